@@ -1,0 +1,1 @@
+"""swift-dss: OpenStack Swift whose storage knows what its data is."""

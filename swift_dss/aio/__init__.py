@@ -1,0 +1,1 @@
+"""The all-in-one cluster: every part, on one machine."""

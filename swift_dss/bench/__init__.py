@@ -1,0 +1,1 @@
+"""Workloads and measurements; reports with tables and plots."""

@@ -1,0 +1,65 @@
+"""``swift-dss COMMAND``: one entry point, one module a command.
+
+A command module has ``HELP`` (one line), ``configure(parser)`` and
+``run(args) -> int`` (the exit code). It is imported only when it is asked
+for, so that ``swift-dss pack`` does not pay for the cluster's imports.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from typing import List, Optional
+
+from swift_dss.core.errors import DssError
+
+#: Command to (module, the line that ``--help`` shows).
+COMMANDS = {
+    'pack': ('swift_dss.cli.pack', 'build a .dss from a file and classes'),
+    'unpack': ('swift_dss.cli.unpack', 'take a .dss apart'),
+    'inspect': ('swift_dss.cli.inspect', 'print what a .dss holds'),
+    'classes': ('swift_dss.cli.classes', 'check and show a class table'),
+    'tier': ('swift_dss.cli.tier', 'show and move what lies where'),
+    'aio': ('swift_dss.cli.aio', 'run the all-in-one cluster'),
+    'bench': ('swift_dss.cli.bench', 'measure, with tables and plots'),
+}
+
+
+def main(argv: Optional[List[str]] = None) -> int:
+    """Run one command; errors become one line on stderr.
+
+    :returns: the exit code (an error of ours carries its own)
+    """
+    arguments = sys.argv[1:] if argv is None else argv
+    parser = _parser(arguments[0] if arguments else '')
+    args = parser.parse_args(arguments)
+    try:
+        return int(args.run(args) or 0)
+    except DssError as err:
+        print('swift-dss %s: %s' % (args.command, err), file=sys.stderr)
+        return err.exit_code
+    except BrokenPipeError:
+        return 0
+    except KeyboardInterrupt:
+        print('swift-dss %s: interrupted' % args.command, file=sys.stderr)
+        return 130
+
+
+def _parser(wanted: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog='swift-dss',
+        description='OpenStack Swift whose storage knows what its data is.')
+    commands = parser.add_subparsers(
+        dest='command', metavar='COMMAND', required=True)
+    for name, (module_name, line) in COMMANDS.items():
+        sub = commands.add_parser(name, help=line, description=line)
+        if name == wanted:
+            module = importlib.import_module(module_name)
+            module.configure(sub)
+            sub.set_defaults(run=module.run)
+    return parser
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What a client program uses: make and read classed objects."""

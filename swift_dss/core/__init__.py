@@ -1,0 +1,1 @@
+"""Vocabulary, limits and errors. Imports nothing else of ours."""

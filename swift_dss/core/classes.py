@@ -1,0 +1,115 @@
+"""The class table: how each class is treated by this server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Dict, Iterable, List, Optional
+
+from swift_dss.core.limits import UNCLASSIFIED
+
+
+class Allocate(Enum):
+    """Whether bytes of a class go to the SSD when they are written.
+
+    ``ALWAYS`` makes room by evicting lower ranks; ``ROOM`` takes the SSD
+    only while it is below its high watermark; ``NEVER`` goes to the HDD.
+    """
+
+    ALWAYS = 'always'
+    ROOM = 'room'
+    NEVER = 'never'
+
+
+class WriteMode(Enum):
+    """When the HDD copy is made: later, or before the acknowledgement."""
+
+    BACK = 'back'
+    THROUGH = 'through'
+
+
+class RemoteMode(Enum):
+    """Whether and when S3 gets a copy.
+
+    ``BACK``: after the acknowledgement; local bytes may then be dropped.
+    ``THROUGH``: at once, and the local bytes stay until pressure.
+    ``NEVER``: stays on this cluster. ``ONLY``: local bytes are dropped as
+    soon as the remote copy is verified.
+    """
+
+    BACK = 'back'
+    THROUGH = 'through'
+    NEVER = 'never'
+    ONLY = 'only'
+
+
+@dataclass(frozen=True)
+class ClassSpec:
+    """One row of the class table.
+
+    :param class_id: 0..31
+    :param name: what operators and clients call it; lower case
+    :param rank: eviction order; the lowest rank leaves first
+    :param floor: share of the SSD (0..1) that eviction leaves to it
+    :param cap: share of the SSD (0..1) that it may take at most
+    :param pin: its bytes never leave the SSD
+    :param bundle: small objects may share one S3 object
+    :param wan_share: weight on the link to S3
+    :param deadline_ms: the latency promised to it; 0 is none
+    :param inner: order inside the class (``lru``, ...)
+    """
+
+    class_id: int
+    name: str
+    rank: int
+    allocate: Allocate = Allocate.ALWAYS
+    floor: float = 0.0
+    cap: float = 1.0
+    write: WriteMode = WriteMode.BACK
+    remote: RemoteMode = RemoteMode.BACK
+    pin: bool = False
+    bundle: bool = False
+    wan_share: int = 1
+    deadline_ms: int = 0
+    inner: str = 'lru'
+
+
+@dataclass(frozen=True)
+class ClassTable:
+    """All classes of one server, by id and by name.
+
+    An id without a row is treated like class 0, under its own number.
+    """
+
+    specs: Dict[int, ClassSpec] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, specs: Iterable[ClassSpec]) -> ClassTable:
+        """A table of these rows; the last of two with one id wins."""
+        return cls({spec.class_id: spec for spec in specs})
+
+    def spec(self, class_id: int) -> ClassSpec:
+        """The treatment of ``class_id``; class 0's where it has no row."""
+        found = self.specs.get(class_id)
+        return found or self.specs.get(UNCLASSIFIED) or _FALLBACK
+
+    def by_name(self, name: str) -> Optional[ClassSpec]:
+        """The row called ``name`` (case does not matter), or None."""
+        wanted = name.lower()
+        for spec in self.specs.values():
+            if spec.name == wanted:
+                return spec
+        return None
+
+    def name_of(self, class_id: int) -> str:
+        """What to call ``class_id`` in a table or a header."""
+        found = self.specs.get(class_id)
+        return found.name if found else str(class_id)
+
+    def in_eviction_order(self) -> List[ClassSpec]:
+        """Rows, the one whose bytes leave first in front."""
+        return sorted(self.specs.values(),
+                      key=lambda spec: (spec.rank, spec.class_id))
+
+
+_FALLBACK = ClassSpec(UNCLASSIFIED, 'unclassified', 0)

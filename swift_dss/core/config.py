@@ -1,0 +1,114 @@
+"""The node's configuration, parsed: what ``dss.conf`` means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Mapping, Optional
+
+from swift_dss.core import limits
+
+
+@dataclass(frozen=True)
+class IoConf:
+    """How object servers of the node do their I/O.
+
+    :param carrier: ``auto``, ``classified``, ``ioprio`` or ``null``
+    """
+
+    carrier: str = 'auto'
+    ssd_threads: int = limits.DEFAULT_SSD_THREADS
+    hdd_threads: int = limits.DEFAULT_HDD_THREADS
+    queue_depth: int = limits.DEFAULT_QUEUE_DEPTH
+    remote_deadline_seconds: float = limits.DEFAULT_REMOTE_DEADLINE_SECONDS
+    spool_bytes: int = limits.DEFAULT_SPOOL_BYTES
+
+
+@dataclass(frozen=True)
+class TierConf:
+    """What the tier daemon may do.
+
+    :param ssd_bytes: room for objects on each device's SSD; 0 takes the
+        file system's size
+    :param high_watermark: share of ``ssd_bytes`` where eviction starts
+    :param low_watermark: share where it stops
+    :param hdd_high_watermark: share of the HDD where bytes with a verified
+        remote copy start to leave it
+    :param dirty_watermark: share of the SSD that may lack an HDD copy
+        before the cleaner runs at full speed
+    :param clean_after_seconds: age at which a dirty version is copied
+    :param min_demote_bytes: smaller versions stay on the SSD
+    :param prometheus_port: loopback port of the metrics; 0 is none
+    """
+
+    engine: str = 'file'
+    ssd_bytes: int = 0
+    high_watermark: float = 0.85
+    low_watermark: float = 0.75
+    hdd_high_watermark: float = 0.85
+    hdd_low_watermark: float = 0.75
+    dirty_watermark: float = 0.25
+    clean_after_seconds: float = 30.0
+    interval_seconds: float = 5.0
+    min_demote_bytes: int = limits.DEFAULT_MIN_DEMOTE_BYTES
+    movers: int = 2
+    sweep_interval_seconds: float = 86400.0
+    sweep_files_per_second: float = 200.0
+    index_dir: str = ''
+    prometheus_port: int = 0
+
+
+@dataclass(frozen=True)
+class GatewayConf:
+    """Where the remote tier is and how it is used.
+
+    :param endpoint: name that records carry; not the address
+    :param url: S3 endpoint address
+    :param secret_file: 0600 file with ``access_key`` and ``secret_key``
+    :param remote_after_seconds: age at which a version is uploaded
+    :param delete_delay_seconds: from an overwrite or delete to the S3
+        delete, so that slow replicas can still read the old version
+    :param verify: ``etag`` (digest in S3's answer) or ``readback``
+    """
+
+    enabled: bool = False
+    endpoint: str = 's3'
+    url: str = ''
+    region: str = 'us-east-1'
+    bucket: str = ''
+    prefix: str = ''
+    secret_file: str = ''
+    ca_bundle: Optional[str] = None
+    verify: str = 'etag'
+    checksums: str = 'when_required'
+    addressing_style: str = 'path'
+    part_bytes: int = limits.DEFAULT_PART_BYTES
+    uploads: int = 4
+    fills: int = 8
+    connect_timeout_seconds: float = 3.0
+    read_timeout_seconds: float = 20.0
+    deadline_seconds: float = limits.DEFAULT_REMOTE_DEADLINE_SECONDS
+    retry_after_seconds: int = limits.DEFAULT_RETRY_AFTER_SECONDS
+    remote_after_seconds: float = 60.0
+    delete_delay_seconds: float = 3600.0
+    take_over_seconds: float = 3600.0
+
+
+@dataclass(frozen=True)
+class NodeConf:
+    """All of ``dss.conf``.
+
+    :param devices: Swift's devices folder
+    :param run_dir: sockets and state files
+    :param capacity: device name to its capacity folder; a device that is
+        not named has no HDD tier
+    """
+
+    devices: str = '/srv/node'
+    swift_dir: str = '/etc/swift'
+    mount_check: bool = True
+    run_dir: str = '/var/run/swift-dss'
+    class_table: str = '/etc/swift/dss-classes.conf'
+    capacity: Mapping[str, str] = field(default_factory=dict)
+    io: IoConf = IoConf()
+    tier: TierConf = TierConf()
+    gateway: GatewayConf = GatewayConf()

@@ -1,0 +1,61 @@
+"""Every limit of the project, with its unit and the reason for it.
+
+A limit that an operator may change is named ``DEFAULT_*`` here and has an
+option; the others are properties of a format.
+"""
+
+#: Class ids fit the 5-bit GROUP NUMBER of SCSI READ and WRITE.
+CLASS_ID_MAX = 31
+UNCLASSIFIED = 0
+
+#: Spans of one object after coalescing: keeps the map of the worst object
+#: under 24 KiB on the wire and its header lines under Swift's count limit.
+DEFAULT_MAX_SPANS = 2048
+
+#: One header line carries at most this many bytes of an encoded class map
+#: (Swift's own ``max_header_size`` is 8,192 including the name).
+MAP_CHUNK_BYTES = 4096
+
+#: Lines an encoded class map may take: Swift allows 90 metadata lines and
+#: 4,096 bytes of user metadata, but sysmeta is only bound by line count.
+MAX_MAP_CHUNKS = 6
+
+#: Longest ``X-DSS-Range-Class`` value we print back on HEAD and GET; a
+#: longer one is left out (the ``.dss`` form always has the whole map).
+MAX_RANGE_HEADER_BYTES = 4096
+
+#: Largest class section of a ``.dss`` object, bytes: 31 table entries a
+#: span leave ample room, and a lying header can make us hold no more.
+DEFAULT_MAX_DSS_SECTION_BYTES = 4 * 1024 * 1024
+
+#: Extents in one residency record: XFS holds 64 KiB in one attribute.
+MAX_EXTENTS = 2048
+
+#: One event to the tier daemon, bytes: fits a Unix datagram everywhere.
+MAX_EVENT_BYTES = 4096
+
+#: Objects up to this size are kept whole: below it, a stub inode costs as
+#: much SSD as the data (one 4 KiB block).
+DEFAULT_MIN_DEMOTE_BYTES = 4096
+
+#: A write or read window: one trip to a pool thread moves this much.
+IO_WINDOW_BYTES = 1024 * 1024
+
+#: Threads per tier pool of one object-server worker.
+DEFAULT_SSD_THREADS = 8
+DEFAULT_HDD_THREADS = 8
+DEFAULT_QUEUE_DEPTH = 1024
+
+#: Seconds until a read that needs S3 gives up before its first byte.
+DEFAULT_REMOTE_DEADLINE_SECONDS = 5.0
+DEFAULT_RETRY_AFTER_SECONDS = 15
+
+#: Bytes of unsent events an object server keeps on disk for a daemon that
+#: is down; past it a sweep of the device replaces them.
+DEFAULT_SPOOL_BYTES = 16 * 1024 * 1024
+
+#: One part of a multipart upload and of a ranged fill, bytes (S3 wants
+#: at least 5 MiB and at most 10,000 parts).
+DEFAULT_PART_BYTES = 8 * 1024 * 1024
+S3_MIN_PART_BYTES = 5 * 1024 * 1024
+S3_MAX_PARTS = 10000

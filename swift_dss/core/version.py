@@ -1,0 +1,31 @@
+"""What identifies one object version on one device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional
+
+
+@dataclass(frozen=True)
+class VersionId:
+    """One data file of Swift: a version of an object on one device.
+
+    :param device: Swift's device name
+    :param policy: storage policy index
+    :param object_hash: Swift's hash of the object's path, 32 hex digits
+    :param timestamp: internal form of X-Timestamp, as in the file name
+    :param frag_index: fragment of an erasure-coded object, else None
+    """
+
+    device: str
+    policy: int
+    object_hash: str
+    timestamp: str
+    frag_index: Optional[int] = None
+
+    @property
+    def key(self) -> str:
+        """Unique on one node; used for index rows and capacity files."""
+        frag = '' if self.frag_index is None else '#%d' % self.frag_index
+        return '%d/%s/%s%s' % (self.policy, self.object_hash,
+                               self.timestamp, frag)

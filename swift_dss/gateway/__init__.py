@@ -1,0 +1,1 @@
+"""S3: the only room that imports boto3."""

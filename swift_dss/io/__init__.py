@@ -1,0 +1,1 @@
+"""Classified I/O on local tiers. One carrier, one file."""

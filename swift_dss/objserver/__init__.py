@@ -1,0 +1,1 @@
+"""The object server: tags, and the diskfile plug-ins."""

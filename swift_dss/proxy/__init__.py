@@ -1,0 +1,1 @@
+"""The WSGI filter at the proxy: facts in, tags out."""

@@ -1,0 +1,1 @@
+"""Decisions. Pure: no I/O, clock, log, lock or randomness."""

@@ -1,0 +1,1 @@
+"""Which bytes leave a tier. One algorithm, one file."""

@@ -1,0 +1,1 @@
+"""The cache-tier daemon: mechanism only."""

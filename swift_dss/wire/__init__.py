@@ -1,0 +1,1 @@
+"""Bytes to core values and back. Pure: no I/O, no clock."""

@@ -1,0 +1,174 @@
+"""Messages between the object servers, the tier daemon and its tools.
+
+*Events* are one JSON object a datagram, never answered: the object server
+says what it did and goes on. *Fetches* are a JSON line over a stream
+socket; the daemon answers with a JSON line and, if its status is 200,
+exactly ``length`` raw bytes (fewer mean that it failed on the way: the
+reader must give up, not guess). *Admin* requests are a JSON line, answered
+with any number of ``{"progress": ...}`` lines and one ``{"result": ...}``
+or ``{"error": text, "exit_code": n}`` line.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any, Dict, Optional
+
+from swift_dss.core.errors import DamagedRecord
+from swift_dss.core.limits import MAX_EVENT_BYTES
+from swift_dss.core.version import VersionId
+
+
+class EventKind(Enum):
+    """What an object server did to a version."""
+
+    PUT = 'put'
+    READ = 'read'
+    CLASS = 'class'
+    DELETE = 'delete'
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened on a device.
+
+    For PUT, ``version`` is the new version: every older one of the same
+    object (and fragment) is obsolete. For DELETE it is the tombstone. For
+    READ, ``offset`` and ``length`` say what was read and ``tier_bits``
+    which tiers served it; for CLASS the class map was changed by a POST.
+
+    :param version: device, policy, hash, timestamp, fragment
+    :param partition: Swift's partition, to find the hash directory
+    :param size: Content-Length of the version (0 for DELETE)
+    :param map_text: encoded class map (``wire.classmap``); '' if unknown
+    :param at: seconds since the epoch
+    """
+
+    kind: EventKind
+    version: VersionId
+    partition: str
+    size: int = 0
+    map_text: str = ''
+    offset: int = 0
+    length: int = 0
+    tier_bits: int = 0
+    at: float = 0.0
+
+
+def encode_event(event: Event) -> bytes:
+    """The datagram. A map too long for one is left out: the daemon then
+    reads it from the object."""
+    version = event.version
+    message = {
+        'k': event.kind.value, 'd': version.device, 'p': version.policy,
+        'h': version.object_hash, 't': version.timestamp,
+        'f': version.frag_index, 'n': event.partition, 's': event.size,
+        'm': event.map_text, 'o': event.offset, 'l': event.length,
+        'r': event.tier_bits, 'a': event.at}
+    raw = json.dumps(message, separators=(',', ':')).encode('utf-8')
+    if len(raw) > MAX_EVENT_BYTES and event.map_text:
+        message['m'] = ''
+        raw = json.dumps(message, separators=(',', ':')).encode('utf-8')
+    return raw
+
+
+def decode_event(raw: bytes) -> Event:
+    """The event of a datagram.
+
+    :raises DamagedRecord: not one of ours
+    """
+    try:
+        message = json.loads(raw)
+        version = VersionId(message['d'], int(message['p']), message['h'],
+                            message['t'], message['f'])
+        return Event(EventKind(message['k']), version, str(message['n']),
+                     int(message['s']), message['m'], int(message['o']),
+                     int(message['l']), int(message['r']),
+                     float(message['a']))
+    except (ValueError, KeyError, TypeError) as err:
+        raise DamagedRecord('event: %s' % err) from err
+
+
+@dataclass(frozen=True)
+class FetchRequest:
+    """Bytes of a version that its reader lacks locally.
+
+    :param keep: False for replication and other reads that must not warm
+        a cache: the bytes are passed on and not stored
+    :param deadline_seconds: until the first byte
+    """
+
+    version: VersionId
+    partition: str
+    offset: int
+    length: int
+    class_id: int
+    deadline_seconds: float
+    keep: bool = True
+
+
+def encode_fetch(request: FetchRequest) -> bytes:
+    """The request line, newline included."""
+    return json.dumps(asdict(request)).encode('utf-8') + b'\n'
+
+
+def decode_fetch(line: bytes) -> FetchRequest:
+    """The request of a line.
+
+    :raises DamagedRecord: not one of ours
+    """
+    try:
+        message = json.loads(line)
+        version = VersionId(**message.pop('version'))
+        return FetchRequest(version=version, **message)
+    except (ValueError, KeyError, TypeError) as err:
+        raise DamagedRecord('fetch request: %s' % err) from err
+
+
+@dataclass(frozen=True)
+class FetchReply:
+    """The daemon's answer before the bytes.
+
+    :param status: 200, 404 (that version is gone), 503 or 507
+    """
+
+    status: int
+    reason: str = ''
+    retry_after_seconds: Optional[int] = None
+
+
+def encode_fetch_reply(reply: FetchReply) -> bytes:
+    """The reply line, newline included."""
+    return json.dumps(asdict(reply)).encode('utf-8') + b'\n'
+
+
+def decode_fetch_reply(line: bytes) -> FetchReply:
+    """The reply of a line.
+
+    :raises DamagedRecord: not one of ours
+    """
+    try:
+        return FetchReply(**json.loads(line))
+    except (ValueError, TypeError) as err:
+        raise DamagedRecord('fetch reply: %s' % err) from err
+
+
+def encode_line(message: Dict[str, Any]) -> bytes:
+    """Any JSON line of the admin protocol."""
+    return json.dumps(message, separators=(',', ':')).encode('utf-8') + b'\n'
+
+
+def decode_line(line: bytes) -> Dict[str, Any]:
+    """The JSON object of a line.
+
+    :raises DamagedRecord: not a JSON object
+    """
+    try:
+        message = json.loads(line)
+    except ValueError as err:
+        raise DamagedRecord('admin line: %s' % err) from err
+    if not isinstance(message, dict):
+        raise DamagedRecord('admin line: not an object')
+    return message

@@ -1,0 +1,29 @@
+"""Header, metadata and attribute names, all in one place."""
+
+# What clients send and see.
+OBJECT_CLASS = 'X-DSS-Object-Class'
+RANGE_CLASS = 'X-DSS-Range-Class'
+OBJECT_FILE = 'X-DSS-Object-File'
+TIER = 'X-DSS-Tier'
+CONTAINER_CLASS = 'X-DSS-Container-Class'
+S3_CLASS_META = 'X-Object-Meta-Dss-Class'
+RECLASSIFY_QUERY = 'dss-classes'
+
+# What the proxy tells the object servers; gatekeeper keeps clients out.
+#: The encoded class map (``wire.classmap``), cut over ``-0``, ``-1``, ...
+BACKEND_MAP = 'X-Backend-Dss-Map'
+#: Why a GET could not be served: seconds until it may work.
+BACKEND_UNAVAILABLE = 'X-Backend-Dss-Unavailable'
+#: Tiers that hold the version on the node that answered.
+BACKEND_TIER = 'X-Backend-Dss-Tier'
+
+# What lives with the object. Sysmeta is set by a PUT and survives a POST;
+# transient sysmeta is replaced by every POST and wins where present.
+SYSMETA_MAP = 'X-Object-Sysmeta-Dss-Map'
+TRANSIENT_MAP = 'X-Object-Transient-Sysmeta-Dss-Map'
+CONTAINER_SYSMETA_CLASS = 'X-Container-Sysmeta-Dss-Class'
+ACCOUNT_SYSMETA_CLASSES = 'X-Account-Sysmeta-Dss-Classes'
+
+# Extended attributes of a data file.
+XATTR_RESIDENCY = 'user.dss.residency'
+XATTR_CAPACITY_ID = 'user.dss.capacity'

@@ -1,0 +1,122 @@
+"""``dss.conf`` text to :class:`~swift_dss.core.config.NodeConf`.
+
+Sections ``[dss]``, ``[capacity]`` (``device = folder``, or ``* = folder``
+with ``%(device)s`` for all), ``[io]``, ``[tier]`` and ``[gateway]``; every
+option is named like the field it sets. Unknown sections and options are
+errors: a misspelt option must not silently keep its default.
+"""
+
+from __future__ import annotations
+
+import configparser
+import dataclasses
+from typing import Any, Dict, Mapping, Type, TypeVar
+
+from swift_dss.core.config import GatewayConf, IoConf, NodeConf, TierConf
+from swift_dss.core.errors import BadConfig
+
+_TRUE = frozenset(('true', '1', 'yes', 'on', 't', 'y'))
+_FALSE = frozenset(('false', '0', 'no', 'off', 'f', 'n'))
+_CHOICES = {
+    'carrier': ('auto', 'classified', 'ioprio', 'null'),
+    'engine': ('file', 'block'),
+    'verify': ('etag', 'readback'),
+    'checksums': ('when_required', 'when_supported'),
+    'addressing_style': ('path', 'virtual', 'auto'),
+}
+_SHARES = frozenset((
+    'high_watermark', 'low_watermark', 'hdd_high_watermark',
+    'hdd_low_watermark', 'dirty_watermark'))
+_UNITS = {'k': 1 << 10, 'm': 1 << 20, 'g': 1 << 30, 't': 1 << 40}
+_Conf = TypeVar('_Conf', IoConf, TierConf, GatewayConf, NodeConf)
+
+
+def parse(text: str, source: str = 'dss.conf') -> NodeConf:
+    """The configuration that ``text`` spells.
+
+    :param source: what to call the text in errors
+    :raises BadConfig: names the section, the option and the reason
+    """
+    parser = configparser.ConfigParser(
+        interpolation=None, default_section='DEFAULT', strict=True)
+    parser.optionxform = str  # type: ignore[assignment]  # device names
+    try:
+        parser.read_string(text, source)
+    except configparser.Error as err:
+        raise BadConfig('%s: %s' % (source, err)) from err
+    known = {'dss', 'capacity', 'io', 'tier', 'gateway'}
+    for section in parser.sections():
+        if section not in known:
+            raise BadConfig('%s: unknown section [%s]; there are %s' % (
+                source, section, ', '.join(sorted(known))))
+
+    def options(section: str) -> Dict[str, str]:
+        return dict(parser.items(section)) if section in parser else {}
+
+    conf = NodeConf(
+        capacity=options('capacity'),
+        io=_fill(IoConf, options('io'), 'io', source),
+        tier=_fill(TierConf, options('tier'), 'tier', source),
+        gateway=_fill(GatewayConf, options('gateway'), 'gateway', source))
+    plain = _fill(NodeConf, options('dss'), 'dss', source)
+    conf = dataclasses.replace(
+        plain, capacity=conf.capacity, io=conf.io, tier=conf.tier,
+        gateway=conf.gateway)
+    _check_order(conf.tier, source)
+    return conf
+
+
+def capacity_path(conf: NodeConf, device: str) -> str:
+    """The capacity folder of ``device``; '' if it has none."""
+    found = conf.capacity.get(device, conf.capacity.get('*', ''))
+    return found.replace('%(device)s', device)
+
+
+def _fill(kind: Type[_Conf], options: Mapping[str, str], section: str,
+          source: str) -> _Conf:
+    defaults = kind()
+    values: Dict[str, Any] = {}
+    for option, text in options.items():
+        where = '%s: [%s] %s' % (source, section, option)
+        default = getattr(defaults, option, dataclasses.MISSING)
+        if default is dataclasses.MISSING or isinstance(
+                default, (dict, IoConf, TierConf, GatewayConf)):
+            raise BadConfig('%s: no such option' % where)
+        values[option] = _value(where, option, text.strip(), default)
+    return kind(**values)
+
+
+def _value(where: str, option: str, text: str, default: Any) -> Any:
+    if option in _CHOICES and text not in _CHOICES[option]:
+        raise BadConfig('%s: %r is not one of %s' % (
+            where, text, ', '.join(_CHOICES[option])))
+    if isinstance(default, bool):
+        if text.lower() in _TRUE | _FALSE:
+            return text.lower() in _TRUE
+        raise BadConfig('%s: %r is neither true nor false' % (where, text))
+    if not isinstance(default, (int, float)):
+        return text
+    try:
+        number = _number(text) if option.endswith('_bytes') else float(text)
+    except ValueError:
+        raise BadConfig('%s: %r is not a number' % (where, text)) from None
+    if number < 0 or (option in _SHARES and number > 1):
+        raise BadConfig('%s: %s is out of range' % (where, text))
+    if isinstance(default, float):
+        return float(number)
+    if number != int(number):
+        raise BadConfig('%s: %s is not a whole number' % (where, text))
+    return int(number)
+
+
+def _number(text: str) -> float:
+    unit = _UNITS.get(text[-1:].lower())
+    return float(text[:-1]) * unit if unit else float(text)
+
+
+def _check_order(tier: TierConf, source: str) -> None:
+    for low, high in (('low_watermark', 'high_watermark'),
+                      ('hdd_low_watermark', 'hdd_high_watermark')):
+        if getattr(tier, low) >= getattr(tier, high):
+            raise BadConfig('%s: [tier] %s must be below %s'
+                            % (source, low, high))

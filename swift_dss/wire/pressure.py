@@ -1,0 +1,51 @@
+"""How full a device's tiers are: the daemon writes it, others read it.
+
+A JSON file a device, replaced whole by rename, so that a reader sees an
+old state or a new one and never a mixture. It only steers placement: a
+missing or stale file makes writes go where their class says first.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Optional
+
+from swift_dss.core.errors import DamagedRecord
+
+
+@dataclass(frozen=True)
+class Pressure:
+    """One device as the daemon last saw it.
+
+    :param ssd_bytes: room that classes share on the SSD
+    :param ssd_used_bytes: bytes of objects on the SSD
+    :param high_bytes: eviction starts here
+    :param lowest_rank: rank of the lowest class with something to evict,
+        None if nothing can leave
+    :param hdd_ready: the capacity tier is mounted and has room
+    :param at: seconds since the epoch
+    """
+
+    ssd_bytes: int
+    ssd_used_bytes: int
+    high_bytes: int
+    lowest_rank: Optional[int]
+    hdd_ready: bool
+    at: float
+
+
+def encode(pressure: Pressure) -> bytes:
+    """The file's bytes."""
+    return json.dumps(asdict(pressure)).encode('utf-8') + b'\n'
+
+
+def decode(raw: bytes) -> Pressure:
+    """The pressure of a file.
+
+    :raises DamagedRecord: not one of ours
+    """
+    try:
+        return Pressure(**json.loads(raw))
+    except (ValueError, TypeError) as err:
+        raise DamagedRecord('pressure file: %s' % err) from err

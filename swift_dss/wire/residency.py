@@ -1,0 +1,106 @@
+"""The residency record as the bytes of one extended attribute.
+
+Big endian: ``b'DSR1'``, CRC-32 of all that follows (u32), content length
+(u64), number of extents (u16), each extent as length (u64) and tiers (u8)
+(offsets follow from the lengths), then a flag byte: 0, or 1 and the remote
+copy as verified_at (f64) and endpoint, key, etag, each u16 length + UTF-8.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import List, Optional, Tuple
+
+from swift_dss.core.errors import DamagedRecord
+from swift_dss.core.limits import MAX_EXTENTS
+from swift_dss.core.residency import Extent, RemoteCopy, Residency, Tier
+
+_MAGIC = b'DSR1'
+_HEAD = struct.Struct('>QH')
+_EXTENT = struct.Struct('>QB')
+_CRC = struct.Struct('>I')
+_ALL_TIERS = int(Tier.SSD | Tier.HDD | Tier.REMOTE)
+
+
+def encode(residency: Residency) -> bytes:
+    """The record's bytes.
+
+    :raises ValueError: more than ``MAX_EXTENTS`` extents
+    """
+    if len(residency.extents) > MAX_EXTENTS:
+        raise ValueError('%d extents are more than %d'
+                         % (len(residency.extents), MAX_EXTENTS))
+    parts = [_HEAD.pack(residency.content_length, len(residency.extents))]
+    parts += [_EXTENT.pack(extent.length, int(extent.tiers))
+              for extent in residency.extents]
+    remote = residency.remote
+    if remote is None:
+        parts.append(b'\0')
+    else:
+        parts.append(b'\1' + struct.pack('>d', remote.verified_at))
+        for text in (remote.endpoint, remote.key, remote.etag):
+            raw = text.encode('utf-8')
+            parts.append(struct.pack('>H', len(raw)) + raw)
+    body = b''.join(parts)
+    return _MAGIC + _CRC.pack(zlib.crc32(body)) + body
+
+
+def decode(raw: bytes) -> Residency:
+    """The record that :func:`encode` wrote.
+
+    :raises DamagedRecord: wrong magic, checksum, length or meaning
+    """
+    if raw[:4] != _MAGIC or len(raw) < 8:
+        raise DamagedRecord('residency record: no DSR1 at its start')
+    body = raw[8:]
+    if zlib.crc32(body) != _CRC.unpack(raw[4:8])[0]:
+        raise DamagedRecord('residency record: checksum does not match')
+    try:
+        return _decode_body(body)
+    except (struct.error, ValueError, IndexError) as err:
+        raise DamagedRecord('residency record: %s' % err) from err
+
+
+def _decode_body(body: bytes) -> Residency:
+    content_length, count = _HEAD.unpack_from(body)
+    position = _HEAD.size
+    extents: List[Extent] = []
+    offset = 0
+    for _ in range(count):
+        length, tiers = _EXTENT.unpack_from(body, position)
+        position += _EXTENT.size
+        if not length or not tiers or tiers & ~_ALL_TIERS:
+            raise ValueError('empty extent or unknown tier')
+        extents.append(Extent(offset, length, Tier(tiers)))
+        offset += length
+    if offset != content_length:
+        raise ValueError('extents cover %d of %d bytes'
+                         % (offset, content_length))
+    remote, position = _decode_remote(body, position)
+    if position != len(body):
+        raise ValueError('bytes after the end')
+    residency = Residency(content_length, tuple(extents), remote)
+    if bool(residency.tiers & Tier.REMOTE) != (remote is not None):
+        raise ValueError('remote extents and remote copy disagree')
+    return residency
+
+
+def _decode_remote(body: bytes,
+                   position: int) -> Tuple[Optional[RemoteCopy], int]:
+    flag = body[position]
+    position += 1
+    if not flag:
+        return None, position
+    verified_at, = struct.unpack_from('>d', body, position)
+    position += 8
+    texts: List[str] = []
+    for _ in range(3):
+        length, = struct.unpack_from('>H', body, position)
+        position += 2
+        raw = body[position:position + length]
+        if len(raw) != length:
+            raise ValueError('cut off')
+        texts.append(raw.decode('utf-8'))
+        position += length
+    return RemoteCopy(texts[0], texts[1], texts[2], verified_at), position
