@@ -1,0 +1,198 @@
+"""What the gateway needs from the rest of the daemon, and nothing more.
+
+The tier daemon implements :class:`LocalVersions` (bytes and residency of
+this node's devices) and :class:`Metrics`; the gateway keeps its own durable
+queue (``gateway.queue``), so no port is needed for that. Every method may
+be called from several threads at once and may block on local disks; none
+may call back into the gateway.
+"""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Callable, Mapping, Optional, Type
+
+from swift_dss.core.classes import ClassTable
+from swift_dss.core.residency import RemoteCopy, Residency
+from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
+from swift_dss.core.version import VersionId
+from swift_dss.wire.control import FetchReply
+
+#: Gives the class table in force now; called per job, never cached.
+TableSource = Callable[[], ClassTable]
+
+
+@dataclass(frozen=True)
+class LocalVersion:
+    """What this node knows of one version.
+
+    :param etag: ``ETag`` of the data file's own metadata: the MD5 of the
+        bytes in it (for EC, of the fragment archive), lower-case hex
+    :param metadata: the effective Swift metadata as DiskFile returns it
+        (``.data`` updated from ``.meta``): ``name``, ``X-Timestamp``,
+        ``Content-Type``, ``Content-Length``, sysmeta, user metadata
+    :param class_map: the effective map (transient before sysmeta)
+    :param residency: where each byte is now
+    """
+
+    version: VersionId
+    partition: str
+    etag: str
+    metadata: Mapping[str, str]
+    residency: Residency
+    class_map: ClassMap = field(default=UNCLASSIFIED_MAP)
+
+    @property
+    def content_length(self) -> int:
+        """Bytes of the version."""
+        return self.residency.content_length
+
+
+class LocalReader(abc.ABC):
+    """The local bytes of one version, as they were when it was opened.
+
+    MUST keep reading the same version's bytes although the daemon demotes,
+    evicts or deletes it meanwhile (it holds the open inodes).
+    """
+
+    @abc.abstractmethod
+    def read(self, offset: int, length: int) -> bytes:
+        """Exactly ``length`` bytes from ``offset``.
+
+        :raises VersionGone: some of them are on neither SSD nor HDD
+        :raises TierUnavailable: their tier is not mounted or gave an
+            I/O error
+        """
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Let the files go. May be called twice."""
+
+    def __enter__(self) -> LocalReader:
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]],
+                 value: Optional[BaseException],
+                 traceback: Optional[TracebackType]) -> None:
+        self.close()
+
+
+class LocalFill(abc.ABC):
+    """One range of a version on its way back to a local tier.
+
+    Bytes MUST become readable locally only in :meth:`commit`, and only
+    after they are durable: residency never says a tier that a power cut
+    could empty. What is never committed is as if never written.
+    """
+
+    @abc.abstractmethod
+    def write(self, offset: int, data: bytes) -> None:
+        """Take verified bytes. Calls come in order and touch each other.
+
+        :raises TierFull: no room; the gateway aborts and reads on
+        """
+
+    @abc.abstractmethod
+    def commit(self) -> None:
+        """Make all written bytes durable, then let residency say so.
+
+        :raises VersionGone: the version was overwritten or deleted; its
+            bytes are dropped and nothing else is harmed
+        """
+
+    @abc.abstractmethod
+    def abort(self) -> None:
+        """Drop what was written. Never raises; may be called twice."""
+
+
+class LocalVersions(abc.ABC):
+    """This node's devices, as the gateway sees them.
+
+    Every method that takes a version may raise :class:`VersionGone` (not
+    on the device any more), :class:`TierUnavailable` (device or HDD not
+    mounted, I/O error) or :class:`DamagedRecord`.
+    """
+
+    @abc.abstractmethod
+    def describe(self, version: VersionId, partition: str) -> LocalVersion:
+        """Metadata and residency of exactly this version."""
+
+    @abc.abstractmethod
+    def open(self, version: VersionId, partition: str) -> LocalReader:
+        """A reader of its SSD and HDD bytes."""
+
+    @abc.abstractmethod
+    def newest(self, version: VersionId, partition: str) -> Optional[str]:
+        """Timestamp of the newest data file *or tombstone* of the object.
+
+        Looks at the object's folder on ``version.device`` only; for EC,
+        at durable fragments of any index. None when the folder is empty
+        or missing (a handoff that was emptied, a reclaimed tombstone).
+        Never raises :class:`VersionGone`.
+        """
+
+    @abc.abstractmethod
+    def record_remote(self, version: VersionId, partition: str,
+                      remote: RemoteCopy) -> None:
+        """Durably note that S3 holds all bytes of the version.
+
+        Called only after the copy was verified. Idempotent. From here on
+        the daemon may drop local bytes.
+        """
+
+    @abc.abstractmethod
+    def forget_remote(self, version: VersionId, partition: str) -> None:
+        """Take a remote copy back that proved missing or wrong.
+
+        Only drops REMOTE from bytes that are also local.
+
+        :raises ValueError: some byte is nowhere else; nothing is changed
+        """
+
+    @abc.abstractmethod
+    def begin_fill(self, version: VersionId, partition: str, offset: int,
+                   length: int, class_id: int) -> Optional[LocalFill]:
+        """Room for bytes that come back from S3.
+
+        The implementation chooses the tier (HDD where the device has one,
+        else SSD). None when they should not be kept (no room, class not
+        worth it): the reader is served all the same. MUST NOT block on
+        anything but the local disk.
+        """
+
+
+class Metrics(abc.ABC):
+    """Counters and gauges; names are dotted and begin with ``gateway.``.
+
+    MUST be cheap and never raise.
+    """
+
+    @abc.abstractmethod
+    def count(self, name: str, amount: int = 1) -> None:
+        """Add to a counter."""
+
+    @abc.abstractmethod
+    def gauge(self, name: str, value: float) -> None:
+        """Set a gauge."""
+
+    @abc.abstractmethod
+    def timing(self, name: str, seconds: float) -> None:
+        """Note how long something took."""
+
+
+class Sink(abc.ABC):
+    """Where a fetch goes: begin once, then write the bytes in order.
+
+    May raise ``OSError`` when its reader left: the fetch then ends, the
+    fill goes on for others.
+    """
+
+    @abc.abstractmethod
+    def begin(self, reply: FetchReply) -> None:
+        """Send the answer; bytes follow only if its status is 200."""
+
+    @abc.abstractmethod
+    def write(self, data: bytes) -> None:
+        """Send some of the bytes."""
