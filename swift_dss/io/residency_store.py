@@ -1,0 +1,133 @@
+"""Reading and writing the residency record of a data file.
+
+The record lives in an extended attribute of the data file itself, so that
+no index is needed to read an object. Three states are legal:
+
+- size equals Content-Length, no record: whole, on the SSD only;
+- size equals Content-Length, a record without holes: whole, and copies on
+  other tiers besides;
+- size is Content-Length + ``STUB_SURPLUS``, a record: a stub.
+
+Everything else is damage. A damaged record on a file of full size costs
+nothing but the knowledge of its copies: the bytes are all there, and the
+file is served. On any other size integrity fails closed.
+
+All calls block on the file system of the data file.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import Optional, Union
+
+from swift_dss.core.errors import FULL_ERRNOS, DamagedRecord, TierFull
+from swift_dss.core.residency import STUB_SURPLUS, Residency, Tier
+from swift_dss.wire import names, residency as record
+
+_Target = Union[int, str]
+
+
+def load(target: _Target) -> Optional[Residency]:
+    """The record of a data file, or None if it has none.
+
+    :param target: file descriptor or path
+    :raises DamagedRecord: there is one and it cannot be trusted
+    :raises OSError: the file system would not say
+    """
+    raw = _get(target, names.XATTR_RESIDENCY)
+    return None if raw is None else record.decode(raw)
+
+
+def load_capacity_id(target: _Target) -> str:
+    """Identity of the capacity tier that the record speaks of, or ''."""
+    raw = _get(target, names.XATTR_CAPACITY_ID)
+    return '' if raw is None else raw.decode('ascii', 'replace')
+
+
+def store(fd: int, residency: Residency, capacity_id: str = '') -> None:
+    """Put the record on an open data file; idempotent; no fsync.
+
+    A file that is whole on the SSD and nowhere else gets no record. The
+    caller MUST ``fsync`` the file before it acts on what the record says,
+    and MUST have made the bytes on every other tier durable before.
+
+    :param capacity_id: identity of the capacity tier
+        (``Capacity.identity``); needed if a byte lies on the HDD
+    :raises TierFull: no room for the attribute
+    """
+    on_hdd = bool(residency.tiers & Tier.HDD)
+    try:
+        if on_hdd and capacity_id:
+            os.setxattr(fd, names.XATTR_CAPACITY_ID,
+                        capacity_id.encode('ascii'))
+        if residency.tiers & ~Tier.SSD:
+            os.setxattr(fd, names.XATTR_RESIDENCY, record.encode(residency))
+        else:
+            _remove(fd, names.XATTR_RESIDENCY)
+        if not on_hdd:
+            _remove(fd, names.XATTR_CAPACITY_ID)
+    except OSError as err:
+        # ext4 answers ENOSPC where all attributes do not fit one block,
+        # and any file system E2BIG or ERANGE for one that is too long.
+        if err.errno in FULL_ERRNOS or \
+                err.errno in (errno.E2BIG, errno.ERANGE):
+            raise TierFull('no room for the residency record: %s'
+                           % err) from err
+        raise
+
+
+def judge(fd: int, content_length: int,
+          size: Optional[int] = None) -> Residency:
+    """Where the bytes of an open data file are, by the invariant.
+
+    :param content_length: from the version's own metadata
+    :param size: of the file, if the caller has just asked
+    :raises DamagedRecord: neither whole nor a sound stub; the caller MUST
+        quarantine the version and serve no byte of it
+    """
+    if size is None:
+        size = os.fstat(fd).st_size
+    if size == content_length:
+        return _whole(fd, content_length)
+    if size != content_length + STUB_SURPLUS:
+        raise DamagedRecord(
+            'metadata content-length %d does not match actual object size %d'
+            % (content_length, size))
+    found = load(fd)
+    if found is None:
+        raise DamagedRecord('%d bytes for a content-length of %d and no '
+                            'residency record' % (size, content_length))
+    if found.content_length != content_length or not found.is_stub:
+        raise DamagedRecord('residency record of another version: %d bytes '
+                            'instead of %d' % (found.content_length,
+                                               content_length))
+    return found
+
+
+def _whole(fd: int, content_length: int) -> Residency:
+    try:
+        found = load(fd)
+    except DamagedRecord:
+        found = None
+    if found is None or found.is_stub or \
+            found.content_length != content_length:
+        return Residency.whole(content_length)
+    return found
+
+
+def _get(target: _Target, name: str) -> Optional[bytes]:
+    try:
+        return os.getxattr(target, name)
+    except OSError as err:
+        if err.errno in (errno.ENODATA, errno.EOPNOTSUPP):
+            return None
+        raise
+
+
+def _remove(fd: int, name: str) -> None:
+    try:
+        os.removexattr(fd, name)
+    except OSError as err:
+        if err.errno not in (errno.ENODATA, errno.EOPNOTSUPP):
+            raise
