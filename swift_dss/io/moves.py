@@ -1,0 +1,287 @@
+"""Moves of one version between SSD and HDD, each safe at every instant.
+
+Order of all of them: a copy is durable before a record says that it is
+there, and a record no longer says that a copy is there before it is
+removed. So after a kill or a power cut at any step, every byte that the
+record names can be read, and doing the move again completes it.
+
+The caller MUST hold the version's lock: two moves of one version at once
+would overwrite one another's record. All of them block on both tiers.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Callable, Iterable, List, Tuple
+
+from swift_dss.core.errors import DamagedRecord
+from swift_dss.core.limits import IO_WINDOW_BYTES
+from swift_dss.core.residency import Extent, RemoteCopy, Residency, Tier
+from swift_dss.core.spans import ClassMap, UNCLASSIFIED_MAP
+from swift_dss.io import steps
+from swift_dss.io.capacity import sync_dir
+from swift_dss.io.switch import LiveVersion, Place, switch, translated
+
+Range = Tuple[int, int]
+
+
+class PlainIo:
+    """Reads and writes without telling the kernel a class."""
+
+    def pread(self, fd: int, length: int, offset: int,
+              class_id: int) -> bytes:
+        """Up to ``length`` bytes; b'' at the end of the file."""
+        return os.pread(fd, length, offset)
+
+    def pwrite(self, fd: int, data: bytes, offset: int,
+               class_id: int) -> int:
+        """Write some of ``data``; how many bytes."""
+        return os.pwrite(fd, data, offset)
+
+
+PLAIN_IO = PlainIo()
+
+
+def copy_to_capacity(place: Place, ranges: Iterable[Range] = (),
+                     class_map: ClassMap = UNCLASSIFIED_MAP,
+                     io: PlainIo = PLAIN_IO) -> Residency:
+    """Clean: give the HDD a copy of what the SSD holds.
+
+    :param ranges: (offset, length) pieces; none means everything
+    :returns: the residency after it
+    :raises TierUnavailable: the HDD is not mounted
+    :raises TierFull: no room there; nothing has changed
+    :raises VersionGone: the version went away meanwhile
+    """
+    place.capacity.check()
+    with LiveVersion(place) as live:
+        missing = [extent for extent in _pieces(live.residency, ranges)
+                   if extent.tiers & Tier.SSD
+                   and not extent.tiers & Tier.HDD]
+        if not missing:
+            return live.residency
+
+        def fill(fd: int) -> None:
+            for extent in missing:
+                _copy(io, class_map, live.fd, fd, extent.offset,
+                      extent.length)
+
+        write_capacity(place, live.residency, fill, 'clean')
+        residency = live.residency
+        for extent in missing:
+            residency = residency.add(extent.offset, extent.length, Tier.HDD)
+        # The HDD copy is durable; only now may a record lean on it.
+        live.mark(residency)
+        steps.reached('clean.marked')
+        return residency
+
+
+def write_capacity(place: Place, residency: Residency,
+                   fill: Callable[[int], None], label: str) -> None:
+    """Write into the version's HDD file; durable on return.
+
+    A file that holds bytes already is written in place: ``fill`` MUST
+    only write ranges that the record does not place on the HDD, so that
+    nobody reads them yet. A new one is written without a name first.
+    """
+    capacity = place.capacity
+    on_hdd = bool(residency.tiers & Tier.HDD)
+    fd = capacity.open_update(place.version) if on_hdd else \
+        capacity.create()
+    try:
+        steps.reached(label + '.opened')
+        fill(fd)
+        steps.reached(label + '.filled')
+        if os.fstat(fd).st_size != residency.content_length:
+            os.ftruncate(fd, residency.content_length)
+        # The bytes survive a power cut; no record names them yet.
+        os.fsync(fd)
+        steps.reached(label + '.synced')
+        if not on_hdd:
+            capacity.publish(fd, place.version)
+            _sync_chain(place)
+    except OSError as err:
+        raise translated(err, 'capacity file of ' + place.version.key) \
+            from err
+    finally:
+        os.close(fd)
+    steps.reached(label + '.published')
+
+
+def _sync_chain(place: Place) -> None:
+    """Make every folder above a capacity file durable.
+
+    Another move may have made one of them an instant ago and not have
+    synced it yet; a name is only as durable as its folder's name.
+    """
+    root = place.capacity.path
+    folder = os.path.dirname(place.capacity.file_path(place.version))
+    while len(folder) >= len(root):
+        sync_dir(folder)
+        folder = os.path.dirname(folder)
+
+
+def evict_ssd(place: Place, ranges: Iterable[Range] = (),
+              class_map: ClassMap = UNCLASSIFIED_MAP,
+              io: PlainIo = PLAIN_IO) -> Residency:
+    """Drop SSD bytes that another tier holds; the file becomes a stub.
+
+    Bytes that lie on no other tier stay: this can never lose one.
+
+    :param ranges: (offset, length) pieces; none means everything
+    :returns: the residency after it
+    :raises TierUnavailable: bytes would be left only on an HDD that is
+        not mounted
+    :raises VersionGone: the version went away meanwhile
+    """
+    with LiveVersion(place) as live:
+        residency = live.residency
+        for extent in _pieces(residency, ranges):
+            if extent.tiers & Tier.SSD and extent.tiers & ~Tier.SSD:
+                residency = residency.drop(extent.offset, extent.length,
+                                           Tier.SSD)
+        if residency == live.residency:
+            return residency
+        if any(extent.tiers == Tier.HDD for extent in residency.extents):
+            _check_capacity_file(place, residency)
+
+        def fill(fd: int) -> None:
+            for extent in residency.extents:
+                if extent.tiers & Tier.SSD:
+                    _copy(io, class_map, live.fd, fd, extent.offset,
+                          extent.length)
+
+        switch(live, residency, fill, 'evict')
+        return residency
+
+
+def _check_capacity_file(place: Place, residency: Residency) -> None:
+    """The last look before SSD bytes go: is the HDD's file really there?"""
+    capacity_fd = place.capacity.open_read(place.version)
+    try:
+        size = os.fstat(capacity_fd).st_size
+    finally:
+        os.close(capacity_fd)
+    if size != residency.content_length:
+        raise DamagedRecord('capacity file of %s has %d bytes instead of %d:'
+                            ' the SSD keeps its bytes' % (
+                                place.version.key, size,
+                                residency.content_length))
+
+
+def promote(place: Place, ranges: Iterable[Range] = (),
+            class_map: ClassMap = UNCLASSIFIED_MAP,
+            io: PlainIo = PLAIN_IO) -> Residency:
+    """Bring bytes that the HDD holds back to the SSD; both keep them.
+
+    :param ranges: (offset, length) pieces; none means everything
+    :raises TierUnavailable: the HDD is not mounted
+    :raises TierFull: no room on the SSD; nothing has changed
+    :raises VersionGone: the version went away meanwhile
+    """
+    with LiveVersion(place) as live:
+        residency = live.residency
+        for extent in _pieces(residency, ranges):
+            if extent.tiers & Tier.HDD:
+                residency = residency.add(extent.offset, extent.length,
+                                          Tier.SSD)
+        if residency == live.residency:
+            return residency
+        source = place.capacity.open_read(place.version)
+        try:
+            def fill(fd: int) -> None:
+                for extent in residency.extents:
+                    if extent.tiers & Tier.SSD:
+                        _gather(io, class_map, live, source, fd, extent)
+
+            switch(live, residency, fill, 'promote')
+        finally:
+            os.close(source)
+        return residency
+
+
+def _gather(io: PlainIo, class_map: ClassMap, live: LiveVersion,
+            capacity_fd: int, fd: int, wanted: Extent) -> None:
+    """Copy ``wanted`` from the SSD where it is there, else from the HDD."""
+    for piece in live.residency.split(wanted.offset, wanted.length):
+        source = live.fd if piece.tiers & Tier.SSD else capacity_fd
+        _copy(io, class_map, source, fd, piece.offset, piece.length)
+
+
+def drop_capacity(place: Place, ranges: Iterable[Range] = ()) -> Residency:
+    """Drop HDD bytes that another tier holds as well.
+
+    :raises TierUnavailable: the HDD is not mounted
+    :raises VersionGone: the version went away meanwhile
+    """
+    place.capacity.check()
+    with LiveVersion(place) as live:
+        residency = live.residency
+        for extent in _pieces(residency, ranges):
+            if extent.tiers & Tier.HDD and extent.tiers & ~Tier.HDD:
+                residency = residency.drop(extent.offset, extent.length,
+                                           Tier.HDD)
+        if residency != live.residency:
+            # No record names the HDD bytes after this; not before it may
+            # they go.
+            live.mark(residency)
+            steps.reached('drop.marked')
+        if not residency.tiers & Tier.HDD and live.is_linked_once:
+            # A power cut before the folder is durable brings the file
+            # back as an orphan, which the sweep removes.
+            place.capacity.remove(place.version)
+            steps.reached('drop.unlinked')
+        return residency
+
+
+def mark_remote(place: Place, remote: RemoteCopy) -> Residency:
+    """Record a copy in S3 that MUST have been verified already."""
+    with LiveVersion(place) as live:
+        residency = live.residency.with_remote(remote)
+        # S3 has the bytes; from here on local ones may be dropped.
+        live.mark(residency)
+        steps.reached('remote.marked')
+        return residency
+
+
+def forget_remote(place: Place) -> Residency:
+    """Record that S3 has no copy any more.
+
+    :raises ValueError: bytes lie nowhere else; nothing has changed
+    """
+    with LiveVersion(place) as live:
+        residency = live.residency.drop(
+            0, live.residency.content_length, Tier.REMOTE)
+        if residency != live.residency:
+            live.mark(residency)
+        return residency
+
+
+def _pieces(residency: Residency,
+            ranges: Iterable[Range]) -> List[Extent]:
+    wanted = list(ranges) or [(0, residency.content_length)]
+    return [extent for offset, length in wanted
+            for extent in residency.split(offset, length)]
+
+
+def _copy(io: PlainIo, class_map: ClassMap, source: int, target: int,
+          offset: int, length: int) -> None:
+    for span in class_map.split(offset, length):
+        at = span.offset
+        while at < span.end:
+            data = io.pread(source, min(IO_WINDOW_BYTES, span.end - at), at,
+                            span.class_id)
+            if not data:
+                raise DamagedRecord('a source file ends at byte %d' % at)
+            write_all(io, target, data, at, span.class_id)
+            at += len(data)
+
+
+def write_all(io: PlainIo, fd: int, data: bytes, offset: int,
+              class_id: int) -> None:
+    """Write all of ``data``, however the kernel cuts it up."""
+    view = memoryview(data)
+    while view:
+        written = io.pwrite(fd, view, offset, class_id)  # type: ignore
+        offset += written
+        view = view[written:]

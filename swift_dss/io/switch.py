@@ -1,0 +1,298 @@
+"""The switch: give a live version's name another inode, in one instant.
+
+Whatever changes the bytes that the SSD holds builds a *new* inode in the
+device's ``dss/tmp`` and exchanges names with the live one. A reader that
+opened the old inode keeps all of it; a reader that opens the name sees the
+old version of the file or the new one, complete either way. Nothing here
+decides anything: :mod:`swift_dss.io.moves` says which bytes go where.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import uuid
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Callable, Dict, Optional, Tuple, Type
+
+from swift_dss.core.errors import (
+    DamagedRecord, FULL_ERRNOS, TierFull, VersionGone)
+from swift_dss.core.residency import Residency, Tier
+from swift_dss.core.version import VersionId
+from swift_dss.io import residency_store, steps
+from swift_dss.io.capacity import Capacity, sync_dir
+from swift_dss.wire import layout
+from swift_dss.wire.names import XATTR_CAPACITY_ID, XATTR_RESIDENCY
+
+_RENAME_EXCHANGE = 2
+_AT_FDCWD = -100
+_RECORDS = frozenset((XATTR_RESIDENCY, XATTR_CAPACITY_ID))
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the files of one version lie on this node.
+
+    :param device_path: mount point of Swift's device (the SSD)
+    :param capacity: the device's capacity folder
+    :param partition: Swift's partition, as the folder is named
+    :param content_length: of the version, from its own metadata
+    """
+
+    device_path: str
+    capacity: Capacity
+    version: VersionId
+    partition: str
+    content_length: int
+
+    @property
+    def hash_dir(self) -> str:
+        """Swift's folder of the object."""
+        return layout.hash_dir(self.device_path, self.version.policy,
+                               self.partition, self.version.object_hash)
+
+    def data_file(self) -> str:
+        """Path of the version's data file, durable or not.
+
+        :raises VersionGone: it was overwritten, deleted or moved
+        """
+        try:
+            names = os.listdir(self.hash_dir)
+        except (FileNotFoundError, NotADirectoryError):
+            names = []
+        wanted = (self.version.timestamp, self.version.frag_index)
+        for name in sorted(names):
+            parsed = layout.parse_data_file(name)
+            if parsed is not None and parsed[:2] == wanted:
+                return os.path.join(self.hash_dir, name)
+        raise VersionGone('%s has no data file on %s' % (
+            self.version.key, self.version.device))
+
+
+class LiveVersion:
+    """A version's data file, held open with what it says of itself.
+
+    Use as a context manager. May block on the SSD.
+
+    :raises VersionGone: there is no such file any more
+    :raises DamagedRecord: its residency cannot be trusted; nothing that
+        drops bytes may go on
+    """
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.path = place.data_file()
+        try:
+            self.fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError as err:
+            raise VersionGone(self.path) from err
+        try:
+            self.stat = os.fstat(self.fd)
+            self.records = _records(self.fd)
+            self.residency = self._judge()
+        except BaseException:
+            os.close(self.fd)
+            raise
+
+    def __enter__(self) -> LiveVersion:
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]],
+                 error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        os.close(self.fd)
+
+    @property
+    def is_linked_once(self) -> bool:
+        """False while the relinker has given the inode a second name."""
+        return os.fstat(self.fd).st_nlink == 1
+
+    def mark(self, residency: Residency) -> None:
+        """Write ``residency`` into the live inode; durable on return.
+
+        Only for changes of HDD and REMOTE: the caller MUST NOT change
+        which bytes the SSD holds. One attribute is replaced as a whole by
+        the file system's journal, so a power cut leaves the old record or
+        the new one.
+        """
+        try:
+            residency_store.store(self.fd, residency,
+                                  self.capacity_id(residency))
+            # After this a power cut finds the new record.
+            os.fsync(self.fd)
+        except OSError as err:
+            raise translated(err, 'residency of ' + self.path) from err
+        self.records = _records(self.fd)
+        self.residency = residency
+
+    def capacity_id(self, residency: Residency) -> str:
+        """Identity of the HDD that ``residency`` speaks of; '' if none."""
+        if not residency.tiers & Tier.HDD:
+            return ''
+        return self.place.capacity.identity
+
+    def _judge(self) -> Residency:
+        """What the record says, less what it says of another HDD."""
+        found = residency_store.judge(self.fd, self.place.content_length,
+                                      self.stat.st_size)
+        if not found.tiers & Tier.HDD or not self.place.capacity.configured:
+            return found
+        if residency_store.load_capacity_id(self.fd) == \
+                self.place.capacity.identity:
+            return found
+        try:
+            return found.drop(0, found.content_length, Tier.HDD)
+        except ValueError as err:
+            raise DamagedRecord('%s has bytes on an HDD that is not the one '
+                                'mounted now' % self.path) from err
+
+
+def _records(fd: int) -> Tuple[Optional[bytes], Optional[bytes]]:
+    found = attributes(fd)
+    return found.get(XATTR_RESIDENCY), found.get(XATTR_CAPACITY_ID)
+
+
+def switch(live: LiveVersion, residency: Residency,
+           fill: Callable[[int], None], label: str) -> None:
+    """Replace the live inode by a new one that ``fill`` writes.
+
+    :param residency: of the new inode, record and size
+    :param fill: writes every byte that ``residency`` says the SSD holds
+        into the descriptor it is given, at the object's offsets
+    :param label: names the steps, ``<label>.built`` and so on
+    :raises VersionGone: the name is gone or has another inode; nothing
+        has changed
+    :raises TierFull: no room for the new inode; nothing has changed
+    """
+    tmp_path = _tmp_path(live.place)
+    try:
+        _build(live, residency, fill, tmp_path, label)
+        _exchange_checked(live, tmp_path)
+        steps.reached(label + '.exchanged')
+        # From here on a power cut finds the new inode under the name;
+        # before it, either one: both are complete.
+        sync_dir(os.path.dirname(live.path))
+        steps.reached(label + '.settled')
+    finally:
+        # The old inode (or the unused new one). A power cut that leaves
+        # it costs room until the daemon's start cleans the folder.
+        remove_if_there(tmp_path)
+    steps.reached(label + '.unlinked')
+
+
+def _build(live: LiveVersion, residency: Residency,
+           fill: Callable[[int], None], tmp_path: str, label: str) -> None:
+    try:
+        fd = os.open(tmp_path, os.O_RDWR | os.O_CREAT | os.O_EXCL
+                     | os.O_CLOEXEC, live.stat.st_mode & 0o777)
+    except OSError as err:
+        raise translated(err, tmp_path) from err
+    try:
+        steps.reached(label + '.created')
+        _copy_attributes(live, fd)
+        fill(fd)
+        steps.reached(label + '.filled')
+        os.ftruncate(fd, residency.file_size)
+        residency_store.store(fd, residency, live.capacity_id(residency))
+        # Swift judges how long a fragment has waited by this time.
+        os.utime(fd, ns=(live.stat.st_atime_ns, live.stat.st_mtime_ns))
+        # All that the new inode holds survives a power cut before any
+        # name but the one in dss/tmp leads to it.
+        os.fsync(fd)
+        steps.reached(label + '.built')
+    except OSError as err:
+        raise translated(err, tmp_path) from err
+    finally:
+        os.close(fd)
+
+
+def _copy_attributes(live: LiveVersion, fd: int) -> None:
+    for name in os.listxattr(live.fd):
+        if name.startswith('user.') and name not in _RECORDS:
+            os.setxattr(fd, name, os.getxattr(live.fd, name))
+    made = os.fstat(fd)
+    if (made.st_uid, made.st_gid) != (live.stat.st_uid, live.stat.st_gid):
+        os.fchown(fd, live.stat.st_uid, live.stat.st_gid)
+
+
+def _exchange_checked(live: LiveVersion, tmp_path: str) -> None:
+    """Exchange names, and back again if it was not our inode."""
+    exchange(tmp_path, live.path)
+    swapped_fd = os.open(tmp_path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        same = (os.fstat(swapped_fd).st_ino == live.stat.st_ino
+                and _records(swapped_fd) == live.records)
+    finally:
+        os.close(swapped_fd)
+    if not same:
+        # Meanwhile the name held the same version, so nobody read a
+        # wrong byte; but a change of the other inode would be lost.
+        exchange(tmp_path, live.path)
+        raise VersionGone('%s was replaced meanwhile' % live.path)
+
+
+def exchange(one: str, other: str) -> None:
+    """Exchange two names of one file system in one instant.
+
+    :raises VersionGone: one of the names is gone; nothing has changed
+    """
+    done = _libc.renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD,
+                           os.fsencode(other), _RENAME_EXCHANGE)
+    if done:
+        number = ctypes.get_errno()
+        if number == errno.ENOENT:
+            raise VersionGone('%s is gone' % other)
+        raise OSError(number, os.strerror(number), other)
+
+
+def _tmp_path(place: Place) -> str:
+    folder = layout.stub_tmp_dir(place.device_path)
+    os.makedirs(folder, exist_ok=True)
+    return os.path.join(folder, '%s-%s' % (
+        place.version.key.replace('/', '-'), uuid.uuid4().hex))
+
+
+def clean_tmp(device_path: str, capacity_path: str = '') -> int:
+    """Remove what an interrupted operation left; how many files.
+
+    Only when no operation runs on the device: at the daemon's start.
+    Files there are never the only copy of anything: a new inode that was
+    not exchanged yet, an old one that was, or a partial HDD file.
+    """
+    folders = [layout.stub_tmp_dir(device_path)]
+    if capacity_path:
+        folders.append(layout.capacity_tmp_dir(capacity_path))
+    removed = 0
+    for folder in folders:
+        try:
+            names = os.listdir(folder)
+        except FileNotFoundError:
+            continue
+        for name in names:
+            removed += remove_if_there(os.path.join(folder, name))
+    return removed
+
+
+def remove_if_there(path: str) -> bool:
+    """Unlink ``path``; False if there was nothing."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def translated(err: OSError, what: str) -> Exception:
+    """An error of a system call in our own words, errno looked at once."""
+    if err.errno in FULL_ERRNOS:
+        return TierFull('%s: %s' % (what, os.strerror(err.errno)))
+    return err
+
+
+def attributes(fd: int) -> Dict[str, bytes]:
+    """All user attributes of an open file."""
+    return {name: os.getxattr(fd, name) for name in os.listxattr(fd)
+            if name.startswith('user.')}
