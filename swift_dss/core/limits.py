@@ -59,3 +59,15 @@ DEFAULT_SPOOL_BYTES = 16 * 1024 * 1024
 DEFAULT_PART_BYTES = 8 * 1024 * 1024
 S3_MIN_PART_BYTES = 5 * 1024 * 1024
 S3_MAX_PARTS = 10000
+
+#: Last byte offset of an object that any format of ours can name: file
+#: offsets are signed 64-bit numbers.
+MAX_OBJECT_BYTES = (1 << 63) - 1
+
+#: Rules of automatic classification: each is tried on every upload, and a
+#: pattern's cost grows with its length times the object name's.
+MAX_RULES = 1024
+MAX_PATTERN_CHARS = 256
+
+#: Steps a name pattern may take at worst on a name of 1,024 characters.
+MAX_REGEX_STEPS = 1 << 22

@@ -1,0 +1,90 @@
+"""Rules of automatic classification, and the facts they look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Mapping, Optional, Pattern, Tuple
+
+from swift_dss.core.globs import Glob
+from swift_dss.core.limits import MAX_OBJECT_BYTES
+from swift_dss.core.spans import ClassMap, Span
+
+
+@dataclass(frozen=True)
+class HeaderCondition:
+    """A request header that must be there and match.
+
+    :param name: lower case
+    :param values: the value must match one of them
+    """
+
+    name: str
+    values: Tuple[Glob, ...]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule: every condition that is set must hold.
+
+    Of several patterns in one condition, one must match. An empty tuple or
+    None is no condition.
+
+    :param name: what the rules file calls it
+    :param class_id: class of the objects that match
+    :param content_types: against the media type, lower case, without its
+        parameters
+    :param names: against the object's name
+    :param name_regex: must match the whole of the object's name
+    :param min_bytes: least size, if ``by_size``
+    :param max_bytes: greatest size, if ``by_size``
+    :param by_size: whether the size counts; an upload of unknown size
+        (chunked) never matches then
+    """
+
+    name: str
+    class_id: int
+    content_types: Tuple[Glob, ...] = ()
+    names: Tuple[Glob, ...] = ()
+    name_regex: Optional[Pattern[str]] = None
+    by_size: bool = False
+    min_bytes: int = 0
+    max_bytes: int = MAX_OBJECT_BYTES
+    users: Tuple[Glob, ...] = ()
+    accounts: Tuple[Glob, ...] = ()
+    containers: Tuple[Glob, ...] = ()
+    headers: Tuple[HeaderCondition, ...] = ()
+
+
+@dataclass(frozen=True)
+class Rules:
+    """All rules in the order in which they are tried."""
+
+    rules: Tuple[Rule, ...] = ()
+
+
+@dataclass(frozen=True)
+class RequestFacts:
+    """What is known of an object when its class is decided.
+
+    :param user: who asks, as the auth system names them; '' if unknown
+    :param content_type: as given, parameters included; '' if unknown
+    :param size: bytes of the object; None for a chunked upload
+    :param headers: request headers, names in lower case
+    :param object_class: class that the request asks for, if it does
+    :param ranges: ranges that the request asks for, sorted, no overlaps
+    :param class_map: a whole map that the request brings (``.dss``); it
+        settles everything
+    :param container_class: default of the container, if it has one
+    """
+
+    account: str = ''
+    container: str = ''
+    obj: str = ''
+    user: str = ''
+    content_type: str = ''
+    size: Optional[int] = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    object_class: Optional[int] = None
+    ranges: Tuple[Span, ...] = ()
+    class_map: Optional[ClassMap] = None
+    container_class: Optional[int] = None

@@ -1,0 +1,179 @@
+"""``dss-classes.conf`` text to a class table.
+
+One section a class, ``[class:<id>]``, whose options are the fields of
+:class:`~swift_dss.core.classes.ClassSpec`; ``[DEFAULT]`` holds options for
+every class that does not say otherwise. ``name`` and ``rank`` must be
+given per class, and both are unique: two classes of one rank would leave
+the order of eviction open. ``etc/dss-classes.conf-sample`` explains each.
+
+A table is accepted whole or not at all.
+"""
+
+from __future__ import annotations
+
+import configparser
+import dataclasses
+import re
+from typing import Any, Dict, List
+
+from swift_dss.core.classes import (
+    Allocate, ClassSpec, ClassTable, RemoteMode, WriteMode)
+from swift_dss.core.errors import BadConfig
+from swift_dss.core.limits import CLASS_ID_MAX, UNCLASSIFIED
+
+#: A name may stand where an id may, and inside ``<offset>-<len>-<class>``.
+_NAME = re.compile(r'^[a-z][a-z0-9_-]{0,31}$')
+_SECTION = re.compile(r'^class:(0|[1-9][0-9]?)$')
+_RESERVED = frozenset(('all', 'any', 'default', 'false', 'none', 'true'))
+_ENUMS = {'allocate': Allocate, 'write': WriteMode, 'remote': RemoteMode}
+_INNER = ('lru',)
+_SHARES = frozenset(('floor', 'cap'))
+#: Option: least and greatest value.
+_WHOLE = {'rank': (0, 1000000), 'wan_share': (1, 1000),
+          'deadline_ms': (0, 3600000)}
+_FLAGS = frozenset(('pin', 'bundle'))
+_TRUE = frozenset(('true', 'yes', 'on', '1'))
+_FALSE = frozenset(('false', 'no', 'off', '0'))
+_OPTIONS = frozenset(
+    field.name for field in dataclasses.fields(ClassSpec)
+    if field.name != 'class_id')
+_PER_CLASS = ('name', 'rank')
+#: Floors are decimal fractions: their sum may miss 1 by a rounding.
+_ROUNDING = 1e-9
+
+
+def parse(text: str, source: str = 'dss-classes.conf') -> ClassTable:
+    """The class table that ``text`` spells.
+
+    :param source: what to call the text in errors
+    :raises BadConfig: names the section, the option and the reason
+    """
+    parser = configparser.ConfigParser(
+        interpolation=None, default_section='DEFAULT', strict=True)
+    try:
+        parser.read_string(text, source)
+    except configparser.Error as err:
+        raise BadConfig('%s: %s' % (source, _one_line(err))) from err
+    for option in parser.defaults():
+        if option in _PER_CLASS:
+            raise BadConfig('%s: [DEFAULT] %s: must be given per class'
+                            % (source, option))
+    specs = [_spec(section, dict(parser.items(section)), source)
+             for section in parser.sections()]
+    if not specs:
+        raise BadConfig('%s: no [class:<id>] section' % source)
+    _check_together(specs, source)
+    return ClassTable.of(specs)
+
+
+def _spec(section: str, options: Dict[str, str], source: str) -> ClassSpec:
+    found = _SECTION.match(section)
+    if not found or int(found.group(1)) > CLASS_ID_MAX:
+        raise BadConfig('%s: [%s] is not [class:<id>] with an id of 0..%d'
+                        % (source, section, CLASS_ID_MAX))
+    class_id = int(found.group(1))
+    values: Dict[str, Any] = {}
+    for option, text in options.items():
+        where = '%s: [%s] %s' % (source, section, option)
+        if option not in _OPTIONS:
+            raise BadConfig('%s: no such option; there are %s' % (
+                where, ', '.join(sorted(_OPTIONS))))
+        values[option] = _value(where, option, text.strip())
+    for option in _PER_CLASS:
+        if option not in values:
+            raise BadConfig('%s: [%s] %s: is missing'
+                            % (source, section, option))
+    spec = ClassSpec(class_id=class_id, **values)
+    _check_spec(spec, '%s: [%s]' % (source, section))
+    return spec
+
+
+def _value(where: str, option: str, text: str) -> Any:
+    if option == 'name':
+        return _name(where, text)
+    if option in _ENUMS:
+        choices = [item.value for item in _ENUMS[option]]
+        _check_choice(where, text, choices)
+        return _ENUMS[option](text.lower())
+    if option == 'inner':
+        _check_choice(where, text, _INNER)
+        return text.lower()
+    if option in _FLAGS:
+        if text.lower() not in _TRUE | _FALSE:
+            raise BadConfig('%s: %r is neither true nor false'
+                            % (where, text))
+        return text.lower() in _TRUE
+    if option in _SHARES:
+        return _share(where, text)
+    least, most = _WHOLE[option]
+    if not re.match(r'^[0-9]{1,9}$', text, re.ASCII) or \
+            not least <= int(text) <= most:
+        raise BadConfig('%s: %r is not a whole number of %d..%d'
+                        % (where, text, least, most))
+    return int(text)
+
+
+def _name(where: str, text: str) -> str:
+    name = text.lower()
+    if name.isdigit():
+        raise BadConfig('%s: %r would read as a class id' % (where, text))
+    if not _NAME.match(name):
+        raise BadConfig(
+            '%s: %r is not a letter and then up to 31 letters, digits, '
+            '"-" or "_"' % (where, text))
+    if name in _RESERVED:
+        raise BadConfig('%s: %r is reserved' % (where, text))
+    return name
+
+
+def _check_choice(where: str, text: str, choices: Any) -> None:
+    if text.lower() not in choices:
+        raise BadConfig('%s: %r is not one of %s'
+                        % (where, text, ', '.join(choices)))
+
+
+def _share(where: str, text: str) -> float:
+    found = re.match(r'^([0-9]{1,3}(?:\.[0-9]{1,9})?)\s*(%?)$', text,
+                     re.ASCII)
+    number = float(found.group(1)) if found else -1.0
+    if found and found.group(2):
+        number /= 100
+    if not 0 <= number <= 1:
+        raise BadConfig('%s: %r is not a share of 0..1 or 0%%..100%%'
+                        % (where, text))
+    return number
+
+
+def _check_spec(spec: ClassSpec, where: str) -> None:
+    """What single options cannot show."""
+    if spec.cap < spec.floor:
+        raise BadConfig('%s cap: %g is below the floor of %g'
+                        % (where, spec.cap, spec.floor))
+    if spec.pin and spec.allocate is Allocate.NEVER:
+        raise BadConfig('%s pin: bytes that never go to the SSD cannot be '
+                        'kept there (allocate = never)' % where)
+    if spec.pin and spec.remote is RemoteMode.ONLY:
+        raise BadConfig('%s pin: bytes that live only in S3 cannot be kept '
+                        'on the SSD (remote = only)' % where)
+    if spec.name == 'unclassified' and spec.class_id != UNCLASSIFIED:
+        raise BadConfig('%s name: "unclassified" is class 0' % where)
+
+
+def _check_together(specs: List[ClassSpec], source: str) -> None:
+    for option in _PER_CLASS:
+        seen: Dict[Any, int] = {}
+        for spec in specs:
+            value = getattr(spec, option)
+            if value in seen:
+                raise BadConfig(
+                    '%s: [class:%d] %s: %s is taken by [class:%d]' % (
+                        source, spec.class_id, option, value, seen[value]))
+            seen[value] = spec.class_id
+    total = sum(spec.floor for spec in specs)
+    if total > 1 + _ROUNDING:
+        raise BadConfig('%s: the floors of all classes add up to %g, more '
+                        'than the whole SSD' % (source, total))
+
+
+def _one_line(err: Exception) -> str:
+    return ' '.join(str(err).split())
