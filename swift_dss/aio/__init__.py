@@ -1,1 +1,1 @@
-"""The all-in-one cluster: every part, on one machine."""
+"""The all-in-one cluster: a whole Swift with classes on one machine."""

@@ -1,0 +1,24 @@
+"""Which of our parts this installation has.
+
+A cluster can be brought up before all of them are there: what is missing
+is replaced by stock Swift, and the start says so.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import List
+
+PARTS = {
+    'proxy': 'swift_dss.proxy.filter',
+    'objserver': 'swift_dss.objserver.server',
+    'diskfile': 'swift_dss.objserver.diskfile',
+    'ec': 'swift_dss.objserver.ec',
+    'tier': 'swift_dss.tier.daemon',
+}
+
+
+def missing() -> List[str]:
+    """Names of the parts that are not installed."""
+    return [name for name, module in PARTS.items()
+            if importlib.util.find_spec(module) is None]

@@ -1,0 +1,180 @@
+"""Start, find and end the processes of one cluster.
+
+There are no pid files: every process carries the cluster's root and its
+own name in its environment, and ``/proc`` is asked who is there. So a
+process that outlived its starter is found, and a reused pid is not.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import Callable, Dict, List, Mapping, Optional, Sequence
+
+from swift_dss.aio.run import LOG_ENV
+from swift_dss.core.errors import DssError
+
+ROOT_ENV = 'SWIFT_DSS_AIO_ROOT_OF'
+NAME_ENV = 'SWIFT_DSS_AIO_NAME'
+
+#: How often a wait looks again.
+POLL_SECONDS = 0.05
+
+
+class StartFailed(DssError):
+    """A process ended or did not answer in time."""
+
+    exit_code = 70
+
+
+def spawn(root: str, name: str, log: str, arguments: Sequence[str],
+          cgroup: Sequence[str] = (),
+          extra_env: Optional[Mapping[str, str]] = None
+          ) -> subprocess.Popen[bytes]:
+    """Start ``python ARGUMENTS`` as a session of its own.
+
+    :param log: the file its log and its standard output go to
+    :param cgroup: ``cgroup.procs`` files that it joins
+    """
+    env = dict(os.environ)
+    env.update({ROOT_ENV: root, NAME_ENV: name, LOG_ENV: log,
+                'PYTHONUNBUFFERED': '1'})
+    env.update(extra_env or {})
+
+    def join() -> None:
+        for procs in cgroup:
+            with open(procs, 'w') as out:
+                out.write('%d\n' % os.getpid())
+
+    with open(log, 'ab') as out:
+        return subprocess.Popen(
+            [sys.executable] + list(arguments), env=env, cwd='/',
+            stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+            start_new_session=True, preexec_fn=join if cgroup else None)
+
+
+def find(root: str) -> Dict[str, List[int]]:
+    """Every living process of the cluster: name -> pids, oldest first."""
+    marker = ('%s=%s' % (ROOT_ENV, root)).encode('utf-8')
+    prefix = ('%s=' % NAME_ENV).encode('utf-8')
+    found: Dict[str, List[int]] = {}
+    for entry in os.listdir('/proc'):
+        if not entry.isdigit():
+            continue
+        try:
+            with open('/proc/%s/environ' % entry, 'rb') as source:
+                variables = source.read().split(b'\0')
+        except OSError:
+            continue
+        if marker not in variables:
+            continue
+        for variable in variables:
+            if variable.startswith(prefix):
+                name = variable[len(prefix):].decode('utf-8')
+                found.setdefault(name, []).append(int(entry))
+    for pids in found.values():
+        pids.sort()
+    return found
+
+
+def kill(root: str, names: Optional[Sequence[str]] = None,
+         signum: int = signal.SIGKILL) -> int:
+    """Send a signal to processes of the cluster.
+
+    :param names: of which servers; None is all
+    :returns: how many processes got it
+    """
+    count = 0
+    for name, pids in find(root).items():
+        if names is not None and name not in names:
+            continue
+        for pid in pids:
+            try:
+                os.kill(pid, signum)
+                count += 1
+            except ProcessLookupError:
+                pass
+    return count
+
+
+def end(root: str, names: Optional[Sequence[str]] = None,
+        grace_seconds: float = 5.0) -> int:
+    """End processes politely, then not; returns when they are gone.
+
+    :returns: how many had to be killed
+    """
+    def gone() -> bool:
+        left = find(root)
+        return not any(name in left for name in names or left)
+
+    kill(root, names, signal.SIGTERM)
+    if wait(gone, grace_seconds):
+        return 0
+    killed = kill(root, names, signal.SIGKILL)
+    if not wait(gone, 10.0):
+        raise DssError('processes of %s do not end: %s'
+                       % (root, find(root)))
+    return killed
+
+
+def wait(predicate: Callable[[], bool], seconds: float) -> bool:
+    """True as soon as ``predicate()`` is, False after ``seconds``."""
+    deadline = time.monotonic() + seconds
+    while True:
+        if predicate():
+            return True
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(POLL_SECONDS)
+
+
+def listening(port: int) -> bool:
+    """Does someone accept connections on that local port?"""
+    with socket.socket() as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex(('127.0.0.1', port)) == 0
+
+
+def port_free(port: int) -> bool:
+    """Could a server take that local port now?"""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(('127.0.0.1', port))
+        except OSError:
+            return False
+    return True
+
+
+def free_base_port(count: int, first: int = 8080) -> int:
+    """The first of ``count`` neighbouring free ports.
+
+    :raises StartFailed: there is no such block below 32768
+    """
+    for base in range(first, 32768 - count, count):
+        if all(port_free(base + number) for number in range(count)):
+            return base
+    raise StartFailed('no block of %d free ports' % count)
+
+
+def tail(path: str, lines: int = 20) -> str:
+    """The last lines of a log, indented; '' if there is none."""
+    try:
+        with open(path, 'rb') as source:
+            source.seek(0, os.SEEK_END)
+            source.seek(max(0, source.tell() - 64 * 1024))
+            text = source.read().decode('utf-8', 'replace')
+    except OSError:
+        return ''
+    return '\n'.join('    ' + line for line in text.splitlines()[-lines:])
+
+
+def listening_unix(path: str) -> bool:
+    """Does someone accept connections on that Unix socket?"""
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex(path) == 0

@@ -1,0 +1,148 @@
+"""The SSDs and HDDs of a cluster: XFS on loop devices, or plain folders."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from typing import Dict, List, Sequence, Tuple
+
+from swift_dss.aio.layout import AioConf
+from swift_dss.core.errors import DssError
+
+
+def run(*command: str) -> str:
+    """Run a system command.
+
+    :returns: its output
+    :raises DssError: it failed; the text has what it said
+    """
+    try:
+        done = subprocess.run(
+            command, check=True, stdin=subprocess.DEVNULL,
+            capture_output=True)
+    except FileNotFoundError as err:
+        raise DssError('%s is not installed' % command[0]) from err
+    except subprocess.CalledProcessError as err:
+        raise DssError('%s: %s' % (
+            ' '.join(command),
+            err.stderr.decode('utf-8', 'replace').strip())) from err
+    return done.stdout.decode('utf-8', 'replace')
+
+
+def why_no_loops() -> str:
+    """What keeps this process from making loop devices; '' if nothing."""
+    if os.geteuid() != 0:
+        return 'not root'
+    for tool in ('mkfs.xfs', 'losetup', 'mount', 'umount'):
+        if not shutil.which(tool):
+            return '%s is not installed' % tool
+    if not os.path.exists('/dev/loop-control'):
+        return 'no /dev/loop-control'
+    return ''
+
+
+def places(conf: AioConf) -> List[Tuple[str, str, int]]:
+    """(image name, mount point, bytes) of every file system."""
+    found = []
+    for device in conf.device_names:
+        found.append(('ssd-' + device, conf.path('devices', device),
+                      conf.ssd_bytes))
+        if not conf.plain:
+            found.append(('hdd-' + device, conf.path('hdd', device),
+                          conf.hdd_bytes))
+    if not conf.plain:
+        found.append(('cloud', conf.path('cloud', 'devices', 'c1'),
+                      conf.hdd_bytes * 2))
+    return found
+
+
+def make(conf: AioConf) -> None:
+    """Make and mount every file system that is not there yet."""
+    for _image, target, _size in places(conf):
+        os.makedirs(target, exist_ok=True)
+    if conf.storage != 'loops':
+        return
+    os.makedirs(conf.path('images'), exist_ok=True)
+    fresh: List[str] = []
+    mounts: List[Tuple[str, str]] = []
+    for name, target, size in places(conf):
+        image = conf.path('images', name + '.img')
+        if not os.path.exists(image):
+            with open(image, 'wb') as out:
+                out.truncate(size)
+            fresh.append(image)
+        mounts.append((attach(image), target))
+    by_image = loops(conf.root)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(
+            lambda image: run('mkfs.xfs', '-q', '-f', by_image[image]),
+            fresh))
+    for device, target in mounts:
+        run('mount', '-t', 'xfs', '-o', 'noatime', device, target)
+
+
+def attach(image: str) -> str:
+    """A loop device for an image, with O_DIRECT where it can have it."""
+    # Direct I/O, or the page cache of the image would hide the HDD's
+    # limit; a file system without O_DIRECT (tmpfs) has to do without.
+    try:
+        return run('losetup', '--find', '--show', '--direct-io=on',
+                   image).strip()
+    except DssError:
+        return run('losetup', '--find', '--show', image).strip()
+
+
+def loops(root: str) -> Dict[str, str]:
+    """image -> loop device, of all images under ``root``."""
+    if not shutil.which('losetup'):
+        return {}
+    text = run('losetup', '--json', '--list', '--output', 'NAME,BACK-FILE')
+    listed = json.loads(text)['loopdevices'] if text.strip() else []
+    found = {}
+    for row in listed:
+        image = (row.get('back-file') or '').replace(' (deleted)', '')
+        if image.startswith(os.path.join(root, '')):
+            found[image] = row['name']
+    return found
+
+
+def mounts(root: str) -> List[str]:
+    """Mount points under ``root``, the innermost first."""
+    found = []
+    with open('/proc/self/mounts') as source:
+        for line in source:
+            target = line.split()[1].replace('\\040', ' ')
+            if target.startswith(os.path.join(root, '')):
+                found.append(target)
+    return sorted(found, key=len, reverse=True)
+
+
+def unmake(root: str) -> int:
+    """Unmount and detach all that lies under ``root``.
+
+    :returns: how many mounts and loop devices there were
+    """
+    count = 0
+    for target in mounts(root):
+        try:
+            run('umount', target)
+        except DssError:
+            # Somebody stands in it: it goes when they leave.
+            run('umount', '--lazy', target)
+        count += 1
+    for device in loops(root).values():
+        run('losetup', '--detach', device)
+        count += 1
+    return count
+
+
+def erase(root: str, names: Sequence[str]) -> None:
+    """Delete folders under ``root``; none may be mounted any more."""
+    left = mounts(root)
+    if left:
+        raise DssError('still mounted: %s' % ', '.join(left))
+    for name in names:
+        shutil.rmtree(os.path.join(root, name), ignore_errors=True)

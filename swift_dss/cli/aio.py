@@ -1,0 +1,200 @@
+"""``swift-dss aio``: run the all-in-one cluster."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from typing import Any, Dict
+
+from swift_dss.aio import layout, processes, storage
+from swift_dss.aio.cluster import Cluster, printer
+from swift_dss.aio.layout import AioConf
+from swift_dss.core.errors import BadConfig
+
+HELP = 'run the all-in-one cluster'
+
+_UNITS = {'k': 1 << 10, 'm': 1 << 20, 'g': 1 << 30}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the verbs."""
+    verbs = parser.add_subparsers(dest='verb', metavar='VERB', required=True)
+    start = verbs.add_parser('start', help='bring a cluster up')
+    _add_start_options(start)
+    for name, line in (
+            ('stop', 'end it, with all that it holds'),
+            ('status', 'what runs, and where'),
+            ('env', 'print exports for the swift and aws clients'),
+            ('demo', 'send classified objects all the way and back'),
+            ('logs', 'print the ends of the logs')):
+        verb = verbs.add_parser(name, help=line)
+        verb.add_argument('--root', help='the cluster\'s folder')
+        if name == 'status':
+            verb.add_argument('--json', action='store_true')
+        elif name == 'stop':
+            verb.add_argument('--keep', action='store_true',
+                              help='leave the data for "start --keep"')
+        elif name == 'logs':
+            verb.add_argument('server', nargs='*',
+                              help='which servers (default: all)')
+            verb.add_argument('-n', '--lines', type=int, default=20)
+
+
+def _add_start_options(start: argparse.ArgumentParser) -> None:
+    start.add_argument('--root', help='where all of it lies '
+                       '(default: %s)' % layout.default_root())
+    start.add_argument('--base-port', type=int, default=0, metavar='N',
+                       help='first of %d ports (default: free ones from '
+                       '8080 on)' % layout.PORTS)
+    start.add_argument('--devices', type=int, default=4, metavar='N')
+    kinds = start.add_mutually_exclusive_group()
+    for kind in ('loops', 'folders', 'auto'):
+        kinds.add_argument('--' + kind, dest='storage', const=kind,
+                           action='store_const')
+    start.add_argument('--ssd-size', type=size, default=512 << 20,
+                       metavar='BYTES', help='of each SSD image (512M)')
+    start.add_argument('--hdd-size', type=size, default=1 << 30,
+                       metavar='BYTES', help='of each HDD image (1G)')
+    start.add_argument('--ssd-budget', type=size, default=64 << 20,
+                       metavar='BYTES', help='for objects on an SSD (64M)')
+    start.add_argument('--hdd-iops', type=int, default=120, metavar='N',
+                       help='of a throttled HDD; 0: no limit (120)')
+    start.add_argument('--workers', type=int, default=0, metavar='N',
+                       help='of the proxy and the object server')
+    start.add_argument('--no-demo', action='store_true',
+                       help='only bring it up')
+    start.add_argument('--keep', action='store_true',
+                       help='go on with the data of an earlier run')
+    start.add_argument('--no-background', action='store_true',
+                       help='no replicator, auditors, updaters, expirer')
+    start.add_argument('--plain', action='store_true',
+                       help='stock Swift, to compare with')
+    start.add_argument('--default-policy', default='dss',
+                       choices=layout.POLICIES)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the verb says."""
+    root = os.path.abspath(args.root) if args.root else \
+        layout.default_root()
+    return {'start': _start, 'stop': _stop, 'status': _status,
+            'env': _env, 'demo': _demo, 'logs': _logs}[args.verb](root, args)
+
+
+def size(text: str) -> int:
+    """``64M`` to bytes."""
+    unit = _UNITS.get(text[-1:].lower())
+    number = text[:-1] if unit else text
+    if not number.isdigit():
+        raise argparse.ArgumentTypeError('%r is not a size' % text)
+    return int(number) * (unit or 1)
+
+
+def _start(root: str, args: argparse.Namespace) -> int:
+    say = printer()
+    kind = args.storage or 'auto'
+    why_not = storage.why_no_loops()
+    if kind == 'loops' and why_not:
+        raise BadConfig('no loop devices here: %s' % why_not)
+    if kind == 'auto':
+        kind = 'folders' if why_not else 'loops'
+        if why_not:
+            say('plain folders, as this is %s' % why_not
+                if why_not == 'not root'
+                else 'plain folders: %s' % why_not)
+    if args.keep and os.path.exists(os.path.join(root, 'cluster.json')):
+        conf = layout.load(root)
+    else:
+        conf = AioConf(
+            root=root, devices=args.devices, storage=kind,
+            base_port=args.base_port or processes.free_base_port(
+                layout.PORTS),
+            ssd_bytes=args.ssd_size, hdd_bytes=args.hdd_size,
+            ssd_budget_bytes=args.ssd_budget, hdd_iops=args.hdd_iops,
+            workers=args.workers, background=not args.no_background,
+            plain=args.plain, default_policy=args.default_policy)
+    cluster = Cluster(conf, say)
+    cluster.start(keep=args.keep)
+    say('the cluster is up: %s (%s)' % (conf.s3_url, root))
+    print('  swift:   eval "$(swift-dss aio env --root %s)"' % root)
+    print('  status:  swift-dss aio status --root %s' % root)
+    print('  end:     swift-dss aio stop --root %s' % root, flush=True)
+    return 0
+
+
+def _stop(root: str, args: argparse.Namespace) -> int:
+    say = printer()
+    if not os.path.exists(os.path.join(root, 'cluster.json')) \
+            and not processes.find(root):
+        say('no cluster in %s' % root)
+        return 0
+    cluster = Cluster(_conf_or_blank(root), say)
+    cluster.stop(keep=args.keep)
+    say('stopped')
+    return 0
+
+
+def _conf_or_blank(root: str) -> AioConf:
+    try:
+        return layout.load(root)
+    except BadConfig:
+        # Enough to clean up after a start that was cut short.
+        return AioConf(root=root, base_port=0)
+
+
+def _status(root: str, args: argparse.Namespace) -> int:
+    conf = layout.load(root)
+    found = processes.find(root)
+    expected = Cluster(conf).expected()
+    report: Dict[str, Any] = {
+        'root': root, 'storage': conf.storage, 'auth': conf.auth_url,
+        's3': conf.s3_url, 'cloud': conf.cloud_url,
+        'processes': {name: found.get(name, []) for name in expected},
+        'running': all(name in found for name in expected)}
+    if args.json:
+        print(json.dumps(report, indent=2, sort_keys=True))
+    else:
+        print('root     %s (%s)' % (root, conf.storage))
+        print('auth     %s' % conf.auth_url)
+        print('s3       %s' % conf.s3_url)
+        print('cloud    %s' % conf.cloud_url)
+        for name in expected:
+            pids = found.get(name)
+            print('%-24s %s' % (name, ' '.join(map(str, pids))
+                                if pids else 'NOT RUNNING'))
+    return 0 if report['running'] else 1
+
+
+def _env(root: str, args: argparse.Namespace) -> int:
+    conf = layout.load(root)
+    for name, value in (
+            ('ST_AUTH', conf.auth_url), ('ST_USER', 'test:tester'),
+            ('ST_KEY', 'testing'), ('AWS_ACCESS_KEY_ID', 'test:tester'),
+            ('AWS_SECRET_ACCESS_KEY', 'testing'),
+            ('AWS_ENDPOINT_URL', conf.s3_url),
+            ('AWS_DEFAULT_REGION', 'us-east-1'),
+            ('SWIFT_DSS_AIO_ROOT', root),
+            ('SWIFT_DSS_CONF', conf.path('etc', 'dss.conf'))):
+        print('export %s=%s' % (name, value))
+    return 0
+
+
+def _demo(root: str, args: argparse.Namespace) -> int:
+    raise BadConfig('the demo is not part of this installation')
+
+
+def _logs(root: str, args: argparse.Namespace) -> int:
+    conf = layout.load(root)
+    names = args.server or sorted(
+        name[:-len('.log')] for name in os.listdir(conf.log)
+        if name.endswith('.log'))
+    for name in names:
+        path = os.path.join(conf.log, name + '.log')
+        if not os.path.exists(path):
+            print('no log %s' % path, file=sys.stderr)
+            return 1
+        print('== %s' % path)
+        print(processes.tail(path, args.lines))
+    return 0
