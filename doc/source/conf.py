@@ -4,7 +4,7 @@ import os
 import subprocess
 
 project = 'swift-dss'
-copyright = 'the swift-dss authors'  # noqa: A001
+copyright = 'the swift-dss authors'
 master_doc = 'index'
 exclude_patterns = []
 extensions = []
