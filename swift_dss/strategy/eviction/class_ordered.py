@@ -1,0 +1,78 @@
+"""Class-ordered eviction: the lowest rank leaves first.
+
+Selective allocation and selective eviction of Differentiated Storage
+Services (Mesnier et al., SOSP 2011, section 3.3), with floors and caps:
+strict order alone starves low classes.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, List, Optional
+
+from swift_dss.core.classes import ClassTable
+from swift_dss.strategy.eviction.verbs import (
+    EvictionStrategy, Occupancies, Take, take_in_order, total)
+
+
+class ClassOrdered(EvictionStrategy):
+    """Lowest rank first, LRU inside a class.
+
+    - A pinned class gives nothing.
+    - No class is taken below its floor.
+    - A class over its cap gives its surplus before anybody else gives.
+    - A newcomer displaces classes of its own rank and below, never above;
+      at its cap it first displaces its own class.
+    """
+
+    name = 'class_ordered'
+
+    def plan(self, occupancies: Occupancies, table: ClassTable,
+             room_bytes: int, need_bytes: int) -> List[Take]:
+        """See :meth:`EvictionStrategy.plan`."""
+        order = _order(occupancies, table)
+        takable = _takable(occupancies, table, room_bytes)
+        surplus = {
+            class_id: min(takable[class_id],
+                          self.surplus(occupancies, table, room_bytes,
+                                       class_id))
+            for class_id in order}
+        takes = take_in_order(order, surplus, need_bytes)
+        for take in takes:
+            takable[take.class_ids[0]] -= take.length
+        return takes + take_in_order(order, takable,
+                                     need_bytes - total(takes))
+
+    def make_way(self, occupancies: Occupancies, table: ClassTable,
+                 room_bytes: int, need_bytes: int,
+                 class_id: int) -> Optional[List[Take]]:
+        """See :meth:`EvictionStrategy.make_way`."""
+        takable = _takable(occupancies, table, room_bytes)
+        rank = table.spec(class_id).rank
+        order = [other for other in _order(occupancies, table)
+                 if table.spec(other).rank <= rank]
+        takes = take_in_order(order, takable, need_bytes)
+        return takes if total(takes) == need_bytes else None
+
+    def surplus(self, occupancies: Occupancies, table: ClassTable,
+                room_bytes: int, class_id: int) -> int:
+        """See :meth:`EvictionStrategy.surplus`."""
+        found = occupancies.get(class_id)
+        used_bytes = found.used_bytes if found else 0
+        return max(0, used_bytes - int(table.spec(class_id).cap
+                                       * room_bytes))
+
+
+def _order(occupancies: Occupancies, table: ClassTable) -> List[int]:
+    return sorted(occupancies,
+                  key=lambda class_id: (table.spec(class_id).rank, class_id))
+
+
+def _takable(occupancies: Occupancies, table: ClassTable,
+             room_bytes: int) -> Dict[int, int]:
+    takable = {}
+    for class_id, occupancy in occupancies.items():
+        spec = table.spec(class_id)
+        above_floor = occupancy.used_bytes - int(spec.floor * room_bytes)
+        takable[class_id] = 0 if spec.pin else max(
+            0, min(occupancy.evictable_bytes, above_floor))
+    return takable
