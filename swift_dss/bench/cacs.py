@@ -65,7 +65,7 @@ KINDS = (
 
 #: Class ids of the sample class table (``etc/dss-classes.conf-sample``).
 CLASS_IDS: Dict[str, int] = {
-    'user%d' % number: 24 + number for number in range(1, 8)}
+    'user%d' % number: 10 + number for number in range(1, 8)}
 
 _BLOCK_BYTES = 64 * KIB
 _POOL_BYTES = 1 * MIB

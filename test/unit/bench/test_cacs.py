@@ -2,10 +2,12 @@
 
 import collections
 import hashlib
+import pathlib
 
 import pytest
 
 from swift_dss.bench import cacs
+from swift_dss.wire import classtable
 
 
 def test_kinds_have_the_slides_shares():
@@ -88,3 +90,13 @@ def test_apportion_gives_exactly_the_count(count):
     parts = cacs.apportion(count, (60, 35, 4, 0.9, 0.1))
     assert sum(parts) == count
     assert all(part >= 0 for part in parts)
+
+
+def test_class_ids_are_those_of_the_sample_class_table():
+    sample = pathlib.Path(__file__).resolve().parents[3] / \
+        'etc' / 'dss-classes.conf-sample'
+    table = classtable.parse(sample.read_text())
+    for name, class_id in cacs.CLASS_IDS.items():
+        assert table.by_name(name).class_id == class_id
+    ranks = [table.by_name('user%d' % n).rank for n in range(1, 8)]
+    assert ranks == sorted(ranks, reverse=True)
