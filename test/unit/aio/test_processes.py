@@ -1,0 +1,79 @@
+"""Processes of a cluster are found, ended and told from others."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+
+from swift_dss.aio import processes
+
+SLEEPER = ['-c', 'import time; time.sleep(600)']
+STUBBORN = ['-c', 'import signal, time; '
+            'signal.signal(signal.SIGTERM, signal.SIG_IGN); '
+            'print("ready", flush=True); time.sleep(600)']
+
+
+def _spawn(tmp_path, root, name, arguments):
+    log = str(tmp_path / (name + '.log'))
+    return processes.spawn(root, name, log, arguments), log
+
+
+def test_a_process_is_found_by_root_and_name(tmp_path):
+    root = str(tmp_path / 'a')
+    child, _log = _spawn(tmp_path, root, 'sleeper', SLEEPER)
+    try:
+        assert processes.find(root) == {'sleeper': [child.pid]}
+        # A root that is a prefix of ours is another cluster.
+        assert processes.find(root[:-1]) == {}
+    finally:
+        processes.end(root)
+        child.wait()
+    assert processes.find(root) == {}
+
+
+def test_end_spares_servers_of_other_names(tmp_path):
+    root = str(tmp_path)
+    one, _log = _spawn(tmp_path, root, 'one', SLEEPER)
+    two, _log = _spawn(tmp_path, root, 'two', SLEEPER)
+    try:
+        assert processes.end(root, ['one']) == 0
+        assert one.wait() == -signal.SIGTERM
+        assert processes.find(root) == {'two': [two.pid]}
+    finally:
+        processes.end(root)
+        two.wait()
+
+
+def test_a_process_that_ignores_sigterm_is_killed(tmp_path):
+    root = str(tmp_path)
+    child, log = _spawn(tmp_path, root, 'stubborn', STUBBORN)
+    assert processes.wait(lambda: 'ready' in processes.tail(log), 10)
+    assert processes.end(root, grace_seconds=0.2) == 1
+    assert child.wait() == -signal.SIGKILL
+
+
+def test_output_goes_to_the_log_and_tail_shows_its_end(tmp_path):
+    child, log = _spawn(tmp_path, str(tmp_path), 'talker', [
+        '-c', 'print("\\n".join(str(n) for n in range(50)))'])
+    child.wait()
+    assert processes.tail(log, 2) == '    48\n    49'
+    assert processes.tail(str(tmp_path / 'absent')) == ''
+
+
+def test_a_base_port_has_only_free_ports_after_it():
+    with socket.socket() as taken:
+        taken.bind(('127.0.0.1', 0))
+        port = taken.getsockname()[1]
+        assert not processes.port_free(port)
+    base = processes.free_base_port(10, first=20000)
+    assert all(processes.port_free(base + n) for n in range(10))
+
+
+def test_a_child_joins_the_groups_that_it_is_given(tmp_path):
+    procs = tmp_path / 'cgroup.procs'
+    child = processes.spawn(str(tmp_path), 'x', str(tmp_path / 'x.log'),
+                            ['-c', 'pass'], [str(procs)])
+    child.wait()
+    assert procs.read_text() == '%d\n' % child.pid
+    assert child.pid != os.getpid()
