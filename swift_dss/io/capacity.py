@@ -149,10 +149,12 @@ class Capacity:
         except OSError as err:
             raise self._translate(err) from err
 
-    def publish(self, fd: int, version: VersionId) -> None:
+    def publish(self, fd: int, version: VersionId,
+                replace: bool = True) -> None:
         """Give a file from :meth:`create` its name, durably.
 
-        The caller MUST have fsynced ``fd``. Replaces a file of that name.
+        The caller MUST have fsynced ``fd``. Replaces a file of that name,
+        or raises FileExistsError if ``replace`` is False.
         After it returns the name and the bytes survive a power cut.
         """
         self.check()
@@ -161,8 +163,10 @@ class Capacity:
         for attempt in range(_PUBLISH_TRIES):
             created = _make_dirs(parent)
             try:
-                self._link(fd, target)
+                self._link(fd, target, replace)
                 break
+            except FileExistsError:
+                raise
             except FileNotFoundError:
                 # remove() of another version took the empty folder away.
                 if attempt == _PUBLISH_TRIES - 1:
@@ -207,13 +211,15 @@ class Capacity:
         except OSError as err:
             raise self._translate(err) from err
 
-    def _link(self, fd: int, target: str) -> None:
+    def _link(self, fd: int, target: str, replace: bool) -> None:
         source = '/proc/self/fd/%d' % fd
         try:
             # A folder descriptor (not used: the path is absolute) is what
             # makes Python call linkat() and follow the link.
             os.link(source, target, src_dir_fd=fd)
         except FileExistsError:
+            if not replace:
+                raise
             # A repeated PUT of one version: replace it in one step.
             name = os.path.join(layout.capacity_tmp_dir(self.path),
                                 uuid.uuid4().hex)

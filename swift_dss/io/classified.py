@@ -1,0 +1,106 @@
+"""Classified reads and writes: span after span through a carrier.
+
+Everything here blocks and runs in pool threads. Dirty pages take the class
+of the thread that syncs them, so a writer that changes class starts the
+write-back of what it has written first: ``sync_file_range`` hands the pages
+to the block layer under the present class without waiting for the disk.
+Only whole pages are started; a page that two spans share goes out once,
+with the class of the span that completes it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from typing import Iterable, List, NamedTuple, Sequence
+
+from swift_dss.io.carriers import Carrier
+
+_SYNC_FILE_RANGE_WRITE = 2
+_IOV_MAX = 1024
+_PAGE = mmap.PAGESIZE
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_sync_file_range = getattr(_libc, 'sync_file_range', None)
+if _sync_file_range is not None:
+    _sync_file_range.argtypes = (
+        ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
+
+
+class Piece(NamedTuple):
+    """Buffers that go to one place with one class."""
+
+    offset: int
+    length: int
+    class_id: int
+    buffers: Sequence[memoryview]
+
+
+def write_pieces(carrier: Carrier, fd: int, pieces: Iterable[Piece]) -> None:
+    """Write pieces in order, each under its class.
+
+    When it returns, every full page of every piece but those of class 0
+    is on its way to the disk under the piece's class. Nothing is durable.
+
+    :raises OSError: as ``pwritev``; ENOSPC among them
+    """
+    for piece in pieces:
+        write_all(carrier, fd, piece.buffers, piece.offset, piece.class_id)
+        if piece.class_id and carrier.carries:
+            start_writeback(fd, piece.offset, piece.length)
+
+
+def write_all(carrier: Carrier, fd: int, buffers: Sequence[memoryview],
+              offset: int, class_id: int) -> None:
+    """Write all of the buffers from ``offset`` on, with one class."""
+    todo = list(buffers)
+    while todo:
+        some = todo[:_IOV_MAX]
+        written = carrier.pwritev(fd, some, offset, class_id)
+        offset += written
+        todo = _after(some, written) + todo[_IOV_MAX:]
+
+
+def start_writeback(fd: int, offset: int, length: int) -> None:
+    """Hand the full pages that end in a range to the block layer."""
+    first = offset - offset % _PAGE
+    last = (offset + length) - (offset + length) % _PAGE
+    if _sync_file_range is not None and last > first:
+        # Best effort by design: fsync reports every error that matters.
+        _sync_file_range(fd, first, last - first, _SYNC_FILE_RANGE_WRITE)
+
+
+def read_exact(carrier: Carrier, fd: int, length: int, offset: int,
+               class_id: int) -> bytes:
+    """``length`` bytes from ``offset``; fewer only at end of file."""
+    data = carrier.pread(fd, length, offset, class_id)
+    if len(data) == length or not data:
+        return data
+    parts: List[bytes] = [data]
+    got = len(data)
+    while got < length:
+        data = carrier.pread(fd, length - got, offset + got, class_id)
+        if not data:
+            break
+        parts.append(data)
+        got += len(data)
+    return b''.join(parts)
+
+
+def expect_random(fd: int) -> None:
+    """Read ahead nothing: the next bytes may be of another class."""
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+
+
+def forget(fd: int, offset: int, length: int) -> None:
+    """Let go of cached pages that nobody is likely to want again."""
+    os.posix_fadvise(fd, offset, length, os.POSIX_FADV_DONTNEED)
+
+
+def _after(buffers: List[memoryview], written: int) -> List[memoryview]:
+    for index, buffer in enumerate(buffers):
+        if written < len(buffer):
+            return [buffer[written:]] + buffers[index + 1:]
+        written -= len(buffer)
+    return []

@@ -1,0 +1,62 @@
+"""The operating system's own threads and locks, under eventlet or not.
+
+An object server has eventlet's green versions patched over the standard
+modules; a pool thread that met one of those would wait on another
+thread's event loop. Everything in ``io`` that is about real threads takes
+its primitives from here.
+"""
+
+from __future__ import annotations
+
+import sys
+from _queue import SimpleQueue
+from typing import Any
+
+
+def original(name: str) -> Any:
+    """A standard module as it was before any monkey patching."""
+    if 'eventlet' in sys.modules:
+        from eventlet import patcher
+        return patcher.original(name)
+    return __import__(name)
+
+
+_thread = original('_thread')
+_threading = original('threading')
+
+Lock = _thread.allocate_lock
+local = _threading.local
+Thread = _threading.Thread
+get_ident = _thread.get_ident
+
+#: The thread that runs the event loop, if this process has one: modules
+#: are imported by the main thread, and a fork keeps the identity.
+MAIN_IDENT = get_ident()
+
+
+def loop() -> Any:
+    """This thread's event loop, or None.
+
+    None in a process without patched sockets (the tier daemon, tools) and
+    in every thread but the main one.
+    """
+    if 'eventlet' not in sys.modules or get_ident() != MAIN_IDENT:
+        return None
+    from eventlet import hubs, patcher
+    if not patcher.is_monkey_patched('socket'):
+        return None
+    return hubs.get_hub()
+
+
+def hub() -> Any:
+    """This thread's event loop if the caller may wait in it, else None:
+    inside the loop's own callbacks nobody may."""
+    found = loop()
+    if found is None:
+        return None
+    import greenlet
+    return None if greenlet.getcurrent() is found.greenlet else found
+
+
+__all__ = ['Lock', 'MAIN_IDENT', 'SimpleQueue', 'Thread', 'get_ident',
+           'hub', 'local', 'loop', 'original']
