@@ -6,6 +6,11 @@ RANGE_CLASS = 'X-DSS-Range-Class'
 OBJECT_FILE = 'X-DSS-Object-File'
 TIER = 'X-DSS-Tier'
 CONTAINER_CLASS = 'X-DSS-Container-Class'
+ACCOUNT_CLASSES = 'X-DSS-Account-Classes'
+#: The class's name, beside its id, where the class table has one.
+CLASS_NAME = 'X-DSS-Class-Name'
+#: ETag of the data, where the body is its ``.dss`` form.
+DATA_ETAG = 'X-DSS-Data-Etag'
 S3_CLASS_META = 'X-Object-Meta-Dss-Class'
 RECLASSIFY_QUERY = 'dss-classes'
 

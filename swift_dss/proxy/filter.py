@@ -1,0 +1,242 @@
+"""
+``dss`` is the proxy's middleware for storage classes.
+
+It finds out which class each byte of an object has and tells the object
+servers before the first byte of data; it shows the classes to clients and
+changes them on request. A class is a handle, an id from 0 to 31 that may
+have a name in the class table; what it means is decided by the servers that
+store the bytes. **Whatever a client says about classes, the bytes, ETags
+and listings are the same.**
+
+-----------------
+Place in pipeline
+-----------------
+
+Below everything that makes several requests of one, above encryption::
+
+    [pipeline:main]
+    pipeline = catch_errors gatekeeper ... <auth> ... copy ... slo dlo
+        versioned_writes symlink dss [keymaster encryption] proxy-logging
+        proxy-server
+
+    [filter:dss]
+    use = egg:swift_dss#dss
+    class_table = /etc/swift/dss-classes.conf
+    rules_file = /etc/swift/dss-rules.conf
+
+In another place, or without gatekeeper, the proxy server does not start
+and says why.
+
+------
+Upload
+------
+
+``X-DSS-Object-Class: 25`` (or a name) classifies the object, and
+``X-DSS-Range-Class: 0-64-25,1024-32-26`` ranges of it. With
+``X-DSS-Object-File: True`` the body is a ``.dss`` object: its class section
+is taken off, what is stored is the data, and ETag, Content-Length and
+listings are those of the data. An ``ETag`` sent along is that of the data
+(``Content-MD5``, through s3api, that of the whole body).
+
+The first of these that says something wins:
+
+1. the request: the headers above, then metadata
+   ``X-Object-Meta-Dss-Class`` (in S3: ``x-amz-meta-dss-class``);
+2. the multipart upload that a part belongs to; the source of a copy, unless
+   the account may not use its class;
+3. the first rule of ``rules_file`` that matches;
+4. the container's ``X-DSS-Container-Class``;
+5. class 0, unclassified, for which nothing is stored.
+
+Symbolic links have no class. Manifests of large objects have one of their
+own, whole; segments have theirs.
+
+--------
+Download
+--------
+
+GET and HEAD of a classified object show ``X-DSS-Object-Class`` (id),
+``X-DSS-Class-Name``, ``X-DSS-Range-Class`` where classes differ inside the
+object and the value is not too long, and ``X-DSS-Tier`` where the object
+server says it. With ``X-DSS-Object-File: True`` they give the ``.dss``
+form; the ETag is then left out and ``X-DSS-Data-Etag`` is that of the
+data, to which If-Match and If-None-Match refer; ``Range`` is refused.
+
+----------------
+Reclassification
+----------------
+
+A POST with object or range headers, or ``POST ?dss-classes`` with a class
+section as its body, gives an object other classes. Ranges not named get
+the object class, which stays if it is not named. A POST that sets metadata
+too replaces all of it, as always; one that only classifies keeps it.
+Every object POST costs one HEAD, because what a POST set is lost unless
+the next POST sets it again.
+
+---------------------
+Containers, accounts
+---------------------
+
+``X-DSS-Container-Class`` on a PUT or POST of a container sets its default;
+an empty value removes it. ``X-DSS-Account-Classes: gold,silver`` on a POST
+of an account, by a reseller admin, says which classes it may ask for; ``*``
+is all, an empty value restores the ``account_classes`` option. Other
+workers learn of it within a minute. What rules give is not limited by it.
+
+------
+Errors
+------
+
+====  ==================================================================
+400   a header or body is wrong; one sentence: which, where and why
+403   the account may not use the class; not a reseller admin
+408   the client was too slow in sending a class section
+413   more spans or a longer class section than ``/info`` allows
+422   Content-MD5 is not that of the ``.dss`` body
+503   with Retry-After: the bytes are in S3 and S3 does not answer
+====  ==================================================================
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Optional
+
+from swift.common.registry import register_swift_info
+from swift.common.swob import HTTPException, Response
+from swift.common.utils import get_logger
+
+from swift_dss.core.errors import BadConfig, DssError
+from swift_dss.core.limits import (
+    CLASS_ID_MAX, DEFAULT_MAX_DSS_SECTION_BYTES, DEFAULT_MAX_SPANS,
+    MAX_RANGE_HEADER_BYTES)
+from swift_dss.proxy import pipeline
+from swift_dss.proxy.accounts import ALL, AccountClasses
+from swift_dss.proxy.containers import Containers
+from swift_dss.proxy.objects import Objects
+from swift_dss.proxy.services import Services
+from swift_dss.proxy.settings import Settings, State, optional_path
+from swift_dss.proxy.target import Target
+from swift_dss.proxy.uploads import Uploads
+from swift_dss.proxy.wsgi import App, Body, Env, Start
+from swift_dss.wire import names
+
+Handler = Callable[[Env, Start, Target, State], Body]
+
+
+class DssMiddleware:
+    """The WSGI filter; see the module for what it does."""
+
+    def __init__(self, app: Any, conf: Dict[str, str],
+                 logger: Any = None) -> None:
+        """
+        :raises BadConfig: an option or file cannot be used, or we stand in
+            the wrong place
+        """
+        self.app: App = app
+        self.logger = logger or get_logger(conf, log_route='dss')
+        pipeline.check((), pipeline.names_of(pipeline.below_of(app)),
+                       whole=False)
+        self._account_classes = conf.get('account_classes', ALL)
+        self._max_spans = _number(conf, 'max_spans', DEFAULT_MAX_SPANS,
+                                  DEFAULT_MAX_SPANS)
+        self._max_section_bytes = _number(
+            conf, 'max_section_bytes', DEFAULT_MAX_DSS_SECTION_BYTES,
+            DEFAULT_MAX_DSS_SECTION_BYTES)
+        self.settings = Settings(
+            optional_path(conf, 'class_table'),
+            optional_path(conf, 'rules_file'),
+            _number(conf, 'reload_interval', 5, 86400), self.logger,
+            self._publish)
+        services = Services(
+            self.logger, AccountClasses(
+                app, self._account_classes, self.settings.current().table,
+                _number(conf, 'account_recheck', 60, 86400)),
+            Uploads(app), self._max_spans, self._max_section_bytes,
+            _number(conf, 'client_timeout', 60, 86400))
+        objects = Objects(app, services)
+        containers = Containers(app, services)
+        self._objects = {'PUT': objects.put, 'GET': objects.get,
+                         'HEAD': objects.get, 'POST': objects.post}
+        self._containers = {
+            'PUT': containers.set_default, 'POST': containers.set_default,
+            'GET': containers.show_default, 'HEAD': containers.show_default}
+        self._accounts = {
+            'PUT': containers.set_allowed, 'POST': containers.set_allowed,
+            'GET': containers.show_allowed, 'HEAD': containers.show_allowed}
+        self._services = services
+        self._loaded: List[Any] = []
+
+    @property
+    def _pipeline(self) -> List[Any]:
+        """All of the pipeline; Swift sets it when everything is loaded."""
+        return self._loaded
+
+    @_pipeline.setter
+    def _pipeline(self, apps: List[Any]) -> None:
+        place = apps.index(self)
+        pipeline.check(pipeline.names_of(apps[:place]),
+                       pipeline.names_of(apps[place + 1:]))
+        self._loaded = apps
+
+    def __call__(self, env: Env, start_response: Start) -> Body:
+        target = Target.of(env)
+        if target is None:
+            return self.app(env, start_response)
+        handlers = self._objects if target.obj else (
+            self._containers if target.container else self._accounts)
+        handler: Optional[Handler] = handlers.get(env['REQUEST_METHOD'])
+        if handler is None:
+            self._services.strip(env)
+            return self.app(env, start_response)
+        try:
+            return handler(env, start_response, target,
+                           self.settings.current())
+        except DssError as err:
+            refusal: Body = self._refuse(err)(env, start_response)
+            return refusal
+        except HTTPException as answer:
+            body: Body = answer(env, start_response)
+            return body
+
+    def _refuse(self, err: DssError) -> Response:
+        """One sentence, with the error's own status."""
+        self._services.count('refused.' + err.counter)
+        return Response(status=err.http_status, content_type='text/plain',
+                        body=('%s.\n' % err).encode('utf-8'))
+
+    def _publish(self, state: State) -> None:
+        """Tell ``/info``; called with every new class table."""
+        register_swift_info(
+            'dss', classes={spec.name: spec.class_id for spec in
+                            state.table.specs.values()},
+            max_class_id=CLASS_ID_MAX, max_spans=self._max_spans,
+            max_section_bytes=self._max_section_bytes,
+            max_shown_range_bytes=MAX_RANGE_HEADER_BYTES,
+            formats=['object', 'range', 'dss-block', 'dss-range'],
+            default_account_classes=self._account_classes,
+            not_allowed_status=403,
+            reclassify_query=names.RECLASSIFY_QUERY)
+
+
+def _number(conf: Dict[str, str], option: str, default: int,
+            most: int) -> int:
+    text = conf.get(option, default)
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
+    if not 0 <= number <= most:
+        raise BadConfig('[filter:dss] %s: %s is not a number from 0 to %d'
+                        % (option, text, most))
+    return number
+
+
+def filter_factory(global_conf: Dict[str, str],
+                   **local_conf: str) -> Callable[[Any], DssMiddleware]:
+    """paste.deploy's entry point."""
+    conf = dict(global_conf, **local_conf)
+
+    def dss_filter(app: Any) -> DssMiddleware:
+        return DssMiddleware(app, conf)
+
+    return dss_filter

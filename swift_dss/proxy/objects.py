@@ -1,0 +1,350 @@
+"""Requests for objects: PUT, GET, HEAD and POST."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Optional, Set
+
+from swift.common.exceptions import ChunkReadTimeout
+from swift.common.header_key_dict import HeaderKeyDict
+from swift.common.swob import (
+    HTTPClientDisconnect, HTTPRequestTimeout, HTTPServiceUnavailable,
+    Request)
+from swift.common.utils import close_if_possible
+from swift.common.wsgi import WSGIContext
+from swift.proxy.controllers.base import get_container_info
+
+from swift_dss.core.errors import BadClassInput, ClassNotAllowed
+from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
+from swift_dss.proxy import incoming, outgoing, reclassify, stored
+from swift_dss.proxy.dssbody import (
+    BoundedRanges, CheckedInput, DssInput, Prefixed)
+from swift_dss.proxy.incoming import Asked
+from swift_dss.proxy.services import Services
+from swift_dss.proxy.settings import State
+from swift_dss.proxy.target import Target
+from swift_dss.proxy.trusted import COPIERS, Carried, env_key, set_headers
+from swift_dss.proxy.wsgi import App, Body, Env, Start
+from swift_dss.strategy.classify import check_allowed, classify
+from swift_dss.wire import classmap, names
+
+
+_SYMLINK = env_key(stored.SYMLINK_TARGET)
+_DEFAULT_KEY = names.CONTAINER_SYSMETA_CLASS[
+    len('X-Container-Sysmeta-'):].lower()
+#: Seconds a client is told to wait where the object server's own number
+#: cannot be read.
+_RETRY_AFTER = '15'
+
+
+class Objects:
+    """The object side of the filter.
+
+    Every method takes the environment, ``start_response``, the target and
+    the state in force, and raises a DssError for what the client did wrong.
+    """
+
+    def __init__(self, app: App, services: Services) -> None:
+        self._app = app
+        self._services = services
+
+    def put(self, env: Env, start: Start, target: Target,
+            state: State) -> Body:
+        """Give the object its class map; the body is untouched, except
+        that a ``.dss`` body loses its class section."""
+        carried = None
+        if env.get('swift.source') in COPIERS:
+            carried = self._services.sealer.open(env)
+        self._services.strip(env)
+        if _SYMLINK in env:
+            return self._app(env, start)
+        size = incoming.body_size(env)
+        what = incoming.asked(env, state.table, size,
+                              self._services.max_spans, carried)
+        if incoming.is_manifest_put(env):
+            incoming.check_manifest(what)
+        if what.file_form:
+            return self._put_file_form(env, start, target, state, size)
+        class_map = self._class_map(env, target, state, size, what, carried)
+        if what.ranges and size is None:
+            env['wsgi.input'] = BoundedRanges(env['wsgi.input'], what.ranges)
+        return self._store(env, start, state, class_map, size)
+
+    def get(self, env: Env, start: Start, target: Target,
+            state: State) -> Body:
+        """Show the classes of a GET or HEAD, or give the ``.dss`` form."""
+        self._services.strip(env)
+        if env.get('swift.source') in COPIERS:
+            return self._get_for_copier(env, start)
+        if incoming.wants_file_form(env):
+            return self._get_file_form(env, start, state)
+        is_get = env['REQUEST_METHOD'] == 'GET'
+
+        def show(status: str, headers: Any, exc_info: Any = None) -> Any:
+            if is_get and status.startswith('409'):
+                status, headers = _unavailable(status, headers)
+            if not is_get and status.startswith('200') and \
+                    env.get('swift.source') == 'S3':
+                self._services.uploads.notice(
+                    env, target, stored.effective_map(HeaderKeyDict(headers)))
+            return start(status, outgoing.shown(headers, state.table),
+                         exc_info)
+
+        return self._app(env, show)
+
+    def post(self, env: Env, start: Start, target: Target,
+             state: State) -> Body:
+        """Reclassify, or keep the class that an earlier POST set."""
+        self._services.strip(env)
+        by_body = reclassify.is_by_body(env)
+        what = incoming.asked(env, state.table, None,
+                              self._services.max_spans)
+        if what.file_form:
+            raise BadClassInput(names.OBJECT_FILE, 'a POST has no data; send '
+                                'a class section to ?%s'
+                                % names.RECLASSIFY_QUERY)
+        if by_body and what.anything:
+            raise BadClassInput(names.RECLASSIFY_QUERY, 'the body carries '
+                                'the classes, so no header can')
+        self._authorize(env)
+        changes = by_body or what.anything
+        keeps = changes and not reclassify.sets_metadata(env)
+        found = reclassify.head(env, self._app, target, newest=keeps)
+        if found.status_int == 404:
+            return self._app(env, start)
+        if not found.is_success:
+            if changes:
+                raise HTTPServiceUnavailable(
+                    body=b'The object cannot be looked at now.')
+            self._services.count('post.class_unknown')
+            return self._app(env, start)
+        class_map = stored.transient_map(found.headers)
+        if changes and not stored.is_symlink(found.headers):
+            class_map = self._new_map(env, target, state, what, found)
+            if keeps:
+                reclassify.keep_metadata(env, found.headers)
+            self._services.note(env, state, 'reclass', class_map)
+        if class_map is not None:
+            set_headers(env, classmap.to_headers(
+                names.TRANSIENT_MAP, class_map))
+        return self._app(env, _without_maps(start))
+
+    def _new_map(self, env: Env, target: Target, state: State, what: Asked,
+                 found: Any) -> ClassMap:
+        size = outgoing.object_size(found.headers)
+        if stored.is_manifest(found.headers) and (
+                what.ranges or reclassify.is_by_body(env)):
+            incoming.check_manifest(Asked(ranges=what.ranges,
+                                          file_form=not what.ranges))
+        if reclassify.is_by_body(env):
+            class_map = self._reading(
+                env, lambda: reclassify.read_section(
+                    env, size or 0, self._services.max_spans,
+                    self._services.max_section_bytes))
+            # The proxy server has no use for the body, and no more of it.
+            env['CONTENT_LENGTH'] = '0'
+            env.pop('HTTP_TRANSFER_ENCODING', None)
+            env.pop('CONTENT_TYPE', None)
+        else:
+            before = stored.effective_map(found.headers) or UNCLASSIFIED_MAP
+            rest = before.rest if what.object_class is None \
+                else what.object_class
+            class_map = ClassMap.from_spans(what.ranges, rest)
+            reclassify.check_size(ClassMap(what.ranges, rest), size)
+        self._check_allowed(env, target, state, class_map.class_ids(size),
+                            what.field)
+        return class_map
+
+    def _class_map(self, env: Env, target: Target, state: State,
+                   size: Optional[int], what: Asked,
+                   carried: Optional[Carried]) -> ClassMap:
+        wanted = {span.class_id for span in what.ranges}
+        default = None
+        if what.object_class is not None:
+            wanted.add(what.object_class)
+        if wanted:
+            self._check_allowed(env, target, state, wanted, what.field
+                                if what.object_class is not None
+                                else names.RANGE_CLASS)
+        if what.object_class is None:
+            inherited = self._inherited(env, target, state, carried)
+            if inherited is not None and not what.ranges:
+                return inherited
+            if inherited is not None:
+                what = what._replace(object_class=inherited.rest)
+            else:
+                default = self._container_default(env, target)
+        return classify(incoming.facts(env, target, state, size, what,
+                                       default), state.rules)
+
+    def _inherited(self, env: Env, target: Target, state: State,
+                   carried: Optional[Carried]) -> Optional[ClassMap]:
+        """What a part has from its upload, or a copy from its source."""
+        marker = target.upload_marker(env)
+        if marker:
+            found = self._services.uploads.class_of(env, marker)
+            if found is not None:
+                return found
+        if carried is None or carried.class_map is None:
+            return None
+        try:
+            self._check_allowed(env, target, state,
+                                carried.class_map.class_ids(), 'copy')
+        except ClassNotAllowed:
+            # Nobody asked for it: the copy is what it would be if it were
+            # new, and a list of one account binds copies from others.
+            self._services.count('put.not_carried')
+            return None
+        return carried.class_map
+
+    def _container_default(self, env: Env, target: Target) -> Optional[int]:
+        env.setdefault('swift.infocache', {})
+        container = target.user_container(env.get('swift.source'))
+        if container != target.container:
+            env = dict(env, PATH_INFO=target._replace(
+                container=container).path)
+        info = get_container_info(env, self._app, swift_source='DSS')
+        text = (info.get('sysmeta') or {}).get(_DEFAULT_KEY, '')
+        return int(text) if text.isdigit() else None
+
+    def _put_file_form(self, env: Env, start: Start, target: Target,
+                       state: State, size: Optional[int]) -> Body:
+        self._authorize(env)
+        digest = None
+        if env.get('swift.source') == 'S3':
+            # From Content-MD5, which is of the body as it was sent.
+            digest = env.pop('HTTP_ETAG', None)
+        body = DssInput(env['wsgi.input'], size, self._services.max_spans,
+                        digest)
+        class_map = self._reading(env, body.read_section)
+        data_size = None
+        if size is not None:
+            data_size = size - body.section_bytes
+            env['CONTENT_LENGTH'] = str(data_size)
+        self._check_allowed(env, target, state,
+                            class_map.class_ids(data_size),
+                            names.OBJECT_FILE)
+        env['wsgi.input'] = body
+        return self._store(env, start, state, class_map, data_size)
+
+    def _store(self, env: Env, start: Start, state: State,
+               class_map: ClassMap, size: Optional[int]) -> Body:
+        if class_map != UNCLASSIFIED_MAP:
+            set_headers(env, classmap.to_headers(names.SYSMETA_MAP,
+                                                 class_map))
+            set_headers(env, classmap.to_headers(names.BACKEND_MAP,
+                                                 class_map))
+            self._services.note(env, state, 'put', class_map)
+        body = env['wsgi.input']
+        if not isinstance(body, CheckedInput):
+            return self._app(env, start)
+        context = WSGIContext(self._app)
+        answer: Body = context._app_call(env)
+        if body.failure is not None:
+            # Swift saw a client that went away; we know better.
+            close_if_possible(answer)
+            raise body.failure
+        start(context._response_status, context._response_headers,
+              context._response_exc_info)
+        return answer
+
+    def _get_for_copier(self, env: Env, start: Start) -> Body:
+        """The answer with the map under seal instead of shown."""
+        env.pop(env_key(names.OBJECT_FILE), None)
+
+        def carry(status: str, headers: Any, exc_info: Any = None) -> Any:
+            if status.startswith('409'):
+                status, headers = _unavailable(status, headers)
+            found = HeaderKeyDict(headers)
+            headers = stored.without_maps(headers)
+            if status.startswith('20'):
+                headers += self._services.sealer.seal(
+                    outgoing.carried_map(found, int(status[:3])),
+                    found.get(names.S3_CLASS_META, '')).items()
+            return start(status, headers, exc_info)
+
+        return self._app(env, carry)
+
+    def _get_file_form(self, env: Env, start: Start, state: State) -> Body:
+        if 'HTTP_RANGE' in env:
+            raise BadClassInput(
+                names.OBJECT_FILE, 'the .dss form is given whole, so Range '
+                'cannot be given too')
+        context = WSGIContext(self._app)
+        answer: Body = context._app_call(env)
+        status, headers = context._response_status, context._response_headers
+        found = HeaderKeyDict(headers)
+        is_get = env['REQUEST_METHOD'] == 'GET'
+        if is_get and status.startswith('409'):
+            status, headers = _unavailable(status, headers)
+        elif status.startswith('200') and not stored.is_symlink(found):
+            try:
+                outgoing.refuse_file_form(found)
+                headers, section = outgoing.file_form(headers, found, is_get)
+            except BadClassInput:
+                close_if_possible(answer)
+                raise
+            if is_get:
+                answer = Prefixed(section, answer)
+        start(status, outgoing.shown(headers, state.table),
+              context._response_exc_info)
+        return answer
+
+    def _check_allowed(self, env: Env, target: Target, state: State,
+                       class_ids: Set[int], field: str) -> None:
+        allowed = self._services.accounts.allowed(env, target.account,
+                                                  state.table)
+        try:
+            check_allowed(class_ids, allowed, field)
+        except ClassNotAllowed:
+            # Who may not write here learns nothing of the account's list.
+            self._authorize(env)
+            raise
+
+    def _authorize(self, env: Env) -> None:
+        """Let auth decide before we do work or say anything.
+
+        :raises HTTPException: auth's own answer, if it is no
+        """
+        if 'swift.authorize' not in env:
+            return
+        request = Request(env)
+        request.acl = get_container_info(
+            env, self._app, swift_source='DSS').get('write_acl')
+        refusal = env['swift.authorize'](request)
+        if refusal:
+            raise refusal
+
+    def _reading(self, env: Env, read: Callable[[], ClassMap]) -> ClassMap:
+        """Read from the client with the proxy server's patience.
+
+        :raises HTTPException: the client was too slow or went away
+        """
+        try:
+            with ChunkReadTimeout(self._services.client_timeout):
+                return read()
+        except ChunkReadTimeout:
+            raise HTTPRequestTimeout(request=Request(env)) from None
+        except (ValueError, OSError):
+            raise HTTPClientDisconnect(request=Request(env)) from None
+
+
+def _unavailable(status: str, headers: Any) -> Any:
+    """503 for the object servers' 409 that means "S3 does not answer".
+
+    They cannot say 503 themselves: Swift would stop asking them for
+    anything for a minute.
+    """
+    found = HeaderKeyDict(headers).get(names.BACKEND_UNAVAILABLE)
+    if found is None:
+        return status, headers
+    seconds = found if found.isdigit() else _RETRY_AFTER
+    kept = [(name, value) for name, value in headers
+            if name.lower() != 'retry-after']
+    return '503 Service Unavailable', kept + [('Retry-After', seconds)]
+
+
+def _without_maps(start: Start) -> Start:
+    def answer(status: str, headers: Any, exc_info: Any = None) -> Any:
+        return start(status, stored.without_maps(headers), exc_info)
+    return answer
+

@@ -1,0 +1,104 @@
+"""Refuse to start in the wrong place of the pipeline.
+
+Swift hands every middleware the list of all of them, in order, once the
+pipeline is loaded (after it added what it requires itself): an attribute
+``_pipeline`` that our filter has as a property. What lies below us is also
+known earlier, when we are built, by walking ``.app``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, List, Sequence
+
+from swift.common.wsgi import ConfigFileError
+
+from swift_dss.core.errors import BadConfig
+
+RIGHT_PLACE = (
+    'put dss below everything that makes several requests of one and above '
+    'encryption: "... slo dlo versioned_writes symlink dss [keymaster '
+    'encryption] proxy-logging proxy-server"')
+
+#: Must be above us, where it is in the pipeline at all.
+_ABOVE = {
+    'tempauth': 'it is before auth',
+    'keystoneauth': 'it is before auth',
+    's3api': 's3api is below it',
+    'bulk': 'bulk is below it',
+    'tempurl': 'tempurl is below it',
+    'formpost': 'formpost is below it',
+    'copy': 'copy is below it, so a COPY would lose its class',
+    'slo': 'slo is below it, so a manifest would look like an object',
+    'dlo': 'dlo is below it, so a manifest would look like an object',
+    'versioned_writes':
+        'versioned_writes is below it, so versions would lose their class',
+    'symlink': 'symlink is below it, so a link would look like its target',
+    'gatekeeper': 'gatekeeper is below it, so clients could forge classes',
+}
+#: Must be below us, where it is in the pipeline at all.
+_BELOW = {
+    'encryption': 'encryption is above it',
+    'keymaster': 'the keymaster is above it',
+    'kms_keymaster': 'the keymaster is above it',
+    'kmip_keymaster': 'the keymaster is above it',
+}
+_CRYPTO = {'encrypter': 'encryption', 'decrypter': 'encryption'}
+
+
+class WrongPlace(BadConfig, ConfigFileError):  # type: ignore[misc]
+    """Swift prints a ConfigFileError as one line and does not start."""
+
+
+def check(above: Sequence[str], below: Sequence[str],
+          whole: bool = True) -> None:
+    """Check our place between two lists of middleware names.
+
+    :param above: names from the client's side down to us
+    :param below: names from us to the proxy application
+    :param whole: ``above`` is complete; False if it is not known yet
+    :raises WrongPlace: the text says what is wrong and where to put us
+    """
+    for name in below:
+        if name in _ABOVE or _is_unknown_auth(name):
+            _refuse(_ABOVE.get(name, 'it is before auth (%s)' % name))
+    for name in above:
+        if name in _BELOW:
+            _refuse(_BELOW[name])
+    if whole and 'gatekeeper' not in above:
+        _refuse('there is no gatekeeper above it, so clients could forge '
+                'classes')
+    if whole and above.count('dss') + below.count('dss'):
+        _refuse('it is there twice')
+
+
+def names_of(apps: Sequence[Any]) -> List[str]:
+    """What the paste configuration would call these WSGI applications."""
+    return [_name_of(app) for app in apps]
+
+
+def below_of(app: Any) -> List[Any]:
+    """``app`` and what it wraps, down to the proxy application."""
+    found: List[Any] = []
+    while app is not None and app not in found:
+        found.append(app)
+        app = getattr(app, 'app', None)
+    return found
+
+
+def _name_of(app: Any) -> str:
+    module = type(app).__module__
+    if module.startswith('swift_dss.proxy'):
+        return 'dss'
+    parts = module.split('.')
+    if 'versioned_writes' in parts or 's3api' in parts:
+        return 'versioned_writes' if 'versioned_writes' in parts else 's3api'
+    return _CRYPTO.get(parts[-1], parts[-1])
+
+
+def _is_unknown_auth(name: str) -> bool:
+    return name.endswith('auth') or name in ('swauth', 'auth_token')
+
+
+def _refuse(reason: str) -> None:
+    raise WrongPlace('the filter dss is in the wrong place of the pipeline: '
+                     '%s; %s' % (reason, RIGHT_PLACE))

@@ -1,0 +1,124 @@
+"""The class table and the rules, reloaded when their files change.
+
+A file is looked at no more often than ``reload_interval`` seconds, by its
+modification time, size and inode. It is read and parsed whole, both files
+together, before anything takes effect; one assignment then replaces the
+old state. A bad file leaves the old state in force, is logged once with
+the reason and counted (``dss.reload.failed``).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from typing import Any, Callable, Optional, Tuple
+
+from swift_dss.core.classes import ClassTable
+from swift_dss.core.errors import BadConfig, DssError
+from swift_dss.core.rules import Rules
+from swift_dss.wire import classtable
+from swift_dss.wire import rules as rules_wire
+
+Stamp = Tuple[Tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True)
+class State:
+    """What is in force: always one table and the rules that fit it."""
+
+    table: ClassTable
+    rules: Rules
+
+
+class Settings:
+    """Holds the :class:`State` in force.
+
+    :param class_table: path of the class table; '' is none: classes have
+        ids only
+    :param rules_file: path of the rules; '' is none
+    :param on_change: called with every new state, the first included
+    :raises BadConfig: at construction, if a file cannot be used
+    """
+
+    def __init__(self, class_table: str, rules_file: str,
+                 reload_interval: float, logger: Any,
+                 on_change: Callable[[State], None] = lambda state: None,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self._class_table = class_table
+        self._rules_file = rules_file
+        self._interval = reload_interval
+        self._logger = logger
+        self._on_change = on_change
+        self._clock = clock
+        self._checked = clock()
+        self._stamp = self._look()
+        self._state = self._load()
+        on_change(self._state)
+
+    def current(self) -> State:
+        """The state in force; looks at the files first if it is time."""
+        now = self._clock()
+        if now - self._checked >= self._interval:
+            self._checked = now
+            self._reload_if_changed()
+        return self._state
+
+    def _reload_if_changed(self) -> None:
+        stamp = self._look()
+        if stamp == self._stamp:
+            return
+        # Remembered before the parse, so that a bad file is reported once
+        # and looked at again only when it changes.
+        self._stamp = stamp
+        try:
+            state = self._load()
+        except DssError as err:
+            self._logger.error(
+                'dss: kept the classes and rules in force: %s', err)
+            self._logger.increment('dss.reload.failed')
+            return
+        self._state = state
+        self._on_change(state)
+        self._logger.info('dss: new classes and rules are in force')
+        self._logger.increment('dss.reload.done')
+
+    def _load(self) -> State:
+        if self._class_table:
+            table = classtable.parse(_read(self._class_table),
+                                     self._class_table)
+        else:
+            table = ClassTable()
+        rules = Rules()
+        if self._rules_file:
+            rules = rules_wire.parse(_read(self._rules_file), table,
+                                     self._rules_file)
+        return State(table, rules)
+
+    def _look(self) -> Stamp:
+        return tuple(_stamp(path) for path in
+                     (self._class_table, self._rules_file))
+
+
+def _stamp(path: str) -> Tuple[int, int, int]:
+    try:
+        found = os.stat(path) if path else None
+    except OSError:
+        found = None
+    if found is None:
+        return (0, 0, 0)
+    return (found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding='utf-8') as stream:
+            return stream.read()
+    except (OSError, UnicodeDecodeError) as err:
+        raise BadConfig('%s: %s' % (path, err)) from err
+
+
+def optional_path(conf: Any, option: str) -> str:
+    """The path that ``option`` names, '' if it is unset."""
+    found: Optional[str] = conf.get(option)
+    return (found or '').strip()

@@ -1,0 +1,60 @@
+"""What an object server's answer says about an object's classes."""
+
+from __future__ import annotations
+
+from typing import Iterable, List, Mapping, Optional, Tuple
+
+from swift_dss.core.errors import BadClassInput
+from swift_dss.core.spans import ClassMap
+from swift_dss.wire import classmap, names
+
+SYMLINK_TARGET = 'X-Object-Sysmeta-Symlink-Target'
+#: Answers that are about an object without being its bytes.
+_MANIFESTS = ('X-Static-Large-Object', 'X-Object-Manifest')
+
+
+def effective_map(headers: Mapping[str, str]) -> Optional[ClassMap]:
+    """The map in force; None for an unclassified object.
+
+    The one set by a POST wins. A damaged map is no map: placement fails
+    open, and the bytes are what they are.
+    """
+    return transient_map(headers) or _map(headers, names.SYSMETA_MAP)
+
+
+def transient_map(headers: Mapping[str, str]) -> Optional[ClassMap]:
+    """The map that a POST set, if one did."""
+    return _map(headers, names.TRANSIENT_MAP)
+
+
+def _map(headers: Mapping[str, str], name: str) -> Optional[ClassMap]:
+    try:
+        return classmap.from_headers(name, headers)
+    except BadClassInput:
+        return None
+
+
+def is_symlink(headers: Mapping[str, str]) -> bool:
+    """True if the object is a symbolic link."""
+    return bool(headers.get(SYMLINK_TARGET))
+
+
+def is_manifest(headers: Mapping[str, str]) -> bool:
+    """True if the object stands for the segments of a large one."""
+    return any(headers.get(name) for name in _MANIFESTS)
+
+
+def without_maps(
+        headers: Iterable[Tuple[str, str]]) -> List[Tuple[str, str]]:
+    """The headers of an answer, our own stored ones left out."""
+    return [(name, value) for name, value in headers
+            if not _is_ours(name.lower())]
+
+
+def _is_ours(lowered: str) -> bool:
+    return lowered.startswith((_SYSMETA, _TRANSIENT, _BACKEND))
+
+
+_SYSMETA = 'x-object-sysmeta-dss-'
+_TRANSIENT = 'x-object-transient-sysmeta-dss-'
+_BACKEND = 'x-backend-dss-'
