@@ -10,15 +10,23 @@ may call back into the gateway.
 from __future__ import annotations
 
 import abc
+import logging
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Callable, Mapping, Optional, Type
+from typing import (
+    TYPE_CHECKING, Callable, Mapping, Optional, Type, Union)
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.residency import RemoteCopy, Residency
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
 from swift_dss.core.version import VersionId
 from swift_dss.wire.control import FetchReply
+
+if TYPE_CHECKING:
+    # Swift's LogAdapter is one too; typeshed's is generic.
+    Logger = Union[logging.Logger, 'logging.LoggerAdapter[logging.Logger]']
+else:
+    Logger = object
 
 #: Gives the class table in force now; called per job, never cached.
 TableSource = Callable[[], ClassTable]

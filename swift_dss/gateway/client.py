@@ -1,0 +1,331 @@
+"""The one place that talks to S3: typed calls over boto3.
+
+Each call is one try, bounded by the connect and read time-outs (boto3's
+own retries are off: the caller knows what may be repeated, and for how
+long). Every outcome is told to the breaker, and every failure is one of
+
+``RemoteUnavailable``  refused, broken off, timed out, 5xx, throttled
+``S3Missing``          404 for a key or an upload
+``S3Rejected``         any other 4xx: our request or rights are wrong
+
+Nothing depends on listings, conditional writes or checksum headers, in
+which S3 servers differ. Plain threads only: boto3 has hung under eventlet.
+"""
+
+from __future__ import annotations
+
+import binascii
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+
+import boto3.session
+import botocore.config
+import botocore.exceptions
+import urllib3.exceptions
+
+from swift_dss.core.config import GatewayConf
+from swift_dss.core.errors import DssError, RemoteUnavailable
+from swift_dss.gateway.breaker import Breaker
+from swift_dss.gateway.credentials import SecretFile
+
+#: 4xx answers that mean "later", by status or by S3's code.
+_TRANSIENT_STATUS = frozenset((408, 425, 429))
+_TRANSIENT_CODES = frozenset((
+    'RequestTimeout', 'SlowDown', 'Throttling', 'ThrottlingException',
+    'TooManyRequests', 'RequestLimitExceeded', 'OperationAborted'))
+_MISSING_CODES = frozenset((
+    'NoSuchKey', 'NoSuchUpload', 'NotFound', '404', 'NoSuchVersion'))
+#: Read at a time.
+_PIECE_BYTES = 65536
+_BROKEN = (botocore.exceptions.BotoCoreError,
+           urllib3.exceptions.HTTPError, OSError)
+
+
+class S3Missing(DssError):
+    """S3 has no such key or multipart upload."""
+
+    http_status = 503
+    counter = 'remote_missing'
+
+
+class S3Down(RemoteUnavailable):
+    """The breaker is open: nothing was sent, trying again is no use."""
+
+
+class S3Rejected(DssError):
+    """S3 understood and refused: rights, bucket or request are wrong."""
+
+    http_status = 503
+    exit_code = 77
+    counter = 'remote_rejected'
+
+
+@dataclass(frozen=True)
+class S3Head:
+    """What S3 says of a key; metadata keys in lower case."""
+
+    size: int
+    etag: str
+    metadata: Mapping[str, str]
+
+
+class S3Body:
+    """The bytes of one ranged GET, read in order."""
+
+    def __init__(self, stream: Any, length: int,
+                 fail: Callable[[str], RemoteUnavailable]) -> None:
+        self._stream = stream
+        # read1 returns what one recv gave: a server that drips is noticed.
+        raw = getattr(stream, '_raw_stream', None)
+        self._read = getattr(raw, 'read1', None) or stream.read
+        self._left = length
+        self._fail = fail
+
+    def read(self, length: int,
+             deadline: Optional[float] = None) -> bytes:
+        """Exactly ``length`` bytes, or the rest if fewer are left.
+
+        :param deadline: ``time.monotonic`` by which they must be there,
+            however slowly the server drips
+        :raises RemoteUnavailable: the connection broke, or ended early,
+            or was too slow
+        """
+        wanted = min(length, self._left)
+        pieces: List[bytes] = []
+        missing = wanted
+        while missing:
+            if deadline is not None and time.monotonic() > deadline:
+                raise self._fail('body came too slowly')
+            try:
+                piece = self._read(min(missing, _PIECE_BYTES))
+            except _BROKEN as err:
+                raise self._fail('body broke off: %s' % type(
+                    err).__name__) from err
+            if not piece:
+                raise self._fail('body ended %d bytes early' % self._left)
+            pieces.append(piece)
+            missing -= len(piece)
+            self._left -= len(piece)
+        return pieces[0] if len(pieces) == 1 else b''.join(pieces)
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._stream.close()
+
+
+class S3Client:
+    """Calls on one bucket of one endpoint. Thread-safe.
+
+    :param connections: most requests that run at once
+    """
+
+    def __init__(self, conf: GatewayConf, breaker: Breaker,
+                 connections: int) -> None:
+        self._conf = conf
+        self._breaker = breaker
+        self._connections = connections
+        self._secret_file = SecretFile(conf.secret_file)
+        self._lock = threading.Lock()
+        self._client: Any = None
+        self._stamp: Any = None
+
+    def check_secret(self) -> None:
+        """Raise :class:`BadConfig` if the secret file cannot be used."""
+        self._secret_file.read()
+
+    def head(self, key: str) -> Optional[S3Head]:
+        """What S3 knows of ``key``; None if it has no such key."""
+        try:
+            answer = self._call('head_object', Key=key)
+        except S3Missing:
+            return None
+        return S3Head(int(answer['ContentLength']), _etag(answer),
+                      {name.lower(): value for name, value
+                       in answer.get('Metadata', {}).items()})
+
+    def put(self, key: str, data: bytes, md5: bytes,
+            metadata: Optional[Mapping[str, str]] = None) -> str:
+        """Store ``data``; the ETag of the answer ('' if there is none).
+
+        :param md5: digest of ``data``; S3 refuses what arrives otherwise
+        """
+        return _etag(self._call(
+            'put_object', Key=key, Body=data, ContentLength=len(data),
+            ContentMD5=_base64(md5), Metadata=dict(metadata or {})))
+
+    def get(self, key: str, offset: int, length: int) -> S3Body:
+        """A stream of ``length`` (at least 1) bytes from ``offset``.
+
+        :raises RemoteUnavailable: also for an answer of another range
+        """
+        last = offset + length - 1
+        answer = self._call('get_object', Key=key,
+                            Range='bytes=%d-%d' % (offset, last))
+        body = S3Body(answer['Body'], length, self._broken)
+        said = str(answer.get('ContentRange', ''))
+        if not (said.startswith('bytes %d-%d/' % (offset, last))
+                and int(answer['ContentLength']) == length):
+            body.close()
+            raise self._broken('asked for bytes %d-%d, got %r with %s bytes'
+                               % (offset, last, said[:64],
+                                  answer['ContentLength']))
+        return body
+
+    def get_small(self, key: str, limit: int) -> bytes:
+        """All of a small key.
+
+        :raises RemoteUnavailable: longer than ``limit``, or cut short
+        """
+        answer = self._call('get_object', Key=key)
+        length = int(answer['ContentLength'])
+        body = S3Body(answer['Body'], length, self._broken)
+        try:
+            if length > limit:
+                raise self._broken('%s has %d bytes; at most %d make sense'
+                                   % (key, length, limit))
+            return body.read(length)
+        finally:
+            body.close()
+
+    def delete(self, key: str) -> None:
+        """Remove ``key``; it is no error if there is none."""
+        try:
+            self._call('delete_object', Key=key)
+        except S3Missing:
+            return
+
+    def begin_multipart(self, key: str, metadata: Mapping[str, str]) -> str:
+        """Begin an upload in parts; its id."""
+        answer = self._call('create_multipart_upload', Key=key,
+                            Metadata=dict(metadata))
+        return str(answer['UploadId'])
+
+    def put_part(self, key: str, upload_id: str, number: int, data: bytes,
+                 md5: bytes) -> str:
+        """Store part ``number`` (from 1); its ETag."""
+        return _etag(self._call(
+            'upload_part', Key=key, UploadId=upload_id, PartNumber=number,
+            Body=data, ContentLength=len(data), ContentMD5=_base64(md5)))
+
+    def parts(self, key: str, upload_id: str) -> Dict[int, Tuple[str, int]]:
+        """Parts that S3 has of an upload: number to (ETag, bytes).
+
+        :raises S3Missing: there is no such upload
+        """
+        found: Dict[int, Tuple[str, int]] = {}
+        marker = 0
+        while True:
+            answer = self._call('list_parts', Key=key, UploadId=upload_id,
+                                PartNumberMarker=marker)
+            for part in answer.get('Parts', ()):
+                found[int(part['PartNumber'])] = (
+                    str(part['ETag']).strip('"'), int(part['Size']))
+            following = int(answer.get('NextPartNumberMarker') or 0)
+            if not answer.get('IsTruncated') or following <= marker:
+                return found
+            marker = following
+
+    def complete(self, key: str, upload_id: str, etags: List[str]) -> None:
+        """Make the object of its parts, given in order."""
+        parts = [{'PartNumber': number, 'ETag': '"%s"' % etag}
+                 for number, etag in enumerate(etags, 1)]
+        self._call('complete_multipart_upload', Key=key, UploadId=upload_id,
+                   MultipartUpload={'Parts': parts})
+
+    def abort(self, key: str, upload_id: str) -> None:
+        """Drop an upload and its parts; no error if there is none."""
+        try:
+            self._call('abort_multipart_upload', Key=key,
+                       UploadId=upload_id)
+        except S3Missing:
+            return
+
+    def uploads_of(self, key: str) -> List[str]:
+        """Ids of uploads of ``key`` that were begun and not finished."""
+        answer = self._call('list_multipart_uploads', Prefix=key)
+        return [str(found['UploadId']) for found in answer.get('Uploads', ())
+                if found.get('Key') == key]
+
+    def _call(self, operation: str, **arguments: Any) -> Dict[str, Any]:
+        client = self._current()
+        if not self._breaker.allow():
+            raise S3Down('S3 is not answering (%s)'
+                         % self._breaker.last_error, self._retry_after())
+        try:
+            answer: Dict[str, Any] = getattr(client, operation)(
+                Bucket=self._conf.bucket, **arguments)
+        except botocore.exceptions.ClientError as err:
+            raise self._translated(operation, err) from err
+        except _BROKEN as err:
+            # Class name only: a message may spell out the whole request.
+            raise self._broken('%s: %s' % (
+                operation, type(err).__name__)) from err
+        except BaseException:
+            self._breaker.unknown()
+            raise
+        self._breaker.succeeded()
+        return answer
+
+    def _translated(self, operation: str,
+                    err: botocore.exceptions.ClientError) -> DssError:
+        status = int(err.response.get('ResponseMetadata', {}).get(
+            'HTTPStatusCode', 0))
+        code = str(err.response.get('Error', {}).get('Code', ''))
+        text = '%s: %d %s' % (operation, status, code)
+        if (status >= 500 or status in _TRANSIENT_STATUS
+                or code in _TRANSIENT_CODES):
+            return self._broken(text)
+        self._breaker.succeeded()
+        if status == 404 and (not code or code in _MISSING_CODES):
+            return S3Missing(text)
+        return S3Rejected(text)
+
+    def _broken(self, text: str) -> RemoteUnavailable:
+        self._breaker.failed(text)
+        return RemoteUnavailable(text, self._retry_after())
+
+    def _retry_after(self) -> int:
+        wait = int(self._breaker.seconds_until_probe()) + 1
+        return max(wait, self._conf.retry_after_seconds)
+
+    def _current(self) -> Any:
+        secret, stamp = self._secret_file.read()
+        with self._lock:
+            if self._client is None or stamp != self._stamp:
+                self._client = _connect(
+                    self._conf, secret.access_key, secret.secret_key,
+                    self._connections)
+                self._stamp = stamp
+            return self._client
+
+
+def _connect(conf: GatewayConf, access_key: str, secret_key: str,
+             connections: int) -> Any:
+    options: Dict[str, Any] = {
+        'connect_timeout': conf.connect_timeout_seconds,
+        'read_timeout': conf.read_timeout_seconds,
+        'retries': {'total_max_attempts': 1, 'mode': 'standard'},
+        'signature_version': 's3v4',
+        's3': {'addressing_style': conf.addressing_style},
+        'max_pool_connections': connections}
+    if hasattr(botocore.config.Config(), 'request_checksum_calculation'):
+        # Since 1.36 boto3 sends and wants checksums that break ranged
+        # reads on servers that do not know them.
+        options['request_checksum_calculation'] = conf.checksums
+        options['response_checksum_validation'] = conf.checksums
+    session = boto3.session.Session(
+        aws_access_key_id=access_key, aws_secret_access_key=secret_key,
+        region_name=conf.region)
+    return session.client(
+        's3', endpoint_url=conf.url or None, verify=conf.ca_bundle or True,
+        config=botocore.config.Config(**options))
+
+
+def _etag(answer: Mapping[str, Any]) -> str:
+    return str(answer.get('ETag', '')).strip('"')
+
+
+def _base64(md5: bytes) -> str:
+    return binascii.b2a_base64(md5, newline=False).decode('ascii')

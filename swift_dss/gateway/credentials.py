@@ -1,0 +1,108 @@
+"""The S3 secret: a file of its own that only its owner may read.
+
+The file has two lines, ``access_key = ...`` and ``secret_key = ...``
+(``#`` starts a comment). Group or others being able to read it is an
+error, not a warning: a secret that leaked is worth more than an upload
+that waits. The file is read again when it changes, so keys rotate without
+a restart. Neither key is ever part of a message, a repr or a status.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from dataclasses import dataclass, field
+from typing import Dict, Optional, Tuple
+
+from swift_dss.core.errors import BadConfig
+
+_FIELDS = ('access_key', 'secret_key')
+#: Two keys and comments; a bigger file is not a secret file.
+_MAX_BYTES = 16384
+_Stamp = Tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class Secret:
+    """One pair of keys; printing it shows neither."""
+
+    access_key: str = field(repr=False)
+    secret_key: str = field(repr=False)
+
+
+class SecretFile:
+    """The current secret of one file. Safe for threads."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._stamp: Optional[_Stamp] = None
+        self._secret: Optional[Secret] = None
+
+    def read(self) -> Tuple[Secret, _Stamp]:
+        """The secret and a stamp that differs whenever the file does.
+
+        :raises BadConfig: missing, readable by others, or malformed; the
+            text names the file and never what is in it
+        """
+        if not self._path:
+            raise BadConfig('[gateway] secret_file is not set')
+        with self._lock:
+            try:
+                secret_fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError as err:
+                raise BadConfig('secret file %s: %s' % (
+                    self._path, err.strerror)) from err
+            with os.fdopen(secret_fd, 'rb') as secret_file:
+                # The open file is what is judged, so it cannot be swapped
+                # between the check and the read.
+                found = os.fstat(secret_file.fileno())
+                stamp = (found.st_ino, found.st_mtime_ns, found.st_size,
+                         found.st_mode)
+                if self._secret is None or stamp != self._stamp:
+                    _check_mode(self._path, found)
+                    self._secret = _parse(
+                        self._path, secret_file.read(_MAX_BYTES + 1))
+                    self._stamp = stamp
+            return self._secret, stamp
+
+
+def _check_mode(path: str, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise BadConfig('secret file %s: not a regular file' % path)
+    loose = stat.S_IMODE(found.st_mode) & 0o177
+    if loose:
+        raise BadConfig(
+            'secret file %s: mode %04o is too open; run: chmod 0600 %s'
+            % (path, stat.S_IMODE(found.st_mode), path))
+    if found.st_uid not in (os.geteuid(), 0):
+        raise BadConfig('secret file %s: belongs to user %d, not to us (%d)'
+                        % (path, found.st_uid, os.geteuid()))
+
+
+def _parse(path: str, raw: bytes) -> Secret:
+    if len(raw) > _MAX_BYTES:
+        raise BadConfig('secret file %s: more than %d bytes'
+                        % (path, _MAX_BYTES))
+    values: Dict[str, str] = {}
+    try:
+        lines = raw.decode('utf-8').splitlines()
+    except UnicodeDecodeError:
+        raise BadConfig('secret file %s: not UTF-8 text' % path) from None
+    for number, line in enumerate(lines, 1):
+        line = line.strip()
+        if not line or line.startswith('#'):
+            continue
+        name, sign, value = line.partition('=')
+        name, value = name.strip(), value.strip()
+        if not sign or name not in _FIELDS or not value:
+            raise BadConfig(
+                'secret file %s, line %d: expected "access_key = ..." or '
+                '"secret_key = ..."' % (path, number))
+        values[name] = value
+    missing = [name for name in _FIELDS if name not in values]
+    if missing:
+        raise BadConfig('secret file %s: %s is missing'
+                        % (path, ' and '.join(missing)))
+    return Secret(values['access_key'], values['secret_key'])

@@ -1,0 +1,284 @@
+"""Bytes that a reader lacks: from S3, streamed while they are stored.
+
+A fetch walks its range: what is local by now is read locally, the rest
+comes through flights (one read of a part from S3 however many want it).
+The reply is sent only when the first verified byte is here, so a fetch
+that cannot be served says 503 within its deadline; one that breaks later
+is cut short, never padded.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Callable, Dict, Iterator, Optional, Tuple
+
+from swift_dss.core.config import GatewayConf
+from swift_dss.core.errors import (
+    DssError, RemoteUnavailable, TierFull, TierUnavailable, VersionGone)
+from swift_dss.core.residency import Extent, Tier
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.flights import Flight, Flights
+from swift_dss.gateway.ports import (
+    LocalFill, LocalVersion, LocalVersions, Logger, Metrics, Sink)
+from swift_dss.gateway.source import Source
+from swift_dss.io import steps
+from swift_dss.wire.control import FetchReply, FetchRequest
+
+#: Written to a reader at a time.
+_WRITE_BYTES = 1024 * 1024
+#: Flights in memory for each one that may be reading from S3.
+_HELD_PER_FILL = 2
+_LOCAL = Tier.SSD | Tier.HDD
+
+
+class Filler:
+    """Serves fetches and brings parts back. Thread-safe."""
+
+    def __init__(self, conf: GatewayConf, source: Source,
+                 local: LocalVersions, metrics: Metrics,
+                 logger: Logger) -> None:
+        self._conf = conf
+        self._source = source
+        self._local = local
+        self._metrics = metrics
+        self._logger = logger
+        self._flights = Flights(_HELD_PER_FILL * conf.fills)
+        self._leaders = ThreadPoolExecutor(
+            conf.fills, thread_name_prefix='dss-fill')
+        self._lock = threading.RLock()
+        self._asked: Dict[VersionId, Future[Tuple[int, int]]] = {}
+
+    def fetch(self, request: FetchRequest, sink: Sink) -> bool:
+        """Serve one request to its end, in the caller's thread.
+
+        :returns: False if the bytes were cut short after the reply: the
+            caller MUST close the connection without more
+        :raises OSError: what ``sink`` raised; its reader left
+        """
+        began = False
+        sent = 0
+        try:
+            for data in self._bytes(request):
+                if not began:
+                    began = True
+                    sink.begin(FetchReply(200))
+                sent += len(data)
+                sink.write(data)
+            if not began:
+                sink.begin(FetchReply(200))
+        except (DssError, TimeoutError) as err:
+            self._metrics.count('gateway.fetch_failed')
+            self._logger.warning(
+                'fetch %s on %s bytes %d-%d: %s after %d bytes',
+                request.version.key, request.version.device,
+                request.offset, request.offset + request.length - 1,
+                err, sent)
+            if began:
+                return False
+            sink.begin(self._refusal(err))
+            return False
+        self._metrics.count('gateway.fetched_bytes', sent)
+        return True
+
+    def counts(self) -> Tuple[int, int]:
+        """(parts on their way from S3, parts in memory)."""
+        return self._flights.counts()
+
+    def stop(self) -> None:
+        """Wait for leaders; the source has been told to give up."""
+        self._leaders.shutdown(wait=True)
+
+    def _bytes(self, request: FetchRequest) -> Iterator[bytes]:
+        deadline = time.monotonic() + request.deadline_seconds
+        offset, end = request.offset, request.offset + request.length
+        while offset < end:
+            local = self._local.describe(request.version, request.partition)
+            if end > local.content_length:
+                raise VersionGone('%s has only %d bytes' % (
+                    request.version.key, local.content_length))
+            extent = next(local.residency.split(offset, end - offset))
+            if extent.tiers & _LOCAL:
+                pieces = self._from_disk(request, extent)
+            else:
+                pieces = self._from_flight(request, local, extent, deadline)
+            for data in pieces:
+                offset += len(data)
+                yield data
+                # Only the first byte has the request's deadline; later
+                # ones wait as long as S3's own time-outs allow.
+                deadline = time.monotonic() + self._stall_seconds()
+
+    def _from_disk(self, request: FetchRequest,
+                   extent: Extent) -> Iterator[bytes]:
+        with self._local.open(request.version, request.partition) as reader:
+            for offset in range(extent.offset, extent.end, _WRITE_BYTES):
+                yield reader.read(
+                    offset, min(_WRITE_BYTES, extent.end - offset))
+
+    def _from_flight(self, request: FetchRequest, local: LocalVersion,
+                     extent: Extent, deadline: float) -> Iterator[bytes]:
+        """Bytes of the part at the extent's start; may end early, and the
+        rest is then looked for again."""
+        start, length = self._part_of(local, extent.offset, deadline)
+        end = min(extent.end, start + length)
+        flight = self._join(request, local, start, length, deadline)
+        ahead: Optional[Flight] = None
+        try:
+            if end < extent.end:
+                ahead = self._ahead(request, local, end)
+            offset = extent.offset
+            while offset < end:
+                data = flight.read(
+                    offset, min(_WRITE_BYTES, end - offset), deadline)
+                if data is None:
+                    return
+                offset += len(data)
+                yield data
+                deadline = time.monotonic() + self._stall_seconds()
+        finally:
+            self._flights.leave(flight)
+            if ahead is not None:
+                self._flights.leave(ahead)
+
+    def _part_of(self, local: LocalVersion, offset: int,
+                 deadline: float) -> Tuple[int, int]:
+        """The part's (offset, length); S3 is asked at most once for all
+        who wait, and nobody waits past the deadline."""
+        if self._source.knows(local):
+            return self._source.part_of(local, offset)
+        with self._lock:
+            asked = self._asked.get(local.version)
+            if asked is None:
+                asked = self._leaders.submit(
+                    self._source.part_of, local, offset)
+                self._asked[local.version] = asked
+                asked.add_done_callback(
+                    lambda _: self._forget_asked(local.version))
+        wait([asked], max(0.0, deadline - time.monotonic()))
+        if not asked.done():
+            raise TimeoutError('S3 did not say in time how %s is cut'
+                               % local.version.key)
+        asked.result()
+        return self._source.part_of(local, offset)
+
+    def _forget_asked(self, version: VersionId) -> None:
+        with self._lock:
+            self._asked.pop(version, None)
+
+    def _ahead(self, request: FetchRequest, local: LocalVersion,
+               offset: int) -> Optional[Flight]:
+        """Begin the part after this one, if that costs nobody a wait."""
+        if not request.keep:
+            return None
+        start, length = self._source.part_of(local, offset)
+        try:
+            return self._join(request, local, start, length,
+                              time.monotonic())
+        except RemoteUnavailable:
+            return None
+
+    def _join(self, request: FetchRequest, local: LocalVersion, start: int,
+              length: int, deadline: float) -> Flight:
+        def lead(flight: Flight) -> None:
+            self._leaders.submit(
+                self._lead, flight, request, local, length)
+
+        flight = self._flights.join(
+            (request.version, start), deadline, lead)
+        if flight is None:
+            self._metrics.count('gateway.fetch_busy')
+            raise RemoteUnavailable('all %d fills are busy'
+                                    % self._conf.fills,
+                                    self._conf.retry_after_seconds)
+        return flight
+
+    def _lead(self, flight: Flight, request: FetchRequest,
+              local: LocalVersion, length: int) -> None:
+        """Bring one part; runs in a leader's thread and never raises."""
+        error: Optional[DssError] = None
+        keeping = _Keeping(self._metrics, self._begin_fill(
+            flight, request, length))
+        stored = False
+        began = time.monotonic()
+        try:
+            offset = flight.offset
+            for block in self._source.blocks(local, offset, length):
+                flight.publish(block)
+                keeping.write(offset, block)
+                offset += len(block)
+                steps.reached('fill.block')
+            stored = keeping.commit()
+            steps.reached('fill.stored')
+            self._metrics.count('gateway.parts_read')
+            self._metrics.count('gateway.read_bytes', length)
+            self._metrics.timing('gateway.part', time.monotonic() - began)
+        except DssError as err:
+            error = err
+            self._metrics.count('gateway.%s' % err.counter)
+        except Exception as err:  # readers must be told
+            self._logger.exception('fill of %s on %s failed',
+                                   flight.key[0].key, flight.key[0].device)
+            error = TierUnavailable('fill failed: %s' % type(err).__name__)
+        finally:
+            keeping.abort()
+            self._flights.land(flight, error, stored)
+
+    def _begin_fill(self, flight: Flight, request: FetchRequest,
+                    length: int) -> Optional[LocalFill]:
+        if not request.keep:
+            return None
+        try:
+            return self._local.begin_fill(
+                request.version, request.partition, flight.offset, length,
+                request.class_id)
+        except DssError as err:
+            # Not being able to keep them is no reason not to serve them.
+            self._metrics.count('gateway.%s' % err.counter)
+            return None
+
+    def _refusal(self, err: Exception) -> FetchReply:
+        after = self._conf.retry_after_seconds
+        if isinstance(err, VersionGone):
+            return FetchReply(404, str(err))
+        if isinstance(err, (TierUnavailable, TierFull)):
+            return FetchReply(507, str(err), after)
+        if isinstance(err, RemoteUnavailable):
+            after = max(after, err.retry_after_seconds)
+        return FetchReply(503, str(err), after)
+
+    def _stall_seconds(self) -> float:
+        return self._conf.read_timeout_seconds * 4
+
+
+class _Keeping:
+    """Storing a part locally, which may fail without harm to its reader."""
+
+    def __init__(self, metrics: Metrics, fill: Optional[LocalFill]) -> None:
+        self._metrics = metrics
+        self._fill = fill
+
+    def write(self, offset: int, block: bytes) -> None:
+        self._attempt(lambda fill: fill.write(offset, block))
+
+    def commit(self) -> bool:
+        self._attempt(lambda fill: fill.commit())
+        stored = self._fill is not None
+        self._fill = None
+        return stored
+
+    def abort(self) -> None:
+        if self._fill is not None:
+            self._fill.abort()
+            self._fill = None
+
+    def _attempt(self, step: Callable[[LocalFill], None]) -> None:
+        if self._fill is None:
+            return
+        try:
+            step(self._fill)
+        except (DssError, OSError) as err:
+            self._metrics.count('gateway.%s' % getattr(
+                err, 'counter', 'fill_failed'))
+            self.abort()

@@ -1,0 +1,110 @@
+"""What a version is, beside its bytes, as S3 user metadata.
+
+With names, metadata and class map in the bucket, the bucket alone is
+enough to rebuild the objects. The record is JSON, zlib-compressed,
+base64-encoded and cut over ``x-amz-meta-dss-0``, ``-1``, ...; a record
+that does not fit S3's 2 KB goes to ``<key>.meta`` (the same JSON,
+compressed) and ``x-amz-meta-dss-meta: sidecar`` says so.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import zlib
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from swift_dss.core.errors import DamagedRecord
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.ports import LocalVersion
+from swift_dss.wire import classmap
+
+META_SUFFIX = '.meta'
+SUMS_SUFFIX = '.sums'
+SUFFIXES = (META_SUFFIX, SUMS_SUFFIX)
+
+#: One value stays short enough for every S3 server's header limits.
+CHUNK_BYTES = 256
+#: S3 allows 2,048 bytes of user metadata, names included; a few are ours.
+MAX_INLINE_CHUNKS = 7
+#: Swift's own metadata limits keep the record far below this.
+MAX_RECORD_BYTES = 1024 * 1024
+
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class RemoteRecord:
+    """The decoded record of one key."""
+
+    version: VersionId
+    content_length: int
+    etag: str
+    metadata: Mapping[str, str]
+    class_map_text: str
+
+
+def encode(local: LocalVersion) -> Tuple[Dict[str, str], Optional[bytes]]:
+    """(user metadata of the key, sidecar's bytes or None)."""
+    version = local.version
+    record = {
+        'v': _VERSION, 'policy': version.policy,
+        'hash': version.object_hash, 'timestamp': version.timestamp,
+        'frag': version.frag_index, 'length': local.content_length,
+        'etag': local.etag, 'metadata': dict(local.metadata),
+        'map': classmap.encode(local.class_map)}
+    # ensure_ascii keeps names that are not UTF-8 (surrogates) intact.
+    packed = zlib.compress(json.dumps(
+        record, separators=(',', ':'), sort_keys=True).encode('ascii'), 9)
+    text = base64.b64encode(packed).decode('ascii')
+    if len(text) > CHUNK_BYTES * MAX_INLINE_CHUNKS:
+        return {'dss-meta': 'sidecar'}, packed
+    chunks = [text[at:at + CHUNK_BYTES]
+              for at in range(0, len(text), CHUNK_BYTES)]
+    return {'dss-%d' % i: chunk for i, chunk in enumerate(chunks)}, None
+
+
+def has_sidecar(user_metadata: Mapping[str, str]) -> bool:
+    """True if the record lies in ``<key>.meta``."""
+    return user_metadata.get('dss-meta') == 'sidecar'
+
+
+def decode(user_metadata: Mapping[str, str],
+           sidecar: Optional[bytes] = None) -> RemoteRecord:
+    """The record of a key.
+
+    :param user_metadata: names in lower case, without ``x-amz-meta-``
+    :param sidecar: the bytes of ``<key>.meta`` where there is one
+    :raises DamagedRecord: missing, cut off or not ours
+    """
+    packed = sidecar
+    try:
+        if packed is None:
+            chunks: List[str] = []
+            while 'dss-%d' % len(chunks) in user_metadata:
+                chunks.append(user_metadata['dss-%d' % len(chunks)])
+            packed = base64.b64decode(''.join(chunks), validate=True)
+        inflate = zlib.decompressobj()
+        raw = inflate.decompress(packed, MAX_RECORD_BYTES)
+        if not inflate.eof or inflate.unused_data:
+            raise DamagedRecord('remote record: cut off or too long')
+        return _of_json(json.loads(raw))
+    except (binascii.Error, zlib.error, ValueError, KeyError,
+            TypeError) as err:
+        raise DamagedRecord('remote record: %s' % err) from err
+
+
+def _of_json(record: Any) -> RemoteRecord:
+    if record['v'] != _VERSION:
+        raise ValueError('version %r' % record['v'])
+    frag = record['frag']
+    return RemoteRecord(
+        VersionId('', int(record['policy']), str(record['hash']),
+                  str(record['timestamp']),
+                  None if frag is None else int(frag)),
+        int(record['length']), str(record['etag']),
+        {str(name): str(value)
+         for name, value in record['metadata'].items()},
+        str(record['map']))

@@ -1,0 +1,239 @@
+"""What is still to be sent to S3, in SQLite: it survives the daemon.
+
+Two tables. *Uploads*: one row per version on a device that S3 may not have
+yet; a row leaves when the copy is verified and recorded, or the version is
+obsolete. *Deletes*: one row per S3 key whose version is overwritten or
+deleted; a tombstone that leaves only when S3 acknowledged. The backlog
+lives here and not in memory.
+
+After a power cut: a delete that was enqueued is there (synchronous FULL);
+an upload enqueued in the last moments may be missing (NORMAL), and the
+daemon's sweep finds its version dirty and enqueues it again.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from dataclasses import dataclass
+from typing import Any, Dict, Iterable, List, Optional, Tuple
+
+from swift_dss.core.version import VersionId
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS uploads (
+    device TEXT NOT NULL, key TEXT NOT NULL, policy INTEGER NOT NULL,
+    hash TEXT NOT NULL, timestamp TEXT NOT NULL, frag INTEGER,
+    partition TEXT NOT NULL, first_seen REAL NOT NULL,
+    not_before REAL NOT NULL, attempts INTEGER NOT NULL,
+    failures INTEGER NOT NULL, upload_id TEXT NOT NULL,
+    error TEXT NOT NULL, PRIMARY KEY (device, key)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS uploads_due ON uploads (not_before);
+CREATE INDEX IF NOT EXISTS uploads_key ON uploads (key);
+CREATE TABLE IF NOT EXISTS deletes (
+    s3_key TEXT NOT NULL PRIMARY KEY, device TEXT NOT NULL,
+    policy INTEGER NOT NULL, hash TEXT NOT NULL, timestamp TEXT NOT NULL,
+    frag INTEGER, partition TEXT NOT NULL, first_seen REAL NOT NULL,
+    not_before REAL NOT NULL, attempts INTEGER NOT NULL,
+    error TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS deletes_due ON deletes (not_before, timestamp);
+"""
+_VERSION_COLUMNS = 'device, policy, hash, timestamp, frag, partition'
+_UPLOAD_COLUMNS = _VERSION_COLUMNS + (
+    ', first_seen, not_before, attempts, failures, upload_id, error')
+_DELETE_COLUMNS = 's3_key, ' + _VERSION_COLUMNS + (
+    ', first_seen, not_before, attempts, error')
+#: An upload was begun, but S3's answer was not noted yet.
+BEGINNING = '?'
+#: An error text in a row is for status, not a log.
+_MAX_ERROR = 200
+
+
+@dataclass(frozen=True)
+class UploadJob:
+    """A version that S3 may lack.
+
+    :param first_seen: seconds since the epoch; the take-over clock
+    :param not_before: when to try (again)
+    :param attempts: tries and looks; ``failures`` those that failed
+    :param upload_id: multipart upload in progress, ``BEGINNING``, or ''
+    """
+
+    version: VersionId
+    partition: str
+    first_seen: float
+    not_before: float
+    attempts: int = 0
+    failures: int = 0
+    upload_id: str = ''
+    error: str = ''
+
+
+@dataclass(frozen=True)
+class DeleteJob:
+    """A key that S3 must lose."""
+
+    s3_key: str
+    version: VersionId
+    partition: str
+    first_seen: float
+    not_before: float
+    attempts: int = 0
+    error: str = ''
+
+
+class Queue:
+    """The durable queue of one node. Thread-safe; calls block on disk.
+
+    :param path: the SQLite file; made if missing
+    """
+
+    def __init__(self, path: str) -> None:
+        self._lock = threading.Lock()
+        self._db = sqlite3.connect(
+            path, check_same_thread=False, isolation_level=None,
+            timeout=30.0)
+        self._db.execute('PRAGMA journal_mode=WAL')
+        self._db.executescript(_SCHEMA)
+
+    def close(self) -> None:
+        """Let the file go."""
+        with self._lock:
+            self._db.close()
+
+    def add_upload(self, version: VersionId, partition: str,
+                   not_before: float, now: float) -> None:
+        """Note that S3 may lack ``version``. Idempotent: a row that is
+        there keeps its history and at most becomes due earlier."""
+        self._write(False, [(
+            'INSERT INTO uploads (key, %s) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?) '
+            'ON CONFLICT (device, key) DO UPDATE SET not_before = '
+            'min(not_before, excluded.not_before)' % _UPLOAD_COLUMNS,
+            (version.key,) + _version_row(version, partition)
+            + (now, not_before, 0, 0, '', ''))])
+
+    def add_delete(self, s3_key: str, version: VersionId, partition: str,
+                   not_before: float, now: float) -> None:
+        """Note, durably, that ``s3_key`` must go. Idempotent."""
+        self._write(True, [(
+            'INSERT OR IGNORE INTO deletes (%s) VALUES '
+            '(?,?,?,?,?,?,?,?,?,?,?)' % _DELETE_COLUMNS,
+            (s3_key,) + _version_row(version, partition)
+            + (now, not_before, 0, ''))])
+
+    def due_uploads(self, now: float, limit: int) -> List[UploadJob]:
+        """Up to ``limit`` uploads to try now, longest due first."""
+        rows = self._read(
+            'SELECT %s FROM uploads WHERE not_before <= ? '
+            'ORDER BY not_before LIMIT ?' % _UPLOAD_COLUMNS, (now, limit))
+        return [_upload(row) for row in rows]
+
+    def due_deletes(self, now: float, limit: int) -> List[DeleteJob]:
+        """Up to ``limit`` deletes to try now; of one object, the oldest
+        version first."""
+        rows = self._read(
+            'SELECT %s FROM deletes WHERE not_before <= ? '
+            'ORDER BY not_before, timestamp LIMIT ?' % _DELETE_COLUMNS,
+            (now, limit))
+        return [DeleteJob(row[0], _version(row[1:]), row[6], *row[7:])
+                for row in rows]
+
+    def uploads_of(self, key: str) -> List[UploadJob]:
+        """Uploads of a version key (one per device that holds it)."""
+        rows = self._read('SELECT %s FROM uploads WHERE key = ?'
+                          % _UPLOAD_COLUMNS, (key,))
+        return [_upload(row) for row in rows]
+
+    def retry_upload(self, version: VersionId, not_before: float,
+                     error: str, failed: bool = True) -> None:
+        """Try again later; the multipart upload in progress is kept.
+
+        :param failed: False for a wait that is no failure
+        """
+        self._write(False, [(
+            'UPDATE uploads SET not_before = ?, attempts = attempts + 1, '
+            'failures = failures + ?, error = ? '
+            'WHERE device = ? AND key = ?',
+            (not_before, int(failed), error[:_MAX_ERROR], version.device,
+             version.key))])
+
+    def note_upload_id(self, version: VersionId, upload_id: str) -> None:
+        """Remember, durably, the multipart upload in progress."""
+        self._write(True, [(
+            'UPDATE uploads SET upload_id = ? WHERE device = ? AND key = ?',
+            (upload_id, version.device, version.key))])
+
+    def retry_delete(self, s3_key: str, not_before: float,
+                     error: str) -> None:
+        """Try again later."""
+        self._write(False, [(
+            'UPDATE deletes SET not_before = ?, attempts = attempts + 1, '
+            'error = ? WHERE s3_key = ?',
+            (not_before, error[:_MAX_ERROR], s3_key))])
+
+    def finish_upload(self, version: VersionId) -> None:
+        """The copy is recorded, or the version is no more."""
+        self._write(False, [(
+            'DELETE FROM uploads WHERE device = ? AND key = ?',
+            (version.device, version.key))])
+
+    def finish_delete(self, s3_key: str) -> None:
+        """S3 acknowledged."""
+        self._write(False, [('DELETE FROM deletes WHERE s3_key = ?',
+                             (s3_key,))])
+
+    def next_due(self, after: float) -> Optional[float]:
+        """When the first job later than ``after`` becomes due."""
+        rows = self._read(
+            'SELECT min(t) FROM (SELECT min(not_before) AS t FROM uploads '
+            'WHERE not_before > ?1 UNION ALL SELECT min(not_before) '
+            'FROM deletes WHERE not_before > ?1)', (after,))
+        found = rows[0][0]
+        return None if found is None else float(found)
+
+    def counts(self) -> Dict[str, Any]:
+        """Rows, the oldest, and the last errors, for status."""
+        uploads, oldest = self._read(
+            'SELECT count(*), min(first_seen) FROM uploads', ())[0]
+        deletes, since = self._read(
+            'SELECT count(*), min(first_seen) FROM deletes', ())[0]
+        errors = [row[0] for row in self._read(
+            "SELECT DISTINCT error FROM uploads WHERE error != '' UNION "
+            "SELECT DISTINCT error FROM deletes WHERE error != '' LIMIT 5",
+            ())]
+        return {'uploads': uploads, 'oldest_upload': oldest,
+                'deletes': deletes, 'oldest_delete': since,
+                'errors': errors}
+
+    def _read(self, statement: str,
+              values: Tuple[Any, ...]) -> List[Tuple[Any, ...]]:
+        with self._lock:
+            return self._db.execute(statement, values).fetchall()
+
+    def _write(self, through_power_cut: bool,
+               statements: Iterable[Tuple[str, Tuple[Any, ...]]]) -> None:
+        with self._lock:
+            self._db.execute('PRAGMA synchronous=%s' % (
+                'FULL' if through_power_cut else 'NORMAL'))
+            self._db.execute('BEGIN IMMEDIATE')
+            try:
+                for statement, values in statements:
+                    self._db.execute(statement, values)
+            except BaseException:
+                self._db.execute('ROLLBACK')
+                raise
+            # With FULL, COMMIT fsyncs the journal: the row is durable.
+            self._db.execute('COMMIT')
+
+
+def _version_row(version: VersionId, partition: str) -> Tuple[Any, ...]:
+    return (version.device, version.policy, version.object_hash,
+            version.timestamp, version.frag_index, partition)
+
+
+def _version(row: Tuple[Any, ...]) -> VersionId:
+    return VersionId(row[0], row[1], row[2], row[3], row[4])
+
+
+def _upload(row: Tuple[Any, ...]) -> UploadJob:
+    return UploadJob(_version(row), row[5], *row[6:])

@@ -1,0 +1,73 @@
+"""Who uploads: the rank of a device among an object's primaries.
+
+Replicas share one S3 key. Rank 0, the first primary in ring order, uploads
+at once; rank *n* only checks (HEAD) until ``n * take_over_seconds`` have
+passed since it first saw the version, then uploads itself. A handoff has
+the rank after the last primary: it acts only when every primary had its
+turn, since replication will normally have emptied it by then. Two nodes
+that upload at once do no harm: same key, same bytes. Every EC fragment
+archive has its own key, so each device is rank 0 for what it holds.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Dict, Optional, Set
+
+from swift.common.ring import Ring
+from swift.common.utils import get_partition_for_hash, whataremyips
+
+from swift_dss.core.version import VersionId
+from swift_dss.wire.layout import data_dir_name
+
+
+def ring_name(policy: int) -> str:
+    """Swift's file name of a policy's ring, without the ending."""
+    return data_dir_name(policy).replace('objects', 'object', 1)
+
+
+class Ranks:
+    """Ranks by the ring files of ``swift_dir``. Thread-safe.
+
+    :param my_ips: addresses of this node; None asks the system
+    """
+
+    def __init__(self, swift_dir: str,
+                 my_ips: Optional[Set[str]] = None) -> None:
+        self._swift_dir = swift_dir
+        self._my_ips = my_ips
+        self._lock = threading.Lock()
+        self._rings: Dict[int, Any] = {}
+
+    def rank(self, version: VersionId) -> int:
+        """0 for the uploader, up to the replica count for a handoff."""
+        if version.frag_index is not None:
+            return 0
+        with self._lock:
+            ring = self._ring(version.policy)
+            nodes = ring.get_part_nodes(get_partition_for_hash(
+                version.object_hash, ring.part_power))
+            ips = self._ips()
+        for rank, node in enumerate(nodes):
+            if node['device'] == version.device and (
+                    node['ip'] in ips or node.get('replication_ip') in ips):
+                return rank
+        return len(nodes)
+
+    def partition(self, version: VersionId) -> str:
+        """The partition that the ring in force gives the object."""
+        with self._lock:
+            ring = self._ring(version.policy)
+            return str(get_partition_for_hash(
+                version.object_hash, ring.part_power))
+
+    def _ring(self, policy: int) -> Any:
+        if policy not in self._rings:
+            self._rings[policy] = Ring(
+                self._swift_dir, ring_name=ring_name(policy))
+        return self._rings[policy]
+
+    def _ips(self) -> Set[str]:
+        if self._my_ips is None:
+            self._my_ips = set(whataremyips())
+        return self._my_ips

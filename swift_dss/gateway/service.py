@@ -1,0 +1,353 @@
+"""The gateway as the tier daemon sees it: one object with a few verbs.
+
+Background work (uploads, deletes) is *pulled*: a dispatcher takes due rows
+from the durable queue only while a worker is free, so the backlog stays on
+disk. Reads never queue behind uploads: they have their own threads. All of
+them share one breaker.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Callable, Dict, Optional, Set, Union
+
+from swift_dss.core.classes import RemoteMode
+from swift_dss.core.config import NodeConf
+from swift_dss.core.errors import BadConfig, DssError, RemoteUnavailable
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.breaker import Breaker, BreakerState
+from swift_dss.gateway.client import S3Client, S3Down
+from swift_dss.gateway.deletes import Deleter
+from swift_dss.gateway.fill import Filler
+from swift_dss.gateway.ports import (
+    LocalVersions, Logger, Metrics, Sink, TableSource)
+from swift_dss.gateway.queue import DeleteJob, Queue, UploadJob
+from swift_dss.gateway.ranks import Ranks
+from swift_dss.gateway.retry import Backoff
+from swift_dss.gateway.source import Source
+from swift_dss.gateway.upload import Outcome, Uploader
+from swift_dss.wire.control import FetchReply, FetchRequest
+from swift_dss.wire.layout import remote_key
+
+#: Workers for deletes, apart from uploads so that neither starves.
+_DELETES = 2
+#: First and longest wait of a job that failed.
+_RETRY = (2.0, 600.0)
+#: First wait of a replica that looks for another's upload.
+_LOOK_SECONDS = 2.0
+#: A key that need not exist: 404 is as good an answer as 200.
+_PROBE_KEY = '.dss-probe'
+_QUEUE_FILE = 'gateway.db'
+#: The dispatcher looks at least this often (gauges, clock jumps).
+_IDLE_SECONDS = 10.0
+_Job = Union[UploadJob, DeleteJob]
+
+
+class Gateway:
+    """S3 behind one node.
+
+    :param table_source: gives the class table in force
+    :param local: this node's devices
+    :param ranks: for tests; by default from the rings of ``swift_dir``
+    :raises BadConfig: from :meth:`start`, if the gateway cannot be used
+    """
+
+    def __init__(self, conf: NodeConf, table_source: TableSource,
+                 local: LocalVersions, logger: Logger, metrics: Metrics,
+                 ranks: Optional[Ranks] = None,
+                 breaker: Optional[Breaker] = None,
+                 now: Callable[[], float] = time.time) -> None:
+        self._conf = conf.gateway
+        self._table_source = table_source
+        self._local = local
+        self._logger = logger
+        self._metrics = metrics
+        self._now = now
+        self._ranks = ranks or Ranks(conf.swift_dir)
+        self._breaker = breaker or Breaker()
+        self._queue = Queue(os.path.join(
+            conf.tier.index_dir or conf.run_dir, _QUEUE_FILE))
+        self._client = S3Client(
+            self._conf, self._breaker,
+            self._conf.uploads + self._conf.fills + _DELETES + 1)
+        self._stopping = threading.Event()
+        self._uploader = Uploader(
+            self._conf, self._client, local, self._queue, metrics,
+            self._is_cancelled, self._stopping.is_set, now)
+        self._deleter = Deleter(
+            self._conf, self._client, local, self._queue, metrics)
+        self._filler = Filler(
+            self._conf, Source(self._conf, self._client, metrics,
+                               self._stopping.wait),
+            local, metrics, logger)
+        self._wake = threading.Condition()
+        self._running: Set[str] = set()
+        self._uploading = 0
+        self._deleting = 0
+        self._cancelled: Set[str] = set()
+        self._workers = ThreadPoolExecutor(
+            self._conf.uploads + _DELETES, thread_name_prefix='dss-s3')
+        self._dispatcher = threading.Thread(
+            target=self._dispatch, name='dss-s3-dispatch', daemon=True)
+
+    def start(self) -> None:
+        """Begin background work. Does not wait for S3.
+
+        :raises BadConfig: no bucket, or the secret cannot be used
+        """
+        if not self._conf.bucket:
+            raise BadConfig('[gateway] bucket is not set')
+        self._client.check_secret()
+        if self._conf.url.startswith('http://'):
+            self._logger.warning(
+                'gateway: %s is not encrypted; use https outside a '
+                'trusted network', self._conf.url)
+        self._dispatcher.start()
+
+    def stop(self) -> None:
+        """Finish or give up what is running; the queue keeps the rest."""
+        self._stopping.set()
+        with self._wake:
+            self._wake.notify_all()
+        if self._dispatcher.is_alive():
+            self._dispatcher.join()
+        self._workers.shutdown(wait=True)
+        self._filler.stop()
+        self._queue.close()
+
+    def enqueue_upload(self, version: VersionId, partition: str = '',
+                       urgent: bool = False) -> None:
+        """Note that S3 may lack ``version``. Idempotent, durable.
+
+        :param urgent: at once (classes with ``remote = through|only``),
+            not when the version is ``remote_after_seconds`` old
+        """
+        now = self._now()
+        due = now
+        if not urgent:
+            due = max(now, float(version.timestamp.split('_')[0])
+                      + self._conf.remote_after_seconds)
+        self._queue.add_upload(version, self._partition(version, partition),
+                               due, now)
+        self._notify()
+
+    def enqueue_delete(self, version: VersionId,
+                       partition: str = '') -> None:
+        """Note that ``version`` was overwritten or deleted. Idempotent,
+        durable; an upload of it that is running ends.
+
+        MUST NOT be called for a file that only left this device (an
+        emptied handoff, a rebalance): its key is the primaries'.
+        """
+        now = self._now()
+        self._queue.add_delete(
+            remote_key(self._conf.prefix, version), version,
+            self._partition(version, partition),
+            now + self._conf.delete_delay_seconds, now)
+        with self._wake:
+            if version.key in self._running:
+                self._cancelled.add(version.key)
+        for job in self._queue.uploads_of(version.key):
+            if job.version == version and not job.upload_id:
+                self._queue.finish_upload(version)
+        self._notify()
+
+    def fetch(self, request: FetchRequest, sink: Sink) -> bool:
+        """Serve bytes that a reader lacks, in the caller's thread.
+
+        :returns: False if the caller must close the connection at once
+        :raises OSError: what ``sink`` raised
+        """
+        if self._stopping.is_set():
+            sink.begin(FetchReply(503, 'stopping',
+                                  self._conf.retry_after_seconds))
+            return False
+        return self._filler.fetch(request, sink)
+
+    def status(self) -> Dict[str, Any]:
+        """Plain values for status output; no secrets in it."""
+        counts = self._queue.counts()
+        flying, held = self._filler.counts()
+        with self._wake:
+            uploading, deleting = self._uploading, self._deleting
+        now = self._now()
+        for name in ('oldest_upload', 'oldest_delete'):
+            since = counts.pop(name)
+            counts[name + '_seconds'] = (
+                None if since is None else max(0.0, now - since))
+        return dict(
+            counts, endpoint=self._conf.endpoint, bucket=self._conf.bucket,
+            state=self._breaker.state.value,
+            last_error=self._breaker.last_error,
+            probe_in_seconds=self._breaker.seconds_until_probe(),
+            uploading=uploading, deleting=deleting, reading=flying,
+            read_buffers=held)
+
+    def _partition(self, version: VersionId, partition: str) -> str:
+        return partition or self._ranks.partition(version)
+
+    def _notify(self) -> None:
+        with self._wake:
+            self._wake.notify_all()
+
+    def _is_cancelled(self, key: str) -> bool:
+        with self._wake:
+            return key in self._cancelled
+
+    def _dispatch(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                wait_seconds = self._dispatch_due()
+            except Exception:
+                # A full disk or a locked database must not end uploads
+                # for good; it is logged, and looked at again.
+                self._logger.exception('gateway: cannot take jobs')
+                self._metrics.count('gateway.dispatch_errors')
+                wait_seconds = _IDLE_SECONDS
+            with self._wake:
+                if not self._stopping.is_set() and wait_seconds > 0:
+                    self._wake.wait(wait_seconds)
+
+    def _dispatch_due(self) -> float:
+        """Hand out what is due; seconds until there may be more."""
+        now = self._now()
+        if self._breaker.state is not BreakerState.CLOSED:
+            return self._probe()
+        slots = self._breaker.background_slots(self._conf.uploads)
+        with self._wake:
+            upload_slots = slots - self._uploading
+            delete_slots = min(slots, _DELETES) - self._deleting
+            busy = len(self._running)
+        for delete in self._queue.due_deletes(
+                now, max(0, delete_slots) and delete_slots + busy):
+            if delete_slots > 0 and self._submit(delete):
+                delete_slots -= 1
+        for upload in self._queue.due_uploads(
+                now, max(0, upload_slots) and upload_slots + busy):
+            if upload_slots > 0 and self._submit(upload):
+                upload_slots -= 1
+        self._publish()
+        following = self._queue.next_due(now)
+        if following is None:
+            return _IDLE_SECONDS
+        return min(_IDLE_SECONDS, max(0.01, following - now))
+
+    def _probe(self) -> float:
+        """While S3 is down, one small question when its time has come."""
+        wait_seconds = self._breaker.seconds_until_probe()
+        if wait_seconds <= 0:
+            try:
+                self._client.head(self._conf.prefix + _PROBE_KEY)
+            except DssError as err:
+                self._logger.warning('gateway: probe: %s', err)
+            if self._breaker.state is BreakerState.CLOSED:
+                self._logger.info('gateway: S3 answers again')
+                return 0.0
+            wait_seconds = self._breaker.seconds_until_probe()
+        self._publish()
+        return max(0.05, min(wait_seconds, _IDLE_SECONDS))
+
+    def _publish(self) -> None:
+        counts = self._queue.counts()
+        self._metrics.gauge('gateway.queued_uploads', counts['uploads'])
+        self._metrics.gauge('gateway.queued_deletes', counts['deletes'])
+        self._metrics.gauge('gateway.up', float(
+            self._breaker.state is BreakerState.CLOSED))
+
+    def _submit(self, job: _Job) -> bool:
+        """Run a job unless one of the same version runs already."""
+        with self._wake:
+            if job.version.key in self._running:
+                if isinstance(job, DeleteJob):
+                    self._cancelled.add(job.version.key)
+                return False
+            self._running.add(job.version.key)
+            if isinstance(job, UploadJob):
+                self._uploading += 1
+            else:
+                self._deleting += 1
+        self._workers.submit(self._work, job)
+        return True
+
+    def _work(self, job: _Job) -> None:
+        try:
+            if isinstance(job, UploadJob):
+                self._upload(job)
+            else:
+                self._deleter.run(job)
+                self._metrics.count('gateway.deletes')
+        except DssError as err:
+            self._failed(job, err)
+        except Exception as err:
+            self._logger.exception('gateway: %s failed', job.version.key)
+            self._failed(job, DssError(type(err).__name__))
+        finally:
+            with self._wake:
+                self._running.discard(job.version.key)
+                self._cancelled.discard(job.version.key)
+                if isinstance(job, UploadJob):
+                    self._uploading -= 1
+                else:
+                    self._deleting -= 1
+                self._wake.notify_all()
+
+    def _upload(self, job: UploadJob) -> None:
+        if not self._wanted_remote(job):
+            self._queue.finish_upload(job.version)
+            return
+        waited = self._now() - job.first_seen
+        rank = self._ranks.rank(job.version)
+        outcome = self._uploader.run(
+            job, waited >= rank * self._conf.take_over_seconds)
+        self._metrics.count('gateway.upload.%s' % outcome.value)
+        if outcome is Outcome.WAITING:
+            look = Backoff(_LOOK_SECONDS, max(
+                _LOOK_SECONDS, self._conf.take_over_seconds / 4))
+            self._queue.retry_upload(
+                job.version, self._now() + look.seconds(job.attempts + 1),
+                '', failed=False)
+            return
+        if outcome is Outcome.OBSOLETE:
+            self.enqueue_delete(job.version, job.partition)
+        self._queue.finish_upload(job.version)
+
+    def _wanted_remote(self, job: UploadJob) -> bool:
+        """False if any byte is of a class that stays on this cluster.
+
+        A copy in S3 is always a copy of the whole version, so one span
+        that must not leave keeps all of it here.
+        """
+        try:
+            local = self._local.describe(job.version, job.partition)
+        except DssError:
+            return True  # the uploader finds out what that means
+        table = self._table_source()
+        return all(
+            table.spec(class_id).remote is not RemoteMode.NEVER
+            for class_id in local.class_map.class_ids(
+                local.content_length) or {local.class_map.rest})
+
+    def _failed(self, job: _Job, err: DssError) -> None:
+        if self._stopping.is_set():
+            return
+        # A job that was not even sent (breaker open) did not fail.
+        tried = not isinstance(err, S3Down)
+        failures = 0 if not tried else (job.failures if isinstance(job, UploadJob)
+                                        else job.attempts)
+        at = self._now() + Backoff(*_RETRY).seconds(failures + 1)
+        text = '%s: %s' % (type(err).__name__, err)
+        if isinstance(job, UploadJob):
+            self._queue.retry_upload(job.version, at, text, tried)
+            self._metrics.count('gateway.upload_failed')
+        else:
+            self._queue.retry_delete(job.s3_key, at, text)
+            self._metrics.count('gateway.delete_failed')
+        self._metrics.count('gateway.%s' % err.counter)
+        level = (self._logger.warning if isinstance(err, RemoteUnavailable)
+                 else self._logger.error)
+        level('gateway: %s of %s on %s: %s; next try in %.0f s',
+              'upload' if isinstance(job, UploadJob) else 'delete',
+              job.version.key, job.version.device, text, at - self._now())

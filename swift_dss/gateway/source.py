@@ -1,0 +1,258 @@
+"""Verified blocks of a version out of S3: nothing unproven leaves here.
+
+A version of one PUT is one unit: all of it is read and its MD5 compared
+with the data file's own ETag before the first byte is let out. A version
+of several parts is let out block by block as each proves right against
+``<key>.sums``; the last block of a part is held back until the part's MD5,
+which the local record's ETag vouches for, is right too. So the price of
+safety is a delay of one block (1 MiB), or of one small object.
+
+What breaks off is resumed at the first unproven byte; what proves wrong is
+asked for once more from there.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from typing import Callable, Iterator, Optional, Tuple
+
+from swift_dss.core.config import GatewayConf
+from swift_dss.core.errors import (
+    DamagedRecord, RemoteCorrupt, RemoteUnavailable)
+from swift_dss.core.residency import RemoteCopy
+from swift_dss.gateway import digests
+from swift_dss.gateway.client import (
+    S3Body, S3Client, S3Down, S3Missing)
+from swift_dss.gateway.metadata import SUMS_SUFFIX
+from swift_dss.gateway.ports import LocalVersion, Metrics
+from swift_dss.gateway.retry import Backoff
+
+#: Tries at one block, the first included.
+_TRIES = 3
+#: Decoded side cars kept: bounded by bytes too, see ``_SUMS_BYTES``.
+_SUMS_ENTRIES = 64
+_SUMS_BYTES = 16 * 1024 * 1024
+#: A version of one PUT larger than this cannot be proven in memory.
+_MAX_UNIT_BYTES = 128 * 1024 * 1024
+#: A server that drips bytes is cut after this many read time-outs.
+_PATIENCE = 3
+
+
+class Source:
+    """Where verified blocks come from. Thread-safe.
+
+    :param pause: waits between tries; returns True to give up (stopping)
+    """
+
+    def __init__(self, conf: GatewayConf, client: S3Client,
+                 metrics: Metrics,
+                 pause: Callable[[float], bool]) -> None:
+        self._conf = conf
+        self._client = client
+        self._metrics = metrics
+        self._pause = pause
+        self._backoff = Backoff(0.2, 2.0)
+        self._lock = threading.Lock()
+        self._sums: OrderedDict[str, digests.Sums] = OrderedDict()
+        self._sums_bytes = 0
+
+    def knows(self, local: LocalVersion) -> bool:
+        """True if :meth:`part_of` will not have to ask S3."""
+        remote = _remote(local)
+        with self._lock:
+            return remote.etag == local.etag or remote.key in self._sums
+
+    def part_of(self, local: LocalVersion, offset: int) -> Tuple[int, int]:
+        """(offset, length) of the part that holds byte ``offset``.
+
+        :raises RemoteUnavailable, RemoteCorrupt: its sums cannot be had
+        """
+        sums = self._sums_for(local)
+        if sums is None:
+            return 0, local.content_length
+        start = offset - offset % sums.part_bytes
+        return start, min(sums.part_bytes, local.content_length - start)
+
+    def blocks(self, local: LocalVersion, offset: int,
+               length: int) -> Iterator[bytes]:
+        """The bytes of one part, as blocks that proved right, in order.
+
+        :raises RemoteUnavailable: S3 failed ``_TRIES`` times in a row
+        :raises RemoteCorrupt: S3 gave wrong bytes ``_TRIES`` times
+        """
+        sums = self._sums_for(local)
+        if sums is None:
+            return self._whole(local)
+        return self._part(local, sums, offset, length)
+
+    def forget(self, key: str) -> None:
+        """Drop what is cached of ``key``."""
+        with self._lock:
+            found = self._sums.pop(key, None)
+            if found is not None:
+                self._sums_bytes -= _weight(found)
+
+    def _whole(self, local: LocalVersion) -> Iterator[bytes]:
+        length = local.content_length
+        if length > _MAX_UNIT_BYTES:
+            raise RemoteCorrupt('%s: %d bytes in one piece cannot be proven'
+                                % (local.version.key, length))
+        data = self._checked(
+            local, 0, length,
+            lambda raw: str(digests.md5(raw).hexdigest()) == local.etag)
+        for at in range(0, length, digests.BLOCK_BYTES):
+            yield data[at:at + digests.BLOCK_BYTES]
+
+    def _part(self, local: LocalVersion, sums: digests.Sums, offset: int,
+              length: int) -> Iterator[bytes]:
+        part = digests.md5()
+        end = offset + length
+        reader = _Resuming(self._client, _remote(local).key, end)
+        held = b''
+        try:
+            while offset < end:
+                wanted = sums.blocks[offset // sums.block_bytes]
+                size = min(sums.block_bytes, end - offset)
+                block = self._checked(
+                    local, offset, size,
+                    lambda raw, wanted=wanted:  # type: ignore[misc]
+                    digests.block_digest(raw) == wanted, reader)
+                if held:
+                    yield held
+                held = block
+                part.update(block)
+                offset += size
+        finally:
+            reader.close()
+        if part.digest() != sums.parts[(end - 1) // sums.part_bytes]:
+            self._metrics.count('gateway.remote_corrupt')
+            raise RemoteCorrupt('%s: part before byte %d has a wrong MD5'
+                                % (local.version.key, end))
+        yield held
+
+    def _checked(self, local: LocalVersion, offset: int, length: int,
+                 right: Callable[[bytes], bool],
+                 reader: Optional[_Resuming] = None) -> bytes:
+        own = reader or _Resuming(
+            self._client, _remote(local).key, offset + length)
+        tries = 0
+        try:
+            while True:
+                tries += 1
+                try:
+                    data = own.read(offset, length, time.monotonic()
+                                    + self._conf.read_timeout_seconds
+                                    * _PATIENCE)
+                    if right(data):
+                        return data
+                    own.close()
+                    self._metrics.count('gateway.remote_corrupt')
+                    if tries >= _TRIES:
+                        raise RemoteCorrupt(
+                            '%s: wrong bytes at %d from S3'
+                            % (local.version.key, offset))
+                except RemoteUnavailable as err:
+                    own.close()
+                    if tries >= _TRIES or isinstance(err, S3Down):
+                        raise
+                if self._pause(self._backoff.seconds(tries)):
+                    raise RemoteUnavailable(
+                        'stopping', self._conf.retry_after_seconds)
+                self._metrics.count('gateway.read_retries')
+        finally:
+            if reader is None:
+                own.close()
+
+    def _sums_for(self, local: LocalVersion) -> Optional[digests.Sums]:
+        remote = _remote(local)
+        if remote.etag == local.etag:
+            return None
+        with self._lock:
+            found = self._sums.get(remote.key)
+            if found is not None:
+                self._sums.move_to_end(remote.key)
+        if found is None:
+            found = self._load_sums(local, remote)
+            if found is None:
+                return None
+            self._remember(remote.key, found)
+        if not _fits(found, local, remote):
+            self.forget(remote.key)
+            self._metrics.count('gateway.remote_corrupt')
+            raise RemoteCorrupt('%s: sums of another version' % remote.key)
+        return found
+
+    def _load_sums(self, local: LocalVersion,
+                   remote: RemoteCopy) -> Optional[digests.Sums]:
+        try:
+            return digests.decode(self._client.get_small(
+                remote.key + SUMS_SUFFIX, digests.MAX_SUMS_BYTES))
+        except S3Missing:
+            # One PUT on a server whose ETags are no MD5s: one unit.
+            return None
+        except DamagedRecord as err:
+            self._metrics.count('gateway.remote_corrupt')
+            raise RemoteCorrupt('%s: %s' % (
+                local.version.key, err)) from err
+
+    def _remember(self, key: str, sums: digests.Sums) -> None:
+        with self._lock:
+            if key in self._sums:
+                return
+            self._sums[key] = sums
+            self._sums_bytes += _weight(sums)
+            while len(self._sums) > 1 and (
+                    len(self._sums) > _SUMS_ENTRIES
+                    or self._sums_bytes > _SUMS_BYTES):
+                _, old = self._sums.popitem(last=False)
+                self._sums_bytes -= _weight(old)
+
+
+class _Resuming:
+    """One ranged GET that is opened where it is needed, up to ``end``."""
+
+    def __init__(self, client: S3Client, key: str, end: int) -> None:
+        self._client = client
+        self._key = key
+        self._end = end
+        self._body: Optional[S3Body] = None
+        self._at = 0
+
+    def read(self, offset: int, length: int, deadline: float) -> bytes:
+        if self._body is None or self._at != offset:
+            self.close()
+            self._body = self._client.get(
+                self._key, offset, self._end - offset)
+        data = self._body.read(length, deadline)
+        self._at = offset + length
+        return data
+
+    def close(self) -> None:
+        if self._body is not None:
+            self._body.close()
+            self._body = None
+
+
+def _remote(local: LocalVersion) -> RemoteCopy:
+    remote = local.residency.remote
+    if remote is None:
+        raise DamagedRecord('%s: no remote copy on record'
+                            % local.version.key)
+    return remote
+
+
+def _fits(sums: digests.Sums, local: LocalVersion,
+          remote: RemoteCopy) -> bool:
+    """Whether the sums are this version's; where S3's ETag is the MD5 of
+    part MD5s, our own record of it vouches for each of them."""
+    vouched = '-' not in remote.etag or not digests.is_md5_etag(
+        remote.etag) or sums.etag == remote.etag
+    return (vouched and sums.content_length == local.content_length
+            and sums.md5.hex() == local.etag)
+
+
+def _weight(sums: digests.Sums) -> int:
+    """Bytes of memory, about: a 16-byte object takes 49 and a pointer."""
+    return 64 * (len(sums.parts) + len(sums.blocks))

@@ -1,0 +1,197 @@
+"""One version on its way to S3: ``DIRTY → UPLOADING → VERIFIED``.
+
+The order is the safety: local bytes are digested while they are read and
+compared with the version's own ETag before S3 makes them an object; S3's
+object is proven; only then does the residency record say ``remote``, and
+only residency lets the daemon drop local bytes. Every step may run twice:
+a version that is already there and proves right is not sent again, which
+also settles a time-out whose request S3 had in fact carried out.
+"""
+
+from __future__ import annotations
+
+import time
+from enum import Enum
+from typing import Callable, Dict, Optional
+
+from swift_dss.core.config import GatewayConf
+from swift_dss.core.errors import (
+    DssError, RemoteCorrupt, TierUnavailable, VersionGone)
+from swift_dss.core.residency import RemoteCopy
+from swift_dss.gateway import digests, metadata, verify
+from swift_dss.gateway.client import S3Client
+from swift_dss.gateway.multipart import Multipart
+from swift_dss.gateway.ports import (
+    LocalReader, LocalVersion, LocalVersions, Metrics)
+from swift_dss.gateway.queue import Queue, UploadJob
+from swift_dss.io import steps
+from swift_dss.wire.layout import remote_key
+
+
+class Outcome(Enum):
+    """How an upload job ended."""
+
+    UPLOADED = 'uploaded'
+    FOUND = 'found'
+    WAITING = 'waiting'
+    OBSOLETE = 'obsolete'
+    GONE = 'gone'
+
+
+class Cancelled(VersionGone):
+    """The version became obsolete while it was sent."""
+
+
+class Stopping(DssError):
+    """The daemon ends; the job goes on after its next start."""
+
+
+class Uploader:
+    """Does upload jobs, one per call, in any thread.
+
+    :param cancelled: asked between parts with the version's key
+    :param stopping: asked between parts
+    """
+
+    def __init__(self, conf: GatewayConf, client: S3Client,
+                 local: LocalVersions, queue: Queue, metrics: Metrics,
+                 cancelled: Callable[[str], bool],
+                 stopping: Callable[[], bool],
+                 now: Callable[[], float] = time.time) -> None:
+        self._conf = conf
+        self._client = client
+        self._local = local
+        self._queue = queue
+        self._metrics = metrics
+        self._cancelled = cancelled
+        self._stopping = stopping
+        self._now = now
+        self._verifier = verify.Verifier(client, conf.verify == 'readback')
+
+    def run(self, job: UploadJob, may_send: bool) -> Outcome:
+        """Bring the job one step to its end. Idempotent.
+
+        :param may_send: False only looks whether another replica did it
+        :raises RemoteUnavailable, S3Rejected: S3's side; try later
+        :raises LocalCorrupt, TierUnavailable, DamagedRecord: our side
+        """
+        version = job.version
+        try:
+            local = self._local.describe(version, job.partition)
+        except VersionGone:
+            return self._left(job)
+        if self._obsolete(job):
+            return self._left(job)
+        if local.residency.remote is not None:
+            return Outcome.FOUND
+        key = remote_key(self._conf.prefix, version)
+        try:
+            with self._local.open(version, job.partition) as reader:
+                etag = self._find(key, local, reader)
+                outcome = Outcome.FOUND
+                if etag is None:
+                    if not may_send:
+                        return Outcome.WAITING
+                    etag = self._send(key, job, local, reader)
+                    outcome = Outcome.UPLOADED
+            steps.reached('upload.verified')
+            self._record(job, local, key, etag)
+        except VersionGone:
+            return self._left(job)
+        steps.reached('upload.recorded')
+        return outcome
+
+    def _left(self, job: UploadJob) -> Outcome:
+        # A handoff that was emptied is not a deletion: the primaries own
+        # the key. Only a newer file or tombstone makes it garbage.
+        if self._obsolete(job):
+            return Outcome.OBSOLETE
+        try:
+            self._local.describe(job.version, job.partition)
+        except VersionGone:
+            return Outcome.GONE
+        # It is here and its bytes are not: never forget such a version.
+        raise TierUnavailable('%s on %s: local bytes cannot be had' % (
+            job.version.key, job.version.device))
+
+    def _obsolete(self, job: UploadJob) -> bool:
+        newest = self._local.newest(job.version, job.partition)
+        return newest is not None and newest > job.version.timestamp
+
+    def _find(self, key: str, local: LocalVersion,
+              reader: LocalReader) -> Optional[str]:
+        head = self._client.head(key)
+        if head is None or head.size != local.content_length:
+            return None
+        part_bytes = verify.remote_part_bytes(head)
+        expected = local.etag
+        if part_bytes is not None:
+            expected = verify.sums_of(local, reader, part_bytes).etag
+        proven = self._verifier.proves(head, key, local, expected)
+        if not proven:
+            self._metrics.count('gateway.remote_differs')
+            return None
+        if part_bytes is not None and self._client.head(
+                key + metadata.SUMS_SUFFIX) is None:
+            # Half of another node's work, or lost: ranged reads need it.
+            return None
+        return head.etag
+
+    def _send(self, key: str, job: UploadJob, local: LocalVersion,
+              reader: LocalReader) -> str:
+        user_metadata, sidecar = metadata.encode(local)
+        if sidecar is not None:
+            self._client.put(key + metadata.META_SUFFIX, sidecar,
+                             digests.md5(sidecar).digest())
+        steps.reached('upload.begun')
+        if verify.is_multipart(local.content_length, self._conf.part_bytes):
+            part_bytes = digests.part_size(
+                local.content_length, self._conf.part_bytes)
+            user_metadata[verify.PART_BYTES_META] = str(part_bytes)
+            expected = Multipart(
+                self._client, self._queue, self._metrics, key, job, local,
+                part_bytes, lambda: self.check_wanted(job)).send(
+                    reader, user_metadata)
+        else:
+            expected = self._send_whole(key, job, local, reader,
+                                        user_metadata)
+        steps.reached('upload.completed')
+        self._metrics.count('gateway.uploaded_bytes', local.content_length)
+        head = self._client.head(key)
+        if head is None or not self._verifier.proves(
+                head, key, local, expected):
+            self._metrics.count('gateway.verify_failed')
+            raise RemoteCorrupt('%s: S3 does not hold what was sent' % key)
+        return head.etag
+
+    def _send_whole(self, key: str, job: UploadJob, local: LocalVersion,
+                    reader: LocalReader,
+                    user_metadata: Dict[str, str]) -> str:
+        data = b''
+        if local.content_length:
+            data = reader.read(0, local.content_length)
+        digest = digests.md5(data).digest()
+        verify.check_local(local, digest)
+        self.check_wanted(job)
+        self._client.put(key, data, digest, user_metadata)
+        return local.etag
+
+    def check_wanted(self, job: UploadJob) -> None:
+        """Raise :class:`Cancelled` if the version is obsolete by now.
+
+        :raises Stopping: the daemon ends; parts that S3 has are kept
+        """
+        if self._stopping():
+            raise Stopping('%s: to be resumed' % job.version.key)
+        if self._cancelled(job.version.key) or self._obsolete(job):
+            raise Cancelled('%s: overwritten or deleted meanwhile'
+                            % job.version.key)
+
+    def _record(self, job: UploadJob, local: LocalVersion, key: str,
+                etag: str) -> None:
+        if not local.content_length:
+            return  # an empty version has no byte that could be remote
+        self._local.record_remote(
+            job.version, job.partition,
+            RemoteCopy(self._conf.endpoint, key, etag, self._now()))
+
