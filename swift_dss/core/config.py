@@ -27,6 +27,7 @@ class IoConf:
 class TierConf:
     """What the tier daemon may do.
 
+    :param eviction: ``class_ordered``, or ``lru`` to measure it against
     :param ssd_bytes: room for objects on each device's SSD; 0 takes the
         file system's size
     :param high_watermark: share of ``ssd_bytes`` where eviction starts
@@ -41,6 +42,7 @@ class TierConf:
     """
 
     engine: str = 'file'
+    eviction: str = 'class_ordered'
     ssd_bytes: int = 0
     high_watermark: float = 0.85
     low_watermark: float = 0.75
@@ -99,6 +101,9 @@ class NodeConf:
 
     :param devices: Swift's devices folder
     :param run_dir: sockets and state files
+    :param log_level: of the tier daemon, which logs to stderr
+    :param log_statsd_host: as in Swift's servers; '' sends nothing
+    :param recon_cache_path: where ``dss.recon`` is written, if it exists
     :param capacity: device name to its capacity folder; a device that is
         not named has no HDD tier
     """
@@ -108,6 +113,13 @@ class NodeConf:
     mount_check: bool = True
     run_dir: str = '/var/run/swift-dss'
     class_table: str = '/etc/swift/dss-classes.conf'
+    log_level: str = 'INFO'
+    log_statsd_host: str = ''
+    log_statsd_port: int = 8125
+    log_statsd_default_sample_rate: float = 1.0
+    log_statsd_sample_rate_factor: float = 1.0
+    log_statsd_metric_prefix: str = ''
+    recon_cache_path: str = '/var/cache/swift'
     capacity: Mapping[str, str] = field(default_factory=dict)
     io: IoConf = IoConf()
     tier: TierConf = TierConf()

@@ -234,6 +234,58 @@ def drop_capacity(place: Place, ranges: Iterable[Range] = ()) -> Residency:
         return residency
 
 
+def fill_capacity(place: Place, source: int, offset: int,
+                  length: int, io: PlainIo = PLAIN_IO) -> Residency:
+    """Keep bytes that came back from S3, on the HDD.
+
+    :param source: file that has them at the object's offsets, verified
+    """
+    place.capacity.check()
+    with LiveVersion(place) as live:
+        missing = [extent for extent in live.residency.split(offset, length)
+                   if not extent.tiers & Tier.HDD]
+        if not missing:
+            return live.residency
+
+        def fill(fd: int) -> None:
+            for extent in missing:
+                _copy(io, UNCLASSIFIED_MAP, source, fd, extent.offset,
+                      extent.length)
+
+        write_capacity(place, live.residency, fill, 'fill')
+        residency = live.residency.add(offset, length, Tier.HDD)
+        # The HDD copy is durable; only now may a record lean on it.
+        live.mark(residency)
+        steps.reached('fill.marked')
+        return residency
+
+
+def fill_ssd(place: Place, source: int, offset: int, length: int,
+             class_map: ClassMap = UNCLASSIFIED_MAP,
+             io: PlainIo = PLAIN_IO) -> Residency:
+    """Keep bytes that came back from S3, on the SSD.
+
+    :param source: file that has them at the object's offsets, verified
+    """
+    with LiveVersion(place) as live:
+        residency = live.residency.add(offset, length, Tier.SSD)
+        if residency == live.residency:
+            return residency
+
+        def fill(fd: int) -> None:
+            for extent in live.residency.split(0, place.content_length):
+                if extent.tiers & Tier.SSD:
+                    _copy(io, class_map, live.fd, fd, extent.offset,
+                          extent.length)
+            for extent in live.residency.split(offset, length):
+                if not extent.tiers & Tier.SSD:
+                    _copy(io, class_map, source, fd, extent.offset,
+                          extent.length)
+
+        switch(live, residency, fill, 'fillssd')
+        return residency
+
+
 def mark_remote(place: Place, remote: RemoteCopy) -> Residency:
     """Record a copy in S3 that MUST have been verified already."""
     with LiveVersion(place) as live:

@@ -32,3 +32,5 @@ ACCOUNT_SYSMETA_CLASSES = 'X-Account-Sysmeta-Dss-Classes'
 # Extended attributes of a data file.
 XATTR_RESIDENCY = 'user.dss.residency'
 XATTR_CAPACITY_ID = 'user.dss.capacity'
+#: An operator pinned this version: its bytes stay on the SSD.
+XATTR_PIN = 'user.dss.pin'

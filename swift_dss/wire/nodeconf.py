@@ -20,6 +20,8 @@ _FALSE = frozenset(('false', '0', 'no', 'off', 'f', 'n'))
 _CHOICES = {
     'carrier': ('auto', 'classified', 'ioprio', 'null'),
     'engine': ('file', 'block'),
+    'eviction': ('class_ordered', 'lru'),
+    'log_level': ('DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL'),
     'verify': ('etag', 'readback'),
     'checksums': ('when_required', 'when_supported'),
     'addressing_style': ('path', 'virtual', 'auto'),
@@ -28,6 +30,8 @@ _SHARES = frozenset((
     'high_watermark', 'low_watermark', 'hdd_high_watermark',
     'hdd_low_watermark', 'dirty_watermark'))
 _UNITS = {'k': 1 << 10, 'm': 1 << 20, 'g': 1 << 30, 't': 1 << 40}
+#: Past this a float skips whole numbers; no option needs more.
+_MAX_NUMBER = float(1 << 53)
 _Conf = TypeVar('_Conf', IoConf, TierConf, GatewayConf, NodeConf)
 
 
@@ -75,11 +79,12 @@ def capacity_path(conf: NodeConf, device: str) -> str:
 def _fill(kind: Type[_Conf], options: Mapping[str, str], section: str,
           source: str) -> _Conf:
     defaults = kind()
+    known = {field.name for field in dataclasses.fields(kind)}
     values: Dict[str, Any] = {}
     for option, text in options.items():
         where = '%s: [%s] %s' % (source, section, option)
-        default = getattr(defaults, option, dataclasses.MISSING)
-        if default is dataclasses.MISSING or isinstance(
+        default = getattr(defaults, option, None)
+        if option not in known or isinstance(
                 default, (dict, IoConf, TierConf, GatewayConf)):
             raise BadConfig('%s: no such option' % where)
         values[option] = _value(where, option, text.strip(), default)
@@ -100,7 +105,9 @@ def _value(where: str, option: str, text: str, default: Any) -> Any:
         number = _number(text) if option.endswith('_bytes') else float(text)
     except ValueError:
         raise BadConfig('%s: %r is not a number' % (where, text)) from None
-    if number < 0 or (option in _SHARES and number > 1):
+    # A number that is none (nan) is not in any range either.
+    if not 0 <= number < _MAX_NUMBER or (
+            option in _SHARES and number > 1):
         raise BadConfig('%s: %s is out of range' % (where, text))
     if isinstance(default, float):
         return float(number)

@@ -1,0 +1,68 @@
+"""The devices of this node, as Swift mounts them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Dict, List
+
+from swift_dss.core.config import NodeConf
+from swift_dss.core.errors import TierUnavailable
+from swift_dss.core.version import VersionId
+from swift_dss.io.capacity import Capacity
+from swift_dss.io.switch import Place
+from swift_dss.wire.nodeconf import capacity_path
+
+
+@dataclass(frozen=True)
+class Device:
+    """One device: an SSD file system, and its capacity folder if any."""
+
+    name: str
+    path: str
+    capacity: Capacity
+    mount_check: bool
+
+    def require_mounted(self) -> None:
+        """:raises TierUnavailable: the SSD is not there."""
+        there = os.path.ismount(self.path) if self.mount_check \
+            else os.path.isdir(self.path)
+        if not there:
+            raise TierUnavailable('%s is not mounted' % self.path)
+
+    def place(self, version: VersionId, partition: str,
+              content_length: int) -> Place:
+        """Where the files of a version lie."""
+        return Place(self.path, self.capacity, version, partition,
+                     content_length)
+
+
+class Devices:
+    """The devices folder. Cheap; looks at the disk only in discover()."""
+
+    def __init__(self, conf: NodeConf) -> None:
+        self._conf = conf
+        self._known: Dict[str, Device] = {}
+
+    def discover(self) -> List[Device]:
+        """Every device folder there is, mounted or not, by name."""
+        try:
+            names = sorted(os.listdir(self._conf.devices))
+        except FileNotFoundError:
+            names = []
+        return [self.get(name) for name in names
+                if os.path.isdir(os.path.join(self._conf.devices, name))]
+
+    def get(self, name: str) -> Device:
+        """The device called ``name``.
+
+        :raises TierUnavailable: it cannot be a device's name
+        """
+        if name not in self._known:
+            if not name or '/' in name or name.startswith('.'):
+                raise TierUnavailable('%r is no device' % name)
+            self._known[name] = Device(
+                name, os.path.join(self._conf.devices, name),
+                Capacity(capacity_path(self._conf, name), name),
+                self._conf.mount_check)
+        return self._known[name]

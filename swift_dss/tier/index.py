@@ -1,0 +1,447 @@
+"""The index: what lies on this node's devices, in one SQLite file.
+
+It is a cache of what the data files say of themselves: losing it costs a
+rebuild and never a byte, and no read of an object needs it. Safe to use
+from any thread; every call is one short transaction. Nothing of the
+population is held in memory, and opening costs the same for any size.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+import time
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+
+from swift_dss.core.errors import DssError
+from swift_dss.core.version import VersionId
+from swift_dss.tier import schema
+from swift_dss.tier.rows import Candidate, SpanRow, VersionRow
+
+#: Rows changed in one transaction when a whole class changes: keeps the
+#: time that other threads wait under some tens of milliseconds.
+_CHUNK_ROWS = 5000
+_KEY = 'hash = ? AND device_id = ? AND policy = ? AND frag = ?'
+_SPAN_COLUMNS = ('movable, total, ssd, hdd, remote, dirty, spare')
+
+
+class IndexUnavailable(DssError):
+    """The index cannot be written now: its disk is full or read-only."""
+
+    http_status = 507
+    exit_code = 75
+    counter = 'index_unavailable'
+
+
+class IndexDamaged(DssError):
+    """The index file is not one any more: move it aside and rebuild."""
+
+    exit_code = 65
+    counter = 'index_damaged'
+
+
+class Index:
+    """One open index.
+
+    :param path: the file; made if it is not there
+    :raises IndexDamaged: there is a file and it is not a sound index
+    :raises IndexUnavailable: it cannot be made or written
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        self._depth = 0
+        self._devices: Dict[str, int] = {}
+        self._names: Dict[int, str] = {}
+        with _translated():
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            self._db = sqlite3.connect(path, isolation_level=None,
+                                       check_same_thread=False)
+            try:
+                self._prepare()
+            except BaseException:
+                self._db.close()
+                raise
+
+    def _prepare(self) -> None:
+        for pragma in schema.PRAGMAS:
+            self._db.execute(pragma)
+        found, = self._db.execute('PRAGMA user_version').fetchone()
+        if not found:
+            with self.batch():
+                for statement in _statements(schema.TABLES):
+                    self._db.execute(statement)
+                for statement in schema.TRIGGERS.strip().split('\nEND;'):
+                    if statement.strip():
+                        self._db.execute(statement + '\nEND;')
+                self._db.execute('PRAGMA user_version = %d' % schema.VERSION)
+        elif found != schema.VERSION:
+            raise IndexDamaged('%s has schema %d instead of %d' % (
+                self.path, found, schema.VERSION))
+        for device_id, name in self._db.execute(
+                'SELECT id, name FROM device'):
+            self._devices[name] = device_id
+            self._names[device_id] = name
+
+    def close(self) -> None:
+        """Close the file; the index must not be used after it."""
+        with self._lock:
+            self._db.close()
+
+    @contextlib.contextmanager
+    def batch(self) -> Iterator[None]:
+        """Make the calls inside it one transaction, all or nothing."""
+        with self._lock, _translated():
+            self._depth += 1
+            try:
+                if self._depth > 1:
+                    yield
+                    return
+                self._db.execute('BEGIN IMMEDIATE')
+                try:
+                    yield
+                except BaseException:
+                    with contextlib.suppress(sqlite3.Error):
+                        self._db.execute('ROLLBACK')
+                    raise
+                self._db.execute('COMMIT')
+            finally:
+                self._depth -= 1
+
+    def get_state(self, name: str, default: str = '') -> str:
+        """A fact about the index itself, such as its last clean stop."""
+        found = self._one('SELECT value FROM state WHERE name = ?', (name,))
+        return found[0] if found else default
+
+    def set_state(self, name: str, value: str) -> None:
+        """Remember a fact; durable on return."""
+        with self.batch():
+            self._db.execute('REPLACE INTO state VALUES (?, ?)',
+                             (name, value))
+
+    def put(self, row: VersionRow) -> None:
+        """Add a version or bring its rows up to date.
+
+        ``put_at`` and ``read_at`` of a version that is there are kept, and
+        so is its name where ``row`` has none.
+        """
+        with self.batch():
+            key = self._key(row.version)
+            found = self._one(
+                'SELECT id FROM version WHERE %s AND timestamp = ?' % _KEY,
+                key + (row.version.timestamp,))
+            facts = (row.partition, row.size, row.name, int(row.pinned),
+                     int(row.on_remote), int(row.wants_remote))
+            if found:
+                version_id = found[0]
+                self._db.execute(
+                    "UPDATE version SET partition = ?, size = ?, name = "
+                    "coalesce(nullif(?, ''), name), pinned = ?, "
+                    "on_remote = ?, wants_remote = ? WHERE id = ?",
+                    facts + (version_id,))
+            else:
+                version_id = self._db.execute(
+                    'INSERT INTO version (hash, device_id, policy, frag, '
+                    'timestamp, put_at, partition, size, name, pinned, '
+                    'on_remote, wants_remote) '
+                    'VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+                    key + (row.version.timestamp, row.put_at) + facts
+                ).lastrowid
+            self._put_spans(version_id, row)
+
+    def _put_spans(self, version_id: int, row: VersionRow) -> None:
+        device_id = self._device_id(row.version.device)
+        there = {found[0]: found[1:] for found in self._db.execute(
+            'SELECT class_id, %s FROM span WHERE version_id = ?'
+            % _SPAN_COLUMNS, (version_id,))}
+        for span in row.spans:
+            values = (int(span.movable), span.total_bytes, span.ssd_bytes,
+                      span.hdd_bytes, span.remote_bytes, span.dirty_bytes,
+                      span.spare_bytes)
+            old = there.pop(span.class_id, None)
+            if old is None:
+                self._db.execute(
+                    'INSERT INTO span (version_id, class_id, device_id, %s, '
+                    'read_at, put_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '
+                    '?, ?)' % _SPAN_COLUMNS,
+                    (version_id, span.class_id, device_id) + values
+                    + (row.read_at or row.put_at, row.put_at))
+            elif old != values:
+                self._db.execute(
+                    'UPDATE span SET movable = ?, total = ?, ssd = ?, '
+                    'hdd = ?, remote = ?, dirty = ?, spare = ? '
+                    'WHERE version_id = ? AND class_id = ?',
+                    values + (version_id, span.class_id))
+        for class_id in there:
+            self._db.execute(
+                'DELETE FROM span WHERE version_id = ? AND class_id = ?',
+                (version_id, class_id))
+
+    def touch(self, version: VersionId, class_ids: Iterable[int],
+              at: float) -> bool:
+        """Note an access; False if the version is not in the index."""
+        with self.batch():
+            version_id = self._id(version)
+            if version_id is None:
+                return False
+            for class_id in class_ids:
+                self._db.execute(
+                    'UPDATE span SET read_at = ? WHERE version_id = ? AND '
+                    'class_id = ? AND read_at < ?',
+                    (at, version_id, class_id, at))
+            return True
+
+    def remove(self, version: VersionId) -> bool:
+        """Forget a version; False if it was not there."""
+        with self.batch():
+            version_id = self._id(version)
+            if version_id is None:
+                return False
+            self._db.execute('DELETE FROM span WHERE version_id = ?',
+                             (version_id,))
+            self._db.execute('DELETE FROM version WHERE id = ?',
+                             (version_id,))
+            return True
+
+    def older_than(self, version: VersionId) -> List[VersionRow]:
+        """Versions of the same object that ``version`` makes obsolete.
+
+        A tombstone (no fragment index) does so for every fragment.
+        """
+        where = 'hash = ? AND device_id = ? AND policy = ?'
+        key = self._key(version)
+        if version.frag_index is not None:
+            where, key = _KEY, key
+        else:
+            key = key[:3]
+        return self._versions('WHERE %s AND timestamp < ?' % where,
+                              key + (version.timestamp,))
+
+    def get(self, version: VersionId) -> Optional[VersionRow]:
+        """The version's rows, or None."""
+        found = self._versions(
+            'WHERE %s AND timestamp = ?' % _KEY,
+            self._key(version) + (version.timestamp,))
+        return found[0] if found else None
+
+    def of_object(self, object_hash: str) -> List[VersionRow]:
+        """Every version of an object on every device of the node."""
+        return self._versions('WHERE hash = ?',
+                              (bytes.fromhex(object_hash),))
+
+    def occupancy(self, device: str) -> Dict[int, Dict[str, int]]:
+        """Sums of a device by class id; keys are the schema's columns."""
+        with self._lock, _translated():
+            rows = self._db.execute(
+                'SELECT class_id, %s FROM occupancy WHERE device_id = ?'
+                % ', '.join(schema.COLUMNS),
+                (self._device_id(device),)).fetchall()
+        return {row[0]: dict(zip(schema.COLUMNS, row[1:])) for row in rows}
+
+    def least_recent(self, device: str, class_ids: Iterable[int],
+                     limit: int) -> List[Candidate]:
+        """Evictable bytes of these classes, least recently used first."""
+        return self._merge(device, class_ids, limit, 'ssd - dirty',
+                           'movable = 1 AND ssd > dirty', 'read_at')
+
+    def least_recent_spare(self, device: str, class_ids: Iterable[int],
+                           limit: int) -> List[Candidate]:
+        """HDD bytes with a verified remote copy, in the same order."""
+        return self._merge(device, class_ids, limit, 'spare', 'spare > 0',
+                           'read_at')
+
+    def least_recent_remote(self, device: str, class_ids: Iterable[int],
+                            limit: int) -> List[Candidate]:
+        """Movable versions with local bytes whose copy in S3 is verified."""
+        return self._merge(device, class_ids, limit, 'ssd',
+                           'movable = 1 AND ssd > dirty AND remote > 0',
+                           'read_at')
+
+    def oldest_dirty(self, device: str, class_ids: Iterable[int],
+                     limit: int, before: float) -> List[Candidate]:
+        """Movable bytes with one local copy, put before ``before``."""
+        return self._merge(device, class_ids, limit, 'dirty',
+                           'movable = 1 AND dirty > 0', 'put_at', before)
+
+    def oldest_dirty_at(self, device: str) -> Optional[float]:
+        """When the oldest dirty bytes of a device were put, or None."""
+        with self._lock, _translated():
+            found = [self._db.execute(
+                'SELECT put_at FROM span WHERE device_id = ? AND class_id '
+                '= ? AND movable = 1 AND dirty > 0 ORDER BY put_at LIMIT 1',
+                (self._device_id(device), class_id)).fetchone()
+                for class_id in self.occupancy(device)]
+        return min((row[0] for row in found if row), default=None)
+
+    def pending_uploads(self, before: float, limit: int,
+                        after: float = 0.0) -> List[VersionRow]:
+        """Versions that want a copy in S3, oldest first."""
+        return self._versions(
+            'WHERE wants_remote = 1 AND on_remote = 0 AND put_at <= ? AND '
+            'put_at > ? ORDER BY put_at LIMIT ?', (before, after, limit))
+
+    def set_movable(self, class_id: int, movable: bool,
+                    min_demote_bytes: int) -> int:
+        """A class was pinned or unpinned: bring its rows up to date."""
+        changed = 0
+        while True:
+            with self.batch():
+                done = self._db.execute(
+                    'UPDATE span SET movable = ? WHERE class_id = ? AND '
+                    'version_id IN (SELECT s.version_id FROM span s JOIN '
+                    'version v ON v.id = s.version_id WHERE s.class_id = ? '
+                    'AND s.movable != ? AND v.pinned = 0 AND v.size >= ? '
+                    'LIMIT ?)', (int(movable), class_id, class_id,
+                                 int(movable), min_demote_bytes,
+                                 _CHUNK_ROWS)).rowcount
+            changed += done
+            if not done:
+                return changed
+
+    def listing(self, where: str, values: Tuple[Any, ...], limit: int,
+                after_id: int = 0) -> List[Tuple[int, VersionRow]]:
+        """(row id, version) pairs from ``after_id`` on.
+
+        :param where: SQL over ``version v``; built by the caller from
+            constants only, values go into ``values``
+        """
+        sql = ('SELECT v.id, %s FROM version v WHERE v.id > ? %s ORDER BY '
+               'v.id LIMIT ?' % (_VERSION_COLUMNS, where))
+        with _translated(), contextlib.closing(self.reader()) as db:
+            rows = db.execute(sql, (after_id,) + values + (limit,)).fetchall()
+            return [(row[0], self._version(row, db)) for row in rows]
+
+    def reader(self) -> sqlite3.Connection:
+        """A connection of its own for long reads: it blocks nobody."""
+        return sqlite3.connect('file:%s?mode=ro' % self.path, uri=True)
+
+    def count(self) -> int:
+        """Versions in the index, from the sums of their classes."""
+        found = self._one('SELECT count(*) FROM version', ())
+        return int(found[0]) if found else 0
+
+    def forget_device(self, device: str) -> None:
+        """Forget all versions of a device, to read it anew."""
+        with self.batch():
+            device_id = self._device_id(device)
+            self._db.execute('DELETE FROM span WHERE device_id = ?',
+                             (device_id,))
+            self._db.execute('DELETE FROM version WHERE device_id = ?',
+                             (device_id,))
+
+    # -- inside ----------------------------------------------------------
+
+    def _merge(self, device: str, class_ids: Iterable[int], limit: int,
+               length: str, where: str, order: str,
+               before: Optional[float] = None) -> List[Candidate]:
+        """One order over several classes, each read from its own index."""
+        until = '' if before is None else ' AND s.%s <= %r' % (order, before)
+        found: List[Tuple[Any, ...]] = []
+        with self._lock, _translated():
+            for class_id in class_ids:
+                found += self._db.execute(
+                    'SELECT s.{2}, v.hash, v.timestamp, v.frag, v.policy, '
+                    'v.partition, v.size, s.class_id, {0} FROM span s JOIN '
+                    'version v ON v.id = s.version_id WHERE s.device_id = ? '
+                    'AND s.class_id = ? AND {1}{3} ORDER BY s.{2} LIMIT ?'
+                    .format(length, where, order, until),
+                    (self._device_id(device), class_id, limit))
+        found.sort(key=lambda row: row[0])
+        return [Candidate(VersionId(device, row[4], row[1].hex(), row[2],
+                                    None if row[3] < 0 else row[3]),
+                          row[5], row[6], row[7], row[8])
+                for row in found[:limit]]
+
+    def _versions(self, where: str,
+                  values: Tuple[Any, ...]) -> List[VersionRow]:
+        with self._lock, _translated():
+            rows = self._db.execute('SELECT v.id, %s FROM version v %s' % (
+                _VERSION_COLUMNS, where), values).fetchall()
+            return [self._version(row, self._db) for row in rows]
+
+    def _version(self, row: Tuple[Any, ...],
+                 db: sqlite3.Connection) -> VersionRow:
+        spans = db.execute(
+            'SELECT class_id, total, ssd, hdd, remote, dirty, spare, '
+            'movable, read_at FROM span WHERE version_id = ? '
+            'ORDER BY class_id', (row[0],)).fetchall()
+        version = VersionId(self._names[row[2]], row[3], row[1].hex(),
+                            row[5], None if row[4] < 0 else row[4])
+        return VersionRow(
+            version, row[6], row[7], row[8], row[9],
+            max([span[8] for span in spans], default=0.0), bool(row[10]),
+            bool(row[11]), bool(row[12]),
+            [_span_row(span) for span in spans])
+
+    def _id(self, version: VersionId) -> Optional[int]:
+        found = self._one(
+            'SELECT id FROM version WHERE %s AND timestamp = ?' % _KEY,
+            self._key(version) + (version.timestamp,))
+        return found[0] if found else None
+
+    def _key(self, version: VersionId) -> Tuple[Any, ...]:
+        frag = -1 if version.frag_index is None else version.frag_index
+        return (bytes.fromhex(version.object_hash),
+                self._device_id(version.device), version.policy, frag)
+
+    def _device_id(self, name: str) -> int:
+        with self._lock:
+            if name not in self._devices:
+                with self.batch():
+                    made = self._db.execute(
+                        'INSERT INTO device (name) VALUES (?)', (name,))
+                self._devices[name] = int(made.lastrowid or 0)
+                self._names[self._devices[name]] = name
+            return self._devices[name]
+
+    def _one(self, sql: str,
+             values: Tuple[Any, ...]) -> Optional[Tuple[Any, ...]]:
+        with self._lock, _translated():
+            found: Optional[Tuple[Any, ...]] = self._db.execute(
+                sql, values).fetchone()
+            return found
+
+
+_VERSION_COLUMNS = (
+    'v.hash, v.device_id, v.policy, v.frag, v.timestamp, v.partition, '
+    'v.size, v.name, v.put_at, v.pinned, v.on_remote, v.wants_remote')
+
+
+def _span_row(found: Tuple[Any, ...]) -> SpanRow:
+    class_id, total, ssd, hdd, remote, dirty, spare, movable, _ = found
+    return SpanRow(class_id, total, ssd, hdd, remote, dirty, spare,
+                   bool(movable))
+
+
+def open_or_replace(path: str) -> Tuple[Index, str]:
+    """The index at ``path``; a damaged one is moved aside first.
+
+    :returns: the index and where the damaged file went ('' if it was fine)
+    """
+    try:
+        return Index(path), ''
+    except IndexDamaged:
+        aside = '%s.damaged-%d' % (path, time.time())
+        for suffix in ('', '-wal', '-shm'):
+            if os.path.exists(path + suffix):
+                os.rename(path + suffix, aside + suffix)
+        return Index(path), aside
+
+
+def _statements(text: str) -> List[str]:
+    return [part for part in text.split(';') if part.strip()]
+
+
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as err:
+        raise IndexUnavailable('index: %s' % err) from err
+    except sqlite3.DatabaseError as err:
+        raise IndexDamaged('index: %s' % err) from err
+    except OSError as err:
+        raise IndexUnavailable('index: %s' % err) from err

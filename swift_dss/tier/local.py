@@ -1,0 +1,363 @@
+"""This node's versions: their bytes, their records, their index rows.
+
+What the movers and the gateway do to a version goes through here, so that
+each move holds the version's lock and the index learns what it did. The
+index is told last and may fail: it is a cache, and a sweep corrects it.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+from typing import Callable, Iterable, List, Optional, Tuple
+
+from swift_dss.core.config import NodeConf
+from swift_dss.core.errors import TierFull, TierUnavailable, VersionGone
+from swift_dss.core.residency import RemoteCopy, Residency, Tier
+from swift_dss.core.spans import ClassMap
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.ports import (
+    LocalFill, LocalReader, LocalVersion, LocalVersions, TableSource)
+from swift_dss.io import moves
+from swift_dss.io.switch import LiveVersion, Place
+from swift_dss.tier import metadata
+from swift_dss.tier.devices import Device, Devices
+from swift_dss.tier.fills import Fill
+from swift_dss.tier.index import Index, IndexDamaged, IndexUnavailable
+from swift_dss.tier.locks import VersionLocks
+from swift_dss.tier.metrics import Metrics
+from swift_dss.tier.rows import VersionRow, spans_of, wants_remote
+from swift_dss.wire import layout, names
+
+#: Room that moves and fills leave free on any file system: metadata,
+#: journals and the object server's own writes need some.
+RESERVE_BYTES = 16 * 1024 * 1024
+
+
+class Local(LocalVersions):
+    """See the module. Safe to use from any thread; blocks on disks."""
+
+    def __init__(self, conf: Callable[[], NodeConf], devices: Devices,
+                 index: Index, table: TableSource, metrics: Metrics,
+                 logger: logging.Logger,
+                 io: moves.PlainIo = moves.PLAIN_IO) -> None:
+        self.conf = conf
+        self.devices = devices
+        self.index = index
+        self.table = table
+        self.io = io
+        self.locks = VersionLocks()
+        self._metrics = metrics
+        self._logger = logger
+        #: Called when S3 has got a version: it may be one to drop here.
+        self.on_remote: Callable[[VersionId, str], None] = \
+            lambda version, partition: None
+
+    # -- looking ---------------------------------------------------------
+
+    def describe(self, version: VersionId, partition: str) -> LocalVersion:
+        """See :meth:`LocalVersions.describe`."""
+        place, found = self._look(version, partition)
+        with self._disk_errors(), LiveVersion(place) as live:
+            return LocalVersion(version, partition, found.etag,
+                                found.headers, live.residency,
+                                found.class_map)
+
+    def newest(self, version: VersionId, partition: str) -> Optional[str]:
+        """See :meth:`LocalVersions.newest`."""
+        device = self._device(version)
+        with self._disk_errors():
+            return metadata.newest_timestamp(layout.hash_dir(
+                device.path, version.policy, partition, version.object_hash))
+
+    def open(self, version: VersionId, partition: str) -> LocalReader:
+        """See :meth:`LocalVersions.open`."""
+        place, _ = self._look(version, partition)
+        with self._disk_errors():
+            return Reader(LiveVersion(place))
+
+    def exists(self, version: VersionId, partition: str) -> bool:
+        """True if the version's data file is on its device."""
+        try:
+            self._device(version).place(version, partition, 0).data_file()
+        except VersionGone:
+            return False
+        return True
+
+    # -- the index -------------------------------------------------------
+
+    def row(self, version: VersionId, partition: str, put_at: float = 0.0,
+            read_at: float = 0.0) -> VersionRow:
+        """The index row that the version's own files give."""
+        place, found = self._look(version, partition)
+        with self._disk_errors(), LiveVersion(place) as live:
+            pinned = names.XATTR_PIN in os.listxattr(live.fd)
+            residency = live.residency
+        spans = spans_of(found.class_map, residency, self.table(), pinned,
+                         self.conf().tier.min_demote_bytes)
+        return VersionRow(
+            version, partition, found.content_length, found.name,
+            put_at or float(version.timestamp.split('_')[0]), read_at,
+            pinned, residency.remote is not None,
+            wants_remote(spans, self.table()), spans)
+
+    def track(self, version: VersionId, partition: str, put_at: float = 0.0,
+              read_at: float = 0.0) -> VersionRow:
+        """Bring the index up to date with the version's files."""
+        row = self.row(version, partition, put_at, read_at)
+        self.index.put(row)
+        return row
+
+    def retrack(self, version: VersionId, partition: str) -> None:
+        """The same after a move: a failing index only gets counted."""
+        try:
+            self.track(version, partition)
+        except VersionGone:
+            self.index.remove(version)
+        except (IndexUnavailable, IndexDamaged) as err:
+            self._metrics.count('tier.' + err.counter)
+
+    # -- moving ----------------------------------------------------------
+
+    def clean(self, version: VersionId, partition: str,
+              class_ids: Iterable[int] = ()) -> Residency:
+        """Copy to the HDD what only the SSD has.
+
+        :param class_ids: only bytes of these; none means all
+        :raises TierFull: the HDD has no room
+        """
+        with self._moving(version, partition, class_ids) as (place, ranges,
+                                                             class_map):
+            self.require_room(place.capacity.path, place.content_length)
+            return moves.copy_to_capacity(place, ranges, class_map, self.io)
+
+    def demote(self, version: VersionId, partition: str,
+               class_ids: Iterable[int] = (),
+               to_hdd: bool = True) -> Residency:
+        """Take bytes off the SSD, with a copy on the HDD first if asked."""
+        with self._moving(version, partition, class_ids) as (place, ranges,
+                                                             class_map):
+            if to_hdd:
+                self.require_room(place.capacity.path, place.content_length)
+                moves.copy_to_capacity(place, ranges, class_map, self.io)
+            return moves.evict_ssd(place, ranges, class_map, self.io)
+
+    def promote(self, version: VersionId, partition: str,
+                class_ids: Iterable[int] = ()) -> Residency:
+        """Bring bytes of the HDD to the SSD."""
+        with self._moving(version, partition, class_ids) as (place, ranges,
+                                                             class_map):
+            self.require_room(place.device_path, place.content_length)
+            return moves.promote(place, ranges, class_map, self.io)
+
+    def drop_capacity(self, version: VersionId, partition: str) -> Residency:
+        """Take bytes off the HDD that lie on another tier too."""
+        with self._moving(version, partition) as (place, _, _):
+            return moves.drop_capacity(place)
+
+    def pin(self, version: VersionId, partition: str, pinned: bool) -> None:
+        """Mark a version so that its bytes stay on the SSD, or not."""
+        with self._moving(version, partition) as (place, _, _):
+            with LiveVersion(place) as live:
+                if pinned:
+                    os.setxattr(live.fd, names.XATTR_PIN, b'1')
+                elif names.XATTR_PIN in os.listxattr(live.fd):
+                    os.removexattr(live.fd, names.XATTR_PIN)
+                # The mark survives a power cut and an index rebuild.
+                os.fsync(live.fd)
+
+    def record_remote(self, version: VersionId, partition: str,
+                      remote: RemoteCopy) -> None:
+        """See :meth:`LocalVersions.record_remote`."""
+        with self._moving(version, partition) as (place, _, _):
+            moves.mark_remote(place, remote)
+        self.on_remote(version, partition)
+
+    def forget_remote(self, version: VersionId, partition: str) -> None:
+        """See :meth:`LocalVersions.forget_remote`."""
+        with self._moving(version, partition) as (place, _, _):
+            moves.forget_remote(place)
+
+    def begin_fill(self, version: VersionId, partition: str, offset: int,
+                   length: int, class_id: int) -> Optional[LocalFill]:
+        """See :meth:`LocalVersions.begin_fill`."""
+        device = self._device(version)
+        on_hdd = device.capacity.configured
+        try:
+            self.require_room(device.capacity.path if on_hdd
+                              else device.path, length)
+            return Fill(self, version, partition, on_hdd)
+        except (TierFull, TierUnavailable):
+            return None
+
+    def reclaim(self, row: VersionRow) -> bool:
+        """Forget a version that is obsolete, and its HDD bytes.
+
+        :returns: False if its data file is still there: not obsolete yet
+        """
+        with self.locks.hold(row.version):
+            if self.exists(row.version, row.partition):
+                return False
+            capacity = self._device(row.version).capacity
+            if capacity.configured:
+                try:
+                    # No data file, so no record, names these bytes.
+                    capacity.remove(row.version)
+                except TierUnavailable:
+                    # The sweep removes it once the HDD is back.
+                    self._metrics.count('tier.orphans_left')
+            self.index.remove(row.version)
+        return True
+
+    def moving_place(self, version: VersionId, partition: str) -> Place:
+        """Where the version is now; for those who hold its lock."""
+        return self._look(version, partition)[0]
+
+    def require_room(self, path: str, length: int) -> None:
+        """:raises TierFull: ``length`` bytes would leave less than the
+        reserve free on the file system of ``path``."""
+        if not path:
+            raise TierUnavailable('no capacity tier')
+        with self._disk_errors():
+            stat = os.statvfs(path)
+        if stat.f_bavail * stat.f_frsize < length + RESERVE_BYTES:
+            raise TierFull('%s has no room for %d bytes' % (path, length))
+
+    # -- inside ----------------------------------------------------------
+
+    def _moving(self, version: VersionId, partition: str,
+                class_ids: Iterable[int] = ()) -> _Moving:
+        return _Moving(self, version, partition, class_ids)
+
+    def look_for_move(self, version: VersionId, partition: str,
+                      class_ids: Iterable[int]
+                      ) -> Tuple[Place, List[moves.Range], ClassMap]:
+        """Place, ranges of the classes, and class map of a version."""
+        place, found = self._look(version, partition)
+        wanted = set(class_ids)
+        ranges = [(span.offset, span.length) for span
+                  in found.class_map.split(0, found.content_length)
+                  if not wanted or span.class_id in wanted]
+        if not ranges and found.content_length:
+            raise VersionGone('%s has no bytes of that class any more'
+                              % version.key)
+        return place, ranges, found.class_map
+
+    def _device(self, version: VersionId) -> Device:
+        device = self.devices.get(version.device)
+        device.require_mounted()
+        return device
+
+    def _look(self, version: VersionId, partition: str
+              ) -> Tuple[Place, metadata.VersionMetadata]:
+        device = self._device(version)
+        with self._disk_errors():
+            path = device.place(version, partition, 0).data_file()
+            try:
+                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError as err:
+                raise VersionGone(path) from err
+            try:
+                found = metadata.of_version(path, fd)
+            finally:
+                os.close(fd)
+        return device.place(version, partition, found.content_length), found
+
+    def _disk_errors(self) -> _DiskErrors:
+        return DISK_ERRORS
+
+
+class _DiskErrors:
+    """I/O errors of a disk mean that its tier is not available."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if isinstance(error, OSError) and error.errno in (
+                errno.EIO, errno.ENODEV, errno.ENXIO, errno.ESTALE,
+                errno.EROFS):
+            raise TierUnavailable(str(error)) from error
+
+
+DISK_ERRORS = _DiskErrors()
+
+
+class _Moving:
+    """Holds the lock; looks the version up; tells the index at the end."""
+
+    def __init__(self, local: Local, version: VersionId, partition: str,
+                 class_ids: Iterable[int]) -> None:
+        self._local = local
+        self._version = version
+        self._partition = partition
+        self._class_ids = class_ids
+        self._lock = local.locks.hold(version)
+
+    def __enter__(self) -> Tuple[Place, List[moves.Range], ClassMap]:
+        self._lock.__enter__()
+        try:
+            return self._local.look_for_move(
+                self._version, self._partition, self._class_ids)
+        except BaseException:
+            self._lock.__exit__(None, None, None)
+            raise
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        try:
+            if error is None:
+                self._local.retrack(self._version, self._partition)
+        finally:
+            self._lock.__exit__(None, None, None)
+        DISK_ERRORS.__exit__(kind, error, trace)
+
+
+class Reader(LocalReader):
+    """The local bytes of a version as they were when it was opened."""
+
+    def __init__(self, live: LiveVersion) -> None:
+        self._live = live
+        self._capacity_fd: Optional[int] = None
+        self._closed = False
+        self.residency = live.residency
+        try:
+            if any(extent.tiers & Tier.HDD and not extent.tiers & Tier.SSD
+                   for extent in live.residency.extents):
+                self._capacity_fd = live.place.capacity.open_read(
+                    live.place.version)
+        except (VersionGone, TierUnavailable) as err:
+            self._missing: Exception = err
+        except BaseException:
+            self.close()
+            raise
+
+    def read(self, offset: int, length: int) -> bytes:
+        """See :meth:`LocalReader.read`."""
+        pieces = []
+        for extent in self.residency.split(offset, length):
+            if extent.tiers & Tier.SSD:
+                fd = self._live.fd
+            elif not extent.tiers & Tier.HDD:
+                raise VersionGone('bytes %d-%d are only remote'
+                                  % (extent.offset, extent.end))
+            elif self._capacity_fd is None:
+                raise self._missing
+            else:
+                fd = self._capacity_fd
+            with DISK_ERRORS:
+                piece = os.pread(fd, extent.length, extent.offset)
+            if len(piece) != extent.length:
+                raise TierUnavailable('a local file ends at byte %d'
+                                      % (extent.offset + len(piece)))
+            pieces.append(piece)
+        return b''.join(pieces)
+
+    def close(self) -> None:
+        """See :meth:`LocalReader.close`."""
+        if not self._closed:
+            self._closed = True
+            os.close(self._live.fd)
+            if self._capacity_fd is not None:
+                os.close(self._capacity_fd)
+

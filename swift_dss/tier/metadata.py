@@ -1,0 +1,128 @@
+"""What Swift's own files say of a version: metadata and class map.
+
+Reads the extended attributes that Swift's diskfile wrote and merges
+``.data`` and ``.meta`` the way its DiskFile does, without opening the
+object through it: a stock DiskFile would quarantine a stub.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
+
+from swift.common.exceptions import DiskFileError
+from swift.common.request_helpers import is_sys_meta
+from swift.obj.diskfile import read_metadata
+
+from swift_dss.core.errors import BadClassInput, DamagedRecord, VersionGone
+from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
+from swift_dss.wire import classmap, layout, names
+
+#: Only the data file may say these (diskfile's own list).
+_DATA_ONLY = frozenset((
+    'content-length', 'deleted', 'etag', 'x-timestamp',
+    'x-static-large-object'))
+
+
+class VersionMetadata(NamedTuple):
+    """Effective metadata of one version, as a DiskFile would return it.
+
+    :param etag: MD5 of the bytes in this very data file
+    """
+
+    headers: Dict[str, str]
+    content_length: int
+    etag: str
+    class_map: ClassMap
+
+    @property
+    def name(self) -> str:
+        """``/account/container/object``."""
+        return self.headers.get('name', '')
+
+
+def of_version(data_path: str, data_fd: int) -> VersionMetadata:
+    """Read it from an open data file and the ``.meta`` beside it.
+
+    :raises VersionGone: the files went away meanwhile
+    :raises DamagedRecord: the metadata cannot be read
+    """
+    data = _read(data_fd)
+    merged = dict(data)
+    for meta_path in _newer_meta_files(data_path, data['X-Timestamp']):
+        meta = _read(meta_path)
+        merged = {key: value for key, value in data.items()
+                  if key.lower() in _DATA_ONLY or key == 'name'
+                  or key == 'Content-Type' or is_sys_meta('object', key)}
+        merged.update((key, value) for key, value in meta.items()
+                      if key.lower() not in _DATA_ONLY
+                      or key == 'X-Timestamp')
+        break
+    try:
+        length = int(data['Content-Length'])
+    except (KeyError, ValueError) as err:
+        raise DamagedRecord('%s has no length' % data_path) from err
+    return VersionMetadata(merged, length, data.get('ETag', ''),
+                           effective_map(merged))
+
+
+def effective_map(headers: Mapping[str, str]) -> ClassMap:
+    """The class map that counts: a POST's before the PUT's before none.
+
+    A map that cannot be read is placement lost, not data: class 0.
+    """
+    folded = {key.title(): value for key, value in headers.items()}
+    for name in (names.TRANSIENT_MAP, names.SYSMETA_MAP):
+        try:
+            found = classmap.from_headers(name, folded)
+        except BadClassInput:
+            continue
+        if found is not None:
+            return found
+    return UNCLASSIFIED_MAP
+
+
+def newest_timestamp(hash_dir: str) -> Optional[str]:
+    """Timestamp of the newest data file or tombstone, or None.
+
+    Of fragments only the durable ones count.
+    """
+    found = []
+    for name in _listdir(hash_dir):
+        parsed = layout.parse_data_file(name)
+        if parsed is not None and parsed[2]:
+            found.append(parsed[0])
+        elif name.endswith('.ts'):
+            found.append(name[:-3])
+    return max(found) if found else None
+
+
+def _newer_meta_files(data_path: str, timestamp: str) -> List[str]:
+    folder = os.path.dirname(data_path)
+    found: List[Tuple[str, str]] = []
+    for name in _listdir(folder):
+        # <timestamp>[<sign><hex delta to the content type's>].meta
+        if name.endswith('.meta'):
+            meta_at = name[:-5].split('+')[0].split('-')[0]
+            if meta_at > timestamp:
+                found.append((meta_at, os.path.join(folder, name)))
+    return [path for _, path in sorted(found, reverse=True)]
+
+
+def _read(target: object) -> Dict[str, str]:
+    try:
+        found: Dict[str, str] = read_metadata(target)
+    except DiskFileError as err:
+        if isinstance(target, str) and not os.path.exists(target):
+            raise VersionGone(target) from err
+        raise DamagedRecord('Swift metadata: %r' % err) from err
+    if 'X-Timestamp' not in found:
+        raise DamagedRecord('Swift metadata has no X-Timestamp')
+    return found
+
+
+def _listdir(folder: str) -> List[str]:
+    try:
+        return os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []

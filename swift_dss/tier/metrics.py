@@ -1,0 +1,110 @@
+"""Counters and gauges: one set, shown as StatsD, Prometheus and JSON.
+
+StatsD goes out as Swift's daemons send it, with the same options. The
+Prometheus page is only ever served on the loopback address: it tells how
+much of which class there is, which is nobody's business outside.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from typing import Any, Dict, Iterable, List, Optional, Tuple
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import (
+    CounterMetricFamily, GaugeMetricFamily, Metric)
+from swift.common.statsd_client import get_statsd_client
+
+from swift_dss.core.config import NodeConf
+from swift_dss.gateway import ports
+
+_UNSAFE = re.compile('[^a-zA-Z0-9_]')
+#: name, labels -> value
+Sample = Tuple[str, Dict[str, str], float]
+
+
+class Metrics(ports.Metrics):
+    """See the module. Never raises, never blocks on the network."""
+
+    def __init__(self, conf: NodeConf, logger: logging.Logger) -> None:
+        self._lock = threading.Lock()
+        self._counters: Dict[str, float] = {}
+        self._gauges: Dict[str, float] = {}
+        self._labelled: List[Sample] = []
+        self._statsd: Any = None
+        if conf.log_statsd_host:
+            self._statsd = get_statsd_client({
+                'log_statsd_host': conf.log_statsd_host,
+                'log_statsd_port': conf.log_statsd_port,
+                'log_statsd_default_sample_rate':
+                    conf.log_statsd_default_sample_rate,
+                'log_statsd_sample_rate_factor':
+                    conf.log_statsd_sample_rate_factor,
+                'log_statsd_metric_prefix': conf.log_statsd_metric_prefix,
+            }, 'dss-tierd', logger)
+
+    def count(self, name: str, amount: int = 1) -> None:
+        """Add to a counter."""
+        with self._lock:
+            self._counters[name] = self._counters.get(name, 0) + amount
+        if self._statsd is not None:
+            self._statsd.update_stats(name, amount)
+
+    def gauge(self, name: str, value: float) -> None:
+        """Set a gauge (StatsD has no gauges in Swift: a timing there)."""
+        with self._lock:
+            self._gauges[name] = value
+
+    def timing(self, name: str, seconds: float) -> None:
+        """Note how long something took: sum and number of times."""
+        with self._lock:
+            for suffix, amount in (('.seconds', seconds), ('.times', 1)):
+                self._counters[name + suffix] = \
+                    self._counters.get(name + suffix, 0) + amount
+        if self._statsd is not None:
+            self._statsd.timing(name, seconds * 1000)
+
+    def label(self, samples: Iterable[Sample]) -> None:
+        """Replace the gauges that carry labels (device, class, tier)."""
+        fresh = list(samples)
+        with self._lock:
+            self._labelled = fresh
+
+    def snapshot(self) -> Dict[str, float]:
+        """All counters and plain gauges, by name."""
+        with self._lock:
+            merged = dict(self._counters)
+            merged.update(self._gauges)
+        return dict(sorted(merged.items()))
+
+    def collect(self) -> Iterable[Metric]:
+        """What a Prometheus registry asks for."""
+        with self._lock:
+            counters = sorted(self._counters.items())
+            gauges = sorted(self._gauges.items())
+            labelled = list(self._labelled)
+        for name, value in counters:
+            yield CounterMetricFamily(_page_name(name), name, value=value)
+        for name, value in gauges:
+            yield GaugeMetricFamily(_page_name(name), name, value=value)
+        families: Dict[str, GaugeMetricFamily] = {}
+        for name, labels, value in labelled:
+            if name not in families:
+                families[name] = GaugeMetricFamily(
+                    _page_name(name), name, labels=list(labels))
+            families[name].add_metric(list(labels.values()), value)
+        yield from families.values()
+
+    def serve(self, port: int) -> Optional[Any]:
+        """Start the page on 127.0.0.1; returns what ``shutdown`` takes."""
+        if not port:
+            return None
+        registry = CollectorRegistry()
+        registry.register(self)
+        return start_http_server(port, addr='127.0.0.1', registry=registry)
+
+
+def _page_name(name: str) -> str:
+    return 'swift_dss_' + _UNSAFE.sub('_', name)

@@ -1,0 +1,104 @@
+"""The index as SQL. A new number means: move the old file aside, rebuild.
+
+``occupancy`` holds the sums that every decision needs, kept by triggers in
+the transaction of the change itself, so that neither a start nor a
+decision ever counts the population. The partial indexes hold exactly the
+candidates of each kind of move: a dirty or pinned row is in none that
+leads to eviction.
+"""
+
+VERSION = 1
+
+_OCCUPANCY = (
+    ('objects', '1'), ('total', '{0}.total'), ('ssd', '{0}.ssd'),
+    ('hdd', '{0}.hdd'), ('remote', '{0}.remote'), ('dirty', '{0}.dirty'),
+    ('spare', '{0}.spare'),
+    ('evictable', '{0}.movable * ({0}.ssd - {0}.dirty)'),
+    ('cleanable', '{0}.movable * {0}.dirty'))
+
+TABLES = '''
+CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
+CREATE TABLE device (id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL);
+CREATE TABLE version (
+    id INTEGER PRIMARY KEY,
+    hash BLOB NOT NULL,
+    device_id INTEGER NOT NULL,
+    policy INTEGER NOT NULL,
+    frag INTEGER NOT NULL,
+    timestamp TEXT NOT NULL,
+    partition TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    put_at REAL NOT NULL,
+    pinned INTEGER NOT NULL,
+    on_remote INTEGER NOT NULL,
+    wants_remote INTEGER NOT NULL,
+    UNIQUE (hash, device_id, policy, frag, timestamp));
+CREATE INDEX version_upload ON version (put_at)
+    WHERE wants_remote = 1 AND on_remote = 0;
+CREATE TABLE span (
+    version_id INTEGER NOT NULL,
+    class_id INTEGER NOT NULL,
+    device_id INTEGER NOT NULL,
+    movable INTEGER NOT NULL,
+    total INTEGER NOT NULL,
+    ssd INTEGER NOT NULL,
+    hdd INTEGER NOT NULL,
+    remote INTEGER NOT NULL,
+    dirty INTEGER NOT NULL,
+    spare INTEGER NOT NULL,
+    read_at REAL NOT NULL,
+    put_at REAL NOT NULL,
+    PRIMARY KEY (version_id, class_id)) WITHOUT ROWID;
+CREATE INDEX span_lru ON span (device_id, class_id, read_at)
+    WHERE movable = 1 AND ssd > dirty;
+CREATE INDEX span_dirty ON span (device_id, class_id, put_at)
+    WHERE movable = 1 AND dirty > 0;
+CREATE INDEX span_spare ON span (device_id, class_id, read_at)
+    WHERE spare > 0;
+CREATE TABLE occupancy (
+    device_id INTEGER NOT NULL,
+    class_id INTEGER NOT NULL,
+    %s,
+    PRIMARY KEY (device_id, class_id)) WITHOUT ROWID;
+''' % ',\n    '.join('%s INTEGER NOT NULL DEFAULT 0' % name
+                    for name, _ in _OCCUPANCY)
+
+COLUMNS = tuple(name for name, _ in _OCCUPANCY)
+
+
+def _change(sign: str, row: str) -> str:
+    sums = ', '.join(
+        '%s = %s %s %s' % (name, name, sign, source.format(row))
+        for name, source in _OCCUPANCY)
+    where = 'device_id = %s.device_id AND class_id = %s.class_id' % (row, row)
+    return 'UPDATE occupancy SET %s WHERE %s;' % (sums, where)
+
+
+_MAKE = ('INSERT OR IGNORE INTO occupancy (device_id, class_id) '
+         'VALUES (NEW.device_id, NEW.class_id);')
+
+TRIGGERS = '''
+CREATE TRIGGER span_insert AFTER INSERT ON span BEGIN
+    {make} {plus}
+END;
+CREATE TRIGGER span_delete AFTER DELETE ON span BEGIN
+    {minus}
+END;
+CREATE TRIGGER span_update AFTER UPDATE OF movable, total, ssd, hdd, remote,
+        dirty, spare ON span BEGIN
+    {minus} {plus}
+END;
+'''.format(make=_MAKE, plus=_change('+', 'NEW'), minus=_change('-', 'OLD'))
+
+PRAGMAS = (
+    # Readers never wait for the writer, nor it for them.
+    'PRAGMA journal_mode = WAL',
+    # A power cut may take back the last transactions (the sweep after an
+    # unclean stop finds them again) but never damages the file.
+    'PRAGMA synchronous = NORMAL',
+    # 8 MiB of pages: memory does not grow with the population.
+    'PRAGMA cache_size = -8192',
+    'PRAGMA temp_store = FILE',
+    'PRAGMA busy_timeout = 5000',
+)
