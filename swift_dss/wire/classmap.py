@@ -15,7 +15,8 @@ from typing import Dict, List, Mapping, Optional, Tuple
 
 from swift_dss.core.errors import BadClassInput, TooManySpans
 from swift_dss.core.limits import (
-    CLASS_ID_MAX, DEFAULT_MAX_SPANS, MAP_CHUNK_BYTES, MAX_MAP_CHUNKS)
+    CLASS_ID_MAX, DEFAULT_MAX_SPANS, MAP_CHUNK_BYTES, MAX_MAP_CHUNKS,
+    MAX_OBJECT_BYTES)
 from swift_dss.core.spans import ClassMap, Span
 
 _PREFIX = 'm1:'
@@ -75,6 +76,8 @@ def _decode_runs(raw: bytes) -> ClassMap:
         if len(spans) >= DEFAULT_MAX_SPANS:
             raise TooManySpans(
                 _FIELD, 'more than %d spans' % DEFAULT_MAX_SPANS)
+        if offset + length > MAX_OBJECT_BYTES:
+            raise BadClassInput(_FIELD, 'a run ends past 2^63 - 1', position)
         spans.append(Span(offset, length, class_id))
         offset += length
     if position != len(raw):
@@ -88,14 +91,17 @@ def to_headers(name: str, class_map: ClassMap) -> Dict[str, str]:
     :raises TooManySpans: it does not fit the header lines we may use
     """
     text = encode(class_map)
+    if len(class_map.spans) > DEFAULT_MAX_SPANS:
+        # However well it packs: decode() would refuse to read it back.
+        raise TooManySpans(_FIELD, '%d spans are more than %d' % (
+            len(class_map.spans), DEFAULT_MAX_SPANS))
     if len(text) <= MAP_CHUNK_BYTES:
         return {name: text}
     chunks = [text[at:at + MAP_CHUNK_BYTES]
               for at in range(0, len(text), MAP_CHUNK_BYTES)]
-    if len(class_map.spans) > DEFAULT_MAX_SPANS or \
-            len(chunks) > MAX_MAP_CHUNKS:
-        raise TooManySpans(_FIELD, '%d spans are more than fit (%d)' % (
-            len(class_map.spans), DEFAULT_MAX_SPANS))
+    if len(chunks) > MAX_MAP_CHUNKS:
+        raise TooManySpans(_FIELD, '%d spans take %d lines, more than %d' % (
+            len(class_map.spans), len(chunks), MAX_MAP_CHUNKS))
     return {'%s-%d' % (name, i): chunk for i, chunk in enumerate(chunks)}
 
 

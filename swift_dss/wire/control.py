@@ -19,6 +19,7 @@ from typing import Any, Dict, Optional
 from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.limits import MAX_EVENT_BYTES
 from swift_dss.core.version import VersionId
+from swift_dss.wire.jsonfields import Fields
 
 
 class EventKind(Enum):
@@ -79,16 +80,15 @@ def decode_event(raw: bytes) -> Event:
 
     :raises DamagedRecord: not one of ours
     """
+    fields = Fields(raw, 'event')
     try:
-        message = json.loads(raw)
-        version = VersionId(message['d'], int(message['p']), message['h'],
-                            message['t'], message['f'])
-        return Event(EventKind(message['k']), version, str(message['n']),
-                     int(message['s']), message['m'], int(message['o']),
-                     int(message['l']), int(message['r']),
-                     float(message['a']))
-    except (ValueError, KeyError, TypeError) as err:
+        kind = EventKind(fields.text('k'))
+    except ValueError as err:
         raise DamagedRecord('event: %s' % err) from err
+    return Event(
+        kind, fields.version('d', 'p', 'h', 't', 'f'), fields.name('n'),
+        fields.whole('s'), fields.text('m'), fields.whole('o'),
+        fields.whole('l'), fields.whole('r'), fields.number('a'))
 
 
 @dataclass(frozen=True)
@@ -119,12 +119,13 @@ def decode_fetch(line: bytes) -> FetchRequest:
 
     :raises DamagedRecord: not one of ours
     """
-    try:
-        message = json.loads(line)
-        version = VersionId(**message.pop('version'))
-        return FetchRequest(version=version, **message)
-    except (ValueError, KeyError, TypeError) as err:
-        raise DamagedRecord('fetch request: %s' % err) from err
+    fields = Fields(line, 'fetch request')
+    return FetchRequest(
+        fields.inner('version').version(
+            'device', 'policy', 'object_hash', 'timestamp', 'frag_index'),
+        fields.name('partition'), fields.whole('offset'),
+        fields.whole('length'), fields.whole('class_id'),
+        fields.number('deadline_seconds'), fields.flag('keep', True))
 
 
 @dataclass(frozen=True)
@@ -149,10 +150,9 @@ def decode_fetch_reply(line: bytes) -> FetchReply:
 
     :raises DamagedRecord: not one of ours
     """
-    try:
-        return FetchReply(**json.loads(line))
-    except (ValueError, TypeError) as err:
-        raise DamagedRecord('fetch reply: %s' % err) from err
+    fields = Fields(line, 'fetch reply')
+    return FetchReply(fields.whole('status'), fields.text('reason', ''),
+                      fields.whole_or_none('retry_after_seconds'))
 
 
 def encode_line(message: Dict[str, Any]) -> bytes:
@@ -165,10 +165,4 @@ def decode_line(line: bytes) -> Dict[str, Any]:
 
     :raises DamagedRecord: not a JSON object
     """
-    try:
-        message = json.loads(line)
-    except ValueError as err:
-        raise DamagedRecord('admin line: %s' % err) from err
-    if not isinstance(message, dict):
-        raise DamagedRecord('admin line: not an object')
-    return message
+    return Fields(line, 'admin line').values

@@ -36,8 +36,9 @@ DEVICE_DIR = 'dss'
 CAPACITY_MARKER = '.dss-capacity'
 
 _DATA_FILE = re.compile(
-    r'^(?P<timestamp>\d{10}\.\d{5}(?:_[0-9a-f]{16})?)'
-    r'(?:#(?P<frag>\d+)(?:#d)?)?\.data$')
+    r'^(?P<timestamp>[0-9]{10}\.[0-9]{5}(?:_[0-9a-f]{16})?)'
+    r'(?:#(?P<frag>[0-9]{1,4})(?:#d)?)?\.data\Z')
+_DATA_DIR = re.compile(r'^objects(?:-(?P<policy>[0-9]{1,9}))?\Z')
 
 
 def spool_dir(device_path: str) -> str:
@@ -100,10 +101,10 @@ def version_of_path(device: str, path: str) -> Optional[VersionId]:
     parsed = parse_data_file(parts[-1])
     if parsed is None or len(parts) < 5:
         return None
-    datadir = parts[-5]
-    if datadir != 'objects' and not datadir.startswith('objects-'):
+    datadir = _DATA_DIR.match(parts[-5])
+    if not datadir:
         return None
-    policy = int(datadir[8:] or 0)
+    policy = int(datadir.group('policy') or 0)
     return VersionId(device, policy, parts[-2], parsed[0], parsed[1])
 
 

@@ -11,7 +11,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Optional
 
-from swift_dss.core.errors import DamagedRecord
+from swift_dss.wire.jsonfields import Fields
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ def decode(raw: bytes) -> Pressure:
 
     :raises DamagedRecord: not one of ours
     """
-    try:
-        return Pressure(**json.loads(raw))
-    except (ValueError, TypeError) as err:
-        raise DamagedRecord('pressure file: %s' % err) from err
+    fields = Fields(raw, 'pressure file')
+    return Pressure(
+        fields.whole('ssd_bytes'), fields.whole('ssd_used_bytes'),
+        fields.whole('high_bytes'), fields.whole_or_none('lowest_rank'),
+        fields.flag('hdd_ready'), fields.number('at'))

@@ -11,6 +11,7 @@ ways to cut a name of 1,024 characters among its repetitions stay under
 from __future__ import annotations
 
 import re
+import warnings
 from typing import Any, Pattern
 
 from swift_dss.core.limits import MAX_PATTERN_CHARS, MAX_REGEX_STEPS
@@ -38,9 +39,12 @@ def compile_bounded(text: str) -> Pattern[str]:
         raise ValueError('%d characters are more than %d'
                          % (len(text), MAX_PATTERN_CHARS))
     try:
-        tree = _sre.parse(text)
-        compiled = re.compile(text)
-    except (re.error, OverflowError, RecursionError) as err:
+        with warnings.catch_warnings():
+            # "[[" and "--" in a set will mean something else one day.
+            warnings.simplefilter('error')
+            tree = _sre.parse(text)
+            compiled = re.compile(text)
+    except (re.error, OverflowError, RecursionError, Warning) as err:
         raise ValueError('is no regular expression: %s' % err) from None
     steps = _steps(tree)
     if steps > MAX_REGEX_STEPS:

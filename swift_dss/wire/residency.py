@@ -90,6 +90,8 @@ def _decode_remote(body: bytes,
                    position: int) -> Tuple[Optional[RemoteCopy], int]:
     flag = body[position]
     position += 1
+    if flag > 1:
+        raise ValueError('flag %d' % flag)
     if not flag:
         return None, position
     verified_at, = struct.unpack_from('>d', body, position)
