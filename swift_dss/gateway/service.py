@@ -335,9 +335,10 @@ class Gateway:
             return
         # A job that was not even sent (breaker open) did not fail.
         tried = not isinstance(err, S3Down)
-        failures = 0 if not tried else (job.failures if isinstance(job, UploadJob)
-                                        else job.attempts)
-        at = self._now() + Backoff(*_RETRY).seconds(failures + 1)
+        failures = (job.failures if isinstance(job, UploadJob)
+                    else job.attempts)
+        at = self._now() + Backoff(*_RETRY).seconds(
+            failures + 1 if tried else 1)
         text = '%s: %s' % (type(err).__name__, err)
         if isinstance(job, UploadJob):
             self._queue.retry_upload(job.version, at, text, tried)
