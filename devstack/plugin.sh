@@ -53,8 +53,11 @@ function configure_swift_dss_node {
     local capacity=$SWIFT_DSS_CAPACITY_DIR/$node/sdb1
 
     mkdir -p "$capacity" "$SWIFT_DSS_RUN_DIR/$node"
-    # Without this marker the HDD counts as not mounted.
-    touch "$capacity/.dss-capacity"
+    # Without the marker that this makes, the HDD counts as not mounted.
+    "${PYTHON:-python3}" -c '
+import sys
+from swift_dss.io.capacity import Capacity
+Capacity(*sys.argv[1:]).initialise()' "$capacity" sdb1
 
     : > "$conf"
     iniset "$conf" dss devices "$SWIFT_DATA_DIR/$node"

@@ -1,0 +1,184 @@
+"""Plots of the benchmarks as PNG, without a display."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, Sequence
+
+from swift_dss.bench import figures
+from swift_dss.core.errors import BadConfig
+
+#: Colours that differ in print and for the colour-blind (Okabe, Ito).
+COLOURS = ('#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9',
+           '#d55e00', '#666666')
+
+
+def pyplot() -> Any:
+    """matplotlib's pyplot on its Agg back end.
+
+    :raises BadConfig: it is not installed
+    """
+    try:
+        import matplotlib
+    except ImportError as err:
+        raise BadConfig('plots need matplotlib: pip install '
+                        '"swift-dss[bench]"') from err
+    matplotlib.use('Agg')
+    from matplotlib import pyplot as found
+    found.rcParams.update({
+        'axes.grid': True, 'grid.alpha': 0.3, 'axes.axisbelow': True,
+        'axes.spines.top': False, 'axes.spines.right': False,
+        'figure.dpi': 110, 'font.size': 9})
+    return found
+
+
+def save(figure: Any, path: str) -> None:
+    """Write it; the suffix says the format."""
+    figure.savefig(path)
+    pyplot().close(figure)
+
+
+def overhead(report: Mapping[str, Any], path: str) -> None:
+    """Ratios to vanilla: the median and the reach of the rounds."""
+    plt = pyplot()
+    rows: List[Dict[str, Any]] = report['cells']
+    variants = [name for name in dict.fromkeys(
+        row['variant'] for row in rows) if name != 'vanilla']
+    cells = list(dict.fromkeys(
+        (row['operation'], row['size_bytes'], row['concurrency'])
+        for row in rows))
+    with_cpu = any(row['cpu_ms'] for row in rows)
+    figure, axes = plt.subplots(
+        2 if with_cpu else 1, 1, figsize=(11, 7 if with_cpu else 4),
+        sharex=True, squeeze=False, layout='constrained')
+    for axis, (field, title, target) in zip(axes[:, 0], (
+            ('throughput', 'Requests a second, as a ratio to vanilla '
+             '(higher is better)', 0.97),
+            ('cpu', 'CPU time a request, as a ratio to vanilla '
+             '(lower is better)', 1.05))):
+        for at, variant in enumerate(variants):
+            mine = [row for row in rows if row['variant'] == variant]
+            middle = [row[field] for row in mine]
+            reach = [[row[field] - row[field + '_low'] for row in mine],
+                     [row[field + '_high'] - row[field] for row in mine]]
+            axis.errorbar(
+                [x + (at - (len(variants) - 1) / 2) * 0.22
+                 for x in range(len(cells))], middle, reach, fmt='o',
+                label='vanilla again (noise)'
+                if variant == 'vanilla 2' else variant,
+                color=COLOURS[6] if variant == 'vanilla 2'
+                else COLOURS[at - 1], capsize=2.5, elinewidth=1.0)
+        axis.axhline(1.0, color='black', linewidth=0.8)
+        axis.axhline(target, color=COLOURS[5], linewidth=1.0,
+                     linestyle='--', label='target %.2f' % target)
+        axis.set_title(title, loc='left')
+        axis.set_ylabel('ratio')
+        shown = [row[field + end] for row in rows
+                 for end in ('_low', '_high')] + [target, 1.0]
+        axis.set_ylim(max(0.0, min(shown) - 0.05), max(shown) + 0.1)
+    axes[0, 0].legend(ncol=len(variants) + 1, loc='upper left',
+                      framealpha=0.9)
+    axes[-1, 0].set_xticks(range(len(cells)), [
+        '%s\n%s\n×%d' % (operation, figures.size_text(size), concurrency)
+        for operation, size, concurrency in cells])
+    axes[-1, 0].set_xlabel('operation, object size, clients at once')
+    figure.suptitle('What classes cost against stock Swift: median, least '
+                    'and greatest of the rounds', x=0.01,
+                    ha='left', fontweight='bold')
+    save(figure, path)
+
+
+def tail(axis: Any, name: str, values_ms: Sequence[float], colour: str,
+         style: str = '-') -> None:
+    """One curve: the share of requests that took longer than so long."""
+    ordered = sorted(values_ms)
+    count = len(ordered)
+    if not count:
+        return
+    axis.step(ordered, [1 - at / count for at in range(count)],
+              where='post', label=name, color=colour, linestyle=style)
+
+
+def flood(report: Mapping[str, Any], path: str) -> None:
+    """Tail of the latency of hot reads, idle and flooded."""
+    plt = pyplot()
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4.6),
+                                layout='constrained',
+                                width_ratios=(2, 1))
+    systems = report['systems']
+    for at, row in enumerate(systems):
+        for key, style in (('idle', '--'), ('flooded', '-')):
+            tail(axes[0], '%s, HDDs %s' % (row['system'], key),
+                 row[key]['latencies_ms'], COLOURS[at * 5], style)
+    axes[0].set_xscale('log')
+    axes[0].set_yscale('log')
+    axes[0].set_xlabel('latency of a hot read, ms')
+    axes[0].set_ylabel('share of reads that took longer')
+    axes[0].axhline(0.01, color='black', linewidth=0.8, linestyle=':')
+    axes[0].annotate('p99', (axes[0].get_xlim()[0], 0.0105), fontsize=8)
+    axes[0].legend(loc='upper right')
+    axes[0].set_title('Tail of the latency', loc='left')
+    width = 0.38
+    for offset, percent in ((-width / 2, 50), (width / 2, 99)):
+        key = 'p%d_ratio' % percent
+        bars = axes[1].bar(
+            [at + offset for at in range(len(systems))],
+            [row[key] for row in systems], width, label='p%d' % percent,
+            color=COLOURS[4] if percent == 50 else COLOURS[0])
+        axes[1].bar_label(bars, ['×%.1f' % row[key] for row in systems],
+                          padding=2)
+    axes[1].axhline(2.0, color=COLOURS[5], linestyle='--',
+                    label='target ×2')
+    axes[1].set_yscale('log')
+    axes[1].set_ylim(0.5, 3 * max(row['p99_ratio'] for row in systems))
+    axes[1].set_xticks(range(len(systems)),
+                       [row['system'] for row in systems])
+    axes[1].set_ylabel('flooded / idle')
+    axes[1].set_title('How much slower the flood makes it', loc='left')
+    axes[1].legend(loc='upper left')
+    figure.suptitle('Top-class reads from SSD while the HDDs are flooded',
+                    x=0.01, ha='left', fontweight='bold')
+    save(figure, path)
+
+
+def tiers(report: Mapping[str, Any], path: str) -> None:
+    """Hit ratio, bandwidth and latency by class and set-up."""
+    plt = pyplot()
+    setups: List[Dict[str, Any]] = report['setups']
+    names = sorted({name for setup in setups for name in setup['classes']})
+    groups = [*names, 'all']
+    panels = (
+        ('hit_ratio', 100.0, 'reads served from SSD alone, %', False),
+        ('mb_per_second', 1.0, 'MB/s', True),
+        ('p50_ms', 1.0, 'median latency, ms', True),
+        ('p99_ms', 1.0, '99th percentile latency, ms', True))
+    figure, axes = plt.subplots(2, 2, figsize=(11, 7.5),
+                                layout='constrained')
+    width = 0.8 / len(setups)
+    for axis, (field, factor, label, logarithmic) in zip(
+            axes.flat, panels):
+        for at, setup in enumerate(setups):
+            rows = [setup['classes'].get(name, {}) for name in names]
+            rows.append(setup['all'])
+            axis.bar([x + (at - (len(setups) - 1) / 2) * width
+                      for x in range(len(groups))],
+                     [factor * (row.get(field) or 0.0) for row in rows],
+                     width, label=_SETUP_TITLES[setup['setup']],
+                     color=_SETUP_COLOURS[setup['setup']])
+        axis.set_ylabel(label)
+        axis.set_xticks(range(len(groups)), groups)
+        axis.axvline(len(names) - 0.5, color='black', linewidth=0.6)
+        if logarithmic:
+            axis.set_yscale('log')
+        else:
+            axis.set_ylim(0, 105)
+    axes.flat[0].legend(loc='upper right', framealpha=0.9)
+    figure.suptitle('CACS mix over an SSD cache of part of the data, by '
+                    'class (user1 is the top class)', x=0.01, ha='left',
+                    fontweight='bold')
+    save(figure, path)
+
+
+_SETUP_TITLES = {'hdd': 'HDD only', 'lru': 'LRU cache',
+                 'classes': 'class-ordered cache', 'ssd': 'SSD only'}
+_SETUP_COLOURS = {'hdd': '#999999', 'lru': COLOURS[1],
+                  'classes': COLOURS[0], 'ssd': COLOURS[2]}

@@ -1,0 +1,174 @@
+"""``swift-dss bench``: measure, with tables and plots."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from typing import Any, Callable, Dict, List
+
+from swift_dss.aio.cluster import printer
+from swift_dss.bench import bed, figures
+from swift_dss.core.errors import BadConfig
+
+HELP = 'measure, with tables and plots'
+
+GIB = 1 << 30
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the benchmarks."""
+    kinds = parser.add_subparsers(dest='kind', metavar='BENCH',
+                                  required=True)
+    for name, line in (
+            ('overhead', 'what classes cost against stock Swift'),
+            ('tiers', 'class-ordered cache against LRU, CACS mix'),
+            ('flood', 'top class on SSD while the HDDs are flooded')):
+        kind = kinds.add_parser(name, help=line, description=line)
+        kind.add_argument('--quick', action='store_true',
+                          help='a first look; the figures are noisy')
+        kind.add_argument('--json', metavar='FILE',
+                          help='write the figures ("-": to stdout)')
+        kind.add_argument('--plot', metavar='FILE.png',
+                          help='draw them')
+        {'overhead': _overhead_options, 'tiers': _tiers_options,
+         'flood': _flood_options}[name](kind)
+
+
+def _overhead_options(kind: argparse.ArgumentParser) -> None:
+    where = kind.add_mutually_exclusive_group()
+    where.add_argument(
+        '--cluster', metavar='ROOT', help='measure the all-in-one cluster '
+        'that runs there (default: bring up one of its own)')
+    where.add_argument('--auth', metavar='URL',
+                       help='measure any cluster (v1 auth)')
+    kind.add_argument('--user', default='test:tester')
+    kind.add_argument('--key', default='testing')
+    kind.add_argument('--sizes', metavar='BYTES,...', type=_numbers)
+    kind.add_argument('--clients', metavar='N,...', type=_numbers)
+    kind.add_argument('--rounds', type=int)
+    kind.add_argument('--seconds', type=float,
+                      help='of each run of each variant')
+
+
+def _tiers_options(kind: argparse.ArgumentParser) -> None:
+    kind.add_argument('--objects', type=int)
+    kind.add_argument('--scale', type=float, help='of object sizes')
+    kind.add_argument('--share', type=float,
+                      help='of all bytes that fits the SSDs (0.14)')
+    kind.add_argument('--seconds', type=float, help='of each measurement')
+    kind.add_argument('--seed', type=int)
+    kind.add_argument('--setups', type=lambda text: text.split(','),
+                      metavar='NAME,...',
+                      help='hdd, lru, classes, ssd (lru,classes)')
+
+
+def _flood_options(kind: argparse.ArgumentParser) -> None:
+    kind.add_argument('--rounds', type=int)
+    kind.add_argument('--seconds', type=float, help='of each phase')
+    kind.add_argument('--cold-clients', type=int)
+    kind.add_argument('--hdd-iops', type=int)
+
+
+def _numbers(text: str) -> List[int]:
+    try:
+        found = [int(part) for part in text.split(',')]
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            '%r: whole numbers with "," between' % text) from None
+    if min(found) < 1:
+        raise argparse.ArgumentTypeError('%r: at least 1' % text)
+    return found
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure what was asked for; 1 if requests failed."""
+    if args.plot:
+        # Said now, not after minutes of measuring.
+        from swift_dss.bench import plots
+        plots.pyplot()
+        _refuse_unwritable(args.plot)
+    if args.json and args.json != '-':
+        _refuse_unwritable(args.json)
+    kinds: Dict[str, Callable[[argparse.Namespace], int]] = {
+        'overhead': _overhead, 'tiers': _tiers, 'flood': _flood}
+    return kinds[args.kind](args)
+
+
+def _refuse_unwritable(path: str) -> None:
+    try:
+        with open(path, 'ab'):
+            pass
+    except OSError as err:
+        raise BadConfig('%s: %s' % (path, err.strerror)) from err
+
+
+def _tell(args: argparse.Namespace, report: Dict[str, Any],
+          text: str, draw: Callable[[Dict[str, Any], str], None]) -> None:
+    if args.json != '-':
+        print(text)
+    if args.json:
+        figures.write_json(args.json, report)
+    if args.plot:
+        draw(report, args.plot)
+        print('plot: %s' % args.plot, file=sys.stderr)
+
+
+def _plan(module: Any, args: argparse.Namespace, **changes: Any) -> Any:
+    plan = module.QUICK if args.quick else module.Plan()
+    return dataclasses.replace(plan, **{
+        name: value for name, value in changes.items()
+        if value is not None})
+
+
+def _overhead(args: argparse.Namespace) -> int:
+    from swift_dss.bench import overhead, plots
+    say = printer(sys.stderr)
+    plan = _plan(overhead, args, sizes=args.sizes, rounds=args.rounds,
+                 concurrencies=args.clients, seconds=args.seconds)
+    if args.cluster:
+        runs = overhead.measure(bed.running(args.cluster), plan, say)
+    elif args.auth:
+        runs = overhead.measure(
+            bed.by_url(args.auth, args.user, args.key), plan, say)
+    else:
+        with bed.own(say, bed.STILL, hdd_iops=0, ssd_bytes=3 * GIB,
+                     ssd_budget_bytes=3 * GIB) as own:
+            runs = overhead.measure(own, plan, say)
+    _tell(args, overhead.report(runs), overhead.text(runs), plots.overhead)
+    return 1 if any(run.failures for run in runs) else 0
+
+
+def _tiers(args: argparse.Namespace) -> int:
+    from swift_dss.bench import plots, tiers
+    say = printer(sys.stderr)
+    plan = _plan(tiers, args, objects=args.objects, scale=args.scale,
+                 share=args.share, seconds=args.seconds, seed=args.seed,
+                 setups=args.setups)
+    unknown = [name for name in plan.setups if name not in tiers.SETUPS]
+    if unknown:
+        raise BadConfig('--setups: %s is not one of %s' % (
+            unknown[0], ', '.join(tiers.SETUPS)))
+    results = []
+    for setup in plan.setups:
+        with bed.own(
+                say, tiers.options(setup), tiers.cluster_of(setup),
+                devices=plan.devices, hdd_iops=plan.hdd_iops,
+                ssd_budget_bytes=tiers.budget_bytes(plan, setup)) as own:
+            results.append(tiers.measure(own, plan, setup, say))
+    report = tiers.report(results)
+    _tell(args, report, tiers.text(report), plots.tiers)
+    return 1 if any(result.failures for result in results) else 0
+
+
+def _flood(args: argparse.Namespace) -> int:
+    from swift_dss.bench import flood, plots
+    say = printer(sys.stderr)
+    plan = _plan(flood, args, rounds=args.rounds, seconds=args.seconds,
+                 cold_clients=args.cold_clients, hdd_iops=args.hdd_iops)
+    with bed.own(say, bed.STILL, flood.FloodCluster,
+                 hdd_iops=plan.hdd_iops, ssd_budget_bytes=0) as own:
+        phases = flood.measure(own, plan, say)
+    report = flood.report(phases)
+    _tell(args, report, flood.text(report), plots.flood)
+    return 1 if any(phase.failures for phase in phases) else 0

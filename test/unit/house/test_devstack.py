@@ -1,0 +1,191 @@
+"""Every phase of the DevStack plug-in, run with DevStack's own verbs.
+
+DevStack is not here; its verbs are: ``iniset`` and ``iniget`` do what
+DevStack's do to a file, and the others write down that they were called.
+"""
+
+import configparser
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from swift_dss.io.capacity import Capacity
+from swift_dss.wire import nodeconf
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+PLUGIN = ROOT / 'devstack' / 'plugin.sh'
+SETTINGS = ROOT / 'devstack' / 'settings'
+
+INI = '''
+import configparser, sys
+verb, path, section, option = sys.argv[1:5]
+ini = configparser.RawConfigParser(strict=False)
+ini.optionxform = str
+ini.read(path)
+if verb == 'get':
+    print(ini.get(section, option, fallback=''))
+else:
+    if section != 'DEFAULT' and not ini.has_section(section):
+        ini.add_section(section)
+    ini.set(section, option, sys.argv[5])
+    with open(path, 'w') as out:
+        ini.write(out)
+'''
+
+VERBS = '''
+set -euo pipefail
+note() { echo "$*" >> "$CALLS"; }
+iniset() { "$PYTHON" "$INI" set "$@"; }
+iniget() { "$PYTHON" "$INI" get "$@"; }
+define_plugin() { note define_plugin "$@"; }
+plugin_requires() { note plugin_requires "$@"; }
+is_service_enabled() { [[ " $ENABLED " == *" $1 "* ]]; }
+enable_service() { note enable_service "$@"; }
+run_process() { note run_process "$@"; }
+stop_process() { note stop_process "$@"; }
+pip_install() { note pip_install "$@"; }
+echo_summary() { :; }
+'''
+
+PIPELINE = ('catch_errors gatekeeper healthcheck proxy-logging cache bulk '
+            'tempauth copy slo dlo versioned_writes symlink '
+            'proxy-logging proxy-server')
+
+
+class DevStack:
+    """A stack that has got as far as a configured Swift."""
+
+    def __init__(self, root):
+        self.root = root
+        self.conf = root / 'swift'
+        (self.conf / 'object-server').mkdir(parents=True)
+        (self.conf / 'proxy-server.conf').write_text(
+            '[pipeline:main]\npipeline = %s\n' % PIPELINE)
+        (self.conf / 'swift.conf').write_text(
+            '[storage-policy:0]\nname = Policy-0\ndefault = yes\n')
+        for node in '12':
+            (self.conf / 'object-server' / (node + '.conf')).write_text(
+                '[app:object-server]\nuse = egg:swift#object\n')
+        (root / 'ini.py').write_text(INI)
+        self.calls = root / 'calls'
+        self.calls.touch()
+
+    def run(self, *phase, enabled='s-object s-proxy', **settings):
+        script = '%s\nsource %s\nsource %s %s\n' % (
+            VERBS, SETTINGS, PLUGIN, ' '.join(phase))
+        env = dict(
+            os.environ, CALLS=str(self.calls), PYTHON=sys.executable,
+            INI=str(self.root / 'ini.py'), ENABLED=enabled,
+            DATA_DIR=str(self.root / 'data'), SWIFT_REPLICAS_SEQ='1 2',
+            SWIFT_CONF_DIR=str(self.conf),
+            SWIFT_DATA_DIR=str(self.root / 'data' / 'swift'), **settings)
+        subprocess.run(['bash', '-c', script], env=env, check=True)
+
+    def ini(self, name):
+        ini = configparser.RawConfigParser()
+        ini.read(str(self.conf / name))
+        return ini
+
+
+@pytest.fixture
+def stack(tmp_path):
+    return DevStack(tmp_path)
+
+
+@pytest.mark.parametrize('path', [PLUGIN, SETTINGS])
+def test_shellcheck_finds_nothing(path):
+    if not shutil.which('shellcheck'):
+        pytest.skip('shellcheck is not installed')
+    subprocess.run(['shellcheck', str(path)], check=True)
+
+
+def test_install_uses_the_pinned_versions(stack):
+    stack.run('stack', 'install')
+    assert 'pip_install -c %s/constraints.txt %s' % (ROOT, ROOT) in \
+        stack.calls.read_text()
+
+
+def test_post_config_puts_classes_into_swift(stack):
+    stack.run('stack', 'post-config')
+    proxy = stack.ini('proxy-server.conf')
+    assert proxy['pipeline:main']['pipeline'].endswith(
+        ' symlink dss proxy-logging proxy-server')
+    assert proxy['filter:dss']['use'] == 'egg:swift_dss#dss'
+    policy = stack.ini('swift.conf')['storage-policy:0']
+    assert policy['diskfile_module'] == 'egg:swift_dss#dss.fs'
+    assert policy['name'] == 'Policy-0'
+    assert os.path.exists(proxy['filter:dss']['class_table'])
+    for node in '12':
+        server = stack.ini('object-server/%s.conf' % node)
+        assert server['app:object-server']['use'] == 'egg:swift_dss#object'
+        assert server['object-replicator']['sync_method'] == 'ssync'
+        path = server.defaults()['dss_conf']
+        conf = nodeconf.parse(pathlib.Path(path).read_text())
+        assert conf.devices == str(stack.root / 'data' / 'swift' / node)
+        assert not conf.gateway.enabled
+        capacity = pathlib.Path(nodeconf.capacity_path(conf, 'sdb1'))
+        assert Capacity(str(capacity), 'sdb1').check()
+
+
+def test_post_config_twice_is_post_config_once(stack):
+    stack.run('stack', 'post-config')
+    once = {path: path.read_text() for path in stack.conf.rglob('*.conf')}
+    stack.run('stack', 'post-config')
+    assert once == {
+        path: path.read_text() for path in stack.conf.rglob('*.conf')}
+
+
+def test_a_bucket_switches_the_gateway_on(stack):
+    stack.run('stack', 'post-config', SWIFT_DSS_S3_BUCKET='b',
+              SWIFT_DSS_S3_URL='https://s3.example',
+              SWIFT_DSS_S3_SECRET_FILE='/etc/swift/s3.secret')
+    conf = nodeconf.parse((stack.conf / 'dss-1.conf').read_text())
+    assert conf.gateway.enabled
+    assert conf.gateway.url == 'https://s3.example'
+    assert conf.gateway.bucket == 'b'
+    assert conf.gateway.secret_file == '/etc/swift/s3.secret'
+
+
+def test_extra_starts_and_unstack_stops_a_daemon_for_each_node(stack):
+    stack.run('stack', 'extra')
+    stack.run('unstack')
+    calls = stack.calls.read_text()
+    for node in '12':
+        assert 'run_process swift-dss-tierd-%s swift-dss-tierd %s' % (
+            node, stack.conf / ('dss-%s.conf' % node)) in calls
+        assert 'stop_process swift-dss-tierd-%s' % node in calls
+
+
+def test_clean_removes_what_was_made(stack):
+    before = sorted(stack.root.rglob('*'))
+    stack.run('stack', 'post-config')
+    stack.run('clean')
+    left = [path for path in sorted(stack.root.rglob('*'))
+            if path not in before and path.is_file()]
+    assert left == []
+
+
+def test_without_an_object_server_nothing_happens(stack):
+    before = (stack.conf / 'proxy-server.conf').read_text()
+    stack.run('stack', 'post-config', enabled='key')
+    assert (stack.conf / 'proxy-server.conf').read_text() == before
+
+
+@pytest.mark.parametrize('before, after', [
+    ('a symlink proxy-server', 'a symlink dss proxy-server'),
+    ('proxy-logging a keymaster encryption proxy-logging proxy-server',
+     'proxy-logging a dss keymaster encryption proxy-logging proxy-server'),
+    ('a kms_keymaster encryption proxy-server',
+     'a dss kms_keymaster encryption proxy-server'),
+    ('a dss proxy-server', 'a dss proxy-server'),
+])
+def test_dss_goes_below_all_but_encryption(stack, before, after):
+    proxy = stack.conf / 'proxy-server.conf'
+    proxy.write_text('[pipeline:main]\npipeline = %s\n' % before)
+    stack.run('stack', 'post-config')
+    assert stack.ini('proxy-server.conf')['pipeline:main'][
+        'pipeline'] == after
