@@ -50,27 +50,17 @@ def examine(stream: BinaryIO, size: Optional[int], field: str,
     :param field: what to call it in errors
     :raises BadClassInput: it is not a whole ``.dss``
     """
-    decoder = Decoder(field=field)
-    while decoder.class_map is None or size is None:
-        chunk = stream.read(IO_WINDOW_BYTES if decoder.class_map
-                            else _SECTION_READ_BYTES)
-        if not chunk:
-            break
-        decoder.feed(chunk)
+    decoder = _read(stream, size, field)
     header, class_map = decoder.header, decoder.class_map
-    if header is None or class_map is None:
-        decoder.finish()
-        raise AssertionError('finish() takes no class section for whole')
-    data_bytes = decoder.data_bytes
-    if size is not None:
-        data_bytes = size - header.section_bytes
-    covered = data_bytes
-    if not data_bytes:
+    assert header is not None and class_map is not None
+    data_bytes = covered = decoder.data_bytes if size is None else \
+        size - header.section_bytes
+    if data_bytes:
+        decoder.check_size(data_bytes)
+    else:
         # A section on its own, for POST ?dss-classes, is as long as it
         # says; a whole .dss of an empty object says nothing.
         covered = max(class_map.end, header.block_bytes * header.entries)
-    else:
-        decoder.check_size(data_bytes)
     return {
         'file': field,
         'form': header.form.name.lower(),
@@ -86,6 +76,20 @@ def examine(stream: BinaryIO, size: Optional[int], field: str,
                    'class': span.class_id,
                    'name': table.name_of(span.class_id)}
                   for span in class_map.split(0, covered)]}
+
+
+def _read(stream: BinaryIO, size: Optional[int], field: str) -> Decoder:
+    """A decoder that has the class section, and all of a stream."""
+    decoder = Decoder(field=field)
+    while decoder.class_map is None or size is None:
+        chunk = stream.read(IO_WINDOW_BYTES if decoder.class_map
+                            else _SECTION_READ_BYTES)
+        if not chunk:
+            break
+        decoder.feed(chunk)
+    if decoder.class_map is None:
+        decoder.finish()  # says where the stream was cut off
+    return decoder
 
 
 def _lines(facts: Dict[str, Any]) -> List[str]:
