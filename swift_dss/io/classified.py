@@ -37,17 +37,20 @@ class Piece(NamedTuple):
     buffers: Sequence[memoryview]
 
 
-def write_pieces(carrier: Carrier, fd: int, pieces: Iterable[Piece]) -> None:
+def write_pieces(carrier: Carrier, fd: int, pieces: Iterable[Piece],
+                 mixed: bool = True) -> None:
     """Write pieces in order, each under its class.
 
-    When it returns, every full page of every piece but those of class 0
-    is on its way to the disk under the piece's class. Nothing is durable.
+    When it returns, every full page is on its way to the disk under its
+    piece's class. Nothing is durable. Class 0 is left to the kernel, as
+    stock Swift does, unless the file has other classes too.
 
+    :param mixed: the file has more than one class
     :raises OSError: as ``pwritev``; ENOSPC among them
     """
     for piece in pieces:
         write_all(carrier, fd, piece.buffers, piece.offset, piece.class_id)
-        if piece.class_id and carrier.carries:
+        if carrier.carries and (mixed or piece.class_id):
             start_writeback(fd, piece.offset, piece.length)
 
 

@@ -12,9 +12,11 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+from typing import Optional
 
 _CACHESTAT = 451
 _PAGE = mmap.PAGESIZE
+_NOWAIT = getattr(os, 'RWF_NOWAIT', None)
 
 
 class _Range(ctypes.Structure):
@@ -51,6 +53,27 @@ class PageCache:
         if self._call(_CACHESTAT, fd, self._range_ref, self._counts_ref, 0):
             return False
         return int(self._counts.cached) >= pages
+
+    def read(self, fd: int, length: int, offset: int,
+             class_id: int) -> Optional[bytes]:
+        """The bytes, if they can be had without any I/O; else None.
+
+        Never blocks on a disk and never starts read-ahead for a class.
+        """
+        if self.available:
+            if not self.holds(fd, offset, length):
+                return None
+            return os.pread(fd, length, offset)
+        if class_id or _NOWAIT is None:
+            return None
+        # An older kernel: ask for the bytes and see. What is missing is
+        # read ahead without a class, which is the class of these bytes.
+        data = bytearray(length)
+        try:
+            got = os.preadv(fd, [data], offset, _NOWAIT)
+        except OSError:
+            return None  # EAGAIN, or EOPNOTSUPP of this file system
+        return bytes(data) if got == length else None
 
     def _probe(self) -> bool:
         self._range.off, self._range.len = 0, _PAGE

@@ -1,0 +1,211 @@
+"""Diskfiles of replicated objects: ``egg:swift_dss#dss.fs``.
+
+What differs from Swift's own: a data file one byte longer than its
+Content-Length, with a sound residency record, is a stub and not damage;
+data is read and written in pools, classified and placed; the tier daemon
+is told. Names, folders, metadata, ``.meta`` files, tombstones and hashes
+are Swift's, so that its replicator, auditor, expirer and relinker find
+what they know.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, Optional, Tuple
+
+from swift.common.utils import Timestamp
+from swift.obj.diskfile import (
+    BaseDiskFile, BaseDiskFileManager, DiskFile, DiskFileManager)
+
+from swift_dss.core.errors import DamagedRecord
+from swift_dss.core.residency import Residency, Tier
+from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
+from swift_dss.core.version import VersionId
+from swift_dss.io import residency_store
+from swift_dss.objserver import tags
+from swift_dss.objserver.extents import (
+    AUDIT, CLIENT, REPLICATE, VersionBytes)
+from swift_dss.objserver.reader import DssDiskFileReader
+from swift_dss.objserver.settings import Node, node_for
+from swift_dss.objserver.writer import DssDiskFileWriter
+from swift_dss.wire import classmap, layout
+from swift_dss.wire.control import Event, EventKind
+
+
+class DssDiskFileBase(BaseDiskFile):
+    """Goes between Swift's diskfile and its base class."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        #: Why it is read; the manager sets it for clients and audits.
+        self.dss_purpose = REPLICATE
+        #: The class map of a PUT; set before the writer is built.
+        self.dss_class_map: ClassMap = UNCLASSIFIED_MAP
+        #: Where the bytes of the version that was opened last are.
+        self.dss_residency: Optional[Residency] = None
+        #: The reader built last, for the controller to prepare.
+        self.dss_reader: Any = None
+        #: Set by a writer that has put a version.
+        self.dss_written: Optional[Tuple[VersionId, int, ClassMap]] = None
+
+    @property
+    def dss_device(self) -> str:
+        """Swift's name of the device."""
+        return os.path.basename(self._device_path)
+
+    @property
+    def dss_partition(self) -> str:
+        """Swift's partition."""
+        return self._datadir.rsplit(os.sep, 3)[1]
+
+    def dss_tag(self, class_map: ClassMap) -> None:
+        """Set the class map of the version about to be written.
+
+        :param class_map: in the object's offsets
+        """
+        self.dss_class_map = tags.for_fragment(
+            class_map, self.policy, self.manager.dss_node.class_table)
+
+    def dss_version(self) -> VersionId:
+        """The version whose data file is open."""
+        found = layout.version_of_path(self.dss_device, self._data_file)
+        if found is None:
+            raise DamagedRecord('not a data file: %s' % self._data_file)
+        return found
+
+    def dss_stored_map(self) -> ClassMap:
+        """The class map in force, in the offsets of the data file."""
+        return tags.for_fragment(
+            tags.of_metadata(self._metadata, self._logger), self.policy,
+            self.manager.dss_node.class_table)
+
+    def _verify_data_file(self, data_file: str, fp: Any,
+                          current_time: Any) -> int:
+        """As Swift's, but a sound stub passes for what it stands for."""
+        try:
+            content_length = int(self._metadata['Content-Length'])
+            size = os.fstat(fp.fileno()).st_size
+            self.dss_residency = residency_store.judge(
+                fp.fileno(), content_length, size)
+        except DamagedRecord as err:
+            # Neither whole nor a stub that can be trusted.
+            raise self._quarantine(data_file, str(err))
+        except (KeyError, ValueError, OSError):
+            # Swift's own checks know these and quarantine.
+            return super()._verify_data_file(data_file, fp, current_time)
+        if size == content_length:
+            return super()._verify_data_file(data_file, fp, current_time)
+        # Swift compares the metadata with the size of the file: for the
+        # time of its checks, say the size that a stub must have.
+        self._metadata['Content-Length'] = str(size)
+        try:
+            super()._verify_data_file(data_file, fp, current_time)
+        finally:
+            self._metadata['Content-Length'] = str(content_length)
+        self._content_length = content_length
+        return content_length
+
+    def dss_open_bytes(self, fd: int, keep_cache: bool) -> VersionBytes:
+        """What a reader reads through; captures all it needs now."""
+        assert self.dss_residency is not None
+        return VersionBytes(
+            self.manager.dss_node, self.dss_version(), self.dss_partition,
+            fd, self.dss_residency, self.dss_stored_map(),
+            self.dss_purpose, keep_cache)
+
+    def reader(self, *args: Any, **kwargs: Any) -> Any:
+        self.dss_reader = super().reader(*args, **kwargs)
+        return self.dss_reader
+
+    def dss_has_changed(self, data_file: str) -> bool:
+        """True if the name no longer leads to what was opened."""
+        try:
+            with open(data_file, 'rb') as now:
+                fresh = residency_store.load(now.fileno())
+        except (OSError, DamagedRecord):
+            return True
+        return fresh != self.dss_residency
+
+    # -- events ----------------------------------------------------------
+
+    def dss_note_put(self) -> None:
+        """Tell the daemon of the version that was just committed."""
+        if self.dss_written is None:
+            return
+        version, size, class_map = self.dss_written
+        self._send(Event(EventKind.PUT, version, self.dss_partition, size,
+                         classmap.encode(class_map), at=time.time()))
+
+    def dss_note_read(self, offset: int, length: int, tiers: Tier) -> None:
+        """Tell the daemon what a reader read; once a reader."""
+        if self.dss_purpose != CLIENT:
+            return
+        for tier, name in ((Tier.SSD, 'ssd'), (Tier.HDD, 'hdd'),
+                           (Tier.REMOTE, 'remote')):
+            if tiers & tier:
+                self._logger.increment('dss.read.%s' % name)
+        self._send(Event(
+            EventKind.READ, self.dss_version(), self.dss_partition,
+            self._content_length or 0, offset=offset, length=length,
+            tier_bits=int(tiers), at=time.time()))
+
+    def delete(self, timestamp: Any) -> None:
+        super().delete(timestamp)
+        self._send(Event(
+            EventKind.DELETE,
+            VersionId(self.dss_device, int(self.policy),
+                      os.path.basename(self._datadir),
+                      Timestamp(timestamp).internal),
+            self.dss_partition, at=time.time()))
+
+    def write_metadata(self, metadata: Any) -> None:
+        before = None
+        if self._data_file and self._metadata is not None:
+            before = tags.of_metadata(self._metadata, self._logger)
+        super().write_metadata(metadata)
+        if before is None:
+            return
+        after = tags.of_metadata(
+            dict(self._datafile_metadata or {}, **metadata), self._logger)
+        if after != before:
+            after = tags.for_fragment(
+                after, self.policy, self.manager.dss_node.class_table)
+            self._send(Event(
+                EventKind.CLASS, self.dss_version(), self.dss_partition,
+                self._content_length or 0, classmap.encode(after),
+                at=time.time()))
+
+    def _send(self, event: Event) -> None:
+        self.manager.dss_node.events.send(event)
+
+
+class DssManagerBase(BaseDiskFileManager):
+    """Goes between Swift's manager and its base class."""
+
+    def __init__(self, conf: Any, logger: Any) -> None:
+        super().__init__(conf, logger)
+        self.dss_node: Node = node_for(conf, logger)
+
+    def get_diskfile(self, *args: Any, **kwargs: Any) -> Any:
+        found = super().get_diskfile(*args, **kwargs)
+        found.dss_purpose = CLIENT
+        return found
+
+    def get_diskfile_from_audit_location(self, audit_location: Any) -> Any:
+        found = super().get_diskfile_from_audit_location(audit_location)
+        found.dss_purpose = AUDIT
+        return found
+
+
+class DssDiskFile(DiskFile, DssDiskFileBase):
+    """A replicated object."""
+
+    reader_cls = DssDiskFileReader
+    writer_cls = DssDiskFileWriter
+
+
+class DssDiskFileManager(DiskFileManager, DssManagerBase):
+    """Manager of replicated objects."""
+
+    diskfile_cls = DssDiskFile

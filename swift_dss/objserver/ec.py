@@ -1,0 +1,27 @@
+"""Diskfiles of erasure-coded objects: ``egg:swift_dss#dss_ec.fs``.
+
+Everything is in the base classes: a fragment archive is a version of its
+own, with its fragment index in every name and key, and class maps are
+translated to its offsets (``strategy.fragments``).
+"""
+
+from __future__ import annotations
+
+from swift.obj.diskfile import ECDiskFile, ECDiskFileManager
+
+from swift_dss.objserver.diskfile import DssDiskFileBase, DssManagerBase
+from swift_dss.objserver.reader import DssECDiskFileReader
+from swift_dss.objserver.writer import DssECDiskFileWriter
+
+
+class DssECDiskFile(ECDiskFile, DssDiskFileBase):
+    """A fragment archive."""
+
+    reader_cls = DssECDiskFileReader
+    writer_cls = DssECDiskFileWriter
+
+
+class DssECDiskFileManager(ECDiskFileManager, DssManagerBase):
+    """Manager of fragment archives."""
+
+    diskfile_cls = DssECDiskFile

@@ -1,0 +1,97 @@
+"""What happened here, told to the tier daemon without waiting for it.
+
+One datagram an event, to a non-blocking Unix socket: a slow or dead daemon
+never slows a request. What it must not miss (a version came, went or
+changed class) is spooled on the device while it cannot be reached; reads
+only steer the order of eviction and are dropped. Both are counted.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from typing import TYPE_CHECKING, Any, Optional
+
+from swift_dss.core.residency import Tier
+from swift_dss.io import spool
+from swift_dss.wire.control import Event, EventKind, encode_event
+
+if TYPE_CHECKING:
+    from swift_dss.objserver.settings import Node
+
+_SOCKET = 'events.sock'
+_RETRY_SECONDS = 0.5
+
+
+class EventSender:
+    """Sends events of one process."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._path = os.path.join(node.conf.run_dir, _SOCKET)
+        self._socket: Optional[Any] = None
+        self._pid = 0
+        self._quiet_until = 0.0
+
+    def send(self, event: Event) -> None:
+        """Tell the daemon, or keep it for later; never blocks, never
+        raises for a daemon that is not there."""
+        raw = encode_event(event)
+        if self._send_now(raw):
+            return
+        logger = self._node.logger
+        if event.kind is EventKind.READ:
+            logger.increment('dss.events.dropped')
+            return
+        device = event.version.device
+        self._node.pool(Tier.SSD, device).background(
+            self._keep, device, raw)
+
+    def _keep(self, device: str, raw: bytes) -> None:
+        logger = self._node.logger
+        try:
+            kept = spool.append(self._node.device_path(device), raw,
+                                self._node.conf.io.spool_bytes)
+        except OSError:
+            kept = False
+        logger.increment('dss.events.spooled' if kept
+                         else 'dss.events.dropped')
+
+    def _send_now(self, raw: bytes) -> bool:
+        now = time.monotonic()
+        if self._socket is None or self._pid != os.getpid():
+            if now < self._quiet_until and self._pid == os.getpid():
+                return False
+            self._connect()
+        if self._socket is None:
+            self._quiet_until = now + _RETRY_SECONDS
+            return False
+        try:
+            # The socket is non-blocking for the kernel itself, so that no
+            # green wrapper turns a full queue into a wait.
+            os.write(self._socket.fileno(), raw)
+            return True
+        except BlockingIOError:
+            return False  # the daemon is slow; the socket is fine
+        except OSError:
+            self._close()
+            self._quiet_until = now + _RETRY_SECONDS
+            return False
+
+    def _connect(self) -> None:
+        self._close()
+        self._pid = os.getpid()
+        fresh = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            fresh.connect(self._path)
+            os.set_blocking(fresh.fileno(), False)
+        except OSError:
+            fresh.close()
+            return
+        self._socket = fresh
+
+    def _close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None

@@ -1,0 +1,291 @@
+"""The bytes of one open version, wherever they are.
+
+Built when a reader is built, with everything it needs: the descriptor of
+the data file, the residency record of *that inode* and the class map. A
+tier daemon may switch the name to another inode meanwhile: the old one, and
+the capacity file opened for it, keep their bytes.
+
+Order of preference per byte: SSD, HDD, remote. Bytes of the SSD that the
+page cache holds are copied by the event loop itself; everything else is
+read in the pool of its tier, one window a trip, the digest with it, and the
+next window is under way while this one is sent.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import (
+    Any, Dict, Iterator, NamedTuple, Optional, Sequence, Tuple)
+
+from swift_dss.core.errors import TierUnavailable, VersionGone
+from swift_dss.core.limits import IO_WINDOW_BYTES
+from swift_dss.core.residency import Extent, Residency, Tier
+from swift_dss.core.spans import ClassMap
+from swift_dss.core.version import VersionId
+from swift_dss.io import residency_store
+from swift_dss.io.classified import expect_random, forget, read_exact
+from swift_dss.io.pools import Job
+from swift_dss.objserver.fetch import FetchStream, open_fetch
+from swift_dss.objserver.settings import Node
+from swift_dss.wire.control import FetchRequest
+
+#: Up to here, copying and hashing cost less than a trip to a thread.
+INLINE_BYTES = 65536
+
+#: Why a version is read: decides whether remote bytes may be asked for and
+#: whether they may be kept.
+CLIENT, REPLICATE, AUDIT = 'client', 'replicate', 'audit'
+
+
+class Window(NamedTuple):
+    """One read from one tier with one class."""
+
+    offset: int
+    length: int
+    tier: Tier
+    class_id: int
+
+
+class VersionBytes:
+    """Reads any range of one open version.
+
+    Not shared between green threads. :meth:`close` MUST be called.
+
+    :param fd: of the data file; stays the caller's
+    :param keep_cache: leave what was read in the page cache
+    """
+
+    def __init__(self, node: Node, version: VersionId, partition: str,
+                 fd: int, residency: Residency, class_map: ClassMap,
+                 purpose: str, keep_cache: bool) -> None:
+        self._node = node
+        self._version = version
+        self._partition = partition
+        self._fd = fd
+        self._residency = residency
+        self._class_map = class_map
+        self.purpose = purpose
+        self._forget = not keep_cache
+        self._hdd_fd: Optional[int] = None
+        self._hdd_absent = False
+        self._streams: Dict[int, FetchStream] = {}
+        self._job: Optional[Job] = None
+        self._read_ahead = class_map.is_uniform
+        #: Bytes that an audit left out because they are not local.
+        self.skipped_bytes = 0
+        #: Tiers that bytes came from.
+        self.tiers_read = Tier.NONE
+
+    @property
+    def is_plain(self) -> bool:
+        """True if stock code may read the data file from end to end."""
+        return not self._residency.is_stub and self._class_map.is_uniform
+
+    def prepare(self, ranges: Sequence[Tuple[int, int]]) -> None:
+        """Make sure that ranges can be read, before the first byte goes.
+
+        Opens the capacity file and asks for remote bytes as needed; costs
+        nothing for what is on the SSD.
+
+        :param ranges: (start, stop) pairs
+        :raises TierUnavailable: bytes lie only on an HDD that is not there
+        :raises RemoteUnavailable: bytes lie only in S3 and it is silent
+        :raises VersionGone: the residency of the version has changed:
+            open it again
+        """
+        if not self._residency.is_stub:
+            return
+        for start, stop in ranges:
+            for extent in self._residency.split(start, stop - start):
+                if self._tier_of(extent) is Tier.REMOTE:
+                    for window in self._windows(extent.offset, extent.end,
+                                                split=False):
+                        self._streams[window.offset] = self._ask(window)
+
+    def read(self, start: int, stop: int, digest: Any) -> Iterator[bytes]:
+        """The bytes of a range, in order.
+
+        :param digest: updated with every byte that is yielded, or None
+        :raises OSError: EIO of a disk of this node, for one
+        :raises TierUnavailable, RemoteUnavailable, VersionGone: as
+            :meth:`prepare`, if that was not called or bytes went since
+        """
+        if not self._read_ahead:
+            expect_random(self._fd)
+        windows = self._windows(start, stop)
+        ahead = next(windows, None)
+        job: Optional[Job] = None
+        while ahead is not None:
+            window, ahead = ahead, next(windows, None)
+            self.tiers_read |= window.tier
+            if window.tier is Tier.REMOTE:
+                for data in self._remote(window):
+                    if digest is not None:
+                        digest.update(data)
+                    yield data
+                continue
+            if job is None:
+                data = self._inline(window)
+                if data is not None:
+                    if digest is not None:
+                        digest.update(data)
+                    yield data
+                    continue
+                job = self._submit(window, digest)
+            data = job.wait()
+            # The digest has every byte up to here: the next may begin.
+            job = self._job = None
+            if len(data) == window.length and ahead is not None and \
+                    ahead.tier is not Tier.REMOTE and \
+                    ahead.length > INLINE_BYTES:
+                job = self._submit(ahead, digest)
+            yield data
+            if len(data) < window.length:
+                return
+
+    def splice_here(self, splice: Any, fd: int, pipe_fd: int,
+                    length: int) -> int:
+        """Move bytes from the data file to a pipe, in the SSD's pool.
+
+        :param splice: ``swift.common.splice.splice``
+        """
+        class_id = self._class_map.rest
+        carrier = self._node.carrier
+
+        def move() -> int:
+            carrier.enter(class_id)
+            return int(splice(fd, None, pipe_fd, None, length, 0)[0])
+
+        self.tiers_read |= Tier.SSD
+        self._job = self._node.pool(
+            Tier.SSD, self._version.device).submit(move)
+        moved: int = self._job.wait()
+        self._job = None
+        return moved
+
+    def close(self) -> None:
+        """Let go of everything but the data file; idempotent."""
+        for stream in self._streams.values():
+            stream.close()
+        self._streams = {}
+        if self._hdd_fd is not None:
+            # In the HDD's pool: the last close of a file that the daemon
+            # has removed frees its blocks, and that waits for the disk.
+            fd, self._hdd_fd = self._hdd_fd, None
+            pool = self._node.pool(Tier.HDD, self._version.device)
+            self.after_io(lambda: pool.background(os.close, fd))
+
+    def after_io(self, call: Any) -> None:
+        """Run ``call`` once no pool thread uses our descriptors."""
+        if self._job is None:
+            call()
+        else:
+            self._job.when_finished(call)
+
+    def _windows(self, start: int, stop: int,
+                 split: bool = True) -> Iterator[Window]:
+        """Cut a range by tier, class and window size.
+
+        With ``split`` False, only by tier: remote ranges are asked for in
+        one piece, with the class of their first byte.
+        """
+        for extent in self._residency.split(start, stop - start):
+            tier = self._tier_of(extent)
+            if tier is Tier.NONE:
+                self.skipped_bytes += extent.length
+                continue
+            if tier is Tier.REMOTE or not split:
+                yield Window(extent.offset, extent.length, tier,
+                             self._class_map.class_at(extent.offset))
+                continue
+            for span in self._class_map.split(extent.offset, extent.length):
+                for offset in range(span.offset, span.end, IO_WINDOW_BYTES):
+                    yield Window(
+                        offset, min(IO_WINDOW_BYTES, span.end - offset),
+                        tier, span.class_id)
+
+    def _tier_of(self, extent: Extent) -> Tier:
+        """Where to read an extent; NONE if an audit leaves it out."""
+        if extent.tiers & Tier.SSD:
+            return Tier.SSD
+        if extent.tiers & Tier.HDD and not self._hdd_absent:
+            try:
+                self._open_hdd()
+                return Tier.HDD
+            except TierUnavailable:
+                self._hdd_absent = True
+                if self.purpose != AUDIT and \
+                        not extent.tiers & Tier.REMOTE:
+                    raise
+        if self.purpose == AUDIT:
+            return Tier.NONE
+        if extent.tiers & Tier.REMOTE:
+            return Tier.REMOTE
+        raise TierUnavailable('capacity tier of %s is not there'
+                              % self._version.device)
+
+    def _open_hdd(self) -> None:
+        if self._hdd_fd is None:
+            self._hdd_fd = self._node.pool(
+                Tier.HDD, self._version.device).run(self._open_hdd_here)
+
+    def _open_hdd_here(self) -> int:
+        """In an HDD pool thread: the capacity file, checked."""
+        capacity = self._node.capacity(self._version.device)
+        fd = capacity.open_read(self._version)
+        try:
+            expected = residency_store.load_capacity_id(self._fd)
+            if expected and expected != capacity.identity:
+                raise VersionGone('the record speaks of another capacity '
+                                  'tier')
+            if not self._read_ahead:
+                expect_random(fd)
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
+
+    def _inline(self, window: Window) -> Optional[bytes]:
+        if window.tier is not Tier.SSD or window.length > INLINE_BYTES:
+            return None
+        data = self._node.page_cache.read(
+            self._fd, window.length, window.offset, window.class_id)
+        if data is not None and self._forget:
+            forget(self._fd, window.offset, window.length)
+        return data
+
+    def _submit(self, window: Window, digest: Any) -> Job:
+        fd = self._hdd_fd if window.tier is Tier.HDD else self._fd
+        pool = self._node.pool(window.tier, self._version.device)
+        self._job = pool.submit(
+            _read_window, self._node.carrier, fd, window, digest,
+            self._forget)
+        return self._job
+
+    def _remote(self, window: Window) -> Iterator[bytes]:
+        stream = self._streams.pop(window.offset, None) or \
+            self._ask(window)
+        try:
+            yield from stream.chunks()
+        finally:
+            stream.close()
+
+    def _ask(self, window: Window) -> FetchStream:
+        return open_fetch(self._node.conf.run_dir, FetchRequest(
+            version=self._version, partition=self._partition,
+            offset=window.offset, length=window.length,
+            class_id=window.class_id,
+            deadline_seconds=self._node.conf.io.remote_deadline_seconds,
+            keep=self.purpose == CLIENT))
+
+
+def _read_window(carrier: Any, fd: int, window: Window, digest: Any,
+                 forget_it: bool) -> bytes:
+    """In a pool thread: one window, its digest, its pages let go."""
+    data = read_exact(carrier, fd, window.length, window.offset,
+                      window.class_id)
+    if digest is not None:
+        digest.update(data)
+    if forget_it:
+        forget(fd, window.offset, window.length)
+    return data

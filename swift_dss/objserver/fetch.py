@@ -1,0 +1,116 @@
+"""Bytes that this node does not have, streamed from the tier daemon.
+
+One connection to the daemon's ``fetch.sock`` a range (``wire.control``).
+Blocks only the green thread that asked. The first answer has a deadline,
+and so has every later chunk: a daemon that hangs cuts one response short
+and stalls nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Any, Iterator, Optional
+
+from swift_dss.core.errors import (
+    DamagedRecord, RemoteUnavailable, TierUnavailable, VersionGone)
+from swift_dss.core.limits import DEFAULT_RETRY_AFTER_SECONDS
+from swift_dss.wire.control import (
+    FetchReply, FetchRequest, decode_fetch_reply, encode_fetch)
+
+_SOCKET = 'fetch.sock'
+_CHUNK_BYTES = 262144
+#: Over the daemon's own deadline, so that its answer, which knows the
+#: reason, comes before our time-out, which does not.
+_GRACE_SECONDS = 1.0
+_MAX_REPLY_BYTES = 4096
+
+
+class FetchStream:
+    """The bytes of one range; open it with :func:`open_fetch`."""
+
+    def __init__(self, connection: Any, rest: bytes, length: int) -> None:
+        self._connection = connection
+        self._rest = rest
+        self._left = length
+
+    def chunks(self) -> Iterator[bytes]:
+        """Exactly the bytes asked for.
+
+        :raises RemoteUnavailable: the daemon gave up on the way
+        """
+        while self._left:
+            data = self._rest or self._receive()
+            self._rest = b''
+            if not data:
+                raise RemoteUnavailable(
+                    '%d bytes short of a remote range' % self._left,
+                    DEFAULT_RETRY_AFTER_SECONDS)
+            if len(data) > self._left:
+                data = data[:self._left]
+            self._left -= len(data)
+            yield data
+        self.close()
+
+    def _receive(self) -> bytes:
+        try:
+            data: bytes = self._connection.recv(_CHUNK_BYTES)
+        except OSError as err:
+            raise RemoteUnavailable('remote range: %s' % err,
+                                    DEFAULT_RETRY_AFTER_SECONDS) from err
+        return data
+
+    def close(self) -> None:
+        """Tell the daemon that no more is wanted; idempotent."""
+        self._connection.close()
+
+
+def open_fetch(run_dir: str, request: FetchRequest) -> FetchStream:
+    """Ask for a range and wait for the daemon's word on it.
+
+    :raises RemoteUnavailable: no daemon, or S3 did not answer in time
+    :raises VersionGone: the daemon knows no such version any more
+    :raises TierUnavailable: the bytes are on an HDD that is not there
+    """
+    patience = request.deadline_seconds + _GRACE_SECONDS
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(patience)
+        connection.connect(os.path.join(run_dir, _SOCKET))
+        connection.sendall(encode_fetch(request))
+        line, rest = _read_line(connection)
+        reply = decode_fetch_reply(line)
+        _raise_unless_ok(reply)
+    except (OSError, DamagedRecord) as err:
+        connection.close()
+        raise RemoteUnavailable('tier daemon: %s' % err,
+                                DEFAULT_RETRY_AFTER_SECONDS) from err
+    except BaseException:
+        connection.close()
+        raise
+    return FetchStream(connection, rest, request.length)
+
+
+def _read_line(connection: Any) -> Any:
+    raw = b''
+    while b'\n' not in raw:
+        data = connection.recv(_CHUNK_BYTES)
+        if not data or len(raw) > _MAX_REPLY_BYTES:
+            raise DamagedRecord('fetch reply: cut off after %d bytes'
+                                % len(raw))
+        raw += data
+    line, _, rest = raw.partition(b'\n')
+    return line, rest
+
+
+def _raise_unless_ok(reply: FetchReply) -> None:
+    if reply.status == 200:
+        return
+    if reply.status == 404:
+        raise VersionGone(reply.reason or 'version is gone')
+    if reply.status == 507:
+        raise TierUnavailable(reply.reason or 'tier is unavailable')
+    seconds: Optional[int] = reply.retry_after_seconds
+    raise RemoteUnavailable(
+        reply.reason or 'remote tier answered %d' % reply.status,
+        DEFAULT_RETRY_AFTER_SECONDS if seconds is None else seconds)

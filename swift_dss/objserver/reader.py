@@ -1,0 +1,163 @@
+"""Diskfile readers whose bytes may lie on several tiers.
+
+Swift's own checks are kept: the MD5 of a full read against the ETag, the
+fragment headers of erasure-coded archives, quarantine at close. They see
+the same bytes as ever, only read elsewhere. What a remote tier or an absent
+HDD does wrong ends the response early and never reaches the quarantine.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import Any, Iterator, Optional, Sequence, Tuple
+
+from swift.common.exceptions import ReplicationException
+from swift.obj.diskfile import (
+    BaseDiskFileReader, DiskFileReader, ECDiskFileReader)
+
+from swift_dss.core.errors import (
+    RemoteUnavailable, TierUnavailable, VersionGone)
+from swift_dss.objserver import zero_copy
+from swift_dss.objserver.extents import VersionBytes
+
+
+class BytesUnavailable(ReplicationException):
+    """A tier went away in the middle of a read.
+
+    Not a ``DiskFileError`` on purpose: the ssync sender would take one for
+    an object that is not there, go on, and let the replicator delete it.
+    This one makes it give up the whole session.
+    """
+
+
+class DssReaderBase(BaseDiskFileReader):
+    """Goes between Swift's reader and its base class."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._range_stop: Optional[int] = None
+        self._span: Tuple[int, int] = (-1, -1)
+        self.dss_bytes: VersionBytes = self._diskfile.dss_open_bytes(
+            self._fp.fileno(), self._keep_cache)
+
+    def dss_prepare(self, ranges: Sequence[Tuple[int, int]]) -> None:
+        """See ``VersionBytes.prepare``."""
+        self.dss_bytes.prepare(ranges)
+
+    def _inner_iter(self) -> Iterator[bytes]:
+        start = self._fp.tell()
+        try:
+            stop = self._obj_size
+            if self._range_stop is not None:
+                stop = min(stop, self._range_stop)
+            self._bytes_read = 0
+            self._started_at_0 = False
+            self._read_to_eof = False
+            self._init_checks()
+            # The digest grows in pool threads, so Swift's check of each
+            # chunk must not update it once more.
+            digest, self._iter_etag = self._iter_etag, None
+            for chunk in self._read(start, stop, digest):
+                self._update_checks(chunk)
+                self._bytes_read += len(chunk)
+                yield chunk
+            if not self.dss_bytes.skipped_bytes:
+                self._iter_etag = digest
+                self._read_to_eof = (
+                    stop == self._obj_size
+                    or start + self._bytes_read < stop)
+        finally:
+            self._note(start)
+            if not self._suppress_file_closing:
+                self.close()
+
+    def _read(self, start: int, stop: int, digest: Any) -> Iterator[bytes]:
+        try:
+            yield from self.dss_bytes.read(start, stop, digest)
+        except OSError as err:
+            if err.errno == errno.EIO:
+                # Without a hook this raises nothing, so the error goes on.
+                self._quarantine(str(err))
+            raise
+        except VersionGone as err:
+            self._lost(err)
+        except (TierUnavailable, RemoteUnavailable) as err:
+            self._logger.increment('dss.errors.%s' % err.counter)
+            raise BytesUnavailable('%s: %s' % (self._data_file, err)) \
+                from err
+
+    def _lost(self, err: VersionGone) -> None:
+        """The record named a capacity file that is not there.
+
+        Either the daemon switched the version since we opened it, or the
+        local copy is damaged.
+        """
+        if self._diskfile.dss_has_changed(self._data_file):
+            raise BytesUnavailable('%s: %s' % (self._data_file, err))
+        self._quarantine('capacity copy: %s' % err)
+        raise BytesUnavailable('%s: %s' % (self._data_file, err))
+
+    def _note(self, start: int) -> None:
+        first, last = self._span
+        end = start + self._bytes_read
+        self._span = (start if first < 0 else min(first, start),
+                      max(last, end))
+
+    def app_iter_range(self, start: Optional[int],
+                       stop: Optional[int]) -> Iterator[bytes]:
+        """As Swift's, but nothing past ``stop`` is read."""
+        self._range_stop = stop
+        try:
+            yield from super().app_iter_range(start, stop)
+        finally:
+            self._range_stop = None
+
+    def _drop_cache(self, fd: int, offset: int, length: int) -> None:
+        """Only for zero-copy: windows let their own pages go."""
+        super()._drop_cache(fd, offset, length)
+
+    def can_zero_copy_send(self) -> bool:
+        """Whole, single-class versions only; see ``zero_copy``."""
+        return bool(self._use_splice and self.dss_bytes.is_plain)
+
+    def zero_copy_send(self, wsockfd: int) -> None:
+        """As Swift's, with the waits for the disk in the SSD's pool."""
+        try:
+            zero_copy.send(self, wsockfd)
+            self._note(0)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        if self._fp is None:
+            return
+        self._announce()
+        self.dss_bytes.close()
+        self._fp = _ClosedLater(self._fp, self.dss_bytes)
+        super().close()
+
+    def _announce(self) -> None:
+        first, last = self._span
+        self._span = (-1, -1)
+        if last > first:
+            self._diskfile.dss_note_read(
+                first, last - first, self.dss_bytes.tiers_read)
+
+
+class _ClosedLater:
+    """The data file, closed once no pool thread reads it any more."""
+
+    def __init__(self, fp: Any, source: VersionBytes) -> None:
+        self._fp = fp
+        self._source = source
+
+    def close(self) -> None:
+        self._source.after_io(self._fp.close)
+
+
+class DssDiskFileReader(DiskFileReader, DssReaderBase):
+    """Reader of replicated objects."""
+
+
+class DssECDiskFileReader(ECDiskFileReader, DssReaderBase):
+    """Reader of fragment archives."""

@@ -1,0 +1,132 @@
+"""The object server: ``use = egg:swift_dss#object``.
+
+A subclass of Swift's controller, because ssync's subrequests go straight
+to the controller and pass no filter. It does three things more:
+
+- the class map of a PUT reaches the diskfile before its writer exists;
+- a GET that needs a tier that is not there is refused before its first
+  byte: 507 for an HDD, 409 with ``X-Backend-Dss-Unavailable: <seconds>``
+  for S3 (not a 5xx, or the proxy would shun this whole node);
+- GET and HEAD say which tiers hold the version: ``X-Backend-Dss-Tier``.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, List, Optional, Tuple
+
+from swift.common.swob import (
+    HTTPConflict, HTTPInsufficientStorage, HTTPNotFound)
+from swift.common.utils import config_true_value, public
+from swift.obj.server import ObjectController
+
+from swift_dss.core.errors import (
+    RemoteUnavailable, TierUnavailable, VersionGone)
+from swift_dss.core.residency import tier_text
+from swift_dss.objserver import tags
+from swift_dss.objserver.extents import REPLICATE
+from swift_dss.wire import names
+
+#: A version may be switched under a GET; past this many times it is not
+#: bad luck but a record that names a capacity file that is not there.
+_REOPENS = 3
+
+
+class DssObjectController(ObjectController):
+    """Swift's object server with classes and tiers."""
+
+    #: The diskfile that a GET or HEAD opened; on per-request copies only.
+    dss_opened: Any = None
+
+    def _pre_create_checks(self, request: Any, *args: Any,
+                           **kwargs: Any) -> Any:
+        checked = super()._pre_create_checks(request, *args, **kwargs)
+        tag = getattr(checked[0], 'dss_tag', None)
+        if tag is not None:
+            tag(tags.of_request(request.headers, self.logger))
+        return checked
+
+    def get_diskfile(self, *args: Any, **kwargs: Any) -> Any:
+        found = super().get_diskfile(*args, **kwargs)
+        self.dss_opened = found
+        return found
+
+    @public
+    def GET(self, request: Any) -> Any:
+        """Handle HTTP GET requests for the Swift Object Server."""
+        for attempt in range(_REOPENS + 1):
+            # A copy of our own: which diskfile this request opened must
+            # not be looked up in what other green threads write too.
+            one = copy.copy(self)
+            response = super(DssObjectController, one).GET(request)
+            opened = one.dss_opened
+            reader = getattr(opened, 'dss_reader', None)
+            if reader is None or response.status_int not in (200, 206):
+                return _with_tier(response, opened)
+            if config_true_value(
+                    request.headers.get('X-Backend-Replication', 'false')):
+                opened.dss_purpose = reader.dss_bytes.purpose = REPLICATE
+            try:
+                reader.dss_prepare(_ranges(request, response, opened))
+                return _with_tier(response, opened)
+            except VersionGone as err:
+                reader.close()
+                if attempt == _REOPENS and \
+                        not opened.dss_has_changed(opened._data_file):
+                    return self._lost(request, opened, err)
+            except (TierUnavailable, RemoteUnavailable) as err:
+                reader.close()
+                return self._unavailable(request, opened, err)
+        return self._unavailable(request, opened, RemoteUnavailable(
+            'version keeps moving', 1))
+
+    @public
+    def HEAD(self, request: Any) -> Any:
+        """Handle HTTP HEAD requests for the Swift Object Server."""
+        one = copy.copy(self)
+        response = super(DssObjectController, one).HEAD(request)
+        return _with_tier(response, one.dss_opened)
+
+    def _unavailable(self, request: Any, opened: Any, err: Any) -> Any:
+        self.logger.increment('dss.errors.%s' % err.counter)
+        self.logger.warning('dss: %s %s: %s', request.method, request.path,
+                            err)
+        if isinstance(err, TierUnavailable):
+            return HTTPInsufficientStorage(
+                drive=opened.dss_device, request=request)
+        return HTTPConflict(request=request, headers={
+            names.BACKEND_UNAVAILABLE: str(err.retry_after_seconds),
+            'X-Backend-Timestamp': opened.timestamp.internal})
+
+    def _lost(self, request: Any, opened: Any, err: VersionGone) -> Any:
+        """Integrity fails closed: this copy is damaged, others are not."""
+        opened._quarantine(opened._data_file, 'capacity copy: %s' % err)
+        self.logger.increment('dss.errors.%s' % err.counter)
+        return HTTPNotFound(request=request)
+
+
+def _ranges(request: Any, response: Any,
+            opened: Any) -> List[Tuple[int, int]]:
+    """What the body of a response to a GET will read."""
+    size = opened.content_length
+    if response.status_int == 206 and request.range is not None:
+        found: Optional[List[Tuple[int, int]]] = \
+            request.range.ranges_for_length(size)
+        if found:
+            return found
+    return [(0, size)]
+
+
+def _with_tier(response: Any, opened: Any) -> Any:
+    residency = getattr(opened, 'dss_residency', None)
+    if residency is not None and response.status_int < 400:
+        response.headers[names.BACKEND_TIER] = \
+            tier_text(residency.tiers) if residency.extents else 'ssd'
+    return response
+
+
+def app_factory(global_conf: Any, **local_conf: Any) -> Any:
+    """paste.deploy app factory: ``egg:swift_dss#object``."""
+    conf = dict(global_conf)
+    conf.update(local_conf)
+    return DssObjectController(conf)

@@ -1,0 +1,197 @@
+"""What all diskfile managers of one process share: the node.
+
+``dss_conf`` in ``[DEFAULT]`` of object-server.conf names the node's
+dss.conf; without it there is no HDD or remote tier, and classes still reach
+the disk. The class table and the pressure files are read again when they
+change, at most once a second; a file that cannot be used leaves what was
+read before in force.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import time
+from typing import Any, Dict, List, Optional, Tuple
+
+from swift_dss.core.classes import ClassTable
+from swift_dss.core.config import NodeConf
+from swift_dss.core.errors import BadConfig, DssError
+from swift_dss.core.residency import Extent, Tier
+from swift_dss.core.spans import ClassMap
+from swift_dss.io import carriers
+from swift_dss.io.capacity import Capacity
+from swift_dss.io.pools import Pool
+from swift_dss.io.probe import PageCache
+from swift_dss.objserver.events import EventSender
+from swift_dss.strategy import placement
+from swift_dss.wire import classtable, layout, nodeconf, pressure
+
+_LOOK_SECONDS = 1.0
+#: Pressure older than this says nothing: the daemon is not running.
+_STALE_SECONDS = 120.0
+
+_nodes: Dict[Tuple[str, str], Node] = {}
+
+
+def node_for(conf: Dict[str, Any], logger: Any) -> Node:
+    """The node that a server's or daemon's options name.
+
+    :raises BadConfig: dss.conf cannot be read or used
+    """
+    path = conf.get('dss_conf', '')
+    devices = conf.get('devices', '/srv/node')
+    node = _nodes.get((path, devices))
+    if node is None:
+        node = Node(_read_conf(path, devices), logger)
+        _nodes[(path, devices)] = node
+    return node
+
+
+def _read_conf(path: str, devices: str) -> NodeConf:
+    if not path:
+        return NodeConf(devices=devices)
+    try:
+        with open(path, encoding='utf-8') as source:
+            parsed = nodeconf.parse(source.read(), path)
+    except OSError as err:
+        raise BadConfig('dss_conf: %s' % err) from err
+    # The server's own option counts: it is where its files are.
+    return dataclasses.replace(parsed, devices=devices)
+
+
+class Node:
+    """Carrier, pools, tiers and tables of one process."""
+
+    def __init__(self, conf: NodeConf, logger: Any) -> None:
+        self.conf = conf
+        self.logger = logger
+        choice = carriers.choose(conf.io.carrier)
+        self.carrier = choice.carrier
+        self.page_cache = PageCache()
+        self.events = EventSender(self)
+        self._pools: Dict[Tuple[Tier, str], Pool] = {}
+        self._capacities: Dict[str, Capacity] = {}
+        self._table = _Watched(conf.class_table, classtable.parse,
+                               ClassTable())
+        self._pressures: Dict[str, _Watched] = {}
+        _quiet_root_logger()
+        self._say(choice.refused)
+
+    def _say(self, refused: List[str]) -> None:
+        self.logger.info(
+            'dss: carrier %s%s; pools of a device: ssd %d, hdd %d threads, '
+            'queue %d; capacity tier: %s', self.carrier.name,
+            ' (%s)' % '; '.join(refused) if refused else '',
+            self.conf.io.ssd_threads, self.conf.io.hdd_threads,
+            self.conf.io.queue_depth,
+            'configured' if self.conf.capacity else 'none')
+        self.logger.increment('dss.carrier.%s' % self.carrier.name)
+
+    def pool(self, tier: Tier, device: str) -> Pool:
+        """The threads that may block on one tier of one device."""
+        pool = self._pools.get((tier, device))
+        if pool is None:
+            threads, name = (
+                (self.conf.io.hdd_threads, 'hdd') if tier is Tier.HDD
+                else (self.conf.io.ssd_threads, 'ssd'))
+            pool = Pool('%s-%s' % (name, device), threads,
+                        self.conf.io.queue_depth, self.carrier.leave)
+            self._pools[(tier, device)] = pool
+        return pool
+
+    def pool_snapshots(self) -> Dict[str, Dict[str, int]]:
+        """Counters of every pool that this process has used."""
+        return {pool.name: pool.snapshot() for pool in self._pools.values()}
+
+    def capacity(self, device: str) -> Capacity:
+        """The HDD tier of a device; one that is not configured has none."""
+        found = self._capacities.get(device)
+        if found is None:
+            found = Capacity(nodeconf.capacity_path(self.conf, device),
+                             device)
+            self._capacities[device] = found
+        return found
+
+    @property
+    def class_table(self) -> ClassTable:
+        """The class table in force."""
+        table: ClassTable = self._table.value(self.logger)
+        return table
+
+    def pressure(self, device: str) -> Optional[pressure.Pressure]:
+        """The device as the tier daemon last saw it; None if it is old."""
+        watched = self._pressures.get(device)
+        if watched is None:
+            path = os.path.join(self.conf.run_dir, 'state',
+                                device + '.json')
+            watched = _Watched(
+                path, lambda text, _: pressure.decode(text.encode()), None)
+            self._pressures[device] = watched
+        found: Optional[pressure.Pressure] = watched.value(self.logger)
+        if found is not None and time.time() - found.at > _STALE_SECONDS:
+            return None
+        return found
+
+    def plan(self, device: str, class_map: ClassMap,
+             size: Optional[int]) -> List[Extent]:
+        """Where the bytes of a new version go (``placement.plan``)."""
+        if not self.capacity(device).configured:
+            return [Extent(0, size or 0, Tier.SSD)]
+        return placement.plan(
+            class_map, size, self.pressure(device), self.class_table,
+            max(self.conf.tier.min_demote_bytes, 0))
+
+    def device_path(self, device: str) -> str:
+        """The SSD of a device."""
+        return os.path.join(self.conf.devices, device)
+
+    def spool_dir(self, device: str) -> str:
+        """Where events wait for a daemon that is down."""
+        return layout.spool_dir(self.device_path(device))
+
+
+class _Watched:
+    """A parsed file that is read again when it changes."""
+
+    def __init__(self, path: str, parse: Any, default: Any) -> None:
+        self._path = path
+        self._parse = parse
+        self._value = default
+        self._stamp: Optional[Tuple[int, int, int]] = None
+        self._next_look = 0.0
+
+    def value(self, logger: Any) -> Any:
+        now = time.monotonic()
+        if now < self._next_look:
+            return self._value
+        self._next_look = now + _LOOK_SECONDS
+        try:
+            status = os.stat(self._path)
+            stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
+            if stamp == self._stamp:
+                return self._value
+            self._stamp = stamp
+            with open(self._path, encoding='utf-8') as source:
+                self._value = self._parse(source.read(), self._path)
+        except FileNotFoundError:
+            return self._value
+        except (OSError, UnicodeError, DssError) as err:
+            logger.error('dss: %s stays as it was: %s', self._path, err)
+            logger.increment('dss.errors.reload')
+        return self._value
+
+
+def _quiet_root_logger() -> None:
+    """Give the root logger a handler that does nothing.
+
+    Swift calls it in pool threads (when a metadata write fails, say);
+    without a handler the first call installs one that takes green locks
+    there, and the worker hangs for good.
+    """
+    root = logging.getLogger()
+    if not root.handlers:
+        root.addHandler(logging.NullHandler())
+
+
