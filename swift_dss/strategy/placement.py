@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import Dict, List, Optional
 
 from swift_dss.core.classes import Allocate, ClassSpec, ClassTable, WriteMode
+from swift_dss.core.pressure import Pressure
 from swift_dss.core.residency import Extent, Tier
 from swift_dss.core.spans import ClassMap
-from swift_dss.wire.pressure import Pressure
 
 
 def place(spec: ClassSpec, pressure: Optional[Pressure],

@@ -8,31 +8,9 @@ missing or stale file makes writes go where their class says first.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
-from typing import Optional
+from dataclasses import asdict
 
 from swift_dss.wire.jsonfields import Fields
-
-
-@dataclass(frozen=True)
-class Pressure:
-    """One device as the daemon last saw it.
-
-    :param ssd_bytes: room that classes share on the SSD
-    :param ssd_used_bytes: bytes of objects on the SSD
-    :param high_bytes: eviction starts here
-    :param lowest_rank: rank of the lowest class with something to evict,
-        None if nothing can leave
-    :param hdd_ready: the capacity tier is mounted and has room
-    :param at: seconds since the epoch
-    """
-
-    ssd_bytes: int
-    ssd_used_bytes: int
-    high_bytes: int
-    lowest_rank: Optional[int]
-    hdd_ready: bool
-    at: float
 
 
 def encode(pressure: Pressure) -> bytes:
