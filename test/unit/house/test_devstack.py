@@ -1,7 +1,7 @@
 """Every phase of the DevStack plug-in, run with DevStack's own verbs.
 
-DevStack is not here; its verbs are: ``iniset`` and ``iniget`` do what
-DevStack's do to a file, and the others write down that they were called.
+DevStack is not here; its verbs are: ``iniset`` and ``iniget`` do to a file
+what DevStack's do, and the others write down that they were called.
 """
 
 import configparser
@@ -20,27 +20,26 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 PLUGIN = ROOT / 'devstack' / 'plugin.sh'
 SETTINGS = ROOT / 'devstack' / 'settings'
 
-INI = '''
-import configparser, sys
-verb, path, section, option = sys.argv[1:5]
-ini = configparser.RawConfigParser(strict=False)
-ini.optionxform = str
-ini.read(path)
-if verb == 'get':
-    print(ini.get(section, option, fallback=''))
-else:
-    if section != 'DEFAULT' and not ini.has_section(section):
-        ini.add_section(section)
-    ini.set(section, option, sys.argv[5])
-    with open(path, 'w') as out:
-        ini.write(out)
-'''
-
-VERBS = '''
+VERBS = r'''
 set -euo pipefail
 note() { echo "$*" >> "$CALLS"; }
-iniset() { "$PYTHON" "$INI" set "$@"; }
-iniget() { "$PYTHON" "$INI" get "$@"; }
+iniset() {
+    [[ -e $1 ]] || : > "$1"
+    S=$2 O=$3 V=$4 awk '
+        function put() { print O " = " V; done = 1 }
+        BEGIN { S = "[" ENVIRON["S"] "]"; O = ENVIRON["O"]; V = ENVIRON["V"] }
+        /^\[/ { if (inside && !done) put(); inside = ($0 == S)
+                if (inside) seen = 1 }
+        inside && $1 == O { if (!done) put(); next }
+        { print }
+        END { if (!seen) print S; if (!done) put() }' "$1" > "$1.new"
+    mv "$1.new" "$1"
+}
+iniget() {
+    S=$2 O=$3 awk '
+        /^\[/ { inside = ($0 == "[" ENVIRON["S"] "]") }
+        inside && $1 == ENVIRON["O"] { sub(/^[^=]*= */, ""); print }' "$1"
+}
 define_plugin() { note define_plugin "$@"; }
 plugin_requires() { note plugin_requires "$@"; }
 is_service_enabled() { [[ " $ENABLED " == *" $1 "* ]]; }
@@ -70,7 +69,6 @@ class DevStack:
         for node in '12':
             (self.conf / 'object-server' / (node + '.conf')).write_text(
                 '[app:object-server]\nuse = egg:swift#object\n')
-        (root / 'ini.py').write_text(INI)
         self.calls = root / 'calls'
         self.calls.touch()
 
@@ -79,7 +77,7 @@ class DevStack:
             VERBS, SETTINGS, PLUGIN, ' '.join(phase))
         env = dict(
             os.environ, CALLS=str(self.calls), PYTHON=sys.executable,
-            INI=str(self.root / 'ini.py'), ENABLED=enabled,
+            ENABLED=enabled,
             DATA_DIR=str(self.root / 'data'), SWIFT_REPLICAS_SEQ='1 2',
             SWIFT_CONF_DIR=str(self.conf),
             SWIFT_DATA_DIR=str(self.root / 'data' / 'swift'), **settings)
