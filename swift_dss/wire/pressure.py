@@ -10,7 +10,10 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
+from swift_dss.core.pressure import Pressure
 from swift_dss.wire.jsonfields import Fields
+
+__all__ = ('Pressure', 'decode', 'encode')
 
 
 def encode(pressure: Pressure) -> bytes:
