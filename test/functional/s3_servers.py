@@ -95,7 +95,7 @@ class S3Server:
                 response_checksum_validation='when_required',
                 retries={'total_max_attempts': 2}))
 
-    def keys(self) -> List[str]:
+    def list_keys(self) -> List[str]:
         """All keys of the bucket."""
         found: List[str] = []
         for page in self.client().get_paginator(
