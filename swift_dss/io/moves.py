@@ -18,33 +18,21 @@ from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.limits import IO_WINDOW_BYTES
 from swift_dss.core.residency import Extent, RemoteCopy, Residency, Tier
 from swift_dss.core.spans import ClassMap, UNCLASSIFIED_MAP
-from swift_dss.io import steps
+from swift_dss.io import classified, steps
 from swift_dss.io.capacity import sync_dir
+from swift_dss.io.carriers import Carrier
 from swift_dss.io.switch import LiveVersion, Place, switch, translated
 
 Range = Tuple[int, int]
 
 
-class PlainIo:
-    """Reads and writes without telling the kernel a class."""
-
-    def pread(self, fd: int, length: int, offset: int,
-              class_id: int) -> bytes:
-        """Up to ``length`` bytes; b'' at the end of the file."""
-        return os.pread(fd, length, offset)
-
-    def pwrite(self, fd: int, data: bytes, offset: int,
-               class_id: int) -> int:
-        """Write some of ``data``; how many bytes."""
-        return os.pwrite(fd, data, offset)
-
-
-PLAIN_IO = PlainIo()
+#: Reads and writes without telling the kernel a class.
+PLAIN_IO = Carrier()
 
 
 def copy_to_capacity(place: Place, ranges: Iterable[Range] = (),
                      class_map: ClassMap = UNCLASSIFIED_MAP,
-                     io: PlainIo = PLAIN_IO) -> Residency:
+                     io: Carrier = PLAIN_IO) -> Residency:
     """Clean: give the HDD a copy of what the SSD holds.
 
     :param ranges: (offset, length) pieces; none means everything
@@ -123,7 +111,7 @@ def _sync_chain(place: Place) -> None:
 
 def evict_ssd(place: Place, ranges: Iterable[Range] = (),
               class_map: ClassMap = UNCLASSIFIED_MAP,
-              io: PlainIo = PLAIN_IO) -> Residency:
+              io: Carrier = PLAIN_IO) -> Residency:
     """Drop SSD bytes that another tier holds; the file becomes a stub.
 
     Bytes that lie on no other tier stay: this can never lose one.
@@ -171,7 +159,7 @@ def _check_capacity_file(place: Place, residency: Residency) -> None:
 
 def promote(place: Place, ranges: Iterable[Range] = (),
             class_map: ClassMap = UNCLASSIFIED_MAP,
-            io: PlainIo = PLAIN_IO) -> Residency:
+            io: Carrier = PLAIN_IO) -> Residency:
     """Bring bytes that the HDD holds back to the SSD; both keep them.
 
     :param ranges: (offset, length) pieces; none means everything
@@ -200,7 +188,7 @@ def promote(place: Place, ranges: Iterable[Range] = (),
         return residency
 
 
-def _gather(io: PlainIo, class_map: ClassMap, live: LiveVersion,
+def _gather(io: Carrier, class_map: ClassMap, live: LiveVersion,
             capacity_fd: int, fd: int, wanted: Extent) -> None:
     """Copy ``wanted`` from the SSD where it is there, else from the HDD."""
     for piece in live.residency.split(wanted.offset, wanted.length):
@@ -235,7 +223,7 @@ def drop_capacity(place: Place, ranges: Iterable[Range] = ()) -> Residency:
 
 
 def fill_capacity(place: Place, source: int, offset: int,
-                  length: int, io: PlainIo = PLAIN_IO) -> Residency:
+                  length: int, io: Carrier = PLAIN_IO) -> Residency:
     """Keep bytes that came back from S3, on the HDD.
 
     :param source: file that has them at the object's offsets, verified
@@ -262,7 +250,7 @@ def fill_capacity(place: Place, source: int, offset: int,
 
 def fill_ssd(place: Place, source: int, offset: int, length: int,
              class_map: ClassMap = UNCLASSIFIED_MAP,
-             io: PlainIo = PLAIN_IO) -> Residency:
+             io: Carrier = PLAIN_IO) -> Residency:
     """Keep bytes that came back from S3, on the SSD.
 
     :param source: file that has them at the object's offsets, verified
@@ -316,24 +304,23 @@ def _pieces(residency: Residency,
             for extent in residency.split(offset, length)]
 
 
-def _copy(io: PlainIo, class_map: ClassMap, source: int, target: int,
+def _copy(io: Carrier, class_map: ClassMap, source: int, target: int,
           offset: int, length: int) -> None:
     for span in class_map.split(offset, length):
-        at = span.offset
-        while at < span.end:
-            data = io.pread(source, min(IO_WINDOW_BYTES, span.end - at), at,
-                            span.class_id)
-            if not data:
-                raise DamagedRecord('a source file ends at byte %d' % at)
-            write_all(io, target, data, at, span.class_id)
-            at += len(data)
+        for at in range(span.offset, span.end, IO_WINDOW_BYTES):
+            wanted = min(IO_WINDOW_BYTES, span.end - at)
+            data = classified.read_exact(io, source, wanted, at,
+                                         span.class_id)
+            if len(data) != wanted:
+                raise DamagedRecord('a source file ends at byte %d'
+                                    % (at + len(data)))
+            write(io, target, data, at, span.class_id)
+    # What this thread does next has no class.
+    io.leave()
 
 
-def write_all(io: PlainIo, fd: int, data: bytes, offset: int,
-              class_id: int) -> None:
-    """Write all of ``data``, however the kernel cuts it up."""
-    view = memoryview(data)
-    while view:
-        written = io.pwrite(fd, view, offset, class_id)  # type: ignore
-        offset += written
-        view = view[written:]
+def write(io: Carrier, fd: int, data: bytes, offset: int,
+          class_id: int) -> None:
+    """Write all of ``data`` under its class; nothing is durable yet."""
+    classified.write_pieces(io, fd, [classified.Piece(
+        offset, len(data), class_id, [memoryview(data)])])

@@ -46,7 +46,7 @@ class Fill(LocalFill):
         if offset != self._end:
             raise ValueError('byte %d after byte %d' % (offset, self._end))
         try:
-            moves.write_all(self._local.io, self._fd, data, offset, 0)
+            moves.write(self._local.io, self._fd, data, offset, 0)
         except OSError as err:
             failure = translated(err, 'fill')
             if isinstance(failure, TierFull):

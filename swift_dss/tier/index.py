@@ -293,7 +293,7 @@ class Index:
                     'UPDATE span SET movable = ? WHERE class_id = ? AND '
                     'version_id IN (SELECT s.version_id FROM span s JOIN '
                     'version v ON v.id = s.version_id WHERE s.class_id = ? '
-                    'AND s.movable != ? AND v.pinned = 0 AND v.size >= ? '
+                    'AND s.movable != ? AND v.pinned = 0 AND v.size > ? '
                     'LIMIT ?)', (int(movable), class_id, class_id,
                                  int(movable), min_demote_bytes,
                                  _CHUNK_ROWS)).rowcount
@@ -313,6 +313,12 @@ class Index:
         with _translated(), contextlib.closing(self.reader()) as db:
             rows = db.execute(sql, (after_id,) + values + (limit,)).fetchall()
             return [(row[0], self._version(row, db)) for row in rows]
+
+    def of_device(self, device: str, limit: int,
+                  after_id: int) -> List[Tuple[int, VersionRow]]:
+        """(row id, version) pairs of a device, in pages."""
+        return self.listing('AND v.device_id = ?',
+                            (self._device_id(device),), limit, after_id)
 
     def reader(self) -> sqlite3.Connection:
         """A connection of its own for long reads: it blocks nobody."""

@@ -20,6 +20,7 @@ from swift_dss.core.version import VersionId
 from swift_dss.gateway.ports import (
     LocalFill, LocalReader, LocalVersion, LocalVersions, TableSource)
 from swift_dss.io import moves
+from swift_dss.io.carriers import Carrier
 from swift_dss.io.switch import LiveVersion, Place
 from swift_dss.tier import metadata
 from swift_dss.tier.devices import Device, Devices
@@ -41,7 +42,7 @@ class Local(LocalVersions):
     def __init__(self, conf: Callable[[], NodeConf], devices: Devices,
                  index: Index, table: TableSource, metrics: Metrics,
                  logger: logging.Logger,
-                 io: moves.PlainIo = moves.PLAIN_IO) -> None:
+                 io: Carrier = moves.PLAIN_IO) -> None:
         self.conf = conf
         self.devices = devices
         self.index = index

@@ -29,6 +29,7 @@ class Metrics(ports.Metrics):
     """See the module. Never raises, never blocks on the network."""
 
     def __init__(self, conf: NodeConf, logger: logging.Logger) -> None:
+        self.logger = logger
         self._lock = threading.Lock()
         self._counters: Dict[str, float] = {}
         self._gauges: Dict[str, float] = {}

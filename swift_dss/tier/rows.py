@@ -71,7 +71,7 @@ def spans_of(class_map: ClassMap, residency: Residency, table: ClassTable,
     Cost: O(spans + extents).
     """
     rows: Dict[int, SpanRow] = {}
-    small = residency.content_length < min_demote_bytes
+    small = residency.content_length <= min_demote_bytes
     for class_id, length, tiers in _merged(class_map, residency):
         row = rows.get(class_id)
         if row is None:

@@ -13,6 +13,7 @@ from swift_dss.core.errors import (
 from swift_dss.core.residency import RemoteCopy, Tier, tier_text
 from swift_dss.core.spans import ClassMap, Span
 from swift_dss.io import moves, switch
+from swift_dss.io.carriers import Carrier
 from swift_dss.wire import layout
 
 DATA = sample_bytes(3 * 1024 * 1024 + 17, 1)
@@ -82,10 +83,11 @@ def test_only_the_asked_range_leaves_the_ssd(place):
 def test_spans_are_cut_for_the_carrier_by_class(place):
     calls = []
 
-    class Spy(moves.PlainIo):
-        def pwrite(self, fd, data, offset, class_id):
-            calls.append((offset, len(data), class_id))
-            return super().pwrite(fd, data, offset, class_id)
+    class Spy(Carrier):
+        def pwritev(self, fd, buffers, offset, class_id):
+            written = super().pwritev(fd, buffers, offset, class_id)
+            calls.append((offset, written, class_id))
+            return written
 
     class_map = ClassMap.from_spans([Span(0, 100, 5), Span(100, 50, 6)], 7)
     moves.copy_to_capacity(place, class_map=class_map, io=Spy())
@@ -179,11 +181,11 @@ def test_a_deleted_version_is_gone_and_leaves_no_temporary_file(place):
     moves.copy_to_capacity(place)
     path = place.data_file()
 
-    class Deletes(moves.PlainIo):
-        def pwrite(self, fd, data, offset, class_id):
+    class Deletes(Carrier):
+        def pwritev(self, fd, buffers, offset, class_id):
             if os.path.exists(path):
                 os.unlink(path)
-            return super().pwrite(fd, data, offset, class_id)
+            return super().pwritev(fd, buffers, offset, class_id)
 
     with pytest.raises(VersionGone):
         moves.evict_ssd(place, [(0, 100)], io=Deletes())
@@ -195,15 +197,15 @@ def test_an_inode_swapped_in_meanwhile_stays(place):
     moves.copy_to_capacity(place)
     path = place.data_file()
 
-    class Replaces(moves.PlainIo):
-        def pwrite(self, fd, data, offset, class_id):
+    class Replaces(Carrier):
+        def pwritev(self, fd, buffers, offset, class_id):
             other = path + '.other'
             if not os.path.exists(other):
                 with open(other, 'wb') as target:
                     target.write(b'another inode')
                 os.link(other, other + '2')
                 os.rename(other + '2', path)
-            return super().pwrite(fd, data, offset, class_id)
+            return super().pwritev(fd, buffers, offset, class_id)
 
     with pytest.raises(VersionGone):
         moves.evict_ssd(place, [(0, 100)], io=Replaces())

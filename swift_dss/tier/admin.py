@@ -1,0 +1,223 @@
+"""``admin.sock``: what operators ask of the daemon, as JSON lines."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Tuple
+
+from swift_dss.core.classes import ClassTable
+from swift_dss.core.errors import (
+    BadConfig, DamagedRecord, DssError, TierUnavailable, VersionGone)
+from swift_dss.tier.addresses import object_hash
+from swift_dss.tier.fetchd import StreamServer, read_line
+from swift_dss.tier.rows import VersionRow
+from swift_dss.wire.control import decode_line, encode_line
+
+if TYPE_CHECKING:
+    from swift_dss.tier.daemon import Daemon
+
+_MAX_LINE_BYTES = 65536
+_MAX_CLIENTS = 16
+_LISTING_PAGE = 500
+Progress = Callable[[Dict[str, Any]], None]
+
+
+class AdminServer:
+    """Answers one request a connection (``wire.control``)."""
+
+    def __init__(self, path: str, daemon: Daemon,
+                 logger: logging.Logger) -> None:
+        self._daemon = daemon
+        self._logger = logger
+        self._verbs: Dict[str, Callable[[Dict[str, Any], Progress], Any]] = {
+            'status': self._status, 'ls': self._ls,
+            'promote': self._promote, 'demote': self._demote,
+            'pin': self._pin, 'unpin': self._unpin,
+            'rebuild': self._rebuild, 'sweep': self._sweep,
+            'settle': self._settle, 'reload': self._reload}
+        self._server = StreamServer(path, 'admin', self._serve,
+                                    _MAX_CLIENTS, logger)
+
+    def start(self) -> None:
+        """Bind and begin."""
+        self._server.start()
+
+    def stop(self) -> None:
+        """Cut off who is connected and return."""
+        self._server.stop()
+
+    def _serve(self, connection: socket.socket) -> None:
+        def send(message: Dict[str, Any]) -> None:
+            connection.sendall(encode_line(message))
+
+        try:
+            request = decode_line(read_line(connection, _MAX_LINE_BYTES))
+            verb = self._verbs.get(str(request.get('verb')))
+            if verb is None:
+                raise BadConfig('no such request: %r' % request.get('verb'))
+            send({'result': verb(
+                request, lambda said: send({'progress': said}))})
+        except (DssError, DamagedRecord) as err:
+            send({'error': str(err), 'exit_code': err.exit_code})
+
+    # -- verbs -----------------------------------------------------------
+
+    def _status(self, request: Dict[str, Any], _: Progress) -> Any:
+        return self._daemon.status()
+
+    def _ls(self, request: Dict[str, Any], progress: Progress) -> Any:
+        """Pages of rows as progress, so that no list is held whole."""
+        daemon = self._daemon
+        where, values = _filters(request, daemon.table())
+        left = int(request.get('limit', 0)) or (1 << 62)
+        after_id = shown = 0
+        while left > 0:
+            page = daemon.index.listing(
+                where, values, min(left, _LISTING_PAGE), after_id)
+            if not page:
+                break
+            after_id = page[-1][0]
+            left -= len(page)
+            shown += len(page)
+            progress({'rows': [described(row, daemon.table())
+                               for _, row in page]})
+        return {'shown': shown}
+
+    def _promote(self, request: Dict[str, Any], progress: Progress) -> Any:
+        return self._move(request, progress, self._promote_one)
+
+    def _promote_one(self, row: VersionRow) -> None:
+        if not any(span.hdd_bytes for span in row.spans) and row.on_remote:
+            raise TierUnavailable('%s is only in S3; a read brings it back'
+                                  % (row.name or row.version.key))
+        self._daemon.local.promote(row.version, row.partition)
+
+    def _demote(self, request: Dict[str, Any], progress: Progress) -> Any:
+        tier = str(request.get('tier', 'hdd'))
+        if tier not in ('hdd', 'remote'):
+            raise BadConfig('%r is neither hdd nor remote' % tier)
+
+        def one(row: VersionRow) -> None:
+            local = self._daemon.local
+            if tier == 'hdd':
+                local.demote(row.version, row.partition)
+                return
+            if not row.on_remote:
+                raise TierUnavailable('%s has no verified copy in S3 yet' % (
+                    row.name or row.version.key))
+            local.demote(row.version, row.partition, to_hdd=False)
+            if local.devices.get(row.version.device).capacity.configured:
+                local.drop_capacity(row.version, row.partition)
+
+        return self._move(request, progress, one)
+
+    def _pin(self, request: Dict[str, Any], progress: Progress) -> Any:
+        return self._move(request, progress, lambda row:
+                          self._daemon.local.pin(row.version, row.partition,
+                                                 True))
+
+    def _unpin(self, request: Dict[str, Any], progress: Progress) -> Any:
+        return self._move(request, progress, lambda row:
+                          self._daemon.local.pin(row.version, row.partition,
+                                                 False))
+
+    def _move(self, request: Dict[str, Any], progress: Progress,
+              one: Callable[[VersionRow], None]) -> Any:
+        rows = self._wanted(request)
+        moved: List[Dict[str, Any]] = []
+        failed: List[str] = []
+        for number, row in enumerate(rows, 1):
+            try:
+                one(row)
+                found = self._daemon.index.get(row.version) or row
+                moved.append(described(found, self._daemon.table()))
+            except DssError as err:
+                failed.append('%s on %s: %s' % (
+                    row.name or row.version.key, row.version.device, err))
+            progress({'done': number, 'of': len(rows)})
+        self._daemon.kick()
+        return {'rows': moved, 'failed': failed}
+
+    def _wanted(self, request: Dict[str, Any]) -> List[VersionRow]:
+        daemon = self._daemon
+        if request.get('object'):
+            rows = daemon.index.of_object(object_hash(
+                daemon.conf().swift_dir, str(request['object'])))
+            if not rows:
+                raise VersionGone('%s is not on this node'
+                                  % request['object'])
+            return rows
+        where, values = _filters(request, daemon.table())
+        if not where:
+            raise BadConfig('say which: an object, or a filter')
+        return [row for _, row in daemon.index.listing(
+            where, values, 1 << 31)]
+
+    def _rebuild(self, request: Dict[str, Any], progress: Progress) -> Any:
+        return self._daemon.survey(0, bool(request.get('orphans')), progress)
+
+    def _sweep(self, request: Dict[str, Any], progress: Progress) -> Any:
+        return self._daemon.survey(
+            float(request.get('files_per_second', 0)), True, progress)
+
+    def _settle(self, request: Dict[str, Any], _: Progress) -> Any:
+        """Wait until all that was said has been done: for scripts."""
+        return {'settled': self._daemon.settle(
+            time.monotonic() + float(request.get('seconds', 30)))}
+
+    def _reload(self, request: Dict[str, Any], _: Progress) -> Any:
+        self._daemon.reload()
+        return {'reloaded': True}
+
+
+def described(row: VersionRow, table: ClassTable) -> Dict[str, Any]:
+    """A row as plain values for a listing."""
+    version = row.version
+    return {
+        'device': version.device, 'name': row.name,
+        'hash': version.object_hash, 'policy': version.policy,
+        'timestamp': version.timestamp, 'frag': version.frag_index,
+        'size': row.size, 'pinned': row.pinned, 'on_remote': row.on_remote,
+        'put_at': row.put_at, 'read_at': row.read_at,
+        'classes': [dict(asdict(span), name=table.name_of(span.class_id))
+                    for span in row.spans],
+        'ssd': sum(span.ssd_bytes for span in row.spans),
+        'hdd': sum(span.hdd_bytes for span in row.spans),
+        'remote': sum(span.remote_bytes for span in row.spans),
+        'dirty': sum(span.dirty_bytes for span in row.spans)}
+
+
+def _filters(request: Dict[str, Any],
+             table: ClassTable) -> Tuple[str, Tuple[Any, ...]]:
+    """SQL and values for the filters of a request."""
+    parts: List[str] = []
+    values: List[Any] = []
+    if request.get('container'):
+        prefix = '/' + str(request['container']).strip('/') + '/'
+        parts.append('AND substr(v.name, 1, ?) = ?')
+        values += [len(prefix), prefix]
+    if request.get('device'):
+        parts.append('AND v.device_id IN '
+                     '(SELECT id FROM device WHERE name = ?)')
+        values.append(str(request['device']))
+    if request.get('class') is not None:
+        wanted = str(request['class'])
+        spec = table.by_name(wanted)
+        if spec is None and not wanted.isdigit():
+            raise BadConfig('no class is called %r' % wanted)
+        parts.append('AND v.id IN (SELECT version_id FROM span '
+                     'WHERE class_id = ?)')
+        values.append(spec.class_id if spec else int(wanted))
+    if request.get('tier'):
+        column = {'ssd': 'ssd', 'hdd': 'hdd', 'remote': 'remote',
+                  'dirty': 'dirty'}.get(str(request['tier']))
+        if column is None:
+            raise BadConfig('%r is no tier' % request['tier'])
+        parts.append('AND EXISTS (SELECT 1 FROM span s WHERE '
+                     's.version_id = v.id AND s.%s > 0)' % column)
+    if request.get('pinned'):
+        parts.append('AND v.pinned = 1')
+    return ' '.join(parts), tuple(values)

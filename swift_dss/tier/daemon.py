@@ -1,0 +1,376 @@
+"""``swift-dss-tierd``: the cache-tier daemon of one node.
+
+Composes the parts and owns their life: intake of events, one keeper a
+device, the sweeper, the fetch and admin sockets, metrics, and the gateway.
+Plain threads; nothing here is monkey-patched. ``SIGTERM`` stops it cleanly,
+``SIGHUP`` reads ``dss.conf`` and the class table anew: what does not parse
+changes nothing at all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from typing import Any, Callable, Dict, List, Optional
+
+from swift_dss.core.classes import ClassTable
+from swift_dss.core.config import NodeConf
+from swift_dss.core.errors import BadConfig, DssError, TierUnavailable
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.service import Gateway
+from swift_dss.io import carriers, switch
+from swift_dss.tier import report
+from swift_dss.tier.admin import AdminServer
+from swift_dss.tier.devices import Device, Devices
+from swift_dss.tier.fetchd import FetchServer
+from swift_dss.tier.hits import Hits
+from swift_dss.tier.index import IndexDamaged, open_or_replace
+from swift_dss.tier.intake import Intake
+from swift_dss.tier.keeper import Keeper
+from swift_dss.tier.ledger import Ledger
+from swift_dss.tier.local import Local
+from swift_dss.tier.metrics import Metrics
+from swift_dss.tier.survey import Survey
+from swift_dss.wire import classtable, nodeconf
+from swift_dss.wire.control import Event
+
+_CLEAN_STOP = 'clean_stop'
+_REBUILD_NEEDED = 'rebuild_needed'
+#: How often spools, devices and metrics are looked at.
+_CHORES_SECONDS = 10.0
+
+
+class Daemon:
+    """The parts of the daemon, composed.
+
+    :param conf_path: ``dss.conf``
+    :raises BadConfig: it or the class table does not parse
+    """
+
+    def __init__(self, conf_path: str, logger: logging.Logger) -> None:
+        self._conf_path = conf_path
+        self._logger = logger
+        self._conf = read_conf(conf_path)
+        self._table = read_table(self._conf.class_table)
+        conf = self._conf
+        os.makedirs(conf.run_dir, exist_ok=True)
+        self._lock_fd = lock(conf.run_dir)
+        self.index, aside = open_or_replace(index_path(conf))
+        if aside:
+            logger.error('the index was damaged: moved to %s; reading the '
+                         'devices anew', aside)
+        self.rebuild_needed = bool(aside) or \
+            self.index.get_state(_REBUILD_NEEDED, '1') == '1'
+        self.unclean = self.index.get_state(_CLEAN_STOP) != '1'
+        self.metrics = Metrics(conf, logger)
+        self.hits = Hits()
+        choice = carriers.choose(conf.io.carrier)
+        logger.info('carrier: %s%s', choice.carrier.name, ''.join(
+            '; not %s' % reason for reason in choice.refused))
+        self.devices = Devices(conf)
+        self.local = Local(self.conf, self.devices, self.index, self.table,
+                           self.metrics, logger, choice.carrier)
+        self.gateway: Optional[Gateway] = None
+        if conf.gateway.enabled:
+            self.gateway = Gateway(conf, self.table, self.local, logger,
+                                   self.metrics)
+        self.keepers: Dict[str, Keeper] = {}
+        self._ledger = Ledger(self.local, self.index, self.table,
+                              self.metrics, logger, self.gateway,
+                              self._wish, self.hits.count)
+        self.local.on_remote = lambda version, partition: \
+            self.kick(version.device)
+        self.intake = Intake(
+            os.path.join(conf.run_dir, 'events.sock'),
+            self.devices.discover, self._apply, self.metrics, logger)
+        self._fetch = FetchServer(os.path.join(conf.run_dir, 'fetch.sock'),
+                                  self.local, self.gateway, self.metrics,
+                                  logger)
+        self._admin = AdminServer(os.path.join(conf.run_dir, 'admin.sock'),
+                                  self, logger)
+        self._page: Any = None
+        self.started_at = time.time()
+        self._stopping = threading.Event()
+        self._survey_lock = threading.Lock()
+        self._chores = threading.Thread(
+            target=self._do_chores, name='dss-chores', daemon=True)
+
+    def conf(self) -> NodeConf:
+        """The configuration in force."""
+        return self._conf
+
+    def table(self) -> ClassTable:
+        """The class table in force."""
+        return self._table
+
+    # -- life ------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin serving; costs the same for any number of objects."""
+        self.index.set_state(_CLEAN_STOP, '0')
+        self._find_devices()
+        if self.gateway is not None:
+            self.gateway.start()
+        self.intake.start()
+        self._fetch.start()
+        self._admin.start()
+        self._page = self.metrics.serve(self._conf.tier.prometheus_port)
+        self._chores.start()
+        self._logger.info('%d devices; index %s', len(self.keepers),
+                          'to be rebuilt' if self.rebuild_needed else
+                          'to be swept' if self.unclean else 'clean')
+
+    def stop(self) -> None:
+        """End every thread, in the order that loses nothing."""
+        self._stopping.set()
+        self._admin.stop()
+        self._fetch.stop()
+        for keeper in self.keepers.values():
+            keeper.stop()
+        if self.gateway is not None:
+            self.gateway.stop()
+        self.intake.stop()
+        if self._chores.is_alive():
+            self._chores.join()
+        if self._page is not None:
+            stop_page(self._page)
+        with contextlib.suppress(DssError):
+            # All that was received is in the index: no sweep is needed.
+            self.index.set_state(_CLEAN_STOP, '1')
+        self.index.close()
+        os.close(self._lock_fd)
+
+    def reload(self) -> None:
+        """Read configuration and class table; take both over or neither.
+
+        :raises BadConfig: what is wrong; nothing has changed
+        """
+        conf = read_conf(self._conf_path)
+        table = read_table(conf.class_table)
+        before = self._table
+        changed = [class_id for class_id in range(32)
+                   if before.spec(class_id).pin != table.spec(class_id).pin]
+        self._conf, self._table = conf, table
+        for class_id in changed:
+            self.index.set_movable(class_id, not table.spec(class_id).pin,
+                                   conf.tier.min_demote_bytes)
+        self.kick()
+        self._logger.info('configuration and class table reloaded')
+
+    # -- what others ask -------------------------------------------------
+
+    def status(self) -> Dict[str, Any]:
+        """Everything ``swift-dss tier status`` shows."""
+        return report.status(self)
+
+    def kick(self, device: str = '') -> None:
+        """Have a device's keeper (or all) look now."""
+        for keeper in list(self.keepers.values()):
+            if not device or keeper.device.name == device:
+                keeper.kick()
+
+    def survey(self, files_per_second: float, orphans: bool,
+               progress: Callable[[Dict[str, Any]], None]
+               ) -> List[Dict[str, Any]]:
+        """Walk all devices; one walk at a time.
+
+        :raises TierUnavailable: another walk is under way
+        """
+        if not self._survey_lock.acquire(blocking=False):
+            raise TierUnavailable('a sweep or rebuild is under way')
+        try:
+            return self._survey(files_per_second, orphans, progress)
+        finally:
+            self._survey_lock.release()
+
+    def settle(self, deadline: float) -> bool:
+        """Apply what was said and let every keeper make a round."""
+        self.intake.read_spools()
+        if not self.intake.wait_until_idle(deadline - time.monotonic()):
+            return False
+        return all(keeper.wait_round(deadline - time.monotonic())
+                   for keeper in list(self.keepers.values()))
+
+    # -- inside ----------------------------------------------------------
+
+    def _survey(self, files_per_second: float, orphans: bool,
+                progress: Callable[[Dict[str, Any]], None]
+                ) -> List[Dict[str, Any]]:
+        walker = Survey(self.local, self._logger, self._ledger.settle,
+                        self._ledger.retire, self._stopping.is_set,
+                        self._stopping.wait)
+        found = []
+        whole = True
+        for device in self.devices.discover():
+            try:
+                found.append(vars(walker.device(
+                    device, files_per_second, orphans, progress)))
+            except TierUnavailable as err:
+                whole = False
+                self._logger.warning('%s is left out of the walk: %s',
+                                     device.name, err)
+        if whole and not self._stopping.is_set():
+            self.index.set_state(_REBUILD_NEEDED, '0')
+            self.index.set_state('swept_at', str(time.time()))
+            self.rebuild_needed = self.unclean = False
+        self.kick()
+        return found
+
+    def _find_devices(self) -> None:
+        for device in self.devices.discover():
+            if device.name not in self.keepers:
+                self._tidy(device)
+                keeper = Keeper(device, self.local, self.conf, self.table,
+                                self.metrics, self._logger)
+                self.keepers[device.name] = keeper
+                keeper.start()
+
+    def _tidy(self, device: Device) -> None:
+        try:
+            device.require_mounted()
+            removed = switch.clean_tmp(device.path, device.capacity.path)
+        except (DssError, OSError) as err:
+            self._logger.warning('%s: %s', device.name, err)
+            return
+        if removed:
+            self._logger.info('%s: removed %d files of interrupted moves',
+                              device.name, removed)
+
+    def _apply(self, batch: List[Event]) -> None:
+        try:
+            changed = self._ledger.apply(batch)
+        except IndexDamaged as err:
+            self.metrics.count('tier.index_damaged')
+            self._logger.critical(
+                '%s: stop the daemon and start it again: it moves the file '
+                'aside and reads the devices anew', err)
+            return
+        except Exception:
+            # One bad event must not end the intake of all others.
+            self.metrics.count('tier.events_failed', len(batch))
+            self._logger.exception('%d events were not applied', len(batch))
+            return
+        for device in changed:
+            self.kick(device)
+
+    def _wish(self, version: VersionId, partition: str,
+              class_ids: List[int]) -> None:
+        keeper = self.keepers.get(version.device)
+        if keeper is not None:
+            keeper.wish(version, partition, class_ids)
+
+    def _do_chores(self) -> None:
+        while True:
+            try:
+                self.intake.read_spools()
+                self._find_devices()
+                report.publish(self)
+                self._sweep_if_due()
+            except (DssError, OSError) as err:
+                self.metrics.count('tier.chore_errors')
+                self._logger.error('chores: %s', err)
+            if self._stopping.wait(_CHORES_SECONDS):
+                return
+
+    def _sweep_if_due(self) -> None:
+        conf = self._conf.tier
+        swept_at = float(self.index.get_state('swept_at', '0'))
+        due = time.time() - swept_at > conf.sweep_interval_seconds
+        if not (self.rebuild_needed or self.unclean or due):
+            return
+        pace = 0.0 if self.rebuild_needed else conf.sweep_files_per_second
+        with contextlib.suppress(TierUnavailable):
+            self.survey(pace, True, lambda said: None)
+
+
+def index_path(conf: NodeConf) -> str:
+    """Where the node's index lies."""
+    return os.path.join(conf.tier.index_dir or conf.run_dir, 'index.db')
+
+
+def read_conf(path: str) -> NodeConf:
+    """:raises BadConfig: the file is missing or does not parse."""
+    return nodeconf.parse(_read(path), path)
+
+
+def read_table(path: str) -> ClassTable:
+    """:raises BadConfig: the file is missing or does not parse."""
+    return classtable.parse(_read(path), path)
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding='utf-8') as source:
+            return source.read()
+    except (OSError, UnicodeDecodeError) as err:
+        raise BadConfig('%s: %s' % (path, err)) from err
+
+
+def lock(run_dir: str) -> int:
+    """Make sure that no two daemons run on one node.
+
+    :raises TierUnavailable: one does
+    """
+    fd = os.open(os.path.join(run_dir, 'tierd.lock'),
+                 os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as err:
+        os.close(fd)
+        raise TierUnavailable('another tier daemon runs on %s'
+                              % run_dir) from err
+    os.ftruncate(fd, 0)
+    os.write(fd, b'%d\n' % os.getpid())
+    return fd
+
+
+def stop_page(page: Any) -> None:
+    """Close the metrics page (older clients give no way to)."""
+    if isinstance(page, tuple):
+        page[0].shutdown()
+        page[0].server_close()
+
+
+def main(argv: Optional[List[str]] = None) -> int:
+    """Run in the foreground until SIGTERM or SIGINT."""
+    parser = argparse.ArgumentParser(
+        prog='swift-dss-tierd',
+        description='The cache-tier daemon of one node.')
+    parser.add_argument('--config', default='/etc/swift/dss.conf')
+    args = parser.parse_args(argv)
+    logger = logging.getLogger('swift-dss-tierd')
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter(
+        '%(asctime)s %(levelname)s %(message)s'))
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        logger.setLevel(read_conf(args.config).log_level)
+        daemon = Daemon(args.config, logger)
+        # Blocked in every thread that starts from here on: only the loop
+        # below ever sees them.
+        wanted = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+        signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
+        daemon.start()
+    except DssError as err:
+        print('swift-dss-tierd: %s' % err, file=sys.stderr)
+        return err.exit_code
+    while signal.sigwait(wanted) == signal.SIGHUP:
+        try:
+            daemon.reload()
+        except DssError as err:
+            logger.error('reload refused, nothing changed: %s', err)
+    logger.info('stopping')
+    daemon.stop()
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,34 @@
+"""How often the SSD had what was read, by class, since the start."""
+
+from __future__ import annotations
+
+import threading
+from typing import Dict, List
+
+from swift_dss.core.residency import Tier
+
+
+class Hits:
+    """Counts reads; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        #: class id -> [reads, reads only from the SSD, bytes, SSD bytes]
+        self._counts: Dict[int, List[int]] = {}
+
+    def count(self, class_id: int, tiers: Tier, length: int) -> None:
+        """One read of ``length`` bytes of a class from ``tiers``."""
+        hit = tiers == Tier.SSD
+        with self._lock:
+            found = self._counts.setdefault(class_id, [0, 0, 0, 0])
+            found[0] += 1
+            found[1] += hit
+            found[2] += length
+            found[3] += length if hit else 0
+
+    def snapshot(self) -> Dict[int, Dict[str, int]]:
+        """By class: reads, hits, bytes, hit_bytes."""
+        with self._lock:
+            return {class_id: dict(zip(
+                ('reads', 'hits', 'bytes', 'hit_bytes'), found))
+                for class_id, found in sorted(self._counts.items())}

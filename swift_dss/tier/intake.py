@@ -1,0 +1,146 @@
+"""How events reach the daemon: datagrams, and what was spooled meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+import threading
+from collections import deque
+from typing import Callable, Deque, Iterable, List
+
+from swift_dss.core.errors import DamagedRecord
+from swift_dss.core.limits import MAX_EVENT_BYTES
+from swift_dss.io import spool
+from swift_dss.tier.devices import Device
+from swift_dss.tier.metrics import Metrics
+from swift_dss.wire.control import Event, decode_event
+
+#: Events that wait for the index, at most: about 100 MB of memory. Beyond
+#: it the socket fills up, and object servers spool.
+MAX_WAITING = 100000
+#: Events of one index transaction.
+BATCH = 500
+#: The kernel's queue of datagrams, asked for; it may give less.
+_RECEIVE_BYTES = 4 * 1024 * 1024
+
+
+class Intake:
+    """Receives in one thread, hands over batches in another.
+
+    :param apply: gets a batch; MUST NOT raise
+    :param devices: those whose spool is read
+    """
+
+    def __init__(self, path: str, devices: Callable[[], Iterable[Device]],
+                 apply: Callable[[List[Event]], None], metrics: Metrics,
+                 logger: logging.Logger) -> None:
+        self._path = path
+        self._devices = devices
+        self._apply = apply
+        self._metrics = metrics
+        self._logger = logger
+        self._waiting: Deque[Event] = deque()
+        self._more = threading.Condition()
+        self._busy = False
+        self._stopping = False
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._threads = [
+            threading.Thread(target=target, name='dss-' + name, daemon=True)
+            for name, target in (('receive', self._receive),
+                                 ('apply', self._work))]
+
+    def start(self) -> None:
+        """Bind the socket and begin."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._path)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF,
+                                _RECEIVE_BYTES)
+        self._socket.bind(self._path)
+        os.chmod(self._path, 0o660)
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Stop receiving; apply all that was received, then return."""
+        with self._more:
+            self._stopping = True
+            self._more.notify_all()
+        # Wakes the receiver: a datagram that is no event.
+        with contextlib.suppress(OSError), socket.socket(
+                socket.AF_UNIX, socket.SOCK_DGRAM) as waker:
+            waker.sendto(b'', self._path)
+        for thread in self._threads:
+            thread.join()
+        self._socket.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._path)
+
+    def read_spools(self) -> int:
+        """Take in what object servers kept on their devices; how many."""
+        taken = 0
+        for device in self._devices():
+            try:
+                lines = spool.take(device.path)
+            except OSError as err:
+                self._logger.warning('spool of %s: %s', device.name, err)
+                continue
+            for line in lines:
+                taken += self._accept(line)
+        return taken
+
+    @property
+    def backlog(self) -> int:
+        """Events that wait for the index."""
+        return len(self._waiting)
+
+    def wait_until_idle(self, seconds: float) -> bool:
+        """True once everything received so far is in the index."""
+        with self._more:
+            return self._more.wait_for(
+                lambda: not self._waiting and not self._busy, seconds)
+
+    def _receive(self) -> None:
+        while True:
+            try:
+                raw = self._socket.recv(MAX_EVENT_BYTES * 2)
+            except OSError as err:
+                self._logger.error('events: %s', err)
+                return
+            if raw:
+                self._accept(raw)
+            with self._more:
+                if self._stopping and not raw:
+                    return
+                # A full queue holds the receiver back, not the memory.
+                self._more.wait_for(
+                    lambda: len(self._waiting) < MAX_WAITING
+                    or self._stopping)
+
+    def _accept(self, raw: bytes) -> int:
+        try:
+            event = decode_event(raw)
+        except DamagedRecord as err:
+            self._metrics.count('tier.events_damaged')
+            self._logger.warning('%s', err)
+            return 0
+        with self._more:
+            self._waiting.append(event)
+            self._more.notify_all()
+        return 1
+
+    def _work(self) -> None:
+        while True:
+            with self._more:
+                self._busy = False
+                self._more.notify_all()
+                self._more.wait_for(
+                    lambda: self._waiting or self._stopping)
+                if not self._waiting:
+                    return
+                self._busy = True
+                batch = [self._waiting.popleft() for _ in range(
+                    min(BATCH, len(self._waiting)))]
+                self._more.notify_all()
+            self._apply(batch)

@@ -1,0 +1,97 @@
+"""The daemon's numbers: for status, for Prometheus, for recon."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Dict, List
+
+from swift.common.utils import dump_recon_cache
+
+from swift_dss.tier.metrics import Sample
+
+if TYPE_CHECKING:
+    from swift_dss.tier.daemon import Daemon
+    from swift_dss.tier.keeper import Keeper
+
+_BYTES = ('total', 'ssd', 'hdd', 'remote', 'dirty', 'evictable', 'objects')
+
+
+def status(daemon: Daemon) -> Dict[str, Any]:
+    """Plain values; see ``doc/source/tier-daemon.rst`` for each."""
+    table = daemon.table()
+    hits = daemon.hits.snapshot()
+    devices = [_device(daemon, keeper) for _, keeper
+               in sorted(daemon.keepers.items())]
+    classes: Dict[int, Dict[str, Any]] = {}
+    for device in devices:
+        for class_id, sums in device['classes'].items():
+            into = classes.setdefault(class_id, dict.fromkeys(_BYTES, 0))
+            for name in _BYTES:
+                into[name] += sums[name]
+    for class_id, found in hits.items():
+        classes.setdefault(class_id, dict.fromkeys(_BYTES, 0)).update(found)
+    for class_id, into in classes.items():
+        spec = table.spec(class_id)
+        into.update(name=table.name_of(class_id), rank=spec.rank,
+                    pinned=spec.pin)
+    return {
+        'pid': os.getpid(), 'up_seconds': time.time() - daemon.started_at,
+        'engine': daemon.conf().tier.engine,
+        'eviction': daemon.conf().tier.eviction,
+        'carrier': daemon.local.io.name,
+        'rebuild_needed': daemon.rebuild_needed,
+        'sweep_needed': daemon.unclean,
+        'event_backlog': daemon.intake.backlog,
+        'devices': devices, 'classes': classes,
+        'gateway': daemon.gateway.status() if daemon.gateway else None,
+        'metrics': daemon.metrics.snapshot()}
+
+
+def publish(daemon: Daemon) -> None:
+    """Refresh the labelled gauges and the recon file."""
+    samples: List[Sample] = []
+    found = status(daemon)
+    for device in found['devices']:
+        for class_id, sums in device['classes'].items():
+            labels = {'device': device['name'],
+                      'class': daemon.table().name_of(class_id)}
+            samples += [('tier.%s%s' % (
+                name, '' if name == 'objects' else '_bytes'), labels,
+                sums[name]) for name in _BYTES]
+    for into in found['classes'].values():
+        if into.get('bytes'):
+            samples.append(('tier.hit_ratio', {'class': into['name']},
+                            into['hit_bytes'] / into['bytes']))
+    daemon.metrics.label(samples)
+    daemon.metrics.gauge('tier.event_backlog', found['event_backlog'])
+    _recon(daemon, found)
+
+
+def _device(daemon: Daemon, keeper: Keeper) -> Dict[str, Any]:
+    sums = daemon.index.occupancy(keeper.device.name)
+    oldest = daemon.index.oldest_dirty_at(keeper.device.name)
+    state = asdict(keeper.state)
+    return dict(
+        state, name=keeper.device.name, wishes=keeper.waiting,
+        oldest_dirty_seconds=None if oldest is None
+        else max(0.0, time.time() - oldest),
+        classes=sums, totals={
+            name: sum(one[name] for one in sums.values())
+            for name in _BYTES})
+
+
+def _recon(daemon: Daemon, found: Dict[str, Any]) -> None:
+    """``dss.recon`` beside Swift's own, for those who collect them."""
+    folder = daemon.conf().recon_cache_path
+    if not os.path.isdir(folder):
+        return
+    dump_recon_cache({'dss_tier': {
+        'time': time.time(), 'event_backlog': found['event_backlog'],
+        'rebuild_needed': found['rebuild_needed'],
+        'devices': {device['name']: dict(
+            device['totals'], ssd_state=device['ssd_state'],
+            hdd_state=device['hdd_state'], room_state=device['room_state'])
+            for device in found['devices']}}},
+        os.path.join(folder, 'dss.recon'), daemon.metrics.logger)

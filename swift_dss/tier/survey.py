@@ -1,0 +1,276 @@
+"""Walks over disks: what is there that the index, or nobody, knows of.
+
+The only full scans there are. They read at a bounded pace, hold no lock
+for longer than one version, and may be broken off and repeated at will.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from dataclasses import asdict, dataclass
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+from swift_dss.core.errors import (
+    DamagedRecord, TierUnavailable, VersionGone)
+from swift_dss.core.version import VersionId
+from swift_dss.tier.devices import Device
+from swift_dss.tier.local import Local
+from swift_dss.tier.rows import VersionRow
+from swift_dss.wire import layout
+
+#: A capacity file younger than this may belong to a PUT that has not
+#: renamed its data file yet.
+ORPHAN_SECONDS = 3600.0
+_BATCH = 200
+
+
+@dataclass
+class Found:
+    """What a walk did."""
+
+    device: str = ''
+    stage: str = ''
+    versions: int = 0
+    unreadable: int = 0
+    forgotten: int = 0
+    orphans: int = 0
+    orphan_bytes: int = 0
+
+
+class Survey:
+    """Walks one device at a time.
+
+    :param settle: gets each row that was read from disk
+    :param retire: gets each row of a version that a newer one replaced
+    :param stopping: True when the walk is to be broken off
+    """
+
+    def __init__(self, local: Local, logger: logging.Logger,
+                 settle: Callable[[VersionRow], None],
+                 retire: Callable[[VersionRow], None],
+                 stopping: Callable[[], bool],
+                 pause: Callable[[float], object] = time.sleep) -> None:
+        self._local = local
+        self._index = local.index
+        self._logger = logger
+        self._settle = settle
+        self._retire = retire
+        self._stopping = stopping
+        self._pause = pause
+
+    def device(self, device: Device, files_per_second: float,
+               orphans: bool,
+               progress: Callable[[Dict[str, Any]], None]) -> Found:
+        """Bring the index up to date with one device's files.
+
+        :param files_per_second: pace; 0 is as fast as it goes
+        :param orphans: also remove capacity files that nobody refers to
+        :raises TierUnavailable: the device is not mounted
+        """
+        found = Found(device.name)
+        device.require_mounted()
+        pace = _Pace(files_per_second, self._pause)
+        found.stage = 'read'
+        self._read(device, pace, found, progress)
+        found.stage = 'prune'
+        self._prune(device, pace, found, progress)
+        if orphans and device.capacity.configured:
+            found.stage = 'orphans'
+            self._orphans(device, pace, found, progress)
+        found.stage = 'done'
+        progress(asdict(found))
+        return found
+
+    def _read(self, device: Device, pace: _Pace, found: Found,
+              progress: Callable[[Dict[str, Any]], None]) -> None:
+        rows: List[VersionRow] = []
+        for version, partition in data_files(device):
+            if self._stopping():
+                return
+            pace.step()
+            try:
+                rows.append(self._local.row(version, partition))
+            except VersionGone:
+                continue
+            except DamagedRecord as err:
+                found.unreadable += 1
+                self._logger.error('%s: %s cannot be tracked: %s',
+                                   device.name, version.key, err)
+                continue
+            found.versions += 1
+            if len(rows) >= _BATCH:
+                self._store(rows)
+                progress(asdict(found))
+        self._store(rows)
+
+    def _store(self, rows: List[VersionRow]) -> None:
+        with self._index.batch():
+            for row in rows:
+                self._index.put(row)
+        for row in rows:
+            self._settle(row)
+        del rows[:]
+
+    def _prune(self, device: Device, pace: _Pace, found: Found,
+               progress: Callable[[Dict[str, Any]], None]) -> None:
+        """Forget rows whose data file is gone (a handoff that left)."""
+        after_id = 0
+        while not self._stopping():
+            some = self._index.of_device(device.name, _BATCH, after_id)
+            if not some:
+                return
+            after_id = some[-1][0]
+            for _, row in some:
+                pace.step()
+                if self._local.exists(row.version, row.partition):
+                    continue
+                moved = [part for part in partitions_of(device, row.version)
+                         if self._local.exists(row.version, part)]
+                if moved:
+                    self._local.track(row.version, moved[0])
+                else:
+                    self._forget(row)
+                    found.forgotten += 1
+            progress(asdict(found))
+
+    def _forget(self, row: VersionRow) -> None:
+        newest = self._local.newest(row.version, row.partition)
+        if newest is not None and newest > row.version.timestamp:
+            self._retire(row)
+        else:
+            # It only left this device: its copy in S3 is the primaries'.
+            self._local.reclaim(row)
+
+    def _orphans(self, device: Device, pace: _Pace, found: Found,
+                 progress: Callable[[Dict[str, Any]], None]) -> None:
+        try:
+            device.capacity.check()
+        except TierUnavailable as err:
+            self._logger.error('%s: orphans not looked for: %s',
+                               device.name, err)
+            return
+        quarantined = _quarantined(device)
+        for version, path in capacity_files(device):
+            if self._stopping():
+                return
+            pace.step()
+            length = self._orphan_bytes(device, version, path, quarantined)
+            if length is not None:
+                found.orphans += 1
+                found.orphan_bytes += length
+                progress(asdict(found))
+
+    def _orphan_bytes(self, device: Device, version: VersionId, path: str,
+                      quarantined: Dict[str, bool]) -> Optional[int]:
+        """Remove a capacity file if nobody refers to it; its size."""
+        with self._local.locks.hold(version):
+            try:
+                stat = os.stat(path)
+            except FileNotFoundError:
+                return None
+            if time.time() - stat.st_mtime < ORPHAN_SECONDS or \
+                    version.object_hash in quarantined or any(
+                        self._local.exists(version, part)
+                        for part in partitions_of(device, version)):
+                return None
+            device.capacity.remove(version)
+        self._logger.info('%s: removed orphan %s, %d bytes', device.name,
+                          version.key, stat.st_size)
+        return stat.st_blocks * 512
+
+
+class _Pace:
+    """No more than so many steps a second."""
+
+    def __init__(self, per_second: float,
+                 pause: Callable[[float], object]) -> None:
+        self._per_second = per_second
+        self._pause = pause
+        self._started = time.monotonic()
+        self._steps = 0
+
+    def step(self) -> None:
+        """Count one; wait if that was too early."""
+        self._steps += 1
+        if self._per_second and not self._steps % 16:
+            due = self._started + self._steps / self._per_second
+            wait_seconds = due - time.monotonic()
+            if wait_seconds > 0:
+                self._pause(wait_seconds)
+            elif wait_seconds < -5:
+                # Time lost to a busy disk is not made up in a burst.
+                self._started, self._steps = time.monotonic(), 0
+
+
+def data_files(device: Device) -> Iterator[Tuple[VersionId, str]]:
+    """(version, partition) of every data file of a device."""
+    for datadir in _names(device.path):
+        if datadir != 'objects' and not (
+                datadir.startswith('objects-') and datadir[8:].isdigit()):
+            continue
+        for partition in _names(device.path, datadir):
+            if not partition.isdigit():
+                continue
+            for suffix in _names(device.path, datadir, partition):
+                for object_hash in _names(device.path, datadir, partition,
+                                          suffix):
+                    folder = os.path.join(device.path, datadir, partition,
+                                          suffix, object_hash)
+                    for name in _names(folder):
+                        version = layout.version_of_path(
+                            device.name, os.path.join(folder, name))
+                        if version is not None:
+                            yield version, partition
+
+
+def capacity_files(device: Device) -> Iterator[Tuple[VersionId, str]]:
+    """(version, path) of every capacity file of a device."""
+    root = os.path.join(device.capacity.path, 'data')
+    for number in _names(root):
+        if not number.isdigit():
+            continue
+        for abc in _names(root, number):
+            for object_hash in _names(root, number, abc):
+                for name in _names(root, number, abc, object_hash):
+                    timestamp, _, frag = name.partition('#')
+                    if frag and not frag.isdigit():
+                        continue
+                    yield VersionId(
+                        device.name, int(number), object_hash, timestamp,
+                        int(frag) if frag else None), os.path.join(
+                            root, number, abc, object_hash, name)
+
+
+def partitions_of(device: Device, version: VersionId) -> List[str]:
+    """Partitions of a device that a version can lie in.
+
+    The ring's power need not be known, and during a relink there are two:
+    every partition whose number is the head of the hash will do.
+    """
+    datadir = layout.data_dir_name(version.policy)
+    head = int(version.object_hash[:8], 16)
+    found = []
+    for power in range(33):
+        name = str(head >> (32 - power))
+        if name not in found and os.path.isdir(
+                os.path.join(device.path, datadir, name)):
+            found.append(name)
+    return found
+
+
+def _quarantined(device: Device) -> Dict[str, bool]:
+    """Hashes in quarantine: an operator may put them back."""
+    found = {}
+    for datadir in _names(device.path, 'quarantined'):
+        for name in _names(device.path, 'quarantined', datadir):
+            found[name[:32]] = True
+    return found
+
+
+def _names(*parts: str) -> List[str]:
+    try:
+        return sorted(os.listdir(os.path.join(*parts)))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
