@@ -143,7 +143,8 @@ def _proxy(conf: AioConf) -> str:
     ours = '' if not has(conf, 'proxy') else _filter(
         'dss', 'egg:swift_dss#dss',
         'class_table = %s' % conf.path('etc', 'dss-classes.conf'),
-        'rules_file = %s' % conf.path('etc', 'dss-rules.conf'))
+        'rules_file = %s' % conf.path('etc', 'dss-rules.conf'),
+        'reload_interval = 1')
     return ''.join((
         _default(conf, conf.proxy_port, conf.etc, conf.path('devices'),
                  conf.workers),

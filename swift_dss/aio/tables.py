@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Dict, List
+from typing import List
 
 from swift_dss.aio import configs
 from swift_dss.aio.layout import AioConf
+from swift_dss.core.classes import ClassTable
+from swift_dss.core.errors import BadConfig
+from swift_dss.wire import classtable
 
-#: File in ``etc/`` of the cluster -> sample.
-SAMPLES = {
-    'dss-classes.conf': 'dss-classes.conf-sample',
-    'dss-rules.conf': 'dss-rules.conf-sample',
-}
+CLASSES_SAMPLE = 'dss-classes.conf-sample'
+RULES_SAMPLE = 'dss-rules.conf-sample'
 
 
 def sample_folders() -> List[str]:
@@ -23,14 +23,29 @@ def sample_folders() -> List[str]:
             os.path.join(sys.prefix, 'share', 'swift-dss', 'etc')]
 
 
+def sample_text(name: str) -> str:
+    """A shipped sample.
+
+    :raises BadConfig: the installation lacks it
+    """
+    for folder in sample_folders():
+        path = os.path.join(folder, name)
+        if os.path.exists(path):
+            with open(path, encoding='utf-8') as source:
+                return source.read()
+    raise BadConfig('%s is in none of %s' % (
+        name, ', '.join(map(os.path.normpath, sample_folders()))))
+
+
 def write(conf: AioConf) -> None:
-    """Put the samples where the cluster's configuration names them."""
-    files: Dict[str, str] = {}
-    for name, sample in SAMPLES.items():
-        for folder in sample_folders():
-            path = os.path.join(folder, sample)
-            if os.path.exists(path):
-                with open(path, encoding='utf-8') as source:
-                    files['etc/' + name] = source.read()
-                break
-    configs.write(conf, files)
+    """Put them where the cluster's configuration names them."""
+    configs.write(conf, {
+        'etc/dss-classes.conf': sample_text(CLASSES_SAMPLE),
+        'etc/dss-rules.conf': sample_text(RULES_SAMPLE)})
+
+
+def read_classes(conf: AioConf) -> ClassTable:
+    """The class table of the cluster, as it is now."""
+    path = conf.path('etc', 'dss-classes.conf')
+    with open(path, encoding='utf-8') as source:
+        return classtable.parse(source.read(), path)
