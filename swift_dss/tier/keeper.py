@@ -22,7 +22,8 @@ from swift_dss.core.errors import (
     DamagedRecord, DssError, TierFull, TierUnavailable, VersionGone)
 from swift_dss.core.version import VersionId
 from swift_dss.strategy.eviction import STRATEGIES
-from swift_dss.strategy.eviction.verbs import Occupancy, Take
+from swift_dss.strategy.eviction.verbs import (
+    EvictionStrategy, Occupancy, Take)
 from swift_dss.strategy.promotion import admit
 from swift_dss.strategy.watermarks import bytes_to_free, used_bytes
 from swift_dss.tier.devices import Device
@@ -191,17 +192,31 @@ class Keeper:
             for class_id in self._occupancies()) if surplus]
         if over and not need:
             self._take(over)
-        for attempt in range(2):
-            if need <= 0:
-                break
-            freed = self._take(strategy.plan(self._occupancies(), table,
-                                             room, need))
-            need -= freed
-            if attempt or need <= 0 or self.state.hdd_state != 'ready':
-                break
-            # What is left is dirty: clean it now, lowest class first.
-            self._clean_bytes(need, self._now())
+        if need > 0:
+            self._clean_for(strategy, room, need)
+            need -= self._take(strategy.plan(
+                self._occupancies(), table, room, need))
         self._say('room_state', 'short' if need > 0 else 'ready')
+
+    def _clean_for(self, strategy: EvictionStrategy, room: int,
+                   need: int) -> None:
+        """Clean what would leave first if it were not dirty.
+
+        Without it a burst of dirty low classes would push out clean high
+        ones. The strategy names bytes to *clean* here; what leaves is
+        decided after it, from clean bytes alone.
+        """
+        if self.state.hdd_state != 'ready':
+            return
+        sums = self._sums()
+        if_clean = {class_id: Occupancy(
+            one['ssd'], one['evictable'] + one['cleanable'])
+            for class_id, one in sums.items()}
+        for take in strategy.plan(if_clean, self._table(), room, need):
+            clean = sum(sums[class_id]['evictable']
+                        for class_id in take.class_ids)
+            self._clean_classes(take.class_ids, take.length - clean,
+                                self._now())
 
     def _take(self, takes: Iterable[Take]) -> int:
         """Evict; returns how many bytes left."""
@@ -247,28 +262,29 @@ class Keeper:
         before = self._now() - conf.tier.clean_after_seconds
         if dirty > room * conf.tier.dirty_watermark:
             before = self._now()
-        self._clean_bytes(dirty, before)
+        # Lowest class first: it is the next to leave.
+        for class_id in sorted(self._sums(), key=self._rank):
+            dirty = self._clean_classes([class_id], dirty, before)
 
-    def _clean_bytes(self, wanted: int, before: float) -> None:
-        """Copy dirty bytes to the HDD, lowest class first, then oldest."""
+    def _clean_classes(self, class_ids: Iterable[int], wanted: int,
+                       before: float) -> int:
+        """Copy dirty bytes to the HDD, oldest first; returns the rest."""
         table = self._table()
-        order = sorted(self._sums(), key=lambda class_id: (
-            table.spec(class_id).rank, class_id))
+        class_ids = [class_id for class_id in class_ids if
+                     table.spec(class_id).remote is not RemoteMode.ONLY]
         skipped: Set[VersionId] = set()
-        for class_id in order:
-            if table.spec(class_id).remote is RemoteMode.ONLY:
-                continue
-            while wanted > 0 and not self._stopping.is_set() \
-                    and self.state.hdd_state == 'ready':
-                found = [one for one in self._index.oldest_dirty(
-                    self.device.name, [class_id], _BATCH + len(skipped),
-                    before) if one.version not in skipped]
-                some = _until(found, wanted)
-                if not some:
-                    break
-                self._each(self._clean_one, some)
-                skipped.update(one.version for one in some)
-                wanted -= sum(one.length for one in some)
+        while wanted > 0 and not self._stopping.is_set() \
+                and self.state.hdd_state == 'ready':
+            found = [one for one in self._index.oldest_dirty(
+                self.device.name, class_ids, _BATCH + len(skipped),
+                before) if one.version not in skipped]
+            some = _until(found, wanted)
+            if not some:
+                break
+            self._each(self._clean_one, some)
+            skipped.update(one.version for one in some)
+            wanted -= sum(one.length for one in some)
+        return wanted
 
     def _clean_one(self, one: Candidate) -> int:
         self._local.clean(one.version, one.partition, [one.class_id])
@@ -417,7 +433,10 @@ class Keeper:
         return {class_id: Occupancy(sums['ssd'], sums['evictable'])
                 for class_id, sums in self._sums().items()}
 
-    def _strategy(self, conf: NodeConf) -> Any:
+    def _rank(self, class_id: int) -> Tuple[int, int]:
+        return self._table().spec(class_id).rank, class_id
+
+    def _strategy(self, conf: NodeConf) -> EvictionStrategy:
         return STRATEGIES[conf.tier.eviction]
 
     def _hdd_levels(self) -> Tuple[int, int]:
