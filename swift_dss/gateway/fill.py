@@ -22,7 +22,7 @@ from swift_dss.core.version import VersionId
 from swift_dss.gateway.flights import Flight, Flights
 from swift_dss.gateway.ports import (
     LocalFill, LocalVersion, LocalVersions, Logger, Metrics, Sink)
-from swift_dss.gateway.source import Source
+from swift_dss.gateway.source import Plan, Source
 from swift_dss.io import steps
 from swift_dss.wire.control import FetchReply, FetchRequest
 
@@ -48,7 +48,7 @@ class Filler:
         self._leaders = ThreadPoolExecutor(
             conf.fills, thread_name_prefix='dss-fill')
         self._lock = threading.RLock()
-        self._asked: Dict[VersionId, Future[Tuple[int, int]]] = {}
+        self._asked: Dict[VersionId, Future[Plan]] = {}
 
     def fetch(self, request: FetchRequest, sink: Sink) -> bool:
         """Serve one request to its end, in the caller's thread.
@@ -121,13 +121,14 @@ class Filler:
                      extent: Extent, deadline: float) -> Iterator[bytes]:
         """Bytes of the part at the extent's start; may end early, and the
         rest is then looked for again."""
-        start, length = self._part_of(local, extent.offset, deadline)
+        plan = self._plan(local, deadline)
+        start, length = plan.part(extent.offset)
         end = min(extent.end, start + length)
-        flight = self._join(request, local, start, length, deadline)
+        flight = self._join(request, local, plan, start, deadline)
         ahead: Optional[Flight] = None
         try:
             if end < extent.end:
-                ahead = self._ahead(request, local, end)
+                ahead = self._ahead(request, local, plan, end)
             offset = extent.offset
             while offset < end:
                 data = flight.read(
@@ -142,17 +143,15 @@ class Filler:
             if ahead is not None:
                 self._flights.leave(ahead)
 
-    def _part_of(self, local: LocalVersion, offset: int,
-                 deadline: float) -> Tuple[int, int]:
-        """The part's (offset, length); S3 is asked at most once for all
-        who wait, and nobody waits past the deadline."""
+    def _plan(self, local: LocalVersion, deadline: float) -> Plan:
+        """How the version is cut; S3 is asked at most once for all who
+        wait, and nobody waits past the deadline."""
         if self._source.knows(local):
-            return self._source.part_of(local, offset)
+            return self._source.plan(local)
         with self._lock:
             asked = self._asked.get(local.version)
             if asked is None:
-                asked = self._leaders.submit(
-                    self._source.part_of, local, offset)
+                asked = self._leaders.submit(self._source.plan, local)
                 self._asked[local.version] = asked
                 asked.add_done_callback(
                     lambda _: self._forget_asked(local.version))
@@ -160,30 +159,27 @@ class Filler:
         if not asked.done():
             raise TimeoutError('S3 did not say in time how %s is cut'
                                % local.version.key)
-        asked.result()
-        return self._source.part_of(local, offset)
+        return asked.result()
 
     def _forget_asked(self, version: VersionId) -> None:
         with self._lock:
             self._asked.pop(version, None)
 
     def _ahead(self, request: FetchRequest, local: LocalVersion,
-               offset: int) -> Optional[Flight]:
+               plan: Plan, offset: int) -> Optional[Flight]:
         """Begin the part after this one, if that costs nobody a wait."""
         if not request.keep:
             return None
-        start, length = self._source.part_of(local, offset)
         try:
-            return self._join(request, local, start, length,
+            return self._join(request, local, plan, plan.part(offset)[0],
                               time.monotonic())
         except RemoteUnavailable:
             return None
 
-    def _join(self, request: FetchRequest, local: LocalVersion, start: int,
-              length: int, deadline: float) -> Flight:
+    def _join(self, request: FetchRequest, local: LocalVersion, plan: Plan,
+              start: int, deadline: float) -> Flight:
         def lead(flight: Flight) -> None:
-            self._leaders.submit(
-                self._lead, flight, request, local, length)
+            self._leaders.submit(self._lead, flight, request, local, plan)
 
         flight = self._flights.join(
             (request.version, start), deadline, lead)
@@ -195,8 +191,9 @@ class Filler:
         return flight
 
     def _lead(self, flight: Flight, request: FetchRequest,
-              local: LocalVersion, length: int) -> None:
+              local: LocalVersion, plan: Plan) -> None:
         """Bring one part; runs in a leader's thread and never raises."""
+        length = plan.part(flight.offset)[1]
         error: Optional[DssError] = None
         keeping = _Keeping(self._metrics, self._begin_fill(
             flight, request, length))
@@ -204,7 +201,8 @@ class Filler:
         began = time.monotonic()
         try:
             offset = flight.offset
-            for block in self._source.blocks(local, offset, length):
+            for block in self._source.blocks(
+                    local, plan, offset, length):
                 flight.publish(block)
                 keeping.write(offset, block)
                 offset += len(block)

@@ -69,7 +69,8 @@ class Flight:
     def read(self, offset: int, length: int,
              deadline: float) -> Optional[bytes]:
         """Some bytes (1 to ``length``) from ``offset`` of the *version*;
-        None if the flight was cleared and local disk has them.
+        None if they must be looked for again: the flight gave its memory
+        up (local disk has them) or is of a part that ends before them.
 
         :param deadline: ``time.monotonic`` to wait for the first of them
         :raises DssError: the leader failed before these bytes
@@ -90,7 +91,7 @@ class Flight:
                 at -= len(block)
             if self._error is not None:
                 raise self._error
-        raise ValueError('offset %d is not in this part' % offset)
+        return None
 
 
 class Flights:

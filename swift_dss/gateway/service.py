@@ -34,8 +34,9 @@ from swift_dss.wire.layout import remote_key
 
 #: Workers for deletes, apart from uploads so that neither starves.
 _DELETES = 2
-#: First and longest wait of a job that failed.
-_RETRY = (2.0, 600.0)
+#: First and longest wait of a job that failed, seconds.
+_RETRY_BASE_SECONDS = 2.0
+_RETRY_CAP_SECONDS = 600.0
 #: First wait of a replica that looks for another's upload.
 _LOOK_SECONDS = 2.0
 #: A key that need not exist: 404 is as good an answer as 200.
@@ -51,7 +52,8 @@ class Gateway:
 
     :param table_source: gives the class table in force
     :param local: this node's devices
-    :param ranks: for tests; by default from the rings of ``swift_dir``
+    :param ranks: by default from the rings of ``swift_dir``
+    :param retry: waits of jobs that failed
     :raises BadConfig: from :meth:`start`, if the gateway cannot be used
     """
 
@@ -59,6 +61,7 @@ class Gateway:
                  local: LocalVersions, logger: Logger, metrics: Metrics,
                  ranks: Optional[Ranks] = None,
                  breaker: Optional[Breaker] = None,
+                 retry: Optional[Backoff] = None,
                  now: Callable[[], float] = time.time) -> None:
         self._conf = conf.gateway
         self._table_source = table_source
@@ -68,6 +71,8 @@ class Gateway:
         self._now = now
         self._ranks = ranks or Ranks(conf.swift_dir)
         self._breaker = breaker or Breaker()
+        self._retry = retry or Backoff(
+            _RETRY_BASE_SECONDS, _RETRY_CAP_SECONDS)
         self._queue = Queue(os.path.join(
             conf.tier.index_dir or conf.run_dir, _QUEUE_FILE))
         self._client = S3Client(
@@ -337,7 +342,7 @@ class Gateway:
         tried = not isinstance(err, S3Down)
         failures = (job.failures if isinstance(job, UploadJob)
                     else job.attempts)
-        at = self._now() + Backoff(*_RETRY).seconds(
+        at = self._now() + self._retry.seconds(
             failures + 1 if tried else 1)
         text = '%s: %s' % (type(err).__name__, err)
         if isinstance(job, UploadJob):

@@ -16,6 +16,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import Callable, Iterator, Optional, Tuple
 
 from swift_dss.core.config import GatewayConf
@@ -40,6 +41,25 @@ _MAX_UNIT_BYTES = 128 * 1024 * 1024
 _PATIENCE = 3
 
 
+@dataclass(frozen=True)
+class Plan:
+    """How a version is cut into parts that can be proven.
+
+    :param sums: None if only the whole version can be
+    """
+
+    content_length: int
+    sums: Optional[digests.Sums]
+
+    def part(self, offset: int) -> Tuple[int, int]:
+        """(offset, length) of the part that holds byte ``offset``."""
+        if self.sums is None:
+            return 0, self.content_length
+        start = offset - offset % self.sums.part_bytes
+        return start, min(self.sums.part_bytes,
+                          self.content_length - start)
+
+
 class Source:
     """Where verified blocks come from. Thread-safe.
 
@@ -59,40 +79,29 @@ class Source:
         self._sums_bytes = 0
 
     def knows(self, local: LocalVersion) -> bool:
-        """True if :meth:`part_of` will not have to ask S3."""
+        """True if :meth:`plan` will not have to ask S3."""
         remote = _remote(local)
         with self._lock:
             return remote.etag == local.etag or remote.key in self._sums
 
-    def part_of(self, local: LocalVersion, offset: int) -> Tuple[int, int]:
-        """(offset, length) of the part that holds byte ``offset``.
+    def plan(self, local: LocalVersion) -> Plan:
+        """How ``local`` is cut; one answer serves a whole read.
 
-        :raises RemoteUnavailable, RemoteCorrupt: its sums cannot be had
+        :raises RemoteUnavailable: S3 did not say
         """
-        sums = self._sums_for(local)
-        if sums is None:
-            return 0, local.content_length
-        start = offset - offset % sums.part_bytes
-        return start, min(sums.part_bytes, local.content_length - start)
+        return Plan(local.content_length, self._sums_for(local))
 
-    def blocks(self, local: LocalVersion, offset: int,
+    def blocks(self, local: LocalVersion, plan: Plan, offset: int,
                length: int) -> Iterator[bytes]:
         """The bytes of one part, as blocks that proved right, in order.
 
+        :param offset, length: as ``plan.part`` said
         :raises RemoteUnavailable: S3 failed ``_TRIES`` times in a row
         :raises RemoteCorrupt: S3 gave wrong bytes ``_TRIES`` times
         """
-        sums = self._sums_for(local)
-        if sums is None:
+        if plan.sums is None:
             return self._whole(local)
-        return self._part(local, sums, offset, length)
-
-    def forget(self, key: str) -> None:
-        """Drop what is cached of ``key``."""
-        with self._lock:
-            found = self._sums.pop(key, None)
-            if found is not None:
-                self._sums_bytes -= _weight(found)
+        return self._part(local, plan.sums, offset, length)
 
     def _whole(self, local: LocalVersion) -> Iterator[bytes]:
         length = local.content_length
@@ -175,27 +184,33 @@ class Source:
                 self._sums.move_to_end(remote.key)
         if found is None:
             found = self._load_sums(local, remote)
-            if found is None:
-                return None
-            self._remember(remote.key, found)
-        if not _fits(found, local, remote):
-            self.forget(remote.key)
-            self._metrics.count('gateway.remote_corrupt')
-            raise RemoteCorrupt('%s: sums of another version' % remote.key)
+            if found is not None:
+                self._remember(remote.key, found)
         return found
 
     def _load_sums(self, local: LocalVersion,
                    remote: RemoteCopy) -> Optional[digests.Sums]:
-        try:
-            return digests.decode(self._client.get_small(
-                remote.key + SUMS_SUFFIX, digests.MAX_SUMS_BYTES))
-        except S3Missing:
-            # One PUT on a server whose ETags are no MD5s: one unit.
-            return None
-        except DamagedRecord as err:
-            self._metrics.count('gateway.remote_corrupt')
-            raise RemoteCorrupt('%s: %s' % (
-                local.version.key, err)) from err
+        """The side car, or None if there is no good one: the version can
+        then only be proven whole."""
+        for tries in range(1, _TRIES + 1):
+            try:
+                sums = digests.decode(self._client.get_small(
+                    remote.key + SUMS_SUFFIX, digests.MAX_SUMS_BYTES))
+                if _fits(sums, local, remote):
+                    return sums
+            except S3Missing:
+                # One PUT on a server whose ETags are no MD5s.
+                return None
+            except S3Down:
+                raise
+            except (DamagedRecord, RemoteUnavailable) as err:
+                if tries == _TRIES and isinstance(err, RemoteUnavailable):
+                    raise
+            self._metrics.count('gateway.sums_retries')
+            if self._pause(self._backoff.seconds(tries)):
+                break
+        self._metrics.count('gateway.sums_damaged')
+        return None
 
     def _remember(self, key: str, sums: digests.Sums) -> None:
         with self._lock:

@@ -1,0 +1,325 @@
+"""R24-R28: S3 fails at every call in every way; nothing is lost or wrong.
+
+Each campaign runs a version's whole life (up, local bytes dropped, back,
+deleted) and lets the n-th request fail, n = 1, 2, ... until a life passes
+untouched; so no list of fault points can be out of date.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+import time
+
+import pytest
+from fault.faulty_s3 import FAULTS, FaultyS3
+from fault.gateway_node import (
+    Collector, CountingMetrics, FixedRanks, FolderVersions, conf_for)
+from functional.s3_servers import VersityServer
+from support import md5, pattern, wait_until
+
+from swift_dss.core.classes import ClassTable
+from swift_dss.core.residency import Tier
+from swift_dss.gateway import source, verify
+from swift_dss.gateway.breaker import Breaker
+from swift_dss.gateway.retry import Backoff
+from swift_dss.gateway.service import Gateway
+from swift_dss.wire.control import FetchRequest
+
+MIB = 1024 * 1024
+LOG = logging.getLogger('test.gateway')
+SIZES = {'one_put': 70000, 'parts': 5 * MIB + 1000}
+
+
+@pytest.fixture(scope='module')
+def real():
+    made = VersityServer()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def faulty(real):
+    made = FaultyS3(real)
+    yield made
+    made.stop()
+
+
+class Rig:
+    """A gateway behind a faulty server, with short waits."""
+
+    def __init__(self, faulty, root, **options):
+        options.setdefault('read_timeout_seconds', 0.6)
+        options.setdefault('prefix', root.name + '/')
+        self.conf = conf_for(faulty, str(root), **options)
+        self.local = FolderVersions(str(root))
+        self.metrics = CountingMetrics()
+        self.breaker = Breaker(base_seconds=0.2, cap_seconds=1.0)
+        self.gateway = Gateway(
+            self.conf, ClassTable, self.local, LOG, self.metrics,
+            ranks=FixedRanks(), breaker=self.breaker,
+            retry=Backoff(0.05, 0.5))
+        self.gateway.start()
+
+    def fetch(self, version, deadline=5.0, offset=0, length=None):
+        if length is None:
+            length = self.local.residency(version).content_length - offset
+        sink = Collector()
+        whole = self.gateway.fetch(FetchRequest(
+            version, '7', offset, length, 0, deadline, True), sink)
+        return whole, sink
+
+    def settle(self, seconds=60):
+        wait_until(lambda: not (self.gateway.status()['uploads']
+                                or self.gateway.status()['deletes']),
+                   seconds, 'queue is empty')
+
+
+@pytest.fixture
+def rig(faulty, tmp_path):
+    made = Rig(faulty, tmp_path)
+    yield made
+    faulty.disarm()
+    made.gateway.stop()
+
+
+class Tally:
+    """What a campaign found."""
+
+    def __init__(self):
+        self.lives = self.fired = self.lost = self.wrong = 0
+        self.cut = self.refused = 0
+
+    def __str__(self):
+        return ('%(lives)d lives, %(fired)d faults, %(lost)d lost, '
+                '%(wrong)d wrong, %(cut)d cut short, %(refused)d refused'
+                % vars(self))
+
+
+def live(rig, real, body, number, tally):
+    """Up, local bytes dropped, back, deleted."""
+    version = rig.local.put('o%d' % number, body,
+                            '17000%05d.00000' % number)
+    rig.gateway.enqueue_upload(version, '7')
+    rig.settle()
+    remote = rig.local.residency(version).remote
+    assert remote is not None, 'settled without a copy'
+    if md5(real.body(remote.key)) != md5(body):
+        tally.lost += 1
+        return
+    rig.local.drop_local(version)
+    read_back(rig, version, body, tally)
+    wait_until(lambda: not rig.gateway.status()['reading'])
+    rig.local.tombstone(version, '1800000000.00000')
+    rig.gateway.enqueue_delete(version, '7')
+    rig.settle()
+    assert remote.key not in real.list_keys()
+
+
+def read_back(rig, version, body, tally):
+    """Read until it works; what comes before may be short, never wrong."""
+    for _ in range(20):
+        whole, sink = rig.fetch(version)
+        if not body.startswith(sink.data) or (whole and sink.data != body):
+            tally.wrong += 1
+            return
+        if whole:
+            return
+        if sink.reply.status == 503:
+            assert sink.reply.retry_after_seconds >= 1
+            tally.refused += 1
+        else:
+            assert sink.reply.status == 200, sink.reply
+            tally.cut += 1
+    tally.lost += 1
+
+
+@pytest.mark.parametrize('size', sorted(SIZES))
+@pytest.mark.parametrize('fault', sorted(FAULTS))
+def test_a_fault_at_every_call(rig, faulty, real, fault, size):
+    body = pattern(SIZES[size], fault)
+    tally = Tally()
+    for nth in itertools.count(1):
+        before = len(faulty.requests)
+        armed = faulty.arm(fault, nth=nth)
+        live(rig, real, body, nth, tally)
+        faulty.disarm()
+        tally.lives += 1
+        tally.fired += armed.fired
+        if not armed.fired:
+            assert len(faulty.requests) - before < nth
+            break
+    print('R24-28 %-20s %-8s %s' % (fault, size, tally))
+    assert tally.fired >= 6
+    assert (tally.lost, tally.wrong) == (0, 0)
+    assert not real.uploads()
+
+
+def test_a_gateway_that_trusts_answers_loses(
+        rig, faulty, real, monkeypatch):
+    """The wrong twin: without proof the campaign must find losses."""
+    monkeypatch.setattr(verify.Verifier, 'proves',
+                        lambda *_arguments: True)
+    body = pattern(70000, 'twin')
+    armed = faulty.arm('swallow', lambda r: r.method == 'PUT')
+    # The answer to HEAD is as trusted as the one to PUT.
+    monkeypatch.setattr(rig.gateway._uploader._client, 'head',
+                        _head_that_always_finds(body))
+    version = rig.local.put('twin', body)
+    monkeypatch.setattr(rig.gateway._uploader, '_find',
+                        lambda *_arguments: None)
+    rig.gateway.enqueue_upload(version, '7')
+    rig.settle()
+    assert armed.fired == 1
+    remote = rig.local.residency(version).remote
+    assert remote is not None and remote.key not in real.list_keys()
+
+
+def _head_that_always_finds(body):
+    from swift_dss.gateway.client import S3Head
+    return lambda _key: S3Head(len(body), md5(body), {})
+
+
+def test_a_source_that_trusts_bytes_hands_wrong_ones_out(
+        rig, faulty, monkeypatch):
+    """The wrong twin of verification before release."""
+    body = pattern(5 * MIB + 5, 'trust')
+    version = rig.local.put('t', body)
+    rig.gateway.enqueue_upload(version, '7')
+    rig.settle()
+    rig.local.drop_local(version)
+    armed = faulty.arm('wrong_bytes', lambda r: r.method == 'GET'
+                       and '.sums' not in r.target)
+    monkeypatch.setattr(source.digests, 'block_digest',
+                        lambda _data: _Anything())
+    _whole, sink = rig.fetch(version)
+    assert armed.fired == 1
+    assert sink.data and not body.startswith(sink.data)
+
+
+class _Anything:
+
+    def __eq__(self, other):
+        return True
+
+    __hash__ = None
+
+
+@pytest.mark.parametrize('fault', ['wrong_bytes', 'other_body', 'short'])
+@pytest.mark.parametrize('size', sorted(SIZES))
+def test_a_server_that_keeps_lying_is_never_believed(
+        rig, faulty, fault, size):
+    body = pattern(SIZES[size], 'liar')
+    version = rig.local.put('liar', body)
+    rig.gateway.enqueue_upload(version, '7')
+    rig.settle()
+    rig.local.drop_local(version)
+    armed = faulty.arm(fault, lambda r: r.method == 'GET', times=0)
+    whole, sink = rig.fetch(version)
+    assert armed.fired >= 3 and not whole
+    assert (sink.reply.status, sink.data) == (503, b'')
+    assert rig.local.residency(version).tiers == Tier.REMOTE
+    faulty.disarm()
+    assert rig.fetch(version)[1].data == body, 'errors must not be cached'
+
+
+def test_a_hung_server_is_503_within_the_deadline(rig, faulty, tmp_path):
+    body = pattern(5 * MIB + 5, 'hang')
+    version = rig.local.put('h', body)
+    rig.gateway.enqueue_upload(version, '7')
+    rig.settle()
+    rig.local.drop_local(version)
+    armed = faulty.arm('hang', lambda r: r.method == 'GET', times=0)
+    began = time.monotonic()
+    whole, sink = rig.fetch(version, deadline=0.3)
+    took = time.monotonic() - began
+    assert armed.fired and not whole
+    assert sink.reply.status == 503
+    assert sink.reply.retry_after_seconds >= 7
+    assert took < 0.3 + 0.5, took
+
+
+def test_ingest_goes_on_through_an_outage_and_nothing_is_hammered(
+        rig, faulty, real):
+    bodies = {'o%d' % i: pattern(3000 + i, 'out%d' % i) for i in range(40)}
+    first = rig.local.put('first', b'f' * 1000)
+    rig.gateway.enqueue_upload(first, '7')
+    rig.settle()
+    rig.local.drop_local(first)
+    faulty.down()
+    versions = {}
+    for name, body in bodies.items():
+        versions[name] = rig.local.put(name, body)
+        rig.gateway.enqueue_upload(versions[name], '7')
+    wait_until(lambda: rig.gateway.status()['state'] != 'closed', 20)
+    status = rig.gateway.status()
+    assert status['uploads'] == 40 and status['last_error']
+    began = time.monotonic()
+    whole, sink = rig.fetch(first)
+    assert time.monotonic() - began < 5.5
+    assert not whole and sink.reply.status == 503
+    assert sink.reply.retry_after_seconds >= 7
+    # Local bytes do not need S3.
+    assert rig.fetch(versions['o3'])[1].data == bodies['o3']
+    faulty.requests.clear()
+    faulty.most_running = 0
+    faulty.up()
+    wait_until(lambda: len(faulty.requests) > 5, 30)
+    assert faulty.most_running <= rig.conf.gateway.uploads
+    rig.settle()
+    assert rig.fetch(first)[1].data == b'f' * 1000
+    for name, version in versions.items():
+        key = rig.local.residency(version).remote.key
+        assert real.body(key) == bodies[name]
+    print('outage: 40 versions taken in, 40 in S3 after it, 0 lost')
+
+
+def test_a_reader_that_leaves_does_not_end_the_fill(rig, faulty):
+    body = pattern(5 * MIB + 5, 'leave')
+    version = rig.local.put('l', body)
+    rig.gateway.enqueue_upload(version, '7')
+    rig.settle()
+    rig.local.drop_local(version)
+
+    class Leaving(Collector):
+        def write(self, data):
+            raise BrokenPipeError('reader left')
+    with pytest.raises(BrokenPipeError):
+        rig.gateway.fetch(FetchRequest(
+            version, '7', 0, MIB, 0, 5.0, True), Leaving())
+    wait_until(lambda: rig.local.residency(version).bytes_on(Tier.HDD)
+               >= 5 * MIB)
+    assert rig.gateway.status()['read_buffers'] == 0
+
+
+def test_more_readers_than_buffers_are_served_or_told(
+        faulty, tmp_path):
+    rig = Rig(faulty, tmp_path, fills=1)
+    try:
+        versions = {}
+        for number in range(8):
+            body = pattern(70000, 'b%d' % number)
+            versions[rig.local.put('b%d' % number, body)] = body
+        for version in versions:
+            rig.gateway.enqueue_upload(version, '7')
+        rig.settle()
+        results = []
+
+        def read(version, body):
+            whole, sink = rig.fetch(version)
+            results.append((whole and sink.data == body) or (
+                not whole and sink.reply.status == 503))
+        threads = []
+        for version, body in versions.items():
+            rig.local.drop_local(version)
+            threads.append(threading.Thread(
+                target=read, args=(version, body)))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert results == [True] * 8
+        wait_until(lambda: rig.gateway.status()['read_buffers'] == 0)
+    finally:
+        rig.gateway.stop()
