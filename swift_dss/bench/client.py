@@ -151,8 +151,10 @@ class Client:
         promised = answer.getheader('Content-Length')
         status = answer.status
         if promised and request.method == 'GET' and int(promised) != length:
-            status = 0  # Cut short: the caller must not count it.
-        if answer.will_close:
+            # Cut short: it must not count, nor may the rest of the
+            # connection be taken for the next answer.
+            status = 0
+        if answer.will_close or not status:
             self._connection.close()
         return Sample(
             request.label, status, at, time.monotonic() - at,
