@@ -208,10 +208,13 @@ class Cluster:
         conf_file = self.conf_file(name)
         found = self.cgroup_procs() if procs is None else list(procs)
         log = os.path.join(conf.log, name + '.log')
-        return processes.spawn(
-            conf.root, name, log,
-            ['-m', 'swift_dss.aio.run', conf.etc, name, conf_file]
-            + list(arguments), found, extra_env).pid
+        if name == 'tierd':
+            command = ['-m', 'swift_dss.tier.daemon', '--config', conf_file]
+        else:
+            command = ['-m', 'swift_dss.aio.run', conf.etc, name, conf_file]
+        return processes.spawn(conf.root, name, log,
+                               command + list(arguments), found,
+                               extra_env).pid
 
     def run_once(self, name: str, *arguments: str,
                  timeout_seconds: float = 300.0) -> None:

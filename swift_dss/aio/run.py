@@ -35,7 +35,6 @@ MODULES = {
     'account-replicator': 'swift.account.replicator',
     'account-auditor': 'swift.account.auditor',
     'account-reaper': 'swift.account.reaper',
-    'tierd': 'swift_dss.tier.daemon',
 }
 
 LOG_ENV = 'SWIFT_DSS_AIO_LOG'

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence
+from typing import (
+    Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple)
 
 from swift_dss.aio.layout import POLICIES, AioConf
 from swift_dss.core.classes import ClassTable
@@ -85,7 +86,7 @@ def _replica(device: str, policy: int, path: str) -> Optional[Replica]:
 def by_class(found: Sequence[Replica]) -> Dict[int, Share]:
     """Class id -> where its bytes are."""
     shares: Dict[int, Share] = {}
-    seen: Dict[int, set] = {}
+    seen: Dict[int, Set[Tuple[int, str]]] = {}
     for replica in found:
         for extent in replica.residency.extents:
             for span in replica.class_map.split(extent.offset,

@@ -15,7 +15,8 @@ import threading
 from typing import Any, Dict, Optional, Set
 
 from swift.common.ring import Ring
-from swift.common.utils import get_partition_for_hash, whataremyips
+from swift.common.utils import (
+    get_partition_for_hash, set_swift_dir, whataremyips)
 
 from swift_dss.core.version import VersionId
 from swift_dss.wire.layout import data_dir_name
@@ -63,6 +64,8 @@ class Ranks:
 
     def _ring(self, policy: int) -> Any:
         if policy not in self._rings:
+            # A ring reads swift.conf, by default the one of /etc/swift.
+            set_swift_dir(self._swift_dir)
             self._rings[policy] = Ring(
                 self._swift_dir, ring_name=ring_name(policy))
         return self._rings[policy]
