@@ -96,7 +96,7 @@ class AdminServer:
         self._daemon.local.promote(row.version, row.partition)
 
     def _demote(self, request: Dict[str, Any], progress: Progress) -> Any:
-        tier = str(request.get('tier', 'hdd'))
+        tier = str(request.get('to', 'hdd'))
         if tier not in ('hdd', 'remote'):
             raise BadConfig('%r is neither hdd nor remote' % tier)
 

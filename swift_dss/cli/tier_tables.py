@@ -1,0 +1,106 @@
+"""How ``swift-dss tier`` shows what the daemon said."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List
+
+from swift_dss.cli.table import seconds, share, size, table
+
+
+def status(found: Dict[str, Any]) -> str:
+    """Header, devices, classes, gateway."""
+    parts = [_header(found), _devices(found['devices']),
+             _classes(found['classes'])]
+    if found['gateway'] is not None:
+        parts.append(_gateway(found['gateway']))
+    return '\n\n'.join(part for part in parts if part)
+
+
+def _header(found: Dict[str, Any]) -> str:
+    text = 'tier daemon %d, up %s; engine %s, eviction %s, carrier %s; %d ' \
+        'events waiting' % (
+            found['pid'], seconds(found['up_seconds']), found['engine'],
+            found['eviction'], found['carrier'], found['event_backlog'])
+    if found['rebuild_needed']:
+        text += '\nthe index is being rebuilt: figures are not complete'
+    elif found['sweep_needed']:
+        text += '\nafter an unclean stop, a sweep is under way'
+    return text
+
+
+def _devices(devices: List[Dict[str, Any]]) -> str:
+    rows = []
+    for device in devices:
+        pressure = device['pressure'] or {}
+        totals = device['totals']
+        rows.append((
+            device['name'], device['ssd_state'], device['hdd_state'],
+            device['room_state'], totals['objects'],
+            size(totals['ssd']), size(pressure.get('ssd_bytes')),
+            share(pressure.get('ssd_used_bytes', 0),
+                  pressure.get('ssd_bytes', 0)),
+            size(totals['hdd']), size(totals['remote']),
+            size(totals['dirty']), seconds(device['oldest_dirty_seconds']),
+            device['wishes']))
+    return table(('DEVICE', 'SSD', 'HDD', 'ROOM', 'SPANS', 'ON SSD>',
+                  'OF>', 'FULL>', 'ON HDD>', 'ON S3>', 'DIRTY>',
+                  'OLDEST>', 'TO PROMOTE'), rows)
+
+
+def _classes(classes: Dict[str, Any]) -> str:
+    order = sorted(classes.items(), key=lambda item: (
+        -item[1]['rank'], -int(item[0])))
+    return table(
+        ('CLASS', 'ID', 'RANK', 'OBJECTS', 'TOTAL>', 'ON SSD>', 'ON HDD>',
+         'ON S3>', 'DIRTY>', 'READS', 'HITS>', 'BYTE HITS>', ''),
+        [(one['name'], int(class_id), one['rank'], one['objects'],
+          size(one['total']), size(one['ssd']), size(one['hdd']),
+          size(one['remote']), size(one['dirty']), one.get('reads', 0),
+          share(one.get('hits', 0), one.get('reads', 0)),
+          share(one.get('hit_bytes', 0), one.get('bytes', 0)),
+          'pinned' if one['pinned'] else '')
+         for class_id, one in order])
+
+
+def _gateway(gateway: Dict[str, Any]) -> str:
+    return table(('GATEWAY', ''), [
+        (name.replace('_', ' '), '-' if value in (None, '') else
+         seconds(value) if name.endswith('_seconds') else str(value))
+        for name, value in sorted(gateway.items())])
+
+
+def listing(rows: List[Dict[str, Any]]) -> str:
+    """One line a version: where its bytes are, by class."""
+    return table(
+        ('DEVICE', 'OBJECT', 'CLASS', 'SIZE>', 'TIERS', 'SSD>', 'HDD>',
+         'S3>', 'FLAGS'),
+        [(row['device'], _name(row),
+          ','.join(one['name'] for one in row['classes']) or '-',
+          size(row['size']), _tiers(row), size(row['ssd']),
+          size(row['hdd']), size(row['remote']), _flags(row))
+         for row in rows])
+
+
+def _name(row: Dict[str, Any]) -> str:
+    name = str(row['name'] or row['hash'])
+    return name if row['frag'] is None else '%s#%d' % (name, row['frag'])
+
+
+def _tiers(row: Dict[str, Any]) -> str:
+    return '+'.join(tier for tier in ('ssd', 'hdd', 'remote')
+                    if row[tier]) or '-'
+
+
+def _flags(row: Dict[str, Any]) -> str:
+    return ' '.join(flag for flag, on in (
+        ('dirty', row['dirty']), ('pinned', row['pinned'])) if on)
+
+
+def walks(found: List[Dict[str, Any]]) -> str:
+    """What a rebuild or sweep did, by device."""
+    return table(
+        ('DEVICE', 'VERSIONS', 'UNREADABLE', 'FORGOTTEN', 'ORPHANS',
+         'ORPHAN BYTES>'),
+        [(one['device'], one['versions'], one['unreadable'],
+          one['forgotten'], one['orphans'], size(one['orphan_bytes']))
+         for one in found])
