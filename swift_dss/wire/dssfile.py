@@ -37,6 +37,10 @@ from swift_dss.wire.dsssection import (
 __all__ = ['BODY_FIELD', 'Decoder', 'Form', 'Header', 'best_block_bytes',
            'encode_section', 'section_length']
 
+#: Entries of a block table that are looked at together.
+_WINDOW_ENTRIES = 4096
+
+
 class Decoder:
     """A ``.dss`` stream taken apart as it arrives.
 
@@ -263,18 +267,25 @@ class Decoder:
 
     def _read_blocks(self, header: Header, raw: bytes, count: int) -> None:
         width = header.class_bytes
-        at = 0
-        while at < count:
-            class_id = self.class_of(raw[at * width:(at + 1) * width],
-                                     self._position + at * width)
-            stop = at + 1
-            if width == 1:
-                # Runs of equal blocks are skipped at the speed of C.
-                run = raw[at:count]
-                stop = at + len(run) - len(run.lstrip(run[:1]))
-            self._runs.add((stop - at) * header.block_bytes, class_id,
-                           self._position + at * width)
-            at = stop
+        for start in range(0, count, _WINDOW_ENTRIES):
+            window = raw[start * width:min(count, start + _WINDOW_ENTRIES)
+                         * width]
+            lows = window[width - 1::width]
+            # Runs of equal blocks are skipped at the speed of C; classes
+            # that do not fit their low byte are looked at one by one.
+            wide = any(window[at::width].strip(b'\0')
+                       for at in range(width - 1))
+            at = 0
+            while at < len(lows):
+                entry = self._position + (start + at) * width
+                class_id = self.class_of(
+                    window[at * width:(at + 1) * width], entry)
+                run = 1
+                if not wide:
+                    left = lows[at:]
+                    run = len(left) - len(left.lstrip(left[:1]))
+                self._runs.add(run * header.block_bytes, class_id, entry)
+                at += run
 
     def _read_ranges(self, header: Header, raw: bytes, count: int) -> None:
         width = RANGE.size + header.class_bytes
