@@ -52,6 +52,17 @@ def reached(name: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def arm(text: str) -> None:
+    """Arm ``<name>:<nth>`` in this process from now on ('': nothing).
+
+    For a campaign's child that was forked: it has no environment to read.
+    """
+    global _crash_at, _armed
+    _crash_at = _armed_at(text)
+    _hits.clear()
+    _armed = bool(_listener or _crash_at or _log_path)
+
+
 def listen(listener: Optional[Callable[[str], None]]) -> None:
     """Call ``listener`` with each step's name (None: stop). For tests."""
     global _listener, _armed

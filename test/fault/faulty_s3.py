@@ -29,6 +29,11 @@ FAULTS = {
     'short': 'success with fewer bytes, lengths agreeing with that',
     'swallow': 'success, the request was never carried out',
 }
+#: Faults that spoil any answer, and those that need a body to spoil.
+_BLUNT = frozenset((
+    'refuse', '500', '503', 'reset_request', 'reset_answer', 'hang',
+    'timeout_after_commit'))
+_FINE = frozenset(('drip', 'wrong_bytes', 'other_body', 'short'))
 _HEAD_LIMIT = 65536
 _XML = ('<?xml version="1.0"?><Error><Code>%s</Code>'
         '<Message>as armed</Message></Error>')
@@ -49,6 +54,9 @@ class Request:
 class Armed:
     """One fault that waits for its requests.
 
+    ``met`` counts requests it was meant for, ``fired`` those that it could
+    really spoil (an answer without a body has no bytes to flip).
+
     :param matches: which requests count
     :param nth: fire at this one of them (from 1)
     :param times: and at this many in all; 0 is for ever
@@ -59,6 +67,7 @@ class Armed:
     nth: int
     times: int
     seen: int = 0
+    met: int = 0
     fired: int = 0
 
     def wants(self, request: Request) -> bool:
@@ -68,8 +77,11 @@ class Armed:
         self.seen += 1
         due = self.seen >= self.nth and (
             not self.times or self.seen < self.nth + self.times)
-        self.fired += due
+        self.met += due
         return due
+
+
+_NONE = Armed('', lambda _request: False, 0, 0)
 
 
 class FaultyS3:
@@ -172,10 +184,10 @@ class FaultyS3:
         with self._lock:
             self.running += 1
             self.most_running = max(self.most_running, self.running)
-            fault = next((armed.fault for armed in self._armed
-                          if armed.wants(request)), '')
+            armed = next((armed for armed in self._armed
+                          if armed.wants(request)), _NONE)
         try:
-            return self._answer(conn, request, rest, fault)
+            return self._answer(conn, request, rest, armed)
         finally:
             with self._lock:
                 self.running -= 1
@@ -191,7 +203,10 @@ class FaultyS3:
         return request
 
     def _answer(self, conn: socket.socket, request: Request, rest: bytes,
-                fault: str) -> bool:
+                armed: Armed) -> bool:
+        fault = armed.fault
+        if fault in _BLUNT:
+            armed.fired += 1
         if fault == 'refuse':
             _reset(conn)
             return False
@@ -205,12 +220,15 @@ class FaultyS3:
             _send_error(conn, request, fault)
             return True
         if fault == 'swallow' and request.method in ('PUT', 'DELETE'):
+            armed.fired += 1
             _send_success(conn, body)
             return True
         status, head, answer = self._forward(request, body)
         if fault == 'timeout_after_commit':
             return self._hang(conn)
-        head, answer = _spoil(fault, status, head, answer)
+        if fault in _FINE and answer and status in (200, 206):
+            armed.fired += 1
+            head, answer = _spoil(fault, head, answer)
         if fault == 'reset_answer':
             conn.sendall((head + answer)[:len(head) // 2
                                          + len(answer) // 2])
@@ -280,10 +298,7 @@ class FaultyS3:
             return status, head, b''.join(pieces)
 
 
-def _spoil(fault: str, status: int, head: bytes,
-           answer: bytes) -> Tuple[bytes, bytes]:
-    if not answer or status not in (200, 206):
-        return head, answer
+def _spoil(fault: str, head: bytes, answer: bytes) -> Tuple[bytes, bytes]:
     if fault == 'wrong_bytes':
         at = len(answer) // 2
         return head, (answer[:at] + bytes((answer[at] ^ 0x10,))

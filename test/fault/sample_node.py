@@ -29,7 +29,10 @@ PARTITION = '37'
 
 
 class SampleNode:
-    """One device ``sda`` under ``root``, with or without an HDD."""
+    """One device ``sda`` under ``root``, with or without an HDD.
+
+    ``root/devices`` and ``root/hdd`` may be mount points.
+    """
 
     def __init__(self, root: str, with_hdd: bool = True,
                  device: str = 'sda') -> None:
