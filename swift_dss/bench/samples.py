@@ -1,7 +1,7 @@
 """The sample set of the demonstration: CACS's mix, in three ways.
 
-Two fifths are given their class by header, two fifths by rule and one
-fifth by header on erasure-coded storage.
+Each eighth object goes to erasure-coded storage; the rest are replicated.
+Half of all get their class by header, the others by rule.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Tuple
 from swift_dss.bench import cacs
 from swift_dss.bench.cacs import CacsObject
 
-COUNT = 400
-SCALE = 0.25
+COUNT = 240
+SCALE = 0.3
 SEED = 1
 
 #: Container -> its storage policy.
 CONTAINERS = {'cacs-header': 'dss', 'cacs-rules': 'dss',
               'cacs-ec': 'dss-ec'}
-_TURNS = ('cacs-header', 'cacs-rules', 'cacs-header', 'cacs-rules',
-          'cacs-ec')
+_TURNS = ('cacs-header', 'cacs-rules') * 3 + ('cacs-ec', 'cacs-rules')
 
 #: Requests at once: more only wait for each other on two processors.
 THREADS = 4
@@ -137,8 +136,7 @@ def _each(connect: Callable[[], Any], placed: Iterable[Placed],
             idle.append(connection)
     try:
         with ThreadPoolExecutor(THREADS) as pool:
-            for done in pool.map(run, placed):
-                yield done
+            yield from pool.map(run, placed)
     finally:
         for connection in idle:
             connection.close()

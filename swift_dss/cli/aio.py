@@ -11,6 +11,7 @@ from typing import Any, Dict
 from swift_dss.aio import layout, processes, storage
 from swift_dss.aio.cluster import Cluster, printer
 from swift_dss.aio.layout import AioConf
+from swift_dss.bench import demo
 from swift_dss.core.errors import BadConfig
 
 HELP = 'run the all-in-one cluster'
@@ -118,6 +119,9 @@ def _start(root: str, args: argparse.Namespace) -> int:
     cluster = Cluster(conf, say)
     cluster.start(keep=args.keep)
     say('the cluster is up: %s (%s)' % (conf.s3_url, root))
+    if not (args.no_demo or args.keep or conf.plain):
+        demo.Demo(cluster, say).run()
+        say('the cluster stays up')
     print('  swift:   eval "$(swift-dss aio env --root %s)"' % root)
     print('  status:  swift-dss aio status --root %s' % root)
     print('  end:     swift-dss aio stop --root %s' % root, flush=True)
@@ -182,7 +186,14 @@ def _env(root: str, args: argparse.Namespace) -> int:
 
 
 def _demo(root: str, args: argparse.Namespace) -> int:
-    raise BadConfig('the demo is not part of this installation')
+    conf = layout.load(root)
+    if 'proxy-server' not in processes.find(root):
+        raise BadConfig('the cluster in %s does not run' % root)
+    if conf.plain:
+        raise BadConfig('a plain cluster has no classes to show')
+    say = printer()
+    demo.Demo(Cluster(conf, say), say).run()
+    return 0
 
 
 def _logs(root: str, args: argparse.Namespace) -> int:
