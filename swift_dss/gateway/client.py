@@ -26,7 +26,8 @@ import botocore.exceptions
 import urllib3.exceptions
 
 from swift_dss.core.config import GatewayConf
-from swift_dss.core.errors import DssError, RemoteUnavailable
+from swift_dss.core.errors import (
+    DamagedRecord, DssError, RemoteUnavailable)
 from swift_dss.gateway.breaker import Breaker
 from swift_dss.gateway.credentials import SecretFile
 
@@ -176,15 +177,16 @@ class S3Client:
     def get_small(self, key: str, limit: int) -> bytes:
         """All of a small key.
 
-        :raises RemoteUnavailable: longer than ``limit``, or cut short
+        :raises RemoteUnavailable: cut short
+        :raises DamagedRecord: longer than ``limit``
         """
         answer = self._call('get_object', Key=key)
         length = int(answer['ContentLength'])
         body = S3Body(answer['Body'], length, self._broken)
         try:
             if length > limit:
-                raise self._broken('%s has %d bytes; at most %d make sense'
-                                   % (key, length, limit))
+                raise DamagedRecord('%s has %d bytes, not at most %d'
+                                    % (key, length, limit))
             return body.read(length)
         finally:
             body.close()

@@ -54,17 +54,19 @@ class SecretFile:
             except OSError as err:
                 raise BadConfig('secret file %s: %s' % (
                     self._path, err.strerror)) from err
-            with os.fdopen(secret_fd, 'rb') as secret_file:
+            try:
                 # The open file is what is judged, so it cannot be swapped
                 # between the check and the read.
-                found = os.fstat(secret_file.fileno())
+                found = os.fstat(secret_fd)
                 stamp = (found.st_ino, found.st_mtime_ns, found.st_size,
                          found.st_mode)
                 if self._secret is None or stamp != self._stamp:
                     _check_mode(self._path, found)
                     self._secret = _parse(
-                        self._path, secret_file.read(_MAX_BYTES + 1))
+                        self._path, os.read(secret_fd, _MAX_BYTES + 1))
                     self._stamp = stamp
+            finally:
+                os.close(secret_fd)
             return self._secret, stamp
 
 

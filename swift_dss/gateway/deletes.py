@@ -11,6 +11,7 @@ from __future__ import annotations
 from enum import Enum
 
 from swift_dss.core.config import GatewayConf
+from swift_dss.core.errors import RemoteUnavailable
 from swift_dss.gateway.client import S3Client, S3Rejected
 from swift_dss.gateway.metadata import SUFFIXES
 from swift_dss.gateway.ports import LocalVersions, Metrics
@@ -61,6 +62,11 @@ class Deleter:
         for suffix in SUFFIXES:
             self._client.delete(job.s3_key + suffix)
         steps.reached('delete.sent')
+        if self._client.head(job.s3_key) is not None:
+            # Acknowledged and not done, or not done everywhere yet.
+            raise RemoteUnavailable(
+                '%s is still there' % job.s3_key,
+                self._conf.retry_after_seconds)
         self._queue.finish_delete(job.s3_key)
         steps.reached('delete.done')
         return DeleteOutcome.DELETED

@@ -41,8 +41,8 @@ class Multipart:
         self._check_wanted = check_wanted
 
     def send(self, reader: LocalReader,
-             user_metadata: Mapping[str, str]) -> str:
-        """Send all parts and make them an object; its expected ETag.
+             user_metadata: Mapping[str, str]) -> digests.Sums:
+        """Send all parts and make them an object; its digests.
 
         :raises LocalCorrupt: the local bytes are not the version's; the
             upload was aborted before S3 made it an object
@@ -63,7 +63,7 @@ class Multipart:
                          digests.md5(raw).digest())
         steps.reached('upload.sums')
         self._client.complete(self._key, upload_id, etags)
-        return sums.etag
+        return sums
 
     def _send_parts(self, reader: LocalReader, upload_id: str,
                     there: _Parts) -> Tuple[digests.Sums, List[str]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from enum import Enum
-from typing import Callable, Dict, Optional
+from typing import Callable, Dict, Iterator, Optional, Tuple
 
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
@@ -120,21 +120,24 @@ class Uploader:
 
     def _find(self, key: str, local: LocalVersion,
               reader: LocalReader) -> Optional[str]:
+        """The ETag of a copy that is there already and proves right."""
         head = self._client.head(key)
         if head is None or head.size != local.content_length:
             return None
         part_bytes = verify.remote_part_bytes(head)
-        expected = local.etag
+        sums = None
         if part_bytes is not None:
-            expected = verify.sums_of(local, reader, part_bytes).etag
-        proven = self._verifier.proves(head, key, local, expected)
-        if not proven:
+            sums = verify.sums_of(local, reader, part_bytes)
+        if not self._verifier.proves(
+                head, key, local, sums.etag if sums else local.etag):
             self._metrics.count('gateway.remote_differs')
             return None
-        if part_bytes is not None and self._client.head(
-                key + metadata.SUMS_SUFFIX) is None:
-            # Half of another node's work, or lost: ranged reads need it.
-            return None
+        # A side car may be missing: half of another node's work.
+        for suffix, data in _side_cars(local, sums):
+            if not self._verifier.proves_small(key + suffix, data):
+                self._client.put(key + suffix, data,
+                                 digests.md5(data).digest())
+                self._prove_side_car(key + suffix, data)
         return head.etag
 
     def _send(self, key: str, job: UploadJob, local: LocalVersion,
@@ -144,29 +147,36 @@ class Uploader:
             self._client.put(key + metadata.META_SUFFIX, sidecar,
                              digests.md5(sidecar).digest())
         steps.reached('upload.begun')
+        sums = None
         if verify.is_multipart(local.content_length, self._conf.part_bytes):
             part_bytes = digests.part_size(
                 local.content_length, self._conf.part_bytes)
             user_metadata[verify.PART_BYTES_META] = str(part_bytes)
-            expected = Multipart(
+            sums = Multipart(
                 self._client, self._queue, self._metrics, key, job, local,
                 part_bytes, lambda: self.check_wanted(job)).send(
                     reader, user_metadata)
         else:
-            expected = self._send_whole(key, job, local, reader,
-                                        user_metadata)
+            self._send_whole(key, job, local, reader, user_metadata)
         steps.reached('upload.completed')
         self._metrics.count('gateway.uploaded_bytes', local.content_length)
         head = self._client.head(key)
         if head is None or not self._verifier.proves(
-                head, key, local, expected):
+                head, key, local, sums.etag if sums else local.etag):
             self._metrics.count('gateway.verify_failed')
             raise RemoteCorrupt('%s: S3 does not hold what was sent' % key)
+        for suffix, data in _side_cars(local, sums):
+            self._prove_side_car(key + suffix, data)
         return head.etag
+
+    def _prove_side_car(self, key: str, data: bytes) -> None:
+        if not self._verifier.proves_small(key, data):
+            self._metrics.count('gateway.verify_failed')
+            raise RemoteCorrupt('%s: S3 does not hold what was sent' % key)
 
     def _send_whole(self, key: str, job: UploadJob, local: LocalVersion,
                     reader: LocalReader,
-                    user_metadata: Dict[str, str]) -> str:
+                    user_metadata: Dict[str, str]) -> None:
         data = b''
         if local.content_length:
             data = reader.read(0, local.content_length)
@@ -174,7 +184,6 @@ class Uploader:
         verify.check_local(local, digest)
         self.check_wanted(job)
         self._client.put(key, data, digest, user_metadata)
-        return local.etag
 
     def check_wanted(self, job: UploadJob) -> None:
         """Raise :class:`Cancelled` if the version is obsolete by now.
@@ -195,3 +204,12 @@ class Uploader:
             job.version, job.partition,
             RemoteCopy(self._conf.endpoint, key, etag, self._now()))
 
+
+def _side_cars(local: LocalVersion, sums: Optional[digests.Sums]
+               ) -> Iterator[Tuple[str, bytes]]:
+    """(suffix, bytes) of what must lie beside the data."""
+    if sums is not None:
+        yield metadata.SUMS_SUFFIX, sums.encode()
+    sidecar = metadata.encode(local)[1]
+    if sidecar is not None:
+        yield metadata.META_SUFFIX, sidecar

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-from swift_dss.core.errors import RemoteCorrupt
+from swift_dss.core.errors import DamagedRecord, RemoteCorrupt
 from swift_dss.gateway.client import S3Client, S3Head, S3Missing
 from swift_dss.gateway.digests import (
     BLOCK_BYTES, Sums, SumsBuilder, md5, part_size)
@@ -85,6 +85,13 @@ class Verifier:
         if head.etag == expected_etag and not self._always_readback:
             return True
         return self.read_back(key, local)
+
+    def proves_small(self, key: str, data: bytes) -> bool:
+        """True if ``key`` gives out exactly ``data`` (a side car)."""
+        try:
+            return self._client.get_small(key, len(data)) == data
+        except (S3Missing, DamagedRecord):
+            return False
 
     def read_back(self, key: str, local: LocalVersion) -> bool:
         """True if the bytes that S3 gives out have the version's MD5."""

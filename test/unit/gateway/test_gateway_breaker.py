@@ -1,0 +1,100 @@
+"""When requests may go out, with a clock and dice of our own."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from swift_dss.gateway.breaker import Breaker, BreakerState
+from swift_dss.gateway.retry import Backoff
+
+
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def breaker(clock):
+    return Breaker(threshold=3, base_seconds=1.0, cap_seconds=8.0,
+                   clock=clock, dice=random.Random(1))
+
+
+def _fail(breaker, times):
+    for _ in range(times):
+        assert breaker.allow()
+        breaker.failed('500')
+
+
+def test_it_opens_after_failures_in_a_row_only(breaker):
+    _fail(breaker, 2)
+    assert breaker.allow()
+    breaker.succeeded()
+    _fail(breaker, 2)
+    assert breaker.state is BreakerState.CLOSED
+    _fail(breaker, 1)
+    assert breaker.state is BreakerState.OPEN
+    assert not breaker.allow()
+    assert breaker.last_error == '500'
+
+
+def test_one_probe_goes_out_when_the_wait_is_over(breaker, clock):
+    _fail(breaker, 3)
+    assert 0.5 <= breaker.seconds_until_probe() <= 1.0
+    clock.now += 1.0
+    assert breaker.allow()
+    assert breaker.state is BreakerState.HALF_OPEN
+    assert not breaker.allow(), 'a second probe'
+    breaker.succeeded()
+    assert breaker.state is BreakerState.CLOSED
+    assert breaker.allow()
+
+
+def test_waits_grow_to_the_cap_while_probes_fail(breaker, clock):
+    _fail(breaker, 3)
+    waits = []
+    for _ in range(6):
+        waits.append(breaker.seconds_until_probe())
+        clock.now += waits[-1]
+        _fail(breaker, 1)
+    assert waits == sorted(waits[:4]) + waits[4:]
+    assert all(4.0 <= wait <= 8.0 for wait in waits[3:])
+
+
+def test_a_probe_that_said_nothing_gives_its_slot_back(breaker, clock):
+    _fail(breaker, 3)
+    clock.now += 1.0
+    assert breaker.allow()
+    breaker.unknown()
+    assert breaker.allow()
+
+
+def test_background_work_comes_back_one_by_one(breaker, clock):
+    assert breaker.background_slots(4) == 4
+    _fail(breaker, 3)
+    assert breaker.background_slots(4) == 0
+    clock.now += 1.0
+    assert breaker.allow()
+    breaker.succeeded()
+    slots = []
+    for _ in range(5):
+        slots.append(breaker.background_slots(4))
+        breaker.succeeded()
+    assert slots == [1, 2, 3, 4, 4]
+
+
+def test_backoff_is_jittered_between_half_and_all_of_its_step():
+    backoff = Backoff(2.0, 64.0, random.Random(7))
+    for attempt, step in ((1, 2.0), (2, 4.0), (6, 64.0), (5000, 64.0)):
+        waits = {backoff.seconds(attempt) for _ in range(50)}
+        assert all(step / 2 <= wait <= step for wait in waits)
+        assert len(waits) == 50

@@ -1,0 +1,108 @@
+"""Single flight, without S3: who leads, who waits, who gives way."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from swift_dss.core.errors import RemoteUnavailable
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.flights import Flights
+
+KEY = (VersionId('sda', 0, 'a' * 32, '1'), 100)
+
+
+def _soon():
+    return time.monotonic() + 5.0
+
+
+@pytest.fixture
+def leads():
+    return []
+
+
+def test_the_second_reader_joins_the_first(leads):
+    flights = Flights(2)
+    one = flights.join(KEY, _soon(), leads.append)
+    two = flights.join(KEY, _soon(), leads.append)
+    assert one is two and leads == [one]
+    one.publish(b'abc')
+    one.publish(b'def')
+    flights.land(one, None, False)
+    assert one.read(100, 99, _soon()) == b'abc'
+    assert one.read(102, 99, _soon()) == b'c'
+    assert two.read(103, 2, _soon()) == b'de'
+    assert two.read(106, 1, _soon()) is None, 'past its end: look again'
+    flights.leave(one)
+    assert flights.counts() == (0, 1)
+    flights.leave(two)
+    assert flights.counts() == (0, 0)
+
+
+def test_a_reader_sees_bytes_as_they_are_published(leads):
+    flights = Flights(2)
+    flight = flights.join(KEY, _soon(), leads.append)
+    got = []
+    reader = threading.Thread(
+        target=lambda: got.append(flight.read(100, 9, _soon())))
+    reader.start()
+    flight.publish(b'first')
+    reader.join(5.0)
+    assert got == [b'first']
+
+
+def test_an_error_reaches_its_readers_and_is_not_cached(leads):
+    flights = Flights(2)
+    flight = flights.join(KEY, _soon(), leads.append)
+    flight.publish(b'ab')
+    flights.land(flight, RemoteUnavailable('no', 1), False)
+    assert flight.read(100, 9, _soon()) == b'ab', 'good bytes still count'
+    with pytest.raises(RemoteUnavailable):
+        flight.read(102, 9, _soon())
+    again = flights.join(KEY, _soon(), leads.append)
+    assert again is not flight and len(leads) == 2
+
+
+def test_a_deadline_is_kept(leads):
+    flights = Flights(2)
+    flight = flights.join(KEY, _soon(), leads.append)
+    with pytest.raises(TimeoutError):
+        flight.read(100, 1, time.monotonic() + 0.05)
+
+
+def test_buffers_are_bounded_and_stored_ones_give_way(leads):
+    flights = Flights(1)
+    first = flights.join(KEY, _soon(), leads.append)
+    other = (KEY[0], 200)
+    assert flights.join(other, time.monotonic(), leads.append) is None
+    first.publish(b'abc')
+    flights.land(first, None, True)
+    second = flights.join(other, time.monotonic(), leads.append)
+    assert second is not None
+    assert first.read(100, 3, _soon()) is None, 'now on local disk'
+    assert flights.counts() == (1, 1)
+
+
+def test_a_reader_that_waits_for_room_gets_it(leads):
+    flights = Flights(1)
+    first = flights.join(KEY, _soon(), leads.append)
+    got = []
+    waiter = threading.Thread(target=lambda: got.append(
+        flights.join((KEY[0], 200), _soon(), leads.append)))
+    waiter.start()
+    flights.land(first, None, False)
+    flights.leave(first)
+    waiter.join(5.0)
+    assert got and got[0] is not None
+
+
+def test_a_leader_that_cannot_start_leaves_nothing_behind():
+    flights = Flights(1)
+
+    def fail(_flight):
+        raise RuntimeError('pool is down')
+    with pytest.raises(RuntimeError):
+        flights.join(KEY, _soon(), fail)
+    assert flights.counts() == (0, 0)

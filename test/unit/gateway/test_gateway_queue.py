@@ -1,0 +1,93 @@
+"""The durable queue: what survives, what is idempotent, what order."""
+
+from __future__ import annotations
+
+import pytest
+
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.queue import Queue
+
+
+def _version(number=1, device='sda', frag=None):
+    return VersionId(device, 0, '%032x' % number, '1700000000.00000', frag)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / 'gateway.db')
+
+
+@pytest.fixture
+def queue(path):
+    made = Queue(path)
+    yield made
+    made.close()
+
+
+def test_rows_are_there_after_a_restart(path):
+    queue = Queue(path)
+    queue.add_upload(_version(frag=2), '7', 5.0, 1.0)
+    queue.note_upload_id(_version(frag=2), 'mpu')
+    queue.add_delete('k', _version(), '8', 6.0, 2.0)
+    queue.close()
+    queue = Queue(path)
+    job, = queue.due_uploads(5.0, 10)
+    assert (job.version, job.partition, job.first_seen, job.upload_id) == (
+        _version(frag=2), '7', 1.0, 'mpu')
+    delete, = queue.due_deletes(6.0, 10)
+    assert (delete.s3_key, delete.version, delete.partition) == (
+        'k', _version(), '8')
+    queue.close()
+
+
+def test_enqueueing_twice_keeps_history_and_the_earlier_time(queue):
+    queue.add_upload(_version(), '7', 50.0, 1.0)
+    queue.retry_upload(_version(), 90.0, 'S3 said no')
+    queue.add_upload(_version(), '7', 60.0, 2.0)
+    job, = queue.due_uploads(60.0, 10)
+    assert (job.first_seen, job.not_before, job.attempts) == (1.0, 60.0, 1)
+    queue.add_upload(_version(), '7', 99.0, 3.0)
+    assert queue.due_uploads(60.0, 10)
+
+
+def test_waiting_is_no_failure_and_keeps_the_multipart_upload(queue):
+    queue.add_upload(_version(), '7', 0.0, 0.0)
+    queue.note_upload_id(_version(), 'mpu')
+    queue.retry_upload(_version(), 1.0, '', failed=False)
+    queue.retry_upload(_version(), 2.0, 'x' * 5000)
+    job, = queue.due_uploads(2.0, 1)
+    assert (job.attempts, job.failures, job.upload_id) == (2, 1, 'mpu')
+    assert len(job.error) == 200
+
+
+def test_jobs_come_in_the_order_in_which_they_are_due(queue):
+    for number, due in ((1, 30.0), (2, 10.0), (3, 20.0), (4, 40.0)):
+        queue.add_upload(_version(number), '7', due, 0.0)
+    assert [int(job.version.object_hash, 16) for job
+            in queue.due_uploads(30.0, 2)] == [2, 3]
+    assert queue.next_due(30.0) == 40.0
+    assert queue.next_due(40.0) is None
+
+
+def test_replicas_of_a_device_each_have_an_upload_and_share_a_delete(queue):
+    for device in ('sda', 'sdb'):
+        queue.add_upload(_version(device=device), '7', 0.0, 0.0)
+        queue.add_delete('k', _version(device=device), '7', 0.0, 0.0)
+    assert len(queue.uploads_of(_version().key)) == 2
+    assert len(queue.due_deletes(0.0, 10)) == 1
+    queue.finish_upload(_version(device='sda'))
+    assert [job.version.device for job
+            in queue.uploads_of(_version().key)] == ['sdb']
+    queue.finish_delete('k')
+    assert not queue.due_deletes(0.0, 10)
+
+
+def test_counts_tell_status_what_is_late_and_why(queue):
+    queue.add_upload(_version(1), '7', 0.0, 11.0)
+    queue.add_upload(_version(2), '7', 0.0, 12.0)
+    queue.retry_upload(_version(2), 99.0, 'put_object: 403 AccessDenied')
+    counts = queue.counts()
+    assert (counts['uploads'], counts['deletes']) == (2, 0)
+    assert counts['oldest_upload'] == 11.0
+    assert counts['oldest_delete'] is None
+    assert counts['errors'] == ['put_object: 403 AccessDenied']
