@@ -9,7 +9,6 @@ costs at most the pattern's length times the text's, on every Python
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from dataclasses import dataclass, field
 from typing import Pattern, Tuple
@@ -106,7 +105,24 @@ def _regex_of(piece: str) -> str:
 
 
 def _set_regex(token: str) -> str:
-    """``fnmatch``'s reading of one set, without its anchors."""
-    regex = fnmatch.translate(token)
-    inner = regex[len('(?s:'):regex.rindex(')')]
-    return inner
+    """One character of ``[...]``; a range that runs backwards is empty.
+
+    Not left to ``fnmatch.translate``: before Python 3.9 it makes a broken
+    expression of ``[z-a]``.
+    """
+    body = token[1:-1]
+    negated = body.startswith('!')
+    body = body[1:] if negated else body
+    ranges = []
+    at = 0
+    while at < len(body):
+        low = high = body[at]
+        if body[at + 1:at + 2] == '-' and at + 2 < len(body):
+            high = body[at + 2]
+            at += 2
+        at += 1
+        if low <= high:
+            ranges.append('%s-%s' % (re.escape(low), re.escape(high)))
+    if not ranges:
+        return '.' if negated else '(?!)'
+    return '[%s%s]' % ('^' if negated else '', ''.join(ranges))

@@ -98,6 +98,10 @@ def _rule(section: str, options: Dict[str, str], table: ClassTable,
                             % (where, ', '.join(_OPTIONS)))
         if not text.strip():
             raise BadConfig('%s: is empty' % where)
+        if ' #' in text:
+            # It would silently become part of a pattern.
+            raise BadConfig('%s: a comment has to be on a line of its own '
+                            '(for " #" in a name, write "?#")' % where)
         try:
             rule = _with(rule, option, text.strip(), table)
         except ValueError as err:

@@ -17,7 +17,9 @@ from swift_dss.core.globs import Glob
     ('a*b*c', 'abc'), ('a*b*c', 'axxbyyc'), ('?', 'a'), ('[a-c]x', 'bx'),
     ('[!a-c]x', 'dx'), ('[*]', '*'), ('*[0-9]', 'a1'), ('', ''),
     ('[', '['), ('[abc', '[abc'), ('a.b', 'a.b'), ('*a', 'aaa'),
-    ('a?*', 'ab'), ('**', 'x'), ('é*', 'éa'), ('*\n', 'a\n')])
+    ('a?*', 'ab'), ('**', 'x'), ('é*', 'éa'), ('*\n', 'a\n'),
+    ('[!z-a]', 'm'), ('[]]', ']'), ('[a-]', '-'), ('[\\d]', '\\'),
+    ('[^a]', 'a')])
 def test_what_matches(pattern, text):
     assert Glob.of(pattern).matches(text)
 
@@ -30,7 +32,7 @@ def test_what_does_not(pattern, text):
     assert not Glob.of(pattern).matches(text)
 
 
-@settings(max_examples=500)
+@settings(max_examples=1000)
 @given(some.text('ab*?[]!-', max_size=8), some.text('ab[]!-', max_size=8))
 def test_the_answers_are_those_of_fnmatch(pattern, text):
     assert Glob.of(pattern).matches(text) == fnmatch.fnmatchcase(

@@ -58,6 +58,7 @@ def test_sizes(text, least, most):
     ('size = -5', 'size: .*is none of'),
     ('\nsizes = 5', r':4: \[rule:one\] sizes: no such option; there are'),
     ('name = a,,b', 'name: an empty pattern'),
+    ('name = *.jpg # pictures', 'name: a comment has to be on a line of'),
     ('name = ' + 'a' * 257, 'name: a pattern of 257 characters'),
     ('name_regex = (', r'name_regex: is no regular expression'),
     ('name_regex = (a+)+', 'name_regex: repeats inside a repetition'),
