@@ -41,9 +41,9 @@ def test_the_answers_are_those_of_fnmatch(pattern, text):
 
 def test_many_stars_stay_quick():
     glob = Glob.of('*a' * 120 + '*b')
-    started = time.perf_counter()
+    started = time.process_time()
     assert not glob.matches('a' * 1024)
-    assert time.perf_counter() - started < 0.5
+    assert time.process_time() - started < 0.5
 
 
 def test_patterns_compare_by_their_text():

@@ -42,7 +42,7 @@ def test_what_could_take_for_ever_is_refused(text, said):
     '.*a.*b', '[^/]*/[^/]*x', r'\w+\d+z', '.*?a.*?b'])
 def test_the_worst_name_of_an_accepted_pattern_is_quick(text):
     pattern = compile_bounded(text)
-    started = time.perf_counter()
+    started = time.process_time()
     for name in ('a' * 1024, '/' * 1024, '1' * 1024, 'ab' * 512):
         pattern.fullmatch(name + '!')
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
