@@ -89,6 +89,7 @@ class Gateway:
                                self._stopping.wait),
             local, metrics, logger)
         self._wake = threading.Condition()
+        self._poked = False
         self._running: Set[str] = set()
         self._uploading = 0
         self._deleting = 0
@@ -196,6 +197,7 @@ class Gateway:
 
     def _notify(self) -> None:
         with self._wake:
+            self._poked = True
             self._wake.notify_all()
 
     def _is_cancelled(self, key: str) -> bool:
@@ -213,8 +215,11 @@ class Gateway:
                 self._metrics.count('gateway.dispatch_errors')
                 wait_seconds = _IDLE_SECONDS
             with self._wake:
-                if not self._stopping.is_set() and wait_seconds > 0:
+                # A job that came while we looked must not wait for the
+                # next look.
+                if not (self._stopping.is_set() or self._poked):
                     self._wake.wait(wait_seconds)
+                self._poked = False
 
     def _dispatch_due(self) -> float:
         """Hand out what is due; seconds until there may be more."""
@@ -297,7 +302,7 @@ class Gateway:
                     self._uploading -= 1
                 else:
                     self._deleting -= 1
-                self._wake.notify_all()
+            self._notify()
 
     def _upload(self, job: UploadJob) -> None:
         if not self._wanted_remote(job):

@@ -323,3 +323,66 @@ def test_more_readers_than_buffers_are_served_or_told(
         wait_until(lambda: rig.gateway.status()['read_buffers'] == 0)
     finally:
         rig.gateway.stop()
+
+
+def test_wrong_keys_are_told_and_never_shown(real, tmp_path, caplog):
+    """S16, the gateway's share: a planted secret is nowhere to be seen."""
+    from types import SimpleNamespace
+    canary = 'canary-3b9c-secret'
+    server = SimpleNamespace(url=real.url, access_key='canary-access',
+                             secret_key=canary)
+    with caplog.at_level(logging.INFO):
+        rig = Rig(server, tmp_path)
+        try:
+            version = rig.local.put('s', b'x' * 100)
+            rig.gateway.enqueue_upload(version, '7')
+            wait_until(lambda: rig.gateway.status()['errors'])
+            status = rig.gateway.status()
+        finally:
+            rig.gateway.stop()
+    assert 'S3Rejected: put_object: 40' in status['errors'][0]
+    seen = caplog.text + repr(status) + repr(vars(rig.gateway))
+    assert 'upload of %s' % version.key in caplog.text
+    with open('/proc/self/cmdline', 'rb') as argv:
+        seen += argv.read().decode()
+    for row in rig.local.expected():
+        seen += row
+    with open(str(tmp_path / 'gateway.db'), 'rb') as queue:
+        assert canary.encode() not in queue.read()
+    assert canary not in seen and 'canary-access' not in seen
+    assert rig.local.residency(version).remote is None
+
+
+def test_keys_rotate_without_a_restart(real, tmp_path):
+    from types import SimpleNamespace
+    wrong = SimpleNamespace(url=real.url, access_key=real.access_key,
+                            secret_key='not-any-more')
+    rig = Rig(wrong, tmp_path)
+    try:
+        version = rig.local.put('r', b'x' * 100)
+        rig.gateway.enqueue_upload(version, '7')
+        wait_until(lambda: rig.gateway.status()['errors'])
+        conf_for(real, str(tmp_path))
+        rig.settle()
+        assert rig.local.residency(version).remote is not None
+    finally:
+        rig.gateway.stop()
+
+
+def test_a_restart_finds_the_backlog(real, tmp_path):
+    faulty = FaultyS3(real)
+    faulty.down()
+    rig = Rig(faulty, tmp_path)
+    versions = [rig.local.put('b%d' % i, pattern(900, str(i)))
+                for i in range(12)]
+    for version in versions:
+        rig.gateway.enqueue_upload(version, '7')
+    rig.gateway.stop()
+    again = Rig(real, tmp_path)
+    try:
+        again.settle()
+        assert all(again.local.residency(version).remote
+                   for version in versions)
+    finally:
+        again.gateway.stop()
+        faulty.stop()
