@@ -16,7 +16,8 @@ from typing import Callable, Dict, Iterator, Optional, Tuple
 
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
-    DssError, RemoteUnavailable, TierFull, TierUnavailable, VersionGone)
+    DssError, RemoteCorrupt, RemoteUnavailable, TierFull,
+    TierUnavailable, VersionGone)
 from swift_dss.core.residency import Extent, Tier
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.flights import Flight, Flights
@@ -200,13 +201,10 @@ class Filler:
         stored = False
         began = time.monotonic()
         try:
-            offset = flight.offset
-            for block in self._source.blocks(
-                    local, plan, offset, length):
-                flight.publish(block)
-                keeping.write(offset, block)
-                offset += len(block)
-                steps.reached('fill.block')
+            if self._source.too_big_to_hold(plan):
+                self._bring_unproven(local, keeping)
+            else:
+                self._bring(flight, local, plan, keeping)
             stored = keeping.commit()
             steps.reached('fill.stored')
             self._metrics.count('gateway.parts_read')
@@ -222,6 +220,28 @@ class Filler:
         finally:
             keeping.abort()
             self._flights.land(flight, error, stored)
+
+    def _bring(self, flight: Flight, local: LocalVersion, plan: Plan,
+               keeping: _Keeping) -> None:
+        offset, length = plan.part(flight.offset)
+        for block in self._source.blocks(local, plan, offset, length):
+            flight.publish(block)
+            keeping.write(offset, block)
+            offset += len(block)
+            steps.reached('fill.block')
+
+    def _bring_unproven(self, local: LocalVersion,
+                        keeping: _Keeping) -> None:
+        """A large version whose side car is lost: to disk first, and read
+        from there once the whole has proven right."""
+        offset = 0
+        for block in self._source.unproven(local):
+            keeping.write(offset, block)
+            offset += len(block)
+            if not keeping.going:
+                raise RemoteCorrupt(
+                    '%s: its side car is lost, and there is no room to '
+                    'prove the whole' % local.version.key)
 
     def _begin_fill(self, flight: Flight, request: FetchRequest,
                     length: int) -> Optional[LocalFill]:
@@ -256,6 +276,11 @@ class _Keeping:
     def __init__(self, metrics: Metrics, fill: Optional[LocalFill]) -> None:
         self._metrics = metrics
         self._fill = fill
+
+    @property
+    def going(self) -> bool:
+        """False when nothing is being stored."""
+        return self._fill is not None
 
     def write(self, offset: int, block: bytes) -> None:
         self._attempt(lambda fill: fill.write(offset, block))

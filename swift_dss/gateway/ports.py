@@ -97,7 +97,8 @@ class LocalFill(abc.ABC):
 
     @abc.abstractmethod
     def write(self, offset: int, data: bytes) -> None:
-        """Take verified bytes. Calls come in order and touch each other.
+        """Take bytes; nobody may read them before :meth:`commit`. Calls
+        come in order and touch each other.
 
         :raises TierFull: no room; the gateway aborts and reads on
         """

@@ -35,8 +35,8 @@ _TRIES = 3
 #: Decoded side cars kept: bounded by bytes too, see ``_SUMS_BYTES``.
 _SUMS_ENTRIES = 64
 _SUMS_BYTES = 16 * 1024 * 1024
-#: A version of one PUT larger than this cannot be proven in memory.
-_MAX_UNIT_BYTES = 128 * 1024 * 1024
+#: A version without side car larger than this is not proven in memory.
+MAX_UNIT_BYTES = 128 * 1024 * 1024
 #: A server that drips bytes is cut after this many read time-outs.
 _PATIENCE = 3
 
@@ -103,11 +103,36 @@ class Source:
             return self._whole(local)
         return self._part(local, plan.sums, offset, length)
 
+    def too_big_to_hold(self, plan: Plan) -> bool:
+        """True if a version without side car must be proven on disk."""
+        return plan.sums is None and plan.content_length > MAX_UNIT_BYTES
+
+    def unproven(self, local: LocalVersion) -> Iterator[bytes]:
+        """All bytes, which MUST NOT be read by anyone before the iterator
+        ended without an error: only then did the whole prove right.
+
+        :raises RemoteCorrupt: it did not
+        """
+        whole = digests.md5()
+        length = local.content_length
+        reader = _Resuming(self._client, _remote(local).key, length)
+        try:
+            for offset in range(0, length, digests.BLOCK_BYTES):
+                block = self._checked(
+                    local, offset,
+                    min(digests.BLOCK_BYTES, length - offset),
+                    lambda _raw: True, reader)
+                whole.update(block)
+                yield block
+        finally:
+            reader.close()
+        if whole.hexdigest() != local.etag:
+            self._metrics.count('gateway.remote_corrupt')
+            raise RemoteCorrupt('%s: the whole has a wrong MD5'
+                                % local.version.key)
+
     def _whole(self, local: LocalVersion) -> Iterator[bytes]:
         length = local.content_length
-        if length > _MAX_UNIT_BYTES:
-            raise RemoteCorrupt('%s: %d bytes in one piece cannot be proven'
-                                % (local.version.key, length))
         data = self._checked(
             local, 0, length,
             lambda raw: str(digests.md5(raw).hexdigest()) == local.etag)

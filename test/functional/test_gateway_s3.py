@@ -15,7 +15,7 @@ from support import md5, pattern, wait_until
 from swift_dss.core.classes import ClassSpec, ClassTable, RemoteMode
 from swift_dss.core.residency import Tier
 from swift_dss.core.spans import ClassMap, Span
-from swift_dss.gateway import digests, metadata
+from swift_dss.gateway import digests, metadata, source
 from swift_dss.gateway.service import Gateway
 from swift_dss.wire.control import FetchRequest
 
@@ -352,6 +352,38 @@ def test_odd_etags_are_proven_by_reading_back(
     assert remote.etag != md5(body) and remote.etag
     node.local.drop_local(version)
     assert node.fetch(version)[1].data == body
+
+
+@pytest.mark.parametrize('held_bytes', [128 * MIB, MIB])
+def test_a_lost_side_car_costs_ranges_and_not_the_object(
+        server, node, monkeypatch, held_bytes):
+    monkeypatch.setattr(source, 'MAX_UNIT_BYTES', held_bytes)
+    body = pattern(2 * PART + 3, 'side car')
+    version = node.local.put('lost', body)
+    node.upload(version)
+    node.local.drop_local(version)
+    server.client().delete_object(
+        Bucket='dss-test', Key=node.key(version) + metadata.SUMS_SUFFIX)
+    whole, sink = node.fetch(version, PART, 100, deadline=20.0)
+    assert whole and sink.data == body[PART:PART + 100]
+    assert node.local.residency(version).bytes_on(Tier.HDD) == len(body)
+
+
+def test_wrong_bytes_without_a_side_car_are_not_kept(
+        server, node, monkeypatch):
+    monkeypatch.setattr(source, 'MAX_UNIT_BYTES', MIB)
+    body = pattern(2 * PART + 3, 'side car')
+    version = node.local.put('lost', body)
+    node.upload(version)
+    node.local.drop_local(version)
+    key = node.key(version)
+    server.client().delete_object(
+        Bucket='dss-test', Key=key + metadata.SUMS_SUFFIX)
+    server.client().put_object(
+        Bucket='dss-test', Key=key, Body=body[:-1] + b'!')
+    whole, sink = node.fetch(version, 0, 100, deadline=20.0)
+    assert not whole and (sink.reply.status, sink.data) == (503, b'')
+    assert node.local.residency(version).tiers == Tier.REMOTE
 
 
 def test_readback_can_be_asked_for(server, nodes, tmp_path):
