@@ -75,7 +75,7 @@ class Plan:
     cold_objects: int = 160
     cold_bytes: int = 1 << 20
     pause_seconds: float = 0.02
-    hdd_iops: int = 60
+    hdd_iops: int = 20
 
 
 QUICK = Plan(rounds=1, seconds=5.0, cold_objects=80)

@@ -41,8 +41,6 @@ def overhead(report: Mapping[str, Any], path: str) -> None:
     """Ratios to vanilla: the median and the reach of the rounds."""
     plt = pyplot()
     rows: List[Dict[str, Any]] = report['cells']
-    variants = [name for name in dict.fromkeys(
-        row['variant'] for row in rows) if name != 'vanilla']
     cells = list(dict.fromkeys(
         (row['operation'], row['size_bytes'], row['concurrency'])
         for row in rows))
@@ -55,28 +53,9 @@ def overhead(report: Mapping[str, Any], path: str) -> None:
              '(higher is better)', 0.97),
             ('cpu', 'CPU time a request, as a ratio to vanilla '
              '(lower is better)', 1.05))):
-        for at, variant in enumerate(variants):
-            mine = [row for row in rows if row['variant'] == variant]
-            middle = [row[field] for row in mine]
-            reach = [[row[field] - row[field + '_low'] for row in mine],
-                     [row[field + '_high'] - row[field] for row in mine]]
-            axis.errorbar(
-                [x + (at - (len(variants) - 1) / 2) * 0.22
-                 for x in range(len(cells))], middle, reach, fmt='o',
-                label='vanilla again (noise)'
-                if variant == 'vanilla 2' else variant,
-                color=COLOURS[6] if variant == 'vanilla 2'
-                else COLOURS[at - 1], capsize=2.5, elinewidth=1.0)
-        axis.axhline(1.0, color='black', linewidth=0.8)
-        axis.axhline(target, color=COLOURS[5], linewidth=1.0,
-                     linestyle='--', label='target %.2f' % target)
+        _ratios(axis, rows, field, target)
         axis.set_title(title, loc='left')
-        axis.set_ylabel('ratio')
-        shown = [row[field + end] for row in rows
-                 for end in ('_low', '_high')] + [target, 1.0]
-        axis.set_ylim(max(0.0, min(shown) - 0.05), max(shown) + 0.1)
-    axes[0, 0].legend(ncol=len(variants) + 1, loc='upper left',
-                      framealpha=0.9)
+    axes[0, 0].legend(ncol=5, loc='upper left', framealpha=0.9)
     axes[-1, 0].set_xticks(range(len(cells)), [
         '%s\n%s\n×%d' % (operation, figures.size_text(size), concurrency)
         for operation, size, concurrency in cells])
@@ -85,6 +64,30 @@ def overhead(report: Mapping[str, Any], path: str) -> None:
                     'and greatest of the rounds', x=0.01,
                     ha='left', fontweight='bold')
     save(figure, path)
+
+
+def _ratios(axis: Any, rows: Sequence[Mapping[str, Any]], field: str,
+            target: float) -> None:
+    variants = [name for name in dict.fromkeys(
+        row['variant'] for row in rows) if name != 'vanilla']
+    for at, variant in enumerate(variants):
+        mine = [row for row in rows if row['variant'] == variant]
+        again = variant == 'vanilla 2'
+        axis.errorbar(
+            [x + (at - (len(variants) - 1) / 2) * 0.22
+             for x in range(len(mine))], [row[field] for row in mine],
+            [[row[field] - row[field + '_low'] for row in mine],
+             [row[field + '_high'] - row[field] for row in mine]],
+            fmt='o', label='vanilla again (noise)' if again else variant,
+            color=COLOURS[6] if again else COLOURS[at - 1], capsize=2.5,
+            elinewidth=1.0)
+    axis.axhline(1.0, color='black', linewidth=0.8)
+    axis.axhline(target, color=COLOURS[5], linewidth=1.0,
+                 linestyle='--', label='target %.2f' % target)
+    axis.set_ylabel('ratio')
+    shown = [row[field + end] for row in rows
+             for end in ('_low', '_high')] + [target, 1.0]
+    axis.set_ylim(max(0.0, min(shown) - 0.05), max(shown) + 0.1)
 
 
 def tail(axis: Any, name: str, values_ms: Sequence[float], colour: str,
@@ -111,33 +114,48 @@ def flood(report: Mapping[str, Any], path: str) -> None:
                  row[key]['latencies_ms'], COLOURS[at * 5], style)
     axes[0].set_xscale('log')
     axes[0].set_yscale('log')
+    plain_ticks(axes[0].xaxis)
     axes[0].set_xlabel('latency of a hot read, ms')
     axes[0].set_ylabel('share of reads that took longer')
-    axes[0].axhline(0.01, color='black', linewidth=0.8, linestyle=':')
-    axes[0].annotate('p99', (axes[0].get_xlim()[0], 0.0105), fontsize=8)
-    axes[0].legend(loc='upper right')
+    axes[0].axhline(0.01, color='black', linewidth=0.8, linestyle=':',
+                    label='p99')
+    axes[0].legend(loc='best', framealpha=0.9)
     axes[0].set_title('Tail of the latency', loc='left')
-    width = 0.38
-    for offset, percent in ((-width / 2, 50), (width / 2, 99)):
-        key = 'p%d_ratio' % percent
-        bars = axes[1].bar(
-            [at + offset for at in range(len(systems))],
-            [row[key] for row in systems], width, label='p%d' % percent,
-            color=COLOURS[4] if percent == 50 else COLOURS[0])
-        axes[1].bar_label(bars, ['×%.1f' % row[key] for row in systems],
-                          padding=2)
-    axes[1].axhline(2.0, color=COLOURS[5], linestyle='--',
-                    label='target ×2')
-    axes[1].set_yscale('log')
-    axes[1].set_ylim(0.5, 3 * max(row['p99_ratio'] for row in systems))
-    axes[1].set_xticks(range(len(systems)),
-                       [row['system'] for row in systems])
-    axes[1].set_ylabel('flooded / idle')
-    axes[1].set_title('How much slower the flood makes it', loc='left')
-    axes[1].legend(loc='upper left')
+    _slowdown(axes[1], systems)
     figure.suptitle('Top-class reads from SSD while the HDDs are flooded',
                     x=0.01, ha='left', fontweight='bold')
     save(figure, path)
+
+
+def _slowdown(axis: Any, systems: Sequence[Mapping[str, Any]]) -> None:
+    for percent, shape, colour in ((50, 's', COLOURS[4]),
+                                   (99, 'o', COLOURS[0])):
+        values = [row['p%d_ratio' % percent] for row in systems]
+        axis.plot(range(len(systems)), values, shape, markersize=9,
+                  color=colour, label='p%d' % percent)
+        for at, value in enumerate(values):
+            axis.annotate('×%.2f' % value, (at, value), (9, -3),
+                          textcoords='offset points')
+    axis.axhline(2.0, color=COLOURS[5], linestyle='--',
+                 label='target of p99: ×2')
+    axis.axhline(1.0, color='black', linewidth=0.8)
+    axis.set_yscale('log')
+    plain_ticks(axis.yaxis)
+    axis.set_xlim(-0.5, len(systems) - 0.3)
+    axis.set_xticks(range(len(systems)),
+                    [row['system'] for row in systems])
+    axis.set_ylabel('latency flooded / idle')
+    axis.set_title('How much slower the flood makes it', loc='left')
+    axis.legend(loc='best')
+
+
+def plain_ticks(axis: Any) -> None:
+    """1, 2, 5, 10, 20 ... instead of powers, on a logarithmic axis."""
+    from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
+    axis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter('{x:g}')
+    axis.set_minor_locator(NullLocator())
+    axis.set_minor_formatter(NullFormatter())
 
 
 def tiers(report: Mapping[str, Any], path: str) -> None:
@@ -145,36 +163,41 @@ def tiers(report: Mapping[str, Any], path: str) -> None:
     plt = pyplot()
     setups: List[Dict[str, Any]] = report['setups']
     names = sorted({name for setup in setups for name in setup['classes']})
-    groups = [*names, 'all']
     panels = (
-        ('hit_ratio', 100.0, 'reads served from SSD alone, %', False),
-        ('mb_per_second', 1.0, 'MB/s', True),
-        ('p50_ms', 1.0, 'median latency, ms', True),
-        ('p99_ms', 1.0, '99th percentile latency, ms', True))
+        ('hit_ratio', 100.0, 'reads served from SSD alone, %', ''),
+        ('mb_per_second', 1.0, 'MB/s', ''),
+        ('p50_ms', 1.0, 'median latency, ms', 'log'),
+        ('p99_ms', 1.0, '99th percentile of latency, ms', 'log'))
     figure, axes = plt.subplots(2, 2, figsize=(11, 7.5),
                                 layout='constrained')
-    width = 0.8 / len(setups)
-    for axis, (field, factor, label, logarithmic) in zip(
-            axes.flat, panels):
+    for axis, (field, factor, label, scale) in zip(axes.flat, panels):
         for at, setup in enumerate(setups):
             rows = [setup['classes'].get(name, {}) for name in names]
             rows.append(setup['all'])
-            axis.bar([x + (at - (len(setups) - 1) / 2) * width
-                      for x in range(len(groups))],
-                     [factor * (row.get(field) or 0.0) for row in rows],
-                     width, label=_SETUP_TITLES[setup['setup']],
-                     color=_SETUP_COLOURS[setup['setup']])
+            shift = at - (len(setups) - 1) / 2
+            values = [factor * row[field] if row.get(field) is not None
+                      else float('nan') for row in rows]
+            style = {'label': _SETUP_TITLES[setup['setup']],
+                     'color': _SETUP_COLOURS[setup['setup']]}
+            if scale:  # A bar has no honest foot on a logarithmic axis.
+                axis.plot([x + 0.15 * shift for x in range(len(rows))],
+                          values, 'o', markersize=7, **style)
+            else:
+                width = 0.8 / len(setups)
+                axis.bar([x + shift * width for x in range(len(rows))],
+                         values, width, **style)
         axis.set_ylabel(label)
-        axis.set_xticks(range(len(groups)), groups)
+        axis.set_xticks(range(len(names) + 1), [*names, 'all'])
         axis.axvline(len(names) - 0.5, color='black', linewidth=0.6)
-        if logarithmic:
-            axis.set_yscale('log')
-        else:
-            axis.set_ylim(0, 105)
+        if scale:
+            axis.set_yscale(scale)
+            plain_ticks(axis.yaxis)
+    axes.flat[0].set_ylim(0, 105)
     axes.flat[0].legend(loc='upper right', framealpha=0.9)
-    figure.suptitle('CACS mix over an SSD cache of part of the data, by '
-                    'class (user1 is the top class)', x=0.01, ha='left',
-                    fontweight='bold')
+    figure.suptitle('CACS mix, class by class (user1 is the top class), '
+                    'over an SSD for %.0f %% of the data'
+                    % (100 * report.get('share', 0.14)), x=0.01,
+                    ha='left', fontweight='bold')
     save(figure, path)
 
 

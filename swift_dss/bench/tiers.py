@@ -242,7 +242,8 @@ def summary(samples: Sequence[Sample], seconds: float) -> Dict[str, float]:
         'p99_ms': figures.percentile(latencies, 99)}
 
 
-def report(results: Sequence[Result]) -> Dict[str, Any]:
+def report(results: Sequence[Result],
+           share: float = Plan.share) -> Dict[str, Any]:
     """All set-ups, for JSON and the plot."""
     rows = []
     for result in results:
@@ -256,7 +257,7 @@ def report(results: Sequence[Result]) -> Dict[str, Any]:
             'all': summary(result.samples, result.seconds),
             'classes': {name: summary(by_class[name], result.seconds)
                         for name in sorted(by_class)}})
-    return {'bench': 'tiers', 'setups': rows}
+    return {'bench': 'tiers', 'share': share, 'setups': rows}
 
 
 def text(found: Mapping[str, Any]) -> str:

@@ -156,7 +156,7 @@ def _tiers(args: argparse.Namespace) -> int:
                 devices=plan.devices, hdd_iops=plan.hdd_iops,
                 ssd_budget_bytes=tiers.budget_bytes(plan, setup)) as own:
             results.append(tiers.measure(own, plan, setup, say))
-    report = tiers.report(results)
+    report = tiers.report(results, plan.share)
     _tell(args, report, tiers.text(report), plots.tiers)
     return 1 if any(result.failures for result in results) else 0
 
