@@ -173,19 +173,10 @@ def tiers(report: Mapping[str, Any], path: str) -> None:
     for axis, (field, factor, label, scale) in zip(axes.flat, panels):
         for at, setup in enumerate(setups):
             rows = [setup['classes'].get(name, {}) for name in names]
-            rows.append(setup['all'])
-            shift = at - (len(setups) - 1) / 2
-            values = [factor * row[field] if row.get(field) is not None
-                      else float('nan') for row in rows]
-            style = {'label': _SETUP_TITLES[setup['setup']],
-                     'color': _SETUP_COLOURS[setup['setup']]}
-            if scale:  # A bar has no honest foot on a logarithmic axis.
-                axis.plot([x + 0.15 * shift for x in range(len(rows))],
-                          values, 'o', markersize=7, **style)
-            else:
-                width = 0.8 / len(setups)
-                axis.bar([x + shift * width for x in range(len(rows))],
-                         values, width, **style)
+            _setup(axis, setup['setup'], [
+                factor * row[field] if row.get(field) is not None
+                else float('nan') for row in [*rows, setup['all']]],
+                at - (len(setups) - 1) / 2, 0.8 / len(setups), bool(scale))
         axis.set_ylabel(label)
         axis.set_xticks(range(len(names) + 1), [*names, 'all'])
         axis.axvline(len(names) - 0.5, color='black', linewidth=0.6)
@@ -199,6 +190,17 @@ def tiers(report: Mapping[str, Any], path: str) -> None:
                     % (100 * report.get('share', 0.14)), x=0.01,
                     ha='left', fontweight='bold')
     save(figure, path)
+
+
+def _setup(axis: Any, setup: str, values: Sequence[float], shift: float,
+           width: float, dots: bool) -> None:
+    style = {'label': _SETUP_TITLES[setup], 'color': _SETUP_COLOURS[setup]}
+    if dots:  # A bar has no honest foot on a logarithmic axis.
+        axis.plot([x + 0.15 * shift for x in range(len(values))],
+                  values, 'o', markersize=7, **style)
+    else:
+        axis.bar([x + shift * width for x in range(len(values))],
+                 values, width, **style)
 
 
 _SETUP_TITLES = {'hdd': 'HDD only', 'lru': 'LRU cache',
