@@ -8,6 +8,7 @@ its primitives from here.
 
 from __future__ import annotations
 
+import posix
 import sys
 from _queue import SimpleQueue
 from typing import Any
@@ -28,6 +29,9 @@ Lock = _thread.allocate_lock
 local = _threading.local
 Thread = _threading.Thread
 get_ident = _thread.get_ident
+
+#: ``os.read`` and ``os.write`` that never wait in an event loop.
+read, write = posix.read, posix.write
 
 #: The thread that runs the event loop, if this process has one: modules
 #: are imported by the main thread, and a fork keeps the identity.
@@ -59,4 +63,4 @@ def hub() -> Any:
 
 
 __all__ = ['Lock', 'MAIN_IDENT', 'SimpleQueue', 'Thread', 'get_ident',
-           'hub', 'local', 'loop', 'original']
+           'hub', 'local', 'loop', 'original', 'read', 'write']

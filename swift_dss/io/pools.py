@@ -137,13 +137,13 @@ class _Mailbox:
         if not self._signalled:
             self._signalled = True
             try:
-                os.write(self._write_fd, b'\0')
+                native.write(self._write_fd, b'\0')
             except BlockingIOError:
                 pass  # the pipe is full: the loop has not been round yet
 
     def _collect(self, _fd: int) -> None:
         try:
-            os.read(self._read_fd, 512)
+            native.read(self._read_fd, 512)
         except BlockingIOError:
             pass
         # Cleared before the queue is emptied: a job that is put after the

@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any, Optional
 
 from swift_dss.core.residency import Tier
-from swift_dss.io import spool
+from swift_dss.io import native, spool
 from swift_dss.wire.control import Event, EventKind, encode_event
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ class EventSender:
             self._quiet_until = now + _RETRY_SECONDS
             return False
         try:
-            # The socket is non-blocking for the kernel itself, so that no
-            # green wrapper turns a full queue into a wait.
-            os.write(self._socket.fileno(), raw)
+            # Not through the green socket: it would turn a full queue into
+            # a wait.
+            native.write(self._socket.fileno(), raw)
             return True
         except BlockingIOError:
             return False  # the daemon is slow; the socket is fine

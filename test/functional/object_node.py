@@ -184,15 +184,15 @@ class ObjectNode:
         environ = dict(os.environ,
                        SWIFT_DSS_AIO_LOG=self.log,
                        PYTHONWARNINGS='ignore')
-        self.process = subprocess.Popen(
-            [sys.executable, '-m', 'swift_dss.aio.run', self.root,
-             'object-server', self.conf], env=environ,
-            stdout=open(self.log + '.out', 'ab'),
-            stderr=subprocess.STDOUT)
+        with open(self.log + '.out', 'ab') as output:
+            self.process = subprocess.Popen(
+                [sys.executable, '-m', 'swift_dss.aio.run', self.root,
+                 'object-server', self.conf], env=environ,
+                stdout=output, stderr=subprocess.STDOUT)
         wait_until(self._answers, 20, 'an object server on %d' % self.port)
 
     def _answers(self) -> bool:
-        assert self.process.poll() is None, open(self.log + '.out').read()
+        assert self.process.poll() is None, self.log + '.out'
         try:
             return self.request('OPTIONS', 'x').status > 0
         except OSError:
