@@ -209,7 +209,7 @@ def drop_capacity(place: Place, ranges: Iterable[Range] = ()) -> Residency:
             if extent.tiers & Tier.HDD and extent.tiers & ~Tier.HDD:
                 residency = residency.drop(extent.offset, extent.length,
                                            Tier.HDD)
-        if residency != live.residency:
+        if residency != live.residency or live.says_foreign:
             # No record names the HDD bytes after this; not before it may
             # they go.
             live.mark(residency)

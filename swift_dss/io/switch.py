@@ -84,6 +84,8 @@ class LiveVersion:
 
     def __init__(self, place: Place) -> None:
         self.place = place
+        #: The record speaks of an HDD that is not the one mounted now.
+        self.says_foreign = False
         self.path = place.data_file()
         try:
             self.fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
@@ -127,6 +129,7 @@ class LiveVersion:
             raise translated(err, 'residency of ' + self.path) from err
         self.records = _records(self.fd)
         self.residency = residency
+        self.says_foreign = False
 
     def capacity_id(self, residency: Residency) -> str:
         """Identity of the HDD that ``residency`` speaks of; '' if none."""
@@ -143,6 +146,7 @@ class LiveVersion:
         if residency_store.load_capacity_id(self.fd) == \
                 self.place.capacity.identity:
             return found
+        self.says_foreign = True
         try:
             return found.drop(0, found.content_length, Tier.HDD)
         except ValueError as err:

@@ -25,14 +25,14 @@ from typing import Callable, Dict, Iterator, List, NamedTuple, Optional
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from sample_node import SampleNode  # noqa: E402
-from scenarios import (  # noqa: E402
+from sample_node import SampleNode
+from scenarios import (
     SCENARIOS, Bench, Scenario, populate, remote_of)
 
-from swift_dss.core.residency import Residency, Tier  # noqa: E402
-from swift_dss.io import steps  # noqa: E402
-from swift_dss.io.switch import LiveVersion, Place  # noqa: E402
-from swift_dss.wire import layout  # noqa: E402
+from swift_dss.core.residency import Residency, Tier
+from swift_dss.io import steps
+from swift_dss.io.switch import LiveVersion, Place
+from swift_dss.wire import layout
 
 OBJECT_BYTES = 60000
 

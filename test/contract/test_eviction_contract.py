@@ -1,0 +1,145 @@
+"""What every eviction strategy must keep, whatever the numbers."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swift_dss.core.classes import Allocate, ClassSpec, ClassTable
+from swift_dss.strategy.eviction import STRATEGIES
+from swift_dss.strategy.eviction.verbs import Occupancy, total
+from swift_dss.strategy.promotion import admit
+
+ROOM = 1000
+
+
+@st.composite
+def nodes(draw):
+    """(class table, occupancies) of a device."""
+    class_ids = draw(st.lists(st.integers(0, 31), min_size=1, max_size=6,
+                              unique=True))
+    ranks = draw(st.permutations(range(len(class_ids))))
+    specs, occupancies = [], {}
+    for class_id, rank in zip(class_ids, ranks):
+        floor = draw(st.sampled_from((0.0, 0.0, 0.1, 0.3)))
+        cap = draw(st.sampled_from((1.0, 1.0, 0.5, 0.3)))
+        specs.append(ClassSpec(
+            class_id, 'c%d' % class_id, rank, floor=floor,
+            cap=max(floor, cap), pin=draw(st.booleans()),
+            allocate=draw(st.sampled_from(list(Allocate)))))
+        used = draw(st.integers(0, 400))
+        occupancies[class_id] = Occupancy(used, draw(st.integers(0, used)))
+    return ClassTable.of(specs), occupancies
+
+
+STRATEGY = pytest.mark.parametrize(
+    'strategy', STRATEGIES.values(), ids=list(STRATEGIES))
+ORDERED = STRATEGIES['class_ordered']
+
+
+def taken(takes):
+    """Bytes by class, of takes of one class each."""
+    found = {}
+    for take in takes:
+        class_id, = take.class_ids
+        found[class_id] = found.get(class_id, 0) + take.length
+    return found
+
+
+@STRATEGY
+@given(nodes(), st.integers(0, 2000))
+def test_it_takes_no_more_than_needed_and_never_nothing(
+        strategy, node, need):
+    table, occupancies = node
+    takes = strategy.plan(occupancies, table, ROOM, need)
+    assert total(takes) <= need
+    assert all(take.length > 0 for take in takes)
+
+
+@STRATEGY
+@given(nodes(), st.integers(1, 2000))
+def test_it_never_takes_dirty_or_pinned_bytes(strategy, node, need):
+    table, occupancies = node
+    for take in strategy.plan(occupancies, table, ROOM, need):
+        assert not any(table.spec(one).pin for one in take.class_ids)
+        assert take.length <= sum(occupancies[one].evictable_bytes
+                                  for one in take.class_ids)
+
+
+@STRATEGY
+@given(nodes(), st.integers(1, 2000), st.integers(0, 31))
+def test_way_is_made_whole_or_not_at_all(strategy, node, need, class_id):
+    table, occupancies = node
+    takes = strategy.make_way(occupancies, table, ROOM, need, class_id)
+    assert takes is None or total(takes) == need
+
+
+@STRATEGY
+@given(nodes(), st.integers(1, 2000))
+def test_it_is_pure(strategy, node, need):
+    table, occupancies = node
+    before = dict(occupancies)
+    first = strategy.plan(occupancies, table, ROOM, need)
+    assert first == strategy.plan(occupancies, table, ROOM, need)
+    assert occupancies == before
+
+
+@given(nodes(), st.integers(1, 2000))
+def test_no_class_goes_below_its_floor(node, need):
+    table, occupancies = node
+    takes = ORDERED.plan(occupancies, table, ROOM, need)
+    for class_id, length in taken(takes).items():
+        floor = int(table.spec(class_id).floor * ROOM)
+        assert occupancies[class_id].used_bytes - length >= floor
+
+
+@given(nodes(), st.integers(1, 2000))
+@settings(max_examples=300)
+def test_a_class_gives_only_when_all_below_it_have_given(node, need):
+    table, occupancies = node
+    gave = taken(ORDERED.plan(occupancies, table, ROOM, need))
+    for class_id, length in gave.items():
+        spec = table.spec(class_id)
+        over = occupancies[class_id].used_bytes - int(spec.cap * ROOM)
+        if length <= over:
+            continue  # its surplus over its cap, whatever its rank
+        for lower, occupancy in occupancies.items():
+            below = table.spec(lower)
+            if below.rank >= spec.rank or below.pin:
+                continue
+            floor = int(below.floor * ROOM)
+            could = min(occupancy.evictable_bytes,
+                        max(0, occupancy.used_bytes - floor))
+            assert gave.get(lower, 0) == could
+
+
+@given(nodes(), st.integers(1, 2000), st.integers(0, 31))
+def test_a_newcomer_displaces_nobody_above_it(node, need, class_id):
+    table, occupancies = node
+    takes = ORDERED.make_way(occupancies, table, ROOM, need, class_id)
+    rank = table.spec(class_id).rank
+    for other in taken(takes or []):
+        assert table.spec(other).rank <= rank
+
+
+@given(nodes(), st.integers(1, 400), st.data())
+@settings(max_examples=300)
+def test_what_is_admitted_fits_and_keeps_to_its_cap(node, need, data):
+    table, occupancies = node
+    class_id = data.draw(st.sampled_from(sorted(occupancies)))
+    used = sum(one.used_bytes for one in occupancies.values())
+    takes = admit(ORDERED, occupancies, table, ROOM, used, 700, 850,
+                  class_id, need)
+    spec = table.spec(class_id)
+    if takes is None:
+        return
+    assert spec.allocate is not Allocate.NEVER
+    assert used - total(takes) + need <= 850 or spec.allocate is \
+        Allocate.ROOM
+    if spec.allocate is Allocate.ROOM:
+        assert takes == [] and used + need <= 700
+        return
+    own = occupancies[class_id].used_bytes + need \
+        - taken(takes).get(class_id, 0)
+    assert own <= int(spec.cap * ROOM)

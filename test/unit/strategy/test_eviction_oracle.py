@@ -1,0 +1,156 @@
+"""The pure strategy against two oracles, and the numbers written down."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections import OrderedDict
+
+import pytest
+
+from swift_dss.core.classes import ClassSpec, ClassTable
+from swift_dss.strategy.eviction import STRATEGIES
+from swift_dss.strategy.eviction.verbs import Occupancy
+from swift_dss.strategy.promotion import admit
+
+CHUNKS = 1000
+CLASSES = (1, 2, 3)
+TABLE = ClassTable.of([
+    ClassSpec(0, 'plain', 0), ClassSpec(1, 'low', 10),
+    ClassSpec(2, 'middle', 20), ClassSpec(3, 'high', 30)])
+FLOORED = ClassTable.of([
+    ClassSpec(0, 'plain', 0), ClassSpec(1, 'low', 10, floor=0.2),
+    ClassSpec(2, 'middle', 20), ClassSpec(3, 'high', 30)])
+_GOLDEN = os.path.join(os.path.dirname(__file__), os.pardir, os.pardir,
+                       'golden', 'eviction.json')
+
+
+def trace(seed, length=40000):
+    """(class, block) accesses: each class has its own popularity curve."""
+    draw = random.Random(seed)
+    for _ in range(length):
+        class_id = draw.choices(CLASSES, (0.3, 0.3, 0.4))[0]
+        population = {1: 4000, 2: 900, 3: 500}[class_id]
+        yield class_id, int(population * draw.random() ** 2)
+
+
+class Oracle:
+    """Strict selective caching: a free chunk, else the LRU of the lowest
+    class that has any, unless that ranks above the newcomer."""
+
+    def __init__(self):
+        self.queues = {class_id: OrderedDict() for class_id in CLASSES}
+
+    def access(self, class_id, block):
+        queue = self.queues[class_id]
+        if block in queue:
+            queue.move_to_end(block)
+            return 'hit'
+        if sum(map(len, self.queues.values())) >= CHUNKS:
+            victim = next(one for one in sorted(CLASSES)
+                          if self.queues[one])
+            if victim > class_id:
+                return 'bypass'
+            self.queues[victim].popitem(last=False)
+        queue[block] = True
+        return 'miss'
+
+
+class Enforcer:
+    """The strategy's answers carried out on the same queues."""
+
+    def __init__(self, strategy, table):
+        self.queues = {class_id: OrderedDict() for class_id in CLASSES}
+        self.order = OrderedDict()
+        self.strategy = strategy
+        self.table = table
+
+    def access(self, class_id, block):
+        queue = self.queues[class_id]
+        if block in queue:
+            queue.move_to_end(block)
+            self.order.move_to_end((class_id, block))
+            return 'hit'
+        occupancies = {one: Occupancy(len(found), len(found))
+                       for one, found in self.queues.items()}
+        used = sum(map(len, self.queues.values()))
+        takes = admit(self.strategy, occupancies, self.table, CHUNKS, used,
+                      CHUNKS, CHUNKS, class_id, 1)
+        if takes is None:
+            return 'bypass'
+        for take in takes:
+            for _ in range(take.length):
+                self.evict(take.class_ids)
+        queue[block] = self.order[class_id, block] = True
+        return 'miss'
+
+    def evict(self, class_ids):
+        victim = next(key for key in self.order if key[0] in class_ids)
+        del self.order[victim]
+        del self.queues[victim[0]][victim[1]]
+
+
+def play(cache, seed):
+    counts = {}
+    for class_id, block in trace(seed):
+        key = '%s %d' % (cache.access(class_id, block), class_id)
+        counts[key] = counts.get(key, 0) + 1
+    return counts
+
+
+@pytest.mark.parametrize('seed', [1, 2, 3])
+def test_class_ordered_makes_the_oracles_every_decision(seed):
+    oracle = Oracle()
+    ours = Enforcer(STRATEGIES['class_ordered'], TABLE)
+    for at, (class_id, block) in enumerate(trace(seed)):
+        assert ours.access(class_id, block) == \
+            oracle.access(class_id, block), 'access %d, seed %d' % (at, seed)
+
+
+@pytest.mark.parametrize('seed', [1, 2, 3])
+def test_lru_makes_every_decision_of_one_queue(seed):
+    queue = OrderedDict()
+    ours = Enforcer(STRATEGIES['lru'], TABLE)
+    for class_id, block in trace(seed):
+        hit = (class_id, block) in queue
+        if not hit and len(queue) >= CHUNKS:
+            queue.popitem(last=False)
+        queue[class_id, block] = True
+        queue.move_to_end((class_id, block))
+        assert (ours.access(class_id, block) == 'hit') == hit
+
+
+def figures():
+    """What is written down, as it is now."""
+    return {
+        'class_ordered': play(Enforcer(STRATEGIES['class_ordered'], TABLE),
+                              1),
+        'class_ordered, low has a floor of 0.2': play(
+            Enforcer(STRATEGIES['class_ordered'], FLOORED), 1),
+        'lru': play(Enforcer(STRATEGIES['lru'], TABLE), 1)}
+
+
+def test_counts_are_those_written_down():
+    with open(_GOLDEN, encoding='ascii') as source:
+        assert figures() == json.load(source)
+
+
+def test_classes_help_the_high_and_a_floor_helps_the_low():
+    found = figures()
+
+    def ratio(name, class_id):
+        counts = found[name]
+        return counts.get('hit %d' % class_id, 0) / sum(
+            count for key, count in counts.items()
+            if key.endswith(' %d' % class_id))
+
+    assert ratio('class_ordered', 3) > ratio('lru', 3)
+    assert ratio('class_ordered', 1) < 0.01
+    assert ratio('class_ordered, low has a floor of 0.2', 1) > 0.01
+
+
+if __name__ == '__main__':
+    with open(_GOLDEN, 'w', encoding='ascii') as target:
+        json.dump(figures(), target, indent=1, sort_keys=True)
+        target.write('\n')
