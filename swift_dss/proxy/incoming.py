@@ -93,6 +93,12 @@ def asked(env: Env, table: ClassTable, size: Optional[int],
     return Asked(object_class, ranges, False, field)
 
 
+def consume(env: Env) -> None:
+    """Take our headers off a request: the storage servers get the map."""
+    for key in (_OBJECT_CLASS, _RANGE_CLASS, _OBJECT_FILE):
+        env.pop(key, None)
+
+
 def wants_file_form(env: Env) -> bool:
     """``X-DSS-Object-File: True``; a copier's requests never want it.
 

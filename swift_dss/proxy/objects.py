@@ -58,10 +58,13 @@ class Objects:
         if _SYMLINK in env:
             return self._app(env, start)
         size = incoming.body_size(env)
-        what = incoming.asked(env, state.table, size,
+        is_manifest = incoming.is_manifest_put(env)
+        what = incoming.asked(env, state.table,
+                              None if is_manifest else size,
                               self._services.max_spans, carried)
-        if incoming.is_manifest_put(env):
+        if is_manifest:
             incoming.check_manifest(what)
+        incoming.consume(env)
         if what.file_form:
             return self._put_file_form(env, start, target, state, size)
         class_map = self._class_map(env, target, state, size, what, carried)
@@ -98,6 +101,7 @@ class Objects:
         by_body = reclassify.is_by_body(env)
         what = incoming.asked(env, state.table, None,
                               self._services.max_spans)
+        incoming.consume(env)
         if what.file_form:
             raise BadClassInput(names.OBJECT_FILE, 'a POST has no data; send '
                                 'a class section to ?%s'
