@@ -67,7 +67,7 @@ class Traffic:
             self._one_object(number, size)
         self._large_objects()
         self._send('listing', 'GET', '?format=json', {})
-        for number, size in enumerate(SIZES):
+        for number in range(len(SIZES)):
             self._send('delete', 'DELETE', '/o%d' % number, {})
             self._send('gone', 'GET', '/o%d' % number, {})
         return self.seen
