@@ -266,6 +266,12 @@ class Index:
         return self._merge(device, class_ids, limit, 'dirty',
                            'movable = 1 AND dirty > 0', 'put_at', before)
 
+    def least_recent_dirty(self, device: str, class_ids: Iterable[int],
+                           limit: int) -> List[Candidate]:
+        """The same bytes in the order in which they would leave."""
+        return self._merge(device, class_ids, limit, 'dirty',
+                           'movable = 1 AND dirty > 0', 'read_at')
+
     def oldest_dirty_at(self, device: str) -> Optional[float]:
         """When the oldest dirty bytes of a device were put, or None."""
         with self._lock, _translated():

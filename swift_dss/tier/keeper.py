@@ -14,7 +14,7 @@ import threading
 import time
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Dict, Iterable, List, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
 from swift_dss.core.classes import ClassTable, RemoteMode
 from swift_dss.core.config import NodeConf
@@ -215,8 +215,7 @@ class Keeper:
         for take in strategy.plan(if_clean, self._table(), room, need):
             clean = sum(sums[class_id]['evictable']
                         for class_id in take.class_ids)
-            self._clean_classes(take.class_ids, take.length - clean,
-                                self._now())
+            self._clean_classes(take.class_ids, take.length - clean, None)
 
     def _take(self, takes: Iterable[Take]) -> int:
         """Evict; returns how many bytes left."""
@@ -267,18 +266,25 @@ class Keeper:
             dirty = self._clean_classes([class_id], dirty, before)
 
     def _clean_classes(self, class_ids: Iterable[int], wanted: int,
-                       before: float) -> int:
-        """Copy dirty bytes to the HDD, oldest first; returns the rest."""
+                       before: Optional[float]) -> int:
+        """Copy dirty bytes to the HDD; returns how many are left to do.
+
+        :param before: oldest first, if put before; None: the least
+            recently used first, whatever their age
+        """
         table = self._table()
         class_ids = [class_id for class_id in class_ids if
                      table.spec(class_id).remote is not RemoteMode.ONLY]
         skipped: Set[VersionId] = set()
         while wanted > 0 and not self._stopping.is_set() \
                 and self.state.hdd_state == 'ready':
-            found = [one for one in self._index.oldest_dirty(
-                self.device.name, class_ids, _BATCH + len(skipped),
-                before) if one.version not in skipped]
-            some = _until(found, wanted)
+            limit = _BATCH + len(skipped)
+            found = self._index.least_recent_dirty(
+                self.device.name, class_ids, limit) if before is None else \
+                self._index.oldest_dirty(
+                    self.device.name, class_ids, limit, before)
+            some = _until([one for one in found
+                           if one.version not in skipped], wanted)
             if not some:
                 break
             self._each(self._clean_one, some)

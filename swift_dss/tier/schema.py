@@ -54,6 +54,8 @@ CREATE INDEX span_lru ON span (device_id, class_id, read_at)
     WHERE movable = 1 AND ssd > dirty;
 CREATE INDEX span_dirty ON span (device_id, class_id, put_at)
     WHERE movable = 1 AND dirty > 0;
+CREATE INDEX span_dirty_lru ON span (device_id, class_id, read_at)
+    WHERE movable = 1 AND dirty > 0;
 CREATE INDEX span_spare ON span (device_id, class_id, read_at)
     WHERE spare > 0;
 CREATE TABLE occupancy (
