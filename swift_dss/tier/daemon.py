@@ -99,8 +99,11 @@ class Daemon:
         self.started_at = time.time()
         self._stopping = threading.Event()
         self._survey_lock = threading.Lock()
-        self._chores = threading.Thread(
-            target=self._do_chores, name='dss-chores', daemon=True)
+        self._wake_sweeper = threading.Event()
+        self._threads = [
+            threading.Thread(target=target, name='dss-' + name, daemon=True)
+            for name, target in (('chores', self._do_chores),
+                                 ('sweep', self._do_sweeps))]
 
     def conf(self) -> NodeConf:
         """The configuration in force."""
@@ -122,7 +125,8 @@ class Daemon:
         self._fetch.start()
         self._admin.start()
         self._page = self.metrics.serve(self._conf.tier.prometheus_port)
-        self._chores.start()
+        for thread in self._threads:
+            thread.start()
         self._logger.info('%d devices; index %s', len(self.keepers),
                           'to be rebuilt' if self.rebuild_needed else
                           'to be swept' if self.unclean else 'clean')
@@ -130,6 +134,7 @@ class Daemon:
     def stop(self) -> None:
         """End every thread, in the order that loses nothing."""
         self._stopping.set()
+        self._wake_sweeper.set()
         self._admin.stop()
         self._fetch.stop()
         for keeper in self.keepers.values():
@@ -137,8 +142,9 @@ class Daemon:
         if self.gateway is not None:
             self.gateway.stop()
         self.intake.stop()
-        if self._chores.is_alive():
-            self._chores.join()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join()
         if self._page is not None:
             stop_page(self._page)
         with contextlib.suppress(DssError):
@@ -248,9 +254,9 @@ class Daemon:
             changed = self._ledger.apply(batch)
         except IndexDamaged as err:
             self.metrics.count('tier.index_damaged')
-            self._logger.critical(
-                '%s: stop the daemon and start it again: it moves the file '
-                'aside and reads the devices anew', err)
+            self._logger.critical('%s: moved to %s; reading the devices '
+                                  'anew', err, self.index.replace())
+            self._wake_sweeper.set()
             return
         except Exception:
             # One bad event must not end the intake of all others.
@@ -269,15 +275,30 @@ class Daemon:
     def _do_chores(self) -> None:
         while True:
             try:
-                self.intake.read_spools()
+                self.intake.read_spools(self._conf.io.spool_bytes)
                 self._find_devices()
                 report.publish(self)
-                self._sweep_if_due()
             except (DssError, OSError) as err:
                 self.metrics.count('tier.chore_errors')
                 self._logger.error('chores: %s', err)
             if self._stopping.wait(_CHORES_SECONDS):
                 return
+
+    def _do_sweeps(self) -> None:
+        """A thread of its own: a paced walk may take days."""
+        replaced = 0
+        while not self._stopping.is_set():
+            if self.index.replaced != replaced:
+                replaced = self.index.replaced
+                self.rebuild_needed = True
+            self.unclean = self.unclean or self.intake.overflowed
+            try:
+                self._sweep_if_due()
+            except (DssError, OSError) as err:
+                self.metrics.count('tier.chore_errors')
+                self._logger.error('sweep: %s', err)
+            self._wake_sweeper.wait(_CHORES_SECONDS)
+            self._wake_sweeper.clear()
 
     def _sweep_if_due(self) -> None:
         conf = self._conf.tier
@@ -285,6 +306,7 @@ class Daemon:
         due = time.time() - swept_at > conf.sweep_interval_seconds
         if not (self.rebuild_needed or self.unclean or due):
             return
+        self.intake.overflowed = False
         pace = 0.0 if self.rebuild_needed else conf.sweep_files_per_second
         with contextlib.suppress(TierUnavailable):
             self.survey(pace, True, lambda said: None)

@@ -56,9 +56,14 @@ class Index:
         self._depth = 0
         self._devices: Dict[str, int] = {}
         self._names: Dict[int, str] = {}
+        #: How often a damaged file was replaced under way.
+        self.replaced = 0
+        self._open()
+
+    def _open(self) -> None:
         with _translated():
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            self._db = sqlite3.connect(path, isolation_level=None,
+            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            self._db = sqlite3.connect(self.path, isolation_level=None,
                                        check_same_thread=False)
             try:
                 self._prepare()
@@ -85,6 +90,21 @@ class Index:
                 'SELECT id, name FROM device'):
             self._devices[name] = device_id
             self._names[device_id] = name
+
+    def replace(self) -> str:
+        """Move a file that proved damaged aside and begin an empty one.
+
+        :returns: where the damaged file is now
+        """
+        with self._lock:
+            with contextlib.suppress(sqlite3.Error):
+                self._db.close()
+            self._devices.clear()
+            self._names.clear()
+            aside = _move_aside(self.path)
+            self._open()
+            self.replaced += 1
+            return aside
 
     def close(self) -> None:
         """Close the file; the index must not be used after it."""
@@ -436,11 +456,16 @@ def open_or_replace(path: str) -> Tuple[Index, str]:
     try:
         return Index(path), ''
     except IndexDamaged:
-        aside = '%s.damaged-%d' % (path, time.time())
-        for suffix in ('', '-wal', '-shm'):
-            if os.path.exists(path + suffix):
-                os.rename(path + suffix, aside + suffix)
+        aside = _move_aside(path)
         return Index(path), aside
+
+
+def _move_aside(path: str) -> str:
+    aside = '%s.damaged-%d' % (path, time.time())
+    for suffix in ('', '-wal', '-shm'):
+        if os.path.exists(path + suffix):
+            os.rename(path + suffix, aside + suffix)
+    return aside
 
 
 def _statements(text: str) -> List[str]:

@@ -45,6 +45,8 @@ class Intake:
         self._more = threading.Condition()
         self._busy = False
         self._stopping = False
+        #: Events were lost since this was last cleared.
+        self.overflowed = False
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._threads = [
             threading.Thread(target=target, name='dss-' + name, daemon=True)
@@ -77,8 +79,12 @@ class Intake:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._path)
 
-    def read_spools(self) -> int:
-        """Take in what object servers kept on their devices; how many."""
+    def read_spools(self, limit_bytes: int = 0) -> int:
+        """Take in what object servers kept on their devices; how many.
+
+        :param limit_bytes: of one spool: one that nearly reached it has
+            probably lost events, and ``overflowed`` says so
+        """
         taken = 0
         for device in self._devices():
             try:
@@ -86,6 +92,10 @@ class Intake:
             except OSError as err:
                 self._logger.warning('spool of %s: %s', device.name, err)
                 continue
+            if limit_bytes and sum(map(len, lines)) > limit_bytes * 0.95:
+                self.overflowed = True
+                self._logger.warning('spool of %s was full: events were '
+                                     'lost, a sweep follows', device.name)
             for line in lines:
                 taken += self._accept(line)
         return taken

@@ -74,7 +74,7 @@ def _device(daemon: Daemon, keeper: Keeper) -> Dict[str, Any]:
     oldest = daemon.index.oldest_dirty_at(keeper.device.name)
     state = asdict(keeper.state)
     return dict(
-        state, name=keeper.device.name, wishes=keeper.waiting,
+        state, name=keeper.device.name, wishes=keeper.duties.waiting,
         oldest_dirty_seconds=None if oldest is None
         else max(0.0, time.time() - oldest),
         classes=sums, totals={

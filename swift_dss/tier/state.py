@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import dataclass
-from typing import Optional
+from typing import Any, Optional
 
+from swift_dss.tier.metrics import Metrics
 from swift_dss.wire import pressure as wire_pressure
 from swift_dss.wire.pressure import Pressure
 
@@ -40,3 +42,28 @@ def publish(run_dir: str, device: str, pressure: Pressure) -> None:
     with open(path + '.tmp', 'wb') as target:
         target.write(wire_pressure.encode(pressure))
     os.rename(path + '.tmp', path)
+
+
+class StateBook:
+    """A device's state, and the log of its changes."""
+
+    def __init__(self, device: str, metrics: Metrics,
+                 logger: logging.Logger) -> None:
+        self.state = DeviceState()
+        self._device = device
+        self._metrics = metrics
+        self._logger = logger
+
+    def say(self, part: str, value: str, why: Any = '') -> None:
+        """Change a state; one line in the log when it changes, not more."""
+        before = getattr(self.state, part)
+        if before == value:
+            return
+        setattr(self.state, part, value)
+        good = value in ('ready', 'none')
+        if before or not good:
+            level = self._logger.info if good else self._logger.error
+            level('%s: %s is %s%s', self._device,
+                  part.replace('_state', ''), value,
+                  ': %s' % why if str(why) else '')
+        self._metrics.count('tier.state.%s.%s' % (part, value))

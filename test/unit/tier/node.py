@@ -87,7 +87,7 @@ class Rig:
 
     def close(self):
         """End the movers and the index."""
-        self.keeper._movers.shutdown()
+        self.keeper.duties.stop()
         self.index.close()
 
     def ssd(self, class_id):

@@ -238,7 +238,7 @@ def test_a_full_hdd_is_relieved_by_what_s3_has(rig, monkeypatch):
     for place in places:
         rig.local.demote(place.version, place.partition)
         remote(rig, place)
-    monkeypatch.setattr(rig.keeper, '_hdd_levels',
+    monkeypatch.setattr(rig.keeper.duties, '_hdd_levels',
                         lambda: (10 * SIZE, SIZE))
     rig.keeper.round()
     assert rig.index.get(places[0].version).spans[0].hdd_bytes == 0
