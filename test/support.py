@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import subprocess
+import sys
 import time
-from typing import Callable, List, NamedTuple, Optional, TypeVar
+from typing import Any, Callable, List, NamedTuple, Optional, TypeVar
 
 _Value = TypeVar('_Value')
 
@@ -117,3 +120,50 @@ def first_line_with(path: str, text: str) -> Optional[str]:
             if text in line:
                 return line
     return None
+
+
+def tier(cluster: object, *arguments: str) -> Any:
+    """What ``swift-dss tier ARGUMENTS --json`` answers.
+
+    :raises AssertionError: it failed; the text has what it said
+    """
+    done = subprocess.run(
+        [sys.executable, '-m', 'swift_dss.cli.main', 'tier', arguments[0],
+         '--json', '--config',
+         cluster.conf.path('etc', 'dss.conf')]  # type: ignore
+        + list(arguments[1:]), stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr or done.stdout
+    return json.loads(done.stdout)
+
+
+def replicas(cluster: object, path: str) -> List[Any]:
+    """The replicas or fragments of ``/account/container/object``, as the
+    disks have them (``swift_dss.aio.survey.Replica``)."""
+    from swift_dss.aio import survey
+    return [found for found in survey.replicas(
+        cluster.conf) if found.name == path]  # type: ignore[attr-defined]
+
+
+def await_remote(cluster: object, path: str,
+                 seconds: float = 90.0) -> List[Any]:
+    """The replicas, once each knows of a verified copy in S3."""
+    def verified() -> List[Any]:
+        found = replicas(cluster, path)
+        return found if found and all(
+            one.residency.remote for one in found) else []
+    return wait_until(verified, seconds, '%s in S3' % path)
+
+
+def drop_local(cluster: object, path: str) -> List[Any]:
+    """Send an object to S3 and take its local bytes away.
+
+    :returns: its replicas, none of which has a byte here any more
+    """
+    from swift_dss.core.residency import Tier
+    await_remote(cluster, path)
+    tier(cluster, 'demote', path, '--to', 'remote')
+    found = replicas(cluster, path)
+    assert found
+    assert all(one.residency.tiers == Tier.REMOTE for one in found), found
+    return found

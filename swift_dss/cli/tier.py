@@ -22,7 +22,8 @@ from swift_dss.wire import nodeconf
 from swift_dss.wire.control import decode_line, encode_line
 
 HELP = 'show and move what lies where'
-_CONFIG = '/etc/swift/dss.conf'
+#: "swift-dss aio env" names the all-in-one cluster's.
+_CONFIG = os.environ.get('SWIFT_DSS_CONF', '/etc/swift/dss.conf')
 _TIERS = ('ssd', 'hdd', 'remote')
 
 

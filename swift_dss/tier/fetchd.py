@@ -37,9 +37,11 @@ class SocketSink(Sink):
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
+        self.began = False
 
     def begin(self, reply: FetchReply) -> None:
         """See :meth:`Sink.begin`."""
+        self.began = True
         self._connection.sendall(encode_fetch_reply(reply))
 
     def write(self, data: bytes) -> None:
@@ -90,26 +92,24 @@ class FetchServer:
             self._metrics.count('tier.fetches_failed')
             self._logger.warning('fetch %s on %s: %s', request.version.key,
                                  request.version.device, err)
+            # An HDD that is not there is an answer (507) and not a cut,
+            # which the reader would have to take for an S3 that is down.
+            if not sink.began and isinstance(err, DssError):
+                sink.begin(refusal(err))
 
     def _from_disk(self, request: FetchRequest, reader: LocalReader,
                    sink: SocketSink) -> None:
         """The whole range is here. The reply waits for the first bytes, so
         that a disk that fails is still an answer and not a cut."""
-        began = False
         self._local.io.enter(request.class_id)
         try:
             end = request.offset + request.length
             for offset in range(request.offset, end, IO_WINDOW_BYTES):
                 data = reader.read(offset,
                                    min(IO_WINDOW_BYTES, end - offset))
-                if not began:
-                    began = True
+                if not sink.began:
                     sink.begin(FetchReply(200))
                 sink.write(data)
-        except DssError as err:
-            if not began:
-                sink.begin(refusal(err))
-            raise
         finally:
             self._local.io.leave()
 
