@@ -20,7 +20,9 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, List, Sequence
+from functools import partial
+from typing import (
+    Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence)
 
 from swift_dss.aio import rings, storage
 from swift_dss.bench import figures, load
@@ -33,6 +35,7 @@ Say = Callable[[str], None]
 
 STOCK_HDD = 'stock-hdd'
 STOCK_HDD_INDEX = 3
+_UPLOADERS = 8
 COLD_CLASS = 'bench-cold'
 #: No class of the sample table has this id or rank.
 COLD_CLASS_OPTIONS = {'class:30': {
@@ -160,14 +163,22 @@ def _prepare(bed: Bed, plan: Plan, say: Say) -> None:
                  plan.cold_objects, plan.cold_bytes)):
             container = system.container(heat)
             client.make_container(container, storage_policy)
-            for number in range(count):
-                client.must(Request(
-                    'PUT', '%s/%d' % (container, number), '', size,
-                    [memoryview(pool)[:size]],
-                    {names.OBJECT_CLASS: class_name}
-                    if class_name else None))
+            outcome = load.run(bed.target, _UPLOADERS, partial(
+                _puts, container, count, memoryview(pool)[:size],
+                {names.OBJECT_CLASS: class_name} if class_name else None))
+            if outcome.failures:
+                raise BenchFailed('%s: %d of %d uploads failed' % (
+                    container, outcome.failures, len(outcome.samples)))
     _check_tiers(client)
     client.close()
+
+
+def _puts(container: str, count: int, body: memoryview,
+          headers: Optional[Mapping[str, str]],
+          uploader: int) -> Iterator[Request]:
+    for number in range(uploader, count, _UPLOADERS):
+        yield Request('PUT', '%s/%d' % (container, number), '', len(body),
+                      [body], headers)
 
 
 def _check_tiers(client: Client) -> None:

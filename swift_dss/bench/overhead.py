@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence
 
 from swift_dss.bench import cpu, figures, load
@@ -161,18 +163,26 @@ def _requests(cell: Cell, variant: Variant, number: int,
         at += 1
 
 
+def _first_requests(cell: Cell, variant: Variant, pool: bytes,
+                    number: int) -> Iterator[Request]:
+    return islice(_requests(cell, variant, number, pool),
+                  objects_of(cell.size))
+
+
 def _prepare(bed: Bed, plan: Plan, pool: bytes, say: Say) -> None:
     client = Client(bed.target)
     for variant in plan.variants:
         client.make_container(variant.container, variant.storage_policy)
+    clients = max(plan.concurrencies)
     for size in plan.sizes:
         say('preparing objects of %s' % figures.size_text(size))
-        cell = Cell('PUT', size, 1)
+        cell = Cell('PUT', size, clients)
         for variant in plan.variants:
-            for number in range(max(plan.concurrencies)):
-                requests = _requests(cell, variant, number, pool)
-                for _ in range(objects_of(size)):
-                    client.must(next(requests))
+            outcome = load.run(bed.target, clients, partial(
+                _first_requests, cell, variant, pool))
+            if outcome.failures:
+                raise BenchFailed('%s: %d of %d uploads failed' % (
+                    variant.name, outcome.failures, len(outcome.samples)))
     _check(client, plan, pool)
     client.close()
 
@@ -228,9 +238,10 @@ def compare(runs: Sequence[Run], cell: Cell,
             [run.per_second for run, _ in pairs]),
         'p50_ms': figures.median([run.p50_ms for run, _ in pairs]),
         'cpu_ms': figures.median([run.front_cpu_ms for run, _ in pairs]),
-        'tierd_cpu_ms': figures.median(
-            [run.cpu_ms.get('tierd', 0.0) for run, _ in pairs]),
         'failures': sum(run.failures for run, _ in pairs)}
+    for server in cpu.FRONT + cpu.BEHIND:
+        found[server.replace('-', '_') + '_cpu_ms'] = figures.median(
+            [run.cpu_ms.get(server, 0.0) for run, _ in pairs])
     for name, ratios in (
             ('throughput', [figures.ratio(run.per_second, base.per_second)
                             for run, base in pairs]),

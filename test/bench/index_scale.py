@@ -1,0 +1,151 @@
+#!/usr/bin/env python
+"""How the daemon's start and memory grow with the objects it tracks.
+
+Fills an index with N versions (two classes each), then starts a real tier
+daemon on it, measures the seconds until its admin socket answers a status
+request with the right number of objects, and its resident memory against a
+daemon on an empty index. Targets: under 5 s and under 200 bytes an object
+with a million objects.
+
+    python test/bench/index_scale.py [--objects N] [--on DIR]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any, Dict, Tuple
+
+from swift_dss.core.version import VersionId
+from swift_dss.tier.index import Index
+from swift_dss.tier.rows import SpanRow, VersionRow
+from swift_dss.wire.control import encode_line
+
+_CLASSES = '[class:0]\nname = plain\nrank = 0\n' \
+    '[class:5]\nname = silver\nrank = 5\n'
+_CONF = '''
+[dss]
+devices = %(root)s/devices
+mount_check = false
+run_dir = %(root)s/run
+class_table = %(root)s/classes.conf
+recon_cache_path =
+[tier]
+ssd_bytes = 1000g
+'''
+_BATCH = 10000
+
+
+def fill(path: str, objects: int) -> float:
+    """Make an index of ``objects`` versions; rows a second."""
+    index = Index(path)
+    index.set_state('rebuild_needed', '0')
+    index.set_state('swept_at', str(time.time()))
+    index.set_state('clean_stop', '1')
+    started = time.monotonic()
+    for start in range(0, objects, _BATCH):
+        with index.batch():
+            for number in range(start, min(objects, start + _BATCH)):
+                spans = [SpanRow(class_id, 4000, 4000, 4000, 0,
+                                 4000 * (number % 10 == 0))
+                         for class_id in (0, 5)]
+                index.put(VersionRow(
+                    VersionId('sda', 0, '%032x' % (number * 7919),
+                              '1700000000.00000'), '1', 8000,
+                    '/AUTH_test/container/object-%d' % number,
+                    float(number), spans=spans))
+        show('index %d of %d' % (start, objects))
+    index.close()
+    return objects / (time.monotonic() - started)
+
+
+def measure(root: str, objects: int) -> Tuple[float, int]:
+    """(seconds until it answers, resident bytes) of a daemon."""
+    started = time.monotonic()
+    daemon = subprocess.Popen(
+        [sys.executable, '-m', 'swift_dss.tier.daemon', '--config',
+         os.path.join(root, 'dss.conf')], stderr=subprocess.DEVNULL)
+    try:
+        while True:
+            try:
+                found = status(os.path.join(root, 'run', 'admin.sock'))
+                break
+            except OSError:
+                assert daemon.poll() is None, 'the daemon died'
+                time.sleep(0.01)
+        seconds = time.monotonic() - started
+        counted = found['classes'].get('0', {}).get('objects', 0)
+        assert counted == objects, '%d of %d' % (counted, objects)
+        for _ in range(20):
+            status(os.path.join(root, 'run', 'admin.sock'))
+        with open('/proc/%d/status' % daemon.pid,
+                  encoding='ascii') as source:
+            resident = next(int(line.split()[1]) for line in source
+                            if line.startswith('VmRSS'))
+        return seconds, resident * 1024
+    finally:
+        daemon.send_signal(signal.SIGTERM)
+        daemon.wait()
+
+
+def status(path: str) -> Dict[str, Any]:
+    """The daemon's status."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.connect(path)
+        connection.sendall(encode_line({'verb': 'status'}))
+        with connection.makefile('rb') as lines:
+            found: Dict[str, Any] = json.loads(lines.readline())['result']
+    return found
+
+
+def node(objects: int, folder: str) -> Tuple[float, float, int]:
+    """(rows a second, start seconds, resident bytes) of a fresh node."""
+    root = tempfile.mkdtemp(prefix='index-', dir=folder)
+    try:
+        os.makedirs(os.path.join(root, 'devices', 'sda'))
+        for name, text in (('classes.conf', _CLASSES),
+                           ('dss.conf', _CONF % {'root': root})):
+            with open(os.path.join(root, name), 'w',
+                      encoding='ascii') as target:
+                target.write(text)
+        rate = fill(os.path.join(root, 'run', 'index.db'), objects)
+        seconds, resident = measure(root, objects)
+        return rate, seconds, resident
+    finally:
+        shutil.rmtree(root)
+
+
+def show(text: str) -> None:
+    """Progress, on a terminal."""
+    if sys.stderr.isatty():
+        print('\r' + text, end='\x1b[K', file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    """Print the figures; 1 if a target is missed."""
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('--objects', type=int, default=1000000)
+    parser.add_argument('--on', help='folder for the index')
+    args = parser.parse_args()
+    _, empty_seconds, empty_bytes = node(0, args.on)
+    rate, seconds, resident = node(args.objects, args.on)
+    each = max(0, resident - empty_bytes) / args.objects
+    print('\nstart with 0 objects: %.2f s, %.1f MiB resident' % (
+        empty_seconds, empty_bytes / 2 ** 20))
+    print('start with %d objects: %.2f s, %.1f MiB resident' % (
+        args.objects, seconds, resident / 2 ** 20))
+    print('memory per tracked object: %.1f bytes; indexed %.0f/s' % (
+        each, rate))
+    return 0 if seconds < 5 and each < 200 else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())
