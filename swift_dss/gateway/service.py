@@ -57,12 +57,14 @@ class Gateway:
     :raises BadConfig: from :meth:`start`, if the gateway cannot be used
     """
 
+    # Over 40 lines: it only puts the parts together.
     def __init__(self, conf: NodeConf, table_source: TableSource,
                  local: LocalVersions, logger: Logger, metrics: Metrics,
                  ranks: Optional[Ranks] = None,
                  breaker: Optional[Breaker] = None,
                  retry: Optional[Backoff] = None,
                  now: Callable[[], float] = time.time) -> None:
+        # long: the one place where the parts of the gateway meet.
         self._conf = conf.gateway
         self._table_source = table_source
         self._local = local
@@ -107,6 +109,12 @@ class Gateway:
         if not self._conf.bucket:
             raise BadConfig('[gateway] bucket is not set')
         self._client.check_secret()
+        if self._queue.damaged_path:
+            self._logger.error(
+                'gateway: the queue was damaged; it is now %s, and a new '
+                'one was begun. Run a sweep; keys that waited to be '
+                'deleted stay in S3', self._queue.damaged_path)
+            self._metrics.count('gateway.queue_damaged')
         if self._conf.url.startswith('http://'):
             self._logger.warning(
                 'gateway: %s is not encrypted; use https outside a '

@@ -17,6 +17,7 @@ The order of a PUT, and what is true after a power cut at each point:
    there, and every byte that its record promises is too.
 """
 
+# long: one order of durable steps, shared by replication and EC.
 from __future__ import annotations
 
 import os

@@ -55,6 +55,7 @@ class Daemon:
     """
 
     def __init__(self, conf_path: str, logger: logging.Logger) -> None:
+        # long: the one place where the parts of the daemon are put together.
         self._conf_path = conf_path
         self._logger = logger
         self._conf = read_conf(conf_path)

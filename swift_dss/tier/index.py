@@ -6,6 +6,7 @@ from any thread; every call is one short transaction. Nothing of the
 population is held in memory, and opening costs the same for any size.
 """
 
+# long: every statement on the tables, in the one class that may lock them.
 from __future__ import annotations
 
 import contextlib
