@@ -1,0 +1,251 @@
+"""The house: what is packaged, named, documented and importable."""
+
+import ast
+import configparser
+import dataclasses
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+from swift_dss.core.config import (
+    GatewayConf, IoConf, NodeConf, TierConf)
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+SECTIONS = {'dss': NodeConf, 'io': IoConf, 'tier': TierConf,
+            'gateway': GatewayConf}
+SOURCES = sorted((ROOT / 'swift_dss').rglob('*.py'))
+PYTHON_37 = (3, 7)
+
+#: Top level of design section 11, and what packaging and tools need.
+TOP_LEVEL = {
+    'swift_dss', 'etc', 'doc', 'test', 'devstack', 'setup.py', 'tox.ini',
+    'README.md', 'LICENSE', 'MANIFEST.in', 'constraints.txt',
+    'pyproject.toml', 'setup.cfg'}
+
+
+def committed():
+    """Paths that git has, or every file where there is no git."""
+    try:
+        listed = subprocess.run(
+            ['git', 'ls-files', '-z'], cwd=str(ROOT), check=True,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+        names = listed.decode('utf-8').split('\0')
+        return [ROOT / name for name in names if name]
+    except (OSError, subprocess.CalledProcessError):
+        return [path for path in ROOT.rglob('*') if path.is_file()]
+
+
+def options(kind):
+    """Names and defaults of the plain options of one section."""
+    defaults = kind()
+    for field in dataclasses.fields(kind):
+        default = getattr(defaults, field.name)
+        if not dataclasses.is_dataclass(default) and \
+                not isinstance(default, dict):
+            yield field.name, default
+
+
+ALL_OPTIONS = [(section, name, default)
+               for section, kind in SECTIONS.items()
+               for name, default in options(kind)]
+
+
+def entry_points():
+    setup = configparser.ConfigParser()
+    setup.read(str(ROOT / 'setup.cfg'))
+    for group, lines in setup['options.entry_points'].items():
+        for line in lines.strip().splitlines():
+            name, target = (part.strip() for part in line.split('='))
+            yield group, name, target
+
+
+@pytest.mark.parametrize('group, name, target', list(entry_points()))
+def test_entry_point_imports(group, name, target):
+    module, attribute = target.split(':')
+    # A process of its own, as some of these must not meet in one.
+    subprocess.run(
+        [sys.executable, '-c', 'import %s as m; m.%s' % (module, attribute)],
+        check=True, cwd=str(ROOT))
+
+
+@pytest.mark.parametrize('path', SOURCES, ids=str)
+def test_source_is_python_37(path):
+    ast.parse(path.read_text(), str(path), feature_version=PYTHON_37)
+
+
+def pythons():
+    """Other interpreters on this machine, oldest supported first."""
+    roots = [pathlib.Path(folder) for folder in
+             os.environ.get('PATH', '').split(os.pathsep) if folder]
+    roots += sorted(pathlib.Path(os.environ.get(
+        'PYENV_ROOT', os.path.expanduser('~/.pyenv'))).glob(
+            'versions/*/bin'))
+    for minor in range(7, 15):
+        for root in roots:
+            python = root / ('python3.%d' % minor)
+            if python.exists() and 'shims' not in root.parts:
+                yield minor, python
+                break
+
+
+@pytest.mark.parametrize('minor, python', list(pythons()))
+def test_pure_rooms_import_on_every_python_here(minor, python):
+    """Not only the syntax: names of the library that came later too."""
+    modules = [
+        '.'.join(path.relative_to(ROOT).with_suffix('').parts)
+        for path in SOURCES
+        if path.parts[len(ROOT.parts) + 1] in ('core', 'wire', 'strategy')
+        and path.name != '__init__.py']
+    subprocess.run(
+        [str(python), '-B', '-c', 'import ' + ', '.join(modules)],
+        check=True, cwd=str(ROOT))
+
+
+@pytest.mark.parametrize('section, name, default', ALL_OPTIONS)
+def test_sample_shows_the_option_at_its_default(section, name, default):
+    text = (ROOT / 'etc' / 'dss.conf-sample').read_text()
+    found = re.search(
+        r'^\[%s\]$(.*?)(?=^\[|\Z)' % section, text, re.M | re.S)
+    assert found, 'no section [%s]' % section
+    line = re.search(r'^#? ?%s *=(.*)$' % name, found.group(1), re.M)
+    assert line, 'no option %s in [%s]' % (name, section)
+    assert same(line.group(1).strip(), default)
+
+
+def same(text, default):
+    if isinstance(default, bool):
+        return text.lower() == str(default).lower()
+    if isinstance(default, (int, float)):
+        units = {'k': 1 << 10, 'm': 1 << 20, 'g': 1 << 30}
+        unit = units.get(text[-1:].lower())
+        number = float(text[:-1]) * unit if unit else float(text)
+        return number == default
+    return text == (default or '')
+
+
+def test_sample_has_no_option_that_is_not_one():
+    known = {name for _section, name, _default in ALL_OPTIONS}
+    section = ''
+    for line in (ROOT / 'etc' / 'dss.conf-sample').read_text().splitlines():
+        if line.startswith('['):
+            section = line.strip('[]')
+        found = re.match(r'#? ?([a-z][a-z0-9_]*) *=', line)
+        if found and section != 'capacity':
+            assert found.group(1) in known, line
+
+
+@pytest.mark.parametrize('section, name, default', ALL_OPTIONS)
+def test_option_is_documented(section, name, default):
+    text = (ROOT / 'doc' / 'source' / 'install.rst').read_text()
+    table = text.split('``[%s]``' % section)[1].split('\n``[')[0]
+    row = re.search(r'^``%s`` +(\S+)?' % name, table, re.M)
+    assert row, '%s is not in the table of [%s]' % (name, section)
+    if name == 'index_dir':
+        return
+    shown = (row.group(1) or '').strip('`')
+    if default in ('', None):
+        assert not row.group(1) or not row.group(1).startswith('``')
+    else:
+        assert same(shown, default)
+
+
+def test_top_level_is_that_of_the_design():
+    top = {path.relative_to(ROOT).parts[0] for path in committed()}
+    assert {name for name in top if not name.startswith('.')} <= TOP_LEVEL
+
+
+def test_no_path_of_a_machine_is_committed():
+    # Spelt in pieces, so that this file does not find itself.
+    forbidden = re.compile('|'.join((
+        '/wo' 'rk/(main|shared|\\.)', '/op' 't/dss', '/tm' 'p/v/',
+        '/ro' 'ot/', 'ANTHR' 'OPIC', 'clau' 'de'), ), re.I)
+    for path in committed():
+        if not path.is_file() or path.suffix in ('.png', '.gz', '.dss'):
+            continue
+        text = path.read_bytes().decode('utf-8', 'replace')
+        found = forbidden.search(text)
+        assert not found, '%s: %s' % (path, found and found.group(0))
+
+
+@pytest.mark.parametrize('path', SOURCES, ids=str)
+def test_module_says_what_it_is(path):
+    assert ast.get_docstring(ast.parse(path.read_text())), path
+
+
+@pytest.mark.parametrize('path', SOURCES, ids=str)
+def test_long_file_or_function_says_why(path):
+    """Over 400 lines a file or 40 a function (its docstring apart), a
+    comment that begins with ``long:`` says why."""
+    text = path.read_text()
+    lines = text.splitlines()
+    if len(lines) > 400:
+        assert '# long: ' in text, '%d lines' % len(lines)
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        end = max((getattr(n, 'end_lineno', 0) or 0)
+                  for n in ast.walk(node))
+        count = end - node.lineno + 1
+        if ast.get_docstring(node, clean=False):
+            count -= 1 + ast.get_docstring(node, clean=False).count('\n')
+        if count > 40:
+            assert '# long: ' in '\n'.join(lines[node.lineno - 2:end]), \
+                '%s has %d lines' % (node.name, count)
+
+
+def test_errors_are_never_swallowed_whole():
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ExceptHandler) and \
+                    [type(line) for line in node.body] == [ast.Pass] and (
+                        node.type is None or getattr(
+                            node.type, 'id', '') in (
+                                'Exception', 'BaseException')):
+                raise AssertionError('%s:%d' % (path, node.lineno))
+
+
+def test_every_direct_dependency_is_pinned_and_explained():
+    setup = configparser.ConfigParser()
+    setup.read(str(ROOT / 'setup.cfg'))
+    wanted = setup['options']['install_requires'].splitlines()
+    for lines in setup['options.extras_require'].values():
+        wanted += lines.splitlines()
+    normal = lambda name: re.split(  # noqa: E731
+        '[<>=!~; ]', name)[0].lower().replace('_', '-')
+    pinned = {normal(line) for line in
+              (ROOT / 'constraints.txt').read_text().splitlines()
+              if line and not line.startswith('#')}
+    page = (ROOT / 'doc' / 'source' / 'dependencies.rst').read_text()
+    for name in filter(None, map(normal, wanted)):
+        assert name in pinned, name
+        assert re.search(r'^%s\b' % re.escape(name), page, re.M), name
+
+
+def test_every_page_is_reachable():
+    index = (ROOT / 'doc' / 'source' / 'index.rst').read_text()
+    glob = re.search(r'^   \*$', index, re.M)
+    for path in (ROOT / 'doc' / 'source').glob('*.rst'):
+        assert path.stem == 'index' or glob or path.stem in index, path
+
+
+def test_documentation_builds_without_warnings(tmp_path):
+    pytest.importorskip('openstackdocstheme')
+    subprocess.run(
+        [sys.executable, '-m', 'sphinx', '-W', '-q', '-b', 'html',
+         str(ROOT / 'doc' / 'source'), str(tmp_path)],
+        check=True, cwd=str(ROOT))
+    assert (tmp_path / 'index.html').exists()
+
+
+def test_release_notes_are_well_formed():
+    pytest.importorskip('reno')
+    if not (ROOT / '.git').exists():
+        pytest.skip('reno needs git')
+    subprocess.run(
+        [sys.executable, '-m', 'reno.main', '--rel-notes-dir',
+         'doc/releasenotes', 'lint', '.'], check=True, cwd=str(ROOT),
+        stdout=subprocess.DEVNULL)
