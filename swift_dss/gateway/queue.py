@@ -13,11 +13,14 @@ daemon's sweep finds its version dirty and enqueues it again.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
+from swift_dss.core.errors import BadConfig, TierUnavailable
 from swift_dss.core.version import VersionId
 
 _SCHEMA = """
@@ -85,16 +88,31 @@ class DeleteJob:
 class Queue:
     """The durable queue of one node. Thread-safe; calls block on disk.
 
-    :param path: the SQLite file; made if missing
+    Every method raises :class:`TierUnavailable` when its disk is full or
+    fails; nothing is changed then.
+
+    :param path: the SQLite file; made if missing, set aside if it is not
+        one
+    :raises BadConfig: it cannot be opened or made
     """
 
     def __init__(self, path: str) -> None:
         self._lock = threading.Lock()
-        self._db = sqlite3.connect(
-            path, check_same_thread=False, isolation_level=None,
-            timeout=30.0)
-        self._db.execute('PRAGMA journal_mode=WAL')
-        self._db.executescript(_SCHEMA)
+        #: Where a file that was not a queue went, or ''.
+        self.damaged_path = ''
+        try:
+            self._db = _open(path)
+        except sqlite3.OperationalError as err:
+            raise BadConfig('gateway queue %s: %s' % (path, err)) from err
+        except sqlite3.DatabaseError:
+            # Uploads come back with the daemon's sweep; keys that waited
+            # to be deleted stay in S3. The file is kept for a look at it.
+            self.damaged_path = path + '.damaged'
+            os.replace(path, self.damaged_path)
+            for suffix in ('-wal', '-shm'):
+                if os.path.exists(path + suffix):
+                    os.replace(path + suffix, self.damaged_path + suffix)
+            self._db = _open(path)
 
     def close(self) -> None:
         """Let the file go."""
@@ -207,12 +225,12 @@ class Queue:
 
     def _read(self, statement: str,
               values: Tuple[Any, ...]) -> List[Tuple[Any, ...]]:
-        with self._lock:
+        with self._lock, _sqlite_errors():
             return self._db.execute(statement, values).fetchall()
 
     def _write(self, through_power_cut: bool,
                statements: Iterable[Tuple[str, Tuple[Any, ...]]]) -> None:
-        with self._lock:
+        with self._lock, _sqlite_errors():
             self._db.execute('PRAGMA synchronous=%s' % (
                 'FULL' if through_power_cut else 'NORMAL'))
             self._db.execute('BEGIN IMMEDIATE')
@@ -220,10 +238,32 @@ class Queue:
                 for statement, values in statements:
                     self._db.execute(statement, values)
             except BaseException:
-                self._db.execute('ROLLBACK')
+                if self._db.in_transaction:
+                    self._db.execute('ROLLBACK')
                 raise
             # With FULL, COMMIT fsyncs the journal: the row is durable.
             self._db.execute('COMMIT')
+
+
+def _open(path: str) -> sqlite3.Connection:
+    queue_db = sqlite3.connect(
+        path, check_same_thread=False, isolation_level=None, timeout=30.0)
+    try:
+        queue_db.execute('PRAGMA journal_mode=WAL')
+        queue_db.executescript(_SCHEMA)
+    except sqlite3.Error:
+        queue_db.close()
+        raise
+    return queue_db
+
+
+@contextmanager
+def _sqlite_errors() -> Iterator[None]:
+    """A full or failing disk under the queue is an unavailable tier."""
+    try:
+        yield
+    except sqlite3.Error as err:
+        raise TierUnavailable('gateway queue: %s' % err) from err
 
 
 def _version_row(version: VersionId, partition: str) -> Tuple[Any, ...]:

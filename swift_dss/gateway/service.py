@@ -358,12 +358,18 @@ class Gateway:
         at = self._now() + self._retry.seconds(
             failures + 1 if tried else 1)
         text = '%s: %s' % (type(err).__name__, err)
-        if isinstance(job, UploadJob):
-            self._queue.retry_upload(job.version, at, text, tried)
-            self._metrics.count('gateway.upload_failed')
-        else:
-            self._queue.retry_delete(job.s3_key, at, text)
-            self._metrics.count('gateway.delete_failed')
+        try:
+            if isinstance(job, UploadJob):
+                self._queue.retry_upload(job.version, at, text, tried)
+            else:
+                self._queue.retry_delete(job.s3_key, at, text)
+        except DssError as queue_err:
+            # The row is still due: this worker waits in its stead, or a
+            # full disk would make us hammer S3.
+            self._logger.error('gateway: %s', queue_err)
+            self._stopping.wait(at - self._now())
+        self._metrics.count('gateway.upload_failed' if isinstance(
+            job, UploadJob) else 'gateway.delete_failed')
         self._metrics.count('gateway.%s' % err.counter)
         level = (self._logger.warning if isinstance(err, RemoteUnavailable)
                  else self._logger.error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from swift_dss.core.errors import BadConfig, TierUnavailable
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.queue import Queue
 
@@ -91,3 +92,33 @@ def test_counts_tell_status_what_is_late_and_why(queue):
     assert counts['oldest_upload'] == 11.0
     assert counts['oldest_delete'] is None
     assert counts['errors'] == ['put_object: 403 AccessDenied']
+
+
+def test_a_file_that_is_no_queue_is_set_aside(path):
+    with open(path, 'wb') as junk:
+        junk.write(b'not a database, certainly not' * 100)
+    queue = Queue(path)
+    assert queue.damaged_path == path + '.damaged'
+    with open(queue.damaged_path, 'rb') as kept:
+        assert kept.read().startswith(b'not a database')
+    queue.add_upload(_version(), '7', 0.0, 0.0)
+    assert queue.due_uploads(0.0, 1)
+    queue.close()
+
+
+def test_a_folder_that_is_not_there_is_a_configuration_error(tmp_path):
+    with pytest.raises(BadConfig):
+        Queue(str(tmp_path / 'missing' / 'gateway.db'))
+
+
+def test_a_failing_disk_is_an_unavailable_tier_and_changes_nothing(queue):
+    queue.add_upload(_version(1), '7', 0.0, 0.0)
+    # The least that SQLite allows: no page can be added any more.
+    queue._db.execute('PRAGMA max_page_count=1')
+    with pytest.raises(TierUnavailable):
+        for number in range(2, 2000):
+            queue.add_upload(_version(number), '7', 0.0, 0.0)
+    assert queue.due_uploads(0.0, 1)
+    queue._db.execute('PRAGMA max_page_count=100000')
+    queue.add_upload(_version(5000), '7', 0.0, 0.0)
+    assert queue.uploads_of(_version(5000).key)
