@@ -93,7 +93,8 @@ class Duties:
         """(room, used, free on the disk) of the SSD, bytes."""
         stat = os.statvfs(self.device.path)
         free = stat.f_bavail * stat.f_frsize
-        room = conf.tier.ssd_bytes or stat.f_blocks * stat.f_frsize
+        total = stat.f_blocks * stat.f_frsize
+        room = min(conf.tier.ssd_bytes or total, total)
         tracked = sum(sums['ssd'] for sums in
                       self._index.occupancy(self.device.name).values())
         return room, used_bytes(room, tracked, free), free

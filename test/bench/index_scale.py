@@ -38,8 +38,6 @@ mount_check = false
 run_dir = %(root)s/run
 class_table = %(root)s/classes.conf
 recon_cache_path =
-[tier]
-ssd_bytes = 1000g
 '''
 _BATCH = 10000
 
@@ -54,12 +52,12 @@ def fill(path: str, objects: int) -> float:
     for start in range(0, objects, _BATCH):
         with index.batch():
             for number in range(start, min(objects, start + _BATCH)):
-                spans = [SpanRow(class_id, 4000, 4000, 4000, 0,
-                                 4000 * (number % 10 == 0))
+                spans = [SpanRow(class_id, 400, 400, 400, 0,
+                                 400 * (number % 10 == 0))
                          for class_id in (0, 5)]
                 index.put(VersionRow(
                     VersionId('sda', 0, '%032x' % (number * 7919),
-                              '1700000000.00000'), '1', 8000,
+                              '1700000000.00000'), '1', 800,
                     '/AUTH_test/container/object-%d' % number,
                     float(number), spans=spans))
         show('index %d of %d' % (start, objects))
