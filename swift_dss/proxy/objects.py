@@ -15,7 +15,7 @@ from swift.proxy.controllers.base import get_container_info
 
 from swift_dss.core.errors import BadClassInput, ClassNotAllowed
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
-from swift_dss.proxy import incoming, outgoing, reclassify, stored
+from swift_dss.proxy import incoming, outgoing, reclassify, stored, unavailable
 from swift_dss.proxy.dssbody import (
     BoundedRanges, CheckedInput, DssInput, Prefixed)
 from swift_dss.proxy.incoming import Asked
@@ -31,9 +31,6 @@ from swift_dss.wire import classmap, names
 _SYMLINK = env_key(stored.SYMLINK_TARGET)
 _DEFAULT_KEY = names.CONTAINER_SYSMETA_CLASS[
     len('X-Container-Sysmeta-'):].lower()
-#: Seconds a client is told to wait where the object server's own number
-#: cannot be read.
-_RETRY_AFTER = '15'
 
 
 class Objects:
@@ -80,19 +77,16 @@ class Objects:
             return self._get_for_copier(env, start)
         if incoming.wants_file_form(env):
             return self._get_file_form(env, start, state)
-        is_get = env['REQUEST_METHOD'] == 'GET'
+        is_s3_head = env['REQUEST_METHOD'] == 'HEAD' and \
+            env.get('swift.source') == 'S3'
 
-        def show(status: str, headers: Any, exc_info: Any = None) -> Any:
-            if is_get and status.startswith('409'):
-                status, headers = _unavailable(status, headers)
-            if not is_get and status.startswith('200') and \
-                    env.get('swift.source') == 'S3':
+        def shown(status: str, headers: Any) -> Any:
+            if is_s3_head and status.startswith('200'):
                 self._services.uploads.notice(
                     env, target, stored.effective_map(HeaderKeyDict(headers)))
-            return start(status, outgoing.shown(headers, state.table),
-                         exc_info)
+            return outgoing.shown(headers, state.table)
 
-        return self._app(env, show)
+        return unavailable.call(self._app, env, start, shown)
 
     def post(self, env: Env, start: Start, target: Target,
              state: State) -> Body:
@@ -255,18 +249,16 @@ class Objects:
         """The answer with the map under seal instead of shown."""
         env.pop(env_key(names.OBJECT_FILE), None)
 
-        def carry(status: str, headers: Any, exc_info: Any = None) -> Any:
-            if status.startswith('409'):
-                status, headers = _unavailable(status, headers)
+        def carried(status: str, headers: Any) -> Any:
             found = HeaderKeyDict(headers)
             headers = stored.without_maps(headers)
             if status.startswith('20'):
                 headers += self._services.sealer.seal(
                     outgoing.carried_map(found, int(status[:3])),
                     found.get(names.S3_CLASS_META, '')).items()
-            return start(status, headers, exc_info)
+            return headers
 
-        return self._app(env, carry)
+        return unavailable.call(self._app, env, start, carried)
 
     def _get_file_form(self, env: Env, start: Start, state: State) -> Body:
         if 'HTTP_RANGE' in env:
@@ -278,9 +270,13 @@ class Objects:
         status, headers = context._response_status, context._response_headers
         found = HeaderKeyDict(headers)
         is_get = env['REQUEST_METHOD'] == 'GET'
-        if is_get and status.startswith('409'):
-            status, headers = _unavailable(status, headers)
-        elif status.startswith('200') and not stored.is_symlink(found):
+        seconds = unavailable.retry_after(status, headers)
+        if seconds is not None:
+            close_if_possible(answer)
+            start('503 Service Unavailable',
+                  unavailable.own_headers(seconds))
+            return [unavailable.TEXT]
+        if status.startswith('200') and not stored.is_symlink(found):
             try:
                 outgoing.refuse_file_form(found)
                 headers, section = outgoing.file_form(headers, found, is_get)
@@ -330,21 +326,6 @@ class Objects:
             raise HTTPRequestTimeout(request=Request(env)) from None
         except (ValueError, OSError):
             raise HTTPClientDisconnect(request=Request(env)) from None
-
-
-def _unavailable(status: str, headers: Any) -> Any:
-    """503 for the object servers' 409 that means "S3 does not answer".
-
-    They cannot say 503 themselves: Swift would stop asking them for
-    anything for a minute.
-    """
-    found = HeaderKeyDict(headers).get(names.BACKEND_UNAVAILABLE)
-    if found is None:
-        return status, headers
-    seconds = found if found.isdigit() else _RETRY_AFTER
-    kept = [(name, value) for name, value in headers
-            if name.lower() != 'retry-after']
-    return '503 Service Unavailable', kept + [('Retry-After', seconds)]
 
 
 def _without_maps(start: Start) -> Start:

@@ -214,8 +214,9 @@ def compare(cluster: Cluster, seed: int, policy: str) -> Tuple[int, List]:
     for name, labels in (('none', no_labels), ('right', right_labels),
                          ('random', random_labels(generator)),
                          ('adversarial', adversarial_labels)):
-        path = '%s/same-%s-%s' % (url[url.index('/v1'):], name,
-                                  uuid.uuid4().hex[:8])
+        # All of one length: listings name the targets of links.
+        path = '%s/same-%s' % (url[url.index('/v1'):],
+                               uuid.uuid4().hex[:12])
         seen = Traffic(port, path, token, labels).run(policy)
         requests += len(seen)
         if not plain:

@@ -165,6 +165,10 @@ def test_unavailable_bytes_are_503_with_retry_after(dss, swift, source):
     answer = call(dss, 'GET', source=source)
     assert answer.status_int == 503
     assert answer.headers['Retry-After'] == '17'
+    assert b'does not answer' in answer.body
+    assert answer.content_length == len(answer.body)
+    flag = {'X-DSS-Object-File': 'True'}
+    assert call(dss, 'GET', headers=flag).headers['Retry-After'] == '17'
     swift.answer_get_with = Response(status=409)
     assert call(dss, 'GET', source=source).status_int == 409
 
@@ -438,3 +442,30 @@ def test_other_wrong_places_are_refused():
             (RIGHT, ['ourownauth', 'server']), (RIGHT, ['dss', 'server'])):
         with pytest.raises(WrongPlace):
             pipeline.check(above, below)
+
+
+@pytest.mark.parametrize('lazy', [False, True])
+def test_an_answer_that_starts_late_is_replaced_too(conf, lazy):
+    """proxy-logging starts its answer when its first bytes are read."""
+    def app(env, start_response):
+        def begin():
+            start_response('409 Conflict', [
+                ('Content-Length', '8'), (names.BACKEND_UNAVAILABLE, '9')])
+
+        def late():
+            begin()
+            yield b'conflict'
+
+        if lazy:
+            return late()
+        begin()
+        return [b'conflict']
+
+    started = []
+    dss = DssMiddleware(app, conf, FakeLogger())
+    body = b''.join(dss(Request.blank(OBJECT).environ,
+                        lambda *arguments: started.append(arguments)))
+    (status, headers, _exc_info), = started
+    assert status == '503 Service Unavailable'
+    assert dict(headers)['Retry-After'] == '9'
+    assert int(dict(headers)['Content-Length']) == len(body)
