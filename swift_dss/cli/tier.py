@@ -159,7 +159,7 @@ def _walk_alone(args: argparse.Namespace,
     try:
         return daemon.survey(0, args.orphans, show)
     finally:
-        daemon.index.close()
+        daemon.release()
 
 
 def _settle(args: argparse.Namespace, conf: NodeConf) -> int:

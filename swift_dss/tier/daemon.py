@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import fcntl
 import logging
 import os
 import signal
@@ -36,6 +35,7 @@ from swift_dss.tier.intake import Intake
 from swift_dss.tier.keeper import Keeper
 from swift_dss.tier.ledger import Ledger
 from swift_dss.tier.local import Local
+from swift_dss.tier.locks import lock_node
 from swift_dss.tier.metrics import Metrics
 from swift_dss.tier.survey import Survey
 from swift_dss.wire import classtable, nodeconf
@@ -62,7 +62,7 @@ class Daemon:
         self._table = read_table(self._conf.class_table)
         conf = self._conf
         os.makedirs(conf.run_dir, exist_ok=True)
-        self._lock_fd = lock(conf.run_dir)
+        self._lock_fd = lock_node(conf.run_dir)
         self.index, aside = open_or_replace(index_path(conf))
         if aside:
             logger.error('the index was damaged: moved to %s; reading the '
@@ -151,6 +151,10 @@ class Daemon:
         with contextlib.suppress(DssError):
             # All that was received is in the index: no sweep is needed.
             self.index.set_state(_CLEAN_STOP, '1')
+        self.release()
+
+    def release(self) -> None:
+        """Let index and lock go: all that one never started has."""
         self.index.close()
         os.close(self._lock_fd)
 
@@ -334,24 +338,6 @@ def _read(path: str) -> str:
             return source.read()
     except (OSError, UnicodeDecodeError) as err:
         raise BadConfig('%s: %s' % (path, err)) from err
-
-
-def lock(run_dir: str) -> int:
-    """Make sure that no two daemons run on one node.
-
-    :raises TierUnavailable: one does
-    """
-    fd = os.open(os.path.join(run_dir, 'tierd.lock'),
-                 os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as err:
-        os.close(fd)
-        raise TierUnavailable('another tier daemon runs on %s'
-                              % run_dir) from err
-    os.ftruncate(fd, 0)
-    os.write(fd, b'%d\n' % os.getpid())
-    return fd
 
 
 def stop_page(page: Any) -> None:

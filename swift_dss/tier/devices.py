@@ -11,6 +11,7 @@ from swift_dss.core.errors import TierUnavailable
 from swift_dss.core.version import VersionId
 from swift_dss.io.capacity import Capacity
 from swift_dss.io.switch import Place
+from swift_dss.wire import layout
 from swift_dss.wire.nodeconf import capacity_path
 
 
@@ -35,6 +36,22 @@ class Device:
         """Where the files of a version lie."""
         return Place(self.path, self.capacity, version, partition,
                      content_length)
+
+    def partitions_of(self, version: VersionId) -> List[str]:
+        """Partitions of this device that a version can lie in.
+
+        The ring's power need not be known, and during a relink there are
+        two: every partition whose number is the head of the hash will do.
+        """
+        datadir = layout.data_dir_name(version.policy)
+        head = int(version.object_hash[:8], 16)
+        found = []
+        for power in range(33):
+            name = str(head >> (32 - power))
+            if name not in found and os.path.isdir(
+                    os.path.join(self.path, datadir, name)):
+                found.append(name)
+        return found
 
 
 class Devices:

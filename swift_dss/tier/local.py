@@ -7,6 +7,7 @@ index is told last and may fail: it is a cache, and a sweep corrects it.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import os
@@ -68,9 +69,16 @@ class Local(LocalVersions):
     def newest(self, version: VersionId, partition: str) -> Optional[str]:
         """See :meth:`LocalVersions.newest`."""
         device = self._device(version)
-        with self._disk_errors():
+
+        def look(part: str) -> Optional[str]:
             return metadata.newest_timestamp(layout.hash_dir(
-                device.path, version.policy, partition, version.object_hash))
+                device.path, version.policy, part, version.object_hash))
+
+        with self._disk_errors():
+            # Elsewhere only if it is not here: it may have been relinked.
+            return look(partition) or max(
+                (found for found in map(look, device.partitions_of(version))
+                 if found), default=None)
 
     def open(self, version: VersionId, partition: str) -> LocalReader:
         """See :meth:`LocalVersions.open`."""
@@ -95,13 +103,14 @@ class Local(LocalVersions):
         with self._disk_errors(), LiveVersion(place) as live:
             pinned = names.XATTR_PIN in os.listxattr(live.fd)
             residency = live.residency
-        spans = spans_of(found.class_map, residency, self.table(), pinned,
+        table = self.table()
+        spans = spans_of(found.file_map(table), residency, table, pinned,
                          self.conf().tier.min_demote_bytes)
         return VersionRow(
-            version, partition, found.content_length, found.name,
+            version, place.partition, found.content_length, found.name,
             put_at or float(version.timestamp.split('_')[0]), read_at,
             pinned, residency.remote is not None,
-            wants_remote(spans, self.table()), spans)
+            wants_remote(spans, table), spans)
 
     def track(self, version: VersionId, partition: str, put_at: float = 0.0,
               read_at: float = 0.0) -> VersionRow:
@@ -237,13 +246,14 @@ class Local(LocalVersions):
         """Place, ranges of the classes, and class map of a version."""
         place, found = self._look(version, partition)
         wanted = set(class_ids)
+        class_map = found.file_map(self.table())
         ranges = [(span.offset, span.length) for span
-                  in found.class_map.split(0, found.content_length)
+                  in class_map.split(0, found.content_length)
                   if not wanted or span.class_id in wanted]
         if not ranges and found.content_length:
             raise VersionGone('%s has no bytes of that class any more'
                               % version.key)
-        return place, ranges, found.class_map
+        return place, ranges, class_map
 
     def _device(self, version: VersionId) -> Device:
         device = self.devices.get(version.device)
@@ -254,7 +264,7 @@ class Local(LocalVersions):
               ) -> Tuple[Place, metadata.VersionMetadata]:
         device = self._device(version)
         with self._disk_errors():
-            path = device.place(version, partition, 0).data_file()
+            path, partition = self._find(device, version, partition)
             try:
                 fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             except FileNotFoundError as err:
@@ -264,6 +274,20 @@ class Local(LocalVersions):
             finally:
                 os.close(fd)
         return device.place(version, partition, found.content_length), found
+
+    @staticmethod
+    def _find(device: Device, version: VersionId,
+              partition: str) -> Tuple[str, str]:
+        """Data file and partition, which may be another one by now: an
+        operator who increases the partition power moves everything."""
+        try:
+            return device.place(version, partition, 0).data_file(), partition
+        except VersionGone:
+            for moved in device.partitions_of(version):
+                with contextlib.suppress(VersionGone):
+                    return (device.place(version, moved, 0).data_file(),
+                            moved)
+            raise
 
     def _disk_errors(self) -> _DiskErrors:
         return DISK_ERRORS

@@ -1,16 +1,22 @@
-"""One lock a version, made when it is asked for and forgotten after."""
+"""Locks: one a node for the daemon, one a version for its moves."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import os
 import threading
 from typing import Dict, Iterator, List, Tuple
 
+from swift_dss.core.errors import TierUnavailable
 from swift_dss.core.version import VersionId
 
 
 class VersionLocks:
-    """Keeps two moves of one version apart."""
+    """Keeps two moves of one version apart.
+
+    A lock is made when it is asked for and forgotten after.
+    """
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -32,3 +38,21 @@ class VersionLocks:
                 entry[1] -= 1  # type: ignore[operator]
                 if not entry[1]:
                     del self._held[key]
+
+
+def lock_node(run_dir: str) -> int:
+    """Make sure that no two daemons run on one node.
+
+    :raises TierUnavailable: one does
+    """
+    fd = os.open(os.path.join(run_dir, 'tierd.lock'),
+                 os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as err:
+        os.close(fd)
+        raise TierUnavailable('another tier daemon runs on %s'
+                              % run_dir) from err
+    os.ftruncate(fd, 0)
+    os.write(fd, b'%d\n' % os.getpid())
+    return fd

@@ -7,16 +7,23 @@ object through it: a stock DiskFile would quarantine a stub.
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
 
+from pyeclib.ec_iface import ECDriver, ECDriverError
 from swift.common.exceptions import DiskFileError
 from swift.common.request_helpers import is_sys_meta
 from swift.obj.diskfile import read_metadata
 
+from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import BadClassInput, DamagedRecord, VersionGone
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
+from swift_dss.strategy.fragments import fragment_map
 from swift_dss.wire import classmap, layout, names
+
+_EC_SCHEME = 'X-Object-Sysmeta-Ec-Scheme'
+_EC_SEGMENT = 'X-Object-Sysmeta-Ec-Segment-Size'
 
 #: Only the data file may say these (diskfile's own list).
 _DATA_ONLY = frozenset((
@@ -28,6 +35,7 @@ class VersionMetadata(NamedTuple):
     """Effective metadata of one version, as a DiskFile would return it.
 
     :param etag: MD5 of the bytes in this very data file
+    :param class_map: in the *object's* offsets; see :meth:`file_map`
     """
 
     headers: Dict[str, str]
@@ -39,6 +47,41 @@ class VersionMetadata(NamedTuple):
     def name(self) -> str:
         """``/account/container/object``."""
         return self.headers.get('name', '')
+
+    def file_map(self, table: ClassTable) -> ClassMap:
+        """The class map in the offsets of the data file.
+
+        A fragment archive is not the object: its bytes of one segment lie
+        elsewhere than the object's. Everything that moves bytes needs this
+        one.
+
+        :raises DamagedRecord: no fragment archive of any known kind
+        """
+        segment = self.headers.get(_EC_SEGMENT)
+        if segment is None or self.class_map.is_uniform:
+            return self.class_map
+        scheme = self.headers.get(_EC_SCHEME, '')
+        try:
+            fragment_bytes = _fragment_bytes(scheme, int(segment))
+        except (ValueError, ECDriverError) as err:
+            raise DamagedRecord('%s: EC scheme %r, segment %r: %s' % (
+                self.name, scheme, segment, err)) from err
+        return fragment_map(self.class_map, int(segment), fragment_bytes,
+                            table)
+
+
+@functools.lru_cache(maxsize=32)
+def _fragment_bytes(scheme: str, segment_bytes: int) -> int:
+    """Size of the fragment of a whole segment, its header included.
+
+    :param scheme: as Swift writes it beside a fragment archive:
+        ``liberasurecode_rs_vand 2+1``
+    """
+    kind, _, counts = scheme.partition(' ')
+    data, _, parity = counts.partition('+')
+    driver = ECDriver(k=int(data), m=int(parity), ec_type=kind)
+    found = driver.get_segment_info(segment_bytes, segment_bytes)
+    return int(found['fragment_size'])
 
 
 def of_version(data_path: str, data_fd: int) -> VersionMetadata:

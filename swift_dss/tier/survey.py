@@ -126,7 +126,7 @@ class Survey:
                 pace.step()
                 if self._local.exists(row.version, row.partition):
                     continue
-                moved = [part for part in partitions_of(device, row.version)
+                moved = [part for part in device.partitions_of(row.version)
                          if self._local.exists(row.version, part)]
                 if moved:
                     self._local.track(row.version, moved[0])
@@ -171,9 +171,10 @@ class Survey:
             except FileNotFoundError:
                 return None
             if time.time() - stat.st_mtime < ORPHAN_SECONDS or \
-                    version.object_hash in quarantined or any(
+                    version.object_hash in quarantined or \
+                    self._index.get(version) is not None or any(
                         self._local.exists(version, part)
-                        for part in partitions_of(device, version)):
+                        for part in device.partitions_of(version)):
                 return None
             device.capacity.remove(version)
         self._logger.info('%s: removed orphan %s, %d bytes', device.name,
@@ -241,23 +242,6 @@ def capacity_files(device: Device) -> Iterator[Tuple[VersionId, str]]:
                         device.name, int(number), object_hash, timestamp,
                         int(frag) if frag else None), os.path.join(
                             root, number, abc, object_hash, name)
-
-
-def partitions_of(device: Device, version: VersionId) -> List[str]:
-    """Partitions of a device that a version can lie in.
-
-    The ring's power need not be known, and during a relink there are two:
-    every partition whose number is the head of the hash will do.
-    """
-    datadir = layout.data_dir_name(version.policy)
-    head = int(version.object_hash[:8], 16)
-    found = []
-    for power in range(33):
-        name = str(head >> (32 - power))
-        if name not in found and os.path.isdir(
-                os.path.join(device.path, datadir, name)):
-            found.append(name)
-    return found
 
 
 def _quarantined(device: Device) -> Dict[str, bool]:

@@ -12,7 +12,7 @@ from swift_dss.core.errors import (
     DamagedRecord, TierUnavailable, VersionGone)
 from swift_dss.core.residency import RemoteCopy, Tier, tier_text
 from swift_dss.core.spans import ClassMap, Span
-from swift_dss.io import moves, switch
+from swift_dss.io import moves, steps, switch
 from swift_dss.io.carriers import Carrier
 from swift_dss.wire import layout
 
@@ -234,3 +234,36 @@ def test_left_over_files_are_removed_at_the_start(node):
          'w').close()
     assert switch.clean_tmp(node.device_path, node.capacity.path) == 2
     assert os.listdir(folder) == []
+
+
+@pytest.mark.parametrize('move', [moves.evict_ssd, moves.promote])
+def test_a_file_with_two_names_keeps_its_inode(place, tmp_path, move):
+    """The relinker's second name must not part from the first."""
+    moves.copy_to_capacity(place)
+    if move is moves.promote:
+        moves.evict_ssd(place)
+    second = str(tmp_path / 'second')
+    os.link(place.data_file(), second)
+    before = os.stat(second)
+    with pytest.raises(VersionGone, match='relinked'):
+        move(place)
+    assert os.path.samefile(second, place.data_file())
+    assert os.stat(second).st_size == before.st_size
+    assert read_version(place, {}) == DATA
+    os.unlink(second)
+    move(place)
+    assert read_version(place, {}) == DATA
+
+
+def test_a_name_that_came_during_the_move_undoes_it(place, tmp_path):
+    moves.copy_to_capacity(place)
+    second = str(tmp_path / 'second')
+    steps.listen(lambda name: os.link(place.data_file(), second)
+                 if name == 'evict.built' else None)
+    try:
+        with pytest.raises(VersionGone, match='relinked'):
+            moves.evict_ssd(place)
+    finally:
+        steps.listen(None)
+    assert os.path.samefile(second, place.data_file())
+    assert read_version(place, {}) == DATA

@@ -1,0 +1,315 @@
+"""The daemon, composed: its sockets, its life, and its command line."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+import os
+import socket
+import sqlite3
+import time
+
+import pytest
+from sample_node import PARTITION, SampleNode, read_version, sample_bytes
+
+from swift_dss.cli.main import main
+from swift_dss.core.errors import BadConfig, TierUnavailable
+from swift_dss.core.spans import ClassMap
+from swift_dss.io import spool
+from swift_dss.tier.addresses import object_hash
+from swift_dss.tier.daemon import Daemon, index_path
+from swift_dss.wire.control import (
+    Event, EventKind, FetchRequest, decode_fetch_reply, encode_event,
+    encode_fetch)
+
+SIZE = 100000
+LOGGER = logging.getLogger('daemon-test')
+CONF = '''
+[dss]
+devices = %(root)s/devices
+swift_dir = %(root)s
+mount_check = false
+run_dir = %(root)s/run
+class_table = %(root)s/classes.conf
+recon_cache_path = %(root)s/recon
+[capacity]
+sda = %(root)s/hdd/sda
+[io]
+carrier = null
+[tier]
+ssd_bytes = 1000000
+interval_seconds = 60
+'''
+CLASSES = '''
+[class:0]
+name = plain
+rank = 0
+[class:9]
+name = gold
+rank = 90
+'''
+
+
+class Running:
+    """A node with a daemon in this process."""
+
+    def __init__(self, root):
+        self.root = root
+        self.node = SampleNode(root)
+        self.conf_path = os.path.join(root, 'dss.conf')
+        self.write('dss.conf', CONF % {'root': root})
+        self.write('classes.conf', CLASSES)
+        self.write('swift.conf', '[swift-hash]\n'
+                   'swift_hash_path_suffix = end\n')
+        os.makedirs(os.path.join(root, 'recon'))
+        self.places = []
+        self.start()
+
+    def start(self):
+        self.daemon = Daemon(self.conf_path, LOGGER)
+        self.daemon.start()
+
+    def write(self, name, text):
+        with open(os.path.join(self.root, name), 'w') as target:
+            target.write(text)
+
+    def event(self, number, class_id):
+        place = self.node.put('o%d' % number, sample_bytes(SIZE, number),
+                              class_map=ClassMap.uniform(class_id))
+        self.places.append(place)
+        return encode_event(Event(
+            EventKind.PUT, place.version, place.partition, SIZE,
+            str(class_id), at=time.time()))
+
+    def put(self, number, class_id):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.connect(os.path.join(self.root, 'run', 'events.sock'))
+            sender.send(self.event(number, class_id))
+
+    def cli(self, *arguments):
+        """(exit code, what ``swift-dss tier`` printed)."""
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            code = main(['tier', arguments[0], '--config', self.conf_path,
+                         *arguments[1:]])
+        return code, printed.getvalue()
+
+    def json(self, *arguments):
+        code, text = self.cli(*arguments, '--json')
+        assert code == 0, text
+        return json.loads(text)
+
+    def settle(self):
+        assert self.cli('settle', '--seconds', '60')[0] == 0
+
+
+@pytest.fixture
+def running(tmp_path):
+    made = Running(str(tmp_path))
+    yield made
+    with contextlib.suppress(Exception):
+        made.daemon.stop()
+
+
+def test_events_become_placement_by_class(running):
+    for number in range(10):
+        running.put(number, (0, 9)[number % 2])
+    running.settle()
+    rows = running.json('ls')
+    assert len(rows) == 10
+    on_ssd = [row['name'] for row in rows if row['ssd']]
+    assert {'/a/c/o%d' % number for number in (1, 3, 5, 7, 9)} <= set(on_ssd)
+    assert sum(row['ssd'] for row in rows) <= 750000
+    for number, place in enumerate(running.places):
+        assert read_version(place, {}) == sample_bytes(SIZE, number)
+
+
+def test_objects_are_listed_moved_and_pinned_by_filter(running):
+    for number in range(3):
+        running.put(number, (0, 9, 0)[number])
+    running.settle()
+    assert len(running.json('ls', '--class', 'gold')) == 1
+    assert len(running.json('ls', '--container', 'a/c')) == 3
+    assert running.json('ls', '--container', 'a/other') == []
+    moved = running.json('demote', '--class', 'plain')
+    assert [row['ssd'] for row in moved['rows']] == [0, 0]
+    assert len(running.json('ls', '--on', 'hdd')) >= 2
+    back = running.json('promote', '--container', 'a/c')
+    assert all(row['ssd'] == SIZE for row in back['rows'])
+    running.json('pin', '--class', 'plain')
+    assert len(running.json('ls', '--pinned')) == 2
+    running.json('unpin', '--pinned')
+    assert running.json('ls', '--pinned') == []
+
+
+def test_tables_show_classes_and_states(running):
+    running.put(1, 9)
+    running.settle()
+    code, text = running.cli('status')
+    assert code == 0
+    assert 'gold' in text and 'ready' in text and 'sda' in text
+    assert '/a/c/o1' in running.cli('ls')[1]
+
+
+def test_an_object_that_is_not_here_is_an_error_with_a_sentence(
+        running, capsys):
+    code, _ = running.cli('demote', '/a/c/nothing')
+    assert code == 1
+    assert 'is not on this node' in capsys.readouterr().err
+
+
+def test_a_fetch_of_demoted_bytes_comes_from_the_hdd(running):
+    running.put(1, 0)
+    running.settle()
+    running.json('demote', '--class', 'plain')
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as reader:
+        reader.connect(os.path.join(running.root, 'run', 'fetch.sock'))
+        reader.sendall(encode_fetch(FetchRequest(
+            running.places[0].version, PARTITION, 10, 5000, 0, 5.0)))
+        with reader.makefile('rb') as answer:
+            assert decode_fetch_reply(answer.readline()).status == 200
+            assert answer.read() == sample_bytes(SIZE, 1)[10:5010]
+
+
+def test_spooled_events_are_read(running):
+    spool.append(running.node.device_path, running.event(1, 9), 1 << 20)
+    running.settle()
+    assert len(running.json('ls')) == 1
+
+
+def test_a_second_daemon_is_refused(running):
+    with pytest.raises(TierUnavailable, match='another tier daemon'):
+        Daemon(running.conf_path, LOGGER)
+
+
+def test_a_clean_stop_needs_no_sweep_and_keeps_the_index(running):
+    running.put(1, 9)
+    running.settle()
+    running.json('rebuild')
+    running.daemon.stop()
+    running.start()
+    assert not running.daemon.unclean
+    assert not running.daemon.rebuild_needed
+    assert len(running.json('ls')) == 1
+
+
+def test_a_bad_class_table_changes_nothing(running):
+    running.write('classes.conf', CLASSES.replace('rank = 90', 'rank = x'))
+    before = running.daemon.table()
+    with pytest.raises(BadConfig):
+        running.daemon.reload()
+    assert running.daemon.table() is before
+
+
+def test_a_reload_that_pins_a_class_takes_it_from_the_candidates(running):
+    running.put(1, 9)
+    running.settle()
+    running.write('classes.conf', CLASSES + 'pin = true\n')
+    running.daemon.reload()
+    assert not running.json('ls')[0]['classes'][0]['movable']
+
+
+def test_a_rebuild_finds_everything_and_forgets_what_left(running):
+    for number in range(3):
+        running.put(number, 0)
+    running.settle()
+    os.unlink(running.places[0].data_file())
+    found = running.json('rebuild')
+    assert (found[0]['versions'], found[0]['forgotten']) == (2, 1)
+    assert len(running.json('ls')) == 2
+
+
+def test_a_rebuild_works_without_a_daemon(running):
+    running.put(1, 9)
+    running.settle()
+    running.daemon.stop()
+    os.unlink(index_path(running.daemon.conf()))
+    found = running.json('rebuild')
+    assert found[0]['versions'] == 1
+    running.start()
+    assert len(running.json('ls')) == 1
+
+
+def test_a_damaged_index_is_replaced_and_rebuilt(running):
+    running.put(1, 9)
+    running.settle()
+    running.daemon.stop()
+    path = index_path(running.daemon.conf())
+    with open(path, 'r+b') as target:
+        target.write(b'\0' * 4096)
+    running.start()
+    running.json('rebuild')
+    assert len(running.json('ls')) == 1
+    assert any('damaged' in name for name in
+               os.listdir(os.path.dirname(path)))
+
+
+def test_an_orphan_is_swept_and_a_young_or_wanted_file_is_not(running):
+    for number in range(3):
+        running.put(number, 0)
+    running.settle()
+    running.json('demote', '--class', 'plain')
+    paths = [place.capacity.file_path(place.version)
+             for place in running.places]
+    os.unlink(running.places[0].data_file())
+    os.unlink(running.places[1].data_file())
+    # Rows that are gone take their files along: hide them from the index.
+    for place in running.places[:2]:
+        running.daemon.index.remove(place.version)
+    for path in (paths[0], paths[2]):
+        os.utime(path, (1, 1))
+    found = running.json('sweep')
+    assert found[0]['orphans'] == 1
+    assert [os.path.exists(path) for path in paths] == [False, True, True]
+
+
+def test_a_quarantined_versions_hdd_file_is_kept(running):
+    running.put(1, 0)
+    running.settle()
+    running.json('demote', '--class', 'plain')
+    place = running.places[0]
+    target = os.path.join(running.node.device_path, 'quarantined',
+                          'objects')
+    os.makedirs(target)
+    path = place.capacity.file_path(place.version)
+    os.utime(path, (1, 1))
+    os.rename(place.hash_dir, os.path.join(
+        target, place.version.object_hash))
+    running.daemon.index.remove(place.version)
+    assert running.json('sweep')[0]['orphans'] == 0
+    assert os.path.exists(path)
+
+
+def test_an_index_that_cannot_be_written_drops_events_and_serves(running):
+    running.put(1, 0)
+    running.settle()
+    with sqlite3.connect(index_path(running.daemon.conf()),
+                         isolation_level=None) as other:
+        running.daemon.index._db.execute('PRAGMA busy_timeout = 10')
+        other.execute('BEGIN IMMEDIATE')
+        running.put(2, 0)
+        assert running.daemon.intake.wait_until_idle(30)
+        other.execute('ROLLBACK')
+    dropped = running.daemon.metrics.snapshot()['tier.events_dropped']
+    assert dropped >= 1
+    assert read_version(running.places[1], {}) == sample_bytes(SIZE, 2)
+
+
+def test_the_recon_file_has_the_numbers(running):
+    from swift_dss.tier import report
+    running.put(1, 9)
+    running.settle()
+    report.publish(running.daemon)
+    with open(os.path.join(running.root, 'recon', 'dss.recon')) as source:
+        found = json.load(source)['dss_tier']
+    assert found['devices']['sda']['objects'] == 1
+
+
+def test_a_path_has_swifts_own_hash(running, monkeypatch):
+    from swift.common import utils
+    monkeypatch.setattr(utils, 'HASH_PATH_PREFIX', b'')
+    monkeypatch.setattr(utils, 'HASH_PATH_SUFFIX', b'end')
+    assert object_hash(running.root, '/AUTH_a/c/o/p') == \
+        utils.hash_path('AUTH_a', 'c', 'o/p')
