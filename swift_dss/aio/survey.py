@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import (
     Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple)
 
+from swift_dss.aio import tables
 from swift_dss.aio.layout import POLICIES, AioConf
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import DamagedRecord, VersionGone
@@ -53,6 +54,7 @@ def replicas(conf: AioConf) -> Iterator[Replica]:
 
     Files that are replaced meanwhile are left out.
     """
+    classes = tables.read_classes(conf)
     for device in conf.device_names:
         for policy in range(len(POLICIES)):
             top = conf.path('devices', device,
@@ -62,12 +64,13 @@ def replicas(conf: AioConf) -> Iterator[Replica]:
                     if not wire_layout.parse_data_file(name):
                         continue
                     found = _replica(device, policy,
-                                     os.path.join(folder, name))
+                                     os.path.join(folder, name), classes)
                     if found is not None:
                         yield found
 
 
-def _replica(device: str, policy: int, path: str) -> Optional[Replica]:
+def _replica(device: str, policy: int, path: str,
+             classes: ClassTable) -> Optional[Replica]:
     try:
         data_fd = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -80,7 +83,7 @@ def _replica(device: str, policy: int, path: str) -> Optional[Replica]:
     finally:
         os.close(data_fd)
     return Replica(device, policy, path, read.name, read.content_length,
-                   read.class_map, residency)
+                   read.file_map(classes), residency)
 
 
 def by_class(found: Sequence[Replica]) -> Dict[int, Share]:

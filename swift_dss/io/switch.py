@@ -167,10 +167,12 @@ def switch(live: LiveVersion, residency: Residency,
     :param fill: writes every byte that ``residency`` says the SSD holds
         into the descriptor it is given, at the object's offsets
     :param label: names the steps, ``<label>.built`` and so on
-    :raises VersionGone: the name is gone or has another inode; nothing
-        has changed
+    :raises VersionGone: the name is gone or has another inode, or the
+        inode has a second name (see ``_refuse_linked``); nothing has
+        changed
     :raises TierFull: no room for the new inode; nothing has changed
     """
+    _refuse_linked(live.path, os.fstat(live.fd).st_nlink)
     tmp_path = _tmp_path(live.place)
     try:
         _build(live, residency, fill, tmp_path, label)
@@ -227,15 +229,34 @@ def _exchange_checked(live: LiveVersion, tmp_path: str) -> None:
     exchange(tmp_path, live.path)
     swapped_fd = os.open(tmp_path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        same = (os.fstat(swapped_fd).st_ino == live.stat.st_ino
+        swapped = os.fstat(swapped_fd)
+        same = (swapped.st_ino == live.stat.st_ino
                 and _records(swapped_fd) == live.records)
     finally:
         os.close(swapped_fd)
+    if same and swapped.st_nlink != 1:
+        # The relinker was faster than our look at the link count.
+        exchange(tmp_path, live.path)
+        _refuse_linked(live.path, swapped.st_nlink)
     if not same:
         # Meanwhile the name held the same version, so nobody read a
         # wrong byte; but a change of the other inode would be lost.
         exchange(tmp_path, live.path)
         raise VersionGone('%s was replaced meanwhile' % live.path)
+
+
+def _refuse_linked(path: str, links: int) -> None:
+    """Leave an inode alone that has a name in two partitions.
+
+    While an operator increases the partition power, each data file has
+    two names. An exchange would reach one of them only: the two would
+    differ from then on, the relinker would refuse to take the old one
+    away, and HDD bytes that one name no longer needs the other still
+    would. Marks reach the inode itself, so they go on.
+    """
+    if links != 1:
+        raise VersionGone('%s is being relinked: %d names'
+                          % (path, links))
 
 
 def exchange(one: str, other: str) -> None:
