@@ -127,10 +127,7 @@ class Traffic:
             timeout=120.0)
         text = answer.body
         if what == 'listing':
-            text = json.dumps([
-                {key: row[key] for key in ('name', 'bytes', 'hash',
-                                           'content_type')}
-                for row in json.loads(text)]).encode()
+            text = _listed(json.loads(text))
         elif answer.status >= 300 or answer.status == 206 and \
                 b'byteranges' in answer.headers.get(
                     'content-type', '').encode():
@@ -141,6 +138,16 @@ class Traffic:
         self.seen.append(Seen('%s %s' % (what, name), answer.status, shown,
                               text.replace(self._container().encode(),
                                            b'CONTAINER')))
+
+
+def _listed(rows) -> bytes:
+    for row in rows:
+        if row['name'] == 'slo':
+            # The digest of a text with the container's own name in it.
+            row['hash'] = ''
+    return json.dumps([
+        {key: row[key] for key in ('name', 'bytes', 'hash', 'content_type')}
+        for row in rows]).encode()
 
 
 def _neutral(value, container):
