@@ -301,9 +301,24 @@ def text(runs: Sequence[Run]) -> str:
         last += [figures.number(found['throughput']),
                  figures.number(found['cpu'])]
     failures = sum(run.failures for run in runs)
-    return '%s\n%s' % (
+    return '%s\n%s\n\n%s' % (
         figures.table(head, rows + [last]),
         'Ratios to vanilla of requests a second (more is better) and of '
         'CPU time a request\nof proxy, object and container server (less '
         'is better). noise: vanilla once more.\n'
-        'Failed requests: %d' % failures)
+        'Failed requests: %d' % failures, _servers(runs, cells))
+
+
+def _servers(runs: Sequence[Run], cells: Sequence[Cell]) -> str:
+    """Which server's CPU time it is: the mean over the cells."""
+    servers = cpu.FRONT + cpu.BEHIND
+    rows = []
+    for variant in dict.fromkeys(run.variant for run in runs):
+        found = [compare(runs, cell, variant) for cell in cells]
+        rows.append([variant] + [figures.number(sum(
+            each[server.replace('-', '_') + '_cpu_ms']
+            for each in found) / len(found)) for server in servers])
+    return '%s\nMilliseconds of CPU a request, mean of all rows above; %s ' \
+        'works behind the requests\nand is in no ratio.' % (
+            figures.table(['CPU ms', *servers], rows),
+            ' '.join(cpu.BEHIND))
