@@ -47,7 +47,7 @@ def file_handler_class(base: type, path: str) -> type:
     """
     file_fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 
-    class FileHandler(base):  # type: ignore[misc]
+    class FileHandler(base):
         """Swift's handler, with a file where the socket was."""
 
         def __init__(self, *args: object, **kwargs: object) -> None:

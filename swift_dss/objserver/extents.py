@@ -125,11 +125,11 @@ class VersionBytes:
                     yield data
                 continue
             if job is None:
-                data = self._inline(window)
-                if data is not None:
+                found = self._inline(window)
+                if found is not None:
                     if digest is not None:
-                        digest.update(data)
-                    yield data
+                        digest.update(found)
+                    yield found
                     continue
                 job = self._submit(window, digest)
             data = job.wait()

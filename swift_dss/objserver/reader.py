@@ -33,6 +33,10 @@ class BytesUnavailable(ReplicationException):
 class DssReaderBase(BaseDiskFileReader):
     """Goes between Swift's reader and its base class."""
 
+    #: Swift's own attributes.
+    _fp: Any
+    _iter_etag: Any
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._range_stop: Optional[int] = None

@@ -21,6 +21,7 @@ The order of a PUT, and what is true after a power cut at each point:
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 from swift.common.exceptions import DiskFileError, DiskFileNoSpace
@@ -47,6 +48,10 @@ class DssWriterBase(BaseDiskFileWriter):
 
     Tombstones and ``.meta`` files are written by Swift's own code.
     """
+
+    #: Swift's own attributes.
+    _fd: Optional[int]
+    _last_sync: int
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -351,10 +356,10 @@ class DssWriterBase(BaseDiskFileWriter):
         for tier, job in self._jobs:
             if tier is Tier.SSD and not job.finished and self._fd:
                 fd, self._fd = self._fd, None
-                job.when_finished(lambda fd=fd: os.close(fd))
+                job.when_finished(partial(os.close, fd))
             elif tier is Tier.HDD and self._hdd_fd is not None:
                 hdd, self._hdd_fd = self._hdd_fd, None
-                job.when_finished(lambda fd=hdd: os.close(fd))
+                job.when_finished(partial(os.close, hdd))
         self._jobs = []
         if self._hdd_fd is not None:
             # In its own pool: closing a file that never got a name frees

@@ -45,7 +45,7 @@ _BELOW = {
 _CRYPTO = {'encrypter': 'encryption', 'decrypter': 'encryption'}
 
 
-class WrongPlace(BadConfig, ConfigFileError):  # type: ignore[misc]
+class WrongPlace(BadConfig, ConfigFileError):
     """Swift prints a ConfigFileError as one line and does not start."""
 
 
