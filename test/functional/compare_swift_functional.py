@@ -30,10 +30,8 @@ from typing import Dict, List, Sequence
 from swift_dss.aio import layout, processes, storage
 from swift_dss.aio.cluster import Cluster
 
-#: What the quick comparison runs: each way of making objects once.
-QUICK = ('test/functional/test_object.py', 'test/functional/test_slo.py',
-         'test/functional/test_symlink.py',
-         'test/functional/s3api/test_object.py',
+#: What the quick comparison runs: plain, large and multipart objects.
+QUICK = ('test/functional/test_object.py', 'test/functional/test_dlo.py',
          'test/functional/s3api/test_multi_upload.py')
 
 TEST_CONF = '''[func_test]
