@@ -50,7 +50,7 @@ class DssWriterBase(BaseDiskFileWriter):
     """
 
     #: Swift's own attributes.
-    _fd: Optional[int]
+    _fd: Any
     _last_sync: int
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
