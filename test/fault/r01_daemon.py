@@ -1,0 +1,233 @@
+#!/usr/bin/env python
+"""R01 with the real daemon: killed at every step it reaches, restarted.
+
+A real ``swift-dss-tierd`` gets real events and works under pressure: it
+cleans, demotes, promotes, drops. Armed through its environment it dies at
+the first, second or last hit of one step. Every acknowledged version is
+read at once, then a fresh daemon starts (that is the recovery), and all is
+read again.
+
+    python test/fault/r01_daemon.py [--every N] [--on DIR]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Dict, List, NamedTuple
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from sample_node import SampleNode, sample_bytes
+
+from swift_dss.core.spans import ClassMap
+from swift_dss.io import steps
+from swift_dss.wire import classmap
+from swift_dss.wire.control import (
+    Event, EventKind, encode_event, encode_line)
+
+OBJECT_BYTES = 60000
+OBJECTS = 12
+_SECONDS = 60.0
+_CLASSES = '[class:0]\nname = plain\nrank = 0\n' \
+    '[class:9]\nname = gold\nrank = 9\n'
+_CONF = '''
+[dss]
+devices = %(root)s/devices
+mount_check = false
+run_dir = %(root)s/run
+class_table = %(root)s/classes.conf
+recon_cache_path =
+[capacity]
+sda = %(root)s/hdd/sda
+[tier]
+ssd_bytes = 400000
+clean_after_seconds = 0
+interval_seconds = 0.2
+'''
+
+
+class Outcome(NamedTuple):
+    """What a campaign did."""
+
+    kills: int
+    step_count: int
+    lost: List[str]
+    worst_recovery_seconds: float
+
+
+class Died(Exception):
+    """The daemon was killed, as it was armed to be."""
+
+
+class Run:
+    """A fresh node, and one life of a daemon on it."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.node = SampleNode(root)
+        for name, text in (('classes.conf', _CLASSES),
+                           ('dss.conf', _CONF % {'root': root})):
+            with open(os.path.join(root, name), 'w') as target:
+                target.write(text)
+        self.placed = []
+        for number in range(OBJECTS):
+            data = sample_bytes(OBJECT_BYTES, number)
+            mapped = ClassMap.uniform((0, 9)[number % 2])
+            self.placed.append((self.node.put(
+                'o%d' % number, data, class_map=mapped), data, mapped))
+        self.node.acknowledge([(place, data)
+                               for place, data, _ in self.placed])
+
+    def start(self, point: str = '', log: str = '') -> float:
+        """Start a daemon; the seconds until it answers."""
+        started = time.monotonic()
+        environment = dict(os.environ)
+        environment.update({steps.CRASH_AT: point, steps.STEP_LOG: log})
+        self.daemon = subprocess.Popen(
+            [sys.executable, '-m', 'swift_dss.tier.daemon', '--config',
+             os.path.join(self.root, 'dss.conf')],
+            env=environment, stderr=subprocess.DEVNULL)
+        while True:
+            try:
+                self.ask({'verb': 'status'})
+                return time.monotonic() - started
+            except OSError:
+                if self.daemon.poll() is not None:
+                    raise Died from None
+                if time.monotonic() - started > _SECONDS:
+                    raise
+                time.sleep(0.01)
+
+    def work(self) -> None:
+        """Say what would be said on a busy node, and wait for its end."""
+        try:
+            for kind, bits in ((EventKind.PUT, 0), (EventKind.READ, 2)):
+                for place, _, mapped in self.placed:
+                    self.say(Event(
+                        kind, place.version, place.partition, OBJECT_BYTES,
+                        classmap.encode(mapped), 0, OBJECT_BYTES, bits,
+                        time.time()))
+                self.ask({'verb': 'settle', 'seconds': _SECONDS})
+            for verb in ('demote', 'promote', 'demote'):
+                self.ask({'verb': verb, 'device': 'sda'})
+        except OSError:
+            self.daemon.wait(_SECONDS)
+            raise Died from None
+
+    def say(self, event: Event) -> None:
+        """One event."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.connect(os.path.join(self.root, 'run', 'events.sock'))
+            sender.send(encode_event(event))
+
+    def ask(self, request: Dict[str, object]) -> object:
+        """One admin request.
+
+        :raises OSError: nobody answers, or not to the end
+        """
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(_SECONDS)
+            connection.connect(os.path.join(self.root, 'run', 'admin.sock'))
+            connection.sendall(encode_line(request))
+            with connection.makefile('rb') as lines:
+                for line in lines:
+                    message = json.loads(line)
+                    if 'result' in message:
+                        return message['result']
+                    if 'error' in message:
+                        raise AssertionError(message['error'])
+        raise ConnectionError('the daemon stopped')
+
+    def stop(self) -> None:
+        """End the daemon, if it lives."""
+        if self.daemon.poll() is None:
+            self.daemon.send_signal(signal.SIGTERM)
+            self.daemon.wait(_SECONDS)
+
+
+def points_of(folder: str) -> Dict[str, int]:
+    """The steps an untouched daemon reaches, and how often."""
+    hits: Dict[str, int] = {}
+    log = os.path.join(folder, 'steps')
+    with _fresh(folder) as run:
+        run.start(log=log)
+        run.work()
+        run.stop()
+    with open(log, encoding='ascii') as source:
+        for name in source.read().split():
+            hits[name] = hits.get(name, 0) + 1
+    return hits
+
+
+def campaign(folder: str, every: int = 1) -> Outcome:
+    """Kill at each point (or each ``every``-th of them)."""
+    hits = points_of(folder)
+    # How the threads interleave decides how often a step comes: of the
+    # last hits, one that comes in every run.
+    points = ['%s:%d' % (name, nth) for name in hits for nth in sorted(
+        {1, min(2, hits[name]), max(1, hits[name] // 2)})][::every]
+    lost: List[str] = []
+    worst = 0.0
+    for point in points:
+        with _fresh(folder) as run:
+            try:
+                run.start(point)
+                run.work()
+            except Died:
+                pass
+            code = run.daemon.poll()
+            run.stop()
+            assert code == -signal.SIGKILL, '%s did not fire: %r' % (
+                point, code)
+            lost += ['%s at once: %s' % (point, one)
+                     for one in run.node.lost()]
+            worst = max(worst, run.start())
+            run.ask({'verb': 'settle', 'seconds': _SECONDS})
+            lost += ['%s after recovery: %s' % (point, one)
+                     for one in run.node.lost()]
+            run.stop()
+    return Outcome(len(points), len(hits), lost, worst)
+
+
+@contextlib.contextmanager
+def _fresh(folder: str):
+    root = tempfile.mkdtemp(prefix='n', dir=folder)
+    run = Run(root)
+    try:
+        yield run
+    finally:
+        run.stop()
+        shutil.rmtree(root)
+
+
+def main() -> int:
+    """Run everything and print the figures; 1 if anything was lost."""
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('--every', type=int, default=1)
+    parser.add_argument('--on')
+    args = parser.parse_args()
+    shm = '/dev/shm' if os.path.isdir('/dev/shm') else None
+    folder = tempfile.mkdtemp(prefix='r01d-', dir=args.on or shm)
+    try:
+        found = campaign(folder, args.every)
+    finally:
+        shutil.rmtree(folder)
+    for text in found.lost:
+        print('LOST: ' + text)
+    print('R01 (daemon): %d kills at %d steps, %d lost, worst recovery '
+          '%.2f s' % found._replace(lost=len(found.lost)))
+    return 1 if found.lost else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,11 @@
+"""R01 in CI with the real daemon: a few of its kills."""
+
+from __future__ import annotations
+
+import r01_daemon
+
+
+def test_a_killed_daemon_loses_nothing(tmp_path):
+    found = r01_daemon.campaign(str(tmp_path), every=12)
+    assert found.kills >= 3
+    assert found.lost == []
