@@ -1,0 +1,43 @@
+"""Classes arrive at the block layer, span by span, both ways."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import Any, Iterator, Tuple
+
+import pytest
+from kernel_view import (
+    CLASS_MAP, SIZE, loop_xfs, observe, table, why_not, wrong_rows)
+from object_node import running_node
+
+pytestmark = [pytest.mark.root,
+              pytest.mark.skipif(bool(why_not()), reason=why_not())]
+
+
+@pytest.fixture(scope='module')
+def disk() -> Iterator[Tuple[str, str]]:
+    with tempfile.TemporaryDirectory(dir='/var/tmp') as folder:
+        with loop_xfs(folder) as found:
+            yield found
+
+
+def test_every_span_arrives_with_its_class(disk: Any, capsys: Any) -> None:
+    mount, device = disk
+    with running_node(os.path.join(mount, 'ioprio'),
+                      carrier='ioprio') as node:
+        seen = observe(node, device)
+    with capsys.disabled():
+        print('\n' + table(seen))
+    assert wrong_rows(seen) == 0
+    assert sum(sum(hints.values()) for rows in seen.values()
+               for _span, hints in rows) == 2 * SIZE
+
+
+def test_a_carrier_that_carries_nothing_is_seen_as_such(
+        disk: Any) -> None:
+    """The wrong twin: same bytes, and no class at the disk."""
+    mount, device = disk
+    with running_node(os.path.join(mount, 'null'), carrier='null') as node:
+        seen = observe(node, device)
+    assert wrong_rows(seen) == 2 * len(list(CLASS_MAP.split(0, SIZE)))

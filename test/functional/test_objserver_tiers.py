@@ -1,0 +1,274 @@
+"""One object server of ours, and a stock one over the same files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import tempfile
+import threading
+from typing import Any, Iterator, List
+
+import pytest
+from object_node import ObjectNode, make_node, running_node
+from support import md5, pattern, wait_until
+
+from swift_dss.core.residency import Extent, RemoteCopy, Residency, Tier
+from swift_dss.core.spans import ClassMap, Span
+from swift_dss.io import residency_store, spool
+from swift_dss.wire import classmap, control, names
+
+MIXED = ClassMap.from_spans(
+    [Span(0, 1500000, 1), Span(1500000, 1000000, 2),
+     Span(2500000, 700000, 3)], 5)
+BODY = pattern(4000000)
+
+
+def tagged(class_map: ClassMap) -> Any:
+    headers = classmap.to_headers(names.BACKEND_MAP, class_map)
+    headers.update(classmap.to_headers(names.SYSMETA_MAP, class_map))
+    return headers
+
+
+@pytest.fixture(scope='module')
+def node() -> Iterator[ObjectNode]:
+    root = tempfile.mkdtemp(prefix='dss-', dir='/dev/shm')
+    with running_node(root, capacity=os.path.join(root, 'hdd')) as made:
+        yield made
+    shutil.rmtree(root)
+
+
+@pytest.fixture
+def name(node: ObjectNode, request: Any) -> str:
+    """A mixed object of its own for the test."""
+    made = str(request.node.name)
+    answer = node.request('PUT', made, BODY, tagged(MIXED))
+    assert answer.status == 201
+    return made
+
+
+def quarantined(node: ObjectNode) -> List[str]:
+    return [item for _folder, _folders, files in os.walk(
+        os.path.join(node.devices, 'sda', 'quarantined')) for item in files]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_quarantined(node: ObjectNode, request: Any) -> Any:
+    before = len(quarantined(node))
+    yield
+    expected = 1 if request.node.get_closest_marker('damage') else 0
+    assert len(quarantined(node)) - before == expected
+
+
+def test_a_get_says_where_the_bytes_are(node: Any, name: str) -> None:
+    for verb in ('GET', 'HEAD'):
+        answer = node.request(verb, name)
+        assert answer.headers['x-backend-dss-tier'] == 'ssd+hdd'
+        assert answer.headers['content-length'] == str(len(BODY))
+        assert answer.headers['etag'] == '"%s"' % md5(BODY)
+    assert node.request('GET', name).body == BODY
+
+
+@pytest.mark.parametrize('start,stop', [
+    (0, 1), (1499999, 1500001), (1500000, 2500000), (0, 4000000),
+    (3999999, 4000000), (2400000, 2600000)])
+def test_ranges_cross_tiers(node: Any, name: str, start: int,
+                            stop: int) -> None:
+    answer = node.request('GET', name, headers={
+        'Range': 'bytes=%d-%d' % (start, stop - 1)})
+    assert answer.status == 206 and answer.body == BODY[start:stop]
+
+
+def test_many_ranges_at_once(node: Any, name: str) -> None:
+    answer = node.request('GET', name, headers={
+        'Range': 'bytes=1499990-1500009,2499990-2500009,0-4'})
+    assert answer.status == 206
+    for start, stop in ((1499990, 1500010), (2499990, 2500010), (0, 5)):
+        assert BODY[start:stop] in answer.body
+
+
+def test_an_unmounted_hdd_is_507_before_the_first_byte(
+        node: Any, name: str) -> None:
+    hdd = os.path.join(node.root, 'hdd', 'sda')
+    os.rename(hdd, hdd + '.away')
+    try:
+        assert node.request('GET', name).status == 507
+        assert node.request('GET', name, headers={
+            'Range': 'bytes=1400000-1600000'}).status == 507
+        answer = node.request('GET', name,
+                              headers={'Range': 'bytes=0-99'})
+        assert answer.status == 206 and answer.body == BODY[:100]
+        assert node.request('HEAD', name).status == 200
+        assert node.request('GET', name, headers={
+            'If-None-Match': md5(BODY)}).status == 304
+    finally:
+        os.rename(hdd + '.away', hdd)
+    assert node.request('GET', name).body == BODY
+
+
+def make_remote(node: Any, name: str) -> None:
+    with open(node.data_file(name), 'rb+') as target:
+        found = residency_store.load(target.fileno())
+        assert found is not None
+        residency_store.store(target.fileno(), Residency(
+            found.content_length, tuple(
+                Extent(extent.offset, extent.length,
+                       extent.tiers if extent.tiers & Tier.SSD
+                       else Tier.REMOTE) for extent in found.extents),
+            RemoteCopy('s3', 'key', 'etag', 1.0)))
+
+
+def test_remote_bytes_without_a_daemon_are_409_with_a_reason(
+        node: Any, name: str) -> None:
+    make_remote(node, name)
+    answer = node.request('GET', name)
+    assert answer.status == 409
+    assert int(answer.headers[names.BACKEND_UNAVAILABLE.lower()]) > 0
+    assert node.request('GET', name, headers={
+        'Range': 'bytes=0-99'}).body == BODY[:100]
+
+
+class Daemon:
+    """The tier daemon's side of ``fetch.sock``."""
+
+    def __init__(self, node: Any, reply: control.FetchReply,
+                 short_by: int = 0) -> None:
+        self.requests: List[control.FetchRequest] = []
+        self._reply, self._short_by = reply, short_by
+        self._path = os.path.join(node.root, 'run', 'fetch.sock')
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.bind(self._path)
+        self._socket.listen(8)
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                one, _ = self._socket.accept()
+            except OSError:
+                return
+            with one, one.makefile('rb') as lines:
+                request = control.decode_fetch(lines.readline())
+                self.requests.append(request)
+                one.sendall(control.encode_fetch_reply(self._reply))
+                if self._reply.status == 200:
+                    end = request.offset + request.length - self._short_by
+                    one.sendall(BODY[request.offset:end])
+
+    def __enter__(self) -> Daemon:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        os.unlink(self._path)
+
+
+def test_remote_bytes_are_streamed_from_the_daemon(
+        node: Any, name: str) -> None:
+    make_remote(node, name)
+    with Daemon(node, control.FetchReply(200)) as daemon:
+        assert node.request('GET', name).body == BODY
+        answer = node.request('GET', name, headers={
+            'Range': 'bytes=1600000-1600009',
+            'X-Backend-Replication': 'True'})
+        assert answer.body == BODY[1600000:1600010]
+    whole, part = daemon.requests
+    assert (whole.offset, whole.length) == (1500000, 1000000)
+    assert (part.offset, part.length) == (1600000, 10)
+    assert whole.keep and not part.keep
+    assert whole.class_id == 2 and whole.partition == '7'
+
+
+@pytest.mark.parametrize('status,expected', [
+    (503, 409), (507, 507), (500, 409)])
+def test_what_the_daemon_refuses_is_refused(
+        node: Any, name: str, status: int, expected: int) -> None:
+    make_remote(node, name)
+    with Daemon(node, control.FetchReply(status, 'no', 42)):
+        answer = node.request('GET', name)
+    assert answer.status == expected
+    if expected == 409:
+        assert answer.headers[names.BACKEND_UNAVAILABLE.lower()] == '42'
+
+
+def test_a_daemon_that_stops_half_way_cuts_the_body_short(
+        node: Any, name: str) -> None:
+    import http.client
+    make_remote(node, name)
+    with Daemon(node, control.FetchReply(200), short_by=1000):
+        with pytest.raises(http.client.IncompleteRead) as caught:
+            node.request('GET', name)
+    assert caught.value.partial == BODY[:2499000]
+
+
+@pytest.mark.damage
+def test_a_stock_server_refuses_a_stub_and_serves_the_rest(
+        node: Any, name: str) -> None:
+    assert node.request('PUT', name + 'w', BODY, tagged(
+        ClassMap.uniform(3))).status == 201
+    root = tempfile.mkdtemp(dir='/dev/shm')
+    stock = make_node(root, app='egg:swift#object', devices=node.devices)
+    stock.start()
+    try:
+        assert stock.request('GET', name + 'w').body == BODY
+        answer = stock.request('GET', name)
+        assert answer.status == 404
+        assert BODY[:64] not in answer.body
+    finally:
+        stock.stop()
+        shutil.rmtree(root)
+
+
+def test_ssync_brings_the_class_in_sysmeta(node: Any) -> None:
+    headers = classmap.to_headers(names.SYSMETA_MAP, ClassMap.uniform(2))
+    assert node.request('PUT', 'ssync', BODY, headers).status == 201
+    assert node.request('HEAD', 'ssync').headers[
+        'x-backend-dss-tier'] == 'hdd'
+
+
+def test_a_damaged_map_is_written_unclassified(node: Any) -> None:
+    assert node.request('PUT', 'bad', BODY, {
+        names.BACKEND_MAP: 'm1:rubbish'}).status == 201
+    assert node.request('GET', 'bad').body == BODY
+
+
+def test_events_reach_a_daemon_and_are_kept_for_a_dead_one(
+        node: Any) -> None:
+    device = os.path.join(node.devices, 'sda')
+    spool.take(device)
+    node.request('PUT', 'ev', BODY, tagged(ClassMap.uniform(1)))
+    wait_until(lambda: os.path.exists(os.path.join(
+        device, 'dss', 'spool', 'events')), 10)
+    kept = [control.decode_event(line) for line in spool.take(device)]
+    assert [event.kind.value for event in kept] == ['put']
+    assert kept[0].size == len(BODY) and kept[0].map_text == '1'
+
+    path = os.path.join(node.root, 'run', 'events.sock')
+    heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    heard.bind(path)
+    heard.settimeout(10)
+    try:
+        # The server looks for a lost daemon twice a second.
+        wait_until(lambda: node.request('GET', 'ev').status == 200
+                   and _waiting(heard), 10)
+        read = control.decode_event(heard.recv(65536))
+        assert (read.kind.value, read.offset, read.length) == (
+            'read', 0, len(BODY))
+        node.request('POST', 'ev', headers={names.TRANSIENT_MAP: '5'})
+        node.request('DELETE', 'ev')
+        kinds = {}
+        while 'delete' not in kinds:
+            event = control.decode_event(heard.recv(65536))
+            kinds[event.kind.value] = event
+        assert kinds['class'].map_text == '5'
+        assert json.loads(control.encode_event(kinds['delete']))
+    finally:
+        heard.close()
+        os.unlink(path)
+
+
+def _waiting(heard: Any) -> bool:
+    import select
+    return bool(select.select([heard], [], [], 0)[0])

@@ -1,0 +1,36 @@
+"""Fixtures of the object server's unit tests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import Any, Iterator
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(__file__))
+
+from dss_disk import Disk, scratch  # noqa: E402
+
+
+@pytest.fixture
+def scratch_folder() -> Iterator[str]:
+    path = scratch()
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def disk(scratch_folder: str) -> Disk:
+    """A device with SSD and HDD."""
+    return Disk(scratch_folder)
+
+
+@pytest.fixture
+def green(monkeypatch: Any) -> None:
+    """Let pools work as under an event loop: with threads."""
+    from eventlet import hubs
+
+    from swift_dss.io import native
+    monkeypatch.setattr(native, 'loop', hubs.get_hub)
