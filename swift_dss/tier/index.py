@@ -351,20 +351,6 @@ class Index:
         """A connection of its own for long reads: it blocks nobody."""
         return sqlite3.connect('file:%s?mode=ro' % self.path, uri=True)
 
-    def count(self) -> int:
-        """Versions in the index, from the sums of their classes."""
-        found = self._one('SELECT count(*) FROM version', ())
-        return int(found[0]) if found else 0
-
-    def forget_device(self, device: str) -> None:
-        """Forget all versions of a device, to read it anew."""
-        with self.batch():
-            device_id = self._device_id(device)
-            self._db.execute('DELETE FROM span WHERE device_id = ?',
-                             (device_id,))
-            self._db.execute('DELETE FROM version WHERE device_id = ?',
-                             (device_id,))
-
     # -- inside ----------------------------------------------------------
 
     def _merge(self, device: str, class_ids: Iterable[int], limit: int,

@@ -65,8 +65,8 @@ def fill(path: str, objects: int) -> float:
     return objects / (time.monotonic() - started)
 
 
-def measure(root: str, objects: int) -> Tuple[float, int]:
-    """(seconds until it answers, resident bytes) of a daemon."""
+def measure(root: str, objects: int) -> Tuple[float, float, int]:
+    """(seconds until it answers, CPU seconds of them, resident bytes)."""
     started = time.monotonic()
     daemon = subprocess.Popen(
         [sys.executable, '-m', 'swift_dss.tier.daemon', '--config',
@@ -80,6 +80,9 @@ def measure(root: str, objects: int) -> Tuple[float, int]:
                 assert daemon.poll() is None, 'the daemon died'
                 time.sleep(0.01)
         seconds = time.monotonic() - started
+        with open('/proc/%d/stat' % daemon.pid, encoding='ascii') as source:
+            ticks = source.read().rpartition(')')[2].split()[11:13]
+        cpu_seconds = sum(map(int, ticks)) / os.sysconf('SC_CLK_TCK')
         counted = found['classes'].get('0', {}).get('objects', 0)
         assert counted == objects, '%d of %d' % (counted, objects)
         for _ in range(20):
@@ -88,7 +91,7 @@ def measure(root: str, objects: int) -> Tuple[float, int]:
                   encoding='ascii') as source:
             resident = next(int(line.split()[1]) for line in source
                             if line.startswith('VmRSS'))
-        return seconds, resident * 1024
+        return seconds, cpu_seconds, resident * 1024
     finally:
         daemon.send_signal(signal.SIGTERM)
         daemon.wait()
@@ -104,8 +107,8 @@ def status(path: str) -> Dict[str, Any]:
     return found
 
 
-def node(objects: int, folder: str) -> Tuple[float, float, int]:
-    """(rows a second, start seconds, resident bytes) of a fresh node."""
+def node(objects: int, folder: str) -> Tuple[float, float, float, int]:
+    """(rows a second, start seconds, CPU seconds, resident bytes)."""
     root = tempfile.mkdtemp(prefix='index-', dir=folder)
     try:
         os.makedirs(os.path.join(root, 'devices', 'sda'))
@@ -115,8 +118,7 @@ def node(objects: int, folder: str) -> Tuple[float, float, int]:
                       encoding='ascii') as target:
                 target.write(text)
         rate = fill(os.path.join(root, 'run', 'index.db'), objects)
-        seconds, resident = measure(root, objects)
-        return rate, seconds, resident
+        return (rate,) + measure(root, objects)
     finally:
         shutil.rmtree(root)
 
@@ -133,13 +135,14 @@ def main() -> int:
     parser.add_argument('--objects', type=int, default=1000000)
     parser.add_argument('--on', help='folder for the index')
     args = parser.parse_args()
-    _, empty_seconds, empty_bytes = node(0, args.on)
-    rate, seconds, resident = node(args.objects, args.on)
+    _, empty_seconds, empty_cpu, empty_bytes = node(0, args.on)
+    rate, seconds, cpu_seconds, resident = node(args.objects, args.on)
     each = max(0, resident - empty_bytes) / args.objects
-    print('\nstart with 0 objects: %.2f s, %.1f MiB resident' % (
-        empty_seconds, empty_bytes / 2 ** 20))
-    print('start with %d objects: %.2f s, %.1f MiB resident' % (
-        args.objects, seconds, resident / 2 ** 20))
+    for count, wall, cpu, held in (
+            (0, empty_seconds, empty_cpu, empty_bytes),
+            (args.objects, seconds, cpu_seconds, resident)):
+        print('start with %d objects: %.2f s (%.2f s of CPU), %.1f MiB '
+              'resident' % (count, wall, cpu, held / 2 ** 20))
     print('memory per tracked object: %.1f bytes; indexed %.0f/s' % (
         each, rate))
     return 0 if seconds < 5 and each < 200 else 1
