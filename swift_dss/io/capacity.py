@@ -23,7 +23,9 @@ from swift_dss.core.errors import (
 from swift_dss.core.version import VersionId
 from swift_dss.wire import layout
 
-_PUBLISH_TRIES = 4
+_PUBLISH_TRIES = 16
+#: Folders from a capacity file up to ``data``, itself and its parent.
+_DEPTH = 5
 
 
 class _Seen(NamedTuple):
@@ -161,8 +163,8 @@ class Capacity:
         target = self.file_path(version)
         parent = os.path.dirname(target)
         for attempt in range(_PUBLISH_TRIES):
-            created = _make_dirs(parent)
             try:
+                os.makedirs(parent, exist_ok=True)
                 self._link(fd, target, replace)
                 break
             except FileExistsError:
@@ -173,11 +175,12 @@ class Capacity:
                     raise
             except OSError as err:
                 raise self._translate(err) from err
-        # The name is in the folder, but only in memory: sync the folder,
-        # and the parent of every folder that was made for it.
-        sync_dir(parent)
-        for folder in created:
-            sync_dir(os.path.dirname(folder))
+        # The name is in its folder, but only in memory. Sync the folder
+        # and all above it: whoever made those, another thread perhaps, may
+        # not have come to it yet. A clean folder costs no disk I/O.
+        for _ in range(_DEPTH):
+            sync_dir(parent)
+            parent = os.path.dirname(parent)
 
     def remove(self, version: VersionId) -> bool:
         """Take a capacity file away, and its folders if empty; idempotent.
@@ -243,19 +246,3 @@ def sync_dir(path: str) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
-
-
-def _make_dirs(path: str) -> Tuple[str, ...]:
-    """Make a folder and its parents; returns those made, deepest first."""
-    made = []
-    wanted = []
-    while not os.path.isdir(path):
-        wanted.append(path)
-        path = os.path.dirname(path)
-    for folder in reversed(wanted):
-        try:
-            os.mkdir(folder)
-        except FileExistsError:
-            continue
-        made.append(folder)
-    return tuple(reversed(made))

@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(__file__))
 
-from dss_disk import Disk, scratch  # noqa: E402
+from dss_disk import Disk, scratch
 
 
 @pytest.fixture

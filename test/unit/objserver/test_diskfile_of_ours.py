@@ -320,7 +320,7 @@ def test_an_abandoned_read_frees_its_descriptors(
         disk: Disk, green: None) -> None:
     disk.put('o', BODY, MIXED)
     before = set(os.listdir('/proc/self/fd'))
-    for stop in range(0, 3):
+    for stop in range(3):
         found = disk.open_file('o')
         with found.open():
             reader = found.reader()

@@ -73,7 +73,7 @@ def _write_is_right(disk: Disk, class_map: ClassMap, start: int,
             if offset in written[tier]:
                 return False
             written[tier][offset] = moved.class_id
-    for offset in range(0, SIZE):
+    for offset in range(SIZE):
         class_id = class_map.class_at(offset)
         expected = {2: ('hdd',), 3: ('ssd', 'hdd')}.get(
             class_id, ('ssd',))
