@@ -19,9 +19,9 @@ PIPELINE = (
     '%sproxy-logging proxy-server')
 
 CLOUD_PIPELINE = (
-    'catch_errors gatekeeper healthcheck proxy-logging listing_formats '
-    'bulk s3api tempauth copy slo dlo versioned_writes symlink '
-    'proxy-logging proxy-server')
+    'catch_errors gatekeeper healthcheck proxy-logging memory '
+    'listing_formats bulk s3api tempauth copy slo dlo versioned_writes '
+    'symlink proxy-logging proxy-server')
 
 #: Filters without options of ours.
 _FILTERS = {
@@ -266,6 +266,8 @@ def _cloud_proxy(conf: AioConf) -> str:
         '[app:proxy-server]\nuse = egg:swift#proxy\n'
         'account_autocreate = true\n\n',
         _plain_filters(CLOUD_PIPELINE),
+        '[filter:memory]\n'
+        'paste.filter_factory = swift_dss.aio.memory:filter_factory\n\n',
         _filter('versioned_writes', 'egg:swift#versioned_writes',
                 'allow_object_versioning = true'),
         _filter('s3api', 'egg:swift#s3api', 'location = us-east-1'),
