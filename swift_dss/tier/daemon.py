@@ -267,6 +267,7 @@ class Daemon:
             # One bad event must not end the intake of all others.
             self.metrics.count('tier.events_failed', len(batch))
             self._logger.exception('%d events were not applied', len(batch))
+            self._ledger.missed = True
             return
         for device in changed:
             self.kick(device)
@@ -296,7 +297,8 @@ class Daemon:
             if self.index.replaced != replaced:
                 replaced = self.index.replaced
                 self.rebuild_needed = True
-            self.unclean = self.unclean or self.intake.overflowed
+            self.unclean = (self.unclean or self.intake.overflowed
+                            or self._ledger.missed)
             try:
                 self._sweep_if_due()
             except (DssError, OSError) as err:
@@ -311,7 +313,7 @@ class Daemon:
         due = time.time() - swept_at > conf.sweep_interval_seconds
         if not (self.rebuild_needed or self.unclean or due):
             return
-        self.intake.overflowed = False
+        self.intake.overflowed = self._ledger.missed = False
         pace = 0.0 if self.rebuild_needed else conf.sweep_files_per_second
         with contextlib.suppress(TierUnavailable):
             self.survey(pace, True, lambda said: None)

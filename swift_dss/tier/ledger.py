@@ -46,6 +46,9 @@ class Ledger:
         self._gateway = gateway
         self._wish = wish
         self._hits = hits
+        #: Something was said and could not be kept: a sweep is due. Who
+        #: begins one clears it first.
+        self.missed = False
 
     def apply(self, events: Iterable[Event]) -> Set[str]:
         """Bring the index up to date; the devices that changed.
@@ -68,9 +71,12 @@ class Ledger:
             except IndexDamaged:
                 raise
             except IndexUnavailable:
+                self.missed = True
                 self._metrics.count('tier.events_dropped')
             except (VersionGone, TierUnavailable, DamagedRecord) as err:
                 # Gone again, or nothing we can look at: the sweep will.
+                self.missed = self.missed or isinstance(
+                    err, TierUnavailable)
                 self._metrics.count('tier.events_%s' % err.counter)
         try:
             with self._index.batch():

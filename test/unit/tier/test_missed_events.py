@@ -1,0 +1,33 @@
+"""What could not be written down is asked for again by a sweep."""
+
+from __future__ import annotations
+
+import pytest
+from node import KIB, Rig
+
+from swift_dss.core.errors import TierUnavailable
+from swift_dss.tier.index import IndexUnavailable
+
+
+@pytest.fixture
+def rig(tmp_path):
+    made = Rig(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize('error', [IndexUnavailable, TierUnavailable])
+def test_an_event_that_could_not_be_kept_makes_a_sweep_due(
+        rig, monkeypatch, error):
+    def fail(*_args):
+        raise error('no room')
+
+    monkeypatch.setattr(rig.index, 'put', fail)
+    place = rig.put('o', b'x' * 100 * KIB)
+    assert rig.ledger.missed
+    assert rig.index.get(place.version) is None
+
+
+def test_events_that_were_kept_do_not(rig):
+    rig.put('o', b'x' * 100 * KIB)
+    assert not rig.ledger.missed
