@@ -1,0 +1,306 @@
+"""Objects in every state that the tiers know, and what the disks say.
+
+What a test asserts comes from the data files, the HTTP answers and the
+cloud's own access log, not from the tier daemon's index.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import time
+import uuid
+from typing import Any, Dict, List, NamedTuple, Optional
+
+import direct
+from support import data_files, md5, pattern, wait_until
+from swift.obj.diskfile import read_metadata
+
+from swift_dss.aio import layout
+from swift_dss.aio.cluster import Cluster
+from swift_dss.core.errors import DamagedRecord
+from swift_dss.core.residency import Residency, Tier
+from swift_dss.io import residency_store
+from swift_dss.io.capacity import Capacity
+from swift_dss.wire import layout as wire_layout
+from swift_dss.wire.control import decode_line, encode_line
+
+ACCOUNT = 'AUTH_test'
+#: Over three EC segments, so that a range class can have one to itself.
+SIZE = (3 << 20) + 4099
+_RANGE = '%d-%d' % (1 << 20, 1 << 20)
+FAST, SLOW, CLOUD, ATTIC, PINNED = 20, 21, 22, 23, 24
+
+#: The states that a test can ask for, and which headers lead there.
+HDD, MIXED, REMOTE, MIXED_REMOTE = 'hdd', 'mixed', 'remote', 'mixed-remote'
+LOCAL_STUBS = (HDD, MIXED)
+ALL_STUBS = (HDD, MIXED, REMOTE, MIXED_REMOTE)
+_HEADERS = {
+    'whole': {'X-DSS-Object-Class': 'fast'},
+    HDD: {'X-DSS-Object-Class': 'fast'},
+    MIXED: {'X-DSS-Object-Class': 'fast',
+            'X-DSS-Range-Class': '%s-%d' % (_RANGE, SLOW)},
+    REMOTE: {'X-DSS-Object-Class': 'cloud'},
+    MIXED_REMOTE: {'X-DSS-Object-Class': 'cloud',
+                   'X-DSS-Range-Class': '%s-%d' % (_RANGE, ATTIC)},
+}
+_TIERS = {HDD: Tier.HDD, REMOTE: Tier.REMOTE}
+
+
+class Copy(NamedTuple):
+    """A data file, read: a replica or a fragment archive."""
+
+    device: str
+    partition: str
+    path: str
+    policy: int
+    content_length: int
+    etag: str
+    residency: Residency
+    capacity_id: str
+
+    @property
+    def is_whole(self) -> bool:
+        """True if the file has all bytes, and they are the right ones."""
+        with open(self.path, 'rb') as source:
+            return (not self.residency.is_stub
+                    and md5(source.read()) == self.etag)
+
+
+class Object(NamedTuple):
+    """An object that a test has made."""
+
+    container: str
+    name: str
+    body: bytes
+    policy: int
+
+    @property
+    def path(self) -> str:
+        """``/account/container/object``."""
+        return '/%s/%s/%s' % (ACCOUNT, self.container, self.name)
+
+
+def admin(cluster: Cluster, verb: str, **fields: Any) -> Any:
+    """Ask the tier daemon; its result.
+
+    :raises AssertionError: it answered with an error
+    """
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(120)
+        connection.connect(cluster.conf.path('run', 'admin.sock'))
+        connection.sendall(encode_line(dict(fields, verb=verb)))
+        with connection.makefile('rb') as lines:
+            for line in lines:
+                said = decode_line(line)
+                assert 'error' not in said, said
+                if 'result' in said:
+                    return said['result']
+    raise AssertionError('the tier daemon hung up')
+
+
+def cloud_reads(cluster: Cluster) -> int:
+    """GETs of objects that the cloud has answered since its start."""
+    log = os.path.join(cluster.conf.log, 'cloud-proxy-server.log')
+    wanted = re.compile(r' GET /%s/\S' % layout.CLOUD_BUCKET)
+    with open(log, encoding='utf-8', errors='replace') as source:
+        return sum(bool(wanted.search(line)) for line in source)
+
+
+def cloud_keys(cluster: Cluster, containing: str) -> List[str]:
+    """Keys in the cloud's bucket that contain a text."""
+    from swiftclient import client
+    account, user, key = layout.CLOUD_USER
+    connection = client.Connection(
+        authurl=cluster.conf.cloud_url + '/auth/v1.0',
+        user='%s:%s' % (account, user), key=key, retries=2)
+    try:
+        listed = connection.get_container(
+            layout.CLOUD_BUCKET, full_listing=True)[1]
+    finally:
+        connection.close()
+    return [row['name'] for row in listed if containing in row['name']]
+
+
+def read_copy(path: str, device: str, partition: str,
+              policy: int) -> Copy:
+    """What a data file says of itself.
+
+    :raises DamagedRecord: its residency cannot be trusted
+    """
+    with open(path, 'rb') as source:
+        metadata = read_metadata(source)
+        length = int(metadata['Content-Length'])
+        return Copy(device, partition, path, policy, length,
+                    metadata['ETag'],
+                    residency_store.judge(source.fileno(), length),
+                    residency_store.load_capacity_id(source.fileno()))
+
+
+class Objects:
+    """Objects of one new container.
+
+    :param policy_name: of the storage policy
+    """
+
+    def __init__(self, cluster: Cluster, swift: Any,
+                 policy_name: str) -> None:
+        self.cluster = cluster
+        self.swift = swift
+        self.policy_name = policy_name
+        self.policy = layout.POLICIES.index(policy_name)
+        self.container = 'probe-%s' % uuid.uuid4().hex[:10]
+        swift.put_container(self.container, headers={
+            'X-Storage-Policy': policy_name})
+
+    # -- making ----------------------------------------------------------
+
+    def make(self, state: str, name: str = '', size: int = SIZE,
+             headers: Optional[Dict[str, str]] = None) -> Object:
+        """A new object in a state, the same on every device."""
+        return self.make_all([state], size, name, headers)[0]
+
+    def make_all(self, states: Any, size: int = SIZE, name: str = '',
+                 headers: Optional[Dict[str, str]] = None) -> List[Object]:
+        """New objects, one a state; waits for uploads only once."""
+        made = []
+        for state in states:
+            one = Object(self.container, name or '%s-%s' % (
+                state, uuid.uuid4().hex[:6]), pattern(
+                    size, state + uuid.uuid4().hex), self.policy)
+            self.swift.put_object(
+                self.container, one.name, one.body,
+                headers=dict(_HEADERS[state], **(headers or {})))
+            made.append(one)
+        self.settle()
+        for state, one in zip(states, made):
+            self._bring(state, one)
+        return made
+
+    def _bring(self, state: str, one: Object) -> None:
+        if state == HDD:
+            self.demote(one)
+        if state in (REMOTE, MIXED_REMOTE):
+            wait_until(lambda: self.all_remote(one), 60,
+                       'copies of %s in S3' % one.name)
+        if state == REMOTE:
+            self.demote(one, 'remote')
+        if state == MIXED_REMOTE:
+            wait_until(lambda: all(
+                _local_tiers(copy) == [Tier.SSD, Tier.NONE, Tier.SSD]
+                for copy in self.copies(one)), 60,
+                'the attic of %s' % one.name)
+        for copy in self.copies(one):
+            assert copy.residency.is_stub == (state != 'whole'), copy
+            if state in _TIERS:
+                assert copy.residency.tiers == _TIERS[state], copy
+
+    def demote(self, one: Object, to: str = 'hdd') -> None:
+        """Take all bytes off the SSDs, or off the node."""
+        # The index hears of an upload a moment after the disk does.
+        wait_until(lambda: not admin(
+            self.cluster, 'demote', object=one.path, to=to)['failed'],
+            10, 'demotion of %s' % one.name)
+
+    def promote(self, one: Object) -> None:
+        """Bring all bytes that the HDDs have to the SSDs."""
+        found = admin(self.cluster, 'promote', object=one.path)
+        assert not found['failed'], found['failed']
+
+    def settle(self) -> None:
+        """Let the tier daemon learn of everything that was said."""
+        assert admin(self.cluster, 'settle', seconds=30)['settled']
+
+    # -- looking ---------------------------------------------------------
+
+    def copies(self, one: Object) -> List[Copy]:
+        """Every data file of an object that can be trusted."""
+        found = []
+        for file in data_files(self.cluster, ACCOUNT, one.container,
+                               one.name, one.policy):
+            try:
+                found.append(read_copy(file.path, file.device,
+                                       file.partition, one.policy))
+            except (FileNotFoundError, DamagedRecord):
+                continue
+        return found
+
+    def copy_on(self, one: Object, device: str) -> Optional[Copy]:
+        """The data file of one device."""
+        found = [copy for copy in self.copies(one)
+                 if copy.device == device]
+        return found[0] if found else None
+
+    def all_remote(self, one: Object) -> bool:
+        """True if every copy knows of its verified twin in S3."""
+        return all(copy.residency.remote is not None
+                   for copy in self.copies(one))
+
+    def get(self, one: Object) -> bytes:
+        """The object as a client gets it."""
+        body: bytes = self.swift.get_object(one.container, one.name)[1]
+        return body
+
+    def direct(self, one: Object, copy: Copy, method: str = 'GET',
+               headers: Optional[Dict[str, str]] = None,
+               port: int = 0) -> direct.Reply:
+        """Ask the one device that a copy is on."""
+        return direct.request(
+            port or self.cluster.conf.object_port, method, copy.device,
+            copy.partition, one.path, one.policy, headers)
+
+    def capacity_path(self, copy: Copy) -> str:
+        """The HDD file of a copy, whether or not it is there."""
+        version = wire_layout.version_of_path(copy.device, copy.path)
+        assert version is not None
+        return wire_layout.capacity_file(
+            self.cluster.conf.path('hdd', copy.device), version)
+
+    def copies_but(self, one: Object, device: str) -> List[Copy]:
+        """The data files of all devices but one."""
+        return [copy for copy in self.copies(one) if copy.device != device]
+
+    def capacity_id(self, device: str) -> str:
+        """Identity of a device's own HDD."""
+        return Capacity(self.cluster.conf.path('hdd', device),
+                        device).identity
+
+    # -- breaking --------------------------------------------------------
+
+    def lose(self, copy: Copy) -> None:
+        """Take a copy away with its folder, as a lost disk would."""
+        shutil.rmtree(os.path.dirname(copy.path))
+        partition = copy.path.rsplit(os.sep, 3)[0]
+        for name in ('hashes.pkl', 'hashes.invalid'):
+            try:
+                os.unlink(os.path.join(partition, name))
+            except FileNotFoundError:
+                pass
+
+    def heal(self) -> None:
+        """One pass of what brings lost copies back."""
+        self.cluster.run_once(
+            'object-reconstructor' if self.policy_name == 'dss-ec'
+            else 'object-replicator')
+
+
+def _local_tiers(copy: Copy) -> List[Tier]:
+    """SSD and HDD of each extent, neighbours merged."""
+    found: List[Tier] = []
+    for extent in copy.residency.extents:
+        tiers = extent.tiers & (Tier.SSD | Tier.HDD)
+        if not found or found[-1] != tiers:
+            found.append(tiers)
+    return found
+
+
+def say(text: str) -> None:
+    """A figure for the record; shown with ``pytest -s`` or ``-rP``."""
+    print('R22: %s' % text)
+
+
+def now() -> float:
+    """Seconds since the epoch, to stamp objects with."""
+    return time.time()

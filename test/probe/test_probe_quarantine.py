@@ -1,0 +1,78 @@
+"""Damage of what only we write: it is found, and never served."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import stubs
+from support import quarantined
+
+from swift_dss.wire import names
+
+pytestmark = [pytest.mark.cluster, pytest.mark.damage]
+
+
+def _flip(copy, objects):
+    """One bit of the record."""
+    raw = bytearray(os.getxattr(copy.path, names.XATTR_RESIDENCY))
+    raw[len(raw) // 2] ^= 1
+    os.setxattr(copy.path, names.XATTR_RESIDENCY, bytes(raw))
+
+
+def _remove(copy, objects):
+    """No record at all."""
+    os.removexattr(copy.path, names.XATTR_RESIDENCY)
+
+
+def _swap(copy, objects):
+    """The record of another object."""
+    other = objects.make(stubs.HDD, size=stubs.SIZE + 1000)
+    raw = os.getxattr(objects.copies(other)[0].path, names.XATTR_RESIDENCY)
+    os.setxattr(copy.path, names.XATTR_RESIDENCY, raw)
+
+
+def _stray(copy, objects):
+    """The record of another node's HDD."""
+    os.setxattr(copy.path, names.XATTR_CAPACITY_ID, b'0' * 32)
+
+
+def _grow(copy, objects):
+    """A size that neither a whole file nor a stub has."""
+    os.truncate(copy.path, copy.content_length + 2)
+
+
+@pytest.mark.parametrize('damage', [_flip, _remove, _swap, _stray, _grow])
+def test_a_damaged_record_fails_closed_and_is_healed(
+        any_objects, cluster, damage):
+    one = any_objects.make(stubs.HDD)
+    victim = any_objects.copies(one)[0]
+    damage(victim, any_objects)
+    before = set(quarantined(cluster))
+    reply = any_objects.direct(one, victim)
+    assert reply.status >= 400
+    assert len(reply.body) < 4096 and one.body[:64] not in reply.body
+    new = set(quarantined(cluster)) - before
+    assert new and all('/%s/' % victim.device in path for path in new)
+    assert any_objects.get(one) == one.body
+    any_objects.heal()
+    healed = any_objects.copy_on(one, victim.device)
+    assert healed is not None and healed.is_whole
+    assert any_objects.direct(one, healed).status == 200
+    stubs.say('quarantine, %s, %s: refused, served by others, healed' % (
+        any_objects.policy_name, damage.__name__.strip('_')))
+
+
+def test_a_damaged_record_of_a_whole_file_costs_nothing(
+        any_objects, cluster):
+    """All bytes are there: the file is served, and is not damage."""
+    one = any_objects.make(stubs.HDD)
+    any_objects.promote(one)
+    before = set(quarantined(cluster))
+    for copy in any_objects.copies(one):
+        _flip(copy, any_objects)
+    for copy in any_objects.copies(one):
+        assert any_objects.direct(one, copy).status == 200
+    assert any_objects.get(one) == one.body
+    cluster.run_once('object-auditor')
+    assert set(quarantined(cluster)) == before

@@ -1,0 +1,78 @@
+"""Replicator (ssync) and reconstructor with nothing but stubs to copy."""
+
+from __future__ import annotations
+
+import pytest
+import stubs
+from support import md5, quarantined
+from swift.obj.diskfile import read_metadata
+
+from swift_dss.core.residency import Tier
+from swift_dss.wire import names
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.mark.parametrize('state', stubs.ALL_STUBS)
+def test_an_emptied_device_is_filled_from_stubs(any_objects, cluster, state):
+    one = any_objects.make(state)
+    victim = any_objects.copies(one)[0]
+    before = len(quarantined(cluster))
+    any_objects.lose(victim)
+    any_objects.heal()
+    fresh = any_objects.copy_on(one, victim.device)
+    assert fresh is not None, 'nothing came back'
+    _judge(any_objects, one, victim, fresh)
+    for copy in any_objects.copies(one):
+        if copy.device != victim.device:
+            assert copy.residency.is_stub, 'a source was warmed by a copy'
+    assert any_objects.get(one) == one.body
+    assert len(quarantined(cluster)) == before
+    stubs.say('%s, %s: whole copy rebuilt from stubs, class kept, 0 false '
+              'quarantines' % (any_objects.policy_name, state))
+
+
+def _judge(objects, one, lost, fresh):
+    """The new copy is the old one, byte for byte, class and all."""
+    assert (fresh.content_length, fresh.etag) == (
+        lost.content_length, lost.etag)
+    # Written here by class, so an HDD that it leans on is its own.
+    assert fresh.is_whole or fresh.residency.is_stub
+    assert fresh.capacity_id == (
+        objects.capacity_id(fresh.device)
+        if fresh.residency.tiers & Tier.HDD else '')
+    assert _map(fresh) == _map(objects.copies_but(one, fresh.device)[0])
+    answer = objects.direct(one, fresh)
+    assert answer.status == 200 and not answer.cut
+    assert md5(answer.body) == lost.etag
+    head = objects.direct(one, fresh, 'HEAD')
+    assert any(name.startswith(names.SYSMETA_MAP.lower())
+               for name in head.headers)
+
+
+def _map(copy):
+    with open(copy.path, 'rb') as source:
+        return {name: value for name, value
+                in read_metadata(source).items()
+                if name.startswith(names.SYSMETA_MAP)}
+
+
+def test_a_whole_round_of_daemons_moves_nothing(any_objects, cluster):
+    """Replicas may lie on different tiers and still be in sync."""
+    made = any_objects.make_all(stubs.ALL_STUBS)
+    before = {copy.path: copy.residency for one in made
+              for copy in any_objects.copies(one)}
+    recalls = stubs.cloud_reads(cluster)
+    quarantines = len(quarantined(cluster))
+    for name in ('object-replicator', 'object-reconstructor',
+                 'object-updater', 'object-auditor'):
+        cluster.run_once(name)
+    assert {copy.path: copy.residency for one in made
+            for copy in any_objects.copies(one)} == before
+    assert stubs.cloud_reads(cluster) == recalls
+    assert len(quarantined(cluster)) == quarantines
+    stubs.say('replicator, reconstructor, updater, auditor, %s: %d stubs, '
+              '0 false quarantines, 0 recalls' % (
+                  any_objects.policy_name, len(before)))
+    for one in made:
+        assert any_objects.get(one) == one.body

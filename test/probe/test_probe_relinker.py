@@ -1,0 +1,111 @@
+"""Increasing the partition power over whole objects and stubs."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import stubs
+from support import quarantined
+from swift.common.ring.builder import RingBuilder
+
+from swift_dss.aio import processes
+from swift_dss.core.residency import Tier
+
+pytestmark = pytest.mark.cluster
+
+
+def test_a_partition_power_increase_keeps_every_byte(
+        any_objects, cluster, swift):
+    made = any_objects.make_all(
+        ('whole', 'whole') + stubs.ALL_STUBS + stubs.LOCAL_STUBS)
+    recalls = stubs.cloud_reads(cluster)
+    quarantines = len(quarantined(cluster))
+    ring = _Ring(cluster, any_objects.policy)
+    links = _links(any_objects, made)
+    _read_local(any_objects, made)
+
+    ring.change('prepare_increase_partition_power')
+    _relink(cluster, any_objects, 'relink')
+    assert _links(any_objects, made) > links
+    _read_local(any_objects, made)
+    _move_some(cluster, any_objects, made, refused=True)
+    _read_local(any_objects, made)
+
+    ring.change('increase_partition_power')
+    cluster.restart('proxy-server')
+    _read_local(any_objects, made)
+    _move_some(cluster, any_objects, made, refused=True)
+    _relink(cluster, any_objects, 'cleanup')
+    _read_local(any_objects, made)
+
+    ring.change('finish_increase_partition_power')
+    cluster.restart('proxy-server')
+    # One name each, all in the new partitions; moves work again.
+    assert _links(any_objects, made) == links
+    _move_some(cluster, any_objects, made, refused=False)
+    _read_local(any_objects, made)
+    assert stubs.cloud_reads(cluster) == recalls
+    cluster.run_once('object-auditor')
+    any_objects.heal()
+    assert stubs.cloud_reads(cluster) == recalls
+    assert len(quarantined(cluster)) == quarantines
+    for one in made:
+        assert any_objects.get(one) == one.body
+    stubs.say('relinker, %s: %d data files relinked and cleaned, moves '
+              'refused meanwhile, 0 false quarantines, 0 recalls' % (
+                  any_objects.policy_name, links))
+
+
+class _Ring:
+    """The builder of one storage policy's ring."""
+
+    def __init__(self, cluster, policy):
+        self._base = cluster.conf.path(
+            'etc', 'object-%d' % policy if policy else 'object')
+
+    def change(self, step):
+        """Take one step of the increase and write the ring."""
+        builder = RingBuilder.load(self._base + '.builder')
+        assert getattr(builder, step)(), step
+        builder.save(self._base + '.builder')
+        builder.get_ring().save(self._base + '.ring.gz')
+
+
+def _relink(cluster, objects, action):
+    conf = cluster.conf
+    log = os.path.join(conf.log, 'object-relinker.log')
+    child = processes.spawn(
+        conf.root, 'object-relinker-once', log,
+        ['-m', 'swift_dss.aio.run', conf.etc, 'object-relinker', action,
+         '--swift-dir', conf.etc, '--devices', conf.path('devices'),
+         '--skip-mount-check', '--policy', str(objects.policy)])
+    assert child.wait(120) == 0, processes.tail(log)
+
+
+def _links(objects, made):
+    """How many names all data files of some objects have together."""
+    return sum(os.stat(copy.path).st_nlink for one in made
+               for copy in {os.stat(copy.path).st_ino: copy for copy
+                            in objects.copies(one)}.values())
+
+
+def _read_local(objects, made):
+    """What lies on this node reads fine, without going to the cloud."""
+    for one in made:
+        if not objects.all_remote(one):
+            assert objects.get(one) == one.body, one.name
+        else:
+            head = objects.swift.head_object(one.container, one.name)
+            assert int(head['content-length']) == len(one.body)
+
+
+def _move_some(cluster, objects, made, refused):
+    """Demote a whole object and promote a stub, if that is allowed."""
+    whole, stub = made[1], made[-2]
+    for verb, one, tiers in (('demote', whole, Tier.HDD),
+                             ('promote', stub, Tier.SSD | Tier.HDD)):
+        found = stubs.admin(cluster, verb, object=one.path)
+        assert bool(found['failed']) == refused, found
+        for copy in objects.copies(one):
+            assert refused or copy.residency.tiers == tiers
