@@ -42,7 +42,7 @@ def campaign(folder: str, scenarios: List[Scenario], most: int, seed: int,
     """Try every state of every scenario under ``folder``."""
     total, lost = 0, []
     for scenario in scenarios:
-        tried = 0
+        tried, before_lost = 0, len(lost)
         root = os.path.join(folder, 'node')
         before, changes = record(root, scenario)
         if not with_syncs:
@@ -55,8 +55,8 @@ def campaign(folder: str, scenarios: List[Scenario], most: int, seed: int,
             lost += ['%s, state %d: %s' % (scenario.name, tried, failure)
                      for failure in failures]
         total += tried
-        say('%-16s %3d changes %6d states' % (
-            scenario.name, len(changes), tried))
+        say('%-16s %3d changes %6d states %3d lost' % (
+            scenario.name, len(changes), tried, len(lost) - before_lost))
     return Outcome(total, lost)
 
 
