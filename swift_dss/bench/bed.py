@@ -60,7 +60,7 @@ def change(path: str, options: Options) -> None:
     with open(path) as source:
         parser.read_file(source)
     for section, pairs in options.items():
-        if not parser.has_section(section):
+        if section != 'DEFAULT' and not parser.has_section(section):
             parser.add_section(section)
         for name, value in pairs.items():
             parser.set(section, name, value)
@@ -78,6 +78,10 @@ def own(say: Say, options: Options, kind: Any = BenchCluster,
     :param conf: fields of ``AioConf`` that differ from its defaults
     """
     root = os.path.join(os.path.dirname(layout.default_root()), 'bench')
+    if processes.find(root):
+        # Not started by us, so not ours to stop below.
+        raise BadConfig('a benchmark runs already; if it does not, end '
+                        'what it left: swift-dss aio stop --root %s' % root)
     why_not = storage.why_no_loops()
     if why_not:
         say('plain folders instead of devices: %s' % why_not)
@@ -87,8 +91,8 @@ def own(say: Say, options: Options, kind: Any = BenchCluster,
         'base_port': processes.free_base_port(layout.PORTS, 18080)}
     fields.update(conf)
     cluster = kind(layout.AioConf(**fields), say, options)
-    cluster.start()
     try:
+        cluster.start()
         yield _bed(cluster)
     finally:
         cluster.stop()

@@ -71,3 +71,5 @@ def test_flood_hurts_stock_swift_more(run):
         assert row['flooded']['cold_mb_per_second'] > 0
         assert row['flooded']['failures'] == row['idle']['failures'] == 0
     assert ours['p50_ratio'] < stock['p50_ratio']
+    assert ours['flooded']['worker_p99_ms'] < \
+        stock['flooded']['worker_p99_ms']

@@ -95,7 +95,7 @@ def test_tiers_budget_is_the_share_of_all_replicas():
 
 
 def phase(system, flooded, values):
-    return flood.Phase(system, flooded, values, 5.0, 0)
+    return flood.Phase(system, flooded, values, [1.0, 4.0], 5.0, 0)
 
 
 def flood_phases():
@@ -109,6 +109,7 @@ def test_flood_compares_flooded_with_idle():
     ours, stock = flood.report(flood_phases())['systems']
     assert (ours['p50_ratio'], ours['p99_ratio']) == (1.0, 2.0)
     assert (stock['p50_ratio'], stock['p99_ratio']) == (100.0, 100.0)
+    assert ours['flooded']['worker_p99_ms'] == 4.0
 
 
 def test_every_plot_is_a_png(tmp_path):
@@ -147,8 +148,10 @@ def test_change_keeps_what_it_does_not_name(tmp_path):
     path.write_text('[dss]\ndevices = /a\n[capacity]\n'
                     '* = /hdd/%(device)s\n')
     bed.change(str(path), {'tier': {'eviction': 'lru'},
-                           'dss': {'run_dir': '/r'}})
+                           'dss': {'run_dir': '/r'},
+                           'DEFAULT': {'bind_port': '1'}})
     text = path.read_text()
+    assert '[DEFAULT]\nbind_port = 1' in text
     assert 'devices = /a' in text and 'run_dir = /r' in text
     assert '* = /hdd/%(device)s' in text and 'eviction = lru' in text
 
