@@ -87,7 +87,7 @@ class Node:
             self.conf.io.ssd_threads, self.conf.io.hdd_threads,
             self.conf.io.queue_depth,
             'configured' if self.conf.capacity else 'none')
-        self.logger.increment('dss.carrier.%s' % self.carrier.name)
+        count(self.logger, 'dss.carrier.%s' % self.carrier.name)
 
     def pool(self, tier: Tier, device: str) -> Pool:
         """The threads that may block on one tier of one device."""
@@ -179,8 +179,16 @@ class _Watched:
             return self._value
         except (OSError, UnicodeError, DssError) as err:
             logger.error('dss: %s stays as it was: %s', self._path, err)
-            logger.increment('dss.errors.reload')
+            count(logger, 'dss.errors.reload')
         return self._value
+
+
+def count(logger: Any, name: str) -> None:
+    """Count, if the process counts at all: the relinker's logger does
+    not, and it builds diskfile managers like any server."""
+    increment = getattr(logger, 'increment', None)
+    if increment is not None:
+        increment(name)
 
 
 def _quiet_root_logger() -> None:
