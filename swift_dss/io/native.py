@@ -11,7 +11,7 @@ from __future__ import annotations
 import posix
 import sys
 from _queue import SimpleQueue
-from typing import Any
+from typing import Any, Callable, Optional
 
 
 def original(name: str) -> Any:
@@ -37,6 +37,8 @@ read, write = posix.read, posix.write
 #: are imported by the main thread, and a fork keeps the identity.
 MAIN_IDENT = get_ident()
 
+_get_hub: Optional[Callable[[], Any]] = None
+
 
 def loop() -> Any:
     """This thread's event loop, or None.
@@ -44,12 +46,11 @@ def loop() -> Any:
     None in a process without patched sockets (the tier daemon, tools) and
     in every thread but the main one.
     """
-    if 'eventlet' not in sys.modules or get_ident() != MAIN_IDENT:
+    if get_ident() != MAIN_IDENT:
         return None
-    from eventlet import hubs, patcher
-    if not patcher.is_monkey_patched('socket'):
+    if _get_hub is None and not _find_hub():
         return None
-    return hubs.get_hub()
+    return _get_hub()  # type: ignore[misc]
 
 
 def hub() -> Any:
@@ -58,9 +59,28 @@ def hub() -> Any:
     found = loop()
     if found is None:
         return None
+    return None if current_green() is found.greenlet else found
+
+
+def current_green() -> Any:
+    """The green thread that runs."""
     import greenlet
-    return None if greenlet.getcurrent() is found.greenlet else found
+    return greenlet.getcurrent()
 
 
-__all__ = ['Lock', 'MAIN_IDENT', 'SimpleQueue', 'Thread', 'get_ident',
+def _find_hub() -> bool:
+    """Look for an event loop, until there is one: a server patches its
+    sockets after its modules are loaded."""
+    global _get_hub
+    if 'eventlet' not in sys.modules:
+        return False
+    from eventlet import hubs, patcher
+    if not patcher.is_monkey_patched('socket'):
+        return False
+    _get_hub = hubs.get_hub
+    return True
+
+
+__all__ = ['Lock', 'MAIN_IDENT', 'SimpleQueue', 'Thread',
+           'current_green', 'get_ident',
            'hub', 'local', 'loop', 'original', 'read', 'write']

@@ -69,8 +69,7 @@ class Job:
             hub = native.hub()
             if hub is None:
                 raise RuntimeError('a pool job awaited outside its hub')
-            import greenlet
-            self._waiter = greenlet.getcurrent()
+            self._waiter = native.current_green()
             try:
                 hub.switch()
             finally:
@@ -202,7 +201,7 @@ class Pool:
         """Begin work; blocks the green thread while the pool is full."""
         hub = native.hub()
         if hub is None:
-            return Job(self, None, call, args)
+            return self.inline(call, *args)
         self._renew()
         while self._outstanding >= self.limit:
             self._sleep(hub)
@@ -236,6 +235,10 @@ class Pool:
         self._renew()
         self._enqueue(Job(self, _mailbox(native.loop()), call, args))
 
+    def inline(self, call: Callable[..., Any], *args: Any) -> Job:
+        """Work that the caller will do itself, in :meth:`Job.wait`."""
+        return Job(self, None, call, args)
+
     def run(self, call: Callable[..., Any], *args: Any) -> Any:
         """Do work and wait for it: :meth:`submit` and :meth:`Job.wait`."""
         if native.hub() is None:
@@ -264,9 +267,8 @@ class Pool:
                 'most_outstanding': self.most_outstanding}
 
     def _sleep(self, hub: Any) -> None:
-        import greenlet
         self.back_pressure += 1
-        me = greenlet.getcurrent()
+        me = native.current_green()
         self._blocked.append(me)
         try:
             hub.switch()

@@ -19,7 +19,7 @@ from swift.obj.diskfile import (
     BaseDiskFile, BaseDiskFileManager, DiskFile, DiskFileManager)
 
 from swift_dss.core.errors import DamagedRecord
-from swift_dss.core.residency import Residency, Tier
+from swift_dss.core.residency import TIER_NAMES, Residency, Tier
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
 from swift_dss.core.version import VersionId
 from swift_dss.io import residency_store
@@ -31,6 +31,12 @@ from swift_dss.objserver.settings import Node, node_for
 from swift_dss.objserver.writer import DssDiskFileWriter
 from swift_dss.wire import classmap, layout
 from swift_dss.wire.control import Event, EventKind
+
+
+#: Bits of a set of tiers to the counters that go up.
+_TIER_COUNTERS = [
+    ['dss.read.%s' % name for tier, name in TIER_NAMES if bits & int(tier)]
+    for bits in range(8)]
 
 
 class DssDiskFileBase(BaseDiskFile):
@@ -141,14 +147,12 @@ class DssDiskFileBase(BaseDiskFile):
         """Tell the daemon what a reader read; once a reader."""
         if self.dss_purpose != CLIENT:
             return
-        for tier, name in ((Tier.SSD, 'ssd'), (Tier.HDD, 'hdd'),
-                           (Tier.REMOTE, 'remote')):
-            if tiers & tier:
-                self._logger.increment('dss.read.%s' % name)
+        for name in _TIER_COUNTERS[int(tiers)]:
+            self._logger.increment(name)
         self._send(Event(
-            EventKind.READ, self.dss_version(), self.dss_partition,
-            self._content_length or 0, offset=offset, length=length,
-            tier_bits=int(tiers), at=time.time()))
+            EventKind.READ, self.dss_reader.dss_bytes.version,
+            self.dss_partition, self._content_length or 0, offset=offset,
+            length=length, tier_bits=int(tiers), at=time.time()))
 
     def delete(self, timestamp: Any) -> None:
         super().delete(timestamp)

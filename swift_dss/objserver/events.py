@@ -37,10 +37,13 @@ class EventSender:
     def send(self, event: Event) -> None:
         """Tell the daemon, or keep it for later; never blocks, never
         raises for a daemon that is not there."""
-        raw = encode_event(event)
-        if self._send_now(raw):
-            return
         logger = self._node.logger
+        if event.kind is EventKind.READ and not self._connected():
+            logger.increment('dss.events.dropped')
+            return
+        raw = encode_event(event)
+        if self._connected() and self._write(raw):
+            return
         if event.kind is EventKind.READ:
             logger.increment('dss.events.dropped')
             return
@@ -58,15 +61,19 @@ class EventSender:
         logger.increment('dss.events.spooled' if kept
                          else 'dss.events.dropped')
 
-    def _send_now(self, raw: bytes) -> bool:
-        now = time.monotonic()
-        if self._socket is None or self._pid != os.getpid():
-            if now < self._quiet_until and self._pid == os.getpid():
+    def _connected(self) -> bool:
+        if self._pid == os.getpid():
+            if self._socket is not None:
+                return True
+            if time.monotonic() < self._quiet_until:
                 return False
-            self._connect()
+        self._connect()
         if self._socket is None:
-            self._quiet_until = now + _RETRY_SECONDS
-            return False
+            self._quiet_until = time.monotonic() + _RETRY_SECONDS
+        return self._socket is not None
+
+    def _write(self, raw: bytes) -> bool:
+        assert self._socket is not None
         try:
             # Not through the green socket: it would turn a full queue into
             # a wait.
@@ -76,7 +83,7 @@ class EventSender:
             return False  # the daemon is slow; the socket is fine
         except OSError:
             self._close()
-            self._quiet_until = now + _RETRY_SECONDS
+            self._quiet_until = time.monotonic() + _RETRY_SECONDS
             return False
 
     def _connect(self) -> None:

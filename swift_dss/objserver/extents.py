@@ -59,7 +59,7 @@ class VersionBytes:
                  fd: int, residency: Residency, class_map: ClassMap,
                  purpose: str, keep_cache: bool) -> None:
         self._node = node
-        self._version = version
+        self.version = version
         self._partition = partition
         self._fd = fd
         self._residency = residency
@@ -71,6 +71,7 @@ class VersionBytes:
         self._streams: Dict[int, FetchStream] = {}
         self._job: Optional[Job] = None
         self._read_ahead = class_map.is_uniform
+        self._is_stub = residency.is_stub
         #: Bytes that an audit left out because they are not local.
         self.skipped_bytes = 0
         #: Tiers that bytes came from.
@@ -79,7 +80,7 @@ class VersionBytes:
     @property
     def is_plain(self) -> bool:
         """True if stock code may read the data file from end to end."""
-        return not self._residency.is_stub and self._class_map.is_uniform
+        return self._read_ahead and not self._is_stub
 
     def prepare(self, ranges: Sequence[Tuple[int, int]]) -> None:
         """Make sure that ranges can be read, before the first byte goes.
@@ -93,7 +94,7 @@ class VersionBytes:
         :raises VersionGone: the residency of the version has changed:
             open it again
         """
-        if not self._residency.is_stub:
+        if not self._is_stub:
             return
         for start, stop in ranges:
             for extent in self._residency.split(start, stop - start):
@@ -158,7 +159,7 @@ class VersionBytes:
 
         self.tiers_read |= Tier.SSD
         self._job = self._node.pool(
-            Tier.SSD, self._version.device).submit(move)
+            Tier.SSD, self.version.device).submit(move)
         moved: int = self._job.wait()
         self._job = None
         return moved
@@ -172,7 +173,7 @@ class VersionBytes:
             # In the HDD's pool: the last close of a file that the daemon
             # has removed frees its blocks, and that waits for the disk.
             fd, self._hdd_fd = self._hdd_fd, None
-            pool = self._node.pool(Tier.HDD, self._version.device)
+            pool = self._node.pool(Tier.HDD, self.version.device)
             self.after_io(lambda: pool.background(os.close, fd))
 
     def after_io(self, call: Any) -> None:
@@ -189,6 +190,11 @@ class VersionBytes:
         With ``split`` False, only by tier: remote ranges are asked for in
         one piece, with the class of their first byte.
         """
+        if not self._is_stub and self._read_ahead:
+            for offset in range(start, stop, IO_WINDOW_BYTES):
+                yield Window(offset, min(IO_WINDOW_BYTES, stop - offset),
+                             Tier.SSD, self._class_map.rest)
+            return
         for extent in self._residency.split(start, stop - start):
             tier = self._tier_of(extent)
             if tier is Tier.NONE:
@@ -222,17 +228,17 @@ class VersionBytes:
         if extent.tiers & Tier.REMOTE:
             return Tier.REMOTE
         raise TierUnavailable('capacity tier of %s is not there'
-                              % self._version.device)
+                              % self.version.device)
 
     def _open_hdd(self) -> None:
         if self._hdd_fd is None:
-            self._hdd_fd = self._node.pool(
-                Tier.HDD, self._version.device).run(self._open_hdd_here)
+            self._hdd_fd = self._begin(
+                Tier.HDD, self._open_hdd_here).wait()
 
     def _open_hdd_here(self) -> int:
         """In an HDD pool thread: the capacity file, checked."""
-        capacity = self._node.capacity(self._version.device)
-        fd = capacity.open_read(self._version)
+        capacity = self._node.capacity(self.version.device)
+        fd = capacity.open_read(self.version)
         try:
             expected = residency_store.load_capacity_id(self._fd)
             if expected and expected != capacity.identity:
@@ -256,11 +262,17 @@ class VersionBytes:
 
     def _submit(self, window: Window, digest: Any) -> Job:
         fd = self._hdd_fd if window.tier is Tier.HDD else self._fd
-        pool = self._node.pool(window.tier, self._version.device)
-        self._job = pool.submit(
-            _read_window, self._node.carrier, fd, window, digest,
-            self._forget)
+        self._job = self._begin(
+            window.tier, _read_window, self._node.carrier, fd, window,
+            digest, self._forget)
         return self._job
+
+    def _begin(self, tier: Tier, *work: Any) -> Job:
+        pool = self._node.pool(tier, self.version.device)
+        # An auditor has nothing else to do meanwhile, and its process is
+        # a fork that shares its parent's event loop.
+        return (pool.inline if self.purpose == AUDIT
+                else pool.submit)(*work)
 
     def _remote(self, window: Window) -> Iterator[bytes]:
         stream = self._streams.pop(window.offset, None) or \
@@ -272,7 +284,7 @@ class VersionBytes:
 
     def _ask(self, window: Window) -> FetchStream:
         return open_fetch(self._node.conf.run_dir, FetchRequest(
-            version=self._version, partition=self._partition,
+            version=self.version, partition=self._partition,
             offset=window.offset, length=window.length,
             class_id=window.class_id,
             deadline_seconds=self._node.conf.io.remote_deadline_seconds,

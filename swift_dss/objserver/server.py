@@ -12,7 +12,6 @@ to the controller and pass no filter. It does three things more:
 
 from __future__ import annotations
 
-import copy
 from typing import Any, List, Optional, Tuple
 
 from swift.common.swob import (
@@ -51,13 +50,19 @@ class DssObjectController(ObjectController):
         self.dss_opened = found
         return found
 
+    def _copy(self) -> DssObjectController:
+        """This controller, with room for what one request opens."""
+        one = object.__new__(type(self))
+        one.__dict__.update(self.__dict__)
+        return one
+
     @public
     def GET(self, request: Any) -> Any:
         """Handle HTTP GET requests for the Swift Object Server."""
         for attempt in range(_REOPENS + 1):
             # A copy of our own: which diskfile this request opened must
             # not be looked up in what other green threads write too.
-            one = copy.copy(self)
+            one = self._copy()
             response = super(DssObjectController, one).GET(request)
             opened = one.dss_opened
             reader = getattr(opened, 'dss_reader', None)
@@ -83,7 +88,7 @@ class DssObjectController(ObjectController):
     @public
     def HEAD(self, request: Any) -> Any:
         """Handle HTTP HEAD requests for the Swift Object Server."""
-        one = copy.copy(self)
+        one = self._copy()
         response = super(DssObjectController, one).HEAD(request)
         return _with_tier(response, one.dss_opened)
 

@@ -59,6 +59,8 @@ def _read(name: str, headers: Mapping[str, str],
     try:
         if text is not None:
             return _decode(text)
+        if name + '-0' not in headers:
+            return None
         return classmap.from_headers(name, headers)
     except BadClassInput as err:
         logger.increment(_DAMAGED)

@@ -359,7 +359,8 @@ class DssWriterBase(BaseDiskFileWriter):
                 job.when_finished(partial(os.close, fd))
             elif tier is Tier.HDD and self._hdd_fd is not None:
                 hdd, self._hdd_fd = self._hdd_fd, None
-                job.when_finished(partial(os.close, hdd))
+                job.when_finished(partial(
+                    self._pool(Tier.HDD).background, os.close, hdd))
         self._jobs = []
         if self._hdd_fd is not None:
             # In its own pool: closing a file that never got a name frees

@@ -22,6 +22,10 @@ from swift_dss.core.version import VersionId
 from swift_dss.wire.jsonfields import Fields
 
 
+#: Made once: an event is sent with every GET.
+_COMPACT = json.JSONEncoder(separators=(',', ':'))
+
+
 class EventKind(Enum):
     """What an object server did to a version."""
 
@@ -68,10 +72,10 @@ def encode_event(event: Event) -> bytes:
         'f': version.frag_index, 'n': event.partition, 's': event.size,
         'm': event.map_text, 'o': event.offset, 'l': event.length,
         'r': event.tier_bits, 'a': event.at}
-    raw = json.dumps(message, separators=(',', ':')).encode('utf-8')
+    raw = _COMPACT.encode(message).encode('utf-8')
     if len(raw) > MAX_EVENT_BYTES and event.map_text:
         message['m'] = ''
-        raw = json.dumps(message, separators=(',', ':')).encode('utf-8')
+        raw = _COMPACT.encode(message).encode('utf-8')
     return raw
 
 

@@ -272,3 +272,54 @@ def test_events_reach_a_daemon_and_are_kept_for_a_dead_one(
 def _waiting(heard: Any) -> bool:
     import select
     return bool(select.select([heard], [], [], 0)[0])
+
+
+def test_fragment_archives_travel_in_two_phases(node: Any) -> None:
+    """A fragment with sysmeta, as ssync sends it, on both tiers."""
+    archive = _archive(1)
+    headers = classmap.to_headers(names.SYSMETA_MAP, MIXED)
+    headers.update({'X-Object-Sysmeta-Ec-Frag-Index': '1',
+                    'X-Object-Sysmeta-Ec-Etag': md5(BODY),
+                    'X-Object-Sysmeta-Ec-Content-Length': str(len(BODY))})
+    answer = node.request('PUT', 'frag', archive, dict(
+        headers, **{'X-Backend-No-Commit': 'True'}), policy=1)
+    assert answer.status == 201
+    assert node.data_file('frag', 1).endswith('#1.data')
+    assert node.request('GET', 'frag', policy=1).status == 404
+    answer = node.request('PUT', 'frag', archive, headers, policy=1)
+    assert answer.status == 201
+    assert node.data_file('frag', 1).endswith('#1#d.data')
+    answer = node.request('GET', 'frag', policy=1)
+    assert answer.body == archive
+    assert answer.headers['x-backend-dss-tier'] == 'ssd+hdd'
+    answer = node.request('GET', 'frag', policy=1, headers={
+        'Range': 'bytes=700000-1300000'})
+    assert answer.body == archive[700000:1300001]
+
+
+def test_a_fragment_sent_again_leaves_its_old_capacity_file_alone(
+        node: Any) -> None:
+    """The same version twice, never committed before: what a record leans
+    on is not replaced under it."""
+    stamp = node.timestamp()
+    headers = classmap.to_headers(names.SYSMETA_MAP, ClassMap.uniform(2))
+    headers.update({'X-Object-Sysmeta-Ec-Frag-Index': '0',
+                    'X-Object-Sysmeta-Ec-Etag': 'x',
+                    'X-Timestamp': stamp})
+    body = _archive(0)
+    for extra, tier in (({'X-Backend-No-Commit': 'True'}, 'hdd'),
+                        ({}, 'ssd')):
+        answer = node.request('PUT', 'again', body,
+                              dict(headers, **extra), policy=1)
+        assert answer.status == 201
+        answer = node.request('GET', 'again', policy=1, headers={
+            'X-Backend-Fragment-Preferences': '[]'})
+        assert answer.body == body
+        assert answer.headers['x-backend-dss-tier'] == tier
+
+
+def _archive(index: int) -> bytes:
+    from pyeclib.ec_iface import ECDriver
+    driver = ECDriver(k=2, m=1, ec_type='liberasurecode_rs_vand')
+    return b''.join(driver.encode(BODY[at:at + 65536])[index]
+                    for at in range(0, len(BODY), 65536))

@@ -319,6 +319,7 @@ def test_fragments_are_stubs_of_their_own(disk: Disk) -> None:
 def test_an_abandoned_read_frees_its_descriptors(
         disk: Disk, green: None) -> None:
     disk.put('o', BODY, MIXED)
+    _settle(disk)
     before = set(os.listdir('/proc/self/fd'))
     for stop in range(3):
         found = disk.open_file('o')
@@ -339,3 +340,16 @@ def _settle(disk: Disk) -> None:
         # Two rounds through every thread: whatever was begun is done.
         for job in [pool.submit(os.getpid) for _ in range(64)]:
             job.wait()
+
+
+def test_an_audit_needs_no_event_loop_and_no_thread(
+        disk: Disk, green: None) -> None:
+    disk.put('o', BODY, MIXED)
+    before = {name: counts['jobs'] for name, counts in
+              disk.node.pool_snapshots().items()}
+    assert _audit(disk) == BODY
+    _settle(disk)
+    after = disk.node.pool_snapshots()
+    # The 64 of _settle, and the close of the capacity file.
+    assert {name: counts['jobs'] - before[name] for name, counts in
+            after.items()} == {'ssd-sda': 64, 'hdd-sda': 65}
