@@ -38,7 +38,7 @@ class Piece(NamedTuple):
 
 
 def write_pieces(carrier: Carrier, fd: int, pieces: Iterable[Piece],
-                 mixed: bool = True) -> None:
+                 mixed: bool = True, synced_next: bool = False) -> None:
     """Write pieces in order, each under its class.
 
     When it returns, every full page is on its way to the disk under its
@@ -46,10 +46,15 @@ def write_pieces(carrier: Carrier, fd: int, pieces: Iterable[Piece],
     stock Swift does, unless the file has other classes too.
 
     :param mixed: the file has more than one class
+    :param synced_next: the caller syncs the file next, under the class of
+        the last piece: what that piece wrote need not be started before
     :raises OSError: as ``pwritev``; ENOSPC among them
     """
-    for piece in pieces:
+    todo = list(pieces)
+    for index, piece in enumerate(todo):
         write_all(carrier, fd, piece.buffers, piece.offset, piece.class_id)
+        if synced_next and index == len(todo) - 1:
+            return
         if carrier.carries and (mixed or piece.class_id):
             start_writeback(fd, piece.offset, piece.length)
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from typing import (
-    Any, Dict, Iterator, NamedTuple, Optional, Sequence, Tuple)
+    Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple)
 
 from swift_dss.core.errors import TierUnavailable, VersionGone
 from swift_dss.core.limits import IO_WINDOW_BYTES
@@ -133,15 +133,16 @@ class VersionBytes:
                     yield found
                     continue
                 job = self._submit(window, digest)
-            data = job.wait()
+            blocks = job.wait()
             # The digest has every byte up to here: the next may begin.
             job = self._job = None
-            if len(data) == window.length and ahead is not None and \
+            whole = sum(map(len, blocks)) == window.length
+            if whole and ahead is not None and \
                     ahead.tier is not Tier.REMOTE and \
                     ahead.length > INLINE_BYTES:
                 job = self._submit(ahead, digest)
-            yield data
-            if len(data) < window.length:
+            yield from blocks
+            if not whole:
                 return
 
     def splice_here(self, splice: Any, fd: int, pipe_fd: int,
@@ -292,12 +293,22 @@ class VersionBytes:
 
 
 def _read_window(carrier: Any, fd: int, window: Window, digest: Any,
-                 forget_it: bool) -> bytes:
-    """In a pool thread: one window, its digest, its pages let go."""
-    data = read_exact(carrier, fd, window.length, window.offset,
-                      window.class_id)
-    if digest is not None:
-        digest.update(data)
+                 forget_it: bool) -> List[bytes]:
+    """In a pool thread: one window, its digest, its pages let go.
+
+    In blocks: each is hashed while the processor's cache still has it, and
+    none is so large that the C library asks the kernel for fresh pages.
+    """
+    blocks: List[bytes] = []
+    end = window.offset + window.length
+    for offset in range(window.offset, end, INLINE_BYTES or end):
+        length = min(INLINE_BYTES or end, end - offset)
+        data = read_exact(carrier, fd, length, offset, window.class_id)
+        if digest is not None:
+            digest.update(data)
+        blocks.append(data)
+        if len(data) < length:
+            break
     if forget_it:
         forget(fd, window.offset, window.length)
-    return data
+    return blocks

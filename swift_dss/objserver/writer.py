@@ -60,6 +60,7 @@ class DssWriterBase(BaseDiskFileWriter):
         self._device = diskfile.dss_device
         self._class_map = diskfile.dss_class_map
         self._mixed = not self._class_map.is_uniform
+        self._last_class = self._class_map.class_at(0)
         self._plan: List[Extent] = []
         self._window: List[bytes] = []
         self._window_at = 0
@@ -149,6 +150,8 @@ class DssWriterBase(BaseDiskFileWriter):
         """Begin to write the window, after the one before has landed."""
         self._land()
         ssd, hdd = self._cut()
+        if ssd:
+            self._last_class = ssd[-1].class_id
         chunks = () if self._window_hashed else tuple(self._window)
         self._start_window(self._upload_size)
         self._jobs.append((Tier.SSD, self._pool(Tier.SSD).submit(
@@ -262,10 +265,12 @@ class DssWriterBase(BaseDiskFileWriter):
         with _no_space():
             if self._window_bytes:
                 ssd, _hdd = self._cut()
+                if ssd:
+                    self._last_class = ssd[-1].class_id
                 write_pieces(self._node.carrier, self._fd, ssd,
-                             self._mixed)
-            last = max(self._upload_size - 1, 0)
-            self._node.carrier.enter(self._class_map.class_at(last))
+                             self._mixed, synced_next=True)
+            # What is left to sync is of the last piece that came here.
+            self._node.carrier.enter(self._last_class)
             if residency.is_stub:
                 # From its first instant under a name, this inode has the
                 # one size that stock Swift refuses before the first byte.
