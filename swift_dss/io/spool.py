@@ -19,7 +19,8 @@ from typing import List
 from swift_dss.wire import layout
 
 _NAME = 'events'
-_TRIES = 8
+#: Each one lost means that the daemon took the file in that moment.
+_TRIES = 200
 
 
 def append(device_path: str, line: bytes, limit_bytes: int) -> bool:
