@@ -15,8 +15,6 @@ The order of a PUT, and what is true after a power cut at each point:
 3. Size, Swift's metadata and the residency record are set, the inode is
    synced and then named (Swift's own ``_finalize_put``): the version is
    there, and every byte that its record promises is too.
-
-Over 400 lines: the steps of one PUT are easier to check in one place.
 """
 
 # long: one order of durable steps, shared by replication and EC.
