@@ -6,17 +6,18 @@ cloud's own access log, not from the tier daemon's index.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
 import socket
-import time
 import uuid
 from typing import Any, Dict, List, NamedTuple, Optional
 
 import direct
 from support import data_files, md5, pattern, wait_until
 from swift.obj.diskfile import read_metadata
+from swiftclient import ClientException
 
 from swift_dss.aio import layout
 from swift_dss.aio.cluster import Cluster
@@ -154,6 +155,7 @@ class Objects:
         self.container = 'probe-%s' % uuid.uuid4().hex[:10]
         swift.put_container(self.container, headers={
             'X-Storage-Policy': policy_name})
+        self.made: List[Object] = []
 
     # -- making ----------------------------------------------------------
 
@@ -170,10 +172,15 @@ class Objects:
             one = Object(self.container, name or '%s-%s' % (
                 state, uuid.uuid4().hex[:6]), pattern(
                     size, state + uuid.uuid4().hex), self.policy)
+            self.made.append(one)
             self.swift.put_object(
                 self.container, one.name, one.body,
                 headers=dict(_HEADERS[state], **(headers or {})))
             made.append(one)
+        for one in made:
+            # Of a fragment, the commit is a rename that may be under way.
+            wait_until(lambda one=one: len(self.copies(one)) == 3, 10,
+                       'three copies of %s' % one.name)
         self.settle()
         for state, one in zip(states, made):
             self._bring(state, one)
@@ -212,6 +219,12 @@ class Objects:
     def settle(self) -> None:
         """Let the tier daemon learn of everything that was said."""
         assert admin(self.cluster, 'settle', seconds=30)['settled']
+
+    def delete_all(self) -> None:
+        """Leave nothing for the next test's daemons to look at."""
+        for one in self.made:
+            with contextlib.suppress(ClientException):
+                self.swift.delete_object(one.container, one.name)
 
     # -- looking ---------------------------------------------------------
 
@@ -299,8 +312,3 @@ def _local_tiers(copy: Copy) -> List[Tier]:
 def say(text: str) -> None:
     """A figure for the record; shown with ``pytest -s`` or ``-rP``."""
     print('R22: %s' % text)
-
-
-def now() -> float:
-    """Seconds since the epoch, to stamp objects with."""
-    return time.time()

@@ -58,6 +58,7 @@ def _gone(swift, one):
 def _expire(cluster, objects, made):
     """One pass; tasks may still be on their way to the queue."""
     cluster.run_once('object-updater')
+    cluster.run_once('container-updater')
     cluster.run_once('object-expirer')
     return not any(data_files(cluster, stubs.ACCOUNT, one.container,
                               one.name, one.policy) for one in made)
