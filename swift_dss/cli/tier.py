@@ -14,7 +14,7 @@ import socket
 import sys
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
-from swift_dss.cli import tier_tables
+from swift_dss.cli import tier_init, tier_tables
 from swift_dss.cli.table import Progress
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig, DssError, TierUnavailable
@@ -70,6 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     sweep = add('sweep', 'rebuild, and remove HDD files nobody refers to')
     sweep.add_argument('--files-per-second', type=float, default=0,
                        help='pace; 0 is as fast as it goes')
+    tier_init.configure(add('init', 'make HDD folders capacity tiers'))
     settle = add('settle', 'wait until all that was said has been done')
     settle.add_argument('--seconds', type=float, default=30)
 
@@ -90,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     conf = _conf(args.config)
     verb: Callable[[argparse.Namespace, NodeConf], int] = {
         'status': _status, 'ls': _ls, 'rebuild': _walk, 'sweep': _walk,
-        'settle': _settle}.get(args.verb, _move)
+        'settle': _settle, 'init': _init}.get(args.verb, _move)
     return verb(args, conf)
 
 
@@ -160,6 +161,12 @@ def _walk_alone(args: argparse.Namespace,
         return daemon.survey(0, args.orphans, show)
     finally:
         daemon.release()
+
+
+def _init(args: argparse.Namespace, conf: NodeConf) -> int:
+    found = tier_init.run(args, conf)
+    print(_json(found) if args.json else tier_tables.inits(found))
+    return 0
 
 
 def _settle(args: argparse.Namespace, conf: NodeConf) -> int:

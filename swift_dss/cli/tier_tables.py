@@ -104,3 +104,9 @@ def walks(found: List[Dict[str, Any]]) -> str:
         [(one['device'], one['versions'], one['unreadable'],
           one['forgotten'], one['orphans'], size(one['orphan_bytes']))
          for one in found])
+
+
+def inits(found: List[Dict[str, str]]) -> str:
+    """What ``tier init`` marked."""
+    return table(('DEVICE', 'FOLDER', 'IDENTITY'), [
+        (one['device'], one['folder'], one['identity']) for one in found])

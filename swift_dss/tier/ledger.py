@@ -97,11 +97,14 @@ class Ledger:
 
     def retire(self, row: VersionRow) -> None:
         """An overwritten or deleted version: free what it holds."""
-        if not self._local.reclaim(row):
+        if self._local.exists(row.version, row.partition):
             return
-        self._metrics.count('tier.reclaimed')
+        # Before the row goes: a crash in between must leave somebody who
+        # still knows the key. The gateway never deletes a newest version.
         if self._gateway is not None and (row.on_remote or row.wants_remote):
             self._gateway.enqueue_delete(row.version, row.partition)
+        if self._local.reclaim(row):
+            self._metrics.count('tier.reclaimed')
 
     def _apply_one(self, event: Event) -> None:
         version = event.version
