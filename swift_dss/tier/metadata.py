@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
+import pickle
 from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from pyeclib.ec_iface import ECDriver, ECDriverError
@@ -158,6 +159,9 @@ def _read(target: object) -> Dict[str, str]:
     except DiskFileError as err:
         if isinstance(target, str) and not os.path.exists(target):
             raise VersionGone(target) from err
+        raise DamagedRecord('Swift metadata: %r' % err) from err
+    except (EOFError, ValueError, pickle.UnpicklingError) as err:
+        # A file without Swift's attributes, or with torn ones.
         raise DamagedRecord('Swift metadata: %r' % err) from err
     if 'X-Timestamp' not in found:
         raise DamagedRecord('Swift metadata has no X-Timestamp')

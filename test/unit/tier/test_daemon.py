@@ -241,10 +241,22 @@ def test_a_damaged_index_is_replaced_and_rebuilt(running):
     with open(path, 'r+b') as target:
         target.write(b'\0' * 4096)
     running.start()
-    running.json('rebuild')
-    assert len(running.json('ls')) == 1
+    wait_until(lambda: len(running.json('ls')) == 1, 60)
     assert any('damaged' in name for name in
                os.listdir(os.path.dirname(path)))
+
+
+def test_a_file_without_swifts_attributes_ends_no_sweep(running):
+    running.put(1, 9)
+    running.settle()
+    folder = running.places[0].hash_dir
+    stray = os.path.join(folder, '1111111111.00000.data')
+    with open(stray, 'wb') as target:
+        target.write(b'not ours')
+    code, text = running.cli('sweep', '--json')
+    assert code == 1, text
+    assert json.loads(text)[0]['unreadable'] == 1
+    assert len(running.json('ls')) == 1
 
 
 def test_an_orphan_is_swept_and_a_young_or_wanted_file_is_not(running):
