@@ -41,6 +41,9 @@ DAEMONS = (
 FOLDERS = ('etc', 'devices', 'hdd', 'run', 'images', 'cloud')
 
 PORT_DEADLINE_SECONDS = 60.0
+#: A process that was just begun has no environment to be found by until
+#: it has its program; missing for longer than this, it has ended.
+_BIRTH_SECONDS = 3.0
 
 
 class Cluster:
@@ -286,13 +289,13 @@ class Cluster:
                 name: self.conf.base_port + dict(STORES)[name]})
 
     def _await_ports(self, awaited: Dict[str, int]) -> None:
-        deadline = time.monotonic() + PORT_DEADLINE_SECONDS
+        born = time.monotonic()
+        deadline = born + PORT_DEADLINE_SECONDS
         for name, port in awaited.items():
             def answers(port: int = port, name: str = name) -> bool:
                 if processes.listening(port):
                     return True
-                if name not in processes.find(self.conf.root):
-                    raise self._failed(name, 'ended')
+                self._check_alive(name, born)
                 return False
             if not processes.wait(answers, deadline - time.monotonic()):
                 raise self._failed(name, 'does not answer on port %d' % port)
@@ -300,16 +303,21 @@ class Cluster:
 
     def _await_tierd(self) -> None:
         admin = self.conf.path('run', 'admin.sock')
+        born = time.monotonic()
 
         def answers() -> bool:
             if processes.listening_unix(admin):
                 return True
-            if 'tierd' not in processes.find(self.conf.root):
-                raise self._failed('tierd', 'ended')
+            self._check_alive('tierd', born)
             return False
         if not processes.wait(answers, PORT_DEADLINE_SECONDS):
             raise self._failed('tierd', 'does not answer on %s' % admin)
         self._say('the tier daemon answers')
+
+    def _check_alive(self, name: str, born: float) -> None:
+        if time.monotonic() - born > _BIRTH_SECONDS and \
+                name not in processes.find(self.conf.root):
+            raise self._failed(name, 'ended')
 
     def _failed(self, name: str, what: str) -> processes.StartFailed:
         log = os.path.join(self.conf.log, name + '.log')
