@@ -149,6 +149,14 @@ def objects(cluster: Cluster, swift: Any) -> Iterator[stubs.Objects]:
     made.delete_all()
 
 
+@pytest.fixture
+def ec_objects(cluster: Cluster, swift: Any) -> Iterator[stubs.Objects]:
+    """The same, erasure-coded."""
+    made = stubs.Objects(cluster, swift, 'dss-ec')
+    yield made
+    made.delete_all()
+
+
 @pytest.fixture(params=['dss', 'dss-ec'])
 def any_objects(request: Any, cluster: Cluster, swift: Any
                 ) -> Iterator[stubs.Objects]:

@@ -6,7 +6,7 @@ import os
 
 import pytest
 import stubs
-from support import quarantined
+from support import md5, quarantined
 
 pytestmark = pytest.mark.cluster
 
@@ -34,28 +34,36 @@ def test_stubs_are_neither_quarantined_nor_recalled(any_objects, cluster):
 
 
 @pytest.mark.damage
-@pytest.mark.parametrize('state', stubs.LOCAL_STUBS)
-def test_rot_on_the_hdd_is_found_and_healed(any_objects, cluster, state):
-    one = any_objects.make(state)
-    victim = any_objects.copies(one)[0]
-    damaged = any_objects.capacity_path(victim)
-    middle = victim.content_length // 2
-    with open(damaged, 'r+b') as target:
-        target.seek(middle)
-        byte = target.read(1)
-        target.seek(middle)
-        target.write(bytes([byte[0] ^ 0x10]))
-        os.fsync(target.fileno())
+def test_rot_on_the_hdd_is_found_and_healed(any_objects, cluster):
+    made = any_objects.make_all(stubs.LOCAL_STUBS)
+    victims = [any_objects.copies(one)[0] for one in made]
+    for victim in victims:
+        _flip_a_bit(any_objects.capacity_path(victim),
+                    victim.content_length // 2)
     before = set(quarantined(cluster))
     cluster.run_once('object-auditor')
     new = set(quarantined(cluster)) - before
-    assert new, 'the auditor did not see a flipped bit'
-    assert all('/%s/' % victim.device in path for path in new)
-    assert any_objects.copy_on(one, victim.device) is None
-    assert any_objects.get(one) == one.body
+    assert len({path.split(os.sep)[-2] for path in new}) == len(victims)
+    for one, victim in zip(made, victims):
+        assert any_objects.copy_on(one, victim.device) is None
+        assert len(any_objects.copies(one)) == 2
+        assert any_objects.get(one) == one.body
     any_objects.heal()
-    healed = any_objects.copy_on(one, victim.device)
-    assert healed is not None and healed.is_whole
-    assert any_objects.get(one) == one.body
-    stubs.say('auditor, %s, %s: 1 flipped bit on the HDD, 1 quarantined, '
-              'healed from the others' % (any_objects.policy_name, state))
+    for one, victim in zip(made, victims):
+        healed = any_objects.copy_on(one, victim.device)
+        assert healed is not None and healed.etag == victim.etag
+        reply = any_objects.direct(one, healed)
+        assert (reply.status, md5(reply.body)) == (200, victim.etag)
+    stubs.say('auditor, %s: %d flipped bits on HDDs, %d quarantined, '
+              'healed from the others' % (
+                  any_objects.policy_name, len(made), len(victims)))
+
+
+def _flip_a_bit(path, offset):
+    with open(path, 'r+b') as target:
+        target.seek(offset)
+        byte = target.read(1)
+        target.seek(offset)
+        target.write(bytes([byte[0] ^ 0x10]))
+        target.flush()
+        os.fsync(target.fileno())

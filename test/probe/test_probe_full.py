@@ -77,6 +77,7 @@ def test_with_no_room_at_all_writes_are_refused(any_objects, loops):
                                         len(classes), len(made)))
 
 
+@pytest.mark.slow
 def test_a_full_index_disk_costs_no_request(objects, loops):
     made = objects.make_all(('whole',) + stubs.ALL_STUBS)
     before = len(quarantined(loops))

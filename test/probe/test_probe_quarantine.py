@@ -42,25 +42,31 @@ def _grow(copy, objects):
     os.truncate(copy.path, copy.content_length + 2)
 
 
-@pytest.mark.parametrize('damage', [_flip, _remove, _swap, _stray, _grow])
-def test_a_damaged_record_fails_closed_and_is_healed(
-        any_objects, cluster, damage):
-    one = any_objects.make(stubs.HDD)
-    victim = any_objects.copies(one)[0]
-    damage(victim, any_objects)
-    before = set(quarantined(cluster))
-    reply = any_objects.direct(one, victim)
-    assert reply.status >= 400
-    assert len(reply.body) < 4096 and one.body[:64] not in reply.body
-    new = set(quarantined(cluster)) - before
-    assert new and all('/%s/' % victim.device in path for path in new)
-    assert any_objects.get(one) == one.body
+DAMAGES = (_flip, _remove, _swap, _stray, _grow)
+
+
+def test_a_damaged_record_fails_closed_and_is_healed(any_objects, cluster):
+    made = any_objects.make_all([stubs.HDD] * len(DAMAGES))
+    victims = []
+    for one, damage in zip(made, DAMAGES):
+        victim = any_objects.copies(one)[0]
+        victims.append(victim)
+        damage(victim, any_objects)
+        before = set(quarantined(cluster))
+        reply = any_objects.direct(one, victim)
+        assert reply.status >= 400, damage
+        assert len(reply.body) < 4096 and one.body[:64] not in reply.body
+        new = set(quarantined(cluster)) - before
+        assert new, damage
+        assert all('/%s/' % victim.device in path for path in new)
+        assert any_objects.get(one) == one.body
     any_objects.heal()
-    healed = any_objects.copy_on(one, victim.device)
-    assert healed is not None and healed.is_whole
-    assert any_objects.direct(one, healed).status == 200
-    stubs.say('quarantine, %s, %s: refused, served by others, healed' % (
-        any_objects.policy_name, damage.__name__.strip('_')))
+    for one, victim in zip(made, victims):
+        healed = any_objects.copy_on(one, victim.device)
+        assert healed is not None and healed.is_whole
+        assert any_objects.direct(one, healed).status == 200
+    stubs.say('quarantine, %s: %d kinds of damage refused, served by '
+              'others, healed' % (any_objects.policy_name, len(made)))
 
 
 def test_a_damaged_record_of_a_whole_file_costs_nothing(

@@ -13,23 +13,24 @@ from swift_dss.wire import names
 pytestmark = pytest.mark.cluster
 
 
-@pytest.mark.parametrize('state', stubs.ALL_STUBS)
-def test_an_emptied_device_is_filled_from_stubs(any_objects, cluster, state):
-    one = any_objects.make(state)
-    victim = any_objects.copies(one)[0]
+def test_emptied_devices_are_filled_from_stubs(any_objects, cluster):
+    made = any_objects.make_all(stubs.ALL_STUBS)
+    lost = [any_objects.copies(one)[0] for one in made]
     before = len(quarantined(cluster))
-    any_objects.lose(victim)
+    for copy in lost:
+        any_objects.lose(copy)
     any_objects.heal()
-    fresh = any_objects.copy_on(one, victim.device)
-    assert fresh is not None, 'nothing came back'
-    _judge(any_objects, one, victim, fresh)
-    for copy in any_objects.copies(one):
-        if copy.device != victim.device:
+    for one, victim in zip(made, lost):
+        fresh = any_objects.copy_on(one, victim.device)
+        assert fresh is not None, 'nothing came back of %s' % one.name
+        _judge(any_objects, one, victim, fresh)
+        for copy in any_objects.copies_but(one, victim.device):
             assert copy.residency.is_stub, 'a source was warmed by a copy'
-    assert any_objects.get(one) == one.body
+        assert any_objects.get(one) == one.body
+        stubs.say('%s of %s: whole copy rebuilt from stubs, class kept' % (
+            'reconstructor' if any_objects.policy_name == 'dss-ec'
+            else 'ssync', one.name.rpartition('-')[0]))
     assert len(quarantined(cluster)) == before
-    stubs.say('%s, %s: whole copy rebuilt from stubs, class kept, 0 false '
-              'quarantines' % (any_objects.policy_name, state))
 
 
 def _judge(objects, one, lost, fresh):
@@ -57,22 +58,26 @@ def _map(copy):
                 if name.startswith(names.SYSMETA_MAP)}
 
 
-def test_a_whole_round_of_daemons_moves_nothing(any_objects, cluster):
+def test_a_whole_round_of_daemons_moves_nothing(
+        objects, ec_objects, cluster):
     """Replicas may lie on different tiers and still be in sync."""
-    made = any_objects.make_all(stubs.ALL_STUBS)
-    before = {copy.path: copy.residency for one in made
-              for copy in any_objects.copies(one)}
+    made = [(kind, one) for kind in (objects, ec_objects)
+            for one in kind.make_all(stubs.ALL_STUBS)]
+    before = _residencies(made)
     recalls = stubs.cloud_reads(cluster)
     quarantines = len(quarantined(cluster))
     for name in ('object-replicator', 'object-reconstructor',
                  'object-updater', 'object-auditor'):
         cluster.run_once(name)
-    assert {copy.path: copy.residency for one in made
-            for copy in any_objects.copies(one)} == before
+    assert _residencies(made) == before
     assert stubs.cloud_reads(cluster) == recalls
     assert len(quarantined(cluster)) == quarantines
-    stubs.say('replicator, reconstructor, updater, auditor, %s: %d stubs, '
-              '0 false quarantines, 0 recalls' % (
-                  any_objects.policy_name, len(before)))
-    for one in made:
-        assert any_objects.get(one) == one.body
+    stubs.say('replicator, reconstructor, updater, auditor: %d stubs, 0 '
+              'false quarantines, 0 recalls' % len(before))
+    for kind, one in made:
+        assert kind.get(one) == one.body
+
+
+def _residencies(made):
+    return {copy.path: copy.residency for kind, one in made
+            for copy in kind.copies(one)}
