@@ -34,6 +34,11 @@ MAX_EXTENTS = 2048
 #: One event to the tier daemon, bytes: fits a Unix datagram everywhere.
 MAX_EVENT_BYTES = 4096
 
+#: Seconds that an object server may keep a READ event to send it together
+#: with others: each datagram wakes the daemon, which costs more than a
+#: small GET may.
+EVENT_BATCH_SECONDS = 0.1
+
 #: Objects up to this size are kept whole: below it, a stub inode costs as
 #: much SSD as the data (one 4 KiB block).
 DEFAULT_MIN_DEMOTE_BYTES = 4096

@@ -30,7 +30,7 @@ from swift_dss.objserver.reader import DssDiskFileReader
 from swift_dss.objserver.settings import Node, node_for
 from swift_dss.objserver.writer import DssDiskFileWriter
 from swift_dss.wire import classmap, layout
-from swift_dss.wire.control import Event, EventKind
+from swift_dss.wire.control import Event, EventKind, encode_read
 
 
 #: Bits of a set of tiers to the counters that go up.
@@ -143,16 +143,18 @@ class DssDiskFileBase(BaseDiskFile):
         self._send(Event(EventKind.PUT, version, self.dss_partition, size,
                          classmap.encode(class_map), at=time.time()))
 
-    def dss_note_read(self, offset: int, length: int, tiers: Tier) -> None:
-        """Tell the daemon what a reader read; once a reader."""
+    def dss_note_read(self, offset: int, length: int, tiers: int) -> None:
+        """Tell the daemon what a reader read; once a reader.
+
+        :param tiers: bits of ``Tier``
+        """
         if self.dss_purpose != CLIENT:
             return
-        for name in _TIER_COUNTERS[int(tiers)]:
+        for name in _TIER_COUNTERS[tiers]:
             self._logger.increment(name)
-        self._send(Event(
-            EventKind.READ, self.dss_reader.dss_bytes.version,
-            self.dss_partition, self._content_length or 0, offset=offset,
-            length=length, tier_bits=int(tiers), at=time.time()))
+        self.manager.dss_node.events.send_read(encode_read(
+            self.dss_reader.dss_bytes.version, self.dss_partition,
+            self._content_length or 0, offset, length, tiers, time.time()))
 
     def delete(self, timestamp: Any) -> None:
         super().delete(timestamp)

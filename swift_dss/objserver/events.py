@@ -1,7 +1,8 @@
 """What happened here, told to the tier daemon without waiting for it.
 
-One datagram an event, to a non-blocking Unix socket: a slow or dead daemon
-never slows a request. What it must not miss (a version came, went or
+Datagrams to a non-blocking Unix socket: a slow or dead daemon never slows a
+request. Reads that follow close upon one another share a datagram, because
+each one wakes the daemon. What it must not miss (a version came, went or
 changed class) is spooled on the device while it cannot be reached; reads
 only steer the order of eviction and are dropped. Both are counted.
 """
@@ -11,11 +12,12 @@ from __future__ import annotations
 import os
 import socket
 import time
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, List, Optional
 
 from swift_dss.core.residency import Tier
+from swift_dss.core.limits import EVENT_BATCH_SECONDS, MAX_EVENT_BYTES
 from swift_dss.io import native, spool
-from swift_dss.wire.control import Event, EventKind, encode_event
+from swift_dss.wire.control import Event, encode_event
 
 if TYPE_CHECKING:
     from swift_dss.objserver.settings import Node
@@ -33,23 +35,64 @@ class EventSender:
         self._socket: Optional[Any] = None
         self._pid = 0
         self._quiet_until = 0.0
+        self._reads: List[bytes] = []
+        self._read_bytes = 0
+        self._reads_due = 0.0
+        self._timer_set = False
 
     def send(self, event: Event) -> None:
         """Tell the daemon, or keep it for later; never blocks, never
-        raises for a daemon that is not there."""
-        logger = self._node.logger
-        if event.kind is EventKind.READ and not self._connected():
-            logger.increment('dss.events.dropped')
-            return
+        raises for a daemon that is not there.
+
+        :param event: any but a READ
+        """
         raw = encode_event(event)
         if self._connected() and self._write(raw):
-            return
-        if event.kind is EventKind.READ:
-            logger.increment('dss.events.dropped')
             return
         device = event.version.device
         self._node.pool(Tier.SSD, device).background(
             self._keep, device, raw)
+
+    def send_read(self, raw: bytes) -> None:
+        """Tell the daemon of a read, at once or within
+        ``EVENT_BATCH_SECONDS``; lost if it cannot be told.
+
+        :param raw: from ``encode_read``
+        """
+        if not self._connected():
+            self._node.logger.increment('dss.events.dropped')
+            return
+        if self._read_bytes + len(raw) > MAX_EVENT_BYTES:
+            self._send_reads()
+        self._reads.append(raw)
+        self._read_bytes += len(raw) + 1
+        # The first after a pause goes at once. Who waits for a timer that
+        # went with its event loop goes with the next one.
+        if time.monotonic() >= self._reads_due:
+            self._send_reads()
+        elif not self._timer_set:
+            self._set_timer()
+
+    def _set_timer(self) -> None:
+        loop = native.loop()
+        if loop is None:
+            self._send_reads()
+            return
+        self._timer_set = True
+        loop.schedule_call_global(EVENT_BATCH_SECONDS, self._timer_rings)
+
+    def _timer_rings(self) -> None:
+        self._timer_set = False
+        if self._reads and self._pid == os.getpid():
+            self._send_reads()
+
+    def _send_reads(self) -> None:
+        reads, self._reads, self._read_bytes = self._reads, [], 0
+        self._reads_due = time.monotonic() + EVENT_BATCH_SECONDS
+        if not reads or self._socket is None or \
+                not self._write(b'\n'.join(reads)):
+            for _ in reads:
+                self._node.logger.increment('dss.events.dropped')
 
     def _keep(self, device: str, raw: bytes) -> None:
         logger = self._node.logger
@@ -88,7 +131,11 @@ class EventSender:
 
     def _connect(self) -> None:
         self._close()
-        self._pid = os.getpid()
+        if self._pid != os.getpid():
+            # What a parent gathered is the parent's to send.
+            self._pid = os.getpid()
+            self._reads, self._read_bytes = [], 0
+            self._timer_set = False
         fresh = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         try:
             fresh.connect(self._path)

@@ -22,6 +22,7 @@ from typing import Any, Callable, Dict, List, Optional
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig, DssError, TierUnavailable
+from swift_dss.core.limits import EVENT_BATCH_SECONDS
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.service import Gateway
 from swift_dss.io import carriers, switch
@@ -203,6 +204,8 @@ class Daemon:
 
     def settle(self, deadline: float) -> bool:
         """Apply what was said and let every keeper make a round."""
+        # Reads that an object server has kept to send several at once.
+        self._stopping.wait(EVENT_BATCH_SECONDS * 1.5)
         self.intake.read_spools()
         if not self.intake.wait_until_idle(deadline - time.monotonic()):
             return False
@@ -304,6 +307,9 @@ class Daemon:
             except (DssError, OSError) as err:
                 self.metrics.count('tier.chore_errors')
                 self._logger.error('sweep: %s', err)
+            except Exception:  # the next one must still come
+                self.metrics.count('tier.chore_errors')
+                self._logger.exception('sweep failed')
             self._wake_sweeper.wait(_CHORES_SECONDS)
             self._wake_sweeper.clear()
 

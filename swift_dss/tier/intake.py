@@ -15,7 +15,7 @@ from swift_dss.core.limits import MAX_EVENT_BYTES
 from swift_dss.io import spool
 from swift_dss.tier.devices import Device
 from swift_dss.tier.metrics import Metrics
-from swift_dss.wire.control import Event, decode_event
+from swift_dss.wire.control import Event, decode_event, split_events
 
 #: Events that wait for the index, at most: about 100 MB of memory. Beyond
 #: it the socket fills up, and object servers spool.
@@ -119,7 +119,8 @@ class Intake:
                 self._logger.error('events: %s', err)
                 return
             if raw:
-                self._accept(raw)
+                for line in split_events(raw):
+                    self._accept(line)
             with self._more:
                 if self._stopping and not raw:
                     return

@@ -1,7 +1,7 @@
 """Messages between the object servers, the tier daemon and its tools.
 
-*Events* are one JSON object a datagram, never answered: the object server
-says what it did and goes on. *Fetches* are a JSON line over a stream
+*Events* are datagrams of JSON objects, one a line, never answered: the object
+server says what it did and goes on. *Fetches* are a JSON line over a stream
 socket; the daemon answers with a JSON line and, if its status is 200,
 exactly ``length`` raw bytes (fewer mean that it failed on the way: the
 reader must give up, not guess). *Admin* requests are a JSON line, answered
@@ -14,7 +14,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from enum import Enum
-from typing import Any, Dict, Optional
+from json.encoder import encode_basestring_ascii as _quoted
+from typing import Any, Dict, List, Optional
 
 from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.limits import MAX_EVENT_BYTES
@@ -79,8 +80,26 @@ def encode_event(event: Event) -> bytes:
     return raw
 
 
+def encode_read(version: VersionId, partition: str, size: int, offset: int,
+                length: int, tier_bits: int, at: float) -> bytes:
+    """What :func:`encode_event` makes of a READ, at a fraction of the cost:
+    one goes with every GET."""
+    frag = version.frag_index
+    return ('{"k":"read","d":%s,"p":%d,"h":%s,"t":%s,"f":%s,"n":%s,"s":%d,'
+            '"m":"","o":%d,"l":%d,"r":%d,"a":%r}' % (
+                _quoted(version.device), version.policy,
+                _quoted(version.object_hash), _quoted(version.timestamp),
+                'null' if frag is None else frag, _quoted(partition), size,
+                offset, length, tier_bits, at)).encode('ascii')
+
+
+def split_events(raw: bytes) -> List[bytes]:
+    """The events of a datagram, each for :func:`decode_event`."""
+    return raw.split(b'\n')
+
+
 def decode_event(raw: bytes) -> Event:
-    """The event of a datagram.
+    """The event of one line of a datagram.
 
     :raises DamagedRecord: not one of ours
     """

@@ -253,15 +253,17 @@ def test_events_reach_a_daemon_and_are_kept_for_a_dead_one(
         # The server looks for a lost daemon twice a second.
         wait_until(lambda: node.request('GET', 'ev').status == 200
                    and _waiting(heard), 10)
-        read = control.decode_event(heard.recv(65536))
+        read = control.decode_event(
+            control.split_events(heard.recv(65536))[0])
         assert (read.kind.value, read.offset, read.length) == (
             'read', 0, len(BODY))
         node.request('POST', 'ev', headers={names.TRANSIENT_MAP: '5'})
         node.request('DELETE', 'ev')
         kinds = {}
         while 'delete' not in kinds:
-            event = control.decode_event(heard.recv(65536))
-            kinds[event.kind.value] = event
+            for line in control.split_events(heard.recv(65536)):
+                event = control.decode_event(line)
+                kinds[event.kind.value] = event
         assert kinds['class'].map_text == '5'
         assert json.loads(control.encode_event(kinds['delete']))
     finally:

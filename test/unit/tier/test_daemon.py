@@ -114,6 +114,16 @@ def running(tmp_path):
         made.daemon.stop()
 
 
+def test_one_datagram_may_hold_several_events(running):
+    lines = [running.event(number, 9) for number in range(3)]
+    lines.insert(1, b'rubbish')
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.connect(os.path.join(running.root, 'run', 'events.sock'))
+        sender.send(b'\n'.join(lines))
+    running.settle()
+    assert len(running.json('ls')) == 3
+
+
 def test_events_become_placement_by_class(running):
     for number in range(10):
         running.put(number, (0, 9)[number % 2])

@@ -1,0 +1,103 @@
+"""Reads told to the daemon: at once, or several in one datagram."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from typing import Any, Iterator, List
+
+import eventlet
+import pytest
+from dss_disk import Disk
+
+from swift_dss.core.limits import EVENT_BATCH_SECONDS, MAX_EVENT_BYTES
+from swift_dss.wire import control
+
+BODY = b'x' * 1000
+
+
+@pytest.fixture
+def heard(disk: Disk) -> Iterator[Any]:
+    run_dir = disk.node.conf.run_dir
+    os.makedirs(run_dir)
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    listening.bind(os.path.join(run_dir, 'events.sock'))
+    listening.setblocking(False)
+    yield listening
+    listening.close()
+
+
+def datagrams(heard: Any) -> List[List[control.Event]]:
+    found = []
+    while True:
+        try:
+            raw = heard.recv(2 * MAX_EVENT_BYTES)
+        except BlockingIOError:
+            return found
+        assert len(raw) <= MAX_EVENT_BYTES
+        found.append([control.decode_event(line)
+                      for line in control.split_events(raw)])
+
+
+def test_the_first_read_goes_at_once_and_the_next_together(
+        disk: Disk, green: None, heard: Any) -> None:
+    disk.put('o', BODY)
+    datagrams(heard)
+    disk.node.events._reads_due = 0.0
+    for _ in range(4):
+        disk.read('o')
+    (first,), = datagrams(heard)
+    assert (first.kind, first.length) == (control.EventKind.READ, 1000)
+    deadline = time.monotonic() + 20 * EVENT_BATCH_SECONDS
+    later: List[List[control.Event]] = []
+    while not later and time.monotonic() < deadline:
+        eventlet.sleep(EVENT_BATCH_SECONDS / 4)
+        later = datagrams(heard)
+    assert [len(batch) for batch in later] == [3]
+    assert disk.logger.counts.get('dss.events.dropped') is None
+
+
+def test_many_reads_fill_whole_datagrams(
+        disk: Disk, green: None, heard: Any) -> None:
+    disk.put('o', BODY)
+    datagrams(heard)
+    disk.node.events._reads_due = time.monotonic() + 60
+    for _ in range(100):
+        disk.read('o')
+    disk.node.events._send_reads()
+    found = datagrams(heard)
+    assert sum(map(len, found)) == 100
+    assert 2 <= len(found) <= 10
+
+
+def test_without_an_event_loop_a_read_waits_for_no_timer(
+        disk: Disk, heard: Any) -> None:
+    disk.put('o', BODY)
+    datagrams(heard)
+    for _ in range(3):
+        disk.read('o')
+    assert sum(map(len, datagrams(heard))) == 3
+
+
+def test_a_fork_sends_nothing_of_its_parent(
+        disk: Disk, green: None, heard: Any) -> None:
+    disk.put('o', BODY)
+    datagrams(heard)
+    events = disk.node.events
+    events._reads_due = time.monotonic() + 60
+    disk.read('o')
+    assert len(events._reads) == 1
+    events._pid -= 1  # as a child finds it
+    disk.read('o')
+    assert len(events._reads) == 1
+    assert datagrams(heard) == []
+
+
+def test_reads_that_nobody_hears_are_dropped_and_counted(
+        disk: Disk, green: None, heard: Any) -> None:
+    disk.put('o', BODY)
+    heard.close()
+    disk.read('o')
+    disk.read('o')
+    assert disk.logger.counts['dss.events.dropped'] == 2
