@@ -19,7 +19,7 @@ from swift.obj.diskfile import (
     BaseDiskFile, BaseDiskFileManager, DiskFile, DiskFileManager)
 
 from swift_dss.core.errors import DamagedRecord
-from swift_dss.core.residency import TIER_NAMES, Residency, Tier
+from swift_dss.core.residency import TIER_NAMES, Residency
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
 from swift_dss.core.version import VersionId
 from swift_dss.io import residency_store
@@ -42,23 +42,21 @@ _TIER_COUNTERS = [
 class DssDiskFileBase(BaseDiskFile):
     """Goes between Swift's diskfile and its base class."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        #: Why it is read; the manager sets it for clients and audits.
-        self.dss_purpose = REPLICATE
-        #: The class map of a PUT; set before the writer is built.
-        self.dss_class_map: ClassMap = UNCLASSIFIED_MAP
-        #: Where the bytes of the version that was opened last are.
-        self.dss_residency: Optional[Residency] = None
-        #: The reader built last, for the controller to prepare.
-        self.dss_reader: Any = None
-        #: Set by a writer that has put a version.
-        self.dss_written: Optional[Tuple[VersionId, int, ClassMap]] = None
+    #: Why it is read; the manager sets it for clients and audits.
+    dss_purpose = REPLICATE
+    #: The class map of a PUT; set before the writer is built.
+    dss_class_map: ClassMap = UNCLASSIFIED_MAP
+    #: Where the bytes of the version that was opened last are.
+    dss_residency: Optional[Residency] = None
+    #: The reader built last, for the controller to prepare.
+    dss_reader: Any = None
+    #: Set by a writer that has put a version.
+    dss_written: Optional[Tuple[VersionId, int, ClassMap]] = None
 
     @property
     def dss_device(self) -> str:
         """Swift's name of the device."""
-        return os.path.basename(self._device_path)
+        return str(self._device_path).rpartition(os.sep)[2]
 
     @property
     def dss_partition(self) -> str:
@@ -75,6 +73,12 @@ class DssDiskFileBase(BaseDiskFile):
 
     def dss_version(self) -> VersionId:
         """The version whose data file is open."""
+        folder, _, name = self._data_file.rpartition(os.sep)
+        if '#' not in name and folder == self._datadir:
+            # Swift has parsed the name before it opened the file.
+            return VersionId(
+                self.dss_device, int(self.policy),
+                folder.rpartition(os.sep)[2], name[:-len('.data')])
         found = layout.version_of_path(self.dss_device, self._data_file)
         if found is None:
             raise DamagedRecord('not a data file: %s' % self._data_file)
@@ -82,9 +86,11 @@ class DssDiskFileBase(BaseDiskFile):
 
     def dss_stored_map(self) -> ClassMap:
         """The class map in force, in the offsets of the data file."""
+        found = tags.of_metadata(self._metadata, self._logger)
+        if found.is_uniform:
+            return found
         return tags.for_fragment(
-            tags.of_metadata(self._metadata, self._logger), self.policy,
-            self.manager.dss_node.class_table)
+            found, self.policy, self.manager.dss_node.class_table)
 
     def _verify_data_file(self, data_file: str, fp: Any,
                           current_time: Any) -> int:
@@ -153,7 +159,8 @@ class DssDiskFileBase(BaseDiskFile):
         for name in _TIER_COUNTERS[tiers]:
             self._logger.increment(name)
         self.manager.dss_node.events.send_read(encode_read(
-            self.dss_reader.dss_bytes.version, self.dss_partition,
+            self.dss_reader.dss_bytes.version,
+            self.dss_reader.dss_bytes.partition,
             self._content_length or 0, offset, length, tiers, time.time()))
 
     def delete(self, timestamp: Any) -> None:

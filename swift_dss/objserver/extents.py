@@ -32,6 +32,8 @@ from swift_dss.wire.control import FetchRequest
 #: Up to here, copying and hashing cost less than a trip to a thread.
 INLINE_BYTES = 65536
 
+_SSD_BIT = Tier.SSD.value
+
 #: Why a version is read: decides whether remote bytes may be asked for and
 #: whether they may be kept.
 CLIENT, REPLICATE, AUDIT = 'client', 'replicate', 'audit'
@@ -60,7 +62,7 @@ class VersionBytes:
                  purpose: str, keep_cache: bool) -> None:
         self._node = node
         self.version = version
-        self._partition = partition
+        self.partition = partition
         self._fd = fd
         self._residency = residency
         self._class_map = class_map
@@ -71,16 +73,17 @@ class VersionBytes:
         self._streams: Dict[int, FetchStream] = {}
         self._job: Optional[Job] = None
         self._read_ahead = class_map.is_uniform
-        self._is_stub = residency.is_stub
+        #: True if the data file lacks bytes.
+        self.is_stub = residency.is_stub
         #: Bytes that an audit left out because they are not local.
         self.skipped_bytes = 0
-        #: Tiers that bytes came from.
-        self.tiers_read = Tier.NONE
+        #: Bits of the tiers that bytes came from.
+        self.tiers_read = 0
 
     @property
     def is_plain(self) -> bool:
         """True if stock code may read the data file from end to end."""
-        return self._read_ahead and not self._is_stub
+        return self._read_ahead and not self.is_stub
 
     def prepare(self, ranges: Sequence[Tuple[int, int]]) -> None:
         """Make sure that ranges can be read, before the first byte goes.
@@ -94,7 +97,7 @@ class VersionBytes:
         :raises VersionGone: the residency of the version has changed:
             open it again
         """
-        if not self._is_stub:
+        if not self.is_stub:
             return
         for start, stop in ranges:
             for extent in self._residency.split(start, stop - start):
@@ -118,7 +121,7 @@ class VersionBytes:
         job: Optional[Job] = None
         while ahead is not None:
             window, ahead = ahead, next(windows, None)
-            self.tiers_read |= window.tier
+            self.tiers_read |= window.tier.value
             if window.tier is Tier.REMOTE:
                 for data in self._remote(window):
                     if digest is not None:
@@ -145,6 +148,21 @@ class VersionBytes:
             if not whole:
                 return
 
+    def read_small(self, start: int, stop: int,
+                   digest: Any) -> Sequence[bytes]:
+        """As :meth:`read`, for at most ``INLINE_BYTES`` of a version for
+        which :attr:`is_plain` holds, without its machinery."""
+        self.tiers_read |= _SSD_BIT
+        window = Window(start, stop - start, Tier.SSD, self._class_map.rest)
+        found = self._inline(window)
+        if found is not None:
+            if digest is not None:
+                digest.update(found)
+            return (found,)
+        blocks: List[bytes] = self._submit(window, digest).wait()
+        self._job = None
+        return blocks
+
     def splice_here(self, splice: Any, fd: int, pipe_fd: int,
                     length: int) -> int:
         """Move bytes from the data file to a pipe, in the SSD's pool.
@@ -158,7 +176,7 @@ class VersionBytes:
             carrier.enter(class_id)
             return int(splice(fd, None, pipe_fd, None, length, 0)[0])
 
-        self.tiers_read |= Tier.SSD
+        self.tiers_read |= _SSD_BIT
         self._job = self._node.pool(
             Tier.SSD, self.version.device).submit(move)
         moved: int = self._job.wait()
@@ -177,6 +195,11 @@ class VersionBytes:
             pool = self._node.pool(Tier.HDD, self.version.device)
             self.after_io(lambda: pool.background(os.close, fd))
 
+    @property
+    def is_busy(self) -> bool:
+        """True if a pool thread may use our descriptors."""
+        return self._job is not None
+
     def after_io(self, call: Any) -> None:
         """Run ``call`` once no pool thread uses our descriptors."""
         if self._job is None:
@@ -191,7 +214,7 @@ class VersionBytes:
         With ``split`` False, only by tier: remote ranges are asked for in
         one piece, with the class of their first byte.
         """
-        if not self._is_stub and self._read_ahead:
+        if not self.is_stub and self._read_ahead:
             for offset in range(start, stop, IO_WINDOW_BYTES):
                 yield Window(offset, min(IO_WINDOW_BYTES, stop - offset),
                              Tier.SSD, self._class_map.rest)
@@ -285,7 +308,7 @@ class VersionBytes:
 
     def _ask(self, window: Window) -> FetchStream:
         return open_fetch(self._node.conf.run_dir, FetchRequest(
-            version=self.version, partition=self._partition,
+            version=self.version, partition=self.partition,
             offset=window.offset, length=window.length,
             class_id=window.class_id,
             deadline_seconds=self._node.conf.io.remote_deadline_seconds,

@@ -9,7 +9,7 @@ HDD does wrong ends the response early and never reaches the quarantine.
 from __future__ import annotations
 
 import errno
-from typing import Any, Iterator, Optional, Sequence, Tuple
+from typing import Any, Iterable, Iterator, Optional, Sequence, Tuple
 
 from swift.common.exceptions import ReplicationException
 from swift.obj.diskfile import (
@@ -18,7 +18,7 @@ from swift.obj.diskfile import (
 from swift_dss.core.errors import (
     RemoteUnavailable, TierUnavailable, VersionGone)
 from swift_dss.objserver import zero_copy
-from swift_dss.objserver.extents import VersionBytes
+from swift_dss.objserver.extents import INLINE_BYTES, VersionBytes
 
 
 class BytesUnavailable(ReplicationException):
@@ -75,13 +75,26 @@ class DssReaderBase(BaseDiskFileReader):
             if not self._suppress_file_closing:
                 self.close()
 
-    def _read(self, start: int, stop: int, digest: Any) -> Iterator[bytes]:
+    def _read(self, start: int, stop: int, digest: Any) -> Iterable[bytes]:
+        if self.dss_bytes.is_plain and 0 < stop - start <= INLINE_BYTES:
+            try:
+                return self.dss_bytes.read_small(start, stop, digest)
+            except OSError as err:
+                self._disk_failed(err)
+                raise
+        return self._read_windows(start, stop, digest)
+
+    def _disk_failed(self, err: OSError) -> None:
+        if err.errno == errno.EIO:
+            # Without a hook this raises nothing, so the error goes on.
+            self._quarantine(str(err))
+
+    def _read_windows(self, start: int, stop: int,
+                      digest: Any) -> Iterator[bytes]:
         try:
             yield from self.dss_bytes.read(start, stop, digest)
         except OSError as err:
-            if err.errno == errno.EIO:
-                # Without a hook this raises nothing, so the error goes on.
-                self._quarantine(str(err))
+            self._disk_failed(err)
             raise
         except VersionGone as err:
             self._lost(err)
@@ -137,7 +150,8 @@ class DssReaderBase(BaseDiskFileReader):
             return
         self._announce()
         self.dss_bytes.close()
-        self._fp = _ClosedLater(self._fp, self.dss_bytes)
+        if self.dss_bytes.is_busy:
+            self._fp = _ClosedLater(self._fp, self.dss_bytes)
         super().close()
 
     def _announce(self) -> None:

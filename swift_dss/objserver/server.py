@@ -21,7 +21,7 @@ from swift.obj.server import ObjectController
 
 from swift_dss.core.errors import (
     RemoteUnavailable, TierUnavailable, VersionGone)
-from swift_dss.core.residency import tier_text
+from swift_dss.core.residency import Tier, tier_text
 from swift_dss.objserver import tags
 from swift_dss.objserver.extents import REPLICATE
 from swift_dss.wire import names
@@ -29,6 +29,10 @@ from swift_dss.wire import names
 #: A version may be switched under a GET; past this many times it is not
 #: bad luck but a record that names a capacity file that is not there.
 _REOPENS = 3
+#: ``X-Backend-Replication`` without the search for its name.
+_REPLICATION = 'HTTP_X_BACKEND_REPLICATION'
+#: Bits of a set of tiers to what a header says.
+_TIER_TEXTS = [tier_text(Tier(bits)) for bits in range(8)]
 
 
 class DssObjectController(ObjectController):
@@ -69,8 +73,10 @@ class DssObjectController(ObjectController):
             if reader is None or response.status_int not in (200, 206):
                 return _with_tier(response, opened)
             if config_true_value(
-                    request.headers.get('X-Backend-Replication', 'false')):
+                    request.environ.get(_REPLICATION, 'false')):
                 opened.dss_purpose = reader.dss_bytes.purpose = REPLICATE
+            if not reader.dss_bytes.is_stub:
+                return _with_tier(response, opened)
             try:
                 reader.dss_prepare(_ranges(request, response, opened))
                 return _with_tier(response, opened)
@@ -126,7 +132,7 @@ def _with_tier(response: Any, opened: Any) -> Any:
     residency = getattr(opened, 'dss_residency', None)
     if residency is not None and response.status_int < 400:
         response.headers[names.BACKEND_TIER] = \
-            tier_text(residency.tiers) if residency.extents else 'ssd'
+            _TIER_TEXTS[residency.tiers] if residency.extents else 'ssd'
     return response
 
 
