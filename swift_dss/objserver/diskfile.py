@@ -48,7 +48,7 @@ class DssDiskFileBase(BaseDiskFile):
     dss_class_map: ClassMap = UNCLASSIFIED_MAP
     #: Where the bytes of the version that was opened last are.
     dss_residency: Optional[Residency] = None
-    #: The reader built last, for the controller to prepare.
+    #: The reader built last and not closed, for the controller.
     dss_reader: Any = None
     #: Set by a writer that has put a version.
     dss_written: Optional[Tuple[VersionId, int, ClassMap]] = None
@@ -149,19 +149,17 @@ class DssDiskFileBase(BaseDiskFile):
         self._send(Event(EventKind.PUT, version, self.dss_partition, size,
                          classmap.encode(class_map), at=time.time()))
 
-    def dss_note_read(self, offset: int, length: int, tiers: int) -> None:
-        """Tell the daemon what a reader read; once a reader.
-
-        :param tiers: bits of ``Tier``
-        """
+    def dss_note_read(self, source: VersionBytes, offset: int,
+                      length: int) -> None:
+        """Tell the daemon what a reader read; once a reader."""
         if self.dss_purpose != CLIENT:
             return
+        tiers = source.tiers_read
         for name in _TIER_COUNTERS[tiers]:
             self._logger.increment(name)
         self.manager.dss_node.events.send_read(encode_read(
-            self.dss_reader.dss_bytes.version,
-            self.dss_reader.dss_bytes.partition,
-            self._content_length or 0, offset, length, tiers, time.time()))
+            source.version, source.partition, self._content_length or 0,
+            offset, length, tiers, time.time()))
 
     def delete(self, timestamp: Any) -> None:
         super().delete(timestamp)

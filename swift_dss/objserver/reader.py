@@ -149,6 +149,8 @@ class DssReaderBase(BaseDiskFileReader):
         if self._fp is None:
             return
         self._announce()
+        # Or each read would leave a circle to the garbage collector.
+        self._diskfile.dss_reader = None
         self.dss_bytes.close()
         if self.dss_bytes.is_busy:
             self._fp = _ClosedLater(self._fp, self.dss_bytes)
@@ -159,7 +161,7 @@ class DssReaderBase(BaseDiskFileReader):
         self._span = (-1, -1)
         if last > first:
             self._diskfile.dss_note_read(
-                first, last - first, self.dss_bytes.tiers_read)
+                self.dss_bytes, first, last - first)
 
 
 class _ClosedLater:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
+import weakref
 from typing import Any, List
 
 import pytest
@@ -353,3 +355,21 @@ def test_an_audit_needs_no_event_loop_and_no_thread(
     # The 64 of _settle, and the close of the capacity file.
     assert {name: counts['jobs'] - before[name] for name, counts in
             after.items()} == {'ssd-sda': 64, 'hdd-sda': 65}
+
+
+@pytest.mark.parametrize('size', [4096, 3 << 20])
+def test_a_read_leaves_nothing_to_the_garbage_collector(
+        disk: Disk, green: None, size: int) -> None:
+    disk.put('o', BODY[:size])
+    found = disk.open_file('o')
+    with found.open():
+        reader = found.reader()
+    assert sum(map(len, reader)) == size
+    reader.close()
+    gone = weakref.ref(found), weakref.ref(reader)
+    gc.disable()
+    try:
+        del found, reader
+        assert [each() for each in gone] == [None, None]
+    finally:
+        gc.enable()
