@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
 import json
 import os
 import subprocess
 import sys
 import time
-from typing import Any, Callable, List, NamedTuple, Optional, TypeVar
+from typing import Any, Callable, Iterable, List, NamedTuple, Optional, TypeVar
 
 _Value = TypeVar('_Value')
 
@@ -93,6 +94,48 @@ def hash_of(conf: object, account: str, container: str, name: str) -> str:
         values['swift_hash_path_prefix'].encode('latin1')
         + text.encode('utf-8')
         + values['swift_hash_path_suffix'].encode('latin1')).hexdigest()
+
+
+def listings(cluster: object, account: str,
+             container: str) -> List[List[str]]:
+    """What each replica of a container lists, asked at its own server.
+
+    A client gets any one of them: one that has yet to hear of an object
+    (its update timed out and waits for the updater) is no error of Swift.
+    """
+    from swift.common.utils import config
+    conf = cluster.conf  # type: ignore[attr-defined]
+    values = config.readconf(conf.path('etc', 'swift.conf'), 'swift-hash')
+    folder = hashlib.md5(  # nosec: Swift's hash
+        values['swift_hash_path_prefix'].encode('latin1')
+        + ('/%s/%s' % (account, container)).encode('utf-8')
+        + values['swift_hash_path_suffix'].encode('latin1')).hexdigest()
+    found = []
+    for device in conf.device_names:
+        top = conf.path('devices', device, 'containers')
+        for partition in _listdir(top):
+            if folder not in _listdir(
+                    os.path.join(top, partition, folder[-3:])):
+                continue
+            connection = http.client.HTTPConnection(
+                '127.0.0.1', conf.container_port, timeout=30)
+            connection.request('GET', '/%s/%s/%s/%s' % (
+                device, partition, account, container))
+            answer = connection.getresponse()
+            found.append(answer.read().decode('utf-8').split('\n')[:-1])
+            connection.close()
+    return found
+
+
+def await_listings(cluster: object, account: str, container: str,
+                   names: Iterable[str], seconds: float = 120.0) -> None:
+    """Return once every replica of a container lists just ``names``."""
+    wanted = sorted(names)
+
+    def agree() -> bool:
+        found = listings(cluster, account, container)
+        return bool(found) and all(one == wanted for one in found)
+    wait_until(agree, seconds, 'replicas of %s that agree' % container)
 
 
 def _listdir(path: str) -> List[str]:

@@ -17,13 +17,13 @@ import os
 import random
 import sys
 import uuid
-from typing import Callable, Dict, List, NamedTuple, Tuple
+from typing import Callable, Dict, List, NamedTuple, Set, Tuple
 
 sys.path.insert(0, os.path.join(os.path.dirname(
     os.path.abspath(__file__)), os.pardir))
 
 import raw_http
-from support import pattern
+from support import await_listings, pattern
 
 from swift_dss.aio import layout
 from swift_dss.aio.cluster import Cluster
@@ -52,12 +52,14 @@ class Seen(NamedTuple):
 class Traffic:
     """The requests, against one container."""
 
-    def __init__(self, port: int, path: str, token: str,
+    def __init__(self, cluster: Cluster, path: str, token: str,
                  labels: Labels) -> None:
-        self._port = port
+        self._cluster = cluster
+        self._port = cluster.conf.proxy_port
         self._path = path
         self._token = token
         self._labels = labels
+        self._stored: Set[str] = set()
         self.seen: List[Seen] = []
 
     def run(self, policy: str) -> List[Seen]:
@@ -65,12 +67,19 @@ class Traffic:
         self._send('container', 'PUT', '', {'X-Storage-Policy': policy})
         for number, size in enumerate(SIZES):
             self._one_object(number, size)
+        self._settle_listings()
         self._large_objects()
+        self._settle_listings()
         self._send('listing', 'GET', '?format=json', {})
         for number in range(len(SIZES)):
             self._send('delete', 'DELETE', '/o%d' % number, {})
             self._send('gone', 'GET', '/o%d' % number, {})
         return self.seen
+
+    def _settle_listings(self) -> None:
+        """What depends on a listing is the same from any replica of it."""
+        account, container = self._path.split('/')[-2:]
+        await_listings(self._cluster, account, container, self._stored)
 
     def _one_object(self, number: int, size: int) -> None:
         body = pattern(size, str(number))
@@ -125,6 +134,10 @@ class Traffic:
             self._port, method, self._path + name,
             [('X-Auth-Token', self._token)] + list(headers.items()), body,
             timeout=120.0)
+        if answer.status == 201 and method in ('PUT', 'COPY') and name:
+            self._stored.add(
+                headers.get('Destination', name).rpartition('/')[2]
+                .partition('?')[0])
         text = answer.body
         if what == 'listing':
             text = _listed(json.loads(text))
@@ -214,7 +227,6 @@ def compare(cluster: Cluster, seed: int, policy: str) -> Tuple[int, List]:
     A difference is (labelling, what the plain run saw, what it saw).
     """
     url, token = cluster.connection().get_auth()
-    port = cluster.conf.proxy_port
     generator = random.Random(seed)
     plain: List[Seen] = []
     requests, differences = 0, []
@@ -224,7 +236,7 @@ def compare(cluster: Cluster, seed: int, policy: str) -> Tuple[int, List]:
         # All of one length: listings name the targets of links.
         path = '%s/same-%s' % (url[url.index('/v1'):],
                                uuid.uuid4().hex[:12])
-        seen = Traffic(port, path, token, labels).run(policy)
+        seen = Traffic(cluster, path, token, labels).run(policy)
         requests += len(seen)
         if not plain:
             plain = seen
