@@ -22,6 +22,7 @@ from swift.obj.server import ObjectController
 from swift_dss.core.errors import (
     RemoteUnavailable, TierUnavailable, VersionGone)
 from swift_dss.core.residency import Tier, tier_text
+from swift_dss.io import native
 from swift_dss.objserver import tags
 from swift_dss.objserver.extents import REPLICATE
 from swift_dss.wire import names
@@ -40,6 +41,10 @@ class DssObjectController(ObjectController):
 
     #: The diskfile that a GET or HEAD opened; on per-request copies only.
     dss_opened: Any = None
+
+    def setup(self, conf: Any) -> None:
+        super().setup(conf)
+        native.keep_freed_memory()
 
     def _pre_create_checks(self, request: Any, *args: Any,
                            **kwargs: Any) -> Any:
