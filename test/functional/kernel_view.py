@@ -21,6 +21,9 @@ import sys
 import tempfile
 from typing import Dict, Iterator, List, NamedTuple, Tuple
 
+if __name__ == '__main__':
+    sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir))
+
 from object_node import ObjectNode, running_node
 
 from swift_dss.core.spans import ClassMap, Span
@@ -227,5 +230,4 @@ def main() -> int:
 
 
 if __name__ == '__main__':
-    sys.path.insert(0, os.path.join(os.path.dirname(__file__), '..'))
     sys.exit(main())
