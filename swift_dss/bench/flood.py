@@ -43,6 +43,9 @@ STOCK_HDD_INDEX = 3
 FLOOD_PROXY = 'flood-proxy'
 _START_SECONDS = 60.0
 _UPLOADERS = 8
+#: The clients of the flood would be other machines: on this one they give
+#: way to the servers.
+_FLOOD_NICE = 19
 COLD_CLASS = 'bench-cold'
 #: No class of the sample table has this id or rank.
 COLD_CLASS_OPTIONS = {'class:30': {
@@ -74,9 +77,10 @@ class Plan:
     """How much to measure.
 
     :param pause_seconds: of a hot client between two requests
+    :param shared_proxy: hot and cold reads come through one proxy
     """
 
-    rounds: int = 3
+    rounds: int = 5
     seconds: float = 8.0
     hot_clients: int = 2
     hot_objects: int = 64
@@ -86,6 +90,7 @@ class Plan:
     cold_bytes: int = 1 << 20
     pause_seconds: float = 0.02
     hdd_iops: int = 20
+    shared_proxy: bool = False
 
 
 QUICK = Plan(rounds=1, seconds=5.0, cold_objects=80)
@@ -102,6 +107,7 @@ class Phase:
     """
 
     system: str
+    round_number: int
     flooded: bool
     hot_ms: List[float]
     worker_ms: List[float]
@@ -170,7 +176,8 @@ def measure(bed: Bed, plan: Plan, say: Say) -> List[Phase]:
         for round_number in range(plan.rounds):
             for flooded in (False, True):
                 for system in SYSTEMS:
-                    phase = _phase(bed, plan, system, flooded)
+                    phase = _phase(bed, plan, system, round_number,
+                                   flooded)
                     phases.append(phase)
                     say('round %d/%d  %-11s  %-7s  p50 %6.1f ms  '
                         'p99 %7.1f ms  (%d reads)' % (
@@ -240,17 +247,19 @@ def _pings(pause_seconds: float) -> Iterator[Request]:
         time.sleep(pause_seconds)
 
 
-def _phase(bed: Bed, plan: Plan, system: System, flooded: bool) -> Phase:
+def _phase(bed: Bed, plan: Plan, system: System, round_number: int,
+           flooded: bool) -> Phase:
     cluster = bed.cluster
     assert isinstance(cluster, FloodCluster)
     cold = None
     if flooded:
         # One second before and after, so that no hot read is without it.
         cold = load.Crowd(
-            replace(bed.target, port=cluster.flood_port), plan.cold_clients,
+            bed.target if plan.shared_proxy else replace(
+                bed.target, port=cluster.flood_port), plan.cold_clients,
             lambda number: _reads(
                 system.container('cold'), number, plan.cold_clients,
-                plan.cold_objects, 0.0), plan.seconds + 2.0)
+                plan.cold_objects, 0.0), plan.seconds + 2.0, _FLOOD_NICE)
     hot = load.Crowd(
         bed.target, plan.hot_clients,
         lambda number: _reads(
@@ -268,7 +277,7 @@ def _phase(bed: Bed, plan: Plan, system: System, flooded: bool) -> Phase:
     pings = worker.result()
     flood = cold.result() if cold is not None else None
     return Phase(
-        system.name, flooded,
+        system.name, round_number, flooded,
         [1000 * sample.seconds for sample in outcome.good],
         [1000 * sample.seconds for sample in pings.good],
         sum(sample.length for sample in flood.good) / flood.seconds / 1e6
@@ -277,7 +286,11 @@ def _phase(bed: Bed, plan: Plan, system: System, flooded: bool) -> Phase:
 
 
 def report(phases: Sequence[Phase]) -> Dict[str, Any]:
-    """All rounds together, for JSON and the plot."""
+    """For JSON and the plot.
+
+    Percentiles and ratios are taken inside a round, and the figure is the
+    median over the rounds: pooled, one slow round would decide a p99.
+    """
     systems = []
     for system in SYSTEMS:
         row: Dict[str, Any] = {'system': system.name}
@@ -286,24 +299,50 @@ def report(phases: Sequence[Phase]) -> Dict[str, Any]:
                     if phase.system == system.name
                     and phase.flooded == flooded]
             latencies = [value for phase in mine for value in phase.hot_ms]
-            worker = [value for phase in mine for value in phase.worker_ms]
             row[key] = {
-                'worker_p50_ms': figures.percentile(worker, 50),
-                'worker_p99_ms': figures.percentile(worker, 99),
+                'worker_p50_ms': _median_of(
+                    50, [phase.worker_ms for phase in mine]),
+                'worker_p99_ms': _median_of(
+                    99, [phase.worker_ms for phase in mine]),
                 'reads': len(latencies),
-                'p50_ms': figures.percentile(latencies, 50),
-                'p99_ms': figures.percentile(latencies, 99),
+                'p50_ms': _median_of(50, [phase.hot_ms for phase in mine]),
+                'p99_ms': _median_of(99, [phase.hot_ms for phase in mine]),
                 'max_ms': max(latencies, default=float('nan')),
                 'failures': sum(phase.failures for phase in mine),
                 'cold_mb_per_second': figures.median(
                     [phase.cold_mb_per_second for phase in mine]),
                 'latencies_ms': sorted(latencies)}
-        row['p50_ratio'] = figures.ratio(
-            row['flooded']['p50_ms'], row['idle']['p50_ms'])
-        row['p99_ratio'] = figures.ratio(
-            row['flooded']['p99_ms'], row['idle']['p99_ms'])
+        row['rounds'] = _rounds(phases, system)
+        for name in ('p50_ratio', 'p99_ratio'):
+            row[name] = figures.median(
+                [each[name] for each in row['rounds']])
         systems.append(row)
     return {'bench': 'flood', 'systems': systems}
+
+
+def _median_of(percent: float, rounds: Sequence[List[float]]) -> float:
+    return figures.median(
+        [figures.percentile(values, percent) for values in rounds])
+
+
+def _rounds(phases: Sequence[Phase],
+            system: System) -> List[Dict[str, float]]:
+    """Of each round: p50 and p99, idle and flooded, and their ratios."""
+    found = []
+    mine = {(phase.round_number, phase.flooded): phase.hot_ms
+            for phase in phases if phase.system == system.name}
+    for number in sorted({number for number, _flooded in mine}):
+        row: Dict[str, float] = {'round': number + 1}
+        for percent in (50, 99):
+            idle, flooded = (
+                figures.percentile(mine[number, heat], percent)
+                for heat in (False, True))
+            row.update({
+                'p%d_idle_ms' % percent: idle,
+                'p%d_flooded_ms' % percent: flooded,
+                'p%d_ratio' % percent: figures.ratio(flooded, idle)})
+        found.append(row)
+    return found
 
 
 def text(found: Dict[str, Any]) -> str:
@@ -320,9 +359,14 @@ def text(found: Dict[str, Any]) -> str:
                         (flooded['worker_p99_ms'], 1),
                         (flooded['cold_mb_per_second'], 1))]
                     + ['%d' % (idle['failures'] + flooded['failures'])])
-    return '%s\n%s' % (figures.table(
+    rounds = '\n'.join('%-11s  p99 by round: %s' % (
+        row['system'], ', '.join('%.1f -> %.1f (x%.2f)' % (
+            each['p99_idle_ms'], each['p99_flooded_ms'], each['p99_ratio'])
+            for each in row['rounds'])) for row in found['systems'])
+    return '%s\n%s\n%s' % (figures.table(
         ['hot reads', 'p50 idle', 'flooded', 'ratio', 'p99 idle',
          'flooded', 'ratio', 'worker p99 idle', 'flooded', 'flood MB/s',
          'failed'], rows),
-        'Milliseconds of reads of the top class from SSD; worker: of a '
-        'request to the same\nobject server that touches no disk.')
+        'Milliseconds of reads of the top class from SSD, medians over '
+        'the rounds; worker: of a\nrequest to the same object server that '
+        'touches no disk.', rounds)

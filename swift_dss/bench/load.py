@@ -7,6 +7,7 @@ another one would report its own delay as the cluster's.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import time
 from dataclasses import dataclass
 from typing import Any, Callable, Iterator, List, Optional
@@ -52,10 +53,11 @@ class Crowd:
 
     :param seconds: no request is begun after so long; None: until the
         work of every client is done
+    :param nice: added to the niceness of the clients
     """
 
     def __init__(self, target: Target, clients: int, work: Work,
-                 seconds: Optional[float]) -> None:
+                 seconds: Optional[float], nice: int = 0) -> None:
         self._barrier = _FORK.Barrier(clients + 1)
         self._pipes: List[Any] = []
         self._processes: List[Any] = []
@@ -63,7 +65,8 @@ class Crowd:
             ours, theirs = _FORK.Pipe(duplex=False)
             process = _FORK.Process(
                 target=_client, daemon=True,
-                args=(target, work, number, seconds, self._barrier, theirs))
+                args=(target, work, number, seconds, self._barrier, theirs,
+                      nice))
             process.start()
             theirs.close()
             self._pipes.append(ours)
@@ -101,7 +104,9 @@ def run(target: Target, clients: int, work: Work,
 
 
 def _client(target: Target, work: Work, number: int,
-            seconds: Optional[float], barrier: Any, pipe: Any) -> None:
+            seconds: Optional[float], barrier: Any, pipe: Any,
+            nice: int) -> None:
+    os.nice(nice)
     client = Client(target)
     client.connect()
     requests = work(number)

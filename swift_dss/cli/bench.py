@@ -68,6 +68,8 @@ def _flood_options(kind: argparse.ArgumentParser) -> None:
     kind.add_argument('--seconds', type=float, help='of each phase')
     kind.add_argument('--cold-clients', type=int)
     kind.add_argument('--hdd-iops', type=int)
+    kind.add_argument('--shared-proxy', action='store_true', default=None,
+                      help='hot and cold reads through one proxy, not two')
 
 
 def _numbers(text: str) -> List[int]:
@@ -165,7 +167,8 @@ def _flood(args: argparse.Namespace) -> int:
     from swift_dss.bench import flood, plots
     say = printer(sys.stderr)
     plan = _plan(flood, args, rounds=args.rounds, seconds=args.seconds,
-                 cold_clients=args.cold_clients, hdd_iops=args.hdd_iops)
+                 cold_clients=args.cold_clients, hdd_iops=args.hdd_iops,
+                 shared_proxy=args.shared_proxy)
     with bed.own(say, bed.STILL, flood.FloodCluster,
                  hdd_iops=plan.hdd_iops, ssd_budget_bytes=0) as own:
         phases = flood.measure(own, plan, say)

@@ -94,15 +94,15 @@ def test_tiers_budget_is_the_share_of_all_replicas():
         pytest.approx(0.14 * 3 * total, rel=0.001)
 
 
-def phase(system, flooded, values):
-    return flood.Phase(system, flooded, values, [1.0, 4.0], 5.0, 0)
+def phase(system, number, flooded, values):
+    return flood.Phase(system, number, flooded, values, [1.0, 4.0], 5.0, 0)
 
 
 def flood_phases():
-    return [phase('swift-dss', False, [1.0, 2.0, 3.0]),
-            phase('swift-dss', True, [1.0, 2.0, 6.0]),
-            phase('stock Swift', False, [1.0, 2.0, 3.0]),
-            phase('stock Swift', True, [100.0, 200.0, 300.0])]
+    return [phase('swift-dss', 0, False, [1.0, 2.0, 3.0]),
+            phase('swift-dss', 0, True, [1.0, 2.0, 6.0]),
+            phase('stock Swift', 0, False, [1.0, 2.0, 3.0]),
+            phase('stock Swift', 0, True, [100.0, 200.0, 300.0])]
 
 
 def test_flood_compares_flooded_with_idle():
@@ -110,6 +110,19 @@ def test_flood_compares_flooded_with_idle():
     assert (ours['p50_ratio'], ours['p99_ratio']) == (1.0, 2.0)
     assert (stock['p50_ratio'], stock['p99_ratio']) == (100.0, 100.0)
     assert ours['flooded']['worker_p99_ms'] == 4.0
+
+
+def test_one_slow_idle_round_does_not_flatter_the_flood():
+    rounds = [(2.0, 8.0), (2.0, 6.0), (90.0, 90.0)]
+    found = flood.report([
+        phase(system.name, number, flooded, [values[flooded]])
+        for system in flood.SYSTEMS
+        for number, values in enumerate(rounds)
+        for flooded in (False, True)])
+    ours = found['systems'][0]
+    assert [each['p99_ratio'] for each in ours['rounds']] == [4.0, 3.0, 1.0]
+    assert ours['p99_ratio'] == 3.0
+    assert '2.0 -> 8.0 (x4.00)' in flood.text(found)
 
 
 def test_every_plot_is_a_png(tmp_path):
