@@ -2,9 +2,11 @@
 
 The class map and the plan (which bytes go to which tier) are fixed when
 the writer is opened. Data is collected into windows; a full window makes
-one trip to the pool of its tier, its MD5 with it, while the next one fills
-from the network. A small object makes a single trip, together with
-everything that makes it durable.
+one trip to the pool of its tier, while the next one fills from the network.
+Its MD5 is taken where it arrives, while it is in the processor's cache: a
+pool thread that hashed chunk by chunk would ask for the interpreter's lock
+twice a chunk. A small object makes a single trip, together with everything
+that makes it durable.
 
 The order of a PUT, and what is true after a power cut at each point:
 
@@ -39,9 +41,6 @@ from swift_dss.io import residency_store
 from swift_dss.io.classified import Piece, write_pieces
 from swift_dss.io.pools import Job
 
-#: Hashing up to here costs less than a trip to a thread.
-_INLINE_HASH_BYTES = 65536
-
 
 class DssWriterBase(BaseDiskFileWriter):
     """Goes between Swift's writer and its base class.
@@ -65,7 +64,6 @@ class DssWriterBase(BaseDiskFileWriter):
         self._window: List[bytes] = []
         self._window_at = 0
         self._window_bytes = 0
-        self._window_hashed = False
         self._jobs: List[Tuple[Tier, Job]] = []
         self._hdd_fd: Optional[int] = None
         self._capacity_id = ''
@@ -129,6 +127,7 @@ class DssWriterBase(BaseDiskFileWriter):
             return
         if self._fd is None:
             raise ValueError('Writer is not open')
+        self._chunks_etag.update(chunk)
         self._window.append(chunk)
         self._window_bytes += len(chunk)
         self._upload_size += len(chunk)
@@ -137,13 +136,6 @@ class DssWriterBase(BaseDiskFileWriter):
 
     def chunks_finished(self) -> Tuple[int, str]:
         self._land()
-        if self._window_bytes > _INLINE_HASH_BYTES:
-            self._send_window()
-            self._land()
-        elif not self._window_hashed:
-            self._window_hashed = True
-            for chunk in self._window:
-                self._chunks_etag.update(chunk)
         return self._upload_size, self._chunks_etag.hexdigest()
 
     def _send_window(self) -> None:
@@ -152,10 +144,9 @@ class DssWriterBase(BaseDiskFileWriter):
         ssd, hdd = self._cut()
         if ssd:
             self._last_class = ssd[-1].class_id
-        chunks = () if self._window_hashed else tuple(self._window)
         self._start_window(self._upload_size)
         self._jobs.append((Tier.SSD, self._pool(Tier.SSD).submit(
-            self._write_window, self._fd, ssd, chunks)))
+            self._write_window, self._fd, ssd)))
         if hdd:
             self._jobs.append((Tier.HDD, self._pool(Tier.HDD).submit(
                 write_pieces, self._node.carrier, self._hdd_fd, hdd,
@@ -165,13 +156,9 @@ class DssWriterBase(BaseDiskFileWriter):
         self._window = []
         self._window_at = offset
         self._window_bytes = 0
-        self._window_hashed = False
 
-    def _write_window(self, fd: int, pieces: Sequence[Piece],
-                      chunks: Sequence[bytes]) -> None:
+    def _write_window(self, fd: int, pieces: Sequence[Piece]) -> None:
         """In an SSD pool thread."""
-        for chunk in chunks:
-            self._chunks_etag.update(chunk)
         write_pieces(self._node.carrier, fd, pieces, self._mixed)
         written = sum(piece.length for piece in pieces)
         self._last_sync += written
@@ -295,7 +282,7 @@ class DssWriterBase(BaseDiskFileWriter):
         :returns: where the bytes are after it: on the SSD alone, if the
             HDD cannot name the file but can still be read
         """
-        last, self._window_hashed = self._cut()[1], True
+        last = self._cut()[1]
         try:
             self._pool(Tier.HDD).run(
                 self._publish_here, version, last)
