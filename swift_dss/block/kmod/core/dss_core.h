@@ -30,8 +30,8 @@
  *     is allocated. Every verb may be called with interrupts off.
  *   - Slots it passes are below dss_core_nr_slots() and in the state that
  *     the verb names; classes are below DSS_CLASSES. DSS_BUG_ON() otherwise.
- *     Only dss_core_init(), _set_class(), _set_mode(), _set_watermarks(),
- *     _load(), _resize() take input that nobody checked, and answer with an
+ *     Only dss_core_init(), _set_class(), _set_table(), _set_mode(),
+ *     _set_limit(), _set_watermarks(), _load() and _resize() take input that nobody checked, and answer with an
  *     errno and an unchanged core.
  *   - Between dss_core_miss() and dss_core_take() there is no other call
  *     that changes the core: give the verdict and take it under one lock.
@@ -40,11 +40,16 @@
  *   - A dirty, busy or free slot is never a victim, nor one of a pinned
  *     class. (Not even if the miss is of that class itself.)
  *   - Same calls, same answers: no clock, no randomness.
- *   - Every verb but _init, _resize, _set_limit and _pull_dirty costs O(1)
- *     and O(classes) at worst.
+ *   - Every verb but _init, _resize, _set_limit, _over_limit, _pull_dirty
+ *     and _check costs O(1) to O(classes).
  *   - What it remembers is a hint. If all of it were wrong, the wrong
  *     chunks would be cached; which bytes a reader gets is for the caller
  *     to keep right, by its dirty and valid bits.
+ *
+ * Sources
+ *   dss_core.c (slots, lists, index), dss_verdict.c (who comes, who leaves),
+ *   dss_table.c (classes, modes, watermarks), dss_check.c (self-check);
+ *   dss_core_impl.h is theirs alone.
  *
  * Recency
  *   Each class has a list of clean slots and one of dirty slots, each in
@@ -156,7 +161,9 @@ enum dss_write_mode {
  * @allocate: enum dss_allocate
  * @write_mode: enum dss_write_mode
  * @flags: DSS_EVICT_ON_HIT ... DSS_PIN. DSS_DIRECT_SSD excludes
- *	DSS_DIRECT_HDD, DSS_NO_ALLOCATE and DSS_ALLOCATE_NEVER
+ *	DSS_DIRECT_HDD, DSS_NO_ALLOCATE and DSS_ALLOCATE_NEVER; DSS_PIN
+ *	excludes these and DSS_EVICT_ON_HIT
+ * @unused: 0
  */
 struct dss_class_spec {
 	u32 rank;
@@ -366,6 +373,16 @@ void dss_core_default_class(struct dss_class_spec *spec);
 int dss_core_set_class(struct dss_core *core, unsigned int class_id,
 		       const struct dss_class_spec *spec);
 
+/**
+ * dss_core_set_table() - load the whole class table at once; live
+ * @specs: DSS_CLASSES rows
+ * @has: bit N says that row N is there; the others are not looked at
+ *
+ * Return: 0 or -EINVAL; nothing is changed then.
+ */
+int dss_core_set_table(struct dss_core *core,
+		       const struct dss_class_spec *specs, u32 has);
+
 /* How a class is treated now: its row, class 0's, or the defaults. */
 void dss_core_get_class(const struct dss_core *core, unsigned int class_id,
 			struct dss_class_spec *spec);
@@ -420,7 +437,8 @@ enum dss_touched {
  * its class to the chunk; an unclassified one leaves the class that is
  * there (writeback often comes without). The class stays, too, if the new
  * one is at its cap. DSS_NO_ALLOCATE changes nothing. A busy slot changes
- * its class, and its order when it stops being busy.
+ * its class, and its order when it stops being busy; it is never given up.
+ * Nor is a slot whose chunk is of a pinned class.
  *
  * Call it before dss_core_set_dirty().
  */
@@ -627,7 +645,7 @@ u32 dss_core_nr_dirty(const struct dss_core *core);
  *
  * Walks every list and chain. O(slots).
  *
- * Return: 0, or the line in dss_core.c of the first thing that is wrong.
+ * Return: 0, or the line in dss_check.c of the first thing that is wrong.
  */
 int dss_core_check(const struct dss_core *core);
 

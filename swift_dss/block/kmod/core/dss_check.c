@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
+/*
+ * What must be true of a core between two calls.
+ */
+#include "dss_core_impl.h"
+
+#define CHECK(condition) do {						\
+	if (!(condition))						\
+		return __LINE__;					\
+} while (0)
+
+/* The slots of one list are linked both ways and are as @bits say. */
+static int check_list(const struct dss_core *core, const struct dss_list *list,
+		      int class_id, u32 bits)
+{
+	u32 slot = list->oldest, older = NONE, count = 0;
+
+	while (slot != NONE) {
+		const struct dss_entry *entry;
+
+		CHECK(slot < core->nr_slots && count < list->count);
+		entry = &core->entries[slot];
+		CHECK(entry->older == older);
+		CHECK((entry->bits & (BITS_USED | BITS_DIRTY | BITS_BUSY)) ==
+		      bits);
+		CHECK(class_id < 0 ||
+		      (unsigned int)class_id ==
+		      list_class(core, entry_class(entry)));
+		older = slot;
+		slot = entry->younger;
+		count++;
+	}
+	CHECK(list->youngest == older && list->count == count);
+	return 0;
+}
+
+static int check_lists(const struct dss_core *core)
+{
+	u32 listed = core->free.count;
+	unsigned int class_id;
+	int bad;
+
+	bad = check_list(core, &core->free, -1, 0);
+	if (bad)
+		return bad;
+	for (class_id = 0; class_id < DSS_CLASSES; class_id++) {
+		bad = check_list(core, &core->clean[class_id], class_id,
+				 BITS_USED);
+		if (!bad)
+			bad = check_list(core, &core->dirty[class_id],
+					 class_id, BITS_USED | BITS_DIRTY);
+		if (bad)
+			return bad;
+		listed += core->clean[class_id].count +
+			core->dirty[class_id].count +
+			core->stats[class_id].busy;
+	}
+	/* The rest are free slots over the limit. */
+	CHECK(listed <= core->nr_slots);
+	CHECK(core->limit < core->nr_slots || listed == core->nr_slots);
+	return 0;
+}
+
+/* What the counters say of one class. */
+static int check_class(const struct dss_core *core, unsigned int class_id)
+{
+	u32 resident = 0, dirty = 0, busy = 0, slot;
+
+	for (slot = 0; slot < core->nr_slots; slot++) {
+		const struct dss_entry *entry = &core->entries[slot];
+
+		if (!(entry->bits & BITS_USED) ||
+		    entry_class(entry) != class_id)
+			continue;
+		resident++;
+		dirty += !!(entry->bits & BITS_DIRTY);
+		busy += !!(entry->bits & BITS_BUSY);
+	}
+	CHECK(core->stats[class_id].resident == resident);
+	CHECK(core->stats[class_id].dirty == dirty);
+	CHECK(core->stats[class_id].busy == busy);
+	return 0;
+}
+
+static int check_slots(const struct dss_core *core)
+{
+	u32 used = 0, dirty = 0, pulled = 0, slot;
+
+	for (slot = 0; slot < core->nr_slots; slot++) {
+		const struct dss_entry *entry = &core->entries[slot];
+
+		if (!(entry->bits & BITS_USED)) {
+			CHECK(!entry->bits);
+			continue;
+		}
+		used++;
+		dirty += !!(entry->bits & BITS_DIRTY);
+		pulled += !!(entry->bits & BITS_PULLED);
+		/* Each chunk is found, and found where it is. */
+		CHECK(dss_core_lookup(core,
+				      dss_to_oblock(entry_oblock(entry))) ==
+		      dss_to_slot(slot));
+	}
+	CHECK(core->nr_used == used);
+	CHECK(core->nr_dirty == dirty);
+	CHECK(core->nr_pulled == pulled);
+	return 0;
+}
+
+int dss_core_check(const struct dss_core *core)
+{
+	unsigned int class_id;
+	int bad;
+
+	bad = check_lists(core);
+	if (!bad)
+		bad = check_slots(core);
+	for (class_id = 0; !bad && class_id < DSS_CLASSES; class_id++)
+		bad = check_class(core, class_id);
+	return bad;
+}

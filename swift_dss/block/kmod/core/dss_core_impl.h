@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * What the sources of the decision core share. Nobody else includes this:
+ * the contract is dss_core.h.
+ */
+#ifndef DSS_CORE_IMPL_H
+#define DSS_CORE_IMPL_H
+
+#include "dss_core.h"
+
+/* End of a list or chain. */
+#define NONE 0xffffffffU
+
+/* Of dss_entry.bits: class in 0..4, states, chunk number 32..47 on top. */
+#define BITS_CLASS	0x1fU
+#define BITS_USED	(1U << 5)
+#define BITS_DIRTY	(1U << 6)
+#define BITS_BUSY	(1U << 7)
+#define BITS_AGAIN	(1U << 8)
+/* Why it is busy; without either, the caller holds it. */
+#define BITS_TAKEN	(1U << 9)
+#define BITS_PULLED	(1U << 10)
+#define BITS_HIGH	16
+
+#define NR_STREAMS 32
+
+/**
+ * struct dss_entry - one slot; with its bucket 24 bytes
+ * @chain: next slot of the same bucket
+ * @older: neighbour in the list that the slot is in: the free one, or the
+ * @younger: clean or dirty one of its class; a busy slot is in none
+ * @low: chunk number, low 32 bits
+ * @bits: BITS_*
+ */
+struct dss_entry {
+	u32 chain;
+	u32 older;
+	u32 younger;
+	u32 low;
+	u32 bits;
+};
+
+struct dss_list {
+	u32 oldest;
+	u32 youngest;
+	u32 count;
+};
+
+/* A run of requests on the origin: where it ended, and how long it is. */
+struct dss_stream {
+	u64 next_sector;
+	u32 sectors;
+	u32 used_at;
+};
+
+/* A class, ready for the hot path: its spec with shares in slots. */
+struct dss_row {
+	struct dss_class_spec spec;
+	u32 floor;
+	u32 cap;
+};
+
+struct dss_core {
+	struct dss_entry *entries;
+	u32 *buckets;
+	u64 seed;
+	u32 nr_slots;
+	u32 limit;
+	u32 nr_dirty;
+	u32 nr_pulled;
+	u32 nr_used;
+	u32 high_parts;
+	u32 low_parts;
+	u32 stream_clock;
+	u32 has;		/* classes that have a row */
+	u32 cutoffs;		/* classes that have a cutoff */
+	u8 mode;
+	bool cleaning;
+	u8 order[DSS_CLASSES];	/* class ids, the first to leave in front */
+	struct dss_list free;
+	struct dss_list clean[DSS_CLASSES];
+	struct dss_list dirty[DSS_CLASSES];
+	struct dss_row rows[DSS_CLASSES];
+	struct dss_class_spec given[DSS_CLASSES];
+	struct dss_class_stats stats[DSS_CLASSES];
+	struct dss_stream streams[NR_STREAMS];
+};
+
+static inline unsigned int entry_class(const struct dss_entry *entry)
+{
+	return entry->bits & BITS_CLASS;
+}
+
+static inline u64 entry_oblock(const struct dss_entry *entry)
+{
+	return (u64)(entry->bits >> BITS_HIGH) << 32 | entry->low;
+}
+
+/* Which list the slots of a class are in. */
+static inline unsigned int list_class(const struct dss_core *core,
+				      unsigned int class_id)
+{
+	return core->mode == DSS_MODE_LRU ? DSS_UNCLASSIFIED : class_id;
+}
+
+static inline const struct dss_class_spec *
+spec_of(const struct dss_core *core, unsigned int class_id)
+{
+	return &core->rows[class_id].spec;
+}
+
+/* Whether the class has all that it may have. */
+static inline bool at_cap(const struct dss_core *core, unsigned int class_id)
+{
+	return core->mode != DSS_MODE_LRU &&
+	       core->stats[class_id].resident >= core->rows[class_id].cap;
+}
+
+/* Work out rows, shares and order from what was given. */
+void dss_table_refresh(struct dss_core *core);
+
+#endif /* DSS_CORE_IMPL_H */

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
+/*
+ * The class table of the decision core, its modes and its watermarks.
+ */
+#include "dss_core_impl.h"
+
+static const struct dss_class_spec default_spec = {
+	.cap_parts = DSS_PARTS,
+	.weight = 1,
+	.allocate = DSS_ALLOCATE_ALWAYS,
+	.write_mode = DSS_WRITE_BACK,
+};
+
+static u32 share(const struct dss_core *core, u32 parts)
+{
+	return (u32)((u64)parts * core->limit >> 16);
+}
+
+static void sort_order(struct dss_core *core)
+{
+	unsigned int place, class_id;
+
+	for (class_id = 0; class_id < DSS_CLASSES; class_id++) {
+		u32 rank = spec_of(core, class_id)->rank;
+
+		for (place = class_id; place > 0; place--) {
+			if (spec_of(core, core->order[place - 1])->rank <= rank)
+				break;
+			core->order[place] = core->order[place - 1];
+		}
+		core->order[place] = class_id;
+	}
+}
+
+void dss_table_refresh(struct dss_core *core)
+{
+	const struct dss_class_spec *fallback = core->has & 1 ?
+		&core->given[DSS_UNCLASSIFIED] : &default_spec;
+	unsigned int class_id;
+
+	core->cutoffs = 0;
+	for (class_id = 0; class_id < DSS_CLASSES; class_id++) {
+		struct dss_row *row = &core->rows[class_id];
+
+		row->spec = core->has & 1U << class_id ?
+			core->given[class_id] : *fallback;
+		row->floor = share(core, row->spec.floor_parts);
+		row->cap = share(core, row->spec.cap_parts);
+		if (row->spec.cutoff_sectors)
+			core->cutoffs |= 1U << class_id;
+	}
+	sort_order(core);
+}
+
+static bool flags_agree(const struct dss_class_spec *spec)
+{
+	u8 away = spec->flags & (DSS_DIRECT_HDD | DSS_NO_ALLOCATE);
+
+	if (spec->allocate == DSS_ALLOCATE_NEVER)
+		away |= DSS_NO_ALLOCATE;
+	if (spec->flags & DSS_DIRECT_SSD && away)
+		return false;
+	if (spec->flags & DSS_PIN &&
+	    (away || spec->flags & DSS_EVICT_ON_HIT))
+		return false;
+	return true;
+}
+
+static bool spec_is_sound(const struct dss_class_spec *spec)
+{
+	return spec->rank <= DSS_RANK_MAX &&
+	       spec->cap_parts <= DSS_PARTS &&
+	       spec->floor_parts <= spec->cap_parts &&
+	       spec->weight >= 1 && spec->weight <= DSS_WEIGHT_MAX &&
+	       spec->allocate < DSS_NR_ALLOCATE &&
+	       spec->write_mode < DSS_NR_WRITE_MODE &&
+	       !(spec->flags & ~DSS_CLASS_FLAGS) &&
+	       !spec->unused && flags_agree(spec);
+}
+
+void dss_core_default_class(struct dss_class_spec *spec)
+{
+	*spec = default_spec;
+}
+
+int dss_core_set_class(struct dss_core *core, unsigned int class_id,
+		       const struct dss_class_spec *spec)
+{
+	if (class_id >= DSS_CLASSES || (spec && !spec_is_sound(spec)))
+		return -EINVAL;
+	if (spec) {
+		core->given[class_id] = *spec;
+		core->has |= 1U << class_id;
+	} else {
+		core->has &= ~(1U << class_id);
+	}
+	dss_table_refresh(core);
+	return 0;
+}
+
+int dss_core_set_table(struct dss_core *core,
+		       const struct dss_class_spec *specs, u32 has)
+{
+	unsigned int class_id;
+
+	for (class_id = 0; class_id < DSS_CLASSES; class_id++)
+		if (has & 1U << class_id && !spec_is_sound(&specs[class_id]))
+			return -EINVAL;
+	for (class_id = 0; class_id < DSS_CLASSES; class_id++)
+		if (has & 1U << class_id)
+			core->given[class_id] = specs[class_id];
+	core->has = has;
+	dss_table_refresh(core);
+	return 0;
+}
+
+void dss_core_get_class(const struct dss_core *core, unsigned int class_id,
+			struct dss_class_spec *spec)
+{
+	DSS_BUG_ON(class_id >= DSS_CLASSES);
+	*spec = *spec_of(core, class_id);
+}
+
+bool dss_core_has_class(const struct dss_core *core, unsigned int class_id)
+{
+	DSS_BUG_ON(class_id >= DSS_CLASSES);
+	return core->has & 1U << class_id;
+}
+
+int dss_core_set_mode(struct dss_core *core, unsigned int mode)
+{
+	if (mode >= DSS_NR_MODE)
+		return -EINVAL;
+	if ((mode == DSS_MODE_LRU) != (core->mode == DSS_MODE_LRU) &&
+	    core->nr_used)
+		return -EBUSY;
+	core->mode = mode;
+	return 0;
+}
+
+int dss_core_set_watermarks(struct dss_core *core, u32 high_parts,
+			    u32 low_parts)
+{
+	if (high_parts > DSS_PARTS || low_parts > high_parts)
+		return -EINVAL;
+	core->high_parts = high_parts;
+	core->low_parts = low_parts;
+	return 0;
+}
+
+u32 dss_core_cleaning_goal(struct dss_core *core)
+{
+	u32 waiting = core->nr_dirty - core->nr_pulled;
+	u32 low = share(core, core->low_parts);
+
+	if (waiting > share(core, core->high_parts))
+		core->cleaning = true;
+	if (waiting <= low)
+		core->cleaning = false;
+	return core->cleaning ? waiting - low : 0;
+}

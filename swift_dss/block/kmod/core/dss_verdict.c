@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
+/*
+ * Who comes to the SSD, and who leaves for it.
+ *
+ * The strict order is selective allocation and selective eviction of
+ * Differentiated Storage Services (Mesnier et al., SOSP 2011, section 3.3);
+ * no-allocate and evict-on-hit are hStorage-DB's (Luo et al., VLDB 2012).
+ */
+#include "dss_core_impl.h"
+
+/*
+ * What stood in the way while a victim was looked for: the first class, in
+ * eviction order, that has only dirty or busy slots, and whether floors or
+ * pins kept one from giving.
+ */
+struct search {
+	unsigned int newcomer;
+	unsigned int dirty_class;
+	bool dirty;
+	bool held;
+};
+
+/* Whether a class that may lose slots has one to lose; notes why not. */
+static bool can_give(const struct dss_core *core, unsigned int class_id,
+		     struct search *search)
+{
+	const struct dss_row *row = &core->rows[class_id];
+
+	if (row->spec.flags & DSS_PIN ||
+	    (class_id != search->newcomer &&
+	     core->stats[class_id].resident <= row->floor)) {
+		search->held = true;
+		return false;
+	}
+	if (!core->clean[class_id].count) {
+		if (!search->dirty)
+			search->dirty_class = class_id;
+		search->dirty = true;
+		return false;
+	}
+	return true;
+}
+
+/* The lowest-ranked class that can give, up to the newcomer's rank. */
+static int strict_giver(const struct dss_core *core, struct search *search)
+{
+	const struct dss_class_spec *spec = spec_of(core, search->newcomer);
+	unsigned int place;
+
+	for (place = 0; place < DSS_CLASSES; place++) {
+		unsigned int class_id = core->order[place];
+
+		if (!core->stats[class_id].resident)
+			continue;
+		if (spec_of(core, class_id)->rank > spec->rank &&
+		    !(spec->flags & DSS_DIRECT_SSD))
+			break;
+		if (can_give(core, class_id, search))
+			return class_id;
+	}
+	return -1;
+}
+
+/* Whether @more slots at @weight are more per weight than @slots at @other. */
+static bool per_weight(u64 more, u32 weight, u64 slots, u32 other)
+{
+	return more * other > slots * weight;
+}
+
+/* The class with most per weight, if that is not less than the newcomer's. */
+static int weighted_giver(const struct dss_core *core, struct search *search)
+{
+	const struct dss_class_spec *spec = spec_of(core, search->newcomer);
+	u32 wanted = core->stats[search->newcomer].resident + 1;
+	unsigned int place;
+	int best = -1;
+
+	for (place = 0; place < DSS_CLASSES; place++) {
+		unsigned int class_id = core->order[place];
+		u32 resident = core->stats[class_id].resident;
+		u32 weight = spec_of(core, class_id)->weight;
+
+		if (!resident)
+			continue;
+		if (class_id != search->newcomer &&
+		    !(spec->flags & DSS_DIRECT_SSD) &&
+		    per_weight(wanted, spec->weight, resident, weight))
+			continue;
+		if (!can_give(core, class_id, search))
+			continue;
+		if (best < 0 || per_weight(resident, weight,
+					   core->stats[best].resident,
+					   spec_of(core, best)->weight))
+			best = class_id;
+	}
+	return best;
+}
+
+/* All classes share one list. */
+static int lru_giver(const struct dss_core *core, struct search *search)
+{
+	if (core->clean[DSS_UNCLASSIFIED].count)
+		return DSS_UNCLASSIFIED;
+	search->dirty = true;
+	search->dirty_class = DSS_UNCLASSIFIED;
+	return -1;
+}
+
+static int (*const givers[DSS_NR_MODE])(const struct dss_core *core,
+					struct search *search) = {
+	[DSS_MODE_STRICT] = strict_giver,
+	[DSS_MODE_WEIGHTED] = weighted_giver,
+	[DSS_MODE_LRU] = lru_giver,
+};
+
+static void bypass(struct dss_core *core, struct dss_verdict *verdict,
+		   enum dss_bypass reason)
+{
+	verdict->kind = DSS_VERDICT_BYPASS;
+	verdict->reason = reason;
+	core->stats[verdict->class_id].bypass[reason]++;
+}
+
+/* Name the oldest clean slot of the list of @class_id as the victim. */
+static void give(const struct dss_core *core, struct dss_verdict *verdict,
+		 unsigned int class_id, bool cap)
+{
+	u32 slot = core->clean[class_id].oldest;
+	const struct dss_entry *entry = &core->entries[slot];
+	unsigned int newcomer = verdict->class_id;
+
+	verdict->kind = DSS_VERDICT_VICTIM;
+	verdict->slot = dss_to_slot(slot);
+	verdict->victim = dss_to_oblock(entry_oblock(entry));
+	verdict->victim_class = entry_class(entry);
+	if (cap)
+		verdict->reason = DSS_EVICT_CAP;
+	else if (verdict->victim_class == newcomer)
+		verdict->reason = DSS_EVICT_OWN;
+	else if (spec_of(core, verdict->victim_class)->rank <
+		 spec_of(core, newcomer)->rank)
+		verdict->reason = DSS_EVICT_ABOVE;
+	else
+		verdict->reason = DSS_EVICT_PEER;
+}
+
+/* At its cap a class makes room by itself, or stays out. */
+static void miss_at_cap(struct dss_core *core, struct dss_verdict *verdict,
+			struct search *search)
+{
+	unsigned int class_id = search->newcomer;
+
+	if (spec_of(core, class_id)->allocate == DSS_ALLOCATE_ALWAYS &&
+	    core->stats[class_id].resident &&
+	    can_give(core, class_id, search)) {
+		give(core, verdict, class_id, true);
+		return;
+	}
+	bypass(core, verdict, search->dirty ? DSS_BYPASS_DIRTY :
+	       DSS_BYPASS_CAP);
+}
+
+static void miss_when_full(struct dss_core *core, struct dss_verdict *verdict,
+			   struct search *search)
+{
+	int class_id = givers[core->mode](core, search);
+
+	if (class_id >= 0)
+		give(core, verdict, class_id, false);
+	else if (search->dirty)
+		bypass(core, verdict, DSS_BYPASS_DIRTY);
+	else if (search->held)
+		bypass(core, verdict, DSS_BYPASS_HELD);
+	else
+		bypass(core, verdict, DSS_BYPASS_RANK);
+}
+
+/* Whether the class keeps away from the SSD by itself, and why. */
+static int stays_out(const struct dss_class_spec *spec, bool sequential)
+{
+	if (spec->flags & DSS_DIRECT_HDD)
+		return DSS_BYPASS_DIRECT;
+	if (spec->flags & DSS_NO_ALLOCATE ||
+	    spec->allocate == DSS_ALLOCATE_NEVER)
+		return DSS_BYPASS_NEVER;
+	if (sequential && !(spec->flags & DSS_DIRECT_SSD))
+		return DSS_BYPASS_SEQUENTIAL;
+	return -1;
+}
+
+void dss_core_miss(struct dss_core *core, unsigned int class_id,
+		   bool sequential, struct dss_verdict *verdict)
+{
+	struct search search = { .newcomer = class_id };
+	const struct dss_class_spec *spec;
+	int reason;
+
+	DSS_BUG_ON(class_id >= DSS_CLASSES);
+	spec = spec_of(core, class_id);
+	memset(verdict, 0, sizeof(*verdict));
+	verdict->class_id = class_id;
+	verdict->slot = DSS_NO_SLOT;
+	core->stats[class_id].misses++;
+	reason = stays_out(spec, sequential);
+	if (reason >= 0) {
+		bypass(core, verdict, reason);
+	} else if (at_cap(core, class_id)) {
+		miss_at_cap(core, verdict, &search);
+	} else if (core->free.count) {
+		verdict->kind = DSS_VERDICT_FREE;
+		verdict->slot = dss_to_slot(core->free.oldest);
+	} else if (spec->allocate == DSS_ALLOCATE_ROOM) {
+		bypass(core, verdict, DSS_BYPASS_ROOM);
+	} else {
+		miss_when_full(core, verdict, &search);
+	}
+	verdict->want_clean = search.dirty;
+	if (search.dirty && verdict->kind == DSS_VERDICT_BYPASS)
+		verdict->slot = dss_to_slot(
+			core->dirty[search.dirty_class].oldest);
+}
+
+void dss_core_decline(struct dss_core *core,
+		      const struct dss_verdict *verdict)
+{
+	DSS_BUG_ON(verdict->kind == DSS_VERDICT_BYPASS);
+	core->stats[verdict->class_id].bypass[DSS_BYPASS_DECLINED]++;
+}
+
+dss_slot_t dss_core_reclaim(const struct dss_core *core)
+{
+	unsigned int place;
+
+	if (core->mode == DSS_MODE_LRU)
+		return DSS_NO_SLOT;
+	for (place = 0; place < DSS_CLASSES; place++) {
+		unsigned int class_id = core->order[place];
+		const struct dss_row *row = &core->rows[class_id];
+
+		if (core->stats[class_id].resident > row->cap &&
+		    core->clean[class_id].count &&
+		    !(row->spec.flags & DSS_PIN))
+			return dss_to_slot(core->clean[class_id].oldest);
+	}
+	return DSS_NO_SLOT;
+}
+
+static struct dss_stream *find_stream(struct dss_core *core, u64 sector)
+{
+	struct dss_stream *stale = &core->streams[0];
+	unsigned int i;
+
+	for (i = 0; i < NR_STREAMS; i++) {
+		struct dss_stream *stream = &core->streams[i];
+
+		if (stream->sectors && stream->next_sector == sector)
+			return stream;
+		/* Wraps: the distance to now is what counts. */
+		if (core->stream_clock - stream->used_at >
+		    core->stream_clock - stale->used_at)
+			stale = stream;
+	}
+	stale->sectors = 0;
+	return stale;
+}
+
+bool dss_core_run(struct dss_core *core, unsigned int class_id, u64 sector,
+		  u32 sectors)
+{
+	struct dss_stream *stream;
+	u32 cutoff;
+
+	DSS_BUG_ON(class_id >= DSS_CLASSES);
+	if (!core->cutoffs || !sectors)
+		return false;
+	core->stream_clock++;
+	stream = find_stream(core, sector);
+	stream->next_sector = sector + sectors;
+	stream->sectors += sectors;
+	if (stream->sectors < sectors)
+		stream->sectors = 0xffffffffU;
+	stream->used_at = core->stream_clock;
+	cutoff = spec_of(core, class_id)->cutoff_sectors;
+	return cutoff && stream->sectors >= cutoff;
+}
