@@ -6,9 +6,10 @@ tier daemon may switch the name to another inode meanwhile: the old one, and
 the capacity file opened for it, keep their bytes.
 
 Order of preference per byte: SSD, HDD, remote. Bytes of the SSD that the
-page cache holds are copied by the event loop itself; everything else is
-read in the pool of its tier, one window a trip, the digest with it, and the
-next window is under way while this one is sent.
+page cache holds are copied by the event loop itself, chunk by chunk, so that
+each is hashed and sent while the processor's cache has it. Bytes that it
+does not hold yet are brought into it by the SSD's pool, one window a trip
+and one window ahead. Bytes of the HDD are read and hashed in the HDD's pool.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from swift_dss.core.residency import Extent, Residency, Tier
 from swift_dss.core.spans import ClassMap
 from swift_dss.core.version import VersionId
 from swift_dss.io import residency_store
-from swift_dss.io.classified import expect_random, forget, read_exact
+from swift_dss.io.classified import (
+    bring_to_cache, expect_random, forget, read_exact)
 from swift_dss.io.pools import Job
 from swift_dss.objserver.fetch import FetchStream, open_fetch
 from swift_dss.objserver.settings import Node
@@ -31,6 +33,8 @@ from swift_dss.wire.control import FetchRequest
 
 #: Up to here, copying and hashing cost less than a trip to a thread.
 INLINE_BYTES = 65536
+#: What is copied, hashed and sent at a time: it fits a core's own cache.
+CHUNK_BYTES = 65536
 
 _SSD_BIT = Tier.SSD.value
 
@@ -123,29 +127,23 @@ class VersionBytes:
             window, ahead = ahead, next(windows, None)
             self.tiers_read |= window.tier.value
             if window.tier is Tier.REMOTE:
-                for data in self._remote(window):
-                    if digest is not None:
-                        digest.update(data)
-                    yield data
+                yield from _hashed(self._remote(window), digest)
                 continue
             if job is None:
-                found = self._inline(window)
-                if found is not None:
-                    if digest is not None:
-                        digest.update(found)
-                    yield found
-                    continue
-                job = self._submit(window, digest)
-            blocks = job.wait()
-            # The digest has every byte up to here: the next may begin.
+                job = self._begin_window(window, digest)
+            blocks = job.wait() if job is not None else None
             job = self._job = None
-            whole = sum(map(len, blocks)) == window.length
-            if whole and ahead is not None and \
-                    ahead.tier is not Tier.REMOTE and \
-                    ahead.length > INLINE_BYTES:
-                job = self._submit(ahead, digest)
-            yield from blocks
-            if not whole:
+            # The digest of the HDD's pool goes on where this window ends.
+            if ahead is not None and ahead.length > INLINE_BYTES and (
+                    ahead.tier is Tier.SSD
+                    or window.tier is ahead.tier is Tier.HDD):
+                job = self._begin_window(ahead, digest)
+            given = 0
+            for data in (self._copied(window, digest) if blocks is None
+                         else blocks):
+                given += len(data)
+                yield data
+            if given < window.length:
                 return
 
     def read_small(self, start: int, stop: int,
@@ -159,7 +157,7 @@ class VersionBytes:
             if digest is not None:
                 digest.update(found)
             return (found,)
-        blocks: List[bytes] = self._submit(window, digest).wait()
+        blocks: List[bytes] = self._read_in_pool(window, digest).wait()
         self._job = None
         return blocks
 
@@ -284,7 +282,49 @@ class VersionBytes:
             forget(self._fd, window.offset, window.length)
         return data
 
-    def _submit(self, window: Window, digest: Any) -> Job:
+    def _begin_window(self, window: Window, digest: Any) -> Optional[Job]:
+        """What must run in a pool before a window can be sent.
+
+        :returns: None if the page cache holds it; else a job that returns
+            its bytes, hashed, or None if it has brought them to the cache
+        """
+        cache = self._node.page_cache
+        if window.tier is not Tier.SSD or not cache.available:
+            return self._read_in_pool(window, digest)
+        if cache.holds(self._fd, window.offset, window.length):
+            return None
+        if window.length <= INLINE_BYTES:
+            return self._read_in_pool(window, digest)
+        self._job = self._begin(
+            window.tier, bring_to_cache, self._node.carrier, self._fd,
+            window.length, window.offset, window.class_id)
+        return self._job
+
+    def _copied(self, window: Window, digest: Any) -> Iterator[bytes]:
+        """A window of the SSD out of the page cache, hashed."""
+        cache = self._node.page_cache
+        end = window.offset + window.length
+        for offset in range(window.offset, end, CHUNK_BYTES):
+            part = window._replace(
+                offset=offset, length=min(CHUNK_BYTES, end - offset))
+            data = cache.read(self._fd, part.length, part.offset,
+                              part.class_id)
+            if data is None:
+                # It was pushed out again: somebody needed the memory.
+                if self._job is not None:
+                    # One job at a time uses our descriptors.
+                    self._job.wait()
+                blocks = self._read_in_pool(part, digest).wait()
+                self._job = None
+                yield from blocks
+                continue
+            if digest is not None:
+                digest.update(data)
+            yield data
+        if self._forget:
+            forget(self._fd, window.offset, window.length)
+
+    def _read_in_pool(self, window: Window, digest: Any) -> Job:
         fd = self._hdd_fd if window.tier is Tier.HDD else self._fd
         self._job = self._begin(
             window.tier, _read_window, self._node.carrier, fd, window,
@@ -315,6 +355,13 @@ class VersionBytes:
             keep=self.purpose == CLIENT))
 
 
+def _hashed(blocks: Iterator[bytes], digest: Any) -> Iterator[bytes]:
+    for data in blocks:
+        if digest is not None:
+            digest.update(data)
+        yield data
+
+
 def _read_window(carrier: Any, fd: int, window: Window, digest: Any,
                  forget_it: bool) -> List[bytes]:
     """In a pool thread: one window, its digest, its pages let go.
@@ -324,8 +371,8 @@ def _read_window(carrier: Any, fd: int, window: Window, digest: Any,
     """
     blocks: List[bytes] = []
     end = window.offset + window.length
-    for offset in range(window.offset, end, INLINE_BYTES or end):
-        length = min(INLINE_BYTES or end, end - offset)
+    for offset in range(window.offset, end, CHUNK_BYTES):
+        length = min(CHUNK_BYTES, end - offset)
         data = read_exact(carrier, fd, length, offset, window.class_id)
         if digest is not None:
             digest.update(data)

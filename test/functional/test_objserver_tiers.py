@@ -239,9 +239,10 @@ def test_events_reach_a_daemon_and_are_kept_for_a_dead_one(
     device = os.path.join(node.devices, 'sda')
     spool.take(device)
     node.request('PUT', 'ev', BODY, tagged(ClassMap.uniform(1)))
-    wait_until(lambda: os.path.exists(os.path.join(
-        device, 'dss', 'spool', 'events')), 10)
-    kept = [control.decode_event(line) for line in spool.take(device)]
+    lines: List[bytes] = []
+    # The file is there a moment before its first line is.
+    wait_until(lambda: lines.extend(spool.take(device)) or lines, 10)
+    kept = [control.decode_event(line) for line in lines]
     assert [event.kind.value for event in kept] == ['put']
     assert kept[0].size == len(BODY) and kept[0].map_text == '1'
 
