@@ -154,7 +154,7 @@ enum dss_write_mode {
  * @floor_parts: share of all slots that eviction for other classes leaves
  *	to it: a class at or below its floor is not their victim
  * @cap_parts: share that it takes at most, at least @floor_parts; at its
- *	cap it evicts its own
+ *	cap it evicts its own. DSS_PARTS is no cap
  * @weight: 1..DSS_WEIGHT_MAX, for DSS_MODE_WEIGHTED
  * @cutoff_sectors: sequential runs at least this long stay on the origin;
  *	0 is no cutoff
@@ -303,7 +303,7 @@ struct dss_core;
  * dss_core_bytes() - memory for a core, all in one piece
  * @slots: 1..DSS_SLOTS_MAX
  *
- * 24 bytes a slot and some 12 KiB. The memory belongs to the caller and is
+ * 24 bytes a slot and some 10 KiB. The memory belongs to the caller and is
  * given back by giving it back: there is no exit verb.
  *
  * Return: bytes, or 0 for a number of slots that cannot be.

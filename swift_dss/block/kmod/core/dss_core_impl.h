@@ -53,6 +53,9 @@ struct dss_stream {
 	u32 used_at;
 };
 
+/* Of a class that may have all slots: it is never at its cap. */
+#define NO_CAP 0xffffffffU
+
 /* A class, ready for the hot path: its spec with shares in slots. */
 struct dss_row {
 	struct dss_class_spec spec;

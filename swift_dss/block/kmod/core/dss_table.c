@@ -45,7 +45,8 @@ void dss_table_refresh(struct dss_core *core)
 		row->spec = core->has & 1U << class_id ?
 			core->given[class_id] : *fallback;
 		row->floor = share(core, row->spec.floor_parts);
-		row->cap = share(core, row->spec.cap_parts);
+		row->cap = row->spec.cap_parts == DSS_PARTS ? NO_CAP :
+			share(core, row->spec.cap_parts);
 		if (row->spec.cutoff_sectors)
 			core->cutoffs |= 1U << class_id;
 	}

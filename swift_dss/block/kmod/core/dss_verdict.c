@@ -245,6 +245,14 @@ dss_slot_t dss_core_reclaim(const struct dss_core *core)
 	return DSS_NO_SLOT;
 }
 
+/* How long ago it was used; the difference holds over a wrap. */
+static u32 staleness(const struct dss_core *core,
+		     const struct dss_stream *stream)
+{
+	return stream->sectors ? core->stream_clock - stream->used_at :
+		0xffffffffU;
+}
+
 static struct dss_stream *find_stream(struct dss_core *core, u64 sector)
 {
 	struct dss_stream *stale = &core->streams[0];
@@ -255,9 +263,7 @@ static struct dss_stream *find_stream(struct dss_core *core, u64 sector)
 
 		if (stream->sectors && stream->next_sector == sector)
 			return stream;
-		/* Wraps: the distance to now is what counts. */
-		if (core->stream_clock - stream->used_at >
-		    core->stream_clock - stale->used_at)
+		if (staleness(core, stream) > staleness(core, stale))
 			stale = stream;
 	}
 	stale->sectors = 0;

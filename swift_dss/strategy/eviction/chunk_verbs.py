@@ -1,0 +1,375 @@
+"""What a chunk cache is asked, and how it answers.
+
+The words, verbs and numbers of ``dss_core.h`` in the kernel target: its
+reference here, and the shared library built from the target's own source,
+MUST give the same answers to the same calls. That header is the manual;
+what is said here is how the verbs look in Python.
+
+A *slot* is a place for a chunk on the SSD, an *oblock* the number of a
+chunk on the origin. Broken preconditions are :class:`BrokenContract` in
+the reference and an abort in the library: both are bugs of the caller.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum, IntFlag
+from typing import List, Mapping, NamedTuple, Optional
+
+from swift_dss.core.classes import Allocate, ClassSpec, WriteMode
+
+CLASSES = 32
+PARTS = 65536
+OBLOCKS_MAX = 1 << 48
+RANK_MAX = 1000000
+WEIGHT_MAX = 1000
+
+
+class BrokenContract(AssertionError):
+    """A verb was called where its contract does not allow it."""
+
+
+class Refused(ValueError):
+    """Input that nobody checked before was bad; nothing has changed.
+
+    :param number: the errno that the core answers with
+    """
+
+    def __init__(self, number: int, reason: str) -> None:
+        super().__init__(reason)
+        self.number = number
+
+
+class Mode(IntEnum):
+    """Who leaves for whom."""
+
+    STRICT = 0
+    WEIGHTED = 1
+    LRU = 2
+
+
+class Kind(IntEnum):
+    """Of a verdict."""
+
+    BYPASS = 0
+    FREE = 1
+    VICTIM = 2
+
+
+class Bypass(IntEnum):
+    """Why a miss stayed on the origin."""
+
+    DIRECT = 0
+    NEVER = 1
+    SEQUENTIAL = 2
+    CAP = 3
+    ROOM = 4
+    RANK = 5
+    HELD = 6
+    DIRTY = 7
+    DECLINED = 8
+    FAILED = 9
+
+
+class Evict(IntEnum):
+    """Why a chunk left its slot."""
+
+    ABOVE = 0
+    OWN = 1
+    PEER = 2
+    CAP = 3
+    HIT = 4
+    DEMOTE = 5
+    DISCARD = 6
+    SHRINK = 7
+    FAILED = 8
+
+
+class Flag(IntFlag):
+    """Treatment of a class beyond rank and allocation."""
+
+    NONE = 0
+    EVICT_ON_HIT = 1
+    NO_ALLOCATE = 2
+    DIRECT_HDD = 4
+    DIRECT_SSD = 8
+    PIN = 16
+
+
+class State(IntFlag):
+    """Of a slot."""
+
+    FREE = 0
+    USED = 1
+    DIRTY = 2
+    BUSY = 4
+    AGAIN = 8
+
+
+#: The numbers of ``enum dss_allocate`` and ``enum dss_write_mode``.
+ALLOCATE = {Allocate.ALWAYS: 0, Allocate.ROOM: 1, Allocate.NEVER: 2}
+WRITE_BACK, WRITE_THROUGH, WRITE_AROUND = range(3)
+WRITE = {WriteMode.BACK: WRITE_BACK, WriteMode.THROUGH: WRITE_THROUGH}
+
+_AWAY = Flag.DIRECT_HDD | Flag.NO_ALLOCATE
+
+
+def parts(share: float) -> int:
+    """A share of 0..1 in parts of 65536, to the nearest."""
+    return int(share * PARTS + 0.5)
+
+
+@dataclass(frozen=True)
+class ChunkRow:
+    """How a class is treated; ``struct dss_class_spec``.
+
+    :param floor_parts, cap_parts: shares; see :func:`parts`
+    :param weight: for :attr:`Mode.WEIGHTED`
+    :param cutoff_sectors: sequential runs this long stay on the origin; 0
+        is no cutoff
+    :param write_mode: kept for the caller
+    """
+
+    rank: int = 0
+    floor_parts: int = 0
+    cap_parts: int = PARTS
+    weight: int = 1
+    cutoff_sectors: int = 0
+    allocate: Allocate = Allocate.ALWAYS
+    write_mode: int = WRITE_BACK
+    flags: Flag = Flag.NONE
+
+    @classmethod
+    def of(cls, spec: ClassSpec, weight: int = 1, cutoff_sectors: int = 0,
+           flags: Flag = Flag.NONE) -> ChunkRow:
+        """The row for a class of the class table."""
+        return cls(spec.rank, parts(spec.floor), parts(spec.cap), weight,
+                   cutoff_sectors, spec.allocate, WRITE[spec.write],
+                   flags | (Flag.PIN if spec.pin else Flag.NONE))
+
+    def fault(self) -> str:
+        """What is wrong with it, or an empty string."""
+        if not 0 <= self.rank <= RANK_MAX:
+            return 'rank %d is not in 0..%d' % (self.rank, RANK_MAX)
+        if not 0 <= self.floor_parts <= self.cap_parts <= PARTS:
+            return 'not 0 <= floor %d <= cap %d <= %d' % (
+                self.floor_parts, self.cap_parts, PARTS)
+        if not 1 <= self.weight <= WEIGHT_MAX:
+            return 'weight %d is not in 1..%d' % (self.weight, WEIGHT_MAX)
+        stays_away = self.flags & _AWAY or self.allocate is Allocate.NEVER
+        if self.flags & Flag.DIRECT_SSD and stays_away:
+            return 'direct to SSD, and kept away from it'
+        if self.flags & Flag.PIN and (
+                stays_away or self.flags & Flag.EVICT_ON_HIT):
+            return 'pinned, and kept away from the SSD or thrown off it'
+        return ''
+
+
+class Verdict(NamedTuple):
+    """What to do with a miss.
+
+    :param reason: :class:`Bypass` or, of a victim, :class:`Evict`
+    :param slot: where the newcomer may go. With ``Bypass.DIRTY`` the
+        oldest dirty slot in its way, if there is one
+    :param victim: the chunk that is to leave ``slot``
+    :param want_clean: a class that should have given had only dirty or
+        busy slots
+    """
+
+    kind: Kind
+    class_id: int
+    reason: int = 0
+    slot: Optional[int] = None
+    victim: Optional[int] = None
+    victim_class: int = 0
+    want_clean: bool = False
+
+
+class SlotState(NamedTuple):
+    """What a used slot holds."""
+
+    state: State
+    oblock: int
+    class_id: int
+
+
+def _no_bypass() -> List[int]:
+    return [0] * len(Bypass)
+
+
+def _no_evict() -> List[int]:
+    return [0] * len(Evict)
+
+
+@dataclass
+class ChunkStats:
+    """One class; ``struct dss_class_stats``."""
+
+    read_hits: int = 0
+    write_hits: int = 0
+    misses: int = 0
+    takes: int = 0
+    bypass: List[int] = field(default_factory=_no_bypass)
+    evicted: List[int] = field(default_factory=_no_evict)
+    reclassed: int = 0
+    cleaned: int = 0
+    resident: int = 0
+    dirty: int = 0
+    busy: int = 0
+
+
+class ChunkStrategy:
+    """The verbs; ``dss_core.h`` says what each MUST do."""
+
+    # Life
+
+    def set_table(self, rows: Mapping[int, ChunkRow]) -> None:
+        """Load the class table, whole or not at all.
+
+        :raises Refused: a row is not sound
+        """
+        raise NotImplementedError
+
+    def set_mode(self, mode: Mode) -> None:
+        """Who leaves for whom.
+
+        :raises Refused: to or from LRU while a slot is in use
+        """
+        raise NotImplementedError
+
+    def set_watermarks(self, high_parts: int, low_parts: int) -> None:
+        """Shares of dirty slots at which cleaning begins and ends.
+
+        :raises Refused: not 0 <= low <= high <= 65536
+        """
+        raise NotImplementedError
+
+    def set_limit(self, limit: int) -> None:
+        """Give out no slot at or above ``limit``.
+
+        :raises Refused: not in 1..slots
+        """
+        raise NotImplementedError
+
+    def over_limit(self, start: int = 0) -> Optional[int]:
+        """The next slot in use at or above the limit."""
+        raise NotImplementedError
+
+    def resize(self, slots: int) -> None:
+        """More slots, or less; the limit is taken away.
+
+        :raises Refused: a slot at or above ``slots`` is in use
+        """
+        raise NotImplementedError
+
+    # The way of a request
+
+    def lookup(self, oblock: int) -> Optional[int]:
+        """The slot of a chunk; changes nothing."""
+        raise NotImplementedError
+
+    def touch(self, slot: int, class_id: int, write: bool) -> bool:
+        """A request found its chunk; whether to give the slot up."""
+        raise NotImplementedError
+
+    def run(self, class_id: int, sector: int, sectors: int) -> bool:
+        """Whether a request belongs to a run over the cutoff."""
+        raise NotImplementedError
+
+    def miss(self, class_id: int, sequential: bool = False) -> Verdict:
+        """What to do with a miss; changes only counters."""
+        raise NotImplementedError
+
+    def take(self, verdict: Verdict, oblock: int) -> int:
+        """Follow a verdict; the slot is busy."""
+        raise NotImplementedError
+
+    def decline(self, verdict: Verdict) -> None:
+        """Do not follow a verdict."""
+        raise NotImplementedError
+
+    def commit(self, slot: int, dirty: bool = False) -> None:
+        """A taken slot is filled."""
+        raise NotImplementedError
+
+    def abort(self, slot: int) -> None:
+        """A taken slot could not be filled."""
+        raise NotImplementedError
+
+    # States of a slot
+
+    def slot_state(self, slot: int) -> Optional[SlotState]:
+        """What a slot holds; None if it is free."""
+        raise NotImplementedError
+
+    def set_dirty(self, slot: int) -> None:
+        """Bytes of a slot differ from the origin's."""
+        raise NotImplementedError
+
+    def set_clean(self, slot: int) -> None:
+        """A slot equals the origin without the cleaner's work."""
+        raise NotImplementedError
+
+    def hold(self, slot: int) -> None:
+        """Take a slot out of all lists."""
+        raise NotImplementedError
+
+    def let_go(self, slot: int) -> None:
+        """Put a held slot back, as the youngest."""
+        raise NotImplementedError
+
+    def evict(self, slot: int, reason: Evict) -> None:
+        """Forget the chunk of a slot."""
+        raise NotImplementedError
+
+    def reclass(self, slot: int, class_id: int) -> None:
+        """Give the chunk of a slot another class."""
+        raise NotImplementedError
+
+    def age(self, slot: int) -> None:
+        """Make a slot the oldest of its list."""
+        raise NotImplementedError
+
+    # Work that is pulled
+
+    def cleaning_goal(self) -> int:
+        """How many slots to clean now."""
+        raise NotImplementedError
+
+    def pull_dirty(self, most: int) -> List[int]:
+        """The next slots to clean, made busy."""
+        raise NotImplementedError
+
+    def cleaned(self, slot: int, written: bool = True) -> bool:
+        """What became of a pulled slot; whether it is clean now."""
+        raise NotImplementedError
+
+    def reclaim(self) -> Optional[int]:
+        """The next slot to evict of a class over its cap."""
+        raise NotImplementedError
+
+    # Restart, and looking inside
+
+    def load(self, slot: int, oblock: int, class_id: int,
+             dirty: bool) -> None:
+        """A chunk that was there before the restart; oldest first.
+
+        :raises Refused: out of range, in use, or a chunk twice
+        """
+        raise NotImplementedError
+
+    def in_order(self, class_id: int, dirty: bool) -> List[int]:
+        """Idle slots of a class, oldest first."""
+        raise NotImplementedError
+
+    def stats(self, class_id: int) -> ChunkStats:
+        """Counters of a class, as they are now."""
+        raise NotImplementedError
+
+    def free_slots(self) -> int:
+        """Slots that a miss may take without a victim."""
+        raise NotImplementedError
+
+    def dirty_slots(self) -> int:
+        """Dirty slots of all classes."""
+        raise NotImplementedError
