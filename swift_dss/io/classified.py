@@ -11,7 +11,6 @@ with the class of the span that completes it.
 from __future__ import annotations
 
 import ctypes
-import functools
 import mmap
 import os
 from typing import Iterable, List, NamedTuple, Sequence
@@ -20,7 +19,6 @@ from swift_dss.io.carriers import Carrier
 
 _SYNC_FILE_RANGE_WRITE = 2
 _IOV_MAX = 1024
-_LEAST_READAHEAD_BYTES = 128 * 1024
 _PAGE = mmap.PAGESIZE
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -96,38 +94,6 @@ def read_exact(carrier: Carrier, fd: int, length: int, offset: int,
         parts.append(data)
         got += len(data)
     return b''.join(parts)
-
-
-def bring_to_cache(carrier: Carrier, fd: int, length: int, offset: int,
-                   class_id: int) -> None:
-    """Read a range into the page cache with one class, copying nothing.
-
-    Returns when its last byte is there, and so, as a rule, all of it; who
-    then finds a page missing reads it for himself.
-
-    :raises OSError: EIO of the disk, for one
-    """
-    carrier.enter(class_id)
-    step = _readahead_bytes(os.fstat(fd).st_dev)
-    for at in range(offset, offset + length, step):
-        os.posix_fadvise(fd, at, min(step, offset + length - at),
-                         os.POSIX_FADV_WILLNEED)
-    carrier.pread(fd, 1, offset + length - 1, class_id)
-
-
-@functools.lru_cache(maxsize=None)
-def _readahead_bytes(device_number: int) -> int:
-    """The most that the kernel reads ahead for one request."""
-    most = _LEAST_READAHEAD_BYTES
-    for name in ('queue/max_sectors_kb', 'queue/read_ahead_kb'):
-        try:
-            with open('/sys/dev/block/%d:%d/%s' % (
-                    os.major(device_number), os.minor(device_number),
-                    name)) as source:
-                most = max(most, int(source.read()) * 1024)
-        except (OSError, ValueError):
-            pass  # a partition, or a file system without a device
-    return most
 
 
 def expect_random(fd: int) -> None:

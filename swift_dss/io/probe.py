@@ -2,9 +2,10 @@
 
 A read that the page cache can answer is a copy in memory: it costs less
 than the trip to a pool thread, so the event loop may do it. It must be
-certain first: ``RWF_NOWAIT`` alone starts the read-ahead of what is
-missing under the class of the event loop's thread. ``cachestat`` (Linux
-6.5) looks without touching.
+certain first. ``cachestat`` (Linux 6.5) looks without touching: the way for
+small reads, where nothing is to be read ahead. ``RWF_NOWAIT`` answers with
+what is there and starts the read-ahead of what is not, under the class of
+the calling thread: the way for the chunks of a large one.
 """
 
 from __future__ import annotations
@@ -14,9 +15,14 @@ import mmap
 import os
 from typing import Optional
 
+from swift_dss.io.carriers import Carrier
+
 _CACHESTAT = 451
 _PAGE = mmap.PAGESIZE
 _NOWAIT = getattr(os, 'RWF_NOWAIT', None)
+#: The most that :meth:`PageCache.read_ahead` gives at once: it fits a
+#: core's own cache, where it is hashed and sent from.
+CHUNK_BYTES = 65536
 
 
 class _Range(ctypes.Structure):
@@ -41,6 +47,7 @@ class PageCache:
         self._range_ref = ctypes.byref(self._range)
         self._counts_ref = ctypes.byref(self._counts)
         self.available = self._probe()
+        self._chunk = bytearray(CHUNK_BYTES)
 
     def holds(self, fd: int, offset: int, length: int) -> bool:
         """True if every page of the range is cached right now."""
@@ -74,6 +81,35 @@ class PageCache:
         except OSError:
             return None  # EAGAIN, or EOPNOTSUPP of this file system
         return bytes(data) if got == length else None
+
+    def read_ahead(self, carrier: Carrier, fd: int, length: int, offset: int,
+                   class_id: int) -> Optional[bytes]:
+        """What can be had of a range without waiting for a disk.
+
+        The kernel reads ahead of it meanwhile, and reads what was not
+        there, under this class.
+
+        :param length: at most ``CHUNK_BYTES``
+        :returns: at least one byte from ``offset`` on; None if the first
+            is not there now, or if this file system does not say
+        """
+        if _NOWAIT is None:
+            return None
+        chunk = self._chunk
+        into = chunk if length == CHUNK_BYTES else memoryview(chunk)[:length]
+        if class_id:
+            carrier.enter(class_id)
+        try:
+            got = os.preadv(fd, [into], offset, _NOWAIT)
+        except OSError:
+            # EAGAIN, EOPNOTSUPP; who reads it with waiting gets the rest.
+            return None
+        finally:
+            if class_id:
+                carrier.leave()
+        if got == CHUNK_BYTES:
+            return bytes(chunk)
+        return bytes(memoryview(chunk)[:got]) if got else None
 
     def _probe(self) -> bool:
         self._range.off, self._range.len = 0, _PAGE

@@ -5,18 +5,20 @@ the data file, the residency record of *that inode* and the class map. A
 tier daemon may switch the name to another inode meanwhile: the old one, and
 the capacity file opened for it, keep their bytes.
 
-Order of preference per byte: SSD, HDD, remote. Bytes of the SSD that the
-page cache holds are copied by the event loop itself, chunk by chunk, so that
-each is hashed and sent while the processor's cache has it. Bytes that it
-does not hold yet are brought into it by the SSD's pool, one window a trip
-and one window ahead. Bytes of the HDD are read and hashed in the HDD's pool.
+Order of preference per byte: SSD, HDD, remote. The event loop copies from
+the SSD what it can have without waiting, chunk by chunk, so that each is
+hashed and sent while the processor's cache has it; the kernel reads ahead
+meanwhile, under the class of the bytes. What is not there yet is read in
+the SSD's pool. Bytes of the HDD are always read and hashed in the HDD's
+pool, one window a trip, the next window under way while one is sent.
 """
 
 from __future__ import annotations
 
 import os
 from typing import (
-    Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple)
+    Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence,
+    Tuple)
 
 from swift_dss.core.errors import TierUnavailable, VersionGone
 from swift_dss.core.limits import IO_WINDOW_BYTES
@@ -24,17 +26,18 @@ from swift_dss.core.residency import Extent, Residency, Tier
 from swift_dss.core.spans import ClassMap
 from swift_dss.core.version import VersionId
 from swift_dss.io import residency_store
-from swift_dss.io.classified import (
-    bring_to_cache, expect_random, forget, read_exact)
+from swift_dss.io.classified import expect_random, forget, read_exact
 from swift_dss.io.pools import Job
+from swift_dss.io.probe import CHUNK_BYTES
 from swift_dss.objserver.fetch import FetchStream, open_fetch
 from swift_dss.objserver.settings import Node
 from swift_dss.wire.control import FetchRequest
 
 #: Up to here, copying and hashing cost less than a trip to a thread.
 INLINE_BYTES = 65536
-#: What is copied, hashed and sent at a time: it fits a core's own cache.
-CHUNK_BYTES = 65536
+#: What one trip to the SSD's pool brings when the event loop would have to
+#: wait: a little more than the kernel reads ahead.
+TRIP_BYTES = 4 * CHUNK_BYTES
 
 _SSD_BIT = Tier.SSD.value
 
@@ -118,6 +121,11 @@ class VersionBytes:
         :raises TierUnavailable, RemoteUnavailable, VersionGone: as
             :meth:`prepare`, if that was not called or bytes went since
         """
+        if self.is_plain:
+            self.tiers_read |= _SSD_BIT
+            yield from self._ssd(Window(
+                start, stop - start, Tier.SSD, self._class_map.rest), digest)
+            return
         if not self._read_ahead:
             expect_random(self._fd)
         windows = self._windows(start, stop)
@@ -129,18 +137,17 @@ class VersionBytes:
             if window.tier is Tier.REMOTE:
                 yield from _hashed(self._remote(window), digest)
                 continue
-            if job is None:
-                job = self._begin_window(window, digest)
-            blocks = job.wait() if job is not None else None
-            job = self._job = None
-            # The digest of the HDD's pool goes on where this window ends.
-            if ahead is not None and ahead.length > INLINE_BYTES and (
-                    ahead.tier is Tier.SSD
-                    or window.tier is ahead.tier is Tier.HDD):
-                job = self._begin_window(ahead, digest)
+            if window.tier is Tier.SSD:
+                blocks: Iterable[bytes] = self._ssd(window, digest)
+            else:
+                blocks = (job or self._read_in_pool(
+                    window, digest, self._forget)).wait()
+                job = self._job = None
+                if ahead is not None and ahead.tier is Tier.HDD:
+                    # The digest has every byte up to here.
+                    job = self._read_in_pool(ahead, digest, self._forget)
             given = 0
-            for data in (self._copied(window, digest) if blocks is None
-                         else blocks):
+            for data in blocks:
                 given += len(data)
                 yield data
             if given < window.length:
@@ -157,7 +164,8 @@ class VersionBytes:
             if digest is not None:
                 digest.update(found)
             return (found,)
-        blocks: List[bytes] = self._read_in_pool(window, digest).wait()
+        blocks: List[bytes] = self._read_in_pool(
+            window, digest, self._forget).wait()
         self._job = None
         return blocks
 
@@ -212,11 +220,6 @@ class VersionBytes:
         With ``split`` False, only by tier: remote ranges are asked for in
         one piece, with the class of their first byte.
         """
-        if not self.is_stub and self._read_ahead:
-            for offset in range(start, stop, IO_WINDOW_BYTES):
-                yield Window(offset, min(IO_WINDOW_BYTES, stop - offset),
-                             Tier.SSD, self._class_map.rest)
-            return
         for extent in self._residency.split(start, stop - start):
             tier = self._tier_of(extent)
             if tier is Tier.NONE:
@@ -282,53 +285,43 @@ class VersionBytes:
             forget(self._fd, window.offset, window.length)
         return data
 
-    def _begin_window(self, window: Window, digest: Any) -> Optional[Job]:
-        """What must run in a pool before a window can be sent.
-
-        :returns: None if the page cache holds it; else a job that returns
-            its bytes, hashed, or None if it has brought them to the cache
-        """
-        cache = self._node.page_cache
-        if window.tier is not Tier.SSD or not cache.available:
-            return self._read_in_pool(window, digest)
-        if cache.holds(self._fd, window.offset, window.length):
-            return None
-        if window.length <= INLINE_BYTES:
-            return self._read_in_pool(window, digest)
-        self._job = self._begin(
-            window.tier, bring_to_cache, self._node.carrier, self._fd,
-            window.length, window.offset, window.class_id)
-        return self._job
-
-    def _copied(self, window: Window, digest: Any) -> Iterator[bytes]:
-        """A window of the SSD out of the page cache, hashed."""
-        cache = self._node.page_cache
-        end = window.offset + window.length
-        for offset in range(window.offset, end, CHUNK_BYTES):
-            part = window._replace(
-                offset=offset, length=min(CHUNK_BYTES, end - offset))
-            data = cache.read(self._fd, part.length, part.offset,
-                              part.class_id)
-            if data is None:
-                # It was pushed out again: somebody needed the memory.
-                if self._job is not None:
-                    # One job at a time uses our descriptors.
-                    self._job.wait()
-                blocks = self._read_in_pool(part, digest).wait()
+    def _ssd(self, window: Window, digest: Any) -> Iterator[bytes]:
+        """Bytes of the SSD, hashed; ends early only at the end of file."""
+        offset, end = window.offset, window.offset + window.length
+        read = self._node.page_cache.read_ahead
+        carrier, fd, class_id = self._node.carrier, self._fd, window.class_id
+        kept = offset
+        while offset < end:
+            data = read(carrier, fd, min(CHUNK_BYTES, end - offset), offset,
+                        class_id)
+            if data is not None:
+                if digest is not None:
+                    digest.update(data)
+                offset += len(data)
+                yield data
+            else:
+                length = min(TRIP_BYTES, end - offset)
+                blocks = self._read_in_pool(window._replace(
+                    offset=offset, length=length), digest, False).wait()
                 self._job = None
-                yield from blocks
-                continue
-            if digest is not None:
-                digest.update(data)
-            yield data
+                for data in blocks:
+                    offset += len(data)
+                    length -= len(data)
+                    yield data
+                if length:
+                    return
+            if self._forget and offset - kept >= IO_WINDOW_BYTES:
+                forget(fd, kept, offset - kept)
+                kept = offset
         if self._forget:
-            forget(self._fd, window.offset, window.length)
+            forget(fd, kept, offset - kept)
 
-    def _read_in_pool(self, window: Window, digest: Any) -> Job:
+    def _read_in_pool(self, window: Window, digest: Any,
+                      forget_it: bool) -> Job:
         fd = self._hdd_fd if window.tier is Tier.HDD else self._fd
         self._job = self._begin(
             window.tier, _read_window, self._node.carrier, fd, window,
-            digest, self._forget)
+            digest, forget_it)
         return self._job
 
     def _begin(self, tier: Tier, *work: Any) -> Job:

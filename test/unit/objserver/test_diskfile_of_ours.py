@@ -247,7 +247,7 @@ def test_a_bad_sector_of_the_ssd_is_quarantined(
         raise OSError(errno.EIO, 'bad sector')
 
     monkeypatch.setattr(disk.carrier, 'pread', broken)
-    monkeypatch.setattr(disk.node.page_cache, 'holds', lambda *_: False)
+    monkeypatch.setattr(disk.node.page_cache, 'read_ahead', lambda *_: None)
     with pytest.raises(OSError):
         disk.read('o')
     assert disk.quarantined()

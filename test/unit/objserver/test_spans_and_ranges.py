@@ -17,7 +17,7 @@ from swift_dss.objserver import extents, writer
 UNIT = 67
 SIZE = 8 * UNIT
 #: Windows and inline reads cut in strange places too.
-WINDOW, CHUNK = 211, 73
+WINDOW, CHUNK, TRIP = 211, 73, 171
 DATA = os.urandom(SIZE)
 CLASSES = (1, 2, 3, 5, 0, 2, 6, 1)
 
@@ -41,6 +41,7 @@ def _small_windows(monkeypatch: Any) -> None:
     monkeypatch.setattr(writer, 'IO_WINDOW_BYTES', WINDOW)
     monkeypatch.setattr(extents, 'INLINE_BYTES', 0)
     monkeypatch.setattr(extents, 'CHUNK_BYTES', CHUNK)
+    monkeypatch.setattr(extents, 'TRIP_BYTES', TRIP)
 
 
 def test_every_range_of_every_partition_both_ways(
@@ -89,30 +90,31 @@ def _write_is_right(disk: Disk, class_map: ClassMap, start: int,
 
 
 class NoCache(PageCache):
-    """A kernel that does not say what it caches: all goes through pools."""
+    """A file system that does not say what it has: all goes through
+    pools."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.available = False
-
-    def read(self, *_args: Any) -> None:
+    def read_ahead(self, *_args: Any) -> None:
         return None
 
 
 class Forgetful(PageCache):
-    """Never has a window when asked for it first, nor each fifth chunk."""
+    """Misses each third chunk, and has less than all of others."""
 
     def __init__(self) -> None:
         super().__init__()
         self._asked = 0
 
-    def holds(self, fd: int, offset: int, length: int) -> bool:
+    def read_ahead(self, carrier: Any, fd: int, length: int, offset: int,
+                   class_id: int) -> Any:
         self._asked += 1
-        return length <= CHUNK and self._asked % 5 != 0 and super().holds(
-            fd, offset, length)
+        if self._asked % 3 == 0:
+            return None
+        return super().read_ahead(
+            carrier, fd, length - (self._asked % 2 and length // 2), offset,
+            class_id)
 
 
-#: The page cache has everything, some, or is not asked.
+#: The page cache is not asked, has some, or has everything.
 WAYS = (NoCache, Forgetful, PageCache)
 
 
@@ -133,8 +135,7 @@ def _read_is_right(disk: Disk, class_map: ClassMap, start: int,
             if moved.offset != offset:
                 return False
             offset += moved.length
-    return offset in (start, stop) if disk.node.page_cache.available \
-        else offset == stop
+    return not isinstance(disk.node.page_cache, NoCache) or offset == stop
 
 
 def test_a_wrong_twin_is_seen(disk: Disk, monkeypatch: Any) -> None:
