@@ -8,8 +8,10 @@ from typing import Any, Iterator, Tuple
 
 import pytest
 from kernel_view import (
-    CLASS_MAP, SIZE, loop_xfs, observe, table, why_not, wrong_rows)
+    CLASS_MAP, MIB, SIZE, loop_xfs, observe, table, why_not, wrong_rows)
 from object_node import running_node
+
+from swift_dss.core.spans import ClassMap
 
 pytestmark = [pytest.mark.root,
               pytest.mark.skipif(bool(why_not()), reason=why_not())]
@@ -32,6 +34,18 @@ def test_every_span_arrives_with_its_class(disk: Any, capsys: Any) -> None:
     assert wrong_rows(seen) == 0
     assert sum(sum(hints.values()) for rows in seen.values()
                for _span, hints in rows) == 2 * SIZE
+
+
+def test_what_is_read_ahead_has_the_class_of_the_object(
+        disk: Any) -> None:
+    """One class from end to end: here the kernel reads ahead of the
+    event loop."""
+    mount, device = disk
+    with running_node(os.path.join(mount, 'ahead'),
+                      carrier='ioprio') as node:
+        seen = observe(node, device, ClassMap.uniform(5), 8 * MIB)
+    assert wrong_rows(seen) == 0
+    assert sum(seen['GET'][0][1].values()) == 8 * MIB
 
 
 def test_a_carrier_that_carries_nothing_is_seen_as_such(
