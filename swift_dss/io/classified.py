@@ -42,7 +42,8 @@ def write_pieces(carrier: Carrier, fd: int, pieces: Iterable[Piece],
     """Write pieces in order, each under its class.
 
     When it returns, every full page is on its way to the disk under its
-    piece's class. Nothing is durable. Class 0 is left to the kernel, as
+    piece's class, or will be whenever it is written (a carrier that
+    remembers). Nothing is durable. Class 0 is left to the kernel, as
     stock Swift does, unless the file has other classes too.
 
     :param mixed: the file has more than one class
@@ -55,7 +56,8 @@ def write_pieces(carrier: Carrier, fd: int, pieces: Iterable[Piece],
         write_all(carrier, fd, piece.buffers, piece.offset, piece.class_id)
         if synced_next and index == len(todo) - 1:
             return
-        if carrier.carries and (mixed or piece.class_id):
+        if carrier.carries and not carrier.remembers and (
+                mixed or piece.class_id):
             start_writeback(fd, piece.offset, piece.length)
 
 

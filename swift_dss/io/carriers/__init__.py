@@ -26,11 +26,12 @@ class Carrier:
 
     name = 'null'
 
-    #: Added to the flags of every data or capacity file we open.
-    open_flags = 0
-
     #: True if classes reach the kernel.
     carries = False
+
+    #: True if written data keeps its class in the page cache, so that it
+    #: need not be synced under that class.
+    remembers = False
 
     def probe(self) -> Optional[str]:
         """Try it for real on this kernel.
@@ -73,9 +74,9 @@ def choose(wanted: str) -> Choice:
     """Probe carriers and take one; never fails.
 
     :param wanted: ``auto`` or one name; one that cannot carry here gives
-        way to ``null``
+        way to the next of ``ORDER``
     """
-    names = ORDER if wanted == 'auto' else (wanted, 'null')
+    names = ORDER[0 if wanted == 'auto' else ORDER.index(wanted):]
     refused: List[str] = []
     for name in names:
         try:

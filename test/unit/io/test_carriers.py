@@ -10,7 +10,7 @@ from typing import Any, List
 import pytest
 
 from swift_dss.io import carriers
-from swift_dss.io.carriers import Carrier, ioprio
+from swift_dss.io.carriers import Carrier, classified, ioprio
 
 
 def _works() -> bool:
@@ -42,7 +42,9 @@ def test_the_kernel_has_the_class_of_each_thread_apart() -> None:
     assert carrier.current() == before
 
 
-@pytest.mark.skipif(not _works(), reason='kernel without hint bits')
+@pytest.mark.skipif(
+    not _works() or classified.open_carrier().probe() is None,
+    reason='kernel without hint bits, or a patched one')
 def test_auto_takes_ioprio_while_classified_is_not_there() -> None:
     choice = carriers.choose('auto')
     assert choice.carrier.name == 'ioprio'
@@ -62,8 +64,8 @@ def test_a_carrier_that_cannot_carry_gives_way_and_says_why(
     monkeypatch.setitem(
         sys.modules, 'swift_dss.io.carriers.classified', module)
     choice = carriers.choose('classified')
-    assert choice.carrier.name == 'null'
-    assert choice.refused == ['classified: no O_CLASSIFIED']
+    assert choice.carrier.name == ('ioprio' if _works() else 'null')
+    assert choice.refused[0] == 'classified: no O_CLASSIFIED'
 
 
 def test_an_ioprio_that_fails_later_still_writes(
