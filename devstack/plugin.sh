@@ -5,7 +5,7 @@
 #   stack install      the package, into the environment of Swift
 #   stack post-config  swift.conf, proxy, object servers, dss.conf; DevStack
 #                      has written Swift's files and not yet started it
-#   stack extra        the tier daemons
+#   stack extra        capacity folders marked, the tier daemons
 #   unstack, clean     stop the daemons; remove what was made
 
 _SWIFT_DSS_XTRACE=$(set +o | grep xtrace)
@@ -53,11 +53,6 @@ function configure_swift_dss_node {
     local capacity=$SWIFT_DSS_CAPACITY_DIR/$node/sdb1
 
     mkdir -p "$capacity" "$SWIFT_DSS_RUN_DIR/$node"
-    # Without the marker that this makes, the HDD counts as not mounted.
-    "${PYTHON:-python3}" -c '
-import sys
-from swift_dss.io.capacity import Capacity
-Capacity(*sys.argv[1:]).initialise()' "$capacity" sdb1
 
     : > "$conf"
     iniset "$conf" dss devices "$SWIFT_DATA_DIR/$node"
@@ -95,9 +90,12 @@ function configure_swift_dss {
 function start_swift_dss {
     local node
     for node in ${SWIFT_REPLICAS_SEQ:-1}; do
+        # Without the marker that this makes, the HDD counts as not mounted.
+        # DevStack's is a folder of the root file system, hence --force.
+        swift-dss tier init --force --config "$SWIFT_CONF_DIR/dss-$node.conf"
         enable_service "swift-dss-tierd-$node"
         run_process "swift-dss-tierd-$node" \
-            "swift-dss-tierd $SWIFT_CONF_DIR/dss-$node.conf"
+            "swift-dss-tierd --config $SWIFT_CONF_DIR/dss-$node.conf"
     done
 }
 

@@ -76,12 +76,17 @@ class DevStack:
         script = '%s\nsource %s\nsource %s %s\n' % (
             VERBS, SETTINGS, PLUGIN, ' '.join(phase))
         env = dict(
-            os.environ, CALLS=str(self.calls), PYTHON=sys.executable,
-            ENABLED=enabled,
+            self.environment(), CALLS=str(self.calls), ENABLED=enabled,
             DATA_DIR=str(self.root / 'data'), SWIFT_REPLICAS_SEQ='1 2',
             SWIFT_CONF_DIR=str(self.conf),
             SWIFT_DATA_DIR=str(self.root / 'data' / 'swift'), **settings)
         subprocess.run(['bash', '-c', script], env=env, check=True)
+
+    @staticmethod
+    def environment():
+        """With our commands on the path, as after the install phase."""
+        return dict(os.environ, PATH='%s:%s' % (
+            os.path.dirname(sys.executable), os.environ['PATH']))
 
     def ini(self, name):
         ini = configparser.RawConfigParser()
@@ -125,8 +130,6 @@ def test_post_config_puts_classes_into_swift(stack):
         conf = nodeconf.parse(pathlib.Path(path).read_text())
         assert conf.devices == str(stack.root / 'data' / 'swift' / node)
         assert not conf.gateway.enabled
-        capacity = pathlib.Path(nodeconf.capacity_path(conf, 'sdb1'))
-        assert Capacity(str(capacity), 'sdb1').check()
 
 
 def test_post_config_twice_is_post_config_once(stack):
@@ -149,13 +152,38 @@ def test_a_bucket_switches_the_gateway_on(stack):
 
 
 def test_extra_starts_and_unstack_stops_a_daemon_for_each_node(stack):
+    stack.run('stack', 'post-config')
+    for node in '12':
+        (stack.root / 'data' / 'swift' / node / 'sdb1').mkdir(parents=True)
     stack.run('stack', 'extra')
     stack.run('unstack')
     calls = stack.calls.read_text()
     for node in '12':
-        assert 'run_process swift-dss-tierd-%s swift-dss-tierd %s' % (
-            node, stack.conf / ('dss-%s.conf' % node)) in calls
+        path = stack.conf / ('dss-%s.conf' % node)
         assert 'stop_process swift-dss-tierd-%s' % node in calls
+        started = 'run_process swift-dss-tierd-%s ' % node
+        command, = [line[len(started):].split()
+                    for line in calls.splitlines()
+                    if line.startswith(started)]
+        # The daemon itself understands the command: it finds the file and
+        # what is wrong in it.
+        path.write_text('[dss]\nnonsense = 1\n' + path.read_text())
+        refused = subprocess.run(
+            command, env=stack.environment(), capture_output=True, text=True)
+        assert refused.returncode not in (0, 2)
+        assert str(path) in refused.stderr
+
+
+def test_extra_marks_the_capacity_folders(stack):
+    stack.run('stack', 'post-config')
+    for node in '12':
+        (stack.root / 'data' / 'swift' / node / 'sdb1').mkdir(parents=True)
+    stack.run('stack', 'extra')
+    for node in '12':
+        conf = nodeconf.parse(
+            (stack.conf / ('dss-%s.conf' % node)).read_text())
+        assert Capacity(
+            nodeconf.capacity_path(conf, 'sdb1'), 'sdb1').check()
 
 
 def test_clean_removes_what_was_made(stack):
