@@ -35,7 +35,8 @@ class Job:
     """One piece of work on its way through a pool."""
 
     __slots__ = ('_call', '_args', '_pool', '_box', '_state', '_value',
-                 '_error', '_waiter', '_cleanups', '_lock', '_asked_at')
+                 '_error', '_waiter', '_cleanups', '_lock', '_asked_at',
+                 'waited')
 
     def __init__(self, pool: Pool, box: Optional[_Mailbox],
                  call: Callable[..., Any], args: Any) -> None:
@@ -50,6 +51,8 @@ class Job:
         self._cleanups: List[Callable[[], None]] = []
         self._lock = pool.lock
         self._asked_at = time.monotonic()
+        #: True if every thread was busy when it was asked for.
+        self.waited = False
 
     @property
     def finished(self) -> bool:
@@ -175,15 +178,20 @@ class Pool:
     :param queue_depth: jobs that may wait
     :param after_inline: called when the caller's own thread did the work,
         to undo what the work did to it (its I/O priority)
+    :param told: called in the event loop with ``waited`` for a job that
+        found every thread busy, with ``full`` for one that was not taken
+        into the queue at once
     """
 
     def __init__(self, name: str, threads: int, queue_depth: int,
-                 after_inline: Callable[[], None] = lambda: None) -> None:
+                 after_inline: Callable[[], None] = lambda: None,
+                 told: Callable[[str], None] = lambda what: None) -> None:
         self.name = name
         self.threads = max(1, threads)
         self.limit = self.threads + max(0, queue_depth)
         self.lock = native.Lock()
         self._after_inline = after_inline
+        self._told = told
         self._reset()
 
     def _reset(self) -> None:
@@ -255,6 +263,9 @@ class Pool:
     def settle(self, job: Job) -> None:
         """Book a finished job out (called by the event loop)."""
         self._outstanding -= 1
+        if job.waited:
+            self.slow_starts += 1
+            self._told('waited')
         if self._blocked:
             self._blocked.popleft().switch()
 
@@ -268,6 +279,7 @@ class Pool:
 
     def _sleep(self, hub: Any) -> None:
         self.back_pressure += 1
+        self._told('full')
         me = native.current_green()
         self._blocked.append(me)
         try:
@@ -293,8 +305,7 @@ def _work(pool: Pool, queue: Any) -> None:
     """The life of one pool thread."""
     while True:
         job = queue.get()
-        if time.monotonic() - job._asked_at > _SLOW_WAIT_SECONDS:
-            pool.slow_starts += 1
+        job.waited = time.monotonic() - job._asked_at > _SLOW_WAIT_SECONDS
         job._execute()
         job._box.put(job)
         # Hold nothing while idle: a buffer of a megabyte, for one.

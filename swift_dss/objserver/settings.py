@@ -97,7 +97,9 @@ class Node:
                 (self.conf.io.hdd_threads, 'hdd') if tier is Tier.HDD
                 else (self.conf.io.ssd_threads, 'ssd'))
             pool = Pool('%s-%s' % (name, device), threads,
-                        self.conf.io.queue_depth, self.carrier.leave)
+                        self.conf.io.queue_depth, self.carrier.leave,
+                        lambda what: self.logger.increment(
+                            'dss.pool.%s.%s' % (name, what)))
             self._pools[(tier, device)] = pool
         return pool
 

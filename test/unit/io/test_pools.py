@@ -51,7 +51,8 @@ def test_errors_come_back(green: None) -> None:
 
 
 def test_never_more_than_its_threads_and_its_queue(green: None) -> None:
-    pool = Pool('t', 2, 3)
+    told: List[str] = []
+    pool = Pool('t', 2, 3, told=told.append)
     gate = threading.Event()
     running: List[int] = []
     most: List[int] = []
@@ -66,9 +67,13 @@ def test_never_more_than_its_threads_and_its_queue(green: None) -> None:
     eventlet.sleep(0)
     assert pool.snapshot()['outstanding'] <= 5
     assert pool.back_pressure == 15
+    assert told == ['full'] * 15
+    eventlet.sleep(0.005)
     gate.set()
     for one in greens:
         one.wait()
+    # The three that were in the queue meanwhile, at least.
+    assert told.count('waited') == pool.slow_starts >= 3
     assert max(most) <= 2 and pool.snapshot()['outstanding'] == 0
     assert pool.jobs == 20 and pool.most_outstanding == 5
 
