@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Commits: what memory knows becomes what the table on the SSD says. One
+ * pass at a time, in a worker, for everybody who waits for one.
+ *
+ * A pass
+ *  1. takes a picture of regions that differ from the table, up to
+ *     DSS_COMMIT_REGIONS of them at once;
+ *  2. flushes the SSD: bytes that the picture names are durable;
+ *     flushes the HDD if the picture forgets, or names clean, what the HDD
+ *     might still lose, or if a flush was asked for;
+ *  3. writes each region over its older copy, durably.
+ * After 3 the newer copies count, region by region: a power cut in between
+ * leaves each region as it was or as it is to be, and rules 1 to 4 of dss.h
+ * hold for each of the mixtures, because a chunk that two regions name is
+ * the one of the newer commit.
+ */
+/* long: the steps of a pass are one argument about power cuts */
+#include "dss.h"
+
+#if BITS_PER_LONG != 64
+#error "dm-dss needs a 64-bit kernel"
+#endif
+
+void dss_kick_commit(struct dss *d)
+{
+	queue_work(d->commit_wq, &d->commit_work);
+}
+
+/* ---- the picture ---- */
+
+/* Up to 64 bits of a plane, the first one lowest. */
+static u64 dss_bits(const unsigned long *plane, unsigned long bit,
+		    unsigned int nr)
+{
+	unsigned int shift = bit % BITS_PER_LONG;
+	u64 bits = plane[BIT_WORD(bit)] >> shift;
+
+	if (shift + nr > BITS_PER_LONG)
+		bits |= (u64)plane[BIT_WORD(bit) + 1] << (64 - shift);
+	return nr == 64 ? bits : bits & ((1ULL << nr) - 1);
+}
+
+static void dss_put_bits(u8 *to, u64 bits, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < DIV_ROUND_UP(nr, 8); i++)
+		to[i] = bits >> (8 * i);
+}
+
+static void dss_draw_record(struct dss *d, dss_slot_t slot,
+			    struct dss_record *record)
+{
+	unsigned int bytes = DIV_ROUND_UP(d->grains, 8);
+	unsigned int class_id, grain, nr;
+	dss_oblock_t oblock;
+	unsigned long bit;
+	u64 valid;
+
+	if (!(dss_core_slot_state(d->core, slot, &oblock, &class_id) &
+	      DSS_SLOT_USED)) {
+		record->oblock = cpu_to_le64(DSS_NO_OBLOCK);
+		return;
+	}
+	record->oblock = cpu_to_le64(dss_from_oblock(oblock));
+	record->class_id = class_id;
+	record->recency = cpu_to_le32(d->recency ?
+				      d->recency[dss_from_slot(slot)] :
+				      (u32)d->commit_seq);
+	for (grain = 0; grain < d->grains; grain += 64) {
+		nr = min(64U, d->grains - grain);
+		bit = dss_bit(d, slot, grain);
+		valid = dss_bits(d->valid, bit, nr);
+		dss_put_bits(record->bits + grain / 8, valid, nr);
+		dss_put_bits(record->bits + bytes + grain / 8, valid &
+			     (dss_bits(d->dirty, bit, nr) |
+			      dss_bits(d->unsettled, bit, nr)), nr);
+	}
+}
+
+static void dss_draw_region(struct dss *d, u32 region, void *block)
+{
+	struct dss_table_head *head = block;
+	u32 first, nr, i;
+
+	memset(block, 0, DSS_BLOCK_BYTES);
+	nr = dss_region_slots(d, region, &first);
+	head->magic = cpu_to_le32(DSS_TABLE_MAGIC);
+	head->generation = cpu_to_le64(d->generation);
+	head->seq = cpu_to_le64(d->commit_seq);
+	head->region = cpu_to_le32(region);
+	head->nr_records = cpu_to_le16(nr);
+	head->record_bytes = cpu_to_le16(d->record_bytes);
+	for (i = 0; i < nr; i++)
+		dss_draw_record(d, dss_to_slot(first + i),
+				block + sizeof(*head) + i * d->record_bytes);
+}
+
+/* The region's stale slots wait for this commit, no longer for the next. */
+static void dss_hand_over_stale(struct dss *d, u32 region)
+{
+	u32 first, nr, slot;
+
+	nr = dss_region_slots(d, region, &first);
+	for (slot = first; slot < first + nr; slot++)
+		if (__test_and_clear_bit(slot, d->stale))
+			__set_bit(slot, d->stale_old);
+}
+
+/* Under the lock. Return: how many regions were pictured. */
+static u32 dss_picture(struct dss *d, u32 *cursor)
+{
+	struct dss_commit *commit = &d->commit;
+	u32 region, nr = 0;
+
+	d->commit_seq++;
+	for (region = find_next_bit(d->pending, d->nr_regions, *cursor);
+	     region < d->nr_regions && nr < DSS_COMMIT_REGIONS;
+	     region = find_next_bit(d->pending, d->nr_regions, region + 1)) {
+		__clear_bit(region, d->pending);
+		d->nr_pending--;
+		__set_bit(region, d->writing);
+		dss_hand_over_stale(d, region);
+		dss_draw_region(d, region, page_address(commit->pages[nr]));
+		commit->regions[nr++] = region;
+		*cursor = region + 1;
+	}
+	return nr;
+}
+
+/* ---- I/O of a commit ---- */
+
+static void dss_meta_end(struct bio *bio)
+{
+	struct dss_meta_bio *meta = container_of(bio, struct dss_meta_bio,
+						 bio);
+	struct dss_commit *commit = meta->commit;
+
+	if (bio->bi_status)
+		commit->error = -EIO;
+	bio_put(bio);
+	if (atomic_dec_and_test(&commit->left))
+		complete(&commit->done);
+}
+
+static struct bio *dss_meta_bio(struct dss *d, struct block_device *bdev,
+				blk_opf_t opf, unsigned int nr_vecs)
+{
+	struct bio *bio = bio_alloc_bioset(bdev, nr_vecs, opf, GFP_NOIO,
+					   &d->meta_bios);
+
+	container_of(bio, struct dss_meta_bio, bio)->commit = &d->commit;
+	bio->bi_end_io = dss_meta_end;
+	if (d->meta_class < DSS_CLASSES)
+		bio->bi_ioprio = dss_priority_of(d->meta_class);
+	atomic_inc(&d->commit.left);
+	return bio;
+}
+
+static void dss_commit_begin(struct dss_commit *commit)
+{
+	reinit_completion(&commit->done);
+	atomic_set(&commit->left, 1);
+	commit->error = 0;
+}
+
+static int dss_commit_wait(struct dss_commit *commit)
+{
+	if (!atomic_dec_and_test(&commit->left))
+		wait_for_completion_io(&commit->done);
+	return commit->error;
+}
+
+static void dss_submit_flush(struct dss *d, struct block_device *bdev)
+{
+	submit_bio_noacct(dss_meta_bio(d, bdev, REQ_OP_WRITE | REQ_PREFLUSH |
+				       REQ_SYNC, 0));
+}
+
+static int dss_write_regions(struct dss *d, u32 nr)
+{
+	struct dss_commit *commit = &d->commit;
+	blk_opf_t opf = REQ_OP_WRITE | REQ_META | REQ_PRIO | REQ_SYNC;
+	struct dss_table_head *head;
+	struct blk_plug plug;
+	struct bio *bio;
+	u32 i;
+	int error;
+
+	/* One alone is made durable by itself, several by one flush. */
+	if (nr == 1)
+		opf |= REQ_FUA;
+	dss_commit_begin(commit);
+	blk_start_plug(&plug);
+	for (i = 0; i < nr; i++) {
+		u32 region = commit->regions[i];
+
+		head = page_address(commit->pages[i]);
+		head->csum = cpu_to_le32(dss_crc(head));
+		bio = dss_meta_bio(d, d->ssd->bdev, opf, 1);
+		bio->bi_iter.bi_sector =
+			dss_region_sector(d, region,
+					  !test_bit(region, d->copy));
+		__bio_add_page(bio, commit->pages[i], DSS_BLOCK_BYTES, 0);
+		submit_bio_noacct(bio);
+	}
+	blk_finish_plug(&plug);
+	error = dss_commit_wait(commit);
+	if (error || nr == 1)
+		return error;
+	dss_commit_begin(commit);
+	dss_submit_flush(d, d->ssd->bdev);
+	return dss_commit_wait(commit);
+}
+
+/* ---- a pass ---- */
+
+struct dss_pass {
+	struct list_head waiters;
+	u32 cursor;
+	bool ssd;	/* the SSD is to be flushed, and may be */
+	bool hdd;
+	int ssd_error;
+	int hdd_error;
+};
+
+/* Step 2. The HDD's flush settles what was written before it began. */
+static void dss_flush_devices(struct dss *d, struct dss_pass *pass)
+{
+	bool hdd = pass->hdd && d->hdd_flushing;
+
+	dss_commit_begin(&d->commit);
+	if (pass->ssd)
+		dss_submit_flush(d, d->ssd->bdev);
+	pass->ssd_error = dss_commit_wait(&d->commit);
+	if (pass->hdd) {
+		dss_commit_begin(&d->commit);
+		if (hdd)
+			dss_submit_flush(d, d->hdd->bdev);
+		pass->hdd_error = dss_commit_wait(&d->commit);
+	}
+}
+
+/* Step 1, and what step 2 has to do. */
+static u32 dss_pass_picture(struct dss *d, struct dss_pass *pass)
+{
+	u32 nr = 0;
+
+	spin_lock_irq(&d->lock);
+	pass->hdd |= d->want_hdd_flush;
+	d->want_hdd_flush = false;
+	if (d->health == DSS_OK)
+		nr = dss_picture(d, &pass->cursor);
+	pass->ssd = d->ssd_wrote && d->health == DSS_OK;
+	d->ssd_wrote = d->ssd_wrote && !pass->ssd;
+	if (pass->hdd) {
+		d->hdd_flushing = d->hdd_wrote;
+		d->hdd_wrote = false;
+		bitmap_zero(d->unsettled_new, d->nr_regions);
+	}
+	spin_unlock_irq(&d->lock);
+	return nr;
+}
+
+/* What became of the pictured regions. */
+static void dss_pass_told(struct dss *d, struct dss_pass *pass, u32 nr)
+{
+	u32 i, first, slots, slot;
+	int error = pass->ssd_error ?: pass->hdd_error;
+
+	spin_lock_irq(&d->lock);
+	if (pass->hdd) {
+		d->hdd_flushing = false;
+		if (pass->hdd_error) {
+			d->hdd_wrote = true;
+			d->want_hdd_flush = true;
+			d->hdd_errors++;
+		} else {
+			dss_settle(d);
+		}
+	}
+	if (pass->ssd_error) {
+		d->ssd_errors++;
+		dss_ssd_failed(d);
+	}
+	for (i = 0; i < nr; i++) {
+		u32 region = d->commit.regions[i];
+
+		__clear_bit(region, d->writing);
+		slots = dss_region_slots(d, region, &first);
+		if (error) {
+			if (!__test_and_set_bit(region, d->pending))
+				d->nr_pending++;
+			for (slot = first; slot < first + slots; slot++)
+				if (test_bit(slot, d->stale_old))
+					__set_bit(slot, d->stale);
+		} else {
+			__change_bit(region, d->copy);
+			d->region_seq[region] = d->commit_seq;
+			d->nr_table_writes++;
+		}
+		bitmap_clear(d->stale_old + BIT_WORD(first),
+			     first % BITS_PER_LONG, slots);
+	}
+	spin_unlock_irq(&d->lock);
+	pass->hdd = false;
+}
+
+/* Gives the waiters their outcome and lets them go on. */
+static void dss_pass_release(struct dss *d, struct dss_pass *pass)
+{
+	struct dss_io *io, *next;
+	int error = pass->ssd_error ?: pass->hdd_error;
+
+	spin_lock_irq(&d->lock);
+	if (!error)
+		bitmap_zero(d->evicted_old, DSS_EVICTED_BITS);
+	if (d->health != DSS_OK)
+		error = -EIO;
+	list_for_each_entry(io, &pass->waiters, list) {
+		if (!error)
+			continue;
+		io->status = BLK_STS_IOERR;
+		/* Marked, but not written: the origin is as good. */
+		if ((io->kind == DSS_WRITE_SSD ||
+		     io->kind == DSS_WRITE_BOTH) &&
+		    !(io->flags & (DSS_IO_HAD_DIRTY | DSS_IO_ENDED)))
+			dss_invalidate(d, io->slot, io->first, io->nr);
+	}
+	list_for_each_entry(io, &pass->waiters, list)
+		if (io->kind == DSS_FLUSH && d->health == DSS_GIVEN_UP)
+			io->status = errno_to_blk_status(pass->hdd_error);
+	d->nr_commits++;
+	spin_unlock_irq(&d->lock);
+	list_for_each_entry_safe(io, next, &pass->waiters, list) {
+		list_del_init(&io->list);
+		io->then(io);
+	}
+}
+
+void dss_commit_work(struct work_struct *work)
+{
+	struct dss *d = container_of(work, struct dss, commit_work);
+	struct dss_pass pass = { .cursor = 0 };
+	struct blk_plug plug;
+	u32 nr;
+
+	INIT_LIST_HEAD(&pass.waiters);
+	mutex_lock(&d->meta_mutex);
+	spin_lock_irq(&d->lock);
+	list_splice_init(&d->committing, &pass.waiters);
+	bitmap_or(d->evicted_old, d->evicted_old, d->evicted,
+		  DSS_EVICTED_BITS);
+	bitmap_zero(d->evicted, DSS_EVICTED_BITS);
+	spin_unlock_irq(&d->lock);
+	do {
+		nr = dss_pass_picture(d, &pass);
+		dss_flush_devices(d, &pass);
+		if (nr && !pass.ssd_error && !pass.hdd_error)
+			pass.ssd_error = dss_write_regions(d, nr);
+		dss_pass_told(d, &pass, nr);
+	} while (nr == DSS_COMMIT_REGIONS && !pass.ssd_error &&
+		 !pass.hdd_error);
+	mutex_unlock(&d->meta_mutex);
+	blk_start_plug(&plug);
+	dss_pass_release(d, &pass);
+	blk_finish_plug(&plug);
+}
+
+/* A pass of one's own. May sleep; not from the commit's worker. */
+int dss_commit_all(struct dss *d)
+{
+	dss_kick_commit(d);
+	flush_work(&d->commit_work);
+	return READ_ONCE(d->health) == DSS_OK ? 0 : -EIO;
+}
+
+/* What nobody waits for is committed and settled by and by. */
+void dss_tick_work(struct work_struct *work)
+{
+	struct dss *d = container_of(to_delayed_work(work), struct dss,
+				     tick_work);
+	bool commit;
+
+	spin_lock_irq(&d->lock);
+	if (!bitmap_empty(d->unsettled_regions, d->nr_regions))
+		d->want_hdd_flush = true;
+	commit = d->want_hdd_flush || d->nr_pending;
+	spin_unlock_irq(&d->lock);
+	if (commit)
+		dss_kick_commit(d);
+	dss_kick_cleaner(d, 0);
+	if (!d->stopping)
+		queue_delayed_work(d->clean_wq, &d->tick_work, DSS_TICK);
+}
+
+/* ---- when the SSD fails ---- */
+
+/*
+ * Under the lock. Without dirty bytes the HDD has everything; with some,
+ * writes are refused, and the cleaner saves what can still be read.
+ */
+void dss_ssd_failed(struct dss *d)
+{
+	if (d->health != DSS_OK)
+		return;
+	d->health = d->dirty_grains ? DSS_REFUSING : DSS_GIVEN_UP;
+	queue_work(d->clean_wq, &d->fail_work);
+}
+
+/* Says so on the SSD, if it still takes a write, so that it stays out. */
+void dss_fail_work(struct work_struct *work)
+{
+	struct dss *d = container_of(work, struct dss, fail_work);
+
+	DMERR("%s: the SSD %s failed; %llu dirty grains",
+	      dm_table_device_name(d->ti->table), d->ssd->name,
+	      d->dirty_grains);
+	mutex_lock(&d->meta_mutex);
+	if (dss_meta_mark(d, DSS_SUPER_FAILED))
+		DMWARN("%s: the SSD does not take the mark that it failed; do not use it again before it is wiped",
+		       dm_table_device_name(d->ti->table));
+	mutex_unlock(&d->meta_mutex);
+	dm_table_event(d->ti->table);
+	dss_kick_cleaner(d, 0);
+}

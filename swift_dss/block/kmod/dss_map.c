@@ -1,0 +1,947 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The way of a request: which class, where its grains are, where it goes,
+ * and what is true when it is done.
+ *
+ * The mapper cuts requests at chunks; dss_map() cuts further where grains
+ * that are here meet grains that are not. A request that had to wait is
+ * looked at again in the worker, where it is cut into pieces instead.
+ */
+/* long: one request's way from map to end is read best in one file */
+#include <linux/hash.h>
+
+#include "dss.h"
+
+/* The carrier of the class: swift_dss/io/carriers/ioprio.py */
+#define DSS_HINT_SHIFT	3
+#define DSS_HINT_MASK	0x3ff
+#define DSS_HINT_BASE	32
+#define DSS_BEST_EFFORT	(2 << 13)
+#define DSS_LEVEL	4
+
+/* What dss_process() found out under the lock. */
+enum dss_next {
+	DSS_NEXT_SUBMIT,	/* the bio is aimed; submit it */
+	DSS_NEXT_FILL,		/* read through pages of our own */
+	DSS_NEXT_BOTH,		/* write to both devices */
+	DSS_NEXT_CUT,		/* cut after io->nr grains */
+	DSS_NEXT_REFUSE,
+	DSS_NEXT_WAIT,		/* it is in some list */
+};
+
+unsigned short dss_priority_of(unsigned int class_id)
+{
+	if (!class_id)
+		return 0;
+	return DSS_BEST_EFFORT | (DSS_HINT_BASE + class_id) << DSS_HINT_SHIFT |
+	       DSS_LEVEL;
+}
+
+/*
+ * Metadata of a file system is metadata whoever asks for it; else what the
+ * I/O priority carries; else what the inode's write hint stands for.
+ */
+static unsigned int dss_class_of(const struct dss *d, const struct bio *bio)
+{
+	unsigned int hint = bio->bi_ioprio >> DSS_HINT_SHIFT & DSS_HINT_MASK;
+
+	if ((bio->bi_opf & REQ_META) && d->meta_class < DSS_CLASSES)
+		return d->meta_class;
+	if (hint > DSS_HINT_BASE && hint < DSS_HINT_BASE + DSS_CLASSES)
+		return hint - DSS_HINT_BASE;
+	hint = dss_bio_write_hint(bio);
+	if (hint && hint < DSS_WRITE_HINTS)
+		return d->hint_class[hint];
+	return DSS_UNCLASSIFIED;
+}
+
+/* ---- what is in flight ---- */
+
+static struct hlist_head *dss_bucket(struct dss *d, u64 oblock)
+{
+	return &d->inflight[hash_64(oblock, ilog2(DSS_BUCKETS))];
+}
+
+void dss_hash(struct dss_io *io, enum dss_kind kind)
+{
+	io->kind = kind;
+	if (io->flags & DSS_IO_HASHED)
+		return;
+	io->flags |= DSS_IO_HASHED;
+	io->d->nr_inflight++;
+	hlist_add_head(&io->node, dss_bucket(io->d, io->oblock));
+}
+
+static void dss_reprocess(struct dss_io *io);
+
+/* Gives the range up, and lets those that wait for it look again. */
+void dss_unhash(struct dss_io *io)
+{
+	struct dss *d = io->d;
+	struct dss_io *other, *next;
+	bool work = false;
+
+	if (!(io->flags & DSS_IO_HASHED))
+		return;
+	io->flags &= ~DSS_IO_HASHED;
+	d->nr_inflight--;
+	hlist_del(&io->node);
+	list_for_each_entry_safe(other, next, &d->deferred, list) {
+		if (other->oblock != io->oblock)
+			continue;
+		other->then = dss_reprocess;
+		list_move_tail(&other->list, &d->ready);
+		work = true;
+	}
+	if (work)
+		queue_work(d->wq, &d->work);
+}
+
+static bool dss_is_write(const struct dss_io *io)
+{
+	return io->bio && op_is_write(bio_op(io->bio));
+}
+
+/*
+ * Whether @io has to wait for somebody. Reads under way stop nobody: their
+ * chunk cannot leave its slot before they end. The cleaner stops only those
+ * that write the origin; to others it is told to look again.
+ */
+static bool dss_conflict(struct dss_io *io, bool writes_hdd)
+{
+	struct dss_io *other;
+
+	hlist_for_each_entry(other, dss_bucket(io->d, io->oblock), node) {
+		if (other->oblock != io->oblock ||
+		    other->first >= io->first + io->nr ||
+		    io->first >= other->first + other->nr)
+			continue;
+		switch (other->kind) {
+		case DSS_READ_SSD:
+		case DSS_READ_HDD:
+			continue;
+		case DSS_CLEAN:
+			if (writes_hdd)
+				return true;
+			continue;
+		default:
+			return true;
+		}
+	}
+	return false;
+}
+
+/* What the cleaner copies of this range may be older than what comes now. */
+static void dss_tell_cleaner(struct dss_io *io)
+{
+	struct dss_io *other;
+
+	hlist_for_each_entry(other, dss_bucket(io->d, io->oblock), node)
+		if (other->oblock == io->oblock && other->kind == DSS_CLEAN &&
+		    other->first < io->first + io->nr &&
+		    io->first < other->first + other->nr)
+			other->flags |= DSS_IO_AGAIN;
+}
+
+void dss_ready(struct dss_io *io, void (*then)(struct dss_io *io))
+{
+	struct dss *d = io->d;
+	unsigned long irq;
+
+	io->then = then;
+	spin_lock_irqsave(&d->lock, irq);
+	list_add_tail(&io->list, &d->ready);
+	spin_unlock_irqrestore(&d->lock, irq);
+	queue_work(d->wq, &d->work);
+}
+
+void dss_work(struct work_struct *work)
+{
+	struct dss *d = container_of(work, struct dss, work);
+	struct dss_io *io, *next;
+	struct blk_plug plug;
+	LIST_HEAD(ready);
+
+	spin_lock_irq(&d->lock);
+	list_splice_init(&d->ready, &ready);
+	spin_unlock_irq(&d->lock);
+	blk_start_plug(&plug);
+	list_for_each_entry_safe(io, next, &ready, list)
+		io->then(io);
+	blk_finish_plug(&plug);
+}
+
+/* Waits for a table commit, then goes on. Under the lock. */
+void dss_wait_commit(struct dss_io *io, void (*then)(struct dss_io *io))
+{
+	struct dss *d = io->d;
+
+	io->then = then;
+	list_add_tail(&io->list, &d->committing);
+	dss_kick_commit(d);
+}
+
+/* ---- ranges ---- */
+
+/* Works out chunk and grains from the bio. */
+static void dss_place(struct dss_io *io)
+{
+	struct dss *d = io->d;
+	sector_t sector = io->bio->bi_iter.bi_sector;
+	sector_t offset = sector & (d->chunk_sectors - 1);
+	sector_t end = offset + max(bio_sectors(io->bio), 1U);
+
+	io->iter = io->bio->bi_iter;
+	io->oblock = sector >> d->chunk_shift;
+	io->first = offset >> d->grain_shift;
+	io->nr = DIV_ROUND_UP(end, d->grain_sectors) - io->first;
+}
+
+static sector_t dss_io_begin(const struct dss_io *io)
+{
+	return io->iter.bi_sector;
+}
+
+static sector_t dss_io_end(const struct dss_io *io)
+{
+	return io->iter.bi_sector + (io->iter.bi_size >> SECTOR_SHIFT);
+}
+
+/* Whether the request covers only a part of its first or last grain. */
+static bool dss_part_first(const struct dss_io *io)
+{
+	return dss_io_begin(io) & (io->d->grain_sectors - 1);
+}
+
+static bool dss_part_last(const struct dss_io *io)
+{
+	return dss_io_end(io) & (io->d->grain_sectors - 1) &&
+	       dss_io_end(io) != io->d->origin_sectors;
+}
+
+/*
+ * Limits the request to its first @nr grains, if that is possible here.
+ *
+ * Return: false if it has to be cut in the worker; io->nr is set for that.
+ */
+static bool dss_limit(struct dss_io *io, unsigned int nr, bool in_map)
+{
+	struct dss *d = io->d;
+	sector_t sectors;
+
+	if (nr == io->nr)
+		return true;
+	io->nr = nr;
+	if (!in_map)
+		return false;
+	sectors = ((sector_t)(io->first + nr) << d->grain_shift) -
+		  (dss_io_begin(io) & (d->chunk_sectors - 1));
+	dm_accept_partial_bio(io->bio, sectors);
+	io->iter = io->bio->bi_iter;
+	return true;
+}
+
+static void dss_aim_ssd(struct dss_io *io)
+{
+	struct dss *d = io->d;
+
+	bio_set_dev(io->bio, d->ssd->bdev);
+	io->bio->bi_iter.bi_sector = dss_slot_sector(d, io->slot) +
+		(dss_io_begin(io) & (d->chunk_sectors - 1));
+}
+
+static void dss_aim_hdd(struct dss_io *io)
+{
+	bio_set_dev(io->bio, io->d->hdd->bdev);
+	io->bio->bi_iter.bi_sector = dss_io_begin(io);
+}
+
+/* ---- decisions, under the lock ---- */
+
+static void dss_count_hit(struct dss_io *io)
+{
+	if (io->flags & DSS_IO_COUNTED)
+		return;
+	io->flags |= DSS_IO_COUNTED;
+	if (dss_core_touch(io->d->core, io->slot, io->class_id,
+			   dss_is_write(io)) == DSS_GIVE_UP)
+		io->flags |= DSS_IO_GIVE_UP;
+}
+
+/*
+ * A miss: asks the core for a slot.
+ *
+ * Return: whether the chunk has one now, at io->slot.
+ */
+static bool dss_allocate(struct dss_io *io)
+{
+	struct dss *d = io->d;
+	struct dss_verdict verdict;
+
+	if (io->flags & DSS_IO_COUNTED)
+		return false;
+	io->flags |= DSS_IO_COUNTED;
+	dss_core_miss(d->core, io->class_id, io->flags & DSS_IO_RUN, &verdict);
+	if (verdict.want_clean)
+		dss_kick_cleaner(d, 0);
+	if (verdict.kind == DSS_VERDICT_BYPASS)
+		return false;
+	if (verdict.kind == DSS_VERDICT_VICTIM) {
+		u64 victim = dss_from_oblock(verdict.victim);
+
+		if (dss_in_flight(d, victim)) {
+			dss_core_decline(d->core, &verdict);
+			return false;
+		}
+		dss_forget(d, verdict.slot, victim);
+	}
+	io->slot = dss_core_take(d->core, &verdict, dss_to_oblock(io->oblock));
+	dss_core_commit(d->core, io->slot, false);
+	return true;
+}
+
+static bool dss_may_fill(const struct dss_io *io)
+{
+	struct dss *d = io->d;
+	struct dss_class_spec spec;
+
+	if (d->mode == DSS_GLOBAL_PASS || d->health != DSS_OK ||
+	    d->suspended || (io->flags & (DSS_IO_RUN | DSS_IO_HDD_ONLY)))
+		return false;
+	dss_core_get_class(d->core, io->class_id, &spec);
+	return !(spec.flags & (DSS_EVICT_ON_HIT | DSS_NO_ALLOCATE |
+			       DSS_DIRECT_HDD)) &&
+	       spec.allocate != DSS_ALLOCATE_NEVER;
+}
+
+static enum dss_next dss_to_hdd(struct dss_io *io, enum dss_kind kind)
+{
+	dss_hash(io, kind);
+	dss_aim_hdd(io);
+	return DSS_NEXT_SUBMIT;
+}
+
+static enum dss_next dss_fill_or_not(struct dss_io *io)
+{
+	struct dss *d = io->d;
+
+	if (d->hdd_wrote || d->hdd_flushing)
+		io->flags |= DSS_IO_UNSETTLED;
+	dss_hash(io, DSS_FILL);
+	return DSS_NEXT_FILL;
+}
+
+static enum dss_next dss_read(struct dss_io *io, bool in_map)
+{
+	struct dss *d = io->d;
+	bool avoid_ssd = d->mode == DSS_GLOBAL_PASS || d->health != DSS_OK ||
+			 (io->flags & DSS_IO_HDD_ONLY);
+	unsigned int nr;
+
+	if (io->slot == DSS_NO_SLOT) {
+		if (avoid_ssd || d->suspended || !dss_allocate(io))
+			return dss_to_hdd(io, DSS_READ_HDD);
+		return dss_fill_or_not(io);
+	}
+	nr = dss_alike(d, d->valid, io->slot, io->first, io->nr);
+	if (avoid_ssd)
+		nr = dss_alike(d, d->dirty, io->slot, io->first, nr);
+	if (!dss_limit(io, nr, in_map))
+		return DSS_NEXT_CUT;
+	dss_count_hit(io);
+	if (dss_grain(d, d->valid, io->slot, io->first)) {
+		if (avoid_ssd && !dss_grain(d, d->dirty, io->slot, io->first))
+			return dss_to_hdd(io, DSS_READ_HDD);
+		dss_hash(io, DSS_READ_SSD);
+		dss_aim_ssd(io);
+		return DSS_NEXT_SUBMIT;
+	}
+	d->counts[io->class_id].grain_misses++;
+	if (!dss_may_fill(io))
+		return dss_to_hdd(io, DSS_READ_HDD);
+	return dss_fill_or_not(io);
+}
+
+/* How the write is done: the stricter of the device's mode and the class's. */
+static enum dss_global_mode dss_write_mode(const struct dss_io *io)
+{
+	struct dss *d = io->d;
+	struct dss_class_spec spec;
+	enum dss_global_mode mode = d->mode;
+
+	if (d->health != DSS_OK || (io->flags & DSS_IO_HDD_ONLY))
+		return DSS_GLOBAL_PASS;
+	dss_core_get_class(d->core, io->class_id, &spec);
+	if (spec.flags & DSS_DIRECT_HDD)
+		return max(mode, DSS_GLOBAL_AROUND);
+	return max_t(enum dss_global_mode, mode, spec.write_mode);
+}
+
+/*
+ * Marks what the table must say before the bytes on the SSD change, and
+ * while they do: valid clean grains become dirty (or unsettled, if the
+ * origin gets the bytes at the same time). Grains that are not valid yet
+ * are named only when the bytes are there.
+ *
+ * Return: whether a commit has to come first.
+ */
+static bool dss_intend(struct dss_io *io, bool through)
+{
+	struct dss *d = io->d;
+	bool commit = dss_is_stale(d, io->slot);
+	unsigned int grain;
+
+	if (dss_any(d, d->dirty, io->slot, io->first, io->nr))
+		io->flags |= DSS_IO_HAD_DIRTY;
+	for (grain = io->first; grain < io->first + io->nr; grain++) {
+		if (!dss_grain(d, d->valid, io->slot, grain) ||
+		    dss_grain(d, d->dirty, io->slot, grain))
+			continue;
+		if (!dss_grain(d, d->unsettled, io->slot, grain)) {
+			commit = true;
+			d->nr_intents++;
+		}
+		if (through)
+			dss_set_unsettled(d, io->slot, grain, 1);
+		else
+			dss_set_dirty(d, io->slot, grain, 1);
+	}
+	return commit;
+}
+
+/*
+ * A grain that is dirty or unsettled needs no new intent: whoever marked it
+ * had its range until that was durable, or the table does not name it.
+ */
+static enum dss_next dss_write_here(struct dss_io *io, bool through)
+{
+	struct dss *d = io->d;
+	bool commit = dss_intend(io, through);
+
+	if (through) {
+		commit |= dss_was_evicted(d, io->oblock);
+		dss_hash(io, DSS_WRITE_BOTH);
+	} else {
+		dss_core_set_dirty(d->core, io->slot);
+		if (dss_core_cleaning_goal(d->core))
+			dss_kick_cleaner(d, 0);
+		dss_tell_cleaner(io);
+		dss_hash(io, DSS_WRITE_SSD);
+		dss_aim_ssd(io);
+	}
+	if (commit) {
+		dss_wait_commit(io, dss_issue);
+		return DSS_NEXT_WAIT;
+	}
+	return through ? DSS_NEXT_BOTH : DSS_NEXT_SUBMIT;
+}
+
+/* Writes the origin; what the SSD has of it is forgotten first, durably. */
+static enum dss_next dss_write_around(struct dss_io *io, enum dss_kind kind)
+{
+	struct dss *d = io->d;
+	bool commit = dss_was_evicted(d, io->oblock);
+
+	if (io->slot != DSS_NO_SLOT)
+		commit |= dss_invalidate(d, io->slot, io->first, io->nr);
+	if (d->health != DSS_OK)
+		commit = false;
+	dss_to_hdd(io, kind);
+	if (!commit)
+		return DSS_NEXT_SUBMIT;
+	dss_wait_commit(io, dss_issue);
+	return DSS_NEXT_WAIT;
+}
+
+/*
+ * A write's first grains that are treated alike. A grain that is written
+ * in part and is not here goes to the origin: filling it up would need a
+ * read of the HDD first.
+ */
+static unsigned int dss_write_run(struct dss_io *io,
+				  enum dss_global_mode mode, bool *around)
+{
+	struct dss *d = io->d;
+	bool here = io->slot != DSS_NO_SLOT;
+	unsigned int last = io->first + io->nr - 1;
+	unsigned int nr = io->nr;
+
+	*around = mode >= DSS_GLOBAL_AROUND;
+	if (*around) {
+		if (here) {
+			nr = dss_alike(d, d->dirty, io->slot, io->first, nr);
+			*around = !dss_grain(d, d->dirty, io->slot,
+					     io->first);
+		}
+		return nr;
+	}
+	if (dss_part_first(io) &&
+	    !(here && dss_grain(d, d->valid, io->slot, io->first))) {
+		*around = true;
+		return 1;
+	}
+	if (dss_part_last(io) &&
+	    !(here && dss_grain(d, d->valid, io->slot, last))) {
+		*around = nr == 1;
+		return max(nr - 1, 1U);
+	}
+	return nr;
+}
+
+static enum dss_next dss_write(struct dss_io *io, bool in_map)
+{
+	struct dss *d = io->d;
+	enum dss_global_mode mode = dss_write_mode(io);
+	bool around;
+
+	if (d->health == DSS_REFUSING) {
+		d->counts[io->class_id].refused++;
+		return DSS_NEXT_REFUSE;
+	}
+	if (!dss_limit(io, dss_write_run(io, mode, &around), in_map))
+		return DSS_NEXT_CUT;
+	if (io->slot != DSS_NO_SLOT)
+		dss_count_hit(io);
+	if (around || (io->slot == DSS_NO_SLOT &&
+		       (d->suspended || !dss_allocate(io))))
+		return dss_write_around(io, DSS_WRITE_HDD);
+	return dss_write_here(io, mode == DSS_GLOBAL_THROUGH);
+}
+
+/* Only whole grains are forgotten; the origin is told of all of it. */
+static enum dss_next dss_discard(struct dss_io *io)
+{
+	struct dss *d = io->d;
+
+	if (d->health == DSS_REFUSING)
+		return DSS_NEXT_REFUSE;
+	if (io->slot != DSS_NO_SLOT &&
+	    (dss_part_first(io) || dss_part_last(io)) &&
+	    dss_any(d, d->dirty, io->slot, io->first, io->nr)) {
+		/* A discard is a hint: this one is not taken. */
+		dss_hash(io, DSS_NOTHING);
+		return DSS_NEXT_REFUSE;
+	}
+	return dss_write_around(io, DSS_DISCARD);
+}
+
+static void dss_cut(struct dss_io *io);
+
+static enum dss_next dss_decide(struct dss_io *io, bool in_map)
+{
+	struct dss *d = io->d;
+	bool write = dss_is_write(io);
+
+	if (d->health == DSS_GIVEN_UP)
+		return dss_to_hdd(io, write ? DSS_WRITE_HDD : DSS_READ_HDD);
+	if (dss_conflict(io, write && (bio_op(io->bio) == REQ_OP_DISCARD ||
+				       dss_write_mode(io) !=
+				       DSS_GLOBAL_BACK))) {
+		list_add_tail(&io->list, &d->deferred);
+		d->nr_deferred++;
+		return DSS_NEXT_WAIT;
+	}
+	io->slot = dss_core_lookup(d->core, dss_to_oblock(io->oblock));
+	if (bio_op(io->bio) == REQ_OP_DISCARD)
+		return dss_discard(io);
+	if (!(io->flags & DSS_IO_COUNTED) &&
+	    dss_core_run(d->core, io->class_id, dss_io_begin(io),
+			 bio_sectors(io->bio)))
+		io->flags |= DSS_IO_RUN;
+	return write ? dss_write(io, in_map) : dss_read(io, in_map);
+}
+
+/*
+ * Return: whether io->bio is aimed and to be submitted by the caller; else
+ * somebody else has it now.
+ */
+static bool dss_process(struct dss_io *io, bool in_map)
+{
+	struct dss *d = io->d;
+	enum dss_next next;
+	unsigned long irq;
+
+	spin_lock_irqsave(&d->lock, irq);
+	d->last_request = jiffies;
+	next = dss_decide(io, in_map);
+	spin_unlock_irqrestore(&d->lock, irq);
+	switch (next) {
+	case DSS_NEXT_SUBMIT:
+		return true;
+	case DSS_NEXT_FILL:
+		if (!dss_fill(io))
+			return false;
+		/* No pages: the read alone. It holds its range as before. */
+		spin_lock_irqsave(&d->lock, irq);
+		d->counts[io->class_id].no_memory++;
+		io->kind = DSS_READ_HDD;
+		spin_unlock_irqrestore(&d->lock, irq);
+		dss_aim_hdd(io);
+		return true;
+	case DSS_NEXT_BOTH:
+		dss_issue(io);
+		return false;
+	case DSS_NEXT_CUT:
+		dss_cut(io);
+		return false;
+	case DSS_NEXT_REFUSE:
+		io->bio->bi_status = bio_op(io->bio) == REQ_OP_DISCARD ?
+				     BLK_STS_OK : BLK_STS_IOERR;
+		bio_endio(io->bio);
+		return false;
+	case DSS_NEXT_WAIT:
+		break;
+	}
+	return false;
+}
+
+static void dss_reprocess(struct dss_io *io)
+{
+	if (dss_process(io, false))
+		submit_bio_noacct(io->bio);
+}
+
+static void dss_io_init(struct dss *d, struct dss_io *io, struct bio *bio)
+{
+	memset(io, 0, sizeof(*io));
+	INIT_HLIST_NODE(&io->node);
+	INIT_LIST_HEAD(&io->list);
+	io->d = d;
+	io->bio = bio;
+	io->slot = DSS_NO_SLOT;
+	io->start_ns = ktime_get_ns();
+	io->class_id = dss_class_of(d, bio);
+}
+
+int dss_map(struct dm_target *ti, struct bio *bio)
+{
+	struct dss *d = ti->private;
+	struct dss_io *io = dm_per_bio_data(bio, sizeof(*io));
+	unsigned long irq;
+
+	dss_io_init(d, io, bio);
+	if (bio->bi_opf & REQ_PREFLUSH) {
+		/* Empty: the mapper sends the data of one by itself. */
+		io->kind = DSS_FLUSH;
+		spin_lock_irqsave(&d->lock, irq);
+		d->want_hdd_flush = true;
+		dss_wait_commit(io, dss_issue);
+		spin_unlock_irqrestore(&d->lock, irq);
+		return DM_MAPIO_SUBMITTED;
+	}
+	bio->bi_iter.bi_sector = dm_target_offset(ti, bio->bi_iter.bi_sector);
+	if (bio_op(bio) == REQ_OP_DISCARD) {
+		sector_t room = d->chunk_sectors -
+			(bio->bi_iter.bi_sector & (d->chunk_sectors - 1));
+
+		if (bio_sectors(bio) > room)
+			dm_accept_partial_bio(bio, room);
+	}
+	dss_place(io);
+	return dss_process(io, true) ? DM_MAPIO_REMAPPED : DM_MAPIO_SUBMITTED;
+}
+
+/* ---- issue, in any context; after a commit, in the commit's worker ---- */
+
+static void dss_double_end(struct bio *bio)
+{
+	struct dss_io *io = bio->bi_private;
+
+	if (bio->bi_status)
+		io->status = bio->bi_status;
+	bio_put(bio);
+	if (atomic_dec_and_test(&io->left))
+		bio_endio(io->bio);
+}
+
+/* Gives the same pages to both devices. */
+static void dss_issue_both(struct dss_io *io)
+{
+	struct dss *d = io->d;
+	struct bio *copy;
+
+	copy = bio_alloc_clone(d->ssd->bdev, io->bio, GFP_NOWAIT, &d->doubles);
+	if (!copy) {
+		dss_ready(io, dss_issue);
+		return;
+	}
+	copy->bi_iter.bi_sector = dss_slot_sector(d, io->slot) +
+		(dss_io_begin(io) & (d->chunk_sectors - 1));
+	copy->bi_private = io;
+	copy->bi_end_io = dss_double_end;
+	atomic_set(&io->left, 2);
+	dss_aim_hdd(io);
+	submit_bio_noacct(copy);
+	submit_bio_noacct(io->bio);
+}
+
+/* Looks at the request again, as it was before it was issued. */
+static int dss_retry(struct dss_io *io)
+{
+	io->flags |= DSS_IO_HDD_ONLY;
+	io->flags &= ~(DSS_IO_HAD_DIRTY | DSS_IO_ENDED);
+	io->status = BLK_STS_OK;
+	io->kind = DSS_NOTHING;
+	io->bio->bi_status = BLK_STS_OK;
+	io->bio->bi_iter = io->iter;
+	dss_unhash(io);
+	io->then = dss_reprocess;
+	list_add_tail(&io->list, &io->d->ready);
+	queue_work(io->d->wq, &io->d->work);
+	return DM_ENDIO_INCOMPLETE;
+}
+
+static void dss_end_again(struct dss_io *io)
+{
+	io->bio->bi_status = io->status;
+	bio_endio(io->bio);
+}
+
+/* Goes on after a commit; io->status says how that ended. */
+void dss_issue(struct dss_io *io)
+{
+	unsigned long irq;
+
+	if (io->kind == DSS_FLUSH) {
+		io->bio->bi_status = io->status;
+		bio_endio(io->bio);
+		return;
+	}
+	if (io->status && (io->flags & DSS_IO_HDD_ONLY)) {
+		io->kind = DSS_NOTHING;
+		dss_end_again(io);
+		return;
+	}
+	if (io->status) {
+		/* Nothing was written. Without the SSD there may be a way. */
+		spin_lock_irqsave(&io->d->lock, irq);
+		dss_retry(io);
+		spin_unlock_irqrestore(&io->d->lock, irq);
+		return;
+	}
+	if (io->kind == DSS_WRITE_BOTH)
+		dss_issue_both(io);
+	else
+		submit_bio_noacct(io->bio);
+}
+
+/* ---- cutting in the worker ---- */
+
+static void dss_piece_end(struct bio *bio)
+{
+	struct dss_piece *piece = container_of(bio, struct dss_piece, bio);
+	struct bio *parent = piece->io.parent->bio;
+	blk_status_t status = bio->bi_status;
+	struct dm_target *ti = piece->io.d->ti;
+
+	if (dss_end_io(ti, bio, &status) == DM_ENDIO_INCOMPLETE)
+		return;
+	if (status)
+		piece->io.parent->piece_status = status;
+	bio_put(bio);
+	bio_endio(parent);
+}
+
+/* The first io->nr grains become a piece; the rest is looked at again. */
+static void dss_cut(struct dss_io *io)
+{
+	struct dss *d = io->d;
+	sector_t sectors = ((sector_t)(io->first + io->nr) << d->grain_shift) -
+			   (dss_io_begin(io) & (d->chunk_sectors - 1));
+	struct dss_piece *piece;
+	struct bio *bio;
+
+	bio = bio_alloc_clone(d->hdd->bdev, io->bio, GFP_NOIO, &d->pieces);
+	piece = container_of(bio, struct dss_piece, bio);
+	bio->bi_iter.bi_size = sectors << SECTOR_SHIFT;
+	bio->bi_end_io = dss_piece_end;
+	dss_io_init(d, &piece->io, bio);
+	piece->io.class_id = io->class_id;
+	piece->io.flags = DSS_IO_PIECE | (io->flags & DSS_IO_HDD_ONLY);
+	piece->io.parent = io;
+	dss_place(&piece->io);
+	bio_inc_remaining(io->bio);
+	bio_advance(io->bio, sectors << SECTOR_SHIFT);
+	io->flags &= ~(DSS_IO_COUNTED | DSS_IO_RUN);
+	dss_place(io);
+	dss_ready(&piece->io, dss_reprocess);
+	dss_ready(io, dss_reprocess);
+}
+
+/* ---- the end ---- */
+
+static struct dss_io *dss_io_of(struct bio *bio, struct dss *d)
+{
+	if (bio->bi_end_io == dss_piece_end)
+		return &container_of(bio, struct dss_piece, bio)->io;
+	return dm_per_bio_data(bio, sizeof(struct dss_io));
+}
+
+/* The bytes are on the SSD. Under the lock, as all that follow. */
+static int dss_wrote_ssd(struct dss_io *io, blk_status_t *error)
+{
+	struct dss *d = io->d;
+	u32 region;
+
+	d->ssd_wrote = true;
+	if (*error) {
+		d->ssd_errors++;
+		dss_ssd_failed(d);
+		if (io->flags & DSS_IO_HAD_DIRTY)
+			return DM_ENDIO_DONE;
+		/* The origin still has what was there before. */
+		dss_invalidate(d, io->slot, io->first, io->nr);
+		return dss_retry(io);
+	}
+	dss_set_valid(d, io->slot, io->first, io->nr);
+	dss_set_dirty(d, io->slot, io->first, io->nr);
+	/* Again: the cleaner may have seen the slot before the bytes came. */
+	dss_core_set_dirty(d->core, io->slot);
+	region = dss_region_of(d, io->slot);
+	if ((io->bio->bi_opf & REQ_FUA) &&
+	    (test_bit(region, d->pending) || test_bit(region, d->writing))) {
+		/* Durable only when the table says so. */
+		io->flags |= DSS_IO_ENDED;
+		dss_wait_commit(io, dss_end_again);
+		return DM_ENDIO_INCOMPLETE;
+	}
+	return DM_ENDIO_DONE;
+}
+
+/* Clears the dirty mark of grains that the origin now has whole. */
+static void dss_wrote_both(struct dss_io *io, blk_status_t *error)
+{
+	struct dss *d = io->d;
+	unsigned int first = io->first;
+	unsigned int nr = io->nr;
+
+	d->hdd_wrote = true;
+	d->ssd_wrote = true;
+	if (io->status) {
+		d->ssd_errors++;
+		dss_ssd_failed(d);
+		if (!(io->flags & DSS_IO_HAD_DIRTY))
+			dss_invalidate(d, io->slot, first, nr);
+		else
+			*error = io->status;
+		return;
+	}
+	dss_set_valid(d, io->slot, first, nr);
+	if (*error) {
+		/* The SSD has it: the cleaner will try again. */
+		d->hdd_errors++;
+		dss_set_dirty(d, io->slot, first, nr);
+		dss_core_set_dirty(d->core, io->slot);
+		return;
+	}
+	dss_set_unsettled(d, io->slot, first, nr);
+	if (dss_part_first(io)) {
+		first++;
+		nr--;
+	}
+	if (nr && dss_part_last(io))
+		nr--;
+	if (nr)
+		dss_clear_dirty(d, io->slot, first, nr);
+}
+
+static int dss_read_ssd_failed(struct dss_io *io)
+{
+	struct dss *d = io->d;
+
+	d->ssd_errors++;
+	if (dss_any(d, d->dirty, io->slot, io->first, io->nr)) {
+		dss_ssd_failed(d);
+		return DM_ENDIO_DONE;
+	}
+	dss_invalidate(d, io->slot, io->first, io->nr);
+	return dss_retry(io);
+}
+
+static void dss_record_latency(struct dss_io *io)
+{
+	struct dss_class_count *count = &io->d->counts[io->class_id];
+	bool write = dss_is_write(io);
+	struct dss_latency *latency = &count->latency[write];
+	u64 us = div_u64(ktime_get_ns() - io->start_ns, NSEC_PER_USEC);
+
+	latency->count++;
+	latency->total_us += us;
+	latency->max_us = max(latency->max_us, us);
+	latency->buckets[min(fls64(us), DSS_LATENCY_BUCKETS - 1)]++;
+	count->sectors[write] += io->iter.bi_size >> SECTOR_SHIFT;
+}
+
+/* A chunk that is read once and dead, or does not belong here. */
+static void dss_give_up(struct dss_io *io)
+{
+	struct dss *d = io->d;
+	unsigned int state;
+	dss_oblock_t oblock;
+
+	if (!(io->flags & DSS_IO_GIVE_UP) || d->health != DSS_OK)
+		return;
+	state = dss_core_slot_state(d->core, io->slot, &oblock, NULL);
+	if (state != DSS_SLOT_USED || dss_from_oblock(oblock) != io->oblock ||
+	    dss_in_flight(d, io->oblock))
+		return;
+	dss_evict(d, io->slot, DSS_EVICT_HIT);
+}
+
+static int dss_finish(struct dss_io *io, blk_status_t *error)
+{
+	struct dss *d = io->d;
+	int result = DM_ENDIO_DONE;
+
+	switch (io->kind) {
+	case DSS_READ_SSD:
+		if (*error)
+			result = dss_read_ssd_failed(io);
+		break;
+	case DSS_READ_HDD:
+		d->hdd_errors += *error != BLK_STS_OK;
+		break;
+	case DSS_WRITE_SSD:
+		if (!(io->flags & DSS_IO_ENDED))
+			result = dss_wrote_ssd(io, error);
+		break;
+	case DSS_WRITE_BOTH:
+		dss_wrote_both(io, error);
+		break;
+	case DSS_WRITE_HDD:
+	case DSS_DISCARD:
+		d->hdd_errors += *error != BLK_STS_OK;
+		d->hdd_wrote = true;
+		break;
+	default:
+		break;
+	}
+	if (result == DM_ENDIO_INCOMPLETE)
+		return result;
+	dss_unhash(io);
+	if (io->kind != DSS_FLUSH)
+		dss_record_latency(io);
+	dss_give_up(io);
+	if (!*error)
+		*error = io->piece_status;
+	return result;
+}
+
+int dss_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
+{
+	struct dss *d = ti->private;
+	struct dss_io *io = dss_io_of(bio, d);
+	unsigned long irq;
+	int result;
+
+	if (io->kind == DSS_WRITE_BOTH && !(io->flags & DSS_IO_ENDED) &&
+	    atomic_read(&io->left)) {
+		io->flags |= DSS_IO_ENDED;
+		if (!atomic_dec_and_test(&io->left))
+			return DM_ENDIO_INCOMPLETE;
+	}
+	spin_lock_irqsave(&d->lock, irq);
+	result = dss_finish(io, error);
+	spin_unlock_irqrestore(&d->lock, irq);
+	return result;
+}

@@ -1,0 +1,744 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What lies on the SSD: the superblock, the segments, and reading the table
+ * back. dss_format.h has the format, dss_commit.c writes the table.
+ */
+/* long: format, probe, load and stop check one another's assumptions */
+#include <linux/crc32c.h>
+#include <linux/random.h>
+#include <linux/sort.h>
+#include <linux/vmalloc.h>
+
+#include "dss.h"
+
+#define DSS_LOAD_REGIONS 64
+#define DSS_LOAD_PAGES (2 * DSS_LOAD_REGIONS)
+
+u32 dss_crc(const void *data)
+{
+	return crc32c(~0, data + sizeof(__le32),
+		      DSS_BLOCK_BYTES - sizeof(__le32));
+}
+
+/* ---- reading and writing, and waiting for it ---- */
+
+int dss_sync_io(struct dss *d, blk_opf_t opf, sector_t sector,
+		struct page **pages, unsigned int nr_pages)
+{
+	struct bio *bio = bio_alloc(d->ssd->bdev, nr_pages, opf, GFP_NOIO);
+	unsigned int i;
+	int error;
+
+	bio->bi_iter.bi_sector = sector;
+	if (d->meta_class < DSS_CLASSES)
+		bio->bi_ioprio = dss_priority_of(d->meta_class);
+	for (i = 0; i < nr_pages; i++)
+		__bio_add_page(bio, pages[i], PAGE_SIZE, 0);
+	error = submit_bio_wait(bio);
+	bio_put(bio);
+	return error;
+}
+
+/* ---- segments ---- */
+
+/*
+ * Lays table and slots out between two sectors.
+ *
+ * Return: whether at least one slot fits.
+ */
+static bool dss_plan_segment(const struct dss *d, sector_t begin, sector_t end,
+			     struct dss_segment *segment)
+{
+	u64 most = end > begin ? (end - begin) >> d->chunk_shift : 0;
+	u64 nr = min_t(u64, most, DSS_SLOTS_MAX - d->nr_slots);
+	u64 regions;
+	sector_t data;
+
+	for (; nr; nr--) {
+		regions = DIV_ROUND_UP_ULL(nr, d->per_region);
+		data = round_up(begin + regions * 2 * DSS_BLOCK_SECTORS,
+				DSS_DATA_ALIGN);
+		if (data + (nr << d->chunk_shift) <= end)
+			break;
+		if (data >= end)
+			most = nr / 2;
+		else
+			most = (end - data) >> d->chunk_shift;
+		nr = min(nr, most + 1);
+	}
+	if (!nr)
+		return false;
+	segment->table_sector = begin;
+	segment->data_sector = data;
+	segment->first_slot = d->nr_slots;
+	segment->nr_slots = nr;
+	segment->first_region = d->nr_regions;
+	segment->nr_regions = regions;
+	return true;
+}
+
+static sector_t dss_segment_end(const struct dss *d,
+				const struct dss_segment *segment)
+{
+	return segment->data_sector +
+	       ((sector_t)segment->nr_slots << d->chunk_shift);
+}
+
+static void dss_add_segment(struct dss *d, const struct dss_segment *segment)
+{
+	d->segments[d->nr_segments++] = *segment;
+	d->nr_slots += segment->nr_slots;
+	d->nr_regions += segment->nr_regions;
+}
+
+/* ---- the superblock ---- */
+
+static void dss_pack_classes(struct dss *d, struct dss_super *super)
+{
+	struct dss_class_spec spec;
+	unsigned int i;
+
+	for (i = 0; i < DSS_CLASSES; i++) {
+		struct dss_disk_class *row = &super->classes[i];
+
+		dss_core_get_class(d->core, i, &spec);
+		row->present = dss_core_has_class(d->core, i);
+		row->rank = cpu_to_le32(spec.rank);
+		row->floor_parts = cpu_to_le32(spec.floor_parts);
+		row->cap_parts = cpu_to_le32(spec.cap_parts);
+		row->weight = cpu_to_le32(spec.weight);
+		row->cutoff_sectors = cpu_to_le32(spec.cutoff_sectors);
+		row->allocate = spec.allocate;
+		row->write_mode = spec.write_mode;
+		row->flags = spec.flags;
+	}
+}
+
+/* Rows that the core refuses are left out: hints, not bytes. */
+static void dss_unpack_classes(struct dss *d, const struct dss_super *super)
+{
+	struct dss_class_spec spec = { 0 };
+	unsigned int i;
+
+	for (i = 0; i < DSS_CLASSES; i++) {
+		const struct dss_disk_class *row = &super->classes[i];
+
+		if (!row->present)
+			continue;
+		spec.rank = le32_to_cpu(row->rank);
+		spec.floor_parts = le32_to_cpu(row->floor_parts);
+		spec.cap_parts = le32_to_cpu(row->cap_parts);
+		spec.weight = le32_to_cpu(row->weight);
+		spec.cutoff_sectors = le32_to_cpu(row->cutoff_sectors);
+		spec.allocate = row->allocate;
+		spec.write_mode = row->write_mode;
+		spec.flags = row->flags;
+		if (dss_core_set_class(d->core, i, &spec))
+			DMWARN("row of class %u on the SSD is not valid", i);
+	}
+}
+
+static u32 dss_table_sum(const struct dss *d)
+{
+	u32 sum = ~0, region;
+	__le64 seq;
+
+	for (region = 0; region < d->nr_regions; region++) {
+		seq = cpu_to_le64(d->region_seq[region]);
+		sum = crc32c(sum, &seq, sizeof(seq));
+	}
+	return sum;
+}
+
+static void dss_pack_super(struct dss *d, struct dss_super *super)
+{
+	u32 i;
+
+	super->version = cpu_to_le32(DSS_VERSION);
+	super->magic = cpu_to_le64(DSS_SUPER_MAGIC);
+	memcpy(super->uuid, d->uuid, sizeof(d->uuid));
+	super->generation = cpu_to_le64(d->generation);
+	super->seq = cpu_to_le64(d->super_seq);
+	super->commit_seq = cpu_to_le64(d->commit_seq);
+	super->flags = cpu_to_le32(d->super_flags);
+	super->table_sum = cpu_to_le32(dss_table_sum(d));
+	super->chunk_sectors = cpu_to_le32(d->chunk_sectors);
+	super->grain_sectors = cpu_to_le32(d->grain_sectors);
+	super->record_bytes = cpu_to_le32(d->record_bytes);
+	super->nr_segments = cpu_to_le32(d->nr_segments);
+	super->origin_sectors = cpu_to_le64(d->origin_sectors);
+	for (i = 0; i < d->nr_segments; i++) {
+		const struct dss_segment *from = &d->segments[i];
+		struct dss_disk_segment *to = &super->segments[i];
+
+		to->table_sector = cpu_to_le64(from->table_sector);
+		to->data_sector = cpu_to_le64(from->data_sector);
+		to->first_slot = cpu_to_le32(from->first_slot);
+		to->nr_slots = cpu_to_le32(from->nr_slots);
+		to->first_region = cpu_to_le32(from->first_region);
+		to->nr_regions = cpu_to_le32(from->nr_regions);
+	}
+	super->meta_class = d->meta_class;
+	super->strategy = d->strategy;
+	super->mode = d->mode;
+	dss_pack_classes(d, super);
+}
+
+/**
+ * dss_meta_mark() - write the superblock, durably, over its older copy
+ * @flags: DSS_SUPER_*
+ *
+ * Under meta_mutex, or with nobody else there.
+ */
+int dss_meta_mark(struct dss *d, u32 flags)
+{
+	struct page *page = alloc_page(GFP_NOIO | __GFP_ZERO);
+	struct dss_super *super;
+	int error;
+
+	if (!page)
+		return -ENOMEM;
+	super = page_address(page);
+	d->super_flags = flags;
+	d->super_seq++;
+	spin_lock_irq(&d->lock);
+	dss_pack_super(d, super);
+	spin_unlock_irq(&d->lock);
+	super->csum = cpu_to_le32(dss_crc(super));
+	error = dss_sync_io(d, REQ_OP_WRITE | REQ_META | REQ_SYNC |
+			    REQ_PREFLUSH | REQ_FUA,
+			    d->super_seq & 1 ? DSS_BLOCK_SECTORS : 0, &page,
+			    1);
+	__free_page(page);
+	return error;
+}
+
+/* Reads the newer valid copy. Return: 0, -ENODATA (empty SSD), -EILSEQ. */
+static int dss_read_super(struct dss *d, struct dss_super *super)
+{
+	struct page *pages[2] = { NULL, NULL };
+	const struct dss_super *found;
+	int i, error = -ENOMEM;
+	bool empty = true;
+	u64 best = 0;
+
+	for (i = 0; i < 2; i++) {
+		pages[i] = alloc_page(GFP_KERNEL);
+		if (!pages[i])
+			goto out;
+	}
+	error = dss_sync_io(d, REQ_OP_READ, 0, pages, 2);
+	if (error)
+		goto out;
+	for (i = 0; i < 2; i++) {
+		found = page_address(pages[i]);
+		if (memchr_inv(found, 0, DSS_BLOCK_BYTES))
+			empty = false;
+		if (le64_to_cpu(found->magic) != DSS_SUPER_MAGIC ||
+		    le32_to_cpu(found->csum) != dss_crc(found) ||
+		    le64_to_cpu(found->seq) <= best)
+			continue;
+		best = le64_to_cpu(found->seq);
+		memcpy(super, found, sizeof(*super));
+	}
+	if (!best)
+		error = empty ? -ENODATA : -EILSEQ;
+out:
+	for (i = 0; i < 2; i++)
+		if (pages[i])
+			__free_page(pages[i]);
+	return error;
+}
+
+/* ---- what fits together ---- */
+
+static const char *dss_check_segments(struct dss *d,
+				      const struct dss_super *super)
+{
+	u32 i, nr = le32_to_cpu(super->nr_segments);
+	sector_t begin = DSS_SUPER_SECTORS;
+	struct dss_segment segment;
+
+	if (!nr || nr > DSS_SEGMENTS)
+		return "superblock: number of segments";
+	for (i = 0; i < nr; i++) {
+		const struct dss_disk_segment *from = &super->segments[i];
+
+		segment.table_sector = le64_to_cpu(from->table_sector);
+		segment.data_sector = le64_to_cpu(from->data_sector);
+		segment.first_slot = le32_to_cpu(from->first_slot);
+		segment.nr_slots = le32_to_cpu(from->nr_slots);
+		segment.first_region = le32_to_cpu(from->first_region);
+		segment.nr_regions = le32_to_cpu(from->nr_regions);
+		if (segment.table_sector < begin || !segment.nr_slots ||
+		    segment.nr_slots > DSS_SLOTS_MAX - d->nr_slots ||
+		    segment.first_slot != d->nr_slots ||
+		    segment.first_region != d->nr_regions ||
+		    segment.nr_regions != DIV_ROUND_UP(segment.nr_slots,
+						       d->per_region) ||
+		    segment.data_sector < segment.table_sector +
+		    (u64)segment.nr_regions * 2 * DSS_BLOCK_SECTORS)
+			return "superblock: segments do not fit together";
+		dss_add_segment(d, &segment);
+		begin = dss_segment_end(d, &segment);
+	}
+	if (begin > bdev_nr_sectors(d->ssd->bdev))
+		return "the SSD is smaller than its superblock says";
+	return NULL;
+}
+
+static void dss_geometry(struct dss *d)
+{
+	unsigned int bits = DIV_ROUND_UP(d->grains, 8);
+
+	d->record_bytes = round_up(sizeof(struct dss_record) + 2 * bits, 8);
+	d->per_region = (DSS_BLOCK_BYTES - sizeof(struct dss_table_head)) /
+			d->record_bytes;
+	d->nr_segments = 0;
+	d->nr_slots = 0;
+	d->nr_regions = 0;
+}
+
+static const char *dss_check_super(struct dss *d,
+				   const struct dss_super *super)
+{
+	if (le32_to_cpu(super->version) != DSS_VERSION)
+		return "superblock: unknown version";
+	if (le32_to_cpu(super->chunk_sectors) != d->chunk_sectors)
+		return "chunk size differs from the superblock's";
+	if (le32_to_cpu(super->grain_sectors) != d->grain_sectors)
+		return "grain differs from the superblock's";
+	if (le32_to_cpu(super->record_bytes) != d->record_bytes)
+		return "superblock: record size";
+	if (le32_to_cpu(super->flags) & DSS_SUPER_FAILED)
+		return "this SSD failed before and may be behind the HDD: repair or format it";
+	return dss_check_segments(d, super);
+}
+
+/* Slots that the SSD has beyond the last segment. */
+static bool dss_plan_growth(struct dss *d, struct dss_segment *segment)
+{
+	sector_t begin = dss_segment_end(d, &d->segments[d->nr_segments - 1]);
+
+	begin = round_up(begin, DSS_BLOCK_SECTORS);
+	return d->nr_segments < DSS_SEGMENTS &&
+	       dss_plan_segment(d, begin, bdev_nr_sectors(d->ssd->bdev),
+				segment);
+}
+
+/**
+ * dss_meta_probe() - find out the number of slots, changing nothing
+ * @error: where to put what is wrong
+ */
+int dss_meta_probe(struct dss *d, char **error)
+{
+	struct dss_super *super = kzalloc(sizeof(*super), GFP_KERNEL);
+	struct dss_segment segment;
+	const char *wrong = NULL;
+	int result;
+
+	if (!super)
+		return -ENOMEM;
+	dss_geometry(d);
+	result = d->format ? -ENODATA : dss_read_super(d, super);
+	d->fresh = result == -ENODATA;
+	d->grow = false;
+	if (d->fresh) {
+		result = 0;
+		if (!dss_plan_segment(d, DSS_SUPER_SECTORS,
+				      bdev_nr_sectors(d->ssd->bdev), &segment))
+			wrong = "the SSD is too small";
+		else
+			dss_add_segment(d, &segment);
+	} else if (result == -EILSEQ) {
+		wrong = "the SSD has something else on it; say format to use it";
+	} else if (result) {
+		wrong = "cannot read the superblock";
+	} else {
+		wrong = dss_check_super(d, super);
+		if (!wrong && dss_plan_growth(d, &segment)) {
+			d->grow = true;
+			dss_add_segment(d, &segment);
+		}
+	}
+	kfree(super);
+	if (wrong) {
+		*error = (char *)wrong;
+		return result ?: -EINVAL;
+	}
+	return 0;
+}
+
+/* ---- loading ---- */
+
+/* A record that was read back. */
+struct dss_found {
+	u64 oblock;
+	u32 slot;
+	u32 recency;
+	u8 class_id;
+	bool dirty;
+};
+
+struct dss_load {
+	struct dss *d;
+	struct page *pages[DSS_LOAD_PAGES];
+	struct dss_found *found;
+	u32 nr_found;
+	u32 damaged;
+	bool in_order;
+};
+
+static void dss_load_bits(struct dss *d, u32 slot, const u8 *bits,
+			  struct dss_found *found)
+{
+	unsigned int bytes = DIV_ROUND_UP(d->grains, 8);
+	unsigned int grain;
+
+	for (grain = 0; grain < d->grains; grain++) {
+		if (!(bits[grain / 8] & 1 << grain % 8))
+			continue;
+		__set_bit(dss_bit(d, dss_to_slot(slot), grain), d->valid);
+		if (!(bits[bytes + grain / 8] & 1 << grain % 8))
+			continue;
+		__set_bit(dss_bit(d, dss_to_slot(slot), grain), d->dirty);
+		d->dirty_grains++;
+		found->dirty = true;
+	}
+}
+
+static int dss_load_region(struct dss_load *load, u32 region,
+			   const struct dss_table_head *head)
+{
+	struct dss *d = load->d;
+	u32 first, nr, i;
+
+	nr = dss_region_slots(d, region, &first);
+	if (le16_to_cpu(head->nr_records) != nr)
+		return -EILSEQ;
+	for (i = 0; i < nr; i++) {
+		const struct dss_record *record = (const void *)(head + 1) +
+						  i * d->record_bytes;
+		struct dss_found *found = &load->found[load->nr_found];
+
+		if (le64_to_cpu(record->oblock) == DSS_NO_OBLOCK)
+			continue;
+		if (record->class_id >= DSS_CLASSES)
+			return -EILSEQ;
+		found->oblock = le64_to_cpu(record->oblock);
+		found->slot = first + i;
+		found->recency = le32_to_cpu(record->recency);
+		found->class_id = record->class_id;
+		found->dirty = false;
+		dss_load_bits(d, first + i, record->bits, found);
+		if (load->nr_found && found->recency < found[-1].recency)
+			load->in_order = false;
+		load->nr_found++;
+	}
+	return 0;
+}
+
+/* The seq of a table block; 0 if it is not one of ours. */
+static u64 dss_block_seq(const struct dss *d, const void *block, u32 region)
+{
+	const struct dss_table_head *head = block;
+
+	if (le32_to_cpu(head->magic) != DSS_TABLE_MAGIC ||
+	    le64_to_cpu(head->generation) != d->generation ||
+	    le32_to_cpu(head->region) != region ||
+	    le16_to_cpu(head->record_bytes) != d->record_bytes ||
+	    le32_to_cpu(head->csum) != dss_crc(head))
+		return 0;
+	return le64_to_cpu(head->seq);
+}
+
+/* Picks the copy that counts. */
+static int dss_load_pair(struct dss_load *load, u32 region, const void *a,
+			 const void *b)
+{
+	struct dss *d = load->d;
+	u64 seq_a = dss_block_seq(d, a, region);
+	u64 seq_b = dss_block_seq(d, b, region);
+
+	if (!seq_a && !seq_b) {
+		/* Never written, or nothing left of it. */
+		if (memchr_inv(a, 0, DSS_BLOCK_BYTES) &&
+		    memchr_inv(b, 0, DSS_BLOCK_BYTES)) {
+			load->damaged++;
+			DMERR("both copies of table block %u are damaged",
+			      region);
+		}
+		return 0;
+	}
+	d->region_seq[region] = max(seq_a, seq_b);
+	d->commit_seq = max(d->commit_seq, d->region_seq[region]);
+	if (seq_b > seq_a)
+		__set_bit(region, d->copy);
+	return dss_load_region(load, region, seq_b > seq_a ? b : a);
+}
+
+static int dss_load_segment(struct dss_load *load,
+			    const struct dss_segment *segment)
+{
+	u32 i, nr, offset;
+	int error;
+
+	for (offset = 0; offset < segment->nr_regions; offset += nr) {
+		nr = min_t(u32, segment->nr_regions - offset,
+			   DSS_LOAD_REGIONS);
+		error = dss_sync_io(load->d, REQ_OP_READ,
+				    segment->table_sector +
+				    (sector_t)offset * 2 * DSS_BLOCK_SECTORS,
+				    load->pages, 2 * nr);
+		for (i = 0; i < nr && !error; i++)
+			error = dss_load_pair(load, segment->first_region +
+					      offset + i,
+					      page_address(load->pages[2 * i]),
+					      page_address(load->pages[2 * i +
+								       1]));
+		if (error)
+			return error;
+		cond_resched();
+	}
+	return 0;
+}
+
+static int dss_compare_recency(const void *a, const void *b)
+{
+	u32 left = ((const struct dss_found *)a)->recency;
+	u32 right = ((const struct dss_found *)b)->recency;
+
+	return left < right ? -1 : left > right;
+}
+
+/* The record does not count: the table is told so with the next commit. */
+static void dss_drop_found(struct dss *d, u32 slot)
+{
+	dss_slot_t at = dss_to_slot(slot);
+
+	dss_invalidate(d, at, 0, d->grains);
+	__set_bit(slot, d->stale);
+	dss_touch_region(d, at);
+}
+
+/*
+ * Two records name one chunk: a power cut came between the two blocks of
+ * one commit, or before the older one was written again. The newer counts.
+ */
+static int dss_load_twice(struct dss *d, const struct dss_found *found)
+{
+	dss_slot_t other = dss_core_lookup(d->core,
+					   dss_to_oblock(found->oblock));
+	u64 seq = d->region_seq[dss_region_of(d, dss_to_slot(found->slot))];
+	u64 other_seq = d->region_seq[dss_region_of(d, other)];
+
+	if (seq == other_seq)
+		return -EILSEQ;
+	if (seq < other_seq) {
+		dss_drop_found(d, found->slot);
+		return 0;
+	}
+	dss_core_evict(d->core, other, DSS_EVICT_DISCARD);
+	dss_drop_found(d, dss_from_slot(other));
+	return dss_core_load(d->core, found->slot, found->oblock,
+			     found->class_id, found->dirty);
+}
+
+static int dss_load_core(struct dss_load *load)
+{
+	struct dss *d = load->d;
+	u64 chunks = DIV_ROUND_UP_ULL(d->origin_sectors, d->chunk_sectors);
+	u32 i;
+	int error;
+
+	if (!load->in_order)
+		sort(load->found, load->nr_found, sizeof(*load->found),
+		     dss_compare_recency, NULL);
+	for (i = 0; i < load->nr_found; i++) {
+		const struct dss_found *found = &load->found[i];
+
+		if (found->oblock >= chunks) {
+			if (found->dirty) {
+				DMERR("chunk %llu is dirty and beyond the end of the origin",
+				      found->oblock);
+				return -ENOSPC;
+			}
+			dss_drop_found(d, found->slot);
+			continue;
+		}
+		error = dss_core_load(d->core, found->slot, found->oblock,
+				      found->class_id, found->dirty);
+		if (error == -EEXIST)
+			error = dss_load_twice(d, found);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+static int dss_load_table(struct dss *d, const struct dss_super *super,
+			  u32 nr_segments)
+{
+	struct dss_load *load = kzalloc(sizeof(*load), GFP_KERNEL);
+	int error = -ENOMEM;
+	u32 i;
+
+	if (!load)
+		return error;
+	load->d = d;
+	load->in_order = true;
+	load->found = kvmalloc_array(d->nr_slots, sizeof(*load->found),
+				     GFP_KERNEL);
+	for (i = 0; i < DSS_LOAD_PAGES; i++) {
+		load->pages[i] = alloc_page(GFP_KERNEL);
+		if (!load->pages[i])
+			goto out;
+	}
+	if (!load->found)
+		goto out;
+	d->commit_seq = le64_to_cpu(super->commit_seq);
+	error = 0;
+	for (i = 0; i < nr_segments && !error; i++)
+		error = dss_load_segment(load, &d->segments[i]);
+	if (!error && load->damaged)
+		error = -EILSEQ;
+	if (!error)
+		error = dss_load_core(load);
+out:
+	for (i = 0; i < DSS_LOAD_PAGES; i++)
+		if (load->pages[i])
+			__free_page(load->pages[i]);
+	kvfree(load->found);
+	kfree(load);
+	return error;
+}
+
+/* A clean stop left a sum: a block that went back in time is found out. */
+static int dss_check_sum(struct dss *d, const struct dss_super *super)
+{
+	u32 regions = d->nr_regions;
+	u32 sum;
+
+	if (!(le32_to_cpu(super->flags) & DSS_SUPER_CLEAN))
+		return 0;
+	if (d->grow)
+		d->nr_regions = d->segments[d->nr_segments - 1].first_region;
+	sum = dss_table_sum(d);
+	d->nr_regions = regions;
+	if (sum == le32_to_cpu(super->table_sum))
+		return 0;
+	DMERR("a table block is older than the clean stop");
+	return -EILSEQ;
+}
+
+static int dss_zero_table(struct dss *d, const struct dss_segment *segment)
+{
+	return blkdev_issue_zeroout(d->ssd->bdev, segment->table_sector,
+				    (sector_t)segment->nr_regions * 2 *
+				    DSS_BLOCK_SECTORS, GFP_KERNEL, 0);
+}
+
+static int dss_format(struct dss *d)
+{
+	int error = dss_zero_table(d, &d->segments[0]);
+
+	if (error)
+		return error;
+	get_random_bytes(&d->generation, sizeof(d->generation));
+	get_random_bytes(d->uuid, sizeof(d->uuid));
+	d->super_seq = 0;
+	d->commit_seq = 0;
+	/* Both copies, so that none of an earlier life is left. */
+	error = dss_meta_mark(d, 0);
+	return error ?: dss_meta_mark(d, 0);
+}
+
+/**
+ * dss_meta_load() - read back what was cached; once, before the first I/O
+ *
+ * Afterwards the superblock says "in use": what comes now and finds no
+ * clean stop is a crash.
+ */
+int dss_meta_load(struct dss *d)
+{
+	struct dss_super *super;
+	int error;
+
+	if (d->fresh) {
+		error = dss_format(d);
+		d->loaded = !error;
+		return error;
+	}
+	super = kzalloc(sizeof(*super), GFP_KERNEL);
+	if (!super)
+		return -ENOMEM;
+	error = dss_read_super(d, super);
+	if (error)
+		goto out;
+	memcpy(d->uuid, super->uuid, sizeof(d->uuid));
+	d->generation = le64_to_cpu(super->generation);
+	d->super_seq = le64_to_cpu(super->seq);
+	dss_unpack_classes(d, super);
+	error = dss_load_table(d, super, d->nr_segments - d->grow);
+	if (!error)
+		error = dss_check_sum(d, super);
+	if (!error && d->grow)
+		error = dss_zero_table(d, &d->segments[d->nr_segments - 1]);
+	if (!error)
+		error = dss_meta_mark(d, 0);
+	d->loaded = !error;
+out:
+	kfree(super);
+	return error;
+}
+
+/* ---- stopping ---- */
+
+/* Notes the order of use of every chunk, for the table. */
+static void dss_number_recency(struct dss *d)
+{
+	u32 number = 1, class_id;
+	dss_slot_t slot;
+	int dirty;
+
+	for (class_id = 0; class_id < DSS_CLASSES; class_id++)
+		for (dirty = 0; dirty < 2; dirty++)
+			for (slot = dss_core_oldest(d->core, class_id, dirty);
+			     slot != DSS_NO_SLOT;
+			     slot = dss_core_younger(d->core, slot))
+				d->recency[dss_from_slot(slot)] = number++;
+}
+
+/**
+ * dss_meta_stop() - nothing is in flight: leave all that is needed to start
+ *
+ * Return: 0, or -EIO and the next start is one after a crash.
+ */
+int dss_meta_stop(struct dss *d)
+{
+	u32 region;
+	int error;
+
+	if (d->health != DSS_OK)
+		return -EIO;
+	spin_lock_irq(&d->lock);
+	d->want_hdd_flush = true;
+	spin_unlock_irq(&d->lock);
+	error = dss_commit_all(d);
+	if (error)
+		return error;
+	d->recency = vzalloc(array_size(d->nr_slots, sizeof(*d->recency)));
+	if (d->recency) {
+		dss_number_recency(d);
+		for (region = 0; region < d->nr_regions; region++)
+			if (d->region_seq[region] &&
+			    !__test_and_set_bit(region, d->pending))
+				d->nr_pending++;
+	}
+	error = dss_commit_all(d);
+	vfree(d->recency);
+	d->recency = NULL;
+	if (!error && !d->nr_pending && !d->want_hdd_flush)
+		error = dss_meta_mark(d, DSS_SUPER_CLEAN);
+	return error;
+}

@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Copies between the devices, through pages of our own: fills (the bytes
+ * of a read that missed, to the SSD) and cleaning (dirty grains, to the
+ * HDD). The pages are ours because a reader may write to its buffer while
+ * its request is under way; what we put on the SSD has to be what the HDD
+ * said.
+ */
+/* long: fills and cleaning share the move */
+#include <linux/hash.h>
+#include <linux/sort.h>
+
+#include "dss.h"
+
+/* ---- a move ---- */
+
+static void dss_move_free(struct dss_move *move)
+{
+	struct dss *d = move->io.d;
+	unsigned int i;
+
+	for (i = 0; i < move->nr_pages; i++)
+		mempool_free(move->bio.bi_io_vec[i].bv_page, &d->pages);
+	bio_put(&move->bio);
+	if (atomic_dec_and_test(&d->nr_moves))
+		wake_up_all(&d->idle);
+}
+
+/*
+ * For the grains of @like; it has pages, and its bio is of no device yet.
+ *
+ * Return: NULL if there is no memory and @gfp may not wait.
+ */
+static struct dss_move *dss_move_alloc(struct dss *d, const struct dss_io *like,
+				       gfp_t gfp)
+{
+	sector_t begin = (like->oblock << d->chunk_shift) +
+			 ((sector_t)like->first << d->grain_shift);
+	sector_t end = min(begin + ((sector_t)like->nr << d->grain_shift),
+			   d->origin_sectors);
+	unsigned int bytes = (end - begin) << SECTOR_SHIFT;
+	unsigned int nr_pages = DIV_ROUND_UP(bytes, PAGE_SIZE);
+	struct dss_move *move;
+	struct page *page;
+	struct bio *bio;
+
+	bio = bio_alloc_bioset(NULL, nr_pages, 0, gfp, &d->moves);
+	if (!bio)
+		return NULL;
+	move = container_of(bio, struct dss_move, bio);
+	memset(move, 0, offsetof(struct dss_move, bio));
+	INIT_HLIST_NODE(&move->io.node);
+	INIT_LIST_HEAD(&move->io.list);
+	move->io.d = d;
+	move->io.oblock = like->oblock;
+	move->io.slot = like->slot;
+	move->io.first = like->first;
+	move->io.nr = like->nr;
+	move->io.class_id = like->class_id;
+	move->io.iter.bi_sector = begin;
+	move->io.iter.bi_size = bytes;
+	move->sectors = end - begin;
+	atomic_inc(&d->nr_moves);
+	while (move->nr_pages < nr_pages) {
+		page = mempool_alloc(&d->pages, gfp);
+		if (!page) {
+			dss_move_free(move);
+			return NULL;
+		}
+		bio->bi_io_vec[move->nr_pages].bv_page = page;
+		bio->bi_io_vec[move->nr_pages].bv_offset = 0;
+		bio->bi_io_vec[move->nr_pages].bv_len =
+			min_t(unsigned int, bytes, PAGE_SIZE);
+		bytes -= bio->bi_io_vec[move->nr_pages].bv_len;
+		move->nr_pages++;
+	}
+	return move;
+}
+
+/* Aims the move's bio, with the pages that it has and the class. */
+static void dss_move_aim(struct dss_move *move, bool ssd, blk_opf_t opf,
+			 bio_end_io_t *end)
+{
+	struct dss *d = move->io.d;
+	struct bio *bio = &move->bio;
+	sector_t sector = move->io.iter.bi_sector;
+
+	bio_reset(bio, ssd ? d->ssd->bdev : d->hdd->bdev, opf);
+	if (ssd)
+		sector = dss_slot_sector(d, move->io.slot) +
+			 (sector & (d->chunk_sectors - 1));
+	bio->bi_vcnt = move->nr_pages;
+	bio->bi_iter.bi_sector = sector;
+	bio->bi_iter.bi_size = move->io.iter.bi_size;
+	bio->bi_ioprio = dss_priority_of(move->io.class_id);
+	bio->bi_end_io = end;
+}
+
+static struct dss_move *dss_move_of(struct dss_io *io)
+{
+	return container_of(io, struct dss_move, io);
+}
+
+/* ---- fills ---- */
+
+static void dss_fill_done(struct dss_move *move)
+{
+	struct dss *d = move->io.d;
+	unsigned long irq;
+
+	spin_lock_irqsave(&d->lock, irq);
+	dss_unhash(&move->io);
+	spin_unlock_irqrestore(&d->lock, irq);
+	dss_move_free(move);
+}
+
+/* The bytes are on the SSD: from now on they may be read there. */
+static void dss_fill_write_end(struct bio *bio)
+{
+	struct dss_move *move = container_of(bio, struct dss_move, bio);
+	struct dss_class_count *count;
+	struct dss_io *io = &move->io;
+	struct dss *d = io->d;
+	unsigned long irq;
+
+	spin_lock_irqsave(&d->lock, irq);
+	d->ssd_wrote = true;
+	count = &d->counts[io->class_id];
+	if (bio->bi_status) {
+		d->ssd_errors++;
+		count->fill_failed++;
+		dss_ssd_failed(d);
+	} else {
+		dss_set_valid(d, io->slot, io->first, io->nr);
+		if (io->flags & DSS_IO_UNSETTLED)
+			dss_set_unsettled(d, io->slot, io->first, io->nr);
+		count->promoted++;
+		count->promoted_sectors += move->sectors;
+	}
+	spin_unlock_irqrestore(&d->lock, irq);
+	dss_fill_done(move);
+}
+
+static void dss_fill_write(struct dss_io *io)
+{
+	struct dss_move *move = dss_move_of(io);
+
+	if (io->status || READ_ONCE(io->d->health) != DSS_OK) {
+		dss_fill_done(move);
+		return;
+	}
+	dss_move_aim(move, true, REQ_OP_WRITE, dss_fill_write_end);
+	submit_bio_noacct(&move->bio);
+}
+
+/* In the worker: the reader gets its bytes, then they go to the SSD. */
+static void dss_fill_copy(struct dss_io *io)
+{
+	struct dss_move *move = dss_move_of(io);
+	struct dss_io *user = move->user;
+	struct bvec_iter from = { .bi_sector = io->iter.bi_sector,
+				  .bi_size = io->iter.bi_size };
+	struct bvec_iter to = user->iter;
+	struct dss *d = io->d;
+	bool wait;
+
+	if (move->bio.bi_status) {
+		/* Perhaps only what was read beside the user's bytes. */
+		user->kind = DSS_READ_HDD;
+		bio_set_dev(user->bio, d->hdd->bdev);
+		submit_bio_noacct(user->bio);
+		dss_fill_done(move);
+		return;
+	}
+	bio_advance_iter(&move->bio, &from,
+			 (to.bi_sector - from.bi_sector) << SECTOR_SHIFT);
+	bio_copy_data_iter(user->bio, &to, &move->bio, &from);
+	bio_endio(user->bio);
+	spin_lock_irq(&d->lock);
+	wait = dss_is_stale(d, io->slot);
+	if (wait)
+		dss_wait_commit(io, dss_fill_write);
+	spin_unlock_irq(&d->lock);
+	if (!wait)
+		dss_fill_write(io);
+}
+
+static void dss_fill_read_end(struct bio *bio)
+{
+	struct dss_move *move = container_of(bio, struct dss_move, bio);
+
+	dss_ready(&move->io, dss_fill_copy);
+}
+
+/**
+ * dss_fill() - read what @user asks for, in whole grains, and keep it
+ * @user: holds its range as DSS_FILL; the move takes that over
+ *
+ * Never waits for memory.
+ *
+ * Return: 0, or -ENOMEM and nothing has happened.
+ */
+int dss_fill(struct dss_io *user)
+{
+	struct dss *d = user->d;
+	struct dss_move *move;
+	unsigned long irq;
+
+	move = dss_move_alloc(d, user, GFP_NOWAIT | __GFP_NOWARN);
+	if (!move)
+		return -ENOMEM;
+	move->user = user;
+	move->io.flags = user->flags & DSS_IO_UNSETTLED;
+	spin_lock_irqsave(&d->lock, irq);
+	dss_hash(&move->io, DSS_FILL);
+	hlist_del(&user->node);
+	user->flags &= ~DSS_IO_HASHED;
+	user->kind = DSS_NOTHING;
+	d->nr_inflight--;
+	spin_unlock_irqrestore(&d->lock, irq);
+	dss_move_aim(move, false, REQ_OP_READ | (user->bio->bi_opf &
+		     (REQ_META | REQ_PRIO | REQ_SYNC | REQ_RAHEAD)),
+		     dss_fill_read_end);
+	submit_bio_noacct(&move->bio);
+	return 0;
+}
+
+/* ---- cleaning ---- */
+
+struct dss_batch {
+	struct dss *d;
+	dss_slot_t slots[DSS_CLEAN_RUNS];
+	u64 oblocks[DSS_CLEAN_RUNS];
+	struct dss_move *moves[DSS_CLEAN_RUNS];
+	u32 nr_slots;
+	u32 nr_moves;
+	unsigned int nr_pages;
+	atomic_t pending;
+	struct completion done;
+	bool failed;
+};
+
+static void dss_batch_end(struct bio *bio)
+{
+	struct dss_move *move = container_of(bio, struct dss_move, bio);
+
+	if (bio->bi_status)
+		move->io.status = bio->bi_status;
+	if (atomic_dec_and_test(move->pending))
+		complete(move->done);
+}
+
+/* Submits all moves that are well so far, in order, and waits for them. */
+static void dss_batch_submit(struct dss_batch *batch, bool ssd, blk_opf_t opf)
+{
+	struct blk_plug plug;
+	u32 i;
+
+	reinit_completion(&batch->done);
+	atomic_set(&batch->pending, 1);
+	blk_start_plug(&plug);
+	for (i = 0; i < batch->nr_moves; i++) {
+		struct dss_move *move = batch->moves[i];
+
+		if (move->io.status)
+			continue;
+		atomic_inc(&batch->pending);
+		move->pending = &batch->pending;
+		move->done = &batch->done;
+		dss_move_aim(move, ssd, opf, dss_batch_end);
+		submit_bio_noacct(&move->bio);
+	}
+	blk_finish_plug(&plug);
+	if (!atomic_dec_and_test(&batch->pending))
+		wait_for_completion_io(&batch->done);
+}
+
+/* Whether a request that changes bytes is under way in the range. */
+static bool dss_range_busy(struct dss *d, const struct dss_io *io)
+{
+	struct dss_io *other;
+
+	hlist_for_each_entry(other,
+			     &d->inflight[hash_64(io->oblock,
+						  ilog2(DSS_BUCKETS))], node)
+		if (other->oblock == io->oblock &&
+		    other->kind != DSS_READ_SSD &&
+		    other->kind != DSS_READ_HDD &&
+		    other->first < io->first + io->nr &&
+		    io->first < other->first + other->nr)
+			return true;
+	return false;
+}
+
+/* The next dirty run of a slot from @from on, as a range. */
+static bool dss_next_run(struct dss *d, struct dss_io *run, unsigned int from)
+{
+	unsigned long begin = dss_bit(d, run->slot, from);
+	unsigned long end = dss_bit(d, run->slot, 0) + d->grains;
+	unsigned long bit = find_next_bit(d->dirty, end, begin);
+
+	if (bit >= end)
+		return false;
+	run->first = bit - dss_bit(d, run->slot, 0);
+	run->nr = dss_alike(d, d->dirty, run->slot, run->first,
+			    d->grains - run->first);
+	return true;
+}
+
+/* Makes moves of the dirty runs of one slot, as far as the batch has room. */
+static void dss_batch_add(struct dss_batch *batch, u32 index)
+{
+	struct dss *d = batch->d;
+	struct dss_io run = { .d = d, .slot = batch->slots[index],
+			      .oblock = batch->oblocks[index] };
+	unsigned int class_id, from = 0;
+	struct dss_move *move;
+	bool found, busy;
+
+	while (batch->nr_moves < DSS_CLEAN_RUNS &&
+	       batch->nr_pages < DSS_POOL_PAGES / 2) {
+		spin_lock_irq(&d->lock);
+		found = dss_next_run(d, &run, from);
+		dss_core_slot_state(d->core, run.slot, NULL, &class_id);
+		spin_unlock_irq(&d->lock);
+		if (!found)
+			return;
+		run.class_id = class_id;
+		from = run.first + run.nr;
+		move = dss_move_alloc(d, &run, batch->nr_moves ?
+				      GFP_NOWAIT | __GFP_NOWARN : GFP_NOIO);
+		if (!move)
+			return;
+		/* It may have changed; what counts is what is so now. */
+		spin_lock_irq(&d->lock);
+		busy = !dss_all(d, d->dirty, run.slot, run.first, run.nr) ||
+		       dss_range_busy(d, &move->io);
+		if (!busy)
+			dss_hash(&move->io, DSS_CLEAN);
+		spin_unlock_irq(&d->lock);
+		if (busy) {
+			dss_move_free(move);
+			continue;
+		}
+		batch->moves[batch->nr_moves++] = move;
+		batch->nr_pages += move->nr_pages;
+	}
+}
+
+static int dss_compare_oblocks(const void *a, const void *b, const void *priv)
+{
+	const struct dss_batch *batch = priv;
+	u64 left = batch->oblocks[*(const u32 *)a];
+	u64 right = batch->oblocks[*(const u32 *)b];
+
+	return left < right ? -1 : left > right;
+}
+
+/* Pulls slots from the core: lowest class first. */
+static bool dss_batch_pull(struct dss_batch *batch, u32 most)
+{
+	struct dss *d = batch->d;
+	dss_oblock_t oblock;
+	u32 i;
+
+	spin_lock_irq(&d->lock);
+	batch->nr_slots = dss_core_pull_dirty(d->core, batch->slots,
+					      min_t(u32, most,
+						    DSS_CLEAN_RUNS));
+	for (i = 0; i < batch->nr_slots; i++) {
+		dss_core_slot_state(d->core, batch->slots[i], &oblock, NULL);
+		batch->oblocks[i] = dss_from_oblock(oblock);
+	}
+	spin_unlock_irq(&d->lock);
+	return batch->nr_slots;
+}
+
+/* Rule 4: chunks that the table may still name elsewhere. */
+static bool dss_batch_was_evicted(struct dss_batch *batch)
+{
+	struct dss *d = batch->d;
+	bool was = false;
+	u32 i;
+
+	spin_lock_irq(&d->lock);
+	for (i = 0; i < batch->nr_moves && !was; i++)
+		was = dss_was_evicted(d, batch->moves[i]->io.oblock);
+	spin_unlock_irq(&d->lock);
+	return was;
+}
+
+/* The origin was given the bytes: dirty grains become unsettled ones. */
+static void dss_batch_finish(struct dss_batch *batch)
+{
+	struct dss *d = batch->d;
+	u32 i;
+
+	spin_lock_irq(&d->lock);
+	for (i = 0; i < batch->nr_moves; i++) {
+		struct dss_io *io = &batch->moves[i]->io;
+
+		dss_unhash(io);
+		if (io->status) {
+			batch->failed = true;
+			continue;
+		}
+		d->hdd_wrote = true;
+		if (io->flags & DSS_IO_AGAIN)
+			continue;
+		d->counts[io->class_id].cleaned_sectors +=
+			batch->moves[i]->sectors;
+		dss_set_unsettled(d, io->slot, io->first, io->nr);
+		dss_clear_dirty(d, io->slot, io->first, io->nr);
+	}
+	for (i = 0; i < batch->nr_slots; i++)
+		dss_core_cleaned(d->core, batch->slots[i],
+				 !dss_any(d, d->dirty, batch->slots[i], 0,
+					  d->grains));
+	spin_unlock_irq(&d->lock);
+	for (i = 0; i < batch->nr_moves; i++)
+		dss_move_free(batch->moves[i]);
+}
+
+static void dss_batch_fail_unread(struct dss_batch *batch)
+{
+	struct dss *d = batch->d;
+	u32 i;
+
+	spin_lock_irq(&d->lock);
+	for (i = 0; i < batch->nr_moves; i++)
+		if (batch->moves[i]->io.status) {
+			d->ssd_errors++;
+			dss_ssd_failed(d);
+		}
+	spin_unlock_irq(&d->lock);
+}
+
+/*
+ * Cleans one batch: all reads, then all writes in order of the origin.
+ *
+ * Return: whether it did something and nothing went wrong.
+ */
+static bool dss_clean_batch(struct dss_batch *batch, u32 most)
+{
+	struct dss *d = batch->d;
+	u32 order[DSS_CLEAN_RUNS];
+	u32 i;
+
+	batch->nr_moves = 0;
+	batch->nr_pages = 0;
+	batch->failed = false;
+	if (!dss_batch_pull(batch, most))
+		return false;
+	for (i = 0; i < batch->nr_slots; i++)
+		order[i] = i;
+	sort_r(order, batch->nr_slots, sizeof(*order), dss_compare_oblocks,
+	       NULL, batch);
+	for (i = 0; i < batch->nr_slots; i++)
+		dss_batch_add(batch, order[i]);
+	dss_batch_submit(batch, true, REQ_OP_READ);
+	dss_batch_fail_unread(batch);
+	if (READ_ONCE(d->health) == DSS_OK && dss_batch_was_evicted(batch) &&
+	    dss_commit_all(d))
+		for (i = 0; i < batch->nr_moves; i++)
+			batch->moves[i]->io.status = BLK_STS_IOERR;
+	dss_batch_submit(batch, false, REQ_OP_WRITE);
+	dss_batch_finish(batch);
+	return batch->nr_moves && !batch->failed;
+}
+
+/* How many slots to clean now. */
+static u32 dss_clean_goal(struct dss *d, bool *busy)
+{
+	u32 goal;
+
+	spin_lock_irq(&d->lock);
+	goal = dss_core_cleaning_goal(d->core);
+	*busy = time_before(jiffies, d->last_request + HZ / 10);
+	if (d->cleaning_all || d->draining || d->health == DSS_REFUSING ||
+	    (d->idle_ms && time_after(jiffies, d->last_request +
+				      msecs_to_jiffies(d->idle_ms))))
+		goal = dss_core_nr_dirty(d->core);
+	if (d->health == DSS_GIVEN_UP || d->stopping ||
+	    (d->suspended && !d->draining))
+		goal = 0;
+	if (!dss_core_nr_dirty(d->core)) {
+		d->cleaning_all = false;
+		wake_up_all(&d->idle);
+	}
+	spin_unlock_irq(&d->lock);
+	return goal;
+}
+
+void dss_clean_work(struct work_struct *work)
+{
+	struct dss *d = container_of(to_delayed_work(work), struct dss,
+				     clean_work);
+	struct dss_batch *batch = d->batch;
+	bool busy;
+	u32 goal;
+
+	while ((goal = dss_clean_goal(d, &busy))) {
+		if (busy && !d->draining)
+			goal = min_t(u32, goal, DSS_CLEAN_RUNS_BUSY);
+		if (dss_clean_batch(batch, goal))
+			continue;
+		/* In use, or failing: not at once again. */
+		dss_kick_cleaner(d, HZ / 10);
+		return;
+	}
+}
+
+void dss_kick_cleaner(struct dss *d, unsigned int delay)
+{
+	if (!d->stopping)
+		queue_delayed_work(d->clean_wq, &d->clean_work, delay);
+}
+
+struct dss_batch *dss_batch_create(struct dss *d)
+{
+	struct dss_batch *batch = kzalloc(sizeof(*batch), GFP_KERNEL);
+
+	if (batch) {
+		batch->d = d;
+		init_completion(&batch->done);
+	}
+	return batch;
+}

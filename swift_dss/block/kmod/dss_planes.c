@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a slot holds: every change of a grain goes through here, so that
+ * the planes, the core's dirty marks and the list of table blocks to write
+ * always tell the same. All of it runs under d->lock.
+ */
+#include <linux/hash.h>
+
+#include "dss.h"
+
+void dss_touch_region(struct dss *d, dss_slot_t slot)
+{
+	if (!__test_and_set_bit(dss_region_of(d, slot), d->pending))
+		d->nr_pending++;
+}
+
+void dss_set_valid(struct dss *d, dss_slot_t slot, unsigned int first,
+		   unsigned int nr)
+{
+	if (dss_all(d, d->valid, slot, first, nr))
+		return;
+	dss_plane_set(d->valid, dss_bit(d, slot, first), nr);
+	dss_touch_region(d, slot);
+}
+
+static unsigned int dss_weight(const struct dss *d, dss_slot_t slot,
+			       unsigned int first, unsigned int nr)
+{
+	unsigned long bit = dss_bit(d, slot, first);
+	unsigned int count = 0;
+
+	while (nr--)
+		count += test_bit(bit++, d->dirty);
+	return count;
+}
+
+void dss_set_dirty(struct dss *d, dss_slot_t slot, unsigned int first,
+		   unsigned int nr)
+{
+	if (dss_all(d, d->dirty, slot, first, nr))
+		return;
+	d->dirty_grains += nr - dss_weight(d, slot, first, nr);
+	dss_plane_set(d->dirty, dss_bit(d, slot, first), nr);
+	dss_touch_region(d, slot);
+}
+
+/* Tells the core, too, unless the cleaner has the slot and will do so. */
+void dss_clear_dirty(struct dss *d, dss_slot_t slot, unsigned int first,
+		     unsigned int nr)
+{
+	unsigned int state;
+
+	if (!dss_any(d, d->dirty, slot, first, nr))
+		return;
+	d->dirty_grains -= dss_weight(d, slot, first, nr);
+	dss_plane_clear(d->dirty, dss_bit(d, slot, first), nr);
+	dss_touch_region(d, slot);
+	if (d->health == DSS_REFUSING && !d->dirty_grains)
+		d->health = DSS_GIVEN_UP;
+	if (dss_any(d, d->dirty, slot, 0, d->grains))
+		return;
+	state = dss_core_slot_state(d->core, slot, NULL, NULL);
+	if ((state & DSS_SLOT_DIRTY) && !(state & DSS_SLOT_BUSY))
+		dss_core_set_clean(d->core, slot);
+}
+
+void dss_set_unsettled(struct dss *d, dss_slot_t slot, unsigned int first,
+		       unsigned int nr)
+{
+	u32 region = dss_region_of(d, slot);
+
+	__set_bit(region, d->unsettled_regions);
+	__set_bit(region, d->unsettled_new);
+	if (dss_all(d, d->unsettled, slot, first, nr))
+		return;
+	dss_plane_set(d->unsettled, dss_bit(d, slot, first), nr);
+	dss_touch_region(d, slot);
+}
+
+/*
+ * The grains' bytes on the SSD have no meaning any more. What was
+ * unsettled loses its second copy: the origin is flushed before the table
+ * says so.
+ *
+ * Return: whether any was valid.
+ */
+bool dss_invalidate(struct dss *d, dss_slot_t slot, unsigned int first,
+		    unsigned int nr)
+{
+	unsigned long bit = dss_bit(d, slot, first);
+
+	if (!dss_any(d, d->valid, slot, first, nr))
+		return false;
+	if (dss_any(d, d->unsettled, slot, first, nr)) {
+		d->want_hdd_flush = true;
+		dss_plane_clear(d->unsettled, bit, nr);
+	}
+	dss_clear_dirty(d, slot, first, nr);
+	dss_plane_clear(d->valid, bit, nr);
+	dss_touch_region(d, slot);
+	return true;
+}
+
+/*
+ * Chunks that left their slot while the table may still name them. A
+ * Bloom filter with one hash: a false yes costs one commit.
+ */
+static u32 dss_evicted_hash(u64 oblock)
+{
+	return hash_64(oblock, ilog2(DSS_EVICTED_BITS));
+}
+
+bool dss_was_evicted(const struct dss *d, u64 oblock)
+{
+	u32 hash = dss_evicted_hash(oblock);
+
+	return test_bit(hash, d->evicted) || test_bit(hash, d->evicted_old);
+}
+
+bool dss_is_stale(const struct dss *d, dss_slot_t slot)
+{
+	u32 number = dss_from_slot(slot);
+
+	return test_bit(number, d->stale) || test_bit(number, d->stale_old);
+}
+
+/* The chunk leaves its slot; the core is told by the caller. */
+void dss_forget(struct dss *d, dss_slot_t slot, u64 oblock)
+{
+	dss_invalidate(d, slot, 0, d->grains);
+	__set_bit(dss_from_slot(slot), d->stale);
+	__set_bit(dss_evicted_hash(oblock), d->evicted);
+	dss_touch_region(d, slot);
+}
+
+void dss_evict(struct dss *d, dss_slot_t slot, enum dss_evict reason)
+{
+	dss_oblock_t oblock;
+
+	dss_core_slot_state(d->core, slot, &oblock, NULL);
+	dss_forget(d, slot, dss_from_oblock(oblock));
+	dss_core_evict(d->core, slot, reason);
+}
+
+bool dss_in_flight(struct dss *d, u64 oblock)
+{
+	struct dss_io *io;
+
+	hlist_for_each_entry(io, &d->inflight[hash_64(oblock,
+						      ilog2(DSS_BUCKETS))],
+			     node)
+		if (io->oblock == oblock)
+			return true;
+	return false;
+}
+
+/*
+ * The origin was flushed: what was unsettled before that began, and is not
+ * being written right now, is settled.
+ */
+void dss_settle(struct dss *d)
+{
+	u32 region, first, nr;
+	struct dss_io *io;
+	unsigned int i;
+
+	if (bitmap_empty(d->unsettled_regions, d->nr_regions))
+		return;
+	for (i = 0; i < DSS_BUCKETS; i++)
+		hlist_for_each_entry(io, &d->inflight[i], node)
+			if (io->kind == DSS_WRITE_BOTH)
+				__set_bit(dss_region_of(d, io->slot),
+					  d->unsettled_new);
+	for_each_set_bit(region, d->unsettled_regions, d->nr_regions) {
+		if (test_bit(region, d->unsettled_new))
+			continue;
+		nr = dss_region_slots(d, region, &first);
+		dss_plane_clear(d->unsettled,
+				dss_bit(d, dss_to_slot(first), 0),
+				nr * d->grains);
+		__clear_bit(region, d->unsettled_regions);
+		dss_touch_region(d, dss_to_slot(first));
+	}
+}

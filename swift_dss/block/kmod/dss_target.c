@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The target: constructor, life and limits. doc/source/dm-dss.rst has the
+ * grammar.
+ */
+/* long: the constructor and its ladder */
+#include <linux/module.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "dss.h"
+
+const char *const dss_mode_names[DSS_NR_GLOBAL] = {
+	[DSS_GLOBAL_BACK] = "writeback",
+	[DSS_GLOBAL_THROUGH] = "writethrough",
+	[DSS_GLOBAL_AROUND] = "writearound",
+	[DSS_GLOBAL_PASS] = "passthrough",
+};
+
+const char *const dss_strategy_names[DSS_NR_MODE] = {
+	[DSS_MODE_STRICT] = "strict",
+	[DSS_MODE_WEIGHTED] = "weighted",
+	[DSS_MODE_LRU] = "lru",
+};
+
+const char *const dss_health_names[DSS_NR_HEALTH] = {
+	[DSS_OK] = "ok",
+	[DSS_GIVEN_UP] = "given_up",
+	[DSS_REFUSING] = "refusing",
+};
+
+/* ---- arguments ---- */
+
+static int dss_parse_devices(struct dss *d, struct dm_arg_set *as,
+			     char **error)
+{
+	struct dm_target *ti = d->ti;
+
+	if (dm_get_device(ti, dm_shift_arg(as), dm_table_get_mode(ti->table),
+			  &d->ssd)) {
+		d->ssd = NULL;
+		*error = "Cannot open the SSD";
+		return -EINVAL;
+	}
+	if (dm_get_device(ti, dm_shift_arg(as), dm_table_get_mode(ti->table),
+			  &d->hdd)) {
+		d->hdd = NULL;
+		*error = "Cannot open the origin";
+		return -EINVAL;
+	}
+	d->origin_sectors = ti->len;
+	if (bdev_nr_sectors(d->hdd->bdev) < ti->len) {
+		*error = "The origin is smaller than the target";
+		return -EINVAL;
+	}
+	if (ti->begin & 7 || ti->len & 7) {
+		*error = "Begin and length must be multiples of 8 sectors";
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int dss_parse_chunk(struct dss *d, struct dm_arg_set *as, char **error)
+{
+	unsigned int sectors;
+
+	if (kstrtouint(dm_shift_arg(as), 10, &sectors) ||
+	    sectors < DSS_CHUNK_MIN || sectors > DSS_CHUNK_MAX ||
+	    !is_power_of_2(sectors)) {
+		*error = "Chunk: a power of two of sectors, 8..2048";
+		return -EINVAL;
+	}
+	d->chunk_sectors = sectors;
+	return 0;
+}
+
+static int dss_parse_number(struct dm_arg_set *as, unsigned int most,
+			    unsigned int *number)
+{
+	if (!as->argc || kstrtouint(dm_shift_arg(as), 10, number) ||
+	    *number > most)
+		return -EINVAL;
+	return 0;
+}
+
+/* One feature; those that are a word and a number take both. */
+static int dss_parse_feature(struct dss *d, struct dm_arg_set *as,
+			     char **error)
+{
+	const char *name = dm_shift_arg(as);
+	int which = dss_parse_name(name, dss_mode_names, DSS_NR_GLOBAL);
+	unsigned int number;
+
+	if (which >= 0) {
+		d->mode = which;
+		return 0;
+	}
+	which = dss_parse_name(name, dss_strategy_names, DSS_NR_MODE);
+	if (which >= 0) {
+		d->strategy = which;
+		return 0;
+	}
+	if (!strcasecmp(name, "format")) {
+		d->format = true;
+		return 0;
+	}
+	*error = "Unknown feature, or a number out of range";
+	if (dss_parse_number(as, UINT_MAX, &number))
+		return -EINVAL;
+	if (!strcasecmp(name, "grain") && is_power_of_2(number)) {
+		d->grain_sectors = number;
+		return 0;
+	}
+	if (!strcasecmp(name, "meta_class") && number < 256) {
+		d->meta_class = number;
+		return 0;
+	}
+	if (!strcasecmp(name, "high") && number <= 100) {
+		d->high_parts = number * DSS_PARTS / 100;
+		return 0;
+	}
+	if (!strcasecmp(name, "low") && number <= 100) {
+		d->low_parts = number * DSS_PARTS / 100;
+		return 0;
+	}
+	if (!strcasecmp(name, "idle_ms") && number <= 3600000) {
+		d->idle_ms = number;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static int dss_parse_features(struct dss *d, struct dm_arg_set *as,
+			      char **error)
+{
+	unsigned int left;
+	int result;
+
+	if (!as->argc)
+		return 0;
+	if (dss_parse_number(as, as->argc - 1, &left) || left != as->argc) {
+		*error = "Number of feature arguments";
+		return -EINVAL;
+	}
+	while (as->argc) {
+		result = dss_parse_feature(d, as, error);
+		if (result)
+			return result;
+	}
+	return 0;
+}
+
+static int dss_check_sizes(struct dss *d, char **error)
+{
+	if (!d->grain_sectors)
+		d->grain_sectors = 8;
+	if (d->grain_sectors > 8 || d->grain_sectors > d->chunk_sectors ||
+	    d->chunk_sectors / d->grain_sectors > DSS_GRAINS_MAX) {
+		*error = "Grain: a power of two of sectors, 1..8, at most 256 in a chunk";
+		return -EINVAL;
+	}
+	if (d->low_parts > d->high_parts) {
+		*error = "The low watermark is above the high one";
+		return -EINVAL;
+	}
+	d->chunk_shift = ilog2(d->chunk_sectors);
+	d->grain_shift = ilog2(d->grain_sectors);
+	d->grains = d->chunk_sectors >> d->grain_shift;
+	return 0;
+}
+
+/* ---- what it needs ---- */
+
+static unsigned long *dss_bitmap(u64 bits)
+{
+	return vzalloc(BITS_TO_LONGS(bits) * sizeof(long));
+}
+
+static int dss_create_planes(struct dss *d)
+{
+	u64 grains = (u64)d->nr_slots * d->grains;
+
+	d->valid = dss_bitmap(grains);
+	d->dirty = dss_bitmap(grains);
+	d->unsettled = dss_bitmap(grains);
+	d->stale = dss_bitmap(d->nr_slots);
+	d->stale_old = dss_bitmap(d->nr_slots);
+	d->copy = dss_bitmap(d->nr_regions);
+	d->pending = dss_bitmap(d->nr_regions);
+	d->writing = dss_bitmap(d->nr_regions);
+	d->unsettled_regions = dss_bitmap(d->nr_regions);
+	d->unsettled_new = dss_bitmap(d->nr_regions);
+	d->evicted = dss_bitmap(DSS_EVICTED_BITS);
+	d->evicted_old = dss_bitmap(DSS_EVICTED_BITS);
+	d->region_seq = vzalloc(array_size(d->nr_regions, sizeof(u64)));
+	d->counts = vzalloc(array_size(DSS_CLASSES, sizeof(*d->counts)));
+	if (!d->valid || !d->dirty || !d->unsettled || !d->stale ||
+	    !d->stale_old || !d->copy || !d->pending || !d->writing ||
+	    !d->unsettled_regions || !d->unsettled_new || !d->evicted ||
+	    !d->evicted_old || !d->region_seq || !d->counts)
+		return -ENOMEM;
+	return 0;
+}
+
+static int dss_create_core(struct dss *d, char **error)
+{
+	u64 bytes = dss_core_bytes(d->nr_slots);
+	void *memory = bytes ? vmalloc(bytes) : NULL;
+
+	if (!memory) {
+		*error = "No memory for the chunk table";
+		return -ENOMEM;
+	}
+	d->core = dss_core_init(memory, bytes, d->nr_slots, get_random_u64());
+	if (!d->core) {
+		vfree(memory);
+		*error = "The chunk table cannot be";
+		return -EINVAL;
+	}
+	if (dss_core_set_mode(d->core, d->strategy) ||
+	    dss_core_set_watermarks(d->core, d->high_parts, d->low_parts)) {
+		*error = "Strategy or watermarks";
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int dss_create_commit(struct dss *d)
+{
+	unsigned int i;
+
+	init_completion(&d->commit.done);
+	for (i = 0; i < DSS_COMMIT_REGIONS; i++) {
+		d->commit.pages[i] = alloc_page(GFP_KERNEL);
+		if (!d->commit.pages[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int dss_create_pools(struct dss *d)
+{
+	int error;
+
+	error = bioset_init(&d->pieces, 32, offsetof(struct dss_piece, bio),
+			    0);
+	error = error ?: bioset_init(&d->doubles, 64, 0, 0);
+	error = error ?: bioset_init(&d->moves, DSS_POOL_MOVES,
+				     offsetof(struct dss_move, bio),
+				     BIOSET_NEED_BVECS);
+	error = error ?: bioset_init(&d->meta_bios, DSS_COMMIT_REGIONS + 2,
+				     offsetof(struct dss_meta_bio, bio),
+				     BIOSET_NEED_BVECS);
+	error = error ?: mempool_init_page_pool(&d->pages, DSS_POOL_PAGES, 0);
+	return error ?: dss_create_commit(d);
+}
+
+static int dss_create_workers(struct dss *d)
+{
+	d->wq = alloc_workqueue("dss-io", WQ_MEM_RECLAIM | WQ_HIGHPRI |
+				WQ_UNBOUND, 1);
+	d->commit_wq = alloc_workqueue("dss-commit", WQ_MEM_RECLAIM |
+				       WQ_HIGHPRI | WQ_UNBOUND, 1);
+	d->clean_wq = alloc_workqueue("dss-clean", WQ_MEM_RECLAIM |
+				      WQ_UNBOUND, 3);
+	d->batch = dss_batch_create(d);
+	return d->wq && d->commit_wq && d->clean_wq && d->batch ? 0 : -ENOMEM;
+}
+
+static void dss_destroy(struct dss *d)
+{
+	unsigned int i;
+
+	if (d->clean_wq)
+		destroy_workqueue(d->clean_wq);
+	if (d->commit_wq)
+		destroy_workqueue(d->commit_wq);
+	if (d->wq)
+		destroy_workqueue(d->wq);
+	kfree(d->batch);
+	for (i = 0; i < DSS_COMMIT_REGIONS; i++)
+		if (d->commit.pages[i])
+			__free_page(d->commit.pages[i]);
+	mempool_exit(&d->pages);
+	bioset_exit(&d->meta_bios);
+	bioset_exit(&d->moves);
+	bioset_exit(&d->doubles);
+	bioset_exit(&d->pieces);
+	vfree(d->core);
+	vfree(d->counts);
+	vfree(d->region_seq);
+	vfree(d->evicted_old);
+	vfree(d->evicted);
+	vfree(d->unsettled_new);
+	vfree(d->unsettled_regions);
+	vfree(d->writing);
+	vfree(d->pending);
+	vfree(d->copy);
+	vfree(d->stale_old);
+	vfree(d->stale);
+	vfree(d->unsettled);
+	vfree(d->dirty);
+	vfree(d->valid);
+	if (d->hdd)
+		dm_put_device(d->ti, d->hdd);
+	if (d->ssd)
+		dm_put_device(d->ti, d->ssd);
+	kfree(d);
+}
+
+static struct dss *dss_alloc(struct dm_target *ti)
+{
+	struct dss *d = kzalloc(sizeof(*d), GFP_KERNEL);
+	unsigned int i;
+
+	if (!d)
+		return NULL;
+	d->ti = ti;
+	d->meta_class = 1;
+	d->high_parts = DSS_PARTS / 2;
+	d->low_parts = DSS_PARTS / 4;
+	d->idle_ms = 1000;
+	d->suspended = true;
+	spin_lock_init(&d->lock);
+	mutex_init(&d->meta_mutex);
+	mutex_init(&d->message_mutex);
+	for (i = 0; i < DSS_BUCKETS; i++)
+		INIT_HLIST_HEAD(&d->inflight[i]);
+	INIT_LIST_HEAD(&d->deferred);
+	INIT_LIST_HEAD(&d->ready);
+	INIT_LIST_HEAD(&d->committing);
+	INIT_WORK(&d->work, dss_work);
+	INIT_WORK(&d->commit_work, dss_commit_work);
+	INIT_WORK(&d->fail_work, dss_fail_work);
+	INIT_DELAYED_WORK(&d->clean_work, dss_clean_work);
+	INIT_DELAYED_WORK(&d->tick_work, dss_tick_work);
+	init_waitqueue_head(&d->idle);
+	d->last_request = jiffies;
+	return d;
+}
+
+/* ---- the verbs of a target ---- */
+
+static void dss_announce(struct dm_target *ti)
+{
+	ti->num_flush_bios = 1;
+	ti->num_discard_bios = 1;
+	ti->flush_supported = true;
+	ti->discards_supported = true;
+	ti->per_io_data_size = sizeof(struct dss_io);
+	dss_split_discards(ti);
+}
+
+static int dss_ctr(struct dm_target *ti, unsigned int argc, char **argv)
+{
+	struct dm_arg_set as = { .argc = argc, .argv = argv };
+	struct dss *d;
+	int error;
+
+	if (argc < 3) {
+		ti->error = "Needs <SSD> <origin> <chunk sectors>";
+		return -EINVAL;
+	}
+	d = dss_alloc(ti);
+	if (!d) {
+		ti->error = "No memory";
+		return -ENOMEM;
+	}
+	error = dss_parse_devices(d, &as, &ti->error);
+	error = error ?: dss_parse_chunk(d, &as, &ti->error);
+	error = error ?: dss_parse_features(d, &as, &ti->error);
+	error = error ?: dss_check_sizes(d, &ti->error);
+	error = error ?: dss_meta_probe(d, &ti->error);
+	error = error ?: dss_create_core(d, &ti->error);
+	if (!error) {
+		ti->error = "No memory for planes, pools or workers";
+		error = dss_create_planes(d);
+		error = error ?: dss_create_pools(d);
+		error = error ?: dss_create_workers(d);
+	}
+	error = error ?: dm_set_target_max_io_len(ti, d->chunk_sectors);
+	if (error) {
+		dss_destroy(d);
+		return error;
+	}
+	ti->error = NULL;
+	dss_announce(ti);
+	ti->private = d;
+	return 0;
+}
+
+static void dss_dtr(struct dm_target *ti)
+{
+	struct dss *d = ti->private;
+
+	d->stopping = true;
+	cancel_delayed_work_sync(&d->tick_work);
+	cancel_delayed_work_sync(&d->clean_work);
+	dss_destroy(d);
+}
+
+/* The first time, what is cached is read back; then requests may come. */
+static int dss_preresume(struct dm_target *ti)
+{
+	struct dss *d = ti->private;
+	int error = d->loaded ? dss_meta_mark(d, 0) : dss_meta_load(d);
+
+	if (error) {
+		DMERR("%s: cannot start from the SSD %s: error %d",
+		      dm_table_device_name(ti->table), d->ssd->name, error);
+		return error;
+	}
+	d->suspended = false;
+	return 0;
+}
+
+static void dss_resume(struct dm_target *ti)
+{
+	struct dss *d = ti->private;
+
+	d->last_request = jiffies;
+	queue_delayed_work(d->clean_wq, &d->tick_work, DSS_TICK);
+}
+
+/* All requests have ended. So do our own, and the table is made whole. */
+static void dss_postsuspend(struct dm_target *ti)
+{
+	struct dss *d = ti->private;
+
+	d->suspended = true;
+	cancel_delayed_work_sync(&d->tick_work);
+	cancel_delayed_work_sync(&d->clean_work);
+	wait_event(d->idle, !atomic_read(&d->nr_moves));
+	flush_workqueue(d->clean_wq);
+	flush_workqueue(d->wq);
+	if (d->loaded && dss_meta_stop(d))
+		DMWARN("%s: the next start is one after a crash",
+		       dm_table_device_name(ti->table));
+}
+
+static int dss_iterate_devices(struct dm_target *ti,
+			       iterate_devices_callout_fn fn, void *data)
+{
+	struct dss *d = ti->private;
+	int result = fn(ti, d->ssd, 0, bdev_nr_sectors(d->ssd->bdev), data);
+
+	return result ?: fn(ti, d->hdd, 0, ti->len, data);
+}
+
+static void dss_io_hints(struct dm_target *ti, struct queue_limits *limits)
+{
+	struct dss *d = ti->private;
+
+	limits->io_min = max_t(unsigned int, limits->logical_block_size,
+			       d->grain_sectors << SECTOR_SHIFT);
+	limits->io_opt = d->chunk_sectors << SECTOR_SHIFT;
+	dss_discard_limits(limits, d->hdd->bdev, d->chunk_sectors,
+			   d->grain_sectors);
+	dss_stable_writes(limits);
+}
+
+static struct target_type dss_target = {
+	.name = "dss",
+	.version = {1, 0, 0},
+	.module = THIS_MODULE,
+	.ctr = dss_ctr,
+	.dtr = dss_dtr,
+	.map = dss_map,
+	.end_io = dss_end_io,
+	.preresume = dss_preresume,
+	.resume = dss_resume,
+	.postsuspend = dss_postsuspend,
+	.status = dss_status,
+	.message = dss_message,
+	.iterate_devices = dss_iterate_devices,
+	.io_hints = dss_io_hints,
+};
+
+static int __init dss_init(void)
+{
+	return dm_register_target(&dss_target);
+}
+
+static void __exit dss_exit(void)
+{
+	dm_unregister_target(&dss_target);
+}
+
+module_init(dss_init);
+module_exit(dss_exit);
+
+MODULE_DESCRIPTION("device-mapper: SSD in front of an HDD, by class");
+MODULE_AUTHOR("The swift-dss project");
+MODULE_LICENSE("GPL");

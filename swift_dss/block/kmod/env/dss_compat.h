@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What differs between the kernels that dm-dss is built for (6.1 and 6.12).
+ * Nothing else of the module looks at LINUX_VERSION_CODE.
+ */
+#ifndef DSS_COMPAT_H
+#define DSS_COMPAT_H
+
+#include <linux/bio.h>
+#include <linux/blkdev.h>
+#include <linux/device-mapper.h>
+#include <linux/version.h>
+
+/* Inode write hints reach the bio from 6.9 on. */
+static inline unsigned int dss_bio_write_hint(const struct bio *bio)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
+	return bio->bi_write_hint;
+#else
+	return 0;
+#endif
+}
+
+static inline void dss_copy_write_hint(struct bio *to, const struct bio *from)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
+	to->bi_write_hint = from->bi_write_hint;
+#endif
+}
+
+/*
+ * Discards are cut at chunks. Newer kernels do it for us if told so; older
+ * ones cut at max_io_len or leave it to the map function.
+ */
+static inline void dss_split_discards(struct dm_target *ti)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
+	ti->max_discard_granularity = true;
+#endif
+}
+
+static inline void dss_discard_limits(struct queue_limits *limits,
+				      struct block_device *origin,
+				      unsigned int chunk_sectors,
+				      unsigned int grain_sectors)
+{
+	unsigned int most = chunk_sectors;
+
+	if (!bdev_max_discard_sectors(origin))
+		most = 0;
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
+	limits->max_hw_discard_sectors = most;
+#else
+	limits->max_discard_sectors = most;
+	limits->max_hw_discard_sectors = most;
+#endif
+	limits->discard_granularity = most ? grain_sectors << SECTOR_SHIFT : 0;
+}
+
+/* Whether pages under write must not change: we write them twice. */
+static inline void dss_stable_writes(struct queue_limits *limits)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
+	limits->features |= BLK_FEAT_STABLE_WRITES;
+#endif
+}
+
+#endif /* DSS_COMPAT_H */
