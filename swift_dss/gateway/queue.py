@@ -123,21 +123,42 @@ class Queue:
                    not_before: float, now: float) -> None:
         """Note that S3 may lack ``version``. Idempotent: a row that is
         there keeps its history and at most becomes due earlier."""
+        self.add_uploads([(version, partition, not_before)], now)
+
+    def add_uploads(self, wanted: Iterable[Tuple[VersionId, str, float]],
+                    now: float) -> None:
+        """The same for several, all or none: (version, partition,
+        not_before) of each."""
         self._write(False, [(
             'INSERT INTO uploads (key, %s) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?) '
             'ON CONFLICT (device, key) DO UPDATE SET not_before = '
             'min(not_before, excluded.not_before)' % _UPLOAD_COLUMNS,
             (version.key,) + _version_row(version, partition)
-            + (now, not_before, 0, 0, '', ''))])
+            + (now, not_before, 0, 0, '', ''))
+            for version, partition, not_before in wanted])
 
     def add_delete(self, s3_key: str, version: VersionId, partition: str,
                    not_before: float, now: float) -> None:
         """Note, durably, that ``s3_key`` must go. Idempotent."""
-        self._write(True, [(
-            'INSERT OR IGNORE INTO deletes (%s) VALUES '
-            '(?,?,?,?,?,?,?,?,?,?,?)' % _DELETE_COLUMNS,
-            (s3_key,) + _version_row(version, partition)
-            + (now, not_before, 0, ''))])
+        self._write(True, [_delete_added(s3_key, version, partition,
+                                         not_before, now)])
+
+    def replace_uploads(
+            self, obsolete: Iterable[Tuple[str, VersionId, str]],
+            not_before: float, now: float) -> None:
+        """Note, durably and all or none, that the keys of these versions
+        must go; their uploads go too, but for those that have begun.
+
+        :param obsolete: (s3_key, version, partition) of each
+        """
+        statements: List[Tuple[str, Tuple[Any, ...]]] = []
+        for s3_key, version, partition in obsolete:
+            statements.append(_delete_added(s3_key, version, partition,
+                                            not_before, now))
+            statements.append((
+                "DELETE FROM uploads WHERE device = ? AND key = ? AND "
+                "upload_id = ''", (version.device, version.key)))
+        self._write(True, statements)
 
     def due_uploads(self, now: float, limit: int) -> List[UploadJob]:
         """Up to ``limit`` uploads to try now, longest due first."""
@@ -264,6 +285,15 @@ def _sqlite_errors() -> Iterator[None]:
         yield
     except sqlite3.Error as err:
         raise TierUnavailable('gateway queue: %s' % err) from err
+
+
+def _delete_added(s3_key: str, version: VersionId, partition: str,
+                  not_before: float, now: float
+                  ) -> Tuple[str, Tuple[Any, ...]]:
+    return ('INSERT OR IGNORE INTO deletes (%s) VALUES '
+            '(?,?,?,?,?,?,?,?,?,?,?)' % _DELETE_COLUMNS,
+            (s3_key,) + _version_row(version, partition)
+            + (now, not_before, 0, ''))
 
 
 def _version_row(version: VersionId, partition: str) -> Tuple[Any, ...]:

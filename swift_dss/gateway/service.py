@@ -8,11 +8,13 @@ them share one breaker.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Dict, Optional, Set, Union
+from typing import (
+    Any, Callable, Dict, Iterable, NamedTuple, Optional, Set, Tuple, Union)
 
 from swift_dss.core.classes import RemoteMode
 from swift_dss.core.config import NodeConf
@@ -45,6 +47,19 @@ _QUEUE_FILE = 'gateway.db'
 #: The dispatcher looks at least this often (gauges, clock jumps).
 _IDLE_SECONDS = 10.0
 _Job = Union[UploadJob, DeleteJob]
+
+
+class Upload(NamedTuple):
+    """A version that S3 may lack.
+
+    :param partition: '' if the ring knows it
+    :param urgent: at once (classes with ``remote = through|only``), not
+        when the version is ``remote_after_seconds`` old
+    """
+
+    version: VersionId
+    partition: str = ''
+    urgent: bool = False
 
 
 class Gateway:
@@ -92,6 +107,9 @@ class Gateway:
             local, metrics, logger)
         self._wake = threading.Condition()
         self._poked = False
+        #: When the dispatcher looks next; at work it may have just missed
+        #: a row, so then everything pokes it.
+        self._looks_at = math.inf
         self._running: Set[str] = set()
         self._uploading = 0
         self._deleting = 0
@@ -134,40 +152,51 @@ class Gateway:
 
     def enqueue_upload(self, version: VersionId, partition: str = '',
                        urgent: bool = False) -> None:
-        """Note that S3 may lack ``version``. Idempotent, durable.
+        """See :meth:`enqueue_uploads`."""
+        self.enqueue_uploads([Upload(version, partition, urgent)])
 
-        :param urgent: at once (classes with ``remote = through|only``),
-            not when the version is ``remote_after_seconds`` old
+    def enqueue_uploads(self, wanted: Iterable[Upload]) -> None:
+        """Note that S3 may lack these versions, in one transaction.
+        Idempotent, durable.
+
+        :raises TierUnavailable: the queue's disk is full; none was noted
         """
         now = self._now()
-        due = now
-        if not urgent:
-            due = max(now, float(version.timestamp.split('_')[0])
-                      + self._conf.remote_after_seconds)
-        self._queue.add_upload(version, self._partition(version, partition),
-                               due, now)
-        self._notify()
+        rows = [(one.version, self._partition(one.version, one.partition),
+                 self._due(one, now)) for one in wanted]
+        if rows:
+            self._queue.add_uploads(rows, now)
+            self._notify(min(due for _, _, due in rows))
 
     def enqueue_delete(self, version: VersionId,
                        partition: str = '') -> None:
-        """Note that ``version`` was overwritten or deleted. Idempotent,
-        durable; an upload of it that is running ends.
+        """See :meth:`enqueue_deletes`."""
+        self.enqueue_deletes([(version, partition)])
+
+    def enqueue_deletes(
+            self, obsolete: Iterable[Tuple[VersionId, str]]) -> None:
+        """Note that these versions (and their partitions, or '') were
+        overwritten or deleted, in one transaction. Idempotent, durable; an
+        upload of one that is running ends.
 
         MUST NOT be called for a file that only left this device (an
         emptied handoff, a rebalance): its key is the primaries'.
+
+        :raises TierUnavailable: the queue's disk is full; none was noted
         """
         now = self._now()
-        self._queue.add_delete(
-            remote_key(self._conf.prefix, version), version,
-            self._partition(version, partition),
-            now + self._conf.delete_delay_seconds, now)
+        rows = [(remote_key(self._conf.prefix, version), version,
+                 self._partition(version, partition))
+                for version, partition in obsolete]
+        if not rows:
+            return
+        due = now + self._conf.delete_delay_seconds
+        self._queue.replace_uploads(rows, due, now)
         with self._wake:
-            if version.key in self._running:
-                self._cancelled.add(version.key)
-        for job in self._queue.uploads_of(version.key):
-            if job.version == version and not job.upload_id:
-                self._queue.finish_upload(version)
-        self._notify()
+            self._cancelled.update(
+                version.key for _, version, _ in rows
+                if version.key in self._running)
+        self._notify(due)
 
     def fetch(self, request: FetchRequest, sink: Sink) -> bool:
         """Serve bytes that a reader lacks, in the caller's thread.
@@ -203,10 +232,18 @@ class Gateway:
     def _partition(self, version: VersionId, partition: str) -> str:
         return partition or self._ranks.partition(version)
 
-    def _notify(self) -> None:
+    def _due(self, one: Upload, now: float) -> float:
+        if one.urgent:
+            return now
+        return max(now, float(one.version.timestamp.split('_')[0])
+                   + self._conf.remote_after_seconds)
+
+    def _notify(self, due: float = 0.0) -> None:
+        """Have the dispatcher look, unless it will anyway by ``due``."""
         with self._wake:
-            self._poked = True
-            self._wake.notify_all()
+            if due < self._looks_at:
+                self._poked = True
+                self._wake.notify_all()
 
     def _is_cancelled(self, key: str) -> bool:
         with self._wake:
@@ -226,7 +263,9 @@ class Gateway:
                 # A job that came while we looked must not wait for the
                 # next look.
                 if not (self._stopping.is_set() or self._poked):
+                    self._looks_at = self._now() + wait_seconds
                     self._wake.wait(wait_seconds)
+                self._looks_at = math.inf
                 self._poked = False
 
     def _dispatch_due(self) -> float:

@@ -15,7 +15,8 @@ import os
 import uuid
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Callable, Dict, Optional, Tuple, Type
+from typing import (
+    Callable, Dict, List, Optional, Sequence, Tuple, Type)
 
 from swift_dss.core.errors import (
     DamagedRecord, FULL_ERRNOS, TierFull, VersionGone)
@@ -54,20 +55,25 @@ class Place:
         return layout.hash_dir(self.device_path, self.version.policy,
                                self.partition, self.version.object_hash)
 
-    def data_file(self) -> str:
+    def names(self) -> List[str]:
+        """What lies in Swift's folder of the object; none if it is gone."""
+        try:
+            return os.listdir(self.hash_dir)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def data_file(self, names: Optional[Sequence[str]] = None) -> str:
         """Path of the version's data file, durable or not.
 
+        :param names: from :meth:`names`, if the caller has just asked
         :raises VersionGone: it was overwritten, deleted or moved
         """
-        try:
-            names = os.listdir(self.hash_dir)
-        except (FileNotFoundError, NotADirectoryError):
-            names = []
         wanted = (self.version.timestamp, self.version.frag_index)
-        for name in sorted(names):
-            parsed = layout.parse_data_file(name)
-            if parsed is not None and parsed[:2] == wanted:
-                return os.path.join(self.hash_dir, name)
+        for name in sorted(self.names() if names is None else names):
+            if name.startswith(self.version.timestamp):
+                parsed = layout.parse_data_file(name)
+                if parsed is not None and parsed[:2] == wanted:
+                    return os.path.join(self.hash_dir, name)
         raise VersionGone('%s has no data file on %s' % (
             self.version.key, self.version.device))
 
@@ -77,23 +83,23 @@ class LiveVersion:
 
     Use as a context manager. May block on the SSD.
 
+    :param opened: path and descriptor of its data file, if the caller has
+        them: ours from here on, even if this raises
     :raises VersionGone: there is no such file any more
     :raises DamagedRecord: its residency cannot be trusted; nothing that
         drops bytes may go on
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place,
+                 opened: Optional[Tuple[str, int]] = None) -> None:
         self.place = place
         #: The record speaks of an HDD that is not the one mounted now.
         self.says_foreign = False
-        self.path = place.data_file()
-        try:
-            self.fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError as err:
-            raise VersionGone(self.path) from err
+        self.path, self.fd = opened or _open_data_file(place)
         try:
             self.stat = os.fstat(self.fd)
-            self.records = _records(self.fd)
+            self._names = os.listxattr(self.fd)
+            self.records = _records(self.fd, self._names)
             self.residency = self._judge()
         except BaseException:
             os.close(self.fd)
@@ -106,6 +112,11 @@ class LiveVersion:
                  error: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
         os.close(self.fd)
+
+    def has(self, attribute: str) -> bool:
+        """True if the file had this extended attribute when we opened it.
+        """
+        return attribute in self._names
 
     @property
     def is_linked_once(self) -> bool:
@@ -127,7 +138,7 @@ class LiveVersion:
             os.fsync(self.fd)
         except OSError as err:
             raise translated(err, 'residency of ' + self.path) from err
-        self.records = _records(self.fd)
+        self.records = _records(self.fd, os.listxattr(self.fd))
         self.residency = residency
         self.says_foreign = False
 
@@ -139,6 +150,9 @@ class LiveVersion:
 
     def _judge(self) -> Residency:
         """What the record says, less what it says of another HDD."""
+        if self.stat.st_size == self.place.content_length and \
+                self.records[0] is None:
+            return Residency.whole(self.place.content_length)
         found = residency_store.judge(self.fd, self.place.content_length,
                                       self.stat.st_size)
         if not found.tiers & Tier.HDD or not self.place.capacity.configured:
@@ -154,9 +168,21 @@ class LiveVersion:
                                 'mounted now' % self.path) from err
 
 
-def _records(fd: int) -> Tuple[Optional[bytes], Optional[bytes]]:
-    found = attributes(fd)
-    return found.get(XATTR_RESIDENCY), found.get(XATTR_CAPACITY_ID)
+def _open_data_file(place: Place) -> Tuple[str, int]:
+    path = place.data_file()
+    try:
+        return path, os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError as err:
+        raise VersionGone(path) from err
+
+
+def _records(fd: int, names: Sequence[str]
+             ) -> Tuple[Optional[bytes], Optional[bytes]]:
+    """Residency record and capacity id, of those that ``names`` lists."""
+    record, capacity_id = (
+        os.getxattr(fd, name) if name in names else None
+        for name in (XATTR_RESIDENCY, XATTR_CAPACITY_ID))
+    return record, capacity_id
 
 
 def switch(live: LiveVersion, residency: Residency,
@@ -231,7 +257,8 @@ def _exchange_checked(live: LiveVersion, tmp_path: str) -> None:
     try:
         swapped = os.fstat(swapped_fd)
         same = (swapped.st_ino == live.stat.st_ino
-                and _records(swapped_fd) == live.records)
+                and _records(swapped_fd, os.listxattr(swapped_fd))
+                == live.records)
     finally:
         os.close(swapped_fd)
     if same and swapped.st_nlink != 1:

@@ -139,19 +139,21 @@ class Daemon:
         self._wake_sweeper.set()
         self._admin.stop()
         self._fetch.stop()
+        # Before those that it hands work to.
+        self.intake.stop()
         for keeper in self.keepers.values():
             keeper.stop()
         if self.gateway is not None:
             self.gateway.stop()
-        self.intake.stop()
         for thread in self._threads:
             if thread.is_alive():
                 thread.join()
         if self._page is not None:
             stop_page(self._page)
-        with contextlib.suppress(DssError):
-            # All that was received is in the index: no sweep is needed.
-            self.index.set_state(_CLEAN_STOP, '1')
+        if not self._sweep_needed():
+            with contextlib.suppress(DssError):
+                # All that was received is in the index.
+                self.index.set_state(_CLEAN_STOP, '1')
         self.release()
 
     def release(self) -> None:
@@ -272,8 +274,10 @@ class Daemon:
             self._logger.exception('%d events were not applied', len(batch))
             self._ledger.missed = True
             return
-        for device in changed:
-            self.kick(device)
+        for device, length in changed.items():
+            keeper = self.keepers.get(device)
+            if keeper is not None:
+                keeper.came(length)
 
     def _wish(self, version: VersionId, partition: str,
               class_ids: List[int]) -> None:
@@ -300,8 +304,7 @@ class Daemon:
             if self.index.replaced != replaced:
                 replaced = self.index.replaced
                 self.rebuild_needed = True
-            self.unclean = (self.unclean or self.intake.overflowed
-                            or self._ledger.missed)
+            self.unclean = self._sweep_needed()
             try:
                 self._sweep_if_due()
             except (DssError, OSError) as err:
@@ -312,6 +315,10 @@ class Daemon:
                 self._logger.exception('sweep failed')
             self._wake_sweeper.wait(_CHORES_SECONDS)
             self._wake_sweeper.clear()
+
+    def _sweep_needed(self) -> bool:
+        return (self.unclean or self.intake.overflowed
+                or self._ledger.missed)
 
     def _sweep_if_due(self) -> None:
         conf = self._conf.tier

@@ -5,6 +5,7 @@ never with objects, and takes the least recently used bytes of the classes
 it names. A few movers carry out; one thread calls.
 """
 
+# long: the duties share one order of work and one view of the device.
 from __future__ import annotations
 
 import logging
@@ -44,7 +45,7 @@ Sums = Dict[int, Dict[str, int]]
 
 class Duties:
     """The duties of one device's keeper. Called by one thread, but for
-    :meth:`wish` and :meth:`levels`.
+    :meth:`wish`.
 
     :param conf: the configuration in force; asked once a round
     """
@@ -66,6 +67,9 @@ class Duties:
         self._wishes: OrderedDict[VersionId, Tuple[str, List[int]]] = \
             OrderedDict()
         self._full_below = 0
+        #: Moves that were tried; what :meth:`begin` forgets they change.
+        self.moved = 0
+        self._found: Optional[Sums] = None
         self._guard = threading.Lock()
         self._movers = ThreadPoolExecutor(
             max(1, conf().tier.movers),
@@ -74,6 +78,10 @@ class Duties:
     def stop(self) -> None:
         """Let the movers end."""
         self._movers.shutdown(wait=True)
+
+    def begin(self) -> None:
+        """A round begins: look at the index anew."""
+        self._found = None
 
     def wish(self, version: VersionId, partition: str,
              class_ids: List[int]) -> None:
@@ -95,8 +103,7 @@ class Duties:
         free = stat.f_bavail * stat.f_frsize
         total = stat.f_blocks * stat.f_frsize
         room = min(conf.tier.ssd_bytes or total, total)
-        tracked = sum(sums['ssd'] for sums in
-                      self._index.occupancy(self.device.name).values())
+        tracked = sum(sums['ssd'] for sums in self._sums().values())
         return room, used_bytes(room, tracked, free), free
 
     def look_at_hdd(self) -> None:
@@ -122,10 +129,10 @@ class Duties:
         need = bytes_to_free(room, used, conf.tier.high_watermark,
                              conf.tier.low_watermark)
         strategy, table = self.strategy(conf), self._table()
+        found = self.occupancies()
         over = [Take((class_id,), surplus) for class_id, surplus in (
-            (class_id, strategy.surplus(self.occupancies(), table, room,
-                                        class_id))
-            for class_id in self.occupancies()) if surplus]
+            (class_id, strategy.surplus(found, table, room, class_id))
+            for class_id in found) if surplus]
         if over and not need:
             self._take(over)
         if need > 0:
@@ -331,8 +338,14 @@ class Duties:
     def _each(self, move: Callable[[Candidate], int],
               some: List[Candidate]) -> List[int]:
         """Move candidates in the movers' threads; bytes of each."""
-        return list(self._movers.map(
-            lambda one: self._guarded(move, one), some))
+        if not some:
+            return []
+        try:
+            return list(self._movers.map(
+                lambda one: self._guarded(move, one), some))
+        finally:
+            self.moved += len(some)
+            self._found = None
 
     def _guarded(self, move: Callable[[Candidate], int],
                  one: Candidate) -> int:
@@ -368,7 +381,10 @@ class Duties:
             self._book.say('hdd_state', 'full', err)
 
     def _sums(self) -> Sums:
-        return self._index.occupancy(self.device.name)
+        """Of this round: asked again once something was moved."""
+        if self._found is None:
+            self._found = self._index.occupancy(self.device.name)
+        return self._found
 
     def occupancies(self) -> Dict[int, Occupancy]:
         """What a strategy may know: sums of clean bytes by class."""

@@ -14,7 +14,9 @@ import os
 import sqlite3
 import threading
 import time
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import (
+    Any, Collection, Dict, Iterable, Iterator, List, Mapping, Optional,
+    Tuple)
 
 from swift_dss.core.errors import DssError
 from swift_dss.core.version import VersionId
@@ -24,8 +26,23 @@ from swift_dss.tier.rows import Candidate, SpanRow, VersionRow
 #: Rows changed in one transaction when a whole class changes: keeps the
 #: time that other threads wait under some tens of milliseconds.
 _CHUNK_ROWS = 5000
-_KEY = 'hash = ? AND device_id = ? AND policy = ? AND frag = ?'
-_SPAN_COLUMNS = ('movable, total, ssd, hdd, remote, dirty, spare')
+_OBJECT = 'hash = ? AND device_id = ? AND policy = ?'
+_KEY = _OBJECT + ' AND frag = ?'
+_SPAN_COLUMNS = 'movable, total, ssd, hdd, remote, dirty, spare'
+_ADD_VERSION = (
+    'INSERT INTO version (hash, device_id, policy, frag, timestamp, put_at, '
+    'partition, size, name, pinned, on_remote, wants_remote) '
+    'VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) '
+    'ON CONFLICT (hash, device_id, policy, frag, timestamp) DO NOTHING')
+_ADD_SPAN = (
+    'INSERT INTO span (version_id, class_id, device_id, %s, read_at, put_at) '
+    'VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)' % _SPAN_COLUMNS)
+_SPANS_OF = (
+    'SELECT v.id, s.class_id, s.read_at FROM version v JOIN span s ON '
+    's.version_id = v.id WHERE v.hash = ? AND v.device_id = ? AND '
+    'v.policy = ? AND v.frag = ? AND v.timestamp = ? ORDER BY s.class_id')
+#: When a version was read, and which of its classes (None: all of them).
+Touch = Tuple[float, Optional[Collection[int]]]
 
 
 class IndexUnavailable(DssError):
@@ -165,10 +182,7 @@ class Index:
                     facts + (version_id,))
             else:
                 version_id = self._db.execute(
-                    'INSERT INTO version (hash, device_id, policy, frag, '
-                    'timestamp, put_at, partition, size, name, pinned, '
-                    'on_remote, wants_remote) '
-                    'VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+                    _ADD_VERSION,
                     key + (row.version.timestamp, row.put_at) + facts
                 ).lastrowid
             self._put_spans(version_id, row)
@@ -185,9 +199,7 @@ class Index:
             old = there.pop(span.class_id, None)
             if old is None:
                 self._db.execute(
-                    'INSERT INTO span (version_id, class_id, device_id, %s, '
-                    'read_at, put_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '
-                    '?, ?)' % _SPAN_COLUMNS,
+                    _ADD_SPAN,
                     (version_id, span.class_id, device_id) + values
                     + (row.read_at or row.put_at, row.put_at))
             elif old != values:
@@ -201,45 +213,89 @@ class Index:
                 'DELETE FROM span WHERE version_id = ? AND class_id = ?',
                 (version_id, class_id))
 
-    def touch(self, version: VersionId, class_ids: Iterable[int],
-              at: float) -> bool:
-        """Note an access; False if the version is not in the index."""
-        with self.batch():
-            version_id = self._id(version)
-            if version_id is None:
-                return False
-            for class_id in class_ids:
-                self._db.execute(
-                    'UPDATE span SET read_at = ? WHERE version_id = ? AND '
-                    'class_id = ? AND read_at < ?',
-                    (at, version_id, class_id, at))
-            return True
+    def add(self, rows: Iterable[VersionRow]) -> List[VersionRow]:
+        """Add versions; those that were there, and are left as they are.
 
-    def remove(self, version: VersionId) -> bool:
-        """Forget a version; False if it was not there."""
+        Nobody moves a version that is not in the index, so what was read
+        of a new one is still true, however long ago that was; of one that
+        is there it need not be.
+        """
+        known: List[VersionRow] = []
+        spans: List[Tuple[Any, ...]] = []
         with self.batch():
-            version_id = self._id(version)
-            if version_id is None:
-                return False
-            self._db.execute('DELETE FROM span WHERE version_id = ?',
-                             (version_id,))
-            self._db.execute('DELETE FROM version WHERE id = ?',
-                             (version_id,))
-            return True
+            for row in rows:
+                key = self._key(row.version)
+                made = self._db.execute(_ADD_VERSION, key + (
+                    row.version.timestamp, row.put_at, row.partition,
+                    row.size, row.name, row.pinned, row.on_remote,
+                    row.wants_remote))
+                if not made.rowcount:
+                    known.append(row)
+                    continue
+                read_at = row.read_at or row.put_at
+                spans += [(
+                    made.lastrowid, span.class_id, key[1], span.movable,
+                    span.total_bytes, span.ssd_bytes, span.hdd_bytes,
+                    span.remote_bytes, span.dirty_bytes, span.spare_bytes,
+                    read_at, row.put_at) for span in row.spans]
+            self._db.executemany(_ADD_SPAN, spans)
+        return known
 
-    def older_than(self, version: VersionId) -> List[VersionRow]:
-        """Versions of the same object that ``version`` makes obsolete.
+    def touch(self, reads: Mapping[VersionId, Touch]
+              ) -> Dict[VersionId, List[int]]:
+        """Note accesses; the classes of each version that is there."""
+        found: Dict[VersionId, List[int]] = {}
+        touched: List[Tuple[Any, ...]] = []
+        with self.batch():
+            for version, (at, class_ids) in reads.items():
+                spans = self._db.execute(
+                    _SPANS_OF, self._key(version) + (version.timestamp,)
+                ).fetchall()
+                if spans:
+                    found[version] = [span[1] for span in spans]
+                touched += [(at, version_id, class_id) for version_id,
+                            class_id, read_at in spans if read_at < at and (
+                                class_ids is None or class_id in class_ids)]
+            self._db.executemany(
+                'UPDATE span SET read_at = ? WHERE version_id = ? AND '
+                'class_id = ?', touched)
+        return found
+
+    def remove(self, version: VersionId) -> None:
+        """Forget a version."""
+        self.remove_all([version])
+
+    def remove_all(self, versions: Iterable[VersionId]) -> None:
+        """Forget versions; those that are not there do not matter."""
+        keys = [self._key(version) + (version.timestamp,)
+                for version in versions]
+        with self.batch():
+            self._db.executemany(
+                'DELETE FROM span WHERE version_id = (SELECT id FROM version '
+                'WHERE %s AND timestamp = ?)' % _KEY, keys)
+            self._db.executemany(
+                'DELETE FROM version WHERE %s AND timestamp = ?' % _KEY,
+                keys)
+
+    def obsolete(self, versions: Iterable[VersionId]) -> List[VersionRow]:
+        """Versions of the same objects that these make obsolete, each
+        once, in one look and without their spans.
 
         A tombstone (no fragment index) does so for every fragment.
         """
-        where = 'hash = ? AND device_id = ? AND policy = ?'
-        key = self._key(version)
-        if version.frag_index is not None:
-            where, key = _KEY, key
-        else:
-            key = key[:3]
-        return self._versions('WHERE %s AND timestamp < ?' % where,
-                              key + (version.timestamp,))
+        found: Dict[int, Tuple[Any, ...]] = {}
+        with self._lock, _translated():
+            for version in versions:
+                key = self._key(version)
+                where = _KEY
+                if version.frag_index is None:
+                    where, key = _OBJECT, key[:3]
+                for row in self._db.execute(
+                        'SELECT v.id, %s FROM version v WHERE %s AND '
+                        'timestamp < ?' % (_VERSION_COLUMNS, where),
+                        key + (version.timestamp,)):
+                    found[row[0]] = row
+            return [self._bare(row) for row in found.values()]
 
     def get(self, version: VersionId) -> Optional[VersionRow]:
         """The version's rows, or None."""
@@ -357,7 +413,8 @@ class Index:
                length: str, where: str, order: str,
                before: Optional[float] = None) -> List[Candidate]:
         """One order over several classes, each read from its own index."""
-        until = '' if before is None else ' AND s.%s <= %r' % (order, before)
+        until = '' if before is None else ' AND s.%s <= ?' % order
+        bound = () if before is None else (before,)
         found: List[Tuple[Any, ...]] = []
         with self._lock, _translated():
             for class_id in class_ids:
@@ -367,7 +424,7 @@ class Index:
                     'version v ON v.id = s.version_id WHERE s.device_id = ? '
                     'AND s.class_id = ? AND {1}{3} ORDER BY s.{2} LIMIT ?'
                     .format(length, where, order, until),
-                    (self._device_id(device), class_id, limit))
+                    (self._device_id(device), class_id) + bound + (limit,))
         found.sort(key=lambda row: row[0])
         return [Candidate(VersionId(device, row[4], row[1].hex(), row[2],
                                     None if row[3] < 0 else row[3]),
@@ -387,19 +444,17 @@ class Index:
             'SELECT class_id, total, ssd, hdd, remote, dirty, spare, '
             'movable, read_at FROM span WHERE version_id = ? '
             'ORDER BY class_id', (row[0],)).fetchall()
-        version = VersionId(self._names[row[2]], row[3], row[1].hex(),
-                            row[5], None if row[4] < 0 else row[4])
-        return VersionRow(
-            version, row[6], row[7], row[8], row[9],
-            max([span[8] for span in spans], default=0.0), bool(row[10]),
-            bool(row[11]), bool(row[12]),
-            [_span_row(span) for span in spans])
+        version = self._bare(row)
+        version.read_at = max([span[8] for span in spans], default=0.0)
+        version.spans = [_span_row(span) for span in spans]
+        return version
 
-    def _id(self, version: VersionId) -> Optional[int]:
-        found = self._one(
-            'SELECT id FROM version WHERE %s AND timestamp = ?' % _KEY,
-            self._key(version) + (version.timestamp,))
-        return found[0] if found else None
+    def _bare(self, row: Tuple[Any, ...]) -> VersionRow:
+        return VersionRow(
+            VersionId(self._names[row[2]], row[3], row[1].hex(), row[5],
+                      None if row[4] < 0 else row[4]),
+            row[6], row[7], row[8], row[9], 0.0, bool(row[10]),
+            bool(row[11]), bool(row[12]))
 
     def _key(self, version: VersionId) -> Tuple[Any, ...]:
         frag = -1 if version.frag_index is None else version.frag_index

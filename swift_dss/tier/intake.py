@@ -8,7 +8,7 @@ import os
 import socket
 import threading
 from collections import deque
-from typing import Callable, Deque, Iterable, List
+from typing import Callable, Deque, Iterable, List, Optional
 
 from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.limits import MAX_EVENT_BYTES
@@ -17,17 +17,24 @@ from swift_dss.tier.devices import Device
 from swift_dss.tier.metrics import Metrics
 from swift_dss.wire.control import Event, decode_event, split_events
 
-#: Events that wait for the index, at most: about 100 MB of memory. Beyond
+#: Events that wait for the index, at most: about 30 MB of memory. Beyond
 #: it the socket fills up, and object servers spool.
 MAX_WAITING = 100000
 #: Events of one index transaction.
 BATCH = 500
+#: Seconds that events gather before they are applied together, unless
+#: there are enough for a batch or somebody waits for them.
+GATHER_SECONDS = 0.2
 #: The kernel's queue of datagrams, asked for; it may give less.
 _RECEIVE_BYTES = 4 * 1024 * 1024
 
 
 class Intake:
     """Receives in one thread, hands over batches in another.
+
+    The receiver only puts datagrams aside: the kernel may hold as few as
+    ten, and whoever finds no room spools. The other lets some gather first,
+    as a batch costs little more than an event does.
 
     :param apply: gets a batch; MUST NOT raise
     :param devices: those whose spool is read
@@ -41,10 +48,15 @@ class Intake:
         self._apply = apply
         self._metrics = metrics
         self._logger = logger
-        self._waiting: Deque[Event] = deque()
+        #: Lines as they came, in order.
+        self._waiting: Deque[bytes] = deque()
         self._more = threading.Condition()
+        #: Who waits under ``_more``, and so has to be woken.
+        self._idle = self._held_back = False
+        self._hurried = 0
         self._busy = False
-        self._stopping = False
+        #: No more is to be received; no more was.
+        self._stopping = self._received = False
         #: Events were lost since this was last cleared.
         self.overflowed = False
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -69,12 +81,17 @@ class Intake:
         with self._more:
             self._stopping = True
             self._more.notify_all()
-        # Wakes the receiver: a datagram that is no event.
+        # Wakes the receiver: a datagram that is no event. It comes after
+        # all that was sent before.
         with contextlib.suppress(OSError), socket.socket(
                 socket.AF_UNIX, socket.SOCK_DGRAM) as waker:
             waker.sendto(b'', self._path)
-        for thread in self._threads:
-            thread.join()
+        receiver, applier = self._threads
+        receiver.join()
+        with self._more:
+            self._received = True
+            self._more.notify_all()
+        applier.join()
         self._socket.close()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._path)
@@ -96,8 +113,8 @@ class Intake:
                 self.overflowed = True
                 self._logger.warning('spool of %s was full: events were '
                                      'lost, a sweep follows', device.name)
-            for line in lines:
-                taken += self._accept(line)
+            self._accept(lines)
+            taken += len(lines)
         return taken
 
     @property
@@ -108,8 +125,14 @@ class Intake:
     def wait_until_idle(self, seconds: float) -> bool:
         """True once everything received so far is in the index."""
         with self._more:
-            return self._more.wait_for(
-                lambda: not self._waiting and not self._busy, seconds)
+            # Nothing gathers while somebody waits for it.
+            self._hurried += 1
+            self._more.notify_all()
+            try:
+                return self._more.wait_for(
+                    lambda: not self._waiting and not self._busy, seconds)
+            finally:
+                self._hurried -= 1
 
     def _receive(self) -> None:
         while True:
@@ -119,39 +142,62 @@ class Intake:
                 self._logger.error('events: %s', err)
                 return
             if raw:
-                for line in split_events(raw):
-                    self._accept(line)
-            with self._more:
-                if self._stopping and not raw:
-                    return
-                # A full queue holds the receiver back, not the memory.
-                self._more.wait_for(
-                    lambda: len(self._waiting) < MAX_WAITING
-                    or self._stopping)
+                self._accept(split_events(raw))
+            elif self._stopping:
+                return
+            if len(self._waiting) >= MAX_WAITING:
+                self._wait_for_room()
 
-    def _accept(self, raw: bytes) -> int:
-        try:
-            event = decode_event(raw)
-        except DamagedRecord as err:
-            self._metrics.count('tier.events_damaged')
-            self._logger.warning('%s', err)
-            return 0
+    def _wait_for_room(self) -> None:
+        """A full queue holds the receiver back, not the memory."""
         with self._more:
-            self._waiting.append(event)
-            self._more.notify_all()
-        return 1
+            self._held_back = True
+            self._more.wait_for(lambda: len(self._waiting) < MAX_WAITING
+                                or self._stopping)
+            self._held_back = False
+
+    def _accept(self, lines: List[bytes]) -> None:
+        with self._more:
+            self._waiting.extend(lines)
+            # Who is idle has to hear of the first, and who gathers of the
+            # last: to wake a thread costs more than to take an event.
+            if self._idle or BATCH <= len(self._waiting) < \
+                    BATCH + len(lines):
+                self._idle = False
+                self._more.notify_all()
 
     def _work(self) -> None:
         while True:
-            with self._more:
-                self._busy = False
+            batch = self._gather()
+            if batch is None:
+                return
+            events = []
+            for line in batch:
+                try:
+                    events.append(decode_event(line))
+                except DamagedRecord as err:
+                    self._metrics.count('tier.events_damaged')
+                    self._logger.warning('%s', err)
+            self._apply(events)
+
+    def _gather(self) -> Optional[List[bytes]]:
+        """Lines for a batch; None once there are none and none will come.
+        """
+        with self._more:
+            self._busy = False
+            if self._hurried:
                 self._more.notify_all()
-                self._more.wait_for(
-                    lambda: self._waiting or self._stopping)
-                if not self._waiting:
-                    return
-                self._busy = True
-                batch = [self._waiting.popleft() for _ in range(
-                    min(BATCH, len(self._waiting)))]
+            self._idle = not self._waiting
+            self._more.wait_for(lambda: self._waiting or self._received)
+            self._idle = False
+            self._more.wait_for(
+                lambda: self._hurried or self._stopping
+                or len(self._waiting) >= BATCH, GATHER_SECONDS)
+            if not self._waiting:
+                return None
+            self._busy = True
+            batch = [self._waiting.popleft() for _ in range(
+                min(BATCH, len(self._waiting)))]
+            if self._held_back:
                 self._more.notify_all()
-            self._apply(batch)
+            return batch

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import Callable, List
+from dataclasses import replace
+from typing import Callable, List, Optional
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import NodeConf
@@ -23,8 +24,16 @@ from swift_dss.tier.metrics import Metrics
 from swift_dss.tier.state import DeviceState, StateBook, publish
 from swift_dss.wire.pressure import Pressure
 
-#: Rounds follow one another no faster than this, however many events.
+#: Rounds follow one another no faster than this, whatever happens.
 _MIN_ROUND_SECONDS = 0.2
+#: After bytes came that change nothing of importance, the next round is at
+#: most this far away.
+SOON_SECONDS = 1.0
+#: More than this share of the SSD at once is of importance.
+_MUCH = 0.01
+#: A pressure file that says nothing new is written again after this long,
+#: well before object servers take it for old.
+_PUBLISH_SECONDS = 30.0
 
 
 class Keeper:
@@ -48,9 +57,14 @@ class Keeper:
         self._book = StateBook(device.name, metrics, logger)
         self.duties = Duties(device, local, conf, table, metrics, logger,
                              self._book, now)
+        # Reentrant: who waits for a round asks for one first.
         self._changed = threading.Condition()
         self._begun = self._settled = 0
-        self._kick = threading.Event()
+        self._published: Optional[Pressure] = None
+        #: Monotonic time of the next round, and bytes that came since the
+        #: last one began.
+        self._due = 0.0
+        self._heard_bytes = 0
         self._thread = threading.Thread(
             target=self._run, name='dss-keep-' + device.name, daemon=True)
 
@@ -66,28 +80,47 @@ class Keeper:
     def stop(self) -> None:
         """Let running moves end, then return."""
         self.duties.stopping.set()
-        self._kick.set()
+        self.kick()
         if self._thread.is_alive():
             self._thread.join()
         self.duties.stop()
 
     def kick(self) -> None:
         """Something changed: do not wait for the next interval."""
-        self._kick.set()
+        self._look_by(0.0)
+
+    def came(self, length: int) -> None:
+        """``length`` bytes were put on the device: look at once if that
+        may fill it, else soon."""
+        pressure = self.state.pressure
+        with self._changed:
+            self._heard_bytes += length
+            heard = self._heard_bytes
+        if pressure is None or heard > pressure.ssd_bytes * _MUCH or \
+                pressure.ssd_used_bytes + heard > pressure.high_bytes:
+            self.kick()
+        else:
+            self._look_by(time.monotonic() + SOON_SECONDS)
 
     def wish(self, version: VersionId, partition: str,
              class_ids: List[int]) -> None:
         """A reader had to take these from a slower tier."""
         self.duties.wish(version, partition, class_ids)
-        self._kick.set()
+        self.kick()
 
     def wait_round(self, seconds: float) -> bool:
         """True once a round that began after this call left nothing."""
         with self._changed:
             wanted = self._begun + 1
-            self._kick.set()
+            self.kick()
             return self._changed.wait_for(
                 lambda: self._settled >= wanted, max(0.0, seconds))
+
+    def _look_by(self, due: float) -> None:
+        with self._changed:
+            if due < self._due:
+                self._due = due
+                self._changed.notify_all()
 
     def round(self) -> bool:
         """One pass over all duties; errors of tiers become states.
@@ -95,6 +128,7 @@ class Keeper:
         :returns: False if there is more to do at once
         """
         conf = self._conf()
+        self.duties.begin()
         try:
             self.device.require_mounted()
         except TierUnavailable as err:
@@ -106,9 +140,11 @@ class Keeper:
         self.duties.drop_remote_only()
         self.duties.relieve_hdd(conf)
         self.publish_pressure(conf)
+        before = self.duties.moved
         clean = self.duties.clean(conf)
         promoted = self.duties.promote(conf)
-        self.publish_pressure(conf)
+        if self.duties.moved != before:
+            self.publish_pressure(conf)
         return clean and promoted
 
     def publish_pressure(self, conf: NodeConf) -> None:
@@ -122,27 +158,36 @@ class Keeper:
         pressure = Pressure(
             room, used, int(room * conf.tier.high_watermark), rank,
             self.state.hdd_state == 'ready', self._now())
-        self.state.pressure = pressure
+        known, self.state.pressure = self._published, pressure
+        if known is not None and self.state.publish_state == 'ready' and \
+                replace(known, at=pressure.at) == pressure and \
+                abs(pressure.at - known.at) < _PUBLISH_SECONDS:
+            return
         try:
             publish(conf.run_dir, self.device.name, pressure)
         except OSError as err:
             self._book.say('publish_state', 'failing', err)
         else:
             self._book.say('publish_state', 'ready')
+            self._published = pressure
 
     def _run(self) -> None:
         while not self.duties.stopping.is_set():
-            self._kick.clear()
             with self._changed:
                 self._begun += 1
+                self._heard_bytes = 0
+                self._due = time.monotonic() + \
+                    self._conf().tier.interval_seconds
             finished = self._try_round()
             with self._changed:
                 if finished:
                     self._settled = self._begun
                 else:
-                    self._kick.set()
+                    self._due = 0.0
                 self._changed.notify_all()
-            self._kick.wait(self._conf().tier.interval_seconds)
+                while not self.duties.stopping.is_set() and \
+                        self._due > time.monotonic():
+                    self._changed.wait(self._due - time.monotonic())
             self.duties.stopping.wait(_MIN_ROUND_SECONDS)
 
     def _try_round(self) -> bool:

@@ -3,25 +3,34 @@
 Events may be lost, late, doubled or out of order: a PUT makes us read the
 version's own files, so the newest state always wins, and the sweep finds
 what nobody told us.
+
+A batch of events costs one look at the index for what they make obsolete,
+one transaction of the gateway's queue for each of deletes and uploads, and
+one of the index. The files are read and removed in between, while nothing
+is locked that others need.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import Callable, Dict, Iterable, List, Optional, Set
+from typing import (
+    Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple,
+    TypeVar)
 
 from swift_dss.core.classes import ClassTable, RemoteMode
 from swift_dss.core.errors import (
     BadClassInput, DamagedRecord, DssError, TierUnavailable, VersionGone)
 from swift_dss.core.residency import Tier
 from swift_dss.core.version import VersionId
-from swift_dss.gateway.service import Gateway
+from swift_dss.gateway.service import Gateway, Upload
 from swift_dss.tier.index import Index, IndexDamaged, IndexUnavailable
 from swift_dss.tier.local import Local
 from swift_dss.tier.metrics import Metrics
 from swift_dss.tier.rows import VersionRow
 from swift_dss.wire import classmap
 from swift_dss.wire.control import Event, EventKind
+
+_Found = TypeVar('_Found')
 
 
 class Ledger:
@@ -50,104 +59,221 @@ class Ledger:
         #: begins one clears it first.
         self.missed = False
 
-    def apply(self, events: Iterable[Event]) -> Set[str]:
-        """Bring the index up to date; the devices that changed.
+    def apply(self, events: Iterable[Event]) -> Dict[str, int]:
+        """Bring the index up to date; the devices that changed, and how
+        many bytes were put there.
 
         Events that cannot be kept because the index cannot be written are
         dropped and counted: objects are read and written all the same.
 
         :raises IndexDamaged: the index must be replaced
         """
-        changed: Set[str] = set()
-        reads: Dict[VersionId, Event] = {}
-        for event in events:
-            if event.kind is EventKind.READ:
-                self._count_read(event)
-                reads[event.version] = event
-                continue
-            try:
-                self._apply_one(event)
-                changed.add(event.version.device)
-            except IndexDamaged:
-                raise
-            except IndexUnavailable:
-                self.missed = True
-                self._metrics.count('tier.events_dropped')
-            except (VersionGone, TierUnavailable, DamagedRecord) as err:
-                # Gone again, or nothing we can look at: the sweep will.
-                self.missed = self.missed or isinstance(
-                    err, TierUnavailable)
-                self._metrics.count('tier.events_%s' % err.counter)
-        try:
-            with self._index.batch():
-                for event in reads.values():
-                    self._touch(event)
-        except IndexUnavailable:
-            self._metrics.count('tier.events_dropped', len(reads))
+        said = list(events)
+        for kind in EventKind:
+            number = sum(event.kind is kind for event in said)
+            if number:
+                self._metrics.count('tier.events.%s' % kind.value, number)
+        changed: Dict[str, int] = {}
+        for event in said:
+            if event.kind is not EventKind.READ:
+                device = event.version.device
+                changed[device] = changed.get(device, 0) + (
+                    event.size if event.kind is EventKind.PUT else 0)
+        self._apply_or_drop(said)
         return changed
 
-    def settle(self, row: VersionRow) -> None:
-        """After a version was found: does S3 have to get it?"""
-        if self._gateway is None or not row.wants_remote or row.on_remote:
-            return
-        urgent = any(
-            self._table().spec(span.class_id).remote in (
-                RemoteMode.THROUGH, RemoteMode.ONLY) for span in row.spans)
-        self._gateway.enqueue_upload(row.version, row.partition, urgent)
+    def settle(self, rows: Iterable[VersionRow]) -> None:
+        """After versions were found: does S3 have to get them?
+
+        :raises TierUnavailable: nobody noted that; the next sweep asks
+        """
+        wanted = [Upload(row.version, row.partition, self._is_urgent(row))
+                  for row in rows if row.wants_remote and not row.on_remote]
+        if self._gateway is not None and wanted:
+            self._gateway.enqueue_uploads(wanted)
 
     def retire(self, row: VersionRow) -> None:
         """An overwritten or deleted version: free what it holds."""
-        if self._local.exists(row.version, row.partition):
-            return
-        # Before the row goes: a crash in between must leave somebody who
-        # still knows the key. The gateway never deletes a newest version.
-        if self._gateway is not None and (row.on_remote or row.wants_remote):
-            self._gateway.enqueue_delete(row.version, row.partition)
-        if self._local.reclaim(row):
-            self._metrics.count('tier.reclaimed')
+        self._index.remove_all(self._release([row]))
 
-    def _apply_one(self, event: Event) -> None:
-        version = event.version
-        self._metrics.count('tier.events.%s' % event.kind.value)
-        if event.kind is not EventKind.CLASS:
-            for row in self._index.older_than(version):
-                self.retire(row)
-        if event.kind is EventKind.DELETE:
-            return
-        self.settle(self._local.track(
-            version, event.partition, event.at, event.at))
+    # -- inside ----------------------------------------------------------
 
-    def _count_read(self, event: Event) -> None:
-        self._metrics.count('tier.events.read')
-        tiers = Tier(event.tier_bits & 7)
-        for class_id, length in self._classes_of(event).items():
-            self._hits(class_id, tiers, length)
-
-    def _touch(self, event: Event) -> None:
-        classes = self._classes_of(event)
-        if not self._index.touch(event.version, classes, event.at):
-            try:
-                self._local.track(event.version, event.partition,
-                                  read_at=event.at)
-            except DssError as err:
-                self._metrics.count('tier.events_%s' % err.counter)
+    def _apply_or_drop(self, said: List[Event]) -> None:
+        try:
+            self._apply_all(said)
+        except IndexDamaged:
+            raise
+        except IndexUnavailable:
+            self.missed = self.missed or any(
+                event.kind is not EventKind.READ for event in said)
+            self._metrics.count('tier.events_dropped', len(said))
+        except Exception:
+            if len(said) == 1:
+                self.missed = True
+                self._metrics.count('tier.events_failed')
+                self._logger.exception('not applied: %s', said[0])
                 return
-        if event.tier_bits & ~int(Tier.SSD):
-            self._wish(event.version, event.partition, sorted(classes))
+            # One of them is bad: each by itself, so that the others are
+            # not lost with it. Twice the same event does no harm.
+            for event in said:
+                self._apply_or_drop([event])
 
-    def _classes_of(self, event: Event) -> Dict[int, int]:
-        """Class id to bytes that the event read of it."""
-        if event.map_text:
+    def _apply_all(self, said: List[Event]) -> None:
+        puts = [event for event in said if event.kind is EventKind.PUT]
+        reads: Dict[VersionId, List[Event]] = {}
+        for event in said:
+            if event.kind is EventKind.READ:
+                reads.setdefault(event.version, []).append(event)
+        newest = [event.version for event in said if event.kind in (
+            EventKind.PUT, EventKind.DELETE)]
+        gone = self._release(self._index.obsolete(newest))
+        rows = self._rows_of(puts, newest)
+        with self._index.batch():
+            self._index.remove_all(gone)
+            known = self._index.add(rows)
+            classes = self._index.touch({
+                version: (max(event.at for event in some),
+                          _classes_named(some))
+                for version, some in reads.items()})
+        # Known before this batch, so others may be at work on them: what
+        # was read of their files above may be old by now.
+        for row in known:
+            self._track(row.version, row.partition, row.put_at)
+        self._keep(lambda: self.settle(rows))
+        for event in said:
+            if event.kind is EventKind.CLASS:
+                self._reclassified(event)
+        for version, some in reads.items():
+            self._note_reads(version, some, classes.get(version))
+
+    def _rows_of(self, puts: Sequence[Event],
+                 newest: Sequence[VersionId]) -> List[VersionRow]:
+        """What the files of new versions say, as far as they are there."""
+        latest: Dict[Tuple[object, ...], str] = {}
+        for version in newest:
+            key = _object_of(version)
+            latest[key] = max(latest.get(key, ''), version.timestamp)
+        rows: List[VersionRow] = []
+        for event in puts:
+            version = event.version
             try:
-                found = classmap.decode(event.map_text)
-            except BadClassInput:
-                found = None
-            if found is not None:
-                classes: Dict[int, int] = {}
-                for span in found.split(event.offset, event.length):
-                    classes[span.class_id] = \
-                        classes.get(span.class_id, 0) + span.length
-                return classes
-        row = self._index.get(event.version)
-        spans = row.spans if row else []
-        return {span.class_id: event.length for span in spans}
+                rows.append(self._local.row(
+                    version, event.partition, event.at, event.at))
+            except VersionGone as err:
+                self._metrics.count('tier.events_' + err.counter)
+                if version.timestamp < max(
+                        latest[_object_of(version)],
+                        latest.get(_object_of(version)[:3], '')):
+                    # Replaced before we came to it: no row will ever lead
+                    # to what it has on the HDD.
+                    self._release([VersionRow(
+                        version, event.partition, event.size)])
+            except (TierUnavailable, DamagedRecord) as err:
+                self._failed(err)
+        return rows
+
+    def _release(self, rows: Iterable[VersionRow]) -> List[VersionId]:
+        """Free what obsolete versions hold; those whose rows may go."""
+        gone = [row for row in rows if self._keep(
+            lambda row=row: self._local.release(  # type: ignore[misc]
+                row.version, row.partition))]
+        in_s3 = [row for row in gone if row.on_remote or row.wants_remote]
+        # Before the rows go: a crash in between must leave somebody who
+        # still knows the key. The gateway never deletes a newest version.
+        if self._gateway is not None and in_s3 and not self._keep(
+                lambda: self._queue_deletes(in_s3)):
+            gone = [row for row in gone if row not in in_s3]
+        if gone:
+            self._metrics.count('tier.reclaimed', len(gone))
+        return [row.version for row in gone]
+
+    def _queue_deletes(self, rows: Iterable[VersionRow]) -> bool:
+        assert self._gateway is not None
+        self._gateway.enqueue_deletes(
+            [(row.version, row.partition) for row in rows])
+        return True
+
+    def _is_urgent(self, row: VersionRow) -> bool:
+        return any(self._table().spec(span.class_id).remote in (
+            RemoteMode.THROUGH, RemoteMode.ONLY) for span in row.spans)
+
+    def _reclassified(self, event: Event) -> None:
+        row = self._track(event.version, event.partition, event.at, event.at)
+        if row is not None:
+            self._keep(lambda: self.settle([row]))
+
+    def _track(self, version: VersionId, partition: str,
+               put_at: float = 0.0,
+               read_at: float = 0.0) -> Optional[VersionRow]:
+        return self._keep(lambda: self._local.track(
+            version, partition, put_at, read_at))
+
+    def _keep(self, work: Callable[[], _Found]) -> Optional[_Found]:
+        """None where a file, a device or the queue would not let us."""
+        try:
+            return work()
+        except (VersionGone, TierUnavailable, DamagedRecord,
+                IndexUnavailable) as err:
+            self._failed(err)
+            return None
+
+    def _failed(self, err: DssError) -> None:
+        # Gone again, or nothing we can look at: the sweep will.
+        self.missed = self.missed or isinstance(
+            err, (TierUnavailable, IndexUnavailable))
+        self._metrics.count('tier.events_' + (
+            'dropped' if isinstance(err, IndexUnavailable)
+            else err.counter))
+
+    def _note_reads(self, version: VersionId, some: Sequence[Event],
+                    class_ids: Optional[Sequence[int]]) -> None:
+        """What reads of one version say of hits, and of what to promote.
+        """
+        if class_ids is None:
+            row = self._track(version, some[0].partition,
+                              read_at=max(event.at for event in some))
+            class_ids = [span.class_id for span in row.spans] if row else []
+        slow: Dict[int, None] = {}
+        for event in some:
+            read = _bytes_by_class(event)
+            if read is None:
+                read = dict.fromkeys(class_ids, event.length)
+            for class_id, length in read.items():
+                self._hits(class_id, Tier(event.tier_bits & 7), length)
+            if event.tier_bits & ~int(Tier.SSD):
+                slow.update(dict.fromkeys(read))
+        if slow:
+            self._wish(version, some[-1].partition, sorted(slow))
+
+
+def _object_of(version: VersionId) -> Tuple[object, ...]:
+    """What versions that replace one another have in common."""
+    key = (version.device, version.policy, version.object_hash)
+    # As a tombstone has it, which replaces every fragment.
+    return key if version.frag_index is None else key + (
+        version.frag_index,)
+
+
+def _classes_named(some: Iterable[Event]) -> Optional[List[int]]:
+    """Classes that these reads say they were of; None: all there are."""
+    found: Dict[int, int] = {}
+    for event in some:
+        read = _bytes_by_class(event)
+        if read is None:
+            return None
+        found.update(read)
+    return list(found)
+
+
+def _bytes_by_class(event: Event) -> Optional[Mapping[int, int]]:
+    """Class id to bytes that were read of it, if the event knows."""
+    if not event.map_text:
+        return None
+    try:
+        found = classmap.decode(event.map_text)
+    except BadClassInput:
+        return None
+    classes: Dict[int, int] = {}
+    for span in found.split(event.offset, event.length):
+        classes[span.class_id] = classes.get(span.class_id, 0) + span.length
+    return classes

@@ -5,6 +5,7 @@ each move holds the version's lock and the index learns what it did. The
 index is told last and may fail: it is a cache, and a sweep corrects it.
 """
 
+# long: every verb on a version's files, in the one class that locks them.
 from __future__ import annotations
 
 import contextlib
@@ -99,9 +100,9 @@ class Local(LocalVersions):
     def row(self, version: VersionId, partition: str, put_at: float = 0.0,
             read_at: float = 0.0) -> VersionRow:
         """The index row that the version's own files give."""
-        place, found = self._look(version, partition)
-        with self._disk_errors(), LiveVersion(place) as live:
-            pinned = names.XATTR_PIN in os.listxattr(live.fd)
+        place, found, opened = self._open(version, partition)
+        with self._disk_errors(), LiveVersion(place, opened) as live:
+            pinned = live.has(names.XATTR_PIN)
             residency = live.residency
         table = self.table()
         spans = spans_of(found.file_map(table), residency, table, pinned,
@@ -206,18 +207,28 @@ class Local(LocalVersions):
 
         :returns: False if its data file is still there: not obsolete yet
         """
-        with self.locks.hold(row.version):
-            if self.exists(row.version, row.partition):
+        released = self.release(row.version, row.partition)
+        if released:
+            self.index.remove(row.version)
+        return released
+
+    def release(self, version: VersionId, partition: str) -> bool:
+        """Free the HDD bytes of a version that is obsolete; its row is
+        the caller's to remove.
+
+        :returns: False if its data file is still there: not obsolete yet
+        """
+        with self.locks.hold(version):
+            if self.exists(version, partition):
                 return False
-            capacity = self._device(row.version).capacity
+            capacity = self._device(version).capacity
             if capacity.configured:
                 try:
                     # No data file, so no record, names these bytes.
-                    capacity.remove(row.version)
+                    capacity.remove(version)
                 except TierUnavailable:
                     # The sweep removes it once the HDD is back.
                     self._metrics.count('tier.orphans_left')
-            self.index.remove(row.version)
         return True
 
     def moving_place(self, version: VersionId, partition: str) -> Place:
@@ -262,31 +273,46 @@ class Local(LocalVersions):
 
     def _look(self, version: VersionId, partition: str
               ) -> Tuple[Place, metadata.VersionMetadata]:
+        place, found, (_, fd) = self._open(version, partition)
+        os.close(fd)
+        return place, found
+
+    def _open(self, version: VersionId, partition: str
+              ) -> Tuple[Place, metadata.VersionMetadata, Tuple[str, int]]:
+        """The same, and the data file's path and open descriptor."""
         device = self._device(version)
         with self._disk_errors():
-            path, partition = self._find(device, version, partition)
+            path, partition, beside = self._find(device, version, partition)
             try:
                 fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             except FileNotFoundError as err:
                 raise VersionGone(path) from err
             try:
-                found = metadata.of_version(path, fd)
-            finally:
+                found = metadata.of_version(path, fd, beside)
+            except BaseException:
                 os.close(fd)
-        return device.place(version, partition, found.content_length), found
+                raise
+        place = device.place(version, partition, found.content_length)
+        return place, found, (path, fd)
 
     @staticmethod
     def _find(device: Device, version: VersionId,
-              partition: str) -> Tuple[str, str]:
-        """Data file and partition, which may be another one by now: an
-        operator who increases the partition power moves everything."""
+              partition: str) -> Tuple[str, str, List[str]]:
+        """Data file, partition, and what else lies in the folder.
+
+        The partition may be another one by now: an operator who increases
+        the partition power moves everything.
+        """
+        place = device.place(version, partition, 0)
+        beside = place.names()
         try:
-            return device.place(version, partition, 0).data_file(), partition
+            return place.data_file(beside), partition, beside
         except VersionGone:
             for moved in device.partitions_of(version):
+                place = device.place(version, moved, 0)
+                beside = place.names()
                 with contextlib.suppress(VersionGone):
-                    return (device.place(version, moved, 0).data_file(),
-                            moved)
+                    return place.data_file(beside), moved, beside
             raise
 
     def _disk_errors(self) -> _DiskErrors:

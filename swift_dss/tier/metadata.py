@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import pickle
-from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from pyeclib.ec_iface import ECDriver, ECDriverError
 from swift.common.exceptions import DiskFileError
@@ -85,15 +85,18 @@ def _fragment_bytes(scheme: str, segment_bytes: int) -> int:
     return int(found['fragment_size'])
 
 
-def of_version(data_path: str, data_fd: int) -> VersionMetadata:
+def of_version(data_path: str, data_fd: int,
+               beside: Optional[Sequence[str]] = None) -> VersionMetadata:
     """Read it from an open data file and the ``.meta`` beside it.
 
+    :param beside: names in its folder, if the caller has just looked
     :raises VersionGone: the files went away meanwhile
     :raises DamagedRecord: the metadata cannot be read
     """
     data = _read(data_fd)
     merged = dict(data)
-    for meta_path in _newer_meta_files(data_path, data['X-Timestamp']):
+    for meta_path in _newer_meta_files(
+            data_path, data['X-Timestamp'], beside):
         meta = _read(meta_path)
         merged = {key: value for key, value in data.items()
                   if key.lower() in _DATA_ONLY or key == 'name'
@@ -141,10 +144,11 @@ def newest_timestamp(hash_dir: str) -> Optional[str]:
     return max(found) if found else None
 
 
-def _newer_meta_files(data_path: str, timestamp: str) -> List[str]:
+def _newer_meta_files(data_path: str, timestamp: str,
+                      beside: Optional[Sequence[str]]) -> List[str]:
     folder = os.path.dirname(data_path)
     found: List[Tuple[str, str]] = []
-    for name in _listdir(folder):
+    for name in _listdir(folder) if beside is None else beside:
         # <timestamp>[<sign><hex delta to the content type's>].meta
         if name.endswith('.meta'):
             meta_at = name[:-5].split('+')[0].split('-')[0]

@@ -42,13 +42,13 @@ class Found:
 class Survey:
     """Walks one device at a time.
 
-    :param settle: gets each row that was read from disk
+    :param settle: gets the rows that were read from disk, some at a time
     :param retire: gets each row of a version that a newer one replaced
     :param stopping: True when the walk is to be broken off
     """
 
     def __init__(self, local: Local, logger: logging.Logger,
-                 settle: Callable[[VersionRow], None],
+                 settle: Callable[[List[VersionRow]], None],
                  retire: Callable[[VersionRow], None],
                  stopping: Callable[[], bool],
                  pause: Callable[[float], object] = time.sleep) -> None:
@@ -109,8 +109,7 @@ class Survey:
         with self._index.batch():
             for row in rows:
                 self._index.put(row)
-        for row in rows:
-            self._settle(row)
+        self._settle(rows)
         del rows[:]
 
     def _prune(self, device: Device, pace: _Pace, found: Found,

@@ -13,32 +13,22 @@ with a million objects.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
-import signal
-import socket
-import subprocess
 import sys
 import tempfile
 import time
-from typing import Any, Dict, Tuple
+from typing import Tuple
+
+sys.path.insert(0, os.path.join(os.path.dirname(
+    os.path.abspath(__file__)), os.pardir))
+
+from daemon_node import DaemonProcess, write_node
 
 from swift_dss.core.version import VersionId
 from swift_dss.tier.index import Index
 from swift_dss.tier.rows import SpanRow, VersionRow
-from swift_dss.wire.control import encode_line
 
-_CLASSES = '[class:0]\nname = plain\nrank = 0\n' \
-    '[class:5]\nname = silver\nrank = 5\n'
-_CONF = '''
-[dss]
-devices = %(root)s/devices
-mount_check = false
-run_dir = %(root)s/run
-class_table = %(root)s/classes.conf
-recon_cache_path =
-'''
 _BATCH = 10000
 
 
@@ -54,7 +44,7 @@ def fill(path: str, objects: int) -> float:
             for number in range(start, min(objects, start + _BATCH)):
                 spans = [SpanRow(class_id, 400, 400, 400, 0,
                                  400 * (number % 10 == 0))
-                         for class_id in (0, 5)]
+                         for class_id in (0, 9)]
                 index.put(VersionRow(
                     VersionId('sda', 0, '%032x' % (number * 7919),
                               '1700000000.00000'), '1', 800,
@@ -67,44 +57,18 @@ def fill(path: str, objects: int) -> float:
 
 def measure(root: str, objects: int) -> Tuple[float, float, int]:
     """(seconds until it answers, CPU seconds of them, resident bytes)."""
-    started = time.monotonic()
-    daemon = subprocess.Popen(
-        [sys.executable, '-m', 'swift_dss.tier.daemon', '--config',
-         os.path.join(root, 'dss.conf')], stderr=subprocess.DEVNULL)
+    daemon = DaemonProcess(root)
     try:
-        while True:
-            try:
-                found = status(os.path.join(root, 'run', 'admin.sock'))
-                break
-            except OSError:
-                assert daemon.poll() is None, 'the daemon died'
-                time.sleep(0.01)
-        seconds = time.monotonic() - started
-        with open('/proc/%d/stat' % daemon.pid, encoding='ascii') as source:
-            ticks = source.read().rpartition(')')[2].split()[11:13]
-        cpu_seconds = sum(map(int, ticks)) / os.sysconf('SC_CLK_TCK')
+        seconds = daemon.start()
+        cpu_seconds = daemon.cpu_seconds()
+        found = daemon.ask({'verb': 'status'})
         counted = found['classes'].get('0', {}).get('objects', 0)
         assert counted == objects, '%d of %d' % (counted, objects)
         for _ in range(20):
-            status(os.path.join(root, 'run', 'admin.sock'))
-        with open('/proc/%d/status' % daemon.pid,
-                  encoding='ascii') as source:
-            resident = next(int(line.split()[1]) for line in source
-                            if line.startswith('VmRSS'))
-        return seconds, cpu_seconds, resident * 1024
+            daemon.ask({'verb': 'status'})
+        return seconds, cpu_seconds, daemon.resident_bytes()
     finally:
-        daemon.send_signal(signal.SIGTERM)
-        daemon.wait()
-
-
-def status(path: str) -> Dict[str, Any]:
-    """The daemon's status."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.connect(path)
-        connection.sendall(encode_line({'verb': 'status'}))
-        with connection.makefile('rb') as lines:
-            found: Dict[str, Any] = json.loads(lines.readline())['result']
-    return found
+        daemon.stop()
 
 
 def node(objects: int, folder: str) -> Tuple[float, float, float, int]:
@@ -112,11 +76,7 @@ def node(objects: int, folder: str) -> Tuple[float, float, float, int]:
     root = tempfile.mkdtemp(prefix='index-', dir=folder)
     try:
         os.makedirs(os.path.join(root, 'devices', 'sda'))
-        for name, text in (('classes.conf', _CLASSES),
-                           ('dss.conf', _CONF % {'root': root})):
-            with open(os.path.join(root, name), 'w',
-                      encoding='ascii') as target:
-                target.write(text)
+        write_node(root)
         rate = fill(os.path.join(root, 'run', 'index.db'), objects)
         return (rate,) + measure(root, objects)
     finally:

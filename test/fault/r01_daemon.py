@@ -14,46 +14,31 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import time
 from typing import Dict, List, NamedTuple
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(sys.path[0], os.pardir))
 
+from daemon_node import SECONDS, DaemonProcess, Died, write_node
 from sample_node import SampleNode, sample_bytes
 
 from swift_dss.core.spans import ClassMap
 from swift_dss.io import steps
 from swift_dss.wire import classmap
-from swift_dss.wire.control import (
-    Event, EventKind, encode_event, encode_line)
+from swift_dss.wire.control import Event, EventKind, encode_event
 
 OBJECT_BYTES = 60000
 OBJECTS = 12
-_SECONDS = 60.0
-_CLASSES = '[class:0]\nname = plain\nrank = 0\n' \
-    '[class:9]\nname = gold\nrank = 9\n'
-_CONF = '''
-[dss]
-devices = %(root)s/devices
-mount_check = false
-run_dir = %(root)s/run
-class_table = %(root)s/classes.conf
-recon_cache_path =
-[capacity]
-sda = %(root)s/hdd/sda
-[tier]
-ssd_bytes = 400000
-clean_after_seconds = 0
-interval_seconds = 0.2
-'''
+_OPTIONS = {
+    'tier': {'ssd_bytes': 400000, 'clean_after_seconds': 0,
+             'interval_seconds': 0.2}}
 
 
 class Outcome(NamedTuple):
@@ -65,20 +50,14 @@ class Outcome(NamedTuple):
     worst_recovery_seconds: float
 
 
-class Died(Exception):
-    """The daemon was killed, as it was armed to be."""
-
-
-class Run:
+class Run(DaemonProcess):
     """A fresh node, and one life of a daemon on it."""
 
     def __init__(self, root: str) -> None:
-        self.root = root
+        super().__init__(root)
         self.node = SampleNode(root)
-        for name, text in (('classes.conf', _CLASSES),
-                           ('dss.conf', _CONF % {'root': root})):
-            with open(os.path.join(root, name), 'w') as target:
-                target.write(text)
+        write_node(root, dict(_OPTIONS, capacity={
+            'sda': self.node.capacity_path}))
         self.placed = []
         for number in range(OBJECTS):
             data = sample_bytes(OBJECT_BYTES, number)
@@ -88,25 +67,12 @@ class Run:
         self.node.acknowledge([(place, data)
                                for place, data, _ in self.placed])
 
-    def start(self, point: str = '', log: str = '') -> float:
-        """Start a daemon; the seconds until it answers."""
-        started = time.monotonic()
-        environment = dict(os.environ)
-        environment.update({steps.CRASH_AT: point, steps.STEP_LOG: log})
-        self.daemon = subprocess.Popen(
-            [sys.executable, '-m', 'swift_dss.tier.daemon', '--config',
-             os.path.join(self.root, 'dss.conf')],
-            env=environment, stderr=subprocess.DEVNULL)
-        while True:
-            try:
-                self.ask({'verb': 'status'})
-                return time.monotonic() - started
-            except OSError:
-                if self.daemon.poll() is not None:
-                    raise Died from None
-                if time.monotonic() - started > _SECONDS:
-                    raise
-                time.sleep(0.01)
+    def begin(self, point: str = '', log: str = '') -> float:
+        """Start a daemon, armed; the seconds until it answers.
+
+        :raises Died: it was killed, as it was armed to be
+        """
+        return self.start({steps.CRASH_AT: point, steps.STEP_LOG: log})
 
     def work(self) -> None:
         """Say what would be said on a busy node, and wait for its end."""
@@ -117,11 +83,11 @@ class Run:
                         kind, place.version, place.partition, OBJECT_BYTES,
                         classmap.encode(mapped), 0, OBJECT_BYTES, bits,
                         time.time()))
-                self.ask({'verb': 'settle', 'seconds': _SECONDS})
+                self.settle()
             for verb in ('demote', 'promote', 'demote'):
                 self.ask({'verb': verb, 'device': 'sda'})
         except OSError:
-            self.daemon.wait(_SECONDS)
+            self.process.wait(SECONDS)
             raise Died from None
 
     def say(self, event: Event) -> None:
@@ -130,37 +96,13 @@ class Run:
             sender.connect(os.path.join(self.root, 'run', 'events.sock'))
             sender.send(encode_event(event))
 
-    def ask(self, request: Dict[str, object]) -> object:
-        """One admin request.
-
-        :raises OSError: nobody answers, or not to the end
-        """
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(_SECONDS)
-            connection.connect(os.path.join(self.root, 'run', 'admin.sock'))
-            connection.sendall(encode_line(request))
-            with connection.makefile('rb') as lines:
-                for line in lines:
-                    message = json.loads(line)
-                    if 'result' in message:
-                        return message['result']
-                    if 'error' in message:
-                        raise AssertionError(message['error'])
-        raise ConnectionError('the daemon stopped')
-
-    def stop(self) -> None:
-        """End the daemon, if it lives."""
-        if self.daemon.poll() is None:
-            self.daemon.send_signal(signal.SIGTERM)
-            self.daemon.wait(_SECONDS)
-
 
 def points_of(folder: str) -> Dict[str, int]:
     """The steps an untouched daemon reaches, and how often."""
     hits: Dict[str, int] = {}
     log = os.path.join(folder, 'steps')
     with _fresh(folder) as run:
-        run.start(log=log)
+        run.begin(log=log)
         run.work()
         run.stop()
     with open(log, encoding='ascii') as source:
@@ -181,18 +123,18 @@ def campaign(folder: str, every: int = 1) -> Outcome:
     for point in points:
         with _fresh(folder) as run:
             try:
-                run.start(point)
+                run.begin(point)
                 run.work()
             except Died:
                 pass
-            code = run.daemon.poll()
+            code = run.process.poll()
             run.stop()
             assert code == -signal.SIGKILL, '%s did not fire: %r' % (
                 point, code)
             lost += ['%s at once: %s' % (point, one)
                      for one in run.node.lost()]
-            worst = max(worst, run.start())
-            run.ask({'verb': 'settle', 'seconds': _SECONDS})
+            worst = max(worst, run.begin())
+            run.settle()
             lost += ['%s after recovery: %s' % (point, one)
                      for one in run.node.lost()]
             run.stop()

@@ -122,3 +122,27 @@ def test_a_failing_disk_is_an_unavailable_tier_and_changes_nothing(queue):
     queue._db.execute('PRAGMA max_page_count=100000')
     queue.add_upload(_version(5000), '7', 0.0, 0.0)
     assert queue.uploads_of(_version(5000).key)
+
+
+def test_a_replaced_version_is_deleted_and_not_uploaded(queue):
+    for number in (1, 2, 3):
+        queue.add_upload(_version(number), '7', 0.0, 0.0)
+    queue.note_upload_id(_version(2), 'mpu')
+    queue.replace_uploads([('k%d' % number, _version(number), '7')
+                           for number in (1, 2)], 5.0, 1.0)
+    assert [job.s3_key for job in queue.due_deletes(5.0, 10)] == ['k1', 'k2']
+    # One that has begun has something in S3 to take away.
+    assert {job.version for job in queue.due_uploads(0.0, 10)} == {
+        _version(2), _version(3)}
+
+
+def test_several_rows_are_noted_together_or_not_at_all(queue):
+    queue._db.execute('PRAGMA max_page_count=1')
+    with pytest.raises(TierUnavailable):
+        queue.add_uploads([(_version(number), '7', 0.0)
+                           for number in range(2000)], 0.0)
+    with pytest.raises(TierUnavailable):
+        queue.replace_uploads([('k%d' % number, _version(number), '7')
+                               for number in range(2000)], 0.0, 0.0)
+    assert not queue.due_uploads(0.0, 1)
+    assert not queue.due_deletes(0.0, 1)

@@ -34,11 +34,11 @@ class FakeGateway:
     def __init__(self):
         self.uploads, self.deletes = [], []
 
-    def enqueue_upload(self, version, partition='', urgent=False):
-        self.uploads.append((version, urgent))
+    def enqueue_uploads(self, wanted):
+        self.uploads += [(one.version, one.urgent) for one in wanted]
 
-    def enqueue_delete(self, version, partition=''):
-        self.deletes.append(version)
+    def enqueue_deletes(self, obsolete):
+        self.deletes += [version for version, _ in obsolete]
 
 
 class Rig:

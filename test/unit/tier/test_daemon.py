@@ -12,6 +12,7 @@ import sqlite3
 import time
 
 import pytest
+from daemon_node import CLASSES, write_node
 from sample_node import PARTITION, SampleNode, read_version, sample_bytes
 from support import wait_until
 
@@ -27,30 +28,8 @@ from swift_dss.wire.control import (
 
 SIZE = 100000
 LOGGER = logging.getLogger('daemon-test')
-CONF = '''
-[dss]
-devices = %(root)s/devices
-swift_dir = %(root)s
-mount_check = false
-run_dir = %(root)s/run
-class_table = %(root)s/classes.conf
-recon_cache_path = %(root)s/recon
-[capacity]
-sda = %(root)s/hdd/sda
-[io]
-carrier = null
-[tier]
-ssd_bytes = 1000000
-interval_seconds = 60
-'''
-CLASSES = '''
-[class:0]
-name = plain
-rank = 0
-[class:9]
-name = gold
-rank = 90
-'''
+OPTIONS = {'io': {'carrier': 'null'},
+           'tier': {'ssd_bytes': 1000000, 'interval_seconds': 60}}
 
 
 class Running:
@@ -59,9 +38,8 @@ class Running:
     def __init__(self, root):
         self.root = root
         self.node = SampleNode(root)
-        self.conf_path = os.path.join(root, 'dss.conf')
-        self.write('dss.conf', CONF % {'root': root})
-        self.write('classes.conf', CLASSES)
+        self.conf_path = write_node(root, dict(OPTIONS, capacity={
+            'sda': self.node.capacity_path}))
         self.write('swift.conf', '[swift-hash]\n'
                    'swift_hash_path_suffix = end\n')
         os.makedirs(os.path.join(root, 'recon'))
@@ -204,6 +182,27 @@ def test_a_clean_stop_needs_no_sweep_and_keeps_the_index(running):
     assert not running.daemon.unclean
     assert not running.daemon.rebuild_needed
     assert len(running.json('ls')) == 1
+
+
+def test_what_was_said_just_before_a_clean_stop_is_in_the_index(running):
+    running.json('rebuild')
+    for number in range(20):
+        running.put(number, 9)
+    running.daemon.stop()
+    running.start()
+    assert not running.daemon.unclean
+    assert len(running.json('ls')) == 20
+
+
+def test_a_stop_while_a_sweep_is_due_leaves_it_to_the_next_start(
+        running, monkeypatch):
+    running.json('rebuild')
+    monkeypatch.setattr(running.daemon, '_sweep_if_due', lambda: None)
+    running.daemon._ledger.missed = True
+    running.daemon.stop()
+    again = Daemon(running.conf_path, LOGGER)
+    assert again.unclean
+    again.release()
 
 
 def test_a_bad_class_table_changes_nothing(running):

@@ -82,15 +82,15 @@ def test_candidates_come_least_recent_first_over_classes(index):
 def test_an_access_makes_a_version_recent_but_never_older(index):
     index.put(row(1, read_at=10.0))
     index.put(row(2, read_at=20.0))
-    assert index.touch(version(1), [1], 30.0)
-    assert index.touch(version(1), [1], 5.0)
+    for at in (30.0, 5.0):
+        assert index.touch({version(1): (at, None)}) == {version(1): [1]}
     assert index.least_recent('sda', [1], 1)[0].version == version(2)
-    assert not index.touch(version(9), [1], 30.0)
+    assert index.touch({version(9): (30.0, [1])}) == {}
 
 
 def test_an_update_keeps_when_it_was_put_and_read(index):
     index.put(row(1, read_at=10.0))
-    index.touch(version(1), [1], 30.0)
+    index.touch({version(1): (30.0, [1])})
     index.put(row(1, dirty=50, read_at=99.0))
     found = index.get(version(1))
     assert (found.put_at, found.read_at) == (10.0, 30.0)
@@ -110,10 +110,10 @@ def test_only_older_versions_of_the_same_fragment_are_obsolete(index):
             index.put(VersionRow(
                 version(1, '170000000%d.00000' % second, frag), '7', 1))
     newer = version(1, '1700000002.00000', 1)
-    assert [one.version for one in index.older_than(newer)] == [
+    assert [one.version for one in index.obsolete([newer])] == [
         version(1, '1700000001.00000', 1)]
     tombstone = version(1, '1700000009.00000', None)
-    assert len(index.older_than(tombstone)) == 4
+    assert len(index.obsolete([newer, tombstone])) == 4
 
 
 def test_a_batch_is_all_or_nothing(index):

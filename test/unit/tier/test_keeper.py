@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import time
 
 import pytest
 from node import KIB, TABLE, FakeGateway, Rig
 from sample_node import read_version, sample_bytes
+from support import wait_until
 
 from swift_dss.core.classes import (
     Allocate, ClassSpec, ClassTable, RemoteMode)
 from swift_dss.core.errors import TierFull
 from swift_dss.core.residency import RemoteCopy, Tier
 from swift_dss.core.spans import ClassMap, Span
+from swift_dss.tier import keeper
 from swift_dss.wire import layout, pressure
 from swift_dss.wire.control import EventKind
 
@@ -211,6 +214,72 @@ def test_the_pressure_file_says_what_is_so(rig):
     assert found.ssd_used_bytes == 2 * SIZE
     assert found.lowest_rank == 0
     assert found.hdd_ready
+
+
+def test_a_pressure_file_is_not_written_again_before_it_says_more(rig):
+    fill(rig, 0)
+    rig.keeper.round()
+    path = os.path.join(rig.conf.run_dir, 'state', 'sda.json')
+    written = os.stat(path).st_ino
+    rig.keeper.round()
+    assert os.stat(path).st_ino == written
+    rig.now += 60
+    rig.keeper.round()
+    assert os.stat(path).st_ino != written
+    os.unlink(path)
+    fill(rig, 0, 0)
+    rig.keeper.round()
+    assert os.path.exists(path)
+
+
+class Clocked:
+    """A running keeper whose rounds are counted."""
+
+    def __init__(self, rig):
+        self.rounds = 0
+        self.keeper = rig.keeper
+        self._round = rig.keeper.round
+        rig.keeper.round = self._count
+        self.keeper.start()
+        assert self.keeper.wait_round(60)
+
+    def _count(self):
+        finished = self._round()
+        self.rounds += 1
+        return finished
+
+
+@pytest.mark.parametrize('length, due', [
+    (5 * KIB, keeper.SOON_SECONDS), (20 * KIB, 0.0), (900 * KIB, 0.0)])
+def test_a_round_is_near_after_bytes_came_and_at_once_after_many(
+        tmp_path, monkeypatch, length, due):
+    rig = Rig(tmp_path, interval_seconds=3600.0)
+    clocked = Clocked(rig)
+    asked = []
+    monkeypatch.setattr(
+        clocked.keeper, '_look_by',
+        lambda at: asked.append(max(0.0, at - time.monotonic())))
+    clocked.keeper.came(length)
+    monkeypatch.undo()
+    assert asked[0] == pytest.approx(due, abs=0.5)
+    before = clocked.rounds
+    clocked.keeper.came(length)
+    wait_until(lambda: clocked.rounds > before, 30)
+    clocked.keeper.stop()
+    rig.index.close()
+
+
+def test_nothing_is_looked_at_before_its_time(tmp_path):
+    rig = Rig(tmp_path, interval_seconds=3600.0)
+    clocked = Clocked(rig)
+    before = clocked.rounds
+    for _ in range(10):
+        clocked.keeper.came(100)
+    assert clocked.rounds == before
+    wait_until(lambda: clocked.rounds > before, 30)
+    assert clocked.rounds == before + 1
+    clocked.keeper.stop()
+    rig.index.close()
 
 
 def remote(rig, place):

@@ -16,13 +16,14 @@ def rig(tmp_path):
     made.close()
 
 
-@pytest.mark.parametrize('error', [IndexUnavailable, TierUnavailable])
+@pytest.mark.parametrize('part, verb, error', [
+    ('index', 'add', IndexUnavailable), ('local', 'row', TierUnavailable)])
 def test_an_event_that_could_not_be_kept_makes_a_sweep_due(
-        rig, monkeypatch, error):
+        rig, monkeypatch, part, verb, error):
     def fail(*_args):
         raise error('no room')
 
-    monkeypatch.setattr(rig.index, 'put', fail)
+    monkeypatch.setattr(getattr(rig, part), verb, fail)
     place = rig.put('o', b'x' * 100 * KIB)
     assert rig.ledger.missed
     assert rig.index.get(place.version) is None

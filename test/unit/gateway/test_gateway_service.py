@@ -1,0 +1,99 @@
+"""The gateway's dispatcher: woken for what is due, and for nothing else."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+from support import wait_until
+
+from swift_dss.core.classes import ClassTable
+from swift_dss.gateway.service import Gateway, Upload
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir,
+                                os.pardir, 'fault'))
+
+from gateway_node import (
+    CountingMetrics, FixedRanks, FolderVersions, conf_for)
+
+#: Nobody listens there: an upload that is tried fails at once.
+NOWHERE = SimpleNamespace(url='http://127.0.0.1:9', access_key='a',
+                          secret_key='s')
+
+
+class Looks:
+    """A gateway that counts how often it looks for work."""
+
+    def __init__(self, root, **options):
+        self.local = FolderVersions(root)
+        self.metrics = CountingMetrics()
+        self.gateway = Gateway(
+            conf_for(NOWHERE, root, **options), ClassTable, self.local,
+            logging.getLogger('gateway-test'), self.metrics,
+            ranks=FixedRanks())
+        self.count = 0
+        self._inner = self.gateway._dispatch_due
+        self.gateway._dispatch_due = self._look
+        self.gateway.start()
+        wait_until(lambda: self.count and self.gateway._looks_at < 1e300)
+
+    def _look(self):
+        self.count += 1
+        return self._inner()
+
+    def put(self, number, age_seconds=0.0):
+        return self.local.put('o%d' % number, b'x' * 100, '%016.5f' % (
+            time.time() - age_seconds))
+
+
+@pytest.fixture
+def looks(tmp_path):
+    made = []
+
+    def make(**options):
+        made.append(Looks(str(tmp_path), **options))
+        return made[0]
+    yield make
+    made[0].gateway.stop()
+
+
+def test_uploads_that_are_not_due_wake_nobody(looks):
+    found = looks(remote_after_seconds=3600.0)
+    before = found.count
+    found.gateway.enqueue_uploads(
+        [Upload(found.put(number), '7') for number in range(20)])
+    found.gateway.enqueue_upload(found.put(21), '7')
+    assert found.gateway.status()['uploads'] == 21
+    assert found.count == before
+
+
+def test_an_upload_that_is_urgent_is_tried_at_once(looks):
+    found = looks(remote_after_seconds=3600.0)
+    found.gateway.enqueue_uploads([
+        Upload(found.put(1), '7'), Upload(found.put(2), '7', True)])
+    wait_until(lambda: found.gateway.status()['errors'], 5.0)
+
+
+def test_an_upload_is_tried_when_it_is_due_and_not_before(looks):
+    # Sooner than the dispatcher would look by itself.
+    found = looks(remote_after_seconds=1.0)
+    started = time.time()
+    found.gateway.enqueue_upload(found.put(1), '7')
+    assert not found.gateway.status()['errors']
+    wait_until(lambda: found.gateway.status()['errors'], 8.0)
+    assert time.time() - started >= 0.9
+
+
+def test_deletes_are_noted_together_and_end_uploads(looks):
+    found = looks(remote_after_seconds=3600.0, delete_delay_seconds=3600.0)
+    versions = [found.put(number) for number in range(5)]
+    found.gateway.enqueue_uploads(
+        [Upload(version, '7') for version in versions])
+    found.gateway.enqueue_deletes([(version, '7') for version
+                                   in versions[:3]])
+    status = found.gateway.status()
+    assert (status['uploads'], status['deletes']) == (2, 3)

@@ -1,0 +1,132 @@
+"""The intake: gathers, hurries when asked, loses nothing at its end."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+
+import pytest
+from support import wait_until
+
+from swift_dss.core.version import VersionId
+from swift_dss.tier import intake as intake_module
+from swift_dss.tier.intake import BATCH, Intake
+from swift_dss.wire.control import Event, EventKind, encode_event
+
+
+class Counters:
+    """What was counted."""
+
+    def __init__(self):
+        self.found = {}
+
+    def count(self, name, amount=1):
+        self.found[name] = self.found.get(name, 0) + amount
+
+
+class Heard:
+    """An intake and what it handed over."""
+
+    def __init__(self, path):
+        self.path = path
+        self.batches = []
+        self.gate = threading.Event()
+        self.gate.set()
+        self.metrics = Counters()
+        self.intake = Intake(path, list, self._apply, self.metrics,
+                             logging.getLogger('intake-test'))
+        self.intake.start()
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.connect(path)
+
+    def _apply(self, batch):
+        self.gate.wait(60)
+        self.batches.append([int(event.version.object_hash)
+                             for event in batch])
+
+    def send(self, *numbers, extra=b''):
+        self._socket.send(b'\n'.join([encode_event(Event(
+            EventKind.PUT, VersionId('sda', 0, str(number), '1.0'), '1'))
+            for number in numbers]) + extra)
+
+    @property
+    def numbers(self):
+        return [number for batch in self.batches for number in batch]
+
+    def close(self):
+        self.gate.set()
+        self.intake.stop()
+        self._socket.close()
+
+
+@pytest.fixture
+def heard(tmp_path, monkeypatch):
+    # Longer than any test waits: what comes sooner was hurried.
+    monkeypatch.setattr(intake_module, 'GATHER_SECONDS', 3600.0)
+    made = Heard(str(tmp_path / 'events.sock'))
+    yield made
+    made.close()
+
+
+def test_events_gather_and_who_waits_gets_them_at_once(heard):
+    for number in range(20):
+        heard.send(number)
+    wait_until(lambda: heard.intake.backlog == 20)
+    assert heard.batches == []
+    assert heard.intake.wait_until_idle(60)
+    assert heard.batches == [list(range(20))]
+
+
+def test_events_do_not_gather_for_ever(tmp_path, monkeypatch):
+    monkeypatch.setattr(intake_module, 'GATHER_SECONDS', 0.05)
+    made = Heard(str(tmp_path / 'events.sock'))
+    made.send(7)
+    wait_until(lambda: made.numbers == [7])
+    made.send(8)
+    wait_until(lambda: made.numbers == [7, 8])
+    made.close()
+
+
+def test_a_full_batch_does_not_wait(heard):
+    for number in range(0, BATCH + 10, 10):
+        heard.send(*range(number, number + 10))
+    wait_until(lambda: len(heard.numbers) >= BATCH)
+    assert heard.numbers == list(range(len(heard.numbers)))
+
+
+def test_a_line_that_is_no_event_is_counted_and_harms_no_other(heard):
+    heard.send(1, 2, extra=b'\nrubbish')
+    heard.send(3)
+    # Its senders do not wait, so nothing says that all has arrived.
+    wait_until(lambda: heard.intake.backlog == 4)
+    assert heard.intake.wait_until_idle(60)
+    assert heard.numbers == [1, 2, 3]
+    assert heard.metrics.found == {'tier.events_damaged': 1}
+
+
+def test_all_that_was_sent_before_the_end_is_applied(tmp_path, monkeypatch):
+    monkeypatch.setattr(intake_module, 'GATHER_SECONDS', 3600.0)
+    made = Heard(str(tmp_path / 'events.sock'))
+    for number in range(200):
+        made.send(number)
+    made.close()
+    assert made.numbers == list(range(200))
+    assert not os.path.exists(made.path)
+
+
+def test_a_full_queue_holds_senders_back_and_goes_on(heard, monkeypatch):
+    monkeypatch.setattr(intake_module, 'MAX_WAITING', BATCH + 50)
+    heard.gate.clear()
+    sender = threading.Thread(target=lambda: [
+        heard.send(number) for number in range(5 * BATCH)])
+    sender.start()
+    wait_until(lambda: heard.intake._held_back)
+    assert heard.intake.backlog <= BATCH + 51
+    assert sender.is_alive()
+    heard.gate.set()
+    sender.join(60)
+    wait_until(lambda: heard.intake.wait_until_idle(1)
+               and len(heard.numbers) == 5 * BATCH)
+    assert heard.numbers == list(range(5 * BATCH))

@@ -1,0 +1,185 @@
+"""Batches of events: nothing lost, nothing stale, few transactions."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from node import KIB, Rig
+from sample_node import sample_bytes
+
+from swift_dss.core.errors import TierUnavailable
+from swift_dss.core.residency import Tier
+from swift_dss.core.spans import ClassMap, Span
+from swift_dss.core.version import VersionId
+from swift_dss.tier.index import IndexDamaged, IndexUnavailable
+from swift_dss.wire import classmap
+from swift_dss.wire.control import Event, EventKind
+
+SIZE = 100 * KIB
+
+
+@pytest.fixture
+def rig(tmp_path):
+    made = Rig(tmp_path)
+    yield made
+    made.close()
+
+
+def stored(rig, number, second=0, class_map=None):
+    return rig.node.put('o%d' % number, sample_bytes(SIZE, number),
+                        '%010d.00000' % (1700000000 + second),
+                        class_map or ClassMap.uniform(0))
+
+
+def said(place, kind=EventKind.PUT, **options):
+    return Event(kind, place.version, place.partition, SIZE, **options)
+
+
+def replaced(rig, number):
+    """Places of a version that is on the HDD too, and of its successor."""
+    old = stored(rig, number)
+    rig.ledger.apply([said(old)])
+    rig.local.demote(old.version, old.partition)
+    os.unlink(old.data_file())
+    return old, stored(rig, number, 1)
+
+
+def test_a_batch_is_one_transaction_of_the_index(rig):
+    events = []
+    for number in range(20):
+        _, new = replaced(rig, number)
+        events += [said(new), said(new, EventKind.READ, length=SIZE,
+                                   tier_bits=1, at=9e9)]
+    begun = []
+    rig.index._db.set_trace_callback(
+        lambda text: begun.append(text) if 'BEGIN' in text[:6] else None)
+    changed = rig.ledger.apply(events)
+    assert len(begun) == 1
+    assert changed == {'sda': 20 * SIZE}
+    assert rig.index.occupancy('sda')[0]['objects'] == 20
+    assert len(rig.gateway.deletes) == 20
+    assert rig.metrics.snapshot()['tier.events.put'] == 40
+    assert rig.hits.snapshot()[0]['reads'] == 20
+
+
+def test_one_bad_event_does_not_lose_the_others(rig, caplog):
+    good = [stored(rig, number) for number in range(3)]
+    bad = Event(EventKind.PUT, VersionId(
+        'sda', 0, 'no hash at all', '1700000000.00000'), '37', SIZE)
+    rig.ledger.apply([said(good[0]), said(good[1]), bad, said(good[2])])
+    assert all(rig.index.get(place.version) for place in good)
+    assert rig.metrics.snapshot()['tier.events_failed'] == 1
+    assert rig.ledger.missed
+    assert 'no hash at all' in caplog.text
+
+
+def test_a_damaged_index_is_told_at_once(rig, monkeypatch):
+    def damaged(rows):
+        raise IndexDamaged('not a database')
+
+    monkeypatch.setattr(rig.index, 'add', damaged)
+    with pytest.raises(IndexDamaged):
+        rig.ledger.apply([said(stored(rig, number)) for number in range(3)])
+
+
+def test_an_index_without_room_drops_the_batch_and_counts_it(
+        rig, monkeypatch):
+    def full(rows):
+        raise IndexUnavailable('no room')
+
+    monkeypatch.setattr(rig.index, 'add', full)
+    rig.ledger.apply([said(stored(rig, number)) for number in range(3)])
+    assert rig.metrics.snapshot()['tier.events_dropped'] == 3
+    assert rig.ledger.missed
+
+
+def test_what_was_read_of_a_version_that_moved_since_is_read_again(
+        rig, monkeypatch):
+    place = stored(rig, 1)
+    rig.ledger.apply([said(place)])
+    read = rig.local.row
+    stale = []
+
+    def slow(*args):
+        found = read(*args)
+        if not stale:
+            stale.append(found)
+            rig.local.clean(place.version, place.partition)
+        return found
+
+    monkeypatch.setattr(rig.local, 'row', slow)
+    rig.ledger.apply([said(place)])
+    assert stale[0].spans[0].dirty_bytes == SIZE
+    assert rig.index.get(place.version).spans[0].dirty_bytes == 0
+
+
+@pytest.mark.parametrize('deleted', [False, True])
+def test_a_version_that_was_replaced_unseen_leaves_nothing_on_the_hdd(
+        rig, deleted):
+    old, new = replaced(rig, 1)
+    rig.index.remove(old.version)
+    path = old.capacity.file_path(old.version)
+    assert os.path.exists(path)
+    rig.ledger.apply([said(old), said(
+        new, EventKind.DELETE if deleted else EventKind.PUT)])
+    assert not os.path.exists(path)
+    assert rig.index.get(old.version) is None
+
+
+def test_a_version_that_only_went_away_keeps_its_hdd_bytes(rig):
+    old, _ = replaced(rig, 1)
+    rig.index.remove(old.version)
+    rig.ledger.apply([said(old)])
+    assert os.path.exists(old.capacity.file_path(old.version))
+
+
+def test_a_delete_that_cannot_be_queued_leaves_the_row_to_the_sweep(
+        rig, monkeypatch):
+    def full(obsolete):
+        raise TierUnavailable('gateway queue: no room')
+
+    old, new = replaced(rig, 1)
+    monkeypatch.setattr(rig.gateway, 'enqueue_deletes', full)
+    rig.ledger.apply([said(new)])
+    assert rig.ledger.missed
+    assert rig.index.get(old.version).wants_remote
+    assert rig.index.get(new.version)
+
+
+def test_an_upload_that_cannot_be_queued_makes_a_sweep_due(
+        rig, monkeypatch):
+    def full(wanted):
+        raise TierUnavailable('gateway queue: no room')
+
+    place = stored(rig, 1)
+    monkeypatch.setattr(rig.gateway, 'enqueue_uploads', full)
+    rig.ledger.apply([said(place)])
+    assert rig.ledger.missed
+    assert rig.index.get(place.version).wants_remote
+
+
+def test_a_read_touches_the_classes_that_it_names(rig):
+    mapped = ClassMap.from_spans([Span(0, SIZE // 2, 9)], 0)
+    place = stored(rig, 1, class_map=mapped)
+    whole = stored(rig, 2)
+    rig.ledger.apply([said(place, at=5.0), said(whole, at=5.0)])
+    rig.ledger.apply([
+        said(place, EventKind.READ, map_text=classmap.encode(mapped),
+             offset=0, length=10, tier_bits=1, at=8.0),
+        said(whole, EventKind.READ, length=7, tier_bits=1, at=6.0),
+        said(whole, EventKind.READ, length=SIZE, tier_bits=2, at=7.0)])
+    assert [one.version for one in rig.index.least_recent_dirty(
+        'sda', [0], 9)] == [place.version, whole.version]
+    assert rig.hits.snapshot() == {
+        0: {'reads': 2, 'hits': 1, 'bytes': SIZE + 7, 'hit_bytes': 7},
+        9: {'reads': 1, 'hits': 1, 'bytes': 10, 'hit_bytes': 10}}
+    assert rig.keeper.duties.waiting == 1
+
+
+def test_a_read_of_a_version_that_nobody_told_of_tracks_it(rig):
+    place = stored(rig, 1)
+    rig.ledger.apply([said(place, EventKind.READ, length=SIZE,
+                           tier_bits=int(Tier.HDD), at=6.0)])
+    assert rig.index.get(place.version).spans[0].ssd_bytes == SIZE
+    assert rig.keeper.duties.waiting == 1
