@@ -218,14 +218,18 @@ class Local(LocalVersions):
 
         :returns: False if its data file is still there: not obsolete yet
         """
+        device = self._device(version)
         with self.locks.hold(version):
-            if self.exists(version, partition):
+            try:
+                device.place(version, partition, 0).data_file()
+            except VersionGone:
+                pass
+            else:
                 return False
-            capacity = self._device(version).capacity
-            if capacity.configured:
+            if device.capacity.configured:
                 try:
                     # No data file, so no record, names these bytes.
-                    capacity.remove(version)
+                    device.capacity.remove(version)
                 except TierUnavailable:
                     # The sweep removes it once the HDD is back.
                     self._metrics.count('tier.orphans_left')

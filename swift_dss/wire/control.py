@@ -12,9 +12,11 @@ or ``{"error": text, "exit_code": n}`` line.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
 from enum import Enum
 from json.encoder import encode_basestring_ascii as _quoted
+from math import isfinite
 from typing import Any, Dict, List, Optional
 
 from swift_dss.core.errors import DamagedRecord
@@ -34,6 +36,11 @@ class EventKind(Enum):
     READ = 'read'
     CLASS = 'class'
     DELETE = 'delete'
+
+
+_KINDS = {kind.value: kind for kind in EventKind}
+#: A text that may be one part of a path.
+_is_plain = re.compile(r'[^./\0][^/\0]*').fullmatch
 
 
 @dataclass(frozen=True)
@@ -103,6 +110,36 @@ def decode_event(raw: bytes) -> Event:
 
     :raises DamagedRecord: not one of ours
     """
+    return _plain_event(raw) or _checked_event(raw)
+
+
+def _plain_event(raw: bytes) -> Optional[Event]:
+    """What :func:`_checked_event` makes of an event that is as it should
+    be, at a third of the cost; None of all others."""
+    try:
+        said = json.loads(raw.decode('utf-8'))
+        kind, frag, at = _KINDS[said['k']], said['f'], said['a']
+        names = said['d'], said['h'], said['t'], said['n']
+        wholes = said['p'], said['s'], said['o'], said['l'], said['r']
+        map_text = said['m']
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return None
+    if type(map_text) is not str or type(at) is not float or \
+            not isfinite(at) or frag is not None and (
+                type(frag) is not int or frag < 0):
+        return None
+    for name in names:
+        if type(name) is not str or not _is_plain(name):
+            return None
+    for whole in wholes:
+        if type(whole) is not int or whole < 0:
+            return None
+    return Event(
+        kind, VersionId(said['d'], said['p'], said['h'], said['t'], frag),
+        said['n'], said['s'], map_text, said['o'], said['l'], said['r'], at)
+
+
+def _checked_event(raw: bytes) -> Event:
     fields = Fields(raw, 'event')
     try:
         kind = EventKind(fields.text('k'))

@@ -78,8 +78,9 @@ def data_dir_name(policy: int) -> str:
 def hash_dir(device_path: str, policy: int, partition: str,
              object_hash: str) -> str:
     """Swift's folder of one object."""
-    return os.path.join(device_path, data_dir_name(policy), str(partition),
-                        object_hash[-3:], object_hash)
+    # Not os.path.join, at four times the cost: one or more an event.
+    return '%s/%s/%s/%s/%s' % (device_path, data_dir_name(policy), partition,
+                               object_hash[-3:], object_hash)
 
 
 def parse_data_file(name: str) -> Optional[Tuple[str, Optional[int], bool]]:
