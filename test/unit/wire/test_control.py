@@ -1,0 +1,65 @@
+"""Events: the fast way to read them says what the careful one says."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+
+from swift_dss.core.errors import DamagedRecord
+from swift_dss.core.version import VersionId
+from swift_dss.wire import control
+from swift_dss.wire.control import Event, EventKind, encode_event
+
+EVENT = Event(EventKind.PUT, VersionId('sda', 0, 'ab' * 16,
+                                       '1700000000.00000', 2),
+              '37', 8192, '5', 0, 4096, 1, 1700000000.5)
+VALUES = (None, True, 0, 1, -1, 1.5, float('nan'), float('inf'), 1 << 70, '',
+          '.', '..', 'a.b', 'a/b', 'a\0b', 'é', '\ud800', 'put', 'read',
+          'other', [], {}, ['put'])
+
+
+def careful(raw):
+    try:
+        return control._checked_event(raw)
+    except DamagedRecord:
+        return None
+
+
+def test_an_ordinary_event_is_read_the_fast_way():
+    assert control._plain_event(encode_event(EVENT)) == EVENT
+    raw = control.encode_read(EVENT.version, '37', 8192, 0, 4096, 1, 5.0)
+    assert control._plain_event(raw) == control._checked_event(raw)
+
+
+@pytest.mark.parametrize('name', sorted(json.loads(encode_event(EVENT))))
+def test_both_ways_say_the_same_of_any_value(name):
+    said = json.loads(encode_event(EVENT))
+    for value in VALUES:
+        raw = json.dumps(dict(said, **{name: value})).encode()
+        found = control._plain_event(raw)
+        # None means that the careful way decides.
+        assert found is None or found == careful(raw), value
+    raw = json.dumps({key: value for key, value in said.items()
+                      if key != name}).encode()
+    assert control._plain_event(raw) is None
+
+
+@pytest.mark.parametrize('raw', [
+    b'', b'{', b'[]', b'"k"', b'7', b'null', b'\xff\xfe', b'[' * 100000,
+    '{"k": 1}'.encode('utf-16')])
+def test_what_is_no_event_is_left_to_the_careful_way(raw):
+    assert control._plain_event(raw) is None
+    with pytest.raises(DamagedRecord):
+        control.decode_event(raw)
+
+
+def test_no_two_flipped_bytes_make_the_ways_disagree():
+    raw = encode_event(EVENT)
+    for one, other in itertools.combinations(range(0, len(raw), 7), 2):
+        torn = bytearray(raw)
+        torn[one] ^= 0x11
+        torn[other] ^= 0x04
+        found = control._plain_event(bytes(torn))
+        assert found is None or found == careful(bytes(torn)), torn
