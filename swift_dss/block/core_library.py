@@ -22,6 +22,7 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
+from array import array
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from swift_dss.core.errors import DssError
@@ -32,8 +33,9 @@ from swift_dss.strategy.eviction.chunk_verbs import (
 
 #: Where the sources are, and the shared library's part of them.
 SOURCE_DIR = pathlib.Path(__file__).parent / 'kmod' / 'core'
-SOURCES = ('dss_core.c', 'dss_verdict.c', 'dss_table.c', 'dss_check.c')
-HEADERS = ('dss_core.h', 'dss_core_impl.h', 'dss_env.h')
+SOURCES = ('dss_core.c', 'dss_verdict.c', 'dss_table.c', 'dss_check.c',
+           'dss_replay.c')
+HEADERS = ('dss_core.h', 'dss_core_impl.h', 'dss_env.h', 'dss_replay.h')
 FLAGS = ('-std=gnu11', '-Wall', '-Wextra', '-Werror', '-O2', '-g', '-fPIC',
          '-shared')
 COMPILE_SECONDS = 120
@@ -70,6 +72,16 @@ class _Stats(ctypes.Structure):
                 ('cleaned', _u64), ('resident', _u32), ('dirty', _u32),
                 ('busy', _u32), ('unused', _u32)]
 
+
+class _Trace(ctypes.Structure):
+    _fields_ = [('length', _u64), ('class_ids', _pointer),
+                ('oblocks', _pointer), ('writes', _pointer),
+                ('kinds', _pointer), ('victims', _pointer),
+                ('nr_victims', _u64), ('flags', _u32),
+                ('chunk_sectors', _u32)]
+
+
+_REPLAY_BACK, _REPLAY_RUNS = 1, 2
 
 #: Name behind ``dss_core_``: result, then arguments behind the core.
 _PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
@@ -111,6 +123,7 @@ _PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'nr_free': (_u32,),
     'nr_dirty': (_u32,),
     'check': (ctypes.c_int,),
+    'replay': (None, ctypes.POINTER(_Trace)),
 }
 
 
@@ -440,6 +453,33 @@ class ChunkLibrary(ChunkStrategy):
     def dirty_slots(self) -> int:
         """See :meth:`ChunkStrategy.dirty_slots`."""
         return int(self._call('nr_dirty'))
+
+    def replay(self, class_ids: array[int], oblocks: array[int],
+               writes: array[int], write_back: bool,
+               chunk_sectors: int) -> Tuple[bytes, array[int]]:
+        """A whole trace at the speed of C; see ``dss_replay.h``.
+
+        :param class_ids, writes: arrays of bytes
+        :param oblocks: an array of 64-bit numbers, as long
+        :param chunk_sectors: for runs; 0 does not look for them
+        :returns: the decision of each request, and who left
+        """
+        length = len(oblocks)
+        if len(class_ids) != length or len(writes) != length:
+            raise BrokenContract('arrays of different length')
+        if length and (max(class_ids) >= CLASSES
+                       or max(oblocks) >= OBLOCKS_MAX):
+            raise BrokenContract('a class or chunk that cannot be')
+        kinds, victims = array('B', bytes(length)), array(
+            'Q', bytes(8 * length))
+        raw = _Trace(length, *(
+            one.buffer_info()[0] for one in (
+                class_ids, oblocks, writes, kinds, victims)))
+        raw.chunk_sectors = chunk_sectors
+        raw.flags = (_REPLAY_BACK if write_back else 0) | (
+            _REPLAY_RUNS if chunk_sectors else 0)
+        self._call('replay', ctypes.byref(raw))
+        return kinds.tobytes(), victims[:raw.nr_victims]
 
     def check(self) -> int:
         """0, or the line of ``dss_check.c`` that found damage."""

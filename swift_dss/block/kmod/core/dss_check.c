@@ -4,10 +4,7 @@
  */
 #include "dss_core_impl.h"
 
-#define CHECK(condition) do {						\
-	if (!(condition))						\
-		return __LINE__;					\
-} while (0)
+#define STATES (BITS_USED | BITS_DIRTY | BITS_BUSY)
 
 /* The slots of one list are linked both ways and are as @bits say. */
 static int check_list(const struct dss_core *core, const struct dss_list *list,
@@ -18,19 +15,22 @@ static int check_list(const struct dss_core *core, const struct dss_list *list,
 	while (slot != NONE) {
 		const struct dss_entry *entry;
 
-		CHECK(slot < core->nr_slots && count < list->count);
+		if (slot >= core->nr_slots || count >= list->count)
+			return __LINE__;
 		entry = &core->entries[slot];
-		CHECK(entry->older == older);
-		CHECK((entry->bits & (BITS_USED | BITS_DIRTY | BITS_BUSY)) ==
-		      bits);
-		CHECK(class_id < 0 ||
-		      (unsigned int)class_id ==
-		      list_class(core, entry_class(entry)));
+		if (entry->older != older)
+			return __LINE__;
+		if ((entry->bits & STATES) != bits)
+			return __LINE__;
+		if (class_id >= 0 && (unsigned int)class_id !=
+		    list_class(core, entry_class(entry)))
+			return __LINE__;
 		older = slot;
 		slot = entry->younger;
 		count++;
 	}
-	CHECK(list->youngest == older && list->count == count);
+	if (list->youngest != older || list->count != count)
+		return __LINE__;
 	return 0;
 }
 
@@ -56,8 +56,10 @@ static int check_lists(const struct dss_core *core)
 			core->stats[class_id].busy;
 	}
 	/* The rest are free slots over the limit. */
-	CHECK(listed <= core->nr_slots);
-	CHECK(core->limit < core->nr_slots || listed == core->nr_slots);
+	if (listed > core->nr_slots)
+		return __LINE__;
+	if (core->limit == core->nr_slots && listed != core->nr_slots)
+		return __LINE__;
 	return 0;
 }
 
@@ -76,9 +78,12 @@ static int check_class(const struct dss_core *core, unsigned int class_id)
 		dirty += !!(entry->bits & BITS_DIRTY);
 		busy += !!(entry->bits & BITS_BUSY);
 	}
-	CHECK(core->stats[class_id].resident == resident);
-	CHECK(core->stats[class_id].dirty == dirty);
-	CHECK(core->stats[class_id].busy == busy);
+	if (core->stats[class_id].resident != resident)
+		return __LINE__;
+	if (core->stats[class_id].dirty != dirty)
+		return __LINE__;
+	if (core->stats[class_id].busy != busy)
+		return __LINE__;
 	return 0;
 }
 
@@ -90,20 +95,24 @@ static int check_slots(const struct dss_core *core)
 		const struct dss_entry *entry = &core->entries[slot];
 
 		if (!(entry->bits & BITS_USED)) {
-			CHECK(!entry->bits);
+			if (entry->bits)
+				return __LINE__;
 			continue;
 		}
 		used++;
 		dirty += !!(entry->bits & BITS_DIRTY);
 		pulled += !!(entry->bits & BITS_PULLED);
 		/* Each chunk is found, and found where it is. */
-		CHECK(dss_core_lookup(core,
-				      dss_to_oblock(entry_oblock(entry))) ==
-		      dss_to_slot(slot));
+		if (dss_core_lookup(core, dss_to_oblock(entry_oblock(entry))) !=
+		    dss_to_slot(slot))
+			return __LINE__;
 	}
-	CHECK(core->nr_used == used);
-	CHECK(core->nr_dirty == dirty);
-	CHECK(core->nr_pulled == pulled);
+	if (core->nr_used != used)
+		return __LINE__;
+	if (core->nr_dirty != dirty)
+		return __LINE__;
+	if (core->nr_pulled != pulled)
+		return __LINE__;
 	return 0;
 }
 

@@ -8,9 +8,7 @@
 /* Odd, with bits all over: 2^64 divided by the golden ratio. */
 #define HASH_FACTOR 0x9e3779b97f4a7c15ULL
 
-/*------------------------------------------------------------------------
- * Lists
- *----------------------------------------------------------------------*/
+/* ---- Lists ---- */
 
 static void list_init(struct dss_list *list)
 {
@@ -96,9 +94,7 @@ static void join_list(struct dss_core *core, u32 slot, bool oldest)
 		list_add_youngest(core, list_of(core, entry), slot);
 }
 
-/*------------------------------------------------------------------------
- * Index
- *----------------------------------------------------------------------*/
+/* ---- Index ---- */
 
 static u32 *bucket_of(const struct dss_core *core, u64 oblock)
 {
@@ -137,15 +133,13 @@ static void index_del(struct dss_core *core, u32 slot)
 	u32 *link = bucket_of(core, entry_oblock(&core->entries[slot]));
 
 	while (*link != slot) {
-		DSS_BUG_ON(*link == NONE);
+		DSS_FORBID(*link == NONE);
 		link = &core->entries[*link].chain;
 	}
 	*link = core->entries[slot].chain;
 }
 
-/*------------------------------------------------------------------------
- * Life
- *----------------------------------------------------------------------*/
+/* ---- Life ---- */
 
 static u64 align8(u64 bytes)
 {
@@ -262,18 +256,16 @@ dss_slot_t dss_core_over_limit(const struct dss_core *core, dss_slot_t from)
 	return DSS_NO_SLOT;
 }
 
-/*------------------------------------------------------------------------
- * Slots that come and go
- *----------------------------------------------------------------------*/
+/* ---- Slots that come and go ---- */
 
 static struct dss_entry *used_entry(const struct dss_core *core,
 				    dss_slot_t slot)
 {
 	struct dss_entry *entry;
 
-	DSS_BUG_ON(dss_from_slot(slot) >= core->nr_slots);
+	DSS_FORBID(dss_from_slot(slot) >= core->nr_slots);
 	entry = &core->entries[dss_from_slot(slot)];
-	DSS_BUG_ON(!(entry->bits & BITS_USED));
+	DSS_FORBID(!(entry->bits & BITS_USED));
 	return entry;
 }
 
@@ -318,7 +310,7 @@ static void make_busy(struct dss_core *core, u32 slot, u32 why)
 {
 	struct dss_entry *entry = &core->entries[slot];
 
-	DSS_BUG_ON(entry->bits & BITS_BUSY);
+	DSS_FORBID(entry->bits & BITS_BUSY);
 	leave_list(core, slot);
 	entry->bits |= BITS_BUSY | why;
 	core->stats[entry_class(entry)].busy++;
@@ -329,8 +321,8 @@ static void end_busy(struct dss_core *core, u32 slot, u32 why)
 {
 	struct dss_entry *entry = &core->entries[slot];
 
-	DSS_BUG_ON(!(entry->bits & BITS_BUSY));
-	DSS_BUG_ON((entry->bits & (BITS_TAKEN | BITS_PULLED)) != why);
+	DSS_FORBID(!(entry->bits & BITS_BUSY));
+	DSS_FORBID((entry->bits & (BITS_TAKEN | BITS_PULLED)) != why);
 	entry->bits &= ~(BITS_BUSY | BITS_TAKEN | BITS_PULLED);
 	core->stats[entry_class(entry)].busy--;
 }
@@ -357,19 +349,19 @@ dss_slot_t dss_core_take(struct dss_core *core,
 	u64 number = dss_from_oblock(oblock);
 	u32 slot = dss_from_slot(verdict->slot);
 
-	DSS_BUG_ON(verdict->kind == DSS_VERDICT_BYPASS);
-	DSS_BUG_ON(slot >= core->nr_slots);
-	DSS_BUG_ON(number >= DSS_OBLOCKS_MAX);
-	DSS_BUG_ON(index_find(core, number) != NONE);
+	DSS_FORBID(verdict->kind == DSS_VERDICT_BYPASS);
+	DSS_FORBID(slot >= core->nr_slots);
+	DSS_FORBID(number >= DSS_OBLOCKS_MAX);
+	DSS_FORBID(index_find(core, number) != NONE);
 	if (verdict->kind == DSS_VERDICT_VICTIM) {
 		struct dss_entry *entry = used_entry(core, verdict->slot);
 
-		DSS_BUG_ON(entry->bits & (BITS_DIRTY | BITS_BUSY));
-		DSS_BUG_ON(entry_oblock(entry) !=
+		DSS_FORBID(entry->bits & (BITS_DIRTY | BITS_BUSY));
+		DSS_FORBID(entry_oblock(entry) !=
 			   dss_from_oblock(verdict->victim));
 		forget(core, slot, verdict->reason);
 	}
-	DSS_BUG_ON(core->entries[slot].bits & BITS_USED);
+	DSS_FORBID(core->entries[slot].bits & BITS_USED);
 	occupy(core, slot, number, verdict->class_id, 0);
 	core->entries[slot].bits |= BITS_BUSY | BITS_TAKEN;
 	core->stats[verdict->class_id].busy++;
@@ -394,7 +386,7 @@ void dss_core_abort(struct dss_core *core, dss_slot_t slot)
 {
 	struct dss_entry *entry = used_entry(core, slot);
 
-	DSS_BUG_ON(entry->bits & BITS_DIRTY);
+	DSS_FORBID(entry->bits & BITS_DIRTY);
 	end_busy(core, dss_from_slot(slot), BITS_TAKEN);
 	core->stats[entry_class(entry)].bypass[DSS_BYPASS_FAILED]++;
 	vacate(core, dss_from_slot(slot));
@@ -405,8 +397,8 @@ void dss_core_evict(struct dss_core *core, dss_slot_t slot,
 {
 	struct dss_entry *entry = used_entry(core, slot);
 
-	DSS_BUG_ON((unsigned int)reason >= DSS_NR_EVICT);
-	DSS_BUG_ON(entry->bits & BITS_DIRTY && reason != DSS_EVICT_DISCARD);
+	DSS_FORBID((unsigned int)reason >= DSS_NR_EVICT);
+	DSS_FORBID(entry->bits & BITS_DIRTY && reason != DSS_EVICT_DISCARD);
 	forget(core, dss_from_slot(slot), reason);
 }
 
@@ -427,9 +419,7 @@ int dss_core_load(struct dss_core *core, u32 slot, u64 oblock,
 	return 0;
 }
 
-/*------------------------------------------------------------------------
- * Slots that stay
- *----------------------------------------------------------------------*/
+/* ---- Slots that stay ---- */
 
 dss_slot_t dss_core_lookup(const struct dss_core *core, dss_oblock_t oblock)
 {
@@ -479,7 +469,7 @@ enum dss_touched dss_core_touch(struct dss_core *core, dss_slot_t slot,
 	struct dss_entry *entry = used_entry(core, slot);
 	bool give_up;
 
-	DSS_BUG_ON(class_id >= DSS_CLASSES);
+	DSS_FORBID(class_id >= DSS_CLASSES);
 	if (write)
 		core->stats[class_id].write_hits++;
 	else
@@ -503,7 +493,7 @@ unsigned int dss_core_slot_state(const struct dss_core *core, dss_slot_t slot,
 	const struct dss_entry *entry;
 	unsigned int state = 0;
 
-	DSS_BUG_ON(dss_from_slot(slot) >= core->nr_slots);
+	DSS_FORBID(dss_from_slot(slot) >= core->nr_slots);
 	entry = &core->entries[dss_from_slot(slot)];
 	if (oblock)
 		*oblock = dss_to_oblock(entry_oblock(entry));
@@ -545,8 +535,8 @@ void dss_core_set_clean(struct dss_core *core, dss_slot_t slot)
 {
 	struct dss_entry *entry = used_entry(core, slot);
 
-	DSS_BUG_ON(!(entry->bits & BITS_DIRTY));
-	DSS_BUG_ON(entry->bits & BITS_BUSY);
+	DSS_FORBID(!(entry->bits & BITS_DIRTY));
+	DSS_FORBID(entry->bits & BITS_BUSY);
 	leave_list(core, dss_from_slot(slot));
 	wipe_dirty(core, entry);
 	join_list(core, dss_from_slot(slot), false);
@@ -570,7 +560,7 @@ void dss_core_reclass(struct dss_core *core, dss_slot_t slot,
 {
 	struct dss_entry *entry = used_entry(core, slot);
 
-	DSS_BUG_ON(class_id >= DSS_CLASSES);
+	DSS_FORBID(class_id >= DSS_CLASSES);
 	leave_list(core, dss_from_slot(slot));
 	move_class(core, entry, class_id);
 	join_list(core, dss_from_slot(slot), false);
@@ -580,14 +570,12 @@ void dss_core_age(struct dss_core *core, dss_slot_t slot)
 {
 	struct dss_entry *entry = used_entry(core, slot);
 
-	DSS_BUG_ON(entry->bits & BITS_BUSY);
+	DSS_FORBID(entry->bits & BITS_BUSY);
 	leave_list(core, dss_from_slot(slot));
 	join_list(core, dss_from_slot(slot), true);
 }
 
-/*------------------------------------------------------------------------
- * Cleaning
- *----------------------------------------------------------------------*/
+/* ---- Cleaning ---- */
 
 u32 dss_core_pull_dirty(struct dss_core *core, dss_slot_t *slots, u32 most)
 {
@@ -624,14 +612,12 @@ bool dss_core_cleaned(struct dss_core *core, dss_slot_t slot, bool written)
 	return clean;
 }
 
-/*------------------------------------------------------------------------
- * Looking inside
- *----------------------------------------------------------------------*/
+/* ---- Looking inside ---- */
 
 dss_slot_t dss_core_oldest(const struct dss_core *core, unsigned int class_id,
 			   bool dirty)
 {
-	DSS_BUG_ON(class_id >= DSS_CLASSES);
+	DSS_FORBID(class_id >= DSS_CLASSES);
 	return dss_to_slot(dirty ? core->dirty[class_id].oldest :
 			   core->clean[class_id].oldest);
 }
@@ -644,7 +630,7 @@ dss_slot_t dss_core_younger(const struct dss_core *core, dss_slot_t slot)
 void dss_core_stats(const struct dss_core *core, unsigned int class_id,
 		    struct dss_class_stats *stats)
 {
-	DSS_BUG_ON(class_id >= DSS_CLASSES);
+	DSS_FORBID(class_id >= DSS_CLASSES);
 	*stats = core->stats[class_id];
 }
 

@@ -29,10 +29,9 @@
  *   - One call at a time: there is no lock in here, nothing sleeps, nothing
  *     is allocated. Every verb may be called with interrupts off.
  *   - Slots it passes are below dss_core_nr_slots() and in the state that
- *     the verb names; classes are below DSS_CLASSES. DSS_BUG_ON() otherwise.
- *     Only dss_core_init(), _set_class(), _set_table(), _set_mode(),
- *     _set_limit(), _set_watermarks(), _load() and _resize() take input that nobody checked, and answer with an
- *     errno and an unchanged core.
+ *     the verb names; classes are below DSS_CLASSES. See DSS_FORBID().
+ *     Verbs that return an int take input that nobody checked, and answer
+ *     with an errno and an unchanged core.
  *   - Between dss_core_miss() and dss_core_take() there is no other call
  *     that changes the core: give the verdict and take it under one lock.
  *
@@ -67,7 +66,7 @@
 #define DSS_PARTS 65536
 
 /* Limits of what fits the table: chunks on the origin, slots on the SSD. */
-#define DSS_OBLOCKS_MAX (1ULL << 48)
+#define DSS_OBLOCKS_MAX BIT_ULL(48)
 #define DSS_SLOTS_MAX 0x7fffffffU
 
 /*
@@ -99,9 +98,7 @@ static inline u32 dss_from_slot(dss_slot_t slot)
 /* "No slot": what a lookup answers to a chunk that is not here. */
 #define DSS_NO_SLOT ((__force dss_slot_t)0xffffffffU)
 
-/*------------------------------------------------------------------------
- * The class table
- *----------------------------------------------------------------------*/
+/* ---- The class table ---- */
 
 /* Selective allocation: what a miss of the class may do. */
 enum dss_allocate {
@@ -124,25 +121,25 @@ enum dss_write_mode {
  * slots are to be evicted after the read; dirty ones go to the old end of
  * their list.
  */
-#define DSS_EVICT_ON_HIT	(1U << 0)
+#define DSS_EVICT_ON_HIT	BIT(0)
 /*
  * Misses stay on the origin and hits change nothing: neither recency nor
  * class. For scans.
  */
-#define DSS_NO_ALLOCATE		(1U << 1)
+#define DSS_NO_ALLOCATE		BIT(1)
 /*
  * Direct to HDD: misses stay on the origin; a hit gives the slot up as
  * soon as it is clean.
  */
-#define DSS_DIRECT_HDD		(1U << 2)
+#define DSS_DIRECT_HDD		BIT(2)
 /*
  * Direct to SSD: allocates whatever the sequential cutoff says, and may
  * displace classes that rank above it (lowest first). Caps, floors of
  * others and pins still hold.
  */
-#define DSS_DIRECT_SSD		(1U << 3)
+#define DSS_DIRECT_SSD		BIT(3)
 /* Never a victim. */
-#define DSS_PIN			(1U << 4)
+#define DSS_PIN			BIT(4)
 #define DSS_CLASS_FLAGS		0x1fU
 
 #define DSS_RANK_MAX 1000000U
@@ -199,9 +196,7 @@ enum dss_mode {
 	DSS_NR_MODE
 };
 
-/*------------------------------------------------------------------------
- * Verdicts and counters
- *----------------------------------------------------------------------*/
+/* ---- Verdicts and counters ---- */
 
 enum dss_verdict_kind {
 	DSS_VERDICT_BYPASS,	/* @reason says why; no slot */
@@ -293,9 +288,7 @@ struct dss_class_stats {
 	u32 unused;
 };
 
-/*------------------------------------------------------------------------
- * Life
- *----------------------------------------------------------------------*/
+/* ---- Life ---- */
 
 struct dss_core;
 
@@ -409,9 +402,7 @@ int dss_core_set_mode(struct dss_core *core, unsigned int mode);
 int dss_core_set_watermarks(struct dss_core *core, u32 high_parts,
 			    u32 low_parts);
 
-/*------------------------------------------------------------------------
- * The way of a request
- *----------------------------------------------------------------------*/
+/* ---- The way of a request ---- */
 
 /**
  * dss_core_lookup() - where a chunk is
@@ -503,16 +494,14 @@ void dss_core_commit(struct dss_core *core, dss_slot_t slot, bool dirty);
 /* A taken slot could not be filled: its chunk is forgotten, it is free. */
 void dss_core_abort(struct dss_core *core, dss_slot_t slot);
 
-/*------------------------------------------------------------------------
- * States of a slot
- *----------------------------------------------------------------------*/
+/* ---- States of a slot ---- */
 
-#define DSS_SLOT_USED		(1U << 0)
-#define DSS_SLOT_DIRTY		(1U << 1)
+#define DSS_SLOT_USED		BIT(0)
+#define DSS_SLOT_DIRTY		BIT(1)
 /* Taken and not committed, being cleaned, or held by the caller. */
-#define DSS_SLOT_BUSY		(1U << 2)
+#define DSS_SLOT_BUSY		BIT(2)
 /* Dirtied again since dss_core_pull_dirty(). */
-#define DSS_SLOT_AGAIN		(1U << 3)
+#define DSS_SLOT_AGAIN		BIT(3)
 
 /**
  * dss_core_slot_state() - what a slot holds
@@ -560,9 +549,7 @@ void dss_core_reclass(struct dss_core *core, dss_slot_t slot,
 /* Make a used, idle slot the oldest of its list: it leaves next. */
 void dss_core_age(struct dss_core *core, dss_slot_t slot);
 
-/*------------------------------------------------------------------------
- * Work that is pulled
- *----------------------------------------------------------------------*/
+/* ---- Work that is pulled ---- */
 
 /**
  * dss_core_cleaning_goal() - how many slots to clean now
@@ -606,9 +593,7 @@ bool dss_core_cleaned(struct dss_core *core, dss_slot_t slot, bool written);
  */
 dss_slot_t dss_core_reclaim(const struct dss_core *core);
 
-/*------------------------------------------------------------------------
- * Restart, and looking inside
- *----------------------------------------------------------------------*/
+/* ---- Restart, and looking inside ---- */
 
 /**
  * dss_core_load() - a chunk that was in @slot before the restart

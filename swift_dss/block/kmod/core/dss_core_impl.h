@@ -13,13 +13,13 @@
 
 /* Of dss_entry.bits: class in 0..4, states, chunk number 32..47 on top. */
 #define BITS_CLASS	0x1fU
-#define BITS_USED	(1U << 5)
-#define BITS_DIRTY	(1U << 6)
-#define BITS_BUSY	(1U << 7)
-#define BITS_AGAIN	(1U << 8)
+#define BITS_USED	BIT(5)
+#define BITS_DIRTY	BIT(6)
+#define BITS_BUSY	BIT(7)
+#define BITS_AGAIN	BIT(8)
 /* Why it is busy; without either, the caller holds it. */
-#define BITS_TAKEN	(1U << 9)
-#define BITS_PULLED	(1U << 10)
+#define BITS_TAKEN	BIT(9)
+#define BITS_PULLED	BIT(10)
 #define BITS_HIGH	16
 
 #define NR_STREAMS 32

@@ -4,22 +4,24 @@
  * names, memset and an assertion. The same source is built into the kernel
  * module and into a shared library.
  *
- * A failed DSS_BUG_ON() means that the caller broke the contract in
- * dss_core.h. In the kernel it is a BUG(); in the library it aborts, so
- * that a test sees it.
+ * DSS_FORBID() states what a caller of dss_core.h must not do. Going on
+ * with lists that are wrong would hand out slots that hold dirty data, so
+ * it ends in a BUG() in the kernel; in the library it aborts, so that a
+ * test sees it.
  */
 #ifndef DSS_ENV_H
 #define DSS_ENV_H
 
 #ifdef __KERNEL__
 
+#include <linux/bits.h>
 #include <linux/bug.h>
 #include <linux/compiler.h>
 #include <linux/errno.h>
 #include <linux/string.h>
 #include <linux/types.h>
 
-#define DSS_BUG_ON(condition) BUG_ON(condition)
+#define DSS_FORBID(condition) BUG_ON(condition)
 
 #else
 
@@ -30,6 +32,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define BIT(number) (1U << (number))
+#define BIT_ULL(number) (1ULL << (number))
 
 #define u8 uint8_t
 #define u16 uint16_t
@@ -44,7 +49,7 @@
 #define __force
 #endif
 
-#define DSS_BUG_ON(condition) do {					\
+#define DSS_FORBID(condition) do {					\
 	if (__builtin_expect(!!(condition), 0)) {			\
 		fprintf(stderr, "dss_core: %s:%d: %s\n",		\
 			__FILE__, __LINE__, #condition);		\

@@ -118,13 +118,13 @@ int dss_core_set_table(struct dss_core *core,
 void dss_core_get_class(const struct dss_core *core, unsigned int class_id,
 			struct dss_class_spec *spec)
 {
-	DSS_BUG_ON(class_id >= DSS_CLASSES);
+	DSS_FORBID(class_id >= DSS_CLASSES);
 	*spec = *spec_of(core, class_id);
 }
 
 bool dss_core_has_class(const struct dss_core *core, unsigned int class_id)
 {
-	DSS_BUG_ON(class_id >= DSS_CLASSES);
+	DSS_FORBID(class_id >= DSS_CLASSES);
 	return core->has & 1U << class_id;
 }
 
@@ -132,8 +132,9 @@ int dss_core_set_mode(struct dss_core *core, unsigned int mode)
 {
 	if (mode >= DSS_NR_MODE)
 		return -EINVAL;
-	if ((mode == DSS_MODE_LRU) != (core->mode == DSS_MODE_LRU) &&
-	    core->nr_used)
+	/* Whether classes have lists of their own. */
+	if (core->nr_used && mode != core->mode &&
+	    (mode == DSS_MODE_LRU || core->mode == DSS_MODE_LRU))
 		return -EBUSY;
 	core->mode = mode;
 	return 0;

@@ -195,7 +195,7 @@ void dss_core_miss(struct dss_core *core, unsigned int class_id,
 	const struct dss_class_spec *spec;
 	int reason;
 
-	DSS_BUG_ON(class_id >= DSS_CLASSES);
+	DSS_FORBID(class_id >= DSS_CLASSES);
 	spec = spec_of(core, class_id);
 	memset(verdict, 0, sizeof(*verdict));
 	verdict->class_id = class_id;
@@ -216,14 +216,13 @@ void dss_core_miss(struct dss_core *core, unsigned int class_id,
 	}
 	verdict->want_clean = search.dirty;
 	if (search.dirty && verdict->kind == DSS_VERDICT_BYPASS)
-		verdict->slot = dss_to_slot(
-			core->dirty[search.dirty_class].oldest);
+		verdict->slot = dss_core_oldest(core, search.dirty_class, true);
 }
 
 void dss_core_decline(struct dss_core *core,
 		      const struct dss_verdict *verdict)
 {
-	DSS_BUG_ON(verdict->kind == DSS_VERDICT_BYPASS);
+	DSS_FORBID(verdict->kind == DSS_VERDICT_BYPASS);
 	core->stats[verdict->class_id].bypass[DSS_BYPASS_DECLINED]++;
 }
 
@@ -276,7 +275,7 @@ bool dss_core_run(struct dss_core *core, unsigned int class_id, u64 sector,
 	struct dss_stream *stream;
 	u32 cutoff;
 
-	DSS_BUG_ON(class_id >= DSS_CLASSES);
+	DSS_FORBID(class_id >= DSS_CLASSES);
 	if (!core->cutoffs || !sectors)
 		return false;
 	core->stream_clock++;
