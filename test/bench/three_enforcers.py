@@ -1,0 +1,121 @@
+"""One strategy, three enforcers: the same classed trace through each.
+
+``python test/bench/three_enforcers.py`` puts a generated trace of a
+million requests, and the published ones that ``--traces`` holds, through
+the Python reference, the shared library and, with ``--module``, dm-dss in
+the lab. It prints what each did by class, and ends with status 1 if one
+hit, bypass or eviction is different. ``--write-golden`` writes what
+``test/golden/test_golden_chunks.py`` expects.
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+
+from swift_dss.bench import chunk_traces, enforcers
+from swift_dss.block.core_library import ChunkLibrary, load
+from swift_dss.strategy.eviction.chunk_ordered import ChunkOrdered
+
+GOLDEN = pathlib.Path(__file__).parents[1] / 'golden' / 'chunks.json'
+#: The golden file has what happens after this many requests too, so that
+#: a test can ask the slow reference.
+PREFIX = 50000
+
+
+def by_reference(trace, scenario):
+    return enforcers.replay(ChunkOrdered(trace.slots), trace, scenario)
+
+
+def by_library(trace, scenario):
+    return enforcers.replay_in_c(ChunkLibrary(trace.slots), trace, scenario)
+
+
+def shown(outcome, class_id):
+    """Hits, misses, bypasses and evictions of one class."""
+    found = outcome.counts[class_id]
+    return [found.get('hits', 0), found.get('misses', 0)] + [
+        ', '.join('%s %d' % (name[len(kind):], number)
+                  for name, number in found.items()
+                  if name.startswith(kind)) or '-'
+        for kind in ('bypass ', 'evicted ')]
+
+
+def same(first, second):
+    """Counters are; so are the decisions, where both show them."""
+    if first.decisions and second.decisions and \
+            first.decisions != second.decisions:
+        return False
+    return first.counts == second.counts
+
+
+def compare(trace, scenario, makers):
+    """Print one scenario; whether all did the same."""
+    print('\n%s, %d requests, %d slots: %s' % (
+        trace.name, len(trace), trace.slots, scenario.name))
+    outcomes = {}
+    for name, make in makers.items():
+        outcome = outcomes[name] = make(trace, scenario)
+        print('  %-10s hit ratio %.4f  %8.3f s  %s' % (
+            name, outcome.hit_ratio(), outcome.seconds,
+            outcome.decisions[:16] or 'counters only'))
+        for class_id in outcome.counts:
+            print('    class %-3s hits %-7d misses %-7d bypass: %-40s '
+                  'evicted: %s' % (class_id, *shown(outcome, class_id)))
+        sys.stdout.flush()
+    first = next(iter(outcomes.values()))
+    verdict = all(same(first, one) for one in outcomes.values())
+    print('  identical' if verdict else '  DIFFERENT')
+    return verdict
+
+
+def traces(options):
+    yield chunk_traces.generated(options.length)
+    if not options.traces:
+        return
+    for name in chunk_traces.PUBLISHED:
+        try:
+            yield chunk_traces.published(name, options.traces)
+        except chunk_traces.NoTrace as err:
+            print('left out: %s' % err)
+
+
+def golden():
+    """What the library decides, which :func:`compare` has shown to be what
+    the reference does."""
+    library = load()
+    found = {}
+    for length in (PREFIX, chunk_traces.LENGTH):
+        trace = chunk_traces.generated(length)
+        for scenario in enforcers.SCENARIOS.values():
+            outcome = enforcers.replay_in_c(
+                ChunkLibrary(trace.slots, library), trace, scenario)
+            found['%s, %d requests' % (scenario.name, length)] = dict(
+                outcome.counts, decisions=outcome.decisions)
+    # Of the last, the longest.
+    found['trace'] = [sum(trace.class_ids), sum(trace.oblocks) % 1000003,
+                      sum(trace.writes)]
+    GOLDEN.write_text(json.dumps(found, indent=1, sort_keys=True) + '\n')
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('--traces', type=pathlib.Path, metavar='DIR',
+                        help='where the published traces are')
+    parser.add_argument('--length', type=int, default=chunk_traces.LENGTH)
+    parser.add_argument('--scenario', action='append',
+                        choices=list(enforcers.SCENARIOS))
+    parser.add_argument('--write-golden', action='store_true')
+    options = parser.parse_args()
+    if options.write_golden:
+        return golden()
+    makers = {'reference': by_reference, 'library': by_library}
+    wanted = options.scenario or list(enforcers.SCENARIOS)
+    results = [compare(trace, enforcers.SCENARIOS[name], makers)
+               for trace in traces(options) for name in wanted]
+    print('\n%d of %d comparisons identical' % (sum(results), len(results)))
+    return 0 if all(results) else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())
