@@ -56,7 +56,7 @@ def compare(trace, scenario, makers):
     outcomes = {}
     for name, make in makers.items():
         outcome = outcomes[name] = make(trace, scenario)
-        print('  %-10s hit ratio %.4f  %8.3f s  %s' % (
+        print('  %-10s hit ratio %.4f  %8.3f s of CPU  %s' % (
             name, outcome.hit_ratio(), outcome.seconds,
             outcome.decisions[:16] or 'counters only'))
         for class_id in outcome.counts:
