@@ -34,6 +34,21 @@ get_ident = _thread.get_ident
 #: ``os.read`` and ``os.write`` that never wait in an event loop.
 read, write = posix.read, posix.write
 
+_libc_write = ctypes.PyDLL(None).write
+_libc_write.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t)
+_libc_write.restype = ctypes.c_ssize_t
+
+
+def poke(fd: int) -> None:
+    """Write a byte to a pipe that does not block; a full one has been
+    written to already.
+
+    Keeps the interpreter's lock, which takes longer to give up and get
+    back than the call does.
+    """
+    _libc_write(fd, b'\0', 1)
+
+
 #: The thread that runs the event loop, if this process has one: modules
 #: are imported by the main thread, and a fork keeps the identity.
 MAIN_IDENT = get_ident()
@@ -90,7 +105,7 @@ def _find_hub() -> bool:
 
 __all__ = ['Lock', 'MAIN_IDENT', 'SimpleQueue', 'Thread',
            'current_green', 'get_ident',
-           'hub', 'local', 'loop', 'original', 'read', 'write']
+           'hub', 'local', 'loop', 'original', 'poke', 'read', 'write']
 
 
 def keep_freed_memory() -> bool:

@@ -138,10 +138,7 @@ class _Mailbox:
         self._done.append(job)
         if not self._signalled:
             self._signalled = True
-            try:
-                native.write(self._write_fd, b'\0')
-            except BlockingIOError:
-                pass  # the pipe is full: the loop has not been round yet
+            native.poke(self._write_fd)
 
     def _collect(self, _fd: int) -> None:
         try:

@@ -140,12 +140,11 @@ class VersionBytes:
             if window.tier is Tier.SSD:
                 blocks: Iterable[bytes] = self._ssd(window, digest)
             else:
-                blocks = (job or self._read_in_pool(
-                    window, digest, self._forget)).wait()
+                blocks = (job or self._from_hdd(window, digest)).wait()
                 job = self._job = None
                 if ahead is not None and ahead.tier is Tier.HDD:
                     # The digest has every byte up to here.
-                    job = self._read_in_pool(ahead, digest, self._forget)
+                    job = self._from_hdd(ahead, digest)
             given = 0
             for data in blocks:
                 given += len(data)
@@ -164,10 +163,12 @@ class VersionBytes:
             if digest is not None:
                 digest.update(found)
             return (found,)
-        blocks: List[bytes] = self._read_in_pool(
-            window, digest, self._forget).wait()
-        self._job = None
-        return blocks
+        data = self._awaited(window.offset, window.length, window.class_id)
+        if digest is not None:
+            digest.update(data)
+        if self._forget:
+            forget(self._fd, window.offset, window.length)
+        return (data,)
 
     def splice_here(self, splice: Any, fd: int, pipe_fd: int,
                     length: int) -> int:
@@ -292,36 +293,40 @@ class VersionBytes:
         carrier, fd, class_id = self._node.carrier, self._fd, window.class_id
         kept = offset
         while offset < end:
-            data = read(carrier, fd, min(CHUNK_BYTES, end - offset), offset,
+            length = end - offset
+            data = read(carrier, fd, min(CHUNK_BYTES, length), offset,
                         class_id)
-            if data is not None:
-                if digest is not None:
-                    digest.update(data)
-                offset += len(data)
-                yield data
-            else:
-                length = min(TRIP_BYTES, end - offset)
-                blocks = self._read_in_pool(window._replace(
-                    offset=offset, length=length), digest, False).wait()
-                self._job = None
-                for data in blocks:
-                    offset += len(data)
-                    length -= len(data)
-                    yield data
-                if length:
+            if data is None:
+                data = self._awaited(offset, min(TRIP_BYTES, length),
+                                     class_id)
+                if not data:
                     return
+            if digest is not None:
+                digest.update(data)
+            offset += len(data)
+            yield data
             if self._forget and offset - kept >= IO_WINDOW_BYTES:
                 forget(fd, kept, offset - kept)
                 kept = offset
         if self._forget:
             forget(fd, kept, offset - kept)
 
-    def _read_in_pool(self, window: Window, digest: Any,
-                      forget_it: bool) -> Job:
-        fd = self._hdd_fd if window.tier is Tier.HDD else self._fd
+    def _awaited(self, offset: int, length: int, class_id: int) -> bytes:
+        """Bytes of the SSD by way of its pool; fewer only at end of file.
+
+        Nothing but the read is done there: each system call of a pool
+        thread asks for the interpreter's lock once more.
+        """
+        self._job = self._begin(Tier.SSD, read_exact, self._node.carrier,
+                                self._fd, length, offset, class_id)
+        data: bytes = self._job.wait()
+        self._job = None
+        return data
+
+    def _from_hdd(self, window: Window, digest: Any) -> Job:
         self._job = self._begin(
-            window.tier, _read_window, self._node.carrier, fd, window,
-            digest, forget_it)
+            Tier.HDD, _read_window, self._node.carrier, self._hdd_fd, window,
+            digest, self._forget)
         return self._job
 
     def _begin(self, tier: Tier, *work: Any) -> Job:
