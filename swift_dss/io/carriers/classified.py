@@ -44,14 +44,14 @@ class ClassifiedCarrier(IoprioCarrier):
     remembers = True
 
     def probe(self) -> Optional[str]:
-        """Write and read a file without a name; see that it is honoured."""
+        """Write and read a temporary file; see that it is honoured."""
         reason = super().probe()
         if reason is not None:
             return reason
         try:
-            with tempfile.TemporaryFile() as plain:
+            with tempfile.NamedTemporaryFile() as plain:
                 return _probe_call(plain.fileno()) or \
-                    _probe_file(plain.fileno())
+                    _probe_file(plain.name)
         except OSError as err:
             return 'cannot be tried: %s' % err
 
@@ -102,13 +102,12 @@ def _probe_call(fd: int) -> Optional[str]:
     return 'RWF_CLASSIFIED: class %d is not refused' % _CLASSES
 
 
-def _probe_file(fd: int) -> Optional[str]:
+def _probe_file(path: str) -> Optional[str]:
     """Why O_CLASSIFIED is not what we know it as, or None.
 
-    :param fd: a file that has the bytes ``data``
+    :param path: a file that has the bytes ``data``
     """
-    opened = os.open('/proc/self/fd/%d' % fd,
-                     os.O_RDWR | os.O_CLOEXEC | O_CLASSIFIED)
+    opened = os.open(path, os.O_RDWR | os.O_CLOEXEC | O_CLASSIFIED)
     try:
         # A kernel that does not know the flag drops it without a word.
         if not fcntl.fcntl(opened, fcntl.F_GETFL) & O_CLASSIFIED:
