@@ -16,7 +16,7 @@ from swift_dss.strategy.eviction.chunk_ordered import ChunkOrdered
 
 GOLDEN = json.loads(
     (pathlib.Path(__file__).parent / 'chunks.json').read_text())
-PREFIX = 50000
+PREFIX, PREFIX_SLOTS = 50000, 2048
 LIBRARY = load()
 SCENARIO = pytest.mark.parametrize(
     'scenario', enforcers.SCENARIOS.values(), ids=list(enforcers.SCENARIOS))
@@ -29,7 +29,9 @@ def whole():
 
 @pytest.fixture(scope='module')
 def beginning():
-    return chunk_traces.generated(PREFIX)
+    trace = chunk_traces.generated(PREFIX)
+    trace.slots = PREFIX_SLOTS
+    return trace
 
 
 def check(outcome, scenario, length):
