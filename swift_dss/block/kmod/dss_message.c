@@ -289,6 +289,8 @@ static int dss_message_drain(struct dss *d)
 	d->draining = false;
 	if (error)
 		return error;
+	if (READ_ONCE(d->health) == DSS_GIVEN_UP)
+		return blkdev_issue_flush(d->hdd->bdev);
 	spin_lock_irq(&d->lock);
 	d->want_hdd_flush = true;
 	spin_unlock_irq(&d->lock);
