@@ -153,12 +153,42 @@ def port_free(port: int) -> bool:
 def free_base_port(count: int, first: int = 8080) -> int:
     """The first of ``count`` neighbouring free ports.
 
+    They are reserved until this process ends: no other process that asks
+    here gets one of them, not even while the server on it is down between
+    an end and a start.
+
     :raises StartFailed: there is no such block below 32768
     """
     for base in range(first, 32768 - count, count):
-        if all(port_free(base + number) for number in range(count)):
+        if _reserve(range(base, base + count)):
             return base
     raise StartFailed('no block of %d free ports' % count)
+
+
+#: What reserves our ports, for as long as this process lives.
+_reservations: List[socket.socket] = []
+
+
+def _reserve(ports: Sequence[int]) -> bool:
+    # A name in the abstract namespace of Unix sockets belongs to one
+    # process, goes with it however it ends, and is seen where the port is
+    # seen: in the same network namespace.
+    held: List[socket.socket] = []
+    for port in ports:
+        one = socket.socket(socket.AF_UNIX)
+        held.append(one)
+        try:
+            one.bind('\0swift-dss-port-%d' % port)
+        except OSError:
+            break
+        if not port_free(port):
+            break
+    else:
+        _reservations.extend(held)
+        return True
+    for one in held:
+        one.close()
+    return False
 
 
 def tail(path: str, lines: int = 20) -> str:

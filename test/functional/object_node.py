@@ -10,13 +10,14 @@ from __future__ import annotations
 import contextlib
 import http.client
 import os
-import socket
 import subprocess
 import sys
 import time
 from typing import Any, Dict, Iterator, NamedTuple, Optional
 
 from support import wait_until
+
+from swift_dss.aio import processes
 
 _SWIFT_CONF = """\
 [swift-hash]
@@ -189,7 +190,7 @@ class ObjectNode:
                 [sys.executable, '-m', 'swift_dss.aio.run', self.root,
                  'object-server', self.conf], env=environ,
                 stdout=output, stderr=subprocess.STDOUT)
-        wait_until(self._answers, 20, 'an object server on %d' % self.port)
+        wait_until(self._answers, 60, 'an object server on %d' % self.port)
 
     def _answers(self) -> bool:
         assert self.process.poll() is None, self.log + '.out'
@@ -217,9 +218,7 @@ def make_node(root: str, app: str = 'egg:swift_dss#object',
     for name in names:
         os.makedirs(os.path.join(devices, name), exist_ok=True)
     os.makedirs(os.path.join(root, 'run', 'state'), exist_ok=True)
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        port = probe.getsockname()[1]
+    port = processes.free_base_port(1, first=26080)
     ours = 'swift_dss' in app
     values = {
         'root': root, 'devices': devices, 'port': port, 'app': app,
@@ -246,8 +245,8 @@ def make_node(root: str, app: str = 'egg:swift_dss#object',
 def running_node(root: str, **options: Any) -> Iterator[ObjectNode]:
     """A started node that is stopped at the end."""
     node = make_node(root, **options)
-    node.start()
     try:
+        node.start()
         yield node
     finally:
         node.stop()

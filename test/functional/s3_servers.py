@@ -9,6 +9,7 @@ cannot be had is a failure of the test, never a skip.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -17,6 +18,8 @@ import tempfile
 from typing import Any, Dict, List, Optional
 
 from support import wait_until
+
+from swift_dss.aio import processes
 
 VERSITYGW = 'v1.8.0'
 BUCKET = 'dss-test'
@@ -45,18 +48,25 @@ def versitygw() -> str:
         or os.path.expanduser('~/.cache'), 'swift-dss',
         'versitygw-' + VERSITYGW)
     binary = os.path.join(cache, 'versitygw')
-    if not os.access(binary, os.X_OK):
-        os.makedirs(cache, exist_ok=True)
-        assert shutil.which('go'), (
-            'versitygw is not in %s and there is no go to build it' % cache)
-        done = subprocess.run(
-            ['go', 'install',
-             'github.com/versity/versitygw/cmd/versitygw@' + VERSITYGW],
-            env=dict(os.environ, GOBIN=cache), timeout=BUILD_SECONDS,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True)
-        assert done.returncode == 0, 'go install:\n' + done.stdout[-2000:]
+    os.makedirs(cache, exist_ok=True)
+    # One process builds; others that want it meanwhile wait for it.
+    with open(os.path.join(cache, 'lock'), 'w') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not os.access(binary, os.X_OK):
+            _build(cache)
     return binary
+
+
+def _build(cache: str) -> None:
+    assert shutil.which('go'), (
+        'versitygw is not in %s and there is no go to build it' % cache)
+    done = subprocess.run(
+        ['go', 'install',
+         'github.com/versity/versitygw/cmd/versitygw@' + VERSITYGW],
+        env=dict(os.environ, GOBIN=cache), timeout=BUILD_SECONDS,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True)
+    assert done.returncode == 0, 'go install:\n' + done.stdout[-2000:]
 
 
 class S3Server:
@@ -130,7 +140,7 @@ class VersityServer(S3Server):
         self._binary = versitygw()
         self._checksum_etags = checksum_etags
         self._process: Optional[subprocess.Popen[bytes]] = None
-        self.port = _free_port()
+        self.port = processes.free_base_port(1, first=27080)
         self.url = 'http://127.0.0.1:%d' % self.port
         os.makedirs(os.path.join(self.root, 'data'), exist_ok=True)
         self.start()
@@ -171,7 +181,7 @@ class SwiftServer(S3Server):
     name = 'swift'
 
     def __init__(self) -> None:
-        from swift_dss.aio import configs, layout, processes, rings
+        from swift_dss.aio import configs, layout, rings
         from swift_dss.aio.cluster import Cluster, printer
         self.root = scratch_dir()
         conf = layout.AioConf(
@@ -197,13 +207,6 @@ class SwiftServer(S3Server):
 
     def stop(self) -> None:
         self._cluster.stop_cloud()
-
-
-def _free_port() -> int:
-    import socket
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return int(probe.getsockname()[1])
 
 
 def _listens(port: int) -> bool:

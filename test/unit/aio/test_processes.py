@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
+import sys
 
 from swift_dss.aio import processes
 
@@ -68,6 +70,31 @@ def test_a_base_port_has_only_free_ports_after_it():
         assert not processes.port_free(port)
     base = processes.free_base_port(10, first=20000)
     assert all(processes.port_free(base + n) for n in range(10))
+
+
+_RESERVES = [
+    '-c', 'import sys; from swift_dss.aio import processes; '
+    'print(processes.free_base_port(10, first=int(sys.argv[1])), '
+    'flush=True); sys.stdin.read()']
+
+
+def test_two_processes_never_get_the_same_ports():
+    """Nobody listens yet: only the reservation tells them apart."""
+    ours = processes.free_base_port(10, first=21000)
+    other = subprocess.Popen(
+        [sys.executable] + _RESERVES + [str(ours)], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, text=True)
+    try:
+        theirs = int(other.stdout.readline())
+        assert theirs >= ours + 10
+        # Blocks of another size do not reach into theirs either.
+        third = processes.free_base_port(4, first=theirs - 2)
+        assert third >= theirs + 10
+    finally:
+        other.communicate()
+    # It ended, and so did its reservation.
+    assert processes.free_base_port(10, first=theirs) == theirs or \
+        not processes.port_free(theirs)
 
 
 def test_a_child_joins_the_groups_that_it_is_given(tmp_path):
