@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import http.client
+import io
 import json
 import os
 import subprocess
 import sys
 import time
-from typing import Any, Callable, Iterable, List, NamedTuple, Optional, TypeVar
+from typing import (
+    Any, Callable, Iterable, List, NamedTuple, Optional, Sequence, TypeVar)
 
 _Value = TypeVar('_Value')
 
 #: How often ``wait_until`` looks again.
 POLL_SECONDS = 0.05
+#: What an update of a listing may take before the updater is called.
+UPDATER_AFTER_SECONDS = 2.0
 
 
 def wait_until(predicate: Callable[[], _Value], seconds: float = 30.0,
@@ -129,12 +134,24 @@ def listings(cluster: object, account: str,
 
 def await_listings(cluster: object, account: str, container: str,
                    names: Iterable[str], seconds: float = 120.0) -> None:
-    """Return once every replica of a container lists just ``names``."""
+    """Return once every replica of a container lists just ``names``.
+
+    An update that timed out waits for Swift's updater. Where it does not
+    run in the background, it is run now and then.
+    """
     wanted = sorted(names)
+    background = cluster.conf.background  # type: ignore[attr-defined]
+    next_round = time.monotonic() + UPDATER_AFTER_SECONDS
 
     def agree() -> bool:
+        nonlocal next_round
         found = listings(cluster, account, container)
-        return bool(found) and all(one == wanted for one in found)
+        if found and all(one == wanted for one in found):
+            return True
+        if not background and time.monotonic() >= next_round:
+            cluster.run_once('object-updater')  # type: ignore[attr-defined]
+            next_round = time.monotonic() + UPDATER_AFTER_SECONDS
+        return False
     wait_until(agree, seconds, 'replicas of %s that agree' % container)
 
 
@@ -166,26 +183,48 @@ def first_line_with(path: str, text: str) -> Optional[str]:
 
 
 def tier(cluster: object, *arguments: str) -> Any:
-    """What ``swift-dss tier ARGUMENTS --json`` answers.
+    """What ``swift-dss tier ARGUMENTS --json`` answers, run in here.
+
+    :raises AssertionError: it failed; the text has what it said
+    """
+    from swift_dss.cli import main as cli
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = cli.main(_tier_words(cluster, arguments))
+    assert code == 0, err.getvalue() or out.getvalue()
+    return json.loads(out.getvalue())
+
+
+def tier_command(cluster: object, *arguments: str) -> Any:
+    """The same from a process of its own, as an operator would.
 
     :raises AssertionError: it failed; the text has what it said
     """
     done = subprocess.run(
-        [sys.executable, '-m', 'swift_dss.cli.main', 'tier', arguments[0],
-         '--json', '--config',
-         cluster.conf.path('etc', 'dss.conf')]  # type: ignore
-        + list(arguments[1:]), stdin=subprocess.DEVNULL,
+        [sys.executable, '-m', 'swift_dss.cli.main']
+        + _tier_words(cluster, arguments), stdin=subprocess.DEVNULL,
         capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr or done.stdout
     return json.loads(done.stdout)
 
 
+def _tier_words(cluster: object, arguments: Sequence[str]) -> List[str]:
+    return ['tier', arguments[0], '--json', '--config',
+            cluster.conf.path('etc', 'dss.conf')  # type: ignore
+            ] + list(arguments[1:])
+
+
 def replicas(cluster: object, path: str) -> List[Any]:
     """The replicas or fragments of ``/account/container/object``, as the
     disks have them (``swift_dss.aio.survey.Replica``)."""
-    from swift_dss.aio import survey
-    return [found for found in survey.replicas(
-        cluster.conf) if found.name == path]  # type: ignore[attr-defined]
+    from swift_dss.aio import layout, survey, tables
+    account, container, name = path[1:].split('/', 2)
+    classes = tables.read_classes(cluster.conf)  # type: ignore
+    found = [survey.replica(one.device, policy, one.path, classes)
+             for policy in range(len(layout.POLICIES))
+             for one in data_files(cluster, account, container, name,
+                                   policy)]
+    return [one for one in found if one is not None and one.name == path]
 
 
 def await_remote(cluster: object, path: str,
@@ -205,7 +244,17 @@ def drop_local(cluster: object, path: str) -> List[Any]:
     """
     from swift_dss.core.residency import Tier
     await_remote(cluster, path)
-    tier(cluster, 'demote', path, '--to', 'remote')
+
+    def demoted() -> bool:
+        # The index hears of an upload a moment after the disk does.
+        try:
+            tier(cluster, 'demote', path, '--to', 'remote')
+        except AssertionError as err:
+            if 'has no verified copy in S3 yet' not in str(err):
+                raise
+            return False
+        return True
+    wait_until(demoted, 30, 'local bytes of %s gone' % path)
     found = replicas(cluster, path)
     assert found
     assert all(one.residency.tiers == Tier.REMOTE for one in found), found

@@ -63,14 +63,15 @@ def replicas(conf: AioConf) -> Iterator[Replica]:
                 for name in files:
                     if not wire_layout.parse_data_file(name):
                         continue
-                    found = _replica(device, policy,
-                                     os.path.join(folder, name), classes)
+                    found = replica(device, policy,
+                                    os.path.join(folder, name), classes)
                     if found is not None:
                         yield found
 
 
-def _replica(device: str, policy: int, path: str,
-             classes: ClassTable) -> Optional[Replica]:
+def replica(device: str, policy: int, path: str,
+            classes: ClassTable) -> Optional[Replica]:
+    """One data file; None if it is gone, or nothing that can be trusted."""
     try:
         data_fd = os.open(path, os.O_RDONLY)
     except FileNotFoundError:

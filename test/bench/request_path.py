@@ -157,7 +157,8 @@ def profile(bench: Bench, operation: str, size: int) -> None:
     bench.batch('unclassified', operation, 100, body)
     watch = cProfile.Profile()
     watch.enable()
-    bench.batch("unclassified", operation, max(20, min(1000, (1 << 30) // size)), body)
+    bench.batch('unclassified', operation,
+                max(20, min(1000, (1 << 30) // size)), body)
     watch.disable()
     pstats.Stats(watch).sort_stats('tottime').print_stats(40)
 

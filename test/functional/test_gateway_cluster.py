@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-
 import boto3
 import pytest
 from botocore.config import Config
-from support import data_files, md5, pattern, wait_until
+from support import data_files, drop_local, md5, pattern, tier, wait_until
 
 from swift_dss.aio import layout
 from swift_dss.gateway import metadata
@@ -17,16 +13,6 @@ from swift_dss.gateway import metadata
 pytestmark = pytest.mark.cluster
 
 MIB = 1024 * 1024
-
-
-def _tier(cluster, *arguments):
-    done = subprocess.run(
-        [sys.executable, '-m', 'swift_dss.cli.main', 'tier', arguments[0],
-         '--config', cluster.conf.path('etc', 'dss.conf'), '--json']
-        + list(arguments[1:]), stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 @pytest.fixture
@@ -79,14 +65,13 @@ class Thing:
 
     def only_in_s3(self):
         """Wait for the upload, then drop all local bytes."""
-        wait_until(self.all_remote, 60, 'all replicas are in S3')
-        _tier(self.cluster, 'demote', '--to', 'remote', self.path)
+        drop_local(self.cluster, self.path)
         assert all(not row['ssd'] and not row['hdd']
                    for row in self.rows())
 
     def rows(self):
-        return _tier(self.cluster, 'ls', '--container',
-                     'AUTH_test/' + self.container)
+        return tier(self.cluster, 'ls', '--container',
+                    'AUTH_test/' + self.container)
 
     def all_remote(self):
         rows = self.rows()
@@ -129,5 +114,5 @@ def test_deleted_objects_leave_the_bucket(
     thing = Thing(cluster, swift, container, 5000)
     wait_until(thing.all_remote, 60)
     swift.delete_object(container, thing.name)
-    # The delay of the cluster's configuration is 60 s.
+    # The cluster's configuration has a delay, of seconds.
     wait_until(lambda: not bucket(thing.object_hash), 120)

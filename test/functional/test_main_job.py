@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from support import (
-    await_remote, drop_local, pattern, replicas, tier, wait_until)
+    await_remote, drop_local, pattern, replicas, tier, tier_command,
+    wait_until)
 from swiftclient.exceptions import ClientException
 
 from swift_dss.core.residency import STUB_SURPLUS, Tier
@@ -54,7 +55,9 @@ def test_from_the_command_line_all_the_way_and_back(
         assert one.class_map.class_at(0) == 25
         assert os.path.getsize(one.path) == one.content_length
 
-    tier(cluster, 'demote', path)
+    # The daemon hears of an upload a moment after the client's answer.
+    tier_command(cluster, 'settle')
+    tier_command(cluster, 'demote', path)
     for one in replicas(cluster, path):
         assert not one.residency.tiers & Tier.SSD
         assert one.residency.tiers & Tier.HDD

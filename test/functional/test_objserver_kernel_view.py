@@ -24,13 +24,13 @@ def disk() -> Iterator[Tuple[str, str]]:
             yield found
 
 
-def test_every_span_arrives_with_its_class(disk: Any, capsys: Any) -> None:
+def test_every_span_arrives_with_its_class(disk: Any) -> None:
     mount, device = disk
     with running_node(os.path.join(mount, 'ioprio'),
                       carrier='ioprio') as node:
         seen = observe(node, device)
-    with capsys.disabled():
-        print('\n' + table(seen))
+    for line in table(seen).splitlines():
+        print('figure: ' + line)
     assert wrong_rows(seen) == 0
     assert sum(sum(hints.values()) for rows in seen.values()
                for _span, hints in rows) == 2 * SIZE

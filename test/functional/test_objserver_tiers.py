@@ -210,8 +210,8 @@ def test_a_stock_server_refuses_a_stub_and_serves_the_rest(
         ClassMap.uniform(3))).status == 201
     root = tempfile.mkdtemp(dir='/dev/shm')
     stock = make_node(root, app='egg:swift#object', devices=node.devices)
-    stock.start()
     try:
+        stock.start()
         assert stock.request('GET', name + 'w').body == BODY
         answer = stock.request('GET', name)
         assert answer.status == 404

@@ -7,8 +7,6 @@ that each test decides what is demoted, uploaded and dropped, and when.
 
 from __future__ import annotations
 
-import configparser
-import io
 import os
 import shutil
 import tempfile
@@ -16,6 +14,7 @@ from typing import Any, Dict, Iterator
 
 import pytest
 import stubs
+from tuned_cluster import TunedCluster
 
 from swift_dss.aio import configs, layout, processes, storage
 from swift_dss.aio.cluster import Cluster, printer
@@ -66,8 +65,13 @@ OPTIONS: Dict[str, Dict[str, str]] = {
 }
 
 
-class ProbeCluster(Cluster):
+class ProbeCluster(TunedCluster):
     """A cluster with the classes and ages above."""
+
+    options = OPTIONS
+
+    def extra_options(self) -> Dict[str, Dict[str, str]]:
+        return {'tier': {'index_dir': self.conf.path('index')}}
 
     def _configure(self) -> None:
         super()._configure()
@@ -77,22 +81,10 @@ class ProbeCluster(Cluster):
             # A disk of its own, small enough to be filled by a test.
             storage.run('mount', '-t', 'tmpfs', '-o', 'size=16m',
                         'dss-index', index)
-        parser = configparser.ConfigParser(interpolation=None)
-        parser.optionxform = str  # type: ignore[assignment,method-assign]
-        parser.read(self.conf.path('etc', 'dss.conf'))
-        for section, options in dict(OPTIONS, tier=dict(
-                OPTIONS['tier'], index_dir=index)).items():
-            if not parser.has_section(section):
-                parser.add_section(section)
-            for name, value in options.items():
-                parser.set(section, name, value)
-        text = io.StringIO()
-        parser.write(text)
         with open(self.conf.path('etc', 'object-server.conf')) as source:
             servers = source.read()
         assert AUDIT_PACE in servers
-        configs.write(self.conf, {'etc/dss.conf': text.getvalue(),
-                                  'etc/object-server.conf': servers.replace(
+        configs.write(self.conf, {'etc/object-server.conf': servers.replace(
                                       AUDIT_PACE, FAST_AUDIT),
                                   'etc/dss-classes.conf': CLASSES,
                                   'etc/dss-rules.conf': ''})
