@@ -70,7 +70,9 @@ def compare(trace, scenario, makers):
 
 
 def traces(options):
-    yield chunk_traces.generated(options.length)
+    trace = chunk_traces.generated(options.length)
+    trace.slots = options.slots or trace.slots
+    yield trace
     if not options.traces:
         return
     for name in chunk_traces.PUBLISHED:
@@ -105,6 +107,9 @@ def main():
     parser.add_argument('--traces', type=pathlib.Path, metavar='DIR',
                         help='where the published traces are')
     parser.add_argument('--length', type=int, default=chunk_traces.LENGTH)
+    parser.add_argument('--slots', type=int,
+                        help='of the generated trace (%d)'
+                        % chunk_traces.SLOTS)
     parser.add_argument('--scenario', action='append',
                         choices=list(enforcers.SCENARIOS))
     parser.add_argument('--module', action='store_true',
