@@ -22,6 +22,8 @@ COMMANDS = {
     'classes': ('swift_dss.cli.classes', 'check and show a class table'),
     'tier': ('swift_dss.cli.tier', 'show and move what lies where'),
     'aio': ('swift_dss.cli.aio', 'run the all-in-one cluster'),
+    'block': ('swift_dss.cli.block', 'make, watch and mend dm-dss devices'),
+    'lab': ('swift_dss.cli.lab', 'a kernel with modelled disks, to try on'),
     'bench': ('swift_dss.cli.bench', 'measure, with tables and plots'),
 }
 

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The disk model of the laboratory.
+ *
+ * A model knows nothing of bios and timers.  It is told of requests with
+ * the time they arrive at, says when it wants to be called next, and hands
+ * back requests with the time they are done at.  Time is virtual or real
+ * alike: what it was told is all it knows, so the same requests at the same
+ * times give the same answers.
+ */
+#ifndef DSS_DISK_H
+#define DSS_DISK_H
+
+#include <linux/bio.h>
+#include <linux/list.h>
+#include <linux/rbtree.h>
+#include <linux/types.h>
+
+#define DSS_DISK_SECTOR		512
+#define DSS_DISK_NEVER		(~0ULL)
+
+/* One request; lives in the bio's per-target data. */
+struct dss_disk_request {
+	struct list_head list;
+	struct rb_node node;		/* by completion time, then number */
+	u64 number;			/* in order of arrival, from 1 */
+	u64 arrived_ns;
+	u64 done_ns;
+	u64 drained_ns;			/* SSD: a flush waits for that much */
+	sector_t sector;
+	u32 sectors;
+	bool write;
+	bool fua;
+	bool flush;
+	bool free;			/* costs the command's overhead only */
+	bool stalled;			/* was refused for want of room */
+	bool left;			/* its place in the queue is free */
+};
+
+/* What a table line may set; zero where a model has no use for it. */
+struct dss_disk_parameters {
+	u64 rotation_ns;
+	u64 outer_rate;
+	u64 inner_rate;
+	u64 zones;
+	u64 seek_base_ns;
+	u64 seek_sqrt_ns;
+	u64 seek_linear_ns;
+	u64 write_settle_ns;
+	u64 switch_ns;
+	u64 ahead_bytes;
+
+	u64 channels;
+	u64 page_bytes;
+	u64 read_ns;
+	u64 program_ns;
+	u64 collect_ns;
+	u64 channel_rate;
+	u64 write_ns;
+	u64 volatile_cache;
+	u64 flush_ns;
+
+	u64 overhead_ns;
+	u64 interface_rate;
+	u64 depth;
+	u64 cache_bytes;
+};
+
+struct dss_disk_counters {
+	u64 reads;
+	u64 writes;
+	u64 flushes;
+	u64 seeks;			/* HDD: the arm moved */
+	u64 ahead_hits;			/* HDD: served by reading on */
+	u64 cache_hits;			/* HDD: read from the write cache */
+	u64 cache_full;			/* writes that waited for room */
+	u64 busy_ns;			/* of the medium */
+};
+
+struct dss_disk_model;
+
+struct dss_disk_model_type {
+	const char *name;
+	/* NULL, or what is wrong with the parameters, in *error. */
+	struct dss_disk_model *(*create)(const struct dss_disk_parameters *p,
+					 sector_t sectors, char **error);
+	void (*destroy)(struct dss_disk_model *model);
+	/* A request has arrived; it stays the model's until it is taken. */
+	void (*arrive)(struct dss_disk_model *model,
+		       struct dss_disk_request *request, u64 now);
+	/* Do what is due; when to be called again, or DSS_DISK_NEVER. */
+	u64 (*advance)(struct dss_disk_model *model, u64 now);
+	/* The next request that is done by now, or NULL. */
+	struct dss_disk_request *(*take)(struct dss_disk_model *model,
+					 u64 now);
+	u64 (*dirty_bytes)(const struct dss_disk_model *model);
+};
+
+/* What both kinds of model begin with. */
+struct dss_disk_model {
+	const struct dss_disk_model_type *type;
+	struct dss_disk_parameters p;
+	struct dss_disk_counters counters;
+	sector_t sectors;
+};
+
+extern const struct dss_disk_model_type dss_disk_hdd;
+extern const struct dss_disk_model_type dss_disk_ssd;
+
+/* Time of moving bytes at bytes a second, rounded up to a nanosecond. */
+static inline u64 dss_disk_transfer_ns(u64 bytes, u64 rate)
+{
+	return DIV64_U64_ROUND_UP(bytes * NSEC_PER_SEC, rate);
+}
+
+#endif /* DSS_DISK_H */

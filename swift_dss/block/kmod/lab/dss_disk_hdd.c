@@ -1,0 +1,744 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A disk with one arm over turning platters.
+ *
+ * Sectors lie on tracks, tracks in zones that get slower towards the end.
+ * A request of the medium costs the command's overhead, the way of the arm
+ * (a base, a part by the root of the distance and a linear part), for a
+ * write the settling, the wait for its first sector to come round, and the
+ * passing of its sectors; each change of track on the way costs a switch,
+ * for which the next track is skewed.  The platter's angle is the time.
+ *
+ * After a read the disk reads on, up to ahead_bytes, until it has other
+ * work, and remembers the last two times ahead_bytes of it.  Writes go to a cache while it has room, if there is one, and from
+ * there to the medium when that has nothing else to do; a flush waits for
+ * all that was dirty when it came; FUA goes to the medium.
+ */
+
+#include <linux/math64.h>
+#include <linux/slab.h>
+
+#include "dss_disk.h"
+
+#define MAX_ZONES	64
+#define MAX_DIRTY	8192
+#define DESTAGE_SECTORS	2048		/* of one operation: 1 MiB */
+#define DESTAGE_LOOK	16		/* dirty extents that are compared */
+#define MAX_AGE_NS	NSEC_PER_SEC	/* then it is a request's turn */
+
+struct hdd_zone {
+	sector_t first;
+	u64 first_track;
+	u32 sectors_per_track;
+};
+
+/* Dirty sectors of the write cache; none overlaps or touches another. */
+struct dirty {
+	struct rb_node node;
+	struct list_head list;		/* while it is unused */
+	sector_t start;
+	sector_t end;
+	u64 oldest;			/* number of its first write */
+};
+
+struct hdd {
+	struct dss_disk_model m;
+	struct hdd_zone zones[MAX_ZONES];
+	unsigned int zone_count;
+	u64 tracks;
+
+	struct list_head waiting;	/* for a place in the queue */
+	struct list_head queued;	/* for the medium, a flush or room */
+	unsigned int inside;		/* taken, and not done yet */
+	struct rb_root done;
+
+	u64 busy_until;			/* of the medium */
+	struct dss_disk_request *serving;
+	bool busy;
+	bool destaged;			/* the last operation was one */
+	bool wrote;			/* so was that */
+	sector_t head;			/* the sector that comes next */
+	u64 interface_free;
+
+	/*
+	 * What was read, and read on: [ahead_start, ahead_from) at
+	 * ahead_since, then on to ahead_limit while ahead_runs.
+	 */
+	sector_t ahead_start;
+	sector_t ahead_from;
+	sector_t ahead_limit;
+	u64 ahead_since;
+	bool ahead_runs;
+
+	struct rb_root dirty;
+	struct list_head unused;
+	u64 dirty_sectors;
+	struct dirty pool[MAX_DIRTY];
+};
+
+static struct hdd *to_hdd(struct dss_disk_model *model)
+{
+	return container_of(model, struct hdd, m);
+}
+
+/* Geometry */
+
+static const struct hdd_zone *hdd_zone(const struct hdd *h, sector_t sector)
+{
+	unsigned int i = h->zone_count - 1;
+
+	while (i && h->zones[i].first > sector)
+		i--;
+	return &h->zones[i];
+}
+
+static u64 hdd_track(const struct hdd *h, sector_t sector)
+{
+	const struct hdd_zone *z = hdd_zone(h, sector);
+
+	return z->first_track +
+		div_u64(sector - z->first, z->sectors_per_track);
+}
+
+/* When in a turn the sector passes the head. */
+static u64 hdd_angle(const struct hdd *h, sector_t sector)
+{
+	const struct hdd_zone *z = hdd_zone(h, sector);
+	u64 track, angle;
+	u32 within;
+
+	track = z->first_track +
+		div_u64_rem(sector - z->first, z->sectors_per_track, &within);
+	angle = div_u64(within * h->m.p.rotation_ns, z->sectors_per_track) +
+		track * h->m.p.switch_ns;
+	div64_u64_rem(angle, h->m.p.rotation_ns, &angle);
+	return angle;
+}
+
+/* How long sectors take to pass, once the first is there. */
+static u64 hdd_stream_ns(const struct hdd *h, sector_t from, sector_t to)
+{
+	u64 ns;
+
+	if (from >= to)
+		return 0;
+	ns = (hdd_track(h, to - 1) - hdd_track(h, from)) * h->m.p.switch_ns;
+	while (from < to) {
+		const struct hdd_zone *z = hdd_zone(h, from);
+		sector_t end = to;
+
+		if (z != &h->zones[h->zone_count - 1])
+			end = min(end, z[1].first);
+		ns += div_u64((end - from) * h->m.p.rotation_ns,
+			      z->sectors_per_track);
+		from = end;
+	}
+	return ns;
+}
+
+static u64 hdd_seek_ns(const struct hdd *h, u64 from, u64 to)
+{
+	u64 distance = from > to ? from - to : to - from;
+	u64 share;
+
+	if (!distance)
+		return 0;
+	/* The share of the whole way, 20 bits after the point. */
+	share = div64_u64(distance << 20, h->tracks);
+	return h->m.p.seek_base_ns +
+		((h->m.p.seek_linear_ns * share) >> 20) +
+		((h->m.p.seek_sqrt_ns * int_sqrt64(share << 20)) >> 20);
+}
+
+/* From being told to the first sector under the head. */
+static u64 hdd_position_ns(const struct hdd *h, u64 now, sector_t sector,
+			   bool write)
+{
+	u64 ns = h->m.p.overhead_ns, turn;
+
+	/* It goes on where it is, without a pause. */
+	if (write && h->wrote && now == h->busy_until && sector == h->head)
+		return sector && hdd_track(h, sector - 1) !=
+			hdd_track(h, sector) ? h->m.p.switch_ns : 0;
+	ns += hdd_seek_ns(h, hdd_track(h, h->head), hdd_track(h, sector));
+	if (write)
+		ns += h->m.p.write_settle_ns;
+	div64_u64_rem(now + ns, h->m.p.rotation_ns, &turn);
+	turn = hdd_angle(h, sector) + h->m.p.rotation_ns - turn;
+	return ns + (turn >= h->m.p.rotation_ns ?
+		     turn - h->m.p.rotation_ns : turn);
+}
+
+/* Reading ahead */
+
+/* How far reading on has come by now. */
+static sector_t hdd_ahead_end(const struct hdd *h, u64 now)
+{
+	sector_t low = h->ahead_from, high = h->ahead_limit;
+
+	if (!h->ahead_runs || now <= h->ahead_since)
+		return low;
+	while (low < high) {
+		sector_t middle = low + (high - low + 1) / 2;
+
+		if (h->ahead_since +
+		    hdd_stream_ns(h, h->ahead_from, middle) <= now)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return low;
+}
+
+/* The arm is wanted elsewhere. */
+static void hdd_ahead_stop(struct hdd *h, u64 now)
+{
+	if (!h->ahead_runs)
+		return;
+	h->ahead_from = hdd_ahead_end(h, now);
+	h->head = h->ahead_from;
+	h->ahead_runs = false;
+}
+
+static void hdd_ahead_start(struct hdd *h, sector_t start, sector_t end,
+			    u64 now)
+{
+	h->ahead_start = start;
+	h->ahead_from = end;
+	h->ahead_since = now;
+	h->ahead_limit = min_t(sector_t, h->m.sectors,
+			       end + h->m.p.ahead_bytes / DSS_DISK_SECTOR);
+	h->ahead_runs = true;
+}
+
+static void hdd_ahead_forget(struct hdd *h, sector_t start, sector_t end)
+{
+	sector_t last = h->ahead_runs ? h->ahead_limit : h->ahead_from;
+
+	if (start < last && end > h->ahead_start) {
+		h->ahead_start = 0;
+		h->ahead_from = 0;
+		h->ahead_limit = 0;
+		h->ahead_runs = false;
+	}
+}
+
+/* The write cache */
+
+static struct dirty *hdd_dirty_at_or_after(const struct hdd *h,
+					   sector_t sector)
+{
+	struct rb_node *node = h->dirty.rb_node;
+	struct dirty *best = NULL;
+
+	while (node) {
+		struct dirty *d = rb_entry(node, struct dirty, node);
+
+		if (d->end > sector) {
+			best = d;
+			node = node->rb_left;
+		} else {
+			node = node->rb_right;
+		}
+	}
+	return best;
+}
+
+static void hdd_dirty_drop(struct hdd *h, struct dirty *d)
+{
+	h->dirty_sectors -= d->end - d->start;
+	rb_erase(&d->node, &h->dirty);
+	list_add(&d->list, &h->unused);
+}
+
+static bool hdd_dirty_has_room(const struct hdd *h, u32 sectors)
+{
+	return !list_empty(&h->unused) && h->dirty_sectors + sectors <=
+		h->m.p.cache_bytes / DSS_DISK_SECTOR;
+}
+
+static void hdd_dirty_add(struct hdd *h, sector_t start, sector_t end,
+			  u64 number)
+{
+	struct rb_node **link = &h->dirty.rb_node, *parent = NULL;
+	struct dirty *d;
+
+	/* Swallow what it overlaps or touches. */
+	while ((d = hdd_dirty_at_or_after(h, start ? start - 1 : 0)) &&
+	       d->start <= end) {
+		start = min(start, d->start);
+		end = max(end, d->end);
+		number = min(number, d->oldest);
+		hdd_dirty_drop(h, d);
+	}
+	d = list_first_entry(&h->unused, struct dirty, list);
+	list_del(&d->list);
+	d->start = start;
+	d->end = end;
+	d->oldest = number;
+	while (*link) {
+		parent = *link;
+		link = start < rb_entry(parent, struct dirty, node)->start ?
+			&parent->rb_left : &parent->rb_right;
+	}
+	rb_link_node(&d->node, parent, link);
+	rb_insert_color(&d->node, &h->dirty);
+	h->dirty_sectors += end - start;
+}
+
+static bool hdd_dirty_older(const struct hdd *h, u64 number)
+{
+	struct rb_node *node;
+
+	for (node = rb_first(&h->dirty); node; node = rb_next(node))
+		if (rb_entry(node, struct dirty, node)->oldest < number)
+			return true;
+	return false;
+}
+
+/* Of the next few dirty extents on the arm's way, the quickest to reach. */
+static struct dirty *hdd_destage_choice(const struct hdd *h, u64 now)
+{
+	struct dirty *d = hdd_dirty_at_or_after(h, h->head), *best = NULL;
+	u64 best_ns = 0;
+	int look;
+
+	for (look = 0; look < DESTAGE_LOOK; look++) {
+		struct rb_node *node = d ? rb_next(&d->node) : NULL;
+		u64 ns;
+
+		if (!d) {
+			/* Past the last: the way starts at the first again. */
+			node = rb_first(&h->dirty);
+			if (!node || best)
+				break;
+			d = rb_entry(node, struct dirty, node);
+			node = rb_next(node);
+		}
+		ns = hdd_position_ns(h, now, d->start, true);
+		if (!best || ns < best_ns) {
+			best = d;
+			best_ns = ns;
+		}
+		d = node ? rb_entry(node, struct dirty, node) : NULL;
+		if (!d)
+			break;
+	}
+	return best;
+}
+
+/* Requests */
+
+static void hdd_done(struct hdd *h, struct dss_disk_request *request, u64 at)
+{
+	struct rb_node **link = &h->done.rb_node, *parent = NULL;
+
+	request->done_ns = at;
+	while (*link) {
+		struct dss_disk_request *other;
+
+		parent = *link;
+		other = rb_entry(parent, struct dss_disk_request, node);
+		link = at < other->done_ns ||
+			(at == other->done_ns &&
+			 request->number < other->number) ?
+			&parent->rb_left : &parent->rb_right;
+	}
+	rb_link_node(&request->node, parent, link);
+	rb_insert_color(&request->node, &h->done);
+}
+
+/* Through the interface alone, one after the other. */
+static void hdd_done_by_interface(struct hdd *h,
+				  struct dss_disk_request *request, u64 now)
+{
+	h->interface_free = max(h->interface_free, now) +
+		h->m.p.overhead_ns + dss_disk_transfer_ns(
+			(u64)request->sectors * DSS_DISK_SECTOR,
+			h->m.p.interface_rate);
+	list_del(&request->list);
+	hdd_done(h, request, h->interface_free);
+}
+
+static void hdd_medium(struct hdd *h, u64 now, sector_t start, sector_t end,
+		       bool write)
+{
+	u64 ns;
+
+	hdd_ahead_stop(h, now);
+	if (hdd_track(h, h->head) != hdd_track(h, start))
+		h->m.counters.seeks++;
+	ns = hdd_position_ns(h, now, start, write) +
+		hdd_stream_ns(h, start, end);
+	h->busy = true;
+	h->wrote = write;
+	h->busy_until = now + ns;
+	h->m.counters.busy_ns += ns;
+	h->head = end;
+}
+
+static void hdd_serve(struct hdd *h, struct dss_disk_request *request,
+		      u64 now)
+{
+	sector_t end = request->sector + request->sectors;
+
+	list_del(&request->list);
+	h->serving = request;
+	h->destaged = false;
+	hdd_medium(h, now, request->sector, end, request->write);
+	hdd_done(h, request, h->busy_until);
+	if (request->write)
+		hdd_ahead_forget(h, request->sector, end);
+	else
+		hdd_ahead_start(h, request->sector, end, h->busy_until);
+}
+
+static void hdd_destage(struct hdd *h, u64 now)
+{
+	struct dirty *d = hdd_destage_choice(h, now);
+	sector_t start = d->start;
+	sector_t end = min_t(sector_t, d->end, start + DESTAGE_SECTORS);
+
+	h->serving = NULL;
+	h->destaged = true;
+	hdd_medium(h, now, start, end, true);
+	if (end == d->end) {
+		hdd_dirty_drop(h, d);
+	} else {
+		/* The key grows and stays before the next extent's. */
+		d->start = end;
+		h->dirty_sectors -= end - start;
+	}
+}
+
+/* The read is in what was read on, or will be: no positioning. */
+static bool hdd_read_ahead_hit(struct hdd *h,
+			       struct dss_disk_request *request, u64 now)
+{
+	sector_t start = request->sector;
+	sector_t end = start + request->sectors, from = h->ahead_start;
+	u64 kept = 2 * h->m.p.ahead_bytes / DSS_DISK_SECTOR, at, reached;
+
+	/* Still reading what it will read on from: first things first. */
+	if (now < h->ahead_since)
+		return false;
+	at = hdd_ahead_end(h, now);
+	if (at > kept)
+		from = max_t(sector_t, from, at - kept);
+	if (start < from || start > h->ahead_from + (h->ahead_runs ?
+				     h->ahead_limit - h->ahead_from : 0))
+		return false;
+	if (end <= h->ahead_from ||
+	    (h->ahead_runs && end <= hdd_ahead_end(h, now))) {
+		h->m.counters.ahead_hits++;
+		hdd_done_by_interface(h, request, now);
+	} else if (h->ahead_runs && end <= h->ahead_limit && !h->busy) {
+		reached = h->ahead_since +
+			hdd_stream_ns(h, h->ahead_from, end);
+		at = max(reached, now + h->m.p.overhead_ns);
+		list_del(&request->list);
+		hdd_done(h, request, at);
+		h->m.counters.ahead_hits++;
+		h->m.counters.busy_ns += reached > now ? reached - now : 0;
+		/* The arm stays until the last sector of it has passed. */
+		h->busy = true;
+		h->busy_until = reached;
+		h->head = end;
+		h->destaged = false;
+		h->wrote = false;
+		hdd_ahead_start(h, h->ahead_start, end, reached);
+		return true;
+	} else {
+		return false;
+	}
+	/* It was read on for: so reading goes on. */
+	if (h->ahead_runs && !h->busy)
+		h->ahead_limit = min_t(sector_t, h->m.sectors, max_t(
+			sector_t, h->ahead_limit,
+			end + h->m.p.ahead_bytes / DSS_DISK_SECTOR));
+	return true;
+}
+
+/* What needs no medium, or not now; true if the request is away. */
+static bool hdd_at_once(struct hdd *h, struct dss_disk_request *request,
+			u64 now)
+{
+	sector_t end = request->sector + request->sectors;
+	struct dirty *d;
+
+	if (request->flush) {
+		if (hdd_dirty_older(h, request->number) ||
+		    (h->busy && h->destaged))
+			return false;
+		hdd_done_by_interface(h, request, now);
+		return true;
+	}
+	if (request->free) {
+		request->sectors = 0;
+		hdd_done_by_interface(h, request, now);
+		return true;
+	}
+	if (!request->write) {
+		d = hdd_dirty_at_or_after(h, request->sector);
+		if (d && d->start <= request->sector && d->end >= end) {
+			h->m.counters.cache_hits++;
+			hdd_done_by_interface(h, request, now);
+			return true;
+		}
+		return hdd_read_ahead_hit(h, request, now);
+	}
+	if (request->fua || request->sectors >
+	    h->m.p.cache_bytes / DSS_DISK_SECTOR)
+		return false;
+	if (!hdd_dirty_has_room(h, request->sectors)) {
+		if (!request->stalled) {
+			request->stalled = true;
+			h->m.counters.cache_full++;
+		}
+		return false;
+	}
+	hdd_dirty_add(h, request->sector, end, request->number);
+	hdd_ahead_forget(h, request->sector, end);
+	hdd_done_by_interface(h, request, now);
+	return true;
+}
+
+static bool hdd_wants_medium(const struct hdd *h,
+			     const struct dss_disk_request *request)
+{
+	if (request->flush)
+		return false;
+	return !request->write || request->fua || request->sectors >
+		h->m.p.cache_bytes / DSS_DISK_SECTOR;
+}
+
+/* Give the idle medium something to do. */
+static void hdd_dispatch(struct hdd *h, u64 now)
+{
+	struct dss_disk_request *request, *best = NULL;
+	u64 ns, best_ns = 0;
+	bool pressed = false;
+
+	hdd_ahead_stop(h, now);
+	list_for_each_entry(request, &h->queued, list) {
+		if (!hdd_wants_medium(h, request)) {
+			pressed = true;
+			continue;
+		}
+		if (now - request->arrived_ns > MAX_AGE_NS) {
+			best = request;
+			break;
+		}
+		ns = hdd_position_ns(h, now, request->sector,
+				     request->write);
+		if (!best || ns < best_ns) {
+			best = request;
+			best_ns = ns;
+		}
+	}
+	if (!RB_EMPTY_ROOT(&h->dirty) &&
+	    (!best || (pressed && !h->destaged)))
+		hdd_destage(h, now);
+	else if (best)
+		hdd_serve(h, best, now);
+}
+
+static bool hdd_has_work(const struct hdd *h)
+{
+	return !RB_EMPTY_ROOT(&h->dirty) || !list_empty(&h->queued);
+}
+
+/* Take requests in while there is room, and do what can be done at now. */
+static void hdd_turn(struct hdd *h, u64 now)
+{
+	struct dss_disk_request *request, *next;
+	bool moved;
+
+	do {
+		moved = false;
+		while (h->inside < h->m.p.depth &&
+		       !list_empty(&h->waiting)) {
+			list_move_tail(h->waiting.next, &h->queued);
+			h->inside++;
+		}
+		list_for_each_entry_safe(request, next, &h->queued, list)
+			moved |= hdd_at_once(h, request, now);
+		if (!h->busy && hdd_has_work(h)) {
+			hdd_dispatch(h, now);
+			moved |= h->busy;
+		}
+	} while (moved && h->inside < h->m.p.depth &&
+		 !list_empty(&h->waiting));
+}
+
+static u64 hdd_next(const struct hdd *h)
+{
+	struct rb_node *first = rb_first(&h->done);
+	u64 next = h->busy ? h->busy_until : DSS_DISK_NEVER;
+
+	if (first)
+		next = min(next, rb_entry(first, struct dss_disk_request,
+					  node)->done_ns);
+	return next;
+}
+
+/*
+ * A place in the queue is free again when its request is done, whoever
+ * comes late to take it: so completions are counted here, in their time.
+ */
+static u64 hdd_advance(struct dss_disk_model *model, u64 now)
+{
+	struct hdd *h = to_hdd(model);
+	struct rb_node *node;
+	u64 at;
+
+	for (;;) {
+		struct dss_disk_request *request = NULL;
+
+		for (node = rb_first(&h->done); node; node = rb_next(node)) {
+			request = rb_entry(node, struct dss_disk_request,
+					   node);
+			if (!request->left)
+				break;
+			request = NULL;
+		}
+		at = h->busy ? h->busy_until : DSS_DISK_NEVER;
+		if (request && request->done_ns <= at)
+			at = request->done_ns;
+		else
+			request = NULL;
+		if (at > now)
+			break;
+		if (request) {
+			request->left = true;
+			h->inside--;
+		}
+		if (h->busy && h->busy_until <= at)
+			h->busy = false;
+		hdd_turn(h, at);
+	}
+	hdd_turn(h, now);
+	return hdd_next(h);
+}
+
+static void hdd_arrive(struct dss_disk_model *model,
+		       struct dss_disk_request *request, u64 now)
+{
+	struct hdd *h = to_hdd(model);
+
+	hdd_advance(model, now);
+	if (request->flush)
+		model->counters.flushes++;
+	else if (request->write)
+		model->counters.writes++;
+	else
+		model->counters.reads++;
+	list_add_tail(&request->list, &h->waiting);
+}
+
+static struct dss_disk_request *hdd_take(struct dss_disk_model *model,
+					 u64 now)
+{
+	struct hdd *h = to_hdd(model);
+	struct rb_node *first = rb_first(&h->done);
+	struct dss_disk_request *request;
+
+	if (!first)
+		return NULL;
+	request = rb_entry(first, struct dss_disk_request, node);
+	if (request->done_ns > now)
+		return NULL;
+	rb_erase(first, &h->done);
+	return request;
+}
+
+static u64 hdd_dirty_bytes(const struct dss_disk_model *model)
+{
+	return container_of(model, const struct hdd, m)->dirty_sectors *
+		DSS_DISK_SECTOR;
+}
+
+static void hdd_lay_out(struct hdd *h)
+{
+	const struct dss_disk_parameters *p = &h->m.p;
+	u64 share = DIV64_U64_ROUND_UP(h->m.sectors, p->zones);
+	u64 first = 0, track = 0;
+
+	while (first < h->m.sectors) {
+		struct hdd_zone *z = &h->zones[h->zone_count++];
+		u64 rate = p->outer_rate;
+
+		/* Sustained: a turn and a switch for each track. */
+		if (p->zones > 1)
+			rate -= div64_u64((p->outer_rate - p->inner_rate) *
+					  (h->zone_count - 1), p->zones - 1);
+		z->first = first;
+		z->first_track = track;
+		z->sectors_per_track = max_t(u64, 1, div_u64(
+			div_u64(rate, DSS_DISK_SECTOR) *
+			(p->rotation_ns + p->switch_ns), NSEC_PER_SEC));
+		track += DIV_ROUND_UP_ULL(share, z->sectors_per_track);
+		first += share;
+	}
+	h->tracks = track;
+}
+
+static struct dss_disk_model *
+hdd_create(const struct dss_disk_parameters *p, sector_t sectors,
+	   char **error)
+{
+	struct hdd *h;
+	int i;
+
+	if (!p->rotation_ns || p->rotation_ns > NSEC_PER_SEC ||
+	    p->switch_ns > NSEC_PER_SEC)
+		*error = "rotation_ns is 1 to 10^9, switch_ns not over 10^9";
+	else if (p->outer_rate < p->inner_rate || p->inner_rate < 1000000 ||
+		 p->outer_rate > 10ULL * NSEC_PER_SEC)
+		*error = "inner_rate is 10^6 to outer_rate, that to 10^10";
+	else if (!p->zones || p->zones > MAX_ZONES)
+		*error = "zones is 1 to 64";
+	else if (!p->interface_rate || !p->depth)
+		*error = "interface_rate and depth are 1 or more";
+	else if (p->seek_sqrt_ns > NSEC_PER_SEC ||
+		 p->seek_linear_ns > NSEC_PER_SEC)
+		*error = "seek_sqrt_ns and seek_linear_ns are not over 10^9";
+	else
+		goto good;
+	return NULL;
+
+good:
+	h = kvzalloc(sizeof(*h), GFP_KERNEL);
+	if (!h) {
+		*error = "no memory for the model";
+		return NULL;
+	}
+	h->m.type = &dss_disk_hdd;
+	h->m.p = *p;
+	h->m.p.volatile_cache = 1;
+	h->m.sectors = sectors;
+	INIT_LIST_HEAD(&h->waiting);
+	INIT_LIST_HEAD(&h->queued);
+	INIT_LIST_HEAD(&h->unused);
+	h->done = RB_ROOT;
+	h->dirty = RB_ROOT;
+	for (i = 0; i < MAX_DIRTY; i++)
+		list_add_tail(&h->pool[i].list, &h->unused);
+	hdd_lay_out(h);
+	return &h->m;
+}
+
+static void hdd_destroy(struct dss_disk_model *model)
+{
+	kvfree(to_hdd(model));
+}
+
+const struct dss_disk_model_type dss_disk_hdd = {
+	.name = "hdd",
+	.create = hdd_create,
+	.destroy = hdd_destroy,
+	.arrive = hdd_arrive,
+	.advance = hdd_advance,
+	.take = hdd_take,
+	.dirty_bytes = hdd_dirty_bytes,
+};

@@ -1,0 +1,119 @@
+"""``swift-dss lab``: a kernel for each experiment, in virtual time."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import List
+
+from swift_dss.aio.cluster import printer
+from swift_dss.block import lab
+from swift_dss.block.lab import build, machine, shelf
+from swift_dss.core.errors import BadConfig
+
+HELP = 'run programs on modelled disks, in a kernel of their own'
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the verbs."""
+    verbs = parser.add_subparsers(dest='verb', metavar='VERB', required=True)
+    made = verbs.add_parser('build', help='build a kernel and our modules')
+    made.add_argument('--variant', action='append',
+                      choices=list(build.VARIANTS),
+                      help='which; again for several (plain)')
+    made.add_argument('--update', action='store_true',
+                      help='from the newest source that the mirror has')
+    _add_run(verbs.add_parser('run', help='run a program in a guest'))
+    verbs.add_parser('list', help='what was built, and the presets')
+    clean = verbs.add_parser('clean', help='remove what was built')
+    clean.add_argument('--all', action='store_true',
+                       help='also what is up to date, and the sources')
+
+def _add_run(run_it: argparse.ArgumentParser) -> None:
+    run_it.add_argument('--device', action='append', default=[],
+                        metavar='NAME=PRESET:SIZE',
+                        help='a disk, /dev/mapper/NAME in the guest; '
+                        'presets: %s' % ', '.join(lab.devices.PRESETS))
+    clock = run_it.add_mutually_exclusive_group()
+    clock.add_argument('--virtual-time', dest='virtual',
+                       action='store_true', default=True,
+                       help='computing costs no time (default)')
+    clock.add_argument('--real-time', dest='virtual', action='store_false',
+                       help='the machine\'s own clock')
+    run_it.add_argument('--memory', default='1G', metavar='SIZE',
+                        help='of the guest, its disks included (1G)')
+    run_it.add_argument('--timeout', type=float, default=600.0,
+                        metavar='SECONDS', help='of real time (600)')
+    run_it.add_argument('--module', action='append', metavar='NAME|FILE',
+                        help='what to load (default: all of ours)')
+    run_it.add_argument('--variant', default='plain',
+                        choices=list(build.VARIANTS))
+    run_it.add_argument('--share', action='append', default=[],
+                        metavar='FOLDER',
+                        help='where the guest writes to this machine')
+    run_it.add_argument('--env', action='append', default=[],
+                        metavar='NAME=VALUE')
+    run_it.add_argument('--kernel-option', action='append', default=[],
+                        metavar='WORD', help='more of the command line')
+    run_it.add_argument('--dmesg', action='store_true',
+                        help='print what the kernel said, at the end')
+    run_it.add_argument('script', metavar='SCRIPT',
+                        help='a program, or a .py for this Python')
+    run_it.add_argument('args', nargs=argparse.REMAINDER, metavar='ARGS')
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the verb says."""
+    return {'build': _build, 'run': _run, 'list': _list,
+            'clean': _clean}[args.verb](args)
+
+def _build(args: argparse.Namespace) -> int:
+    say = printer(sys.stderr)
+    for variant in dict.fromkeys(args.variant or ['plain']):
+        made = build.kernel(variant, say, args.update)
+        print('%-8s %s' % (variant, made.binary))
+        for name, _folder in build.MODULES:
+            path = build.module(made, name, say)
+            print('%-8s %s' % ('', path or '(no source of %s)' % name))
+    return 0
+
+def _run(args: argparse.Namespace) -> int:
+    environment = {}
+    for pair in args.env:
+        name, equals, value = pair.partition('=')
+        if not equals:
+            raise BadConfig('--env %s: not NAME=VALUE' % pair)
+        environment[name] = value
+    result = lab.run(
+        args.script, args.args, devices=args.device, modules=args.module,
+        variant=args.variant, virtual_time=args.virtual,
+        memory=args.memory, timeout=args.timeout, shares=args.share,
+        env=environment, kernel_options=args.kernel_option, sink=_pass_on,
+        say=printer(sys.stderr))
+    notes: List[str] = []
+    if args.dmesg:
+        notes.append(result.kernel_log)
+    status = result.status
+    if status == machine.TIMED_OUT and result.killed:
+        notes.append('killed after %g s' % args.timeout)
+    if result.complaints:
+        notes.append('the kernel complained:\n' + '\n'.join(
+            result.complaints))
+        status = status or machine.COMPLAINED
+    for note in notes:
+        print('swift-dss lab: %s' % note, file=sys.stderr)
+    return status
+
+def _pass_on(name: str, data: bytes) -> None:
+    stream = sys.stdout if name == 'stdout' else sys.stderr
+    stream.flush()
+    stream.buffer.write(data)
+    stream.buffer.flush()
+
+def _list(args: argparse.Namespace) -> int:
+    for line in shelf.listing():
+        print(line)
+    return 0
+
+def _clean(args: argparse.Namespace) -> int:
+    for path in shelf.clean(args.all):
+        print('removed %s' % path)
+    return 0
