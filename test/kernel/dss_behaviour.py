@@ -1,0 +1,274 @@
+"""In a guest: one thing after the other that dm-dss promises.
+
+Each function is a scenario on new devices and prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any, Callable, Dict, List
+
+from dss_guest import Direct, Disk, Dss, dmsetup, set_class
+
+CHUNK = 64
+CHUNK_BYTES = CHUNK * 512
+PLAIN = '%d,%d,always,back,0,65536,1,0,%s'
+
+
+def fill(device: Direct, chunks: range, class_id: int) -> None:
+    set_class(class_id)
+    for chunk in chunks:
+        device.read(chunk * CHUNK_BYTES, 4096)
+        # The read is done before the fill is.
+        time.sleep(0.001)
+
+
+def warm(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
+    """A clean stop keeps classes, dirty bytes, order of use and table."""
+    dss = Dss(ssd.path, hdd.path, hdd.sectors, CHUNK)
+    dss.message('classes', PLAIN % (0, 0, '-'), PLAIN % (11, 5, '-'),
+                PLAIN % (25, 9, 'pin'))
+    slots = dss.status()['slots']
+    device = Direct(dss.path)
+    fill(device, range(10), 25)
+    fill(device, range(10, slots), 11)
+    set_class(11)
+    device.write(20 * CHUNK_BYTES, b'd' * 4096)
+    for chunk in range(slots - 1, 20, -1):
+        device.read(chunk * CHUNK_BYTES, 4096)
+    before, rows = dss.status(), dss.message('classes')
+    device.close()
+    dss.remove()
+    begin = time.monotonic()
+    dss = Dss(ssd.path, hdd.path, hdd.sectors, CHUNK)
+    seconds = time.monotonic() - begin
+    after = dss.status()
+    device = Direct(dss.path)
+    dirty = device.read(20 * CHUNK_BYTES, 4096) == b'd' * 4096
+    # Five new ones of class 11 push out the five that were used longest
+    # ago: chunks 10 to 14.
+    fill(device, range(2000, 2005), 11)
+    hits = dss.status()['read_hits']
+    set_class(11)
+    device.read(15 * CHUNK_BYTES, 4096)
+    device.read((slots - 1) * CHUNK_BYTES, 4096)
+    oldest_left = dss.status()['read_hits'] - hits
+    misses = dss.status()['misses']
+    device.read(12 * CHUNK_BYTES, 4096)
+    device.close()
+    same = all(before[key] == after[key] for key in
+               ('used', 'classes', 'dirty_grains', 'dirty'))
+    return {'same': same, 'dirty_kept': dirty, 'slots': slots,
+            'used': after['used'], 'rows': dss.message('classes') == rows,
+            'younger_hit': oldest_left,
+            'oldest_missed': dss.status()['misses'] - misses,
+            'seconds': seconds}
+
+
+def small_misses(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
+    """A small miss of a chunk of 1 MiB moves what was asked for."""
+    dss = Dss(ssd.path, hdd.path, hdd.sectors, 2048)
+    device = Direct(dss.path)
+    set_class(25)
+
+    def sectors(disk: Disk, field: int) -> int:
+        with open('/sys/block/%s/stat' % disk.name) as file:
+            return int(file.read().split()[field])
+
+    before = sectors(hdd, 2)
+    device.read(0, 8192)
+    device.read(8192, 512)
+    time.sleep(0.01)
+    hits = sectors(ssd, 2)
+    device.read(0, 8192)
+    device.write(65536, b'w' * 4096)
+    device.read(65536, 4096)
+    found = {'hdd_read_sectors': sectors(hdd, 2) - before,
+             'ssd_read_sectors': sectors(ssd, 2) - hits,
+             'hdd_write_sectors': sectors(hdd, 6)}
+    device.close()
+    return found
+
+
+def flags(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
+    """What classes may say beyond a rank."""
+    dss = Dss(ssd.path, hdd.path, hdd.sectors, CHUNK)
+    dss.message('classes', '0,0,never,back,0,65536,1,0,-',
+                PLAIN % (11, 5, 'evict-on-hit'), PLAIN % (12, 5, '-'),
+                PLAIN % (13, 5, 'no-allocate'), PLAIN % (14, 5, 'direct-hdd'),
+                '15,5,always,back,0,65536,1,32,-',
+                '16,5,always,around,0,65536,1,0,-')
+    device = Direct(dss.path)
+    found: Dict[str, Any] = {}
+    fill(device, range(1), 0)
+    found['never'] = dss.status()['used']
+    fill(device, range(1, 2), 11)
+    found['evict_before'] = dss.status()['used']
+    fill(device, range(1, 2), 11)
+    found['evict_after_hit'] = dss.status()['used']
+    fill(device, range(2, 3), 12)
+    fill(device, range(2, 4), 13)
+    found['no_allocate'] = dss.status()['classes']
+    fill(device, range(4, 5), 14)
+    set_class(14)
+    device.write(2 * CHUNK_BYTES, b'x' * 4096)
+    found['direct_hdd'] = dss.status()['used']
+    set_class(15)
+    for page in range(64):
+        device.read(100 * CHUNK_BYTES + page * 8192, 8192)
+    found['sequential'] = dss.stats()[15]['bypass_sequential']
+    set_class(16)
+    device.write(200 * CHUNK_BYTES, b'x' * 4096)
+    found['around'] = dss.status()['classes'].get(16)
+    # Unclassified writeback leaves the class that is there.
+    set_class(12)
+    device.write(300 * CHUNK_BYTES, b'x' * 4096)
+    set_class(0)
+    device.write(300 * CHUNK_BYTES, b'y' * 4096)
+    found['sticky'] = dss.status()['classes'][12][1]
+    device.close()
+    return found
+
+
+def discards(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
+    """Discarded bytes are neither kept nor cleaned."""
+    dss = Dss(ssd.path, hdd.path, hdd.sectors, CHUNK)
+    device = Direct(dss.path)
+    set_class(25)
+    for chunk in range(8):
+        device.write(chunk * CHUNK_BYTES, b'x' * CHUNK_BYTES)
+    before = dss.status()['dirty_grains']
+    device.close()
+    length = 4 * CHUNK_BYTES
+    os.system('blkdiscard --offset 0 --length %d %s' % (length, dss.path))
+    after = dss.status()['dirty_grains']
+    device = Direct(dss.path)
+    zero = device.read(0, CHUNK_BYTES) == bytes(CHUNK_BYTES)
+    kept = device.read(4 * CHUNK_BYTES, 4096) == b'x' * 4096
+    device.close()
+    return {'before': before, 'after': after, 'zero': zero, 'kept': kept}
+
+
+def resize(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
+    """A larger SSD and a longer origin, online, with all that is cached."""
+    half = ssd.sectors // 2
+    dmsetup('create', 'part', '--table', '0 %d linear %s 0' % (
+        half, ssd.path))
+    part = '/dev/dm-' + dmsetup('info', '-c', '--noheadings', '-o',
+                                'minor', 'part')
+    dss = Dss(part, hdd.path, hdd.sectors // 2, CHUNK)
+    device = Direct(dss.path)
+    set_class(25)
+    small = dss.status()['slots']
+    for chunk in range(40):
+        device.write(chunk * CHUNK_BYTES, bytes([chunk + 1]) * 4096)
+    dmsetup('suspend', 'dss')
+    dmsetup('suspend', 'part')
+    dmsetup('load', 'part', '--table', '0 %d linear %s 0' % (
+        ssd.sectors, ssd.path))
+    dmsetup('resume', 'part')
+    dmsetup('load', 'dss', '--table', dss.table.replace(
+        '0 %d ' % dss.sectors, '0 %d ' % hdd.sectors))
+    dmsetup('resume', 'dss')
+    grown = dss.status()
+    right = [device.read(chunk * CHUNK_BYTES, 4096)
+             == bytes([chunk + 1]) * 4096 for chunk in range(40)]
+    last = hdd.sectors * 512 - 4096
+    device.write(last, b'l' * 4096)
+    slots = grown['slots']
+    for chunk in range(100, 100 + slots):
+        device.write(chunk * CHUNK_BYTES, b'm' * 4096)
+    full = dss.status()['used']
+    device.close()
+    dss.remove()
+    dss = Dss(part, hdd.path, hdd.sectors, CHUNK)
+    device = Direct(dss.path)
+    after = device.read(last, 4096) == b'l' * 4096
+    used = dss.status()['used']
+    # A shorter origin would lose dirty chunks: refused, unchanged.
+    try:
+        dss.reload(dss.table.replace('0 %d ' % hdd.sectors, '0 %d ' % (
+            hdd.sectors // 2)))
+        refused = False
+    except RuntimeError:
+        refused = True
+    return {'small': small, 'grown': slots, 'right': all(right),
+            'kept': grown['used'], 'full': full, 'used': used,
+            'last': after, 'refused': refused}
+
+
+def refusals(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
+    """What is wrong is refused with a reason, and changes nothing."""
+    sectors = hdd.sectors
+    made: List[str] = []
+    for table in (
+            '0 %d dss %s %s 7' % (sectors, ssd.path, hdd.path),
+            '0 %d dss %s %s 64 1 bogus' % (sectors, ssd.path, hdd.path),
+            '0 %d dss %s %s 64 2 grain 3' % (sectors, ssd.path, hdd.path),
+            '0 %d dss %s %s 64 5 writeback' % (sectors, ssd.path, hdd.path),
+            '0 %d dss %s %s 64' % (sectors * 2, ssd.path, hdd.path),
+            '0 %d dss /dev/none %s 64' % (sectors, hdd.path)):
+        try:
+            dmsetup('create', 'bad', '--table', table)
+            made.append(table)
+        except RuntimeError:
+            pass
+    dss = Dss(ssd.path, hdd.path, sectors, CHUNK)
+    dss.message('classes', PLAIN % (25, 9, '-'))
+    rows = dss.message('classes')
+    taken = []
+    for words in (['bogus'], ['classes', '25,1'], ['mode', 'fast'],
+                  ['classes', PLAIN % (25, 1, '-'), PLAIN % (25, 2, '-')],
+                  ['classes', PLAIN % (3, 1, '-'), PLAIN % (32, 2, '-')],
+                  ['class', '3,1,always,back,9,8,1,0,-'],
+                  ['class', '3,1,always,back,0,1,1,0,direct-ssd+direct-hdd'],
+                  ['watermarks', '10', '20'], ['meta_class', '256'],
+                  ['demote', '0', '0'], ['demote', str(sectors), '1']):
+        try:
+            dss.message(*words)
+            taken.append(words)
+        except RuntimeError:
+            pass
+    unchanged = dss.message('classes') == rows
+    dss.remove()
+    with open(ssd.path, 'r+b') as file:
+        file.write(b'something else' * 700)
+    try:
+        Dss(ssd.path, hdd.path, sectors, CHUNK)
+        made.append('something else')
+    except RuntimeError:
+        pass
+    Dss(ssd.path, hdd.path, sectors, CHUNK, 'format').remove()
+    try:
+        Dss(ssd.path, hdd.path, sectors, 2 * CHUNK)
+        made.append('other chunk')
+    except RuntimeError:
+        pass
+    return {'made': made, 'taken': taken, 'unchanged': unchanged}
+
+
+def flush_is_durable(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
+    """Before a flush returns, the table on the SSD names the write."""
+    dss = Dss(ssd.path, hdd.path, hdd.sectors, CHUNK)
+    device = Direct(dss.path)
+    set_class(25)
+    device.write(0, b'f' * 4096)
+    before = dss.stats()[-1]['table_writes']
+    device.flush()
+    after = dss.stats()[-1]['table_writes']
+    device.flush()
+    again = dss.stats()[-1]['table_writes']
+    device.close()
+    return {'first': after - before, 'again': again - after}
+
+
+def main() -> None:
+    scenario: Callable[[Disk, Disk], Dict[str, Any]] = globals()[sys.argv[1]]
+    ssd, hdd = Disk('ssd', 16, 80), Disk('hdd', 128, 2000, 1)
+    print(json.dumps(scenario(ssd, hdd)))
+
+
+main()

@@ -1,0 +1,105 @@
+"""In a guest: random requests of all classes, and power cuts.
+
+SSD and HDD have volatile caches that write back a part of what they hold
+by themselves. A cut stops both devices, drops what they had not flushed,
+and starts dm-dss anew from what is left. Then every sector must have a
+version that it may have, the cache must be warm, and no sector may change
+when its chunk leaves the SSD.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+
+from dss_guest import Direct, Disk, Dss, Load, Shadow, dm_path, dmsetup, \
+    seed_from
+
+ROWS = ('0,0,room,back,0,65536,1,0,-', '11,700,always,back,0,65536,1,0,-',
+        '12,600,always,through,0,65536,1,0,-',
+        '25,900,always,around,0,65536,1,0,-')
+MODES = ('writeback', 'writeback', 'writethrough', 'writearound')
+
+
+class Machine:
+    """Both disks behind linear devices that can be cut off."""
+
+    def __init__(self, chunk: int, grain: int) -> None:
+        self.disks = {'ssd': Disk('ssd', 6, 80, 64, cache_mib=1),
+                      'hdd': Disk('hdd', 24, 1000, 4, cache_mib=1)}
+        self.chunk = chunk
+        self.grain = grain
+
+    def start(self, mode: str) -> Dss:
+        for name, disk in self.disks.items():
+            dmsetup('create', 'l' + name, '--table',
+                    '0 %d linear %s 0' % (disk.sectors, disk.path))
+        return Dss(dm_path('lssd'), dm_path('lhdd'),
+                   self.disks['hdd'].sectors, self.chunk,
+                   'idle_ms 50 grain %d high 30 low 10 %s'
+                   % (self.grain, mode))
+
+    def cut(self) -> None:
+        """From some moment on, nothing reaches the media."""
+        for name in ('hdd', 'ssd'):
+            dmsetup('suspend', '--noflush', '--nolockfs', 'l' + name)
+        for name, disk in self.disks.items():
+            # Not the target "error": that acknowledges flushes.
+            dmsetup('load', 'l' + name, '--table',
+                    '0 %d flakey %s 0 0 1000000 2 error_reads error_writes'
+                    % (disk.sectors, disk.path))
+            dmsetup('resume', 'l' + name)
+
+    def lose_power(self, dss: Dss) -> None:
+        """Call it when all that used the device has ended."""
+        dss.remove()
+        for name, disk in self.disks.items():
+            dmsetup('remove', 'l' + name)
+            disk.power(False)
+            disk.power(True)
+
+
+def main() -> None:
+    seed = seed_from(sys.argv[1:])
+    chunk, grain = int(sys.argv[2]), int(sys.argv[3])
+    cuts, requests = int(sys.argv[4]), int(sys.argv[5])
+    chance = random.Random(seed)
+    machine = Machine(chunk, grain)
+    shadow = Shadow(machine.disks['hdd'].sectors)
+    dss = machine.start('writeback')
+    dss.message('classes', *ROWS)
+    rounds = []
+    for number in range(cuts):
+        load = Load(shadow, dss.path, seed + number, threads=6,
+                    flush_every=chance.choice((5, 30, 200)))
+        load.start()
+        load.wait(chance.randrange(1, requests))
+        if chance.random() < 0.3 and not load.errors:
+            dss.message('mode', chance.choice(MODES))
+            load.wait(chance.randrange(1, requests))
+        before = dss.status()
+        machine.cut()
+        load.stop()
+        machine.lose_power(dss)
+        dss = machine.start(chance.choice(MODES))
+        after = dss.status()
+        device = Direct(dss.path)
+        lost = shadow.after_crash(device)
+        # What was read now must not change when chunks leave.
+        dss.message('drain')
+        dss.message('demote', '0', str(dss.sectors))
+        shadow.check_all(device)
+        shadow.flush(device)
+        device.close()
+        dss.message('check')
+        rounds.append({
+            'io_errors': load.io_errors, 'lost': lost,
+            'used_before': before['used'], 'used_after': after['used'],
+            'dirty_before': before['dirty_grains'],
+            'dirty_after': after['dirty_grains'],
+            'classes_after': sorted(after['classes'])})
+    print(json.dumps(rounds))
+
+
+main()

@@ -1,0 +1,100 @@
+"""dm-dss does what its manual says, on a real kernel."""
+
+from __future__ import annotations
+
+import dss_lab
+import pytest
+
+
+def behaviour(name: str) -> dict:
+    found = dss_lab.found('dss_behaviour.py', [name])
+    assert isinstance(found, dict)
+    return found
+
+
+def test_clean_stop_keeps_classes_dirty_bytes_order_and_class_table():
+    found = behaviour('warm')
+    assert found['same'] and found['dirty_kept'] and found['rows']
+    assert found['used'] == found['slots']
+    assert found['younger_hit'] == 2
+    assert found['oldest_missed'] == 1
+
+
+def test_small_miss_of_a_large_chunk_moves_only_what_was_asked_for():
+    found = behaviour('small_misses')
+    # 8 KiB, and the grain around 512 bytes.
+    assert found['hdd_read_sectors'] == 16 + 8
+    assert found['ssd_read_sectors'] == 16 + 8
+    assert found['hdd_write_sectors'] == 0
+
+
+def test_class_flags_do_what_they_say():
+    found = behaviour('flags')
+    assert found['never'] == 0
+    assert (found['evict_before'], found['evict_after_hit']) == (1, 0)
+    assert found['no_allocate'] == {'12': [1, 0]}
+    assert found['direct_hdd'] == 0
+    assert found['sequential'] > 50
+    assert found['around'] is None
+    assert found['sticky'] == 1
+
+
+def test_discarded_bytes_are_neither_kept_nor_cleaned():
+    found = behaviour('discards')
+    assert found['before'] - found['after'] == 4 * 8
+    assert found['zero'] and found['kept']
+
+
+def test_ssd_and_origin_grow_online_and_a_shorter_origin_is_refused():
+    found = behaviour('resize')
+    assert found['right'] and found['last'] and found['refused']
+    assert found['kept'] == 40
+    assert found['grown'] > 1.9 * found['small']
+    assert found['full'] == found['used'] == found['grown']
+
+
+def test_wrong_tables_messages_and_devices_are_refused_and_change_nothing():
+    assert behaviour('refusals') == {
+        'made': [], 'taken': [], 'unchanged': True}
+
+
+def test_flush_waits_for_the_table_once():
+    assert behaviour('flush_is_durable') == {'first': 1, 'again': 0}
+
+
+@pytest.mark.parametrize('fault', ['dead', 'readable'])
+def test_ssd_that_fails_with_nothing_dirty_is_left_out(fault):
+    found = dss_lab.found('dss_ssd_failure.py', ['clean', fault])
+    assert found['ssd_errors'] > 0
+    assert found['health'] == found['health_after'] == 'given_up'
+    for action in ('fill', 'write', 'write_again', 'clean_read',
+                   'write_after', 'flush_after'):
+        assert found[action] == 'ok', action
+    assert found['clean_right']
+
+
+def test_dead_ssd_with_dirty_bytes_refuses_writes_and_serves_clean_ones():
+    found = dss_lab.found('dss_ssd_failure.py', ['dirty', 'dead'])
+    assert found['health'] == found['health_after'] == 'refusing'
+    assert found['clean_read'] == 'ok' and found['clean_right']
+    for action in ('write_again', 'dirty_read', 'write_after',
+                   'flush_after'):
+        assert found[action] == 'errno 5', action
+    assert found['hdd_has'] == 'o'
+
+
+def test_dirty_bytes_of_an_ssd_that_still_reads_are_saved():
+    found = dss_lab.found('dss_ssd_failure.py', ['dirty', 'readable'])
+    assert found['health_after'] == 'given_up'
+    assert found['write_after'] == found['flush_after'] == 'ok'
+    assert found['hdd_has'] == 'n'
+
+
+@pytest.mark.parametrize('chunk, grain', [
+    (8, 8), (8, 1), (64, 8), (64, 1), (512, 8), (2048, 8)])
+def test_every_reader_gets_the_right_bytes_whatever_is_switched(chunk, grain):
+    found = dss_lab.found('dss_integrity.py', [chunk, chunk, grain, 3000])
+    assert found['requests'] >= 3000
+    assert found['disturbed'] >= 30
+    assert found['io_errors'] == 0
+    assert found['left_dirty'] == 0

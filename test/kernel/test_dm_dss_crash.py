@@ -1,0 +1,43 @@
+"""Power cuts: no byte is lost that a flush promised, none goes back."""
+
+from __future__ import annotations
+
+import dss_lab
+import pytest
+
+#: What is made wrong, where, and how.
+TWINS = {
+    'no_intent': ('dss_map.c',
+                  'commit = true;\n\t\t\td->nr_intents++;',
+                  'd->nr_intents++;'),
+    'no_ssd_flush': ('dss_commit.c',
+                     'if (pass->ssd)\n\t\tdss_submit_flush',
+                     'if (0)\n\t\tdss_submit_flush'),
+    'no_hdd_flush': ('dss_commit.c', 'if (hdd)\n\t\t\tdss_submit_flush',
+                     'if (0)\n\t\t\tdss_submit_flush'),
+    'flush_without_table': ('dss_commit.c',
+                            'pass.ssd_error = dss_write_regions(d, nr);',
+                            'pass.ssd_error = 0;'),
+}
+
+
+@pytest.mark.parametrize('chunk, grain', [(8, 8), (64, 8), (64, 1), (512, 8)])
+def test_power_cuts_lose_nothing_flushed_and_leave_the_cache_warm(
+        chunk, grain):
+    rounds = dss_lab.found('dss_crash.py', [chunk, chunk, grain, 6, 700])
+    assert len(rounds) == 6
+    for one in rounds:
+        assert one['io_errors'], 'the cut did not reach the load'
+        assert one['used_after'] >= 0.9 * one['used_before']
+    # The volatile caches really lost something.
+    assert sum(one['lost'] for one in rounds)
+    assert any(len(one['classes_after']) > 2 for one in rounds)
+
+
+@pytest.mark.parametrize('twin', sorted(TWINS))
+def test_wrong_twin_is_caught(twin, tmp_path):
+    module = dss_lab.wrong_twin(str(tmp_path), [TWINS[twin]])
+    ended = dss_lab.result('dss_crash.py', [7, 64, 8, 12, 500], module)
+    assert ended.status != 0
+    assert b'WrongBytes' in ended.stderr or b'cannot start' in ended.stderr \
+        or 'cannot start' in ended.kernel_log, ended.stderr
