@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import errno
 from collections import OrderedDict
+from itertools import islice
 from typing import Dict, Iterable, List, Mapping, Optional, Tuple
 
 from swift_dss.core.classes import Allocate
@@ -426,8 +427,9 @@ class ChunkOrdered(ChunkStrategy):
 
     def pull_dirty(self, most: int) -> List[int]:
         """See :meth:`ChunkStrategy.pull_dirty`."""
-        slots = [slot for class_id in self._order
-                 for slot in self._dirty[class_id]][:most]
+        slots = list(islice(
+            (slot for class_id in self._order
+             for slot in self._dirty[class_id]), most))
         for slot in slots:
             self._make_busy(slot, _PULLED)
         self._pulled += len(slots)
