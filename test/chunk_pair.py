@@ -10,6 +10,7 @@ where they differ.
 import random
 import sys
 
+from swift_dss.bench import chunk_traces, enforcers
 from swift_dss.block.core_library import ChunkLibrary, load
 from swift_dss.core.classes import Allocate
 from swift_dss.strategy.eviction.chunk_ordered import ChunkOrdered
@@ -293,11 +294,25 @@ def drive_seed(seed, library, steps=60):
     return pair
 
 
+def replay_both(library, requests=3000, slots=128):
+    """A short trace in the library's own loop and call by call."""
+    trace = chunk_traces.generated(requests)
+    trace.slots = slots
+    for scenario in enforcers.SCENARIOS.values():
+        outcomes = [
+            enforcers.replay(ChunkOrdered(slots), trace, scenario),
+            enforcers.replay_in_c(ChunkLibrary(slots, library), trace,
+                                  scenario)]
+        if len({one.decisions for one in outcomes}) > 1:
+            raise Different('replay, %s' % scenario.name)
+
+
 def main(path, seeds='150'):
     library = load(path)
     try:
         for seed in range(int(seeds)):
             drive_seed(seed, library)
+        replay_both(library)
     except Different as err:
         print(err)
         return 3
