@@ -23,7 +23,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for name, line in (
             ('overhead', 'what classes cost against stock Swift'),
             ('tiers', 'class-ordered cache against LRU, CACS mix'),
-            ('flood', 'top class on SSD while the HDDs are flooded')):
+            ('flood', 'top class on SSD while the HDDs are flooded'),
+            ('block', 'dm-dss beside other caches, in virtual time'),
+            ('block-chunks', 'chunk sizes of dm-dss and dm-cache')):
         kind = kinds.add_parser(name, help=line, description=line)
         kind.add_argument('--quick', action='store_true',
                           help='a first look; the figures are noisy')
@@ -32,7 +34,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         kind.add_argument('--plot', metavar='FILE.png',
                           help='draw them')
         {'overhead': _overhead_options, 'tiers': _tiers_options,
-         'flood': _flood_options}[name](kind)
+         'flood': _flood_options, 'block': _block_options,
+         'block-chunks': _chunks_options}[name](kind)
 
 
 def _overhead_options(kind: argparse.ArgumentParser) -> None:
@@ -72,6 +75,41 @@ def _flood_options(kind: argparse.ArgumentParser) -> None:
                       help='hot and cold reads through one proxy, not two')
 
 
+def _block_options(kind: argparse.ArgumentParser) -> None:
+    kind.add_argument('--setups', type=_names, metavar='NAME,...')
+    kind.add_argument('--workloads', type=_names, metavar='NAME,...')
+    kind.add_argument('--requests', type=int,
+                      help='of each workload, about (60000)')
+    kind.add_argument('--seed', type=int)
+    kind.add_argument('--chunk', metavar='KIB', type=int,
+                      help='of dm-dss, and of dm-cache if it can (64)')
+    kind.add_argument('--mode', choices=('back', 'through'),
+                      help='of the caches (back)')
+    kind.add_argument('--hdd', metavar='PRESET[,KEY=VALUE...]',
+                      help='of the laboratory (hdd)')
+    kind.add_argument('--ssd', metavar='PRESET[,KEY=VALUE...]',
+                      help='of the laboratory (sata-ssd)')
+    kind.add_argument('--traces', metavar='FOLDER',
+                      help='where published traces are')
+
+
+def _chunks_options(kind: argparse.ArgumentParser) -> None:
+    kind.add_argument('--setups', type=_names, metavar='NAME,...')
+    kind.add_argument('--chunks', metavar='KIB,...', type=_numbers)
+    kind.add_argument('--modes', type=_names, metavar='NAME,...',
+                      help='through, back (both)')
+    kind.add_argument('--origin', choices=('array', 'hdd'),
+                      help='what is cached (array)')
+    kind.add_argument('--scale', type=int,
+                      help='what range and time are divided by (32)')
+    kind.add_argument('--threads', type=int)
+    kind.add_argument('--seed', type=int)
+
+
+def _names(text: str) -> List[str]:
+    return [name.strip() for name in text.split(',')]
+
+
 def _numbers(text: str) -> List[int]:
     try:
         found = [int(part) for part in text.split(',')]
@@ -93,7 +131,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json and args.json != '-':
         _refuse_unwritable(args.json)
     kinds: Dict[str, Callable[[argparse.Namespace], int]] = {
-        'overhead': _overhead, 'tiers': _tiers, 'flood': _flood}
+        'overhead': _overhead, 'tiers': _tiers, 'flood': _flood,
+        'block': _block, 'block-chunks': _chunks}
     return kinds[args.kind](args)
 
 
@@ -175,3 +214,30 @@ def _flood(args: argparse.Namespace) -> int:
     report = flood.report(phases)
     _tell(args, report, flood.text(report), plots.flood)
     return 1 if any(phase.failures for phase in phases) else 0
+
+
+def _block(args: argparse.Namespace) -> int:
+    from swift_dss.bench import block, block_plots
+    plan = _plan(block, args, setups=args.setups, workloads=args.workloads,
+                 requests=args.requests, seed=args.seed, mode=args.mode,
+                 chunk_bytes=args.chunk and 1024 * args.chunk,
+                 hdd=args.hdd, ssd=args.ssd, traces=args.traces)
+    report = block.compare(plan, printer(sys.stderr))
+    _tell(args, report, block.text(report), block_plots.compare)
+    return 0
+
+
+def _chunks(args: argparse.Namespace) -> int:
+    from swift_dss.bench import block_chunks, block_plots
+    plan = _plan(block_chunks, args, setups=args.setups, chunks=args.chunks,
+                 modes=args.modes, origin=args.origin, scale=args.scale,
+                 threads=args.threads, seed=args.seed)
+    for given, known in ((plan.setups, block_chunks.names()),
+                         (plan.modes, ('through', 'back'))):
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            raise BadConfig('%s is not one of %s' % (
+                unknown[0], ', '.join(known)))
+    report = block_chunks.measure(plan, printer(sys.stderr))
+    _tell(args, report, block_chunks.text(report), block_plots.chunks)
+    return 0
