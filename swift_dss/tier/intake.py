@@ -157,6 +157,9 @@ class Intake:
             self._held_back = False
 
     def _accept(self, lines: List[bytes]) -> None:
+        if not lines:
+            # Who is idle would go on waiting, and be idle no more.
+            return
         with self._more:
             self._waiting.extend(lines)
             # Who is idle has to hear of the first, and who gathers of the

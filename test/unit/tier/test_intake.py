@@ -6,6 +6,7 @@ import logging
 import os
 import socket
 import threading
+import types
 
 import pytest
 from support import wait_until
@@ -29,14 +30,14 @@ class Counters:
 class Heard:
     """An intake and what it handed over."""
 
-    def __init__(self, path):
+    def __init__(self, path, devices=()):
         self.path = path
         self.batches = []
         self.gate = threading.Event()
         self.gate.set()
         self.metrics = Counters()
-        self.intake = Intake(path, list, self._apply, self.metrics,
-                             logging.getLogger('intake-test'))
+        self.intake = Intake(path, lambda: devices, self._apply,
+                             self.metrics, logging.getLogger('intake-test'))
         self.intake.start()
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.connect(path)
@@ -87,6 +88,24 @@ def test_events_do_not_gather_for_ever(tmp_path, monkeypatch):
     made.send(8)
     wait_until(lambda: made.numbers == [7, 8])
     made.close()
+
+
+def test_a_look_at_empty_spools_loses_no_event_after_it(
+        tmp_path, monkeypatch):
+    """Nothing new is no reason to wake who waits for something new."""
+    monkeypatch.setattr(intake_module, 'GATHER_SECONDS', 0.05)
+    device = types.SimpleNamespace(name='sda', path=str(tmp_path))
+    made = Heard(str(tmp_path / 'events.sock'), [device])
+    made.send(7)
+    wait_until(lambda: made.numbers == [7] and made.intake._idle)
+    assert made.intake.read_spools() == 0
+    # Whoever that woke, if anybody, waits again.
+    wait_until(lambda: made.intake._more._waiters)
+    made.send(8)
+    try:
+        wait_until(lambda: made.numbers == [7, 8], 10)
+    finally:
+        made.close()
 
 
 def test_a_full_batch_does_not_wait(heard):
