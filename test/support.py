@@ -26,20 +26,23 @@ def wait_until(predicate: Callable[[], _Value], seconds: float = 30.0,
                what: str = '') -> _Value:
     """The first true value of ``predicate()``.
 
-    The one place where tests wait for something to come about.
+    The one place where tests wait for something to come about. Half of
+    the time, at least, belongs to those who make it true.
 
     :raises AssertionError: it did not within ``seconds``
     """
     deadline = time.monotonic() + seconds
     while True:
+        asked = time.monotonic()
         value = predicate()
         if value:
             return value
-        if time.monotonic() >= deadline:
+        now = time.monotonic()
+        if now >= deadline:
             raise AssertionError('%s not within %.0f s (last: %r)' % (
                 what or getattr(predicate, '__name__', 'true'),
                 seconds, value))
-        time.sleep(POLL_SECONDS)
+        time.sleep(max(POLL_SECONDS, min(now - asked, deadline - now)))
 
 
 def pattern(size: int, seed: str = '') -> bytes:
