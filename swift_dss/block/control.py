@@ -1,0 +1,215 @@
+"""Talking to the kernel about dm-dss, through ``dmsetup``.
+
+One function a question or command; lines are parsed in
+:mod:`swift_dss.block.table`. Nothing here decides what an operator may do:
+that is :mod:`swift_dss.block.control_life`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from typing import List, Mapping, Optional, Sequence
+
+from swift_dss.block import table
+from swift_dss.block.table import (
+    TARGET, Counters, Latency, Status, TargetTable)
+from swift_dss.core.errors import BadConfig, DssError
+from swift_dss.strategy.eviction.chunk_verbs import ChunkRow
+
+_UDEV = '/run/udev/control'
+#: No single question to the kernel takes longer, but for ``drain``.
+_SECONDS = 300.0
+_SBIN = ('/usr/sbin', '/sbin')
+
+
+class ControlFailed(DssError):
+    """The kernel or dmsetup said no."""
+
+    exit_code = 71
+
+
+class NoDevice(DssError):
+    """There is no such dm-dss device."""
+
+    exit_code = 69
+
+
+@dataclass(frozen=True)
+class Info:
+    """What device-mapper itself knows of a device."""
+
+    opens: int
+    suspended: bool
+    number: str
+
+
+def command(words: Sequence[str]) -> List[str]:
+    """The command line of dmsetup with these words.
+
+    :raises BadConfig: it is not installed
+    """
+    path = os.pathsep.join(
+        [os.environ.get('PATH', os.defpath)] + list(_SBIN))
+    program = shutil.which('dmsetup', path=path)
+    if program is None:
+        raise BadConfig('no dmsetup: apt-get install dmsetup')
+    # Where no udev makes the nodes, nobody would ever say that it has.
+    quiet = [] if os.path.exists(_UDEV) else [
+        '--noudevsync', '--noudevrules']
+    return [program] + quiet + list(words)
+
+
+def run(words: Sequence[str], seconds: float = _SECONDS) -> str:
+    """Run dmsetup; what it printed.
+
+    :raises ControlFailed: with what it said
+    """
+    try:
+        done = subprocess.run(
+            command(words), stdin=subprocess.DEVNULL,
+            capture_output=True, timeout=seconds, check=False,
+            env=dict(os.environ, LC_ALL='C'))
+    except subprocess.TimeoutExpired as err:
+        raise ControlFailed('dmsetup %s: no answer in %g s'
+                            % (words[0], seconds)) from err
+    if done.returncode:
+        raise ControlFailed('dmsetup %s: %s (the kernel log may say more)' % (
+            ' '.join(words[:2]), ' '.join(
+                done.stderr.decode('utf-8', 'replace').split())))
+    return done.stdout.decode('utf-8', 'replace')
+
+
+def names() -> List[str]:
+    """Every dm-dss device of this machine."""
+    found = run(['ls', '--target', TARGET])
+    return sorted(line.split()[0] for line in found.splitlines()
+                  if '(' in line)
+
+
+def need(name: str) -> None:
+    """:raises NoDevice: there is no dm-dss device of that name"""
+    if name not in names():
+        raise NoDevice('no dm-dss device %s; there are: %s' % (
+            name, ', '.join(names()) or 'none'))
+
+
+def exists(name: str) -> bool:
+    """Is there any device-mapper device of that name?"""
+    return any(line.split()[:1] == [name]
+               for line in run(['ls']).splitlines())
+
+
+def info(name: str) -> Info:
+    """:raises ControlFailed: there is no such device"""
+    words = run(['info', '-c', '--noheadings', '--separator', ' ', '-o',
+                 'open,suspended,major,minor', name]).split()
+    return Info(int(words[0]), words[1] == 'Suspended',
+                '%s:%s' % (words[2], words[3]))
+
+
+def target_table(name: str) -> TargetTable:
+    """The table in force."""
+    return table.parse_table(run(['table', name]))
+
+
+def status(name: str) -> Status:
+    """The status line."""
+    return table.parse_status(run(['status', name]))
+
+
+def message(name: str, words: Sequence[str]) -> str:
+    """Send a message; what the target answers."""
+    return run(['message', name, '0'] + list(words))
+
+
+def stats(name: str) -> Counters:
+    """Counters by class."""
+    return table.parse_stats(message(name, ['stats']))
+
+
+def latency(name: str) -> List[Latency]:
+    """Histograms by class and direction."""
+    return table.parse_latency(message(name, ['latency']))
+
+
+def classes(name: str) -> Mapping[int, ChunkRow]:
+    """The class table in force."""
+    return table.parse_rows(message(name, ['classes']))
+
+
+def send_classes(name: str, rows: Mapping[int, ChunkRow]) -> bool:
+    """Have exactly this class table in force; False if it was already.
+
+    One message carries all of it, and the target takes it as a whole or
+    not at all; what it has after it is read back.
+
+    :raises ControlFailed: it was refused, and the old one is in force, or
+        something else is in force now
+    """
+    if dict(classes(name)) == dict(rows):
+        return False
+    message(name, table.classes_message(rows).split())
+    found = dict(classes(name))
+    if found != dict(rows):
+        different = sorted(
+            class_id for class_id in set(found) | set(rows)
+            if found.get(class_id) != rows.get(class_id))
+        raise ControlFailed('%s: the class table in force is not the one '
+                            'that was sent: classes %s' % (
+                                name, ', '.join(map(str, different))))
+    return True
+
+
+def start_message(name: str, words: Sequence[str]
+                  ) -> subprocess.Popen[bytes]:
+    """Send a message that takes long; the running dmsetup."""
+    return subprocess.Popen(
+        command(['message', name, '0'] + list(words)),
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE, env=dict(os.environ, LC_ALL='C'))
+
+
+def create(name: str, wanted: TargetTable) -> None:
+    """Make the device; nothing is left if the kernel refuses it."""
+    try:
+        run(['create', name, '--table', wanted.line()])
+    except ControlFailed:
+        if exists(name):
+            remove(name)
+        raise
+
+
+def replace(name: str, wanted: TargetTable) -> None:
+    """Give a device another table: load, suspend, resume.
+
+    The kernel looks at the new table before anything stops. If it cannot
+    start with it, the old one is put back.
+
+    :raises ControlFailed: nothing has changed
+    """
+    before = target_table(name)
+    run(['load', name, '--table', wanted.line()])
+    run(['suspend', name])
+    try:
+        run(['resume', name])
+    except ControlFailed:
+        run(['load', name, '--table', before.line()])
+        run(['resume', name])
+        raise
+
+
+def remove(name: str) -> None:
+    """Take the device away; what is dirty stays on the SSD."""
+    run(['remove', name])
+
+
+def number_of(path: str) -> Optional[str]:
+    """``major:minor`` of a block device's node."""
+    try:
+        device = os.stat(path).st_rdev
+    except OSError as err:
+        raise BadConfig('%s: %s' % (path, err.strerror)) from err
+    return '%d:%d' % (os.major(device), os.minor(device)) if device else None
