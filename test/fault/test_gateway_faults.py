@@ -232,13 +232,16 @@ def test_a_hung_server_is_503_within_the_deadline(rig, faulty, tmp_path):
     rig.settle()
     rig.local.drop_local(version)
     armed = faulty.arm('hang', lambda r: r.method == 'GET', times=0)
-    began = time.monotonic()
-    whole, sink = rig.fetch(version, deadline=0.3)
-    took = time.monotonic() - began
-    assert armed.fired and not whole
-    assert sink.reply.status == 503
-    assert sink.reply.retry_after_seconds >= 7
-    assert took < 0.3 + 0.5, took
+    took = []
+    # A busy machine adds to some; a deadline that is not kept, to each.
+    while not took or (min(took) >= 0.3 + 0.5 and len(took) < 3):
+        fired, began = armed.fired, time.monotonic()
+        whole, sink = rig.fetch(version, deadline=0.3)
+        took.append(time.monotonic() - began)
+        assert armed.fired > fired and not whole
+        assert sink.reply.status == 503
+        assert sink.reply.retry_after_seconds >= 7
+    assert min(took) < 0.3 + 0.5, took
 
 
 def test_ingest_goes_on_through_an_outage_and_nothing_is_hammered(
