@@ -13,51 +13,12 @@ import json
 import random
 import sys
 
-from dss_guest import Direct, Disk, Dss, Load, Shadow, dm_path, dmsetup, \
-    seed_from
+from dss_guest import Direct, Load, Machine, Shadow, seed_from
 
 ROWS = ('0,0,room,back,0,65536,1,0,-', '11,700,always,back,0,65536,1,0,-',
         '12,600,always,through,0,65536,1,0,-',
         '25,900,always,around,0,65536,1,0,-')
 MODES = ('writeback', 'writeback', 'writethrough', 'writearound')
-
-
-class Machine:
-    """Both disks behind linear devices that can be cut off."""
-
-    def __init__(self, chunk: int, grain: int) -> None:
-        self.disks = {'ssd': Disk('ssd', 6, 80, 64, cache_mib=1),
-                      'hdd': Disk('hdd', 24, 1000, 4, cache_mib=1)}
-        self.chunk = chunk
-        self.grain = grain
-
-    def start(self, mode: str) -> Dss:
-        for name, disk in self.disks.items():
-            dmsetup('create', 'l' + name, '--table',
-                    '0 %d linear %s 0' % (disk.sectors, disk.path))
-        return Dss(dm_path('lssd'), dm_path('lhdd'),
-                   self.disks['hdd'].sectors, self.chunk,
-                   'idle_ms 50 grain %d high 30 low 10 %s'
-                   % (self.grain, mode))
-
-    def cut(self) -> None:
-        """From some moment on, nothing reaches the media."""
-        for name in ('hdd', 'ssd'):
-            dmsetup('suspend', '--noflush', '--nolockfs', 'l' + name)
-        for name, disk in self.disks.items():
-            # Not the target "error": that acknowledges flushes.
-            dmsetup('load', 'l' + name, '--table',
-                    '0 %d flakey %s 0 0 1000000 2 error_reads error_writes'
-                    % (disk.sectors, disk.path))
-            dmsetup('resume', 'l' + name)
-
-    def lose_power(self, dss: Dss) -> None:
-        """Call it when all that used the device has ended."""
-        dss.remove()
-        for name, disk in self.disks.items():
-            dmsetup('remove', 'l' + name)
-            disk.power(False)
-            disk.power(True)
 
 
 def main() -> None:

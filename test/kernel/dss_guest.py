@@ -166,6 +166,45 @@ class Direct:
         os.close(self.fd)
 
 
+class Machine:
+    """Both disks behind linear devices that can be cut off."""
+
+    def __init__(self, chunk: int, grain: int, ssd_mib: int = 6,
+                 hdd_mib: int = 24) -> None:
+        self.disks = {'ssd': Disk('ssd', ssd_mib, 80, 64, cache_mib=1),
+                      'hdd': Disk('hdd', hdd_mib, 1000, 4, cache_mib=1)}
+        self.chunk = chunk
+        self.grain = grain
+
+    def start(self, mode: str) -> Dss:
+        for name, disk in self.disks.items():
+            dmsetup('create', 'l' + name, '--table',
+                    '0 %d linear %s 0' % (disk.sectors, disk.path))
+        return Dss(dm_path('lssd'), dm_path('lhdd'),
+                   self.disks['hdd'].sectors, self.chunk,
+                   'idle_ms 50 grain %d high 30 low 10 %s'
+                   % (self.grain, mode))
+
+    def cut(self) -> None:
+        """From some moment on, nothing reaches the media."""
+        for name in ('hdd', 'ssd'):
+            dmsetup('suspend', '--noflush', '--nolockfs', 'l' + name)
+        for name, disk in self.disks.items():
+            # Not the target "error": that acknowledges flushes.
+            dmsetup('load', 'l' + name, '--table',
+                    '0 %d flakey %s 0 0 1000000 2 error_reads error_writes'
+                    % (disk.sectors, disk.path))
+            dmsetup('resume', 'l' + name)
+
+    def lose_power(self, dss: Dss) -> None:
+        """Call it when all that used the device has ended."""
+        dss.remove()
+        for name, disk in self.disks.items():
+            dmsetup('remove', 'l' + name)
+            disk.power(False)
+            disk.power(True)
+
+
 class WrongBytes(AssertionError):
     """A reader got what it must not get."""
 

@@ -41,3 +41,12 @@ def test_wrong_twin_is_caught(twin, tmp_path):
     assert ended.status != 0
     assert b'WrongBytes' in ended.stderr or b'cannot start' in ended.stderr \
         or 'cannot start' in ended.kernel_log, ended.stderr
+
+
+@pytest.mark.parametrize('kind, chunk', [('xfs', 64), ('ext4', 512)])
+def test_file_systems_come_back_whole_after_power_cuts(kind, chunk):
+    found = dss_lab.found('dss_filesystem.py', [chunk, kind, 4, chunk])
+    assert found['cut_off'], 'no writer was cut off'
+    assert found['files'] > 20
+    # The file system's own blocks have a class of their own.
+    assert {1, 11, 12, 25} <= set(found['classes'])

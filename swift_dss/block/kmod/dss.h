@@ -255,8 +255,12 @@ struct dss {
 	struct list_head committing;	/* wait for a commit */
 	bool want_commit;
 	bool want_hdd_flush;
-	bool ssd_wrote;			/* since the last flush began */
-	bool hdd_wrote;			/* the same */
+	bool want_ssd_flush;
+	/* Since the last flush began: */
+	bool ssd_wrote;			/* anything */
+	bool ssd_named;			/* grains that became valid */
+	bool hdd_wrote;			/* anything */
+	bool hdd_owes;			/* what a flush has to find there */
 	bool hdd_flushing;
 	u8 health;			/* enum dss_health */
 	bool suspended;

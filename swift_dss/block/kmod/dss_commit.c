@@ -6,9 +6,9 @@
  * A pass
  *  1. takes a picture of regions that differ from the table, up to
  *     DSS_COMMIT_REGIONS of them at once;
- *  2. flushes the SSD: bytes that the picture names are durable;
- *     flushes the HDD if the picture forgets, or names clean, what the HDD
- *     might still lose, or if a flush was asked for;
+ *  2. flushes the SSD if the picture may name new bytes, or if a flush was
+ *     asked for; flushes the HDD if the picture forgets what the HDD might
+ *     still lose, or if a flush was asked for that has to find bytes there;
  *  3. writes each region over its older copy, durably.
  * After 3 the newer copies count, region by region: a power cut in between
  * leaves each region as it was or as it is to be, and rules 1 to 4 of dss.h
@@ -252,11 +252,18 @@ static u32 dss_pass_picture(struct dss *d, struct dss_pass *pass)
 	d->want_hdd_flush = false;
 	if (d->health == DSS_OK)
 		nr = dss_picture(d, &pass->cursor);
-	pass->ssd = d->ssd_wrote && d->health == DSS_OK;
-	d->ssd_wrote = d->ssd_wrote && !pass->ssd;
+	pass->ssd = d->health == DSS_OK &&
+		    ((d->ssd_wrote && d->want_ssd_flush) ||
+		     (d->ssd_named && nr));
+	d->want_ssd_flush = false;
+	if (pass->ssd) {
+		d->ssd_wrote = false;
+		d->ssd_named = false;
+	}
 	if (pass->hdd) {
 		d->hdd_flushing = d->hdd_wrote;
 		d->hdd_wrote = false;
+		d->hdd_owes = false;
 		bitmap_zero(d->unsettled_new, d->nr_regions);
 	}
 	spin_unlock_irq(&d->lock);
@@ -274,6 +281,7 @@ static void dss_pass_told(struct dss *d, struct dss_pass *pass, u32 nr)
 		d->hdd_flushing = false;
 		if (pass->hdd_error) {
 			d->hdd_wrote = true;
+			d->hdd_owes = true;
 			d->want_hdd_flush = true;
 			d->hdd_errors++;
 		} else {

@@ -624,7 +624,9 @@ int dss_map(struct dm_target *ti, struct bio *bio)
 		/* Empty: the mapper sends the data of one by itself. */
 		io->kind = DSS_FLUSH;
 		spin_lock_irqsave(&d->lock, irq);
-		d->want_hdd_flush = true;
+		d->want_ssd_flush = true;
+		/* What the cleaner wrote the SSD still has. */
+		d->want_hdd_flush |= d->hdd_owes || d->health != DSS_OK;
 		dss_wait_commit(io, dss_issue);
 		spin_unlock_irqrestore(&d->lock, irq);
 		return DM_MAPIO_SUBMITTED;
@@ -816,6 +818,7 @@ static void dss_wrote_both(struct dss_io *io, blk_status_t *error)
 	unsigned int nr = io->nr;
 
 	d->hdd_wrote = true;
+	d->hdd_owes = true;
 	d->ssd_wrote = true;
 	if (io->status) {
 		d->ssd_errors++;
@@ -912,6 +915,7 @@ static int dss_finish(struct dss_io *io, blk_status_t *error)
 	case DSS_DISCARD:
 		d->hdd_errors += *error != BLK_STS_OK;
 		d->hdd_wrote = true;
+		d->hdd_owes = true;
 		break;
 	default:
 		break;

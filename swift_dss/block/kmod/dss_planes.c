@@ -20,6 +20,7 @@ void dss_set_valid(struct dss *d, dss_slot_t slot, unsigned int first,
 	if (dss_all(d, d->valid, slot, first, nr))
 		return;
 	dss_plane_set(d->valid, dss_bit(d, slot, first), nr);
+	d->ssd_named = true;
 	dss_touch_region(d, slot);
 }
 
