@@ -103,17 +103,26 @@ def _zstd_lines(path: pathlib.Path) -> List[str]:
     return done.stdout.decode('ascii').splitlines()
 
 
-def _arc(path: pathlib.Path) -> Iterator[Tuple[int, bool]]:
-    """``start_block n_blocks ignored request_number``; a block is a chunk,
-    as in the publications that use these traces. All are reads."""
+def _arc(path: pathlib.Path,
+         blocks: int = 1) -> Iterator[Tuple[int, bool]]:
+    """``start_block n_blocks ignored request_number``. All are reads.
+
+    :param blocks: of 512 bytes, in a chunk
+    """
     for number, line in enumerate(_zstd_lines(path), 1):
         try:
             start, count = (int(part) for part in line.split()[:2])
         except ValueError:
             raise NoTrace('%s: line %d: %r is not two numbers'
                           % (path, number, line)) from None
-        for block in range(start, start + count):
-            yield block, False
+        last = start + max(1, count) - 1
+        for chunk in range(start // blocks, last // blocks + 1):
+            yield chunk, False
+
+
+def _arc_pages(path: pathlib.Path) -> Iterator[Tuple[int, bool]]:
+    """The same, in chunks of 4 KiB."""
+    return _arc(path, 8)
 
 
 def _cloudphysics(path: pathlib.Path) -> Iterator[Tuple[int, bool]]:
@@ -134,11 +143,12 @@ def _cloudphysics(path: pathlib.Path) -> Iterator[Tuple[int, bool]]:
                 yield chunk, operation == _WRITE_10
 
 
-#: Name: file, reader, slots. The slots are about an eighth of the blocks.
+#: Name: file, reader, slots. Requests of ``oltp`` have one block each, and
+#: a block is a chunk, as in publications that use it.
 PUBLISHED: Dict[str, Tuple[
     str, Callable[[pathlib.Path], Iterator[Tuple[int, bool]]], int]] = {
         'oltp': ('oltp.lis.zst', _arc, 20000),
-        'p6': ('p6.lis.zst', _arc, 20000),
+        'p6': ('p6.lis.zst', _arc_pages, 20000),
         'cloudphysics': ('cloudphysics.csv.gz', _cloudphysics, 4096)}
 
 

@@ -25,6 +25,7 @@ def main(slots):
              *(str(core_library.SOURCE_DIR / name)
                for name in core_library.SOURCES)], check=True)
         for number in slots:
+            sys.stdout.flush()
             subprocess.run([program, number], check=True)
     return 0
 

@@ -67,9 +67,17 @@ def _three_enforcers(_tmp_path: pathlib.Path) -> None:
     assert found and int(found.group(1)) == int(found.group(2)) > 0
 
 
-#: Started by the scripts, not by hand.
-STARTED = ('enforcer_guest.py',)
+def _core_speed(_tmp_path: pathlib.Path) -> None:
+    done = _run('core_speed.py', ['64'])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r'(?m)^64 slots, \d+ bytes', done.stdout)
+    assert re.search(r'(?m)^verdict, take and commit +\d', done.stdout)
+
+
+#: Started or imported by the scripts, not called by hand.
+STARTED = ('enforcer_guest.py', 'enforcer_lab.py')
 SCRIPTS: Dict[str, Callable[[Any], None]] = {
+    'core_speed.py': _core_speed,
     'daemon_events.py': _daemon_events,
     'index_scale.py': _index_scale,
     'request_path.py': _request_path,
