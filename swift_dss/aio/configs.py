@@ -89,7 +89,7 @@ def _default(conf: AioConf, port: int, etc: str, devices: str,
         'user = %s' % getpass.getuser(), 'workers = %d' % workers,
         'swift_dir = %s' % etc, 'devices = %s' % devices,
         'mount_check = %s' % (
-            'true' if conf.storage == 'loops' else 'false'),
+            'false' if conf.storage == 'folders' else 'true'),
         'max_clients = 256', 'backlog = 512',
         'log_level = INFO', '', ''))
 
@@ -232,7 +232,7 @@ def _dss(conf: AioConf) -> str:
         '[dss]', 'devices = %s' % conf.path('devices'),
         'swift_dir = %s' % conf.etc,
         'mount_check = %s' % (
-            'true' if conf.storage == 'loops' else 'false'),
+            'false' if conf.storage == 'folders' else 'true'),
         'run_dir = %s' % conf.run,
         'class_table = %s' % conf.path('etc', 'dss-classes.conf'), '',
         '[capacity]', '* = %s' % conf.path('hdd', '%(device)s'), '',

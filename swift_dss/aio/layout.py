@@ -53,7 +53,8 @@ CLOUD_BUCKET = 'swift-dss'
 class AioConf:
     """One cluster.
 
-    :param storage: ``loops`` or ``folders``
+    :param storage: ``loops``, ``folders``, or ``disks``: the modelled disks
+        of a laboratory guest, which are lost with it
     :param ssd_bytes: size of each SSD image
     :param hdd_bytes: size of each HDD image, and of the cloud's
     :param ssd_budget_bytes: room for objects on each SSD

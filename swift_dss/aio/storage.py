@@ -1,4 +1,5 @@
-"""The SSDs and HDDs of a cluster: XFS on loop devices, or plain folders."""
+"""The SSDs and HDDs of a cluster: XFS on loop devices or on disks that are
+there, or plain folders."""
 
 from __future__ import annotations
 
@@ -11,6 +12,10 @@ from typing import Dict, List, Sequence, Tuple
 
 from swift_dss.aio.layout import AioConf
 from swift_dss.core.errors import DssError
+
+
+#: Where the disks of the storage ``disks`` are, named as the images are.
+DISKS = '/dev/mapper'
 
 
 def run(*command: str) -> str:
@@ -63,8 +68,23 @@ def make(conf: AioConf) -> None:
     """Make and mount every file system that is not there yet."""
     for _image, target, _size in places(conf):
         os.makedirs(target, exist_ok=True)
-    if conf.storage != 'loops':
-        return
+    if conf.storage == 'disks':
+        _make_disks(conf)
+    elif conf.storage == 'loops':
+        _make_loops(conf)
+
+
+def _make_disks(conf: AioConf) -> None:
+    """Use the disks ``/dev/mapper/ssd-d1``, ...; what has none (the cloud)
+    stays a folder."""
+    for name, target, _size in places(conf):
+        device = os.path.join(DISKS, name)
+        if os.path.exists(device):
+            run('mkfs.xfs', '-q', '-f', device)
+            run('mount', '-t', 'xfs', '-o', 'noatime', device, target)
+
+
+def _make_loops(conf: AioConf) -> None:
     os.makedirs(conf.path('images'), exist_ok=True)
     fresh: List[str] = []
     mounts: List[Tuple[str, str]] = []

@@ -7,8 +7,10 @@ import sys
 from typing import List
 
 from swift_dss.aio.cluster import printer
+from swift_dss.bench import lab_swift
 from swift_dss.block import lab
-from swift_dss.block.lab import build, machine, shelf
+from swift_dss.block.lab import build, machine, shelf, stock
+from swift_dss.cli import table
 from swift_dss.core.errors import BadConfig
 
 HELP = 'run programs on modelled disks, in a kernel of their own'
@@ -23,6 +25,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     made.add_argument('--update', action='store_true',
                       help='from the newest source that the mirror has')
     _add_run(verbs.add_parser('run', help='run a program in a guest'))
+    _add_swift(verbs.add_parser('swift', help='a whole Swift in a guest'))
+    shipped = verbs.add_parser('stock', help='try our modules on a kernel '
+                               'that Debian ships, emulated')
+    shipped.add_argument('--kernel', default='6.12',
+                         choices=list(stock.KERNELS))
+    shipped.add_argument('--timeout', type=float, default=900.0,
+                         metavar='SECONDS', help='of the machine (900)')
     verbs.add_parser('list', help='what was built, and the presets')
     clean = verbs.add_parser('clean', help='remove what was built')
     clean.add_argument('--all', action='store_true',
@@ -60,10 +69,24 @@ def _add_run(run_it: argparse.ArgumentParser) -> None:
                         help='a program, or a .py for this Python')
     run_it.add_argument('args', nargs=argparse.REMAINDER, metavar='ARGS')
 
+def _add_swift(swift: argparse.ArgumentParser) -> None:
+    for kind, spec in (('ssd', 'sata-ssd:512M'), ('hdd', 'hdd:512M')):
+        swift.add_argument('--' + kind, default=spec, metavar='PRESET:SIZE',
+                           help='each of the three (%s)' % spec)
+    swift.add_argument('--policy', default='stock',
+                       choices=lab_swift.POLICIES,
+                       help='stock Swift on one kind of disk at a time, or '
+                       'ours on both (stock)')
+    swift.add_argument('--requests', type=int, default=30, metavar='N',
+                       help='of each size and method (30)')
+    swift.add_argument('--timeout', type=float, default=1800.0,
+                       metavar='SECONDS', help='of each guest (1800)')
+
+
 def run(args: argparse.Namespace) -> int:
     """Do what the verb says."""
-    return {'build': _build, 'run': _run, 'list': _list,
-            'clean': _clean}[args.verb](args)
+    return {'build': _build, 'run': _run, 'swift': _swift,
+            'stock': _stock, 'list': _list, 'clean': _clean}[args.verb](args)
 
 def _build(args: argparse.Namespace) -> int:
     say = printer(sys.stderr)
@@ -107,6 +130,19 @@ def _pass_on(name: str, data: bytes) -> None:
     stream.flush()
     stream.buffer.write(data)
     stream.buffer.flush()
+
+def _swift(args: argparse.Namespace) -> int:
+    rows = lab_swift.run(args.policy, args.ssd, args.hdd, args.requests,
+                         args.timeout, printer(sys.stderr))
+    print(table.table(lab_swift.HEADS, [row.cells() for row in rows]))
+    return 0
+
+
+def _stock(args: argparse.Namespace) -> int:
+    stock.run(args.kernel, args.timeout, printer(sys.stderr),
+              lambda line: print(line, flush=True))
+    return 0
+
 
 def _list(args: argparse.Namespace) -> int:
     for line in shelf.listing():

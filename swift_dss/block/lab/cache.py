@@ -30,7 +30,7 @@ PACKAGES = {
     'dpkg-deb': 'dpkg', 'flex': 'flex', 'gcc': 'gcc', 'gzip': 'gzip',
     'make': 'make', 'patch': 'patch', 'tar': 'tar', 'xz': 'xz-utils',
     'qemu-system-x86_64': 'qemu-system-x86', 'mkfs.xfs': 'xfsprogs',
-    'objtool': 'libelf1',
+    'depmod': 'kmod',
 }
 
 _STAMP = 'complete'

@@ -43,7 +43,7 @@ _ADDR_NO_RANDOMIZE = 0x0040000
 
 #: What the kernel says when something is wrong with it.
 _COMPLAINT = re.compile(
-    r'BUG:|WARNING:|KASAN|kernel BUG|Oops|general protection|INFO: task|'
+    r'\bBUG:|WARNING:|KASAN|kernel BUG|Oops|general protection|INFO: task|'
     r'INFO: rcu|UBSAN|possible recursive locking|circular locking|'
     r'suspicious RCU|Memory leak|slab .* corrupt|list_(add|del) corruption',
     re.I)

@@ -1,0 +1,274 @@
+"""Our modules on the kernels that Debian ships, in an emulated machine.
+
+The packages (image, headers, tools) are fetched and unpacked in the cache;
+nothing is installed. The modules are built against those headers, a warning
+counting as an error, and loaded in a machine that QEMU emulates instruction
+by instruction: slow, but it runs wherever Python does.
+"""
+
+from __future__ import annotations
+
+import glob
+import lzma
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from typing import Callable, Dict, List, Sequence, Set
+
+from swift_dss.block.lab import build, cache, source
+from swift_dss.block.lab.cache import Say
+from swift_dss.block.lab.machine import TIMED_OUT, GuestDied
+from swift_dss.core.errors import BadConfig
+
+#: Kernel to the package that depends on its newest release.
+KERNELS = {'6.12': 'linux-image-6.12-cloud-amd64',
+           '6.1': 'linux-image-cloud-amd64'}
+
+COMMANDS = ('apt-get', 'busybox', 'cpio', 'depmod', 'dmsetup', 'dpkg-deb',
+            'gcc', 'gzip', 'make', 'qemu-system-x86_64')
+
+#: Modules of the kernel's own that the smoke test stands on.
+_THEIRS = ('dm-mod', 'dm-bufio', 'loop', 'crc32c_generic', 'libcrc32c')
+_MEMORY = '640'
+_RESULT = re.compile(r'^stock-lab: status (\d+)\s*$', re.M)
+_COMPLAINT = re.compile(
+    r'BUG:|WARNING:|Oops|general protection|Call Trace|module verification')
+
+
+@dataclass(frozen=True)
+class Stock:
+    """An unpacked kernel of Debian's.
+
+    :param release: as ``uname -r`` says it
+    """
+
+    release: str
+    folder: str
+
+    @property
+    def root(self) -> str:
+        """What the packages hold."""
+        return os.path.join(self.folder, 'root')
+
+    @property
+    def headers(self) -> str:
+        """What modules are built against."""
+        return os.path.join(self.root, 'usr', 'src',
+                            'linux-headers-' + self.release)
+
+
+def prepare(kernel: str, say: Say) -> Stock:
+    """Fetch and unpack the newest release of a kernel.
+
+    :raises BadConfig: an unknown kernel, packages are missing, or the
+        mirror does not have it
+    """
+    if kernel not in KERNELS:
+        raise BadConfig('no stock kernel %s: there are %s' % (
+            kernel, ', '.join(KERNELS)))
+    cache.need(COMMANDS, 'a stock kernel')
+    release = _release(kernel)
+    made = Stock(release, os.path.join(cache.root(), 'stock-' + release))
+    with cache.making(made.folder, say) as ours:
+        if ours:
+            _unpack(made, say)
+    return made
+
+
+def _release(kernel: str) -> str:
+    package = KERNELS[kernel]
+    text = cache.call(['apt-cache', 'show', '--no-all-versions', package],
+                      os.sep, 'apt-cache show %s' % package)
+    found = re.search(r'^Depends:.*\blinux-image-(%s\.\S+-cloud-amd64)\b'
+                      % re.escape(kernel), text, re.M)
+    if not found:
+        raise BadConfig('%s is not %s here: the machine\'s Debian mirror '
+                        'has another' % (package, kernel))
+    return found.group(1)
+
+
+def _unpack(made: Stock, say: Say) -> None:
+    flavour = '-cloud-amd64'
+    common = made.release[:-len(flavour)]
+    packages = ['linux-image-' + made.release,
+                'linux-headers-' + made.release,
+                'linux-headers-%s-common' % common]
+    tools = 'linux-kbuild-' + common
+    try:
+        cache.call(['apt-cache', 'show', tools], os.sep, 'apt-cache')
+    except cache.BuildFailed:
+        # Until 6.1 they are of the version, not of the release.
+        tools = 'linux-kbuild-' + '.'.join(common.split('.')[:2])
+    os.mkdir(made.root)
+    for package in packages + [tools]:
+        path = source.fetch(package, say)
+        cache.call(['dpkg-deb', '--extract', path, made.root], made.folder,
+                   'unpacking %s' % package)
+        os.unlink(path)
+    # They know one another by the places where they would be installed.
+    for path in glob.glob(os.path.join(made.headers, 'Makefile')) + glob.glob(
+            os.path.join(made.headers, '.kernelvariables')):
+        with open(path) as text:
+            words = text.read()
+        with open(path, 'w') as out:
+            out.write(words.replace('/usr/src/', os.path.join(
+                made.root, 'usr', 'src', '')))
+    cache.call(['depmod', '-b', made.root, made.release], made.folder,
+               'depmod')
+
+
+def module(made: Stock, name: str, say: Say) -> str:
+    """Build a module of ours for that kernel, if it must be; its file."""
+    origin, files = build.module_sources(name)
+    key = cache.digest(cache.contents(files, origin))
+    folder = os.path.join(made.folder, '%s-%s' % (name, key))
+    with cache.making(folder, say) as ours:
+        if ours:
+            say('building %s for %s' % (name, made.release))
+            build.build_module([], made.headers, name, folder)
+    return os.path.join(folder, name + '.ko')
+
+
+def run(kernel: str, timeout: float, say: Say,
+        sink: Callable[[str], None] = lambda line: None) -> str:
+    """Build our modules for a kernel, load them there, and try them.
+
+    :param timeout: seconds for the machine alone
+    :param sink: called with each line of the machine's console
+    :returns: the console's text
+    :raises GuestDied: a step failed, the kernel complained, or time ran
+        out; with the end of the console
+    """
+    made = prepare(kernel, say)
+    names = [name for name, _folder in build.MODULES
+             if build.module_sources(name)[1]]
+    ours = [module(made, name, say) for name in names]
+    folder = tempfile.mkdtemp(prefix='dss-stock-')
+    try:
+        archive = _initramfs(made, names, ours, folder)
+        say('booting %s' % made.release)
+        text = _boot(made, archive, timeout, sink)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    found = _RESULT.search(text)
+    wrong = [line for line in text.splitlines() if _COMPLAINT.search(line)
+             and 'module verification failed' not in line]
+    if not found or found.group(1) != '0' or wrong:
+        raise GuestDied('%s: %s\n%s\n%s' % (
+            made.release,
+            'status %s' % found.group(1) if found else 'no result',
+            '\n'.join(wrong), cache.last_lines(text, 40)))
+    return text
+
+
+def _dependencies(made: Stock, names: Sequence[str]) -> List[str]:
+    """Files of the kernel's own modules, in the order of loading."""
+    base = os.path.join(made.root, 'lib', 'modules', made.release)
+    needs: Dict[str, List[str]] = {}
+    with open(os.path.join(base, 'modules.dep')) as lines:
+        for line in lines:
+            path, _, others = line.partition(':')
+            needs[path] = others.split()
+    by_name = {_module_name(path): path for path in needs}
+    order: List[str] = []
+    seen: Set[str] = set()
+
+    def take(path: str) -> None:
+        if path in seen:
+            return
+        seen.add(path)
+        for other in needs[path]:
+            take(other)
+        order.append(os.path.join(base, path))
+
+    for name in names:
+        # What is not a module is in the kernel.
+        if name.replace('-', '_') in by_name:
+            take(by_name[name.replace('-', '_')])
+    return order
+
+
+def _module_name(path: str) -> str:
+    return os.path.basename(path).split('.ko')[0].replace('-', '_')
+
+
+def _plain(path: str) -> bytes:
+    """A module as the kernel takes it, however it is packed."""
+    with open(path, 'rb') as packed:
+        data = packed.read()
+    return lzma.decompress(data) if path.endswith('.xz') else data
+
+
+def _initramfs(made: Stock, names: Sequence[str], ours: Sequence[str],
+               folder: str) -> str:
+    """A root with busybox, dmsetup, the modules and the smoke test."""
+    root = os.path.join(folder, 'root')
+    for place in ('bin', 'dev', 'proc', 'sys', 'tmp', 'modules', 'smoke'):
+        os.makedirs(os.path.join(root, place))
+    path = cache.environment()['PATH']
+    shutil.copy(str(shutil.which('busybox', path=path)),
+                os.path.join(root, 'bin', 'busybox'))
+    _with_libraries(str(shutil.which('dmsetup', path=path)), root)
+    for number, module_path in enumerate(
+            _dependencies(made, _THEIRS) + list(ours)):
+        name = '%02d-%s.ko' % (number, _module_name(module_path))
+        with open(os.path.join(root, 'modules', name), 'wb') as out:
+            out.write(_plain(module_path))
+    smoke = os.path.join(build.kmod(), 'lab', 'smoke')
+    for name in names:
+        script = os.path.join(smoke, name + '.sh')
+        if os.path.exists(script):
+            shutil.copy(script, os.path.join(root, 'smoke'))
+    shutil.copy(os.path.join(smoke, 'init'), os.path.join(root, 'init'))
+    os.chmod(os.path.join(root, 'init'), 0o755)
+    archive = os.path.join(folder, 'initramfs.gz')
+    cache.call(['sh', '-c', 'find . | cpio --quiet -o -H newc | gzip -1 > '
+                '"$0"', archive], root, 'packing the initramfs')
+    return archive
+
+
+def _with_libraries(program: str, root: str) -> None:
+    """Copy a program and all that it is linked with."""
+    listed = cache.call(['ldd', program], os.sep, 'ldd %s' % program)
+    shutil.copy(program, os.path.join(root, 'bin'))
+    for path in re.findall(r'(/\S+) \(0x', listed):
+        target = os.path.join(root, path.lstrip('/'))
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        shutil.copy(path, target)
+
+
+def _boot(made: Stock, archive: str, timeout: float,
+          sink: Callable[[str], None]) -> str:
+    process = subprocess.Popen(
+        ['qemu-system-x86_64', '-accel', 'tcg', '-cpu', 'Skylake-Client',
+         '-m', _MEMORY, '-nographic', '-no-reboot', '-nodefaults',
+         '-serial', 'stdio', '-kernel',
+         os.path.join(made.root, 'boot', 'vmlinuz-' + made.release),
+         '-initrd', archive, '-append',
+         'console=ttyS0 mitigations=off panic=-1 quiet loglevel=4'],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, env=cache.environment(),
+        start_new_session=True)
+    killer = threading.Timer(timeout, process.kill)
+    killer.start()
+    begin = time.monotonic()
+    lines = []
+    try:
+        for raw in process.stdout:  # type: ignore[union-attr]
+            line = raw.decode('utf-8', 'replace').rstrip()
+            lines.append(line)
+            sink(line)
+        process.wait()
+    finally:
+        killer.cancel()
+        process.kill()
+        process.wait()
+    if time.monotonic() - begin >= timeout:
+        raise GuestDied('status %d: killed after %g s\n%s' % (
+            TIMED_OUT, timeout, '\n'.join(lines[-40:])))
+    return '\n'.join(lines)
