@@ -1,0 +1,74 @@
+"""Campaign R07: dm-dss from every flush or FUA point of both its devices.
+
+``python test/kernel/r07.py [--points N] [--requests N] [--seed N]`` boots
+guests until that many points were examined, each from two images, and says
+how many there were; then it makes sure that wrong twins of the module are
+caught. Exit status 1 if a byte was stale or lost, or a twin was not caught.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+
+import dss_lab
+
+#: As in test_dm_dss_crash.py, where the twins are told apart.
+TWINS = {
+    'flush_without_table': ('dss_commit.c',
+                            'pass.ssd_error = dss_write_regions(d, nr);',
+                            'pass.ssd_error = 0;'),
+    'no_intent': ('dss_map.c', 'commit = true;\n\t\t\td->nr_intents++;',
+                  'd->nr_intents++;'),
+}
+
+
+def campaign(points: int, requests: int, seed: int) -> int:
+    """Examine that many points; how many there were."""
+    examined = 0
+    while examined < points:
+        found = dss_lab.found('dss_r07.py', [
+            seed, requests, points - examined], timeout=3600)
+        examined += found['examined']
+        print('seed %d: %s' % (seed, json.dumps(found)))
+        sys.stdout.flush()
+        seed += 1
+    return examined
+
+
+def twin_is_caught(name: str, requests: int, points: int, seed: int) -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        module = dss_lab.wrong_twin(folder, [TWINS[name]])
+        ended = dss_lab.result('dss_r07.py', [seed, requests, points],
+                               module, timeout=3600)
+    return ended.status != 0 and b'WrongBytes' in ended.stderr
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--points', type=int, default=1000)
+    parser.add_argument('--requests', type=int, default=1500)
+    parser.add_argument('--seed', type=int,
+                        default=random.randrange(1 << 20))
+    parser.add_argument('--no-twins', action='store_true')
+    options = parser.parse_args()
+    try:
+        examined = campaign(options.points, options.requests, options.seed)
+    except AssertionError as error:
+        print(error)
+        return 1
+    print('%d points, %d images, 0 stale or lost' % (examined, 2 * examined))
+    status = 0
+    for name in () if options.no_twins else sorted(TWINS):
+        caught = twin_is_caught(name, 600, 200, options.seed)
+        print('wrong twin %s: %s' % (name,
+                                     'caught' if caught else 'NOT CAUGHT'))
+        status |= not caught
+    return status
+
+
+if __name__ == '__main__':
+    sys.exit(main())
