@@ -45,12 +45,12 @@ def test_the_manual_has_each_of_them() -> None:
 
 
 def _checkpatch(patch: str) -> str:
-    """Its last word."""
+    """Its report."""
     script = os.path.join(build.kernel('patched', print).tree, 'scripts',
                           'checkpatch.pl')
     # By standard input: a name that git knows would be read as source.
     found = subprocess.run(
-        ['perl', script, '--no-tree', '--strict', '--terse', '--ignore',
+        ['perl', script, '--no-tree', '--strict', '--ignore',
          _NOT_OURS, '-'], input=patch, capture_output=True, text=True)
     return found.stdout
 
@@ -58,8 +58,8 @@ def _checkpatch(patch: str) -> str:
 @pytest.mark.parametrize('path', _series(), ids=os.path.basename)
 def test_checkpatch_has_nothing_to_say(path: str) -> None:
     said = _checkpatch(_read(path))
-    assert re.fullmatch(r'total: 0 errors, 0 warnings, 0 checks, [1-9]\d* '
-                        r'lines checked\n', said), said
+    assert re.search(r'^total: 0 errors, 0 warnings, 0 checks, [1-9]\d* '
+                     r'lines checked$', said, re.M), said
 
 
 def test_checkpatch_sees_what_is_wrong() -> None:
