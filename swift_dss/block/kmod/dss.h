@@ -57,7 +57,7 @@
 #define DSS_POOL_PAGES		1024	/* kept back for moves; 4 MiB */
 #define DSS_POOL_MOVES		64
 #define DSS_CLEAN_RUNS		64	/* of one batch of the cleaner */
-#define DSS_CLEAN_RUNS_BUSY	8	/* the same beside other requests */
+#define DSS_CLEAN_RUNS_BUSY	1	/* the same beside other requests */
 #define DSS_TICK		HZ	/* settle and commit what is left */
 #define DSS_LATENCY_BUCKETS	26	/* 2^n microseconds */
 #define DSS_WRITE_HINTS		8

@@ -440,7 +440,7 @@ static void dss_batch_fail_unread(struct dss_batch *batch)
  *
  * Return: whether it did something and nothing went wrong.
  */
-static bool dss_clean_batch(struct dss_batch *batch, u32 most)
+static bool dss_clean_batch(struct dss_batch *batch, u32 most, bool busy)
 {
 	struct dss *d = batch->d;
 	u32 order[DSS_CLEAN_RUNS];
@@ -463,7 +463,12 @@ static bool dss_clean_batch(struct dss_batch *batch, u32 most)
 	    dss_commit_all(d))
 		for (i = 0; i < batch->nr_moves; i++)
 			batch->moves[i]->io.status = BLK_STS_IOERR;
-	dss_batch_submit(batch, false, REQ_OP_WRITE);
+	/*
+	 * Beside requests each write is made durable by itself, so that the
+	 * next one who wants the HDD waits for one of them. Left to a flush,
+	 * all that piled up would come at once, and everybody wait for that.
+	 */
+	dss_batch_submit(batch, false, REQ_OP_WRITE | (busy ? REQ_FUA : 0));
 	dss_batch_finish(batch);
 	return batch->nr_moves && !batch->failed;
 }
@@ -475,7 +480,9 @@ static u32 dss_clean_goal(struct dss *d, bool *busy)
 
 	spin_lock_irq(&d->lock);
 	goal = dss_core_cleaning_goal(d->core);
-	*busy = time_before(jiffies, d->last_request + HZ / 10);
+	/* Those who wait for the HDD send nothing new, and are there. */
+	*busy = d->nr_inflight || !list_empty(&d->deferred) ||
+		time_before(jiffies, d->last_request + HZ / 10);
 	if (d->cleaning_all || d->draining || d->health == DSS_REFUSING ||
 	    (d->idle_ms && time_after(jiffies, d->last_request +
 				      msecs_to_jiffies(d->idle_ms))))
@@ -502,7 +509,7 @@ void dss_clean_work(struct work_struct *work)
 	while ((goal = dss_clean_goal(d, &busy))) {
 		if (busy && !d->draining)
 			goal = min_t(u32, goal, DSS_CLEAN_RUNS_BUSY);
-		if (dss_clean_batch(batch, goal))
+		if (dss_clean_batch(batch, goal, busy && !d->draining))
 			continue;
 		/* In use, or failing: not at once again. */
 		dss_kick_cleaner(d, HZ / 10);
