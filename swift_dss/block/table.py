@@ -39,7 +39,10 @@ _STATUS_NUMBERS = (
     'dirty', 'dirty_grains', 'read_hits', 'write_hits', 'misses',
     'promotions', 'bypasses', 'evictions', 'cleaned', 'ssd_errors',
     'hdd_errors')
-_NUMBERS = ('grain', 'meta_class', 'high', 'low', 'idle_ms')
+_NUMBERS = ('grain', 'meta_class', 'high', 'low', 'idle_ms', 'ahead',
+            'after')
+#: Those that a line leaves out where they are 0.
+_OPTIONAL = ('ahead', 'after')
 
 
 class BadLine(DssError):
@@ -70,11 +73,15 @@ class TargetTable:
     high: int = 50
     low: int = 25
     idle_ms: int = 1000
+    ahead: int = 0
+    after: int = 0
 
     def line(self) -> str:
         """What ``dmsetup create --table`` takes."""
         words = [self.mode, self.strategy]
         for name in _NUMBERS:
+            if name in _OPTIONAL and not getattr(self, name):
+                continue
             words += [name, str(getattr(self, name))]
         return '0 %d %s %s %s %d %d %s' % (
             self.sectors, TARGET, self.ssd, self.origin, self.chunk_sectors,

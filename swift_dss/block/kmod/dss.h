@@ -56,6 +56,7 @@
 #define DSS_COMMIT_REGIONS	64	/* table blocks written at once */
 #define DSS_POOL_PAGES		1024	/* kept back for moves; 4 MiB */
 #define DSS_POOL_MOVES		64
+#define DSS_AFTER_RUNS		4	/* moves for one read that missed */
 #define DSS_CLEAN_RUNS		64	/* of one batch of the cleaner */
 #define DSS_CLEAN_RUNS_BUSY	1	/* the same beside other requests */
 #define DSS_TICK		HZ	/* settle and commit what is left */
@@ -146,7 +147,7 @@ struct dss_io {
 /* A copy between the devices, through pages of its own. */
 struct dss_move {
 	struct dss_io io;
-	struct dss_io *user;	/* the read that asked for a fill */
+	struct dss_io *user;	/* the read that asked for a fill, or NULL */
 	struct completion *done;
 	atomic_t *pending;
 	sector_t sectors;
@@ -223,6 +224,8 @@ struct dss {
 	u32 high_parts;
 	u32 low_parts;
 	unsigned int idle_ms;		/* 0: no cleaning when idle */
+	unsigned int ahead_sectors;	/* read with a miss; 0: no more */
+	unsigned int after_sectors;	/* read after a miss; 0: none */
 	bool format;			/* wanted by the constructor */
 	bool fresh;			/* no superblock yet */
 	bool grow;			/* the last segment is new */

@@ -107,11 +107,12 @@ static bool dss_is_write(const struct dss_io *io)
  * chunk cannot leave its slot before they end. The cleaner stops only those
  * that write the origin; to others it is told to look again.
  */
-static bool dss_conflict(struct dss_io *io, bool writes_hdd)
+static bool dss_conflict(struct dss *d, const struct dss_io *io,
+			 bool writes_hdd)
 {
 	struct dss_io *other;
 
-	hlist_for_each_entry(other, dss_bucket(io->d, io->oblock), node) {
+	hlist_for_each_entry(other, dss_bucket(d, io->oblock), node) {
 		if (other->oblock != io->oblock ||
 		    other->first >= io->first + io->nr ||
 		    io->first >= other->first + other->nr)
@@ -321,10 +322,48 @@ static enum dss_next dss_to_hdd(struct dss_io *io, enum dss_kind kind)
 	return DSS_NEXT_SUBMIT;
 }
 
+/* Whether a grain beside a read can be fetched with it. */
+static bool dss_is_missing(const struct dss_io *io, unsigned int grain)
+{
+	struct dss_io one = { .oblock = io->oblock, .first = grain, .nr = 1 };
+
+	return !dss_grain(io->d, io->d->valid, io->slot, grain) &&
+	       !dss_conflict(io->d, &one, false);
+}
+
+/*
+ * A read that missed also fetches what is missing on both sides of it, in
+ * its window of ahead_sectors: where positioning is what costs, the bytes
+ * beside cost next to nothing. io->iter goes on to say what the reader
+ * wants.
+ */
+static void dss_widen(struct dss_io *io)
+{
+	struct dss *d = io->d;
+	unsigned int window = min(d->grains, READ_ONCE(d->ahead_sectors) >>
+				  d->grain_shift);
+	sector_t last = d->origin_sectors - (io->oblock << d->chunk_shift);
+	unsigned int begin, end;
+
+	if (window < 2)
+		return;
+	begin = rounddown(io->first, window);
+	end = min_t(u64, min_t(u64, d->grains, last >> d->grain_shift),
+		    roundup(io->first + io->nr, window));
+	while (io->first > begin && dss_is_missing(io, io->first - 1)) {
+		io->first--;
+		io->nr++;
+	}
+	while (io->first + io->nr < end &&
+	       dss_is_missing(io, io->first + io->nr))
+		io->nr++;
+}
+
 static enum dss_next dss_fill_or_not(struct dss_io *io)
 {
 	struct dss *d = io->d;
 
+	dss_widen(io);
 	if (d->hdd_wrote || d->hdd_flushing)
 		io->flags |= DSS_IO_UNSETTLED;
 	dss_hash(io, DSS_FILL);
@@ -534,7 +573,7 @@ static enum dss_next dss_decide(struct dss_io *io, bool in_map)
 
 	if (d->health == DSS_GIVEN_UP)
 		return dss_to_hdd(io, write ? DSS_WRITE_HDD : DSS_READ_HDD);
-	if (dss_conflict(io, write && (bio_op(io->bio) == REQ_OP_DISCARD ||
+	if (dss_conflict(d, io, write && (bio_op(io->bio) == REQ_OP_DISCARD ||
 				       dss_write_mode(io) !=
 				       DSS_GLOBAL_BACK))) {
 		list_add_tail(&io->list, &d->deferred);
@@ -795,6 +834,11 @@ static int dss_wrote_ssd(struct dss_io *io, blk_status_t *error)
 		dss_invalidate(d, io->slot, io->first, io->nr);
 		return dss_retry(io);
 	}
+	if (d->health == DSS_GIVEN_UP) {
+		/* Written, but nobody looks there any more. */
+		dss_invalidate(d, io->slot, io->first, io->nr);
+		return dss_retry(io);
+	}
 	dss_set_valid(d, io->slot, io->first, io->nr);
 	dss_set_dirty(d, io->slot, io->first, io->nr);
 	/* Again: the cleaner may have seen the slot before the bytes came. */
@@ -833,6 +877,8 @@ static void dss_wrote_both(struct dss_io *io, blk_status_t *error)
 	if (*error) {
 		/* The SSD has it: the cleaner will try again. */
 		d->hdd_errors++;
+		if (d->health == DSS_GIVEN_UP)
+			return;
 		dss_set_dirty(d, io->slot, first, nr);
 		dss_core_set_dirty(d->core, io->slot);
 		return;

@@ -251,6 +251,10 @@ static int dss_message_number(struct dss *d, const char *name,
 		d->meta_class = number;
 	else if (!strcasecmp(name, "idle_ms") && number <= 3600000)
 		d->idle_ms = number;
+	else if (!strcasecmp(name, "ahead") && number <= DSS_CHUNK_MAX)
+		d->ahead_sectors = number;
+	else if (!strcasecmp(name, "after") && number <= DSS_CHUNK_MAX)
+		d->after_sectors = number;
 	else
 		return -EINVAL;
 	return 0;
@@ -589,12 +593,17 @@ static void dss_emit_table(struct dss *d, char *result, unsigned int maxlen)
 {
 	unsigned int sz = 0;
 
-	DMEMIT("%s %s %llu 12 %s %s grain %llu meta_class %u high %u low %u idle_ms %u",
+	DMEMIT("%s %s %llu %u %s %s grain %llu meta_class %u high %u low %u idle_ms %u",
 	       d->ssd->name, d->hdd->name, (u64)d->chunk_sectors,
+	       12 + (d->ahead_sectors ? 2 : 0) + (d->after_sectors ? 2 : 0),
 	       dss_mode_names[d->mode], dss_strategy_names[d->strategy],
 	       (u64)d->grain_sectors, d->meta_class,
 	       dss_percent(d->high_parts), dss_percent(d->low_parts),
 	       d->idle_ms);
+	if (d->ahead_sectors)
+		DMEMIT(" ahead %u", d->ahead_sectors);
+	if (d->after_sectors)
+		DMEMIT(" after %u", d->after_sectors);
 }
 
 void dss_status(struct dm_target *ti, status_type_t type,

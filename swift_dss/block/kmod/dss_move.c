@@ -103,6 +103,23 @@ static struct dss_move *dss_move_of(struct dss_io *io)
 
 /* ---- fills ---- */
 
+/* Whether a request that changes bytes is under way in the range. */
+static bool dss_range_busy(struct dss *d, const struct dss_io *io)
+{
+	struct dss_io *other;
+
+	hlist_for_each_entry(other,
+			     &d->inflight[hash_64(io->oblock,
+						  ilog2(DSS_BUCKETS))], node)
+		if (other->oblock == io->oblock &&
+		    other->kind != DSS_READ_SSD &&
+		    other->kind != DSS_READ_HDD &&
+		    other->first < io->first + io->nr &&
+		    io->first < other->first + other->nr)
+			return true;
+	return false;
+}
+
 static void dss_fill_done(struct dss_move *move)
 {
 	struct dss *d = move->io.d;
@@ -153,6 +170,23 @@ static void dss_fill_write(struct dss_io *io)
 	submit_bio_noacct(&move->bio);
 }
 
+/* What was read goes to the SSD as soon as its slot may change. */
+static void dss_fill_keep(struct dss_io *io)
+{
+	struct dss *d = io->d;
+	bool wait;
+
+	spin_lock_irq(&d->lock);
+	wait = dss_is_stale(d, io->slot);
+	if (wait)
+		dss_wait_commit(io, dss_fill_write);
+	spin_unlock_irq(&d->lock);
+	if (!wait)
+		dss_fill_write(io);
+}
+
+static void dss_fill_rest(const struct dss_io *read);
+
 /* In the worker: the reader gets its bytes, then they go to the SSD. */
 static void dss_fill_copy(struct dss_io *io)
 {
@@ -160,10 +194,15 @@ static void dss_fill_copy(struct dss_io *io)
 	struct dss_io *user = move->user;
 	struct bvec_iter from = { .bi_sector = io->iter.bi_sector,
 				  .bi_size = io->iter.bi_size };
-	struct bvec_iter to = user->iter;
+	struct bvec_iter to;
 	struct dss *d = io->d;
-	bool wait;
 
+	if (!user) {
+		io->status = move->bio.bi_status;
+		dss_fill_keep(io);
+		return;
+	}
+	to = user->iter;
 	if (move->bio.bi_status) {
 		/* Perhaps only what was read beside the user's bytes. */
 		user->kind = DSS_READ_HDD;
@@ -176,13 +215,9 @@ static void dss_fill_copy(struct dss_io *io)
 			 (to.bi_sector - from.bi_sector) << SECTOR_SHIFT);
 	bio_copy_data_iter(user->bio, &to, &move->bio, &from);
 	bio_endio(user->bio);
-	spin_lock_irq(&d->lock);
-	wait = dss_is_stale(d, io->slot);
-	if (wait)
-		dss_wait_commit(io, dss_fill_write);
-	spin_unlock_irq(&d->lock);
-	if (!wait)
-		dss_fill_write(io);
+	if (READ_ONCE(d->after_sectors))
+		dss_fill_rest(io);
+	dss_fill_keep(io);
 }
 
 static void dss_fill_read_end(struct bio *bio)
@@ -223,6 +258,90 @@ int dss_fill(struct dss_io *user)
 		     dss_fill_read_end);
 	submit_bio_noacct(&move->bio);
 	return 0;
+}
+
+/*
+ * The next grains of [run->first, @end) that are not here and that nobody
+ * is about to change. Under the lock.
+ */
+static bool dss_next_missing(struct dss *d, struct dss_io *run,
+			     unsigned int end)
+{
+	unsigned int grain;
+
+	for (run->nr = 1; run->first < end; run->first++)
+		if (!dss_grain(d, d->valid, run->slot, run->first) &&
+		    !dss_range_busy(d, run))
+			break;
+	if (run->first >= end)
+		return false;
+	for (grain = run->first + 1; grain < end; grain++) {
+		if (dss_grain(d, d->valid, run->slot, grain))
+			break;
+		run->nr++;
+		if (!dss_range_busy(d, run))
+			continue;
+		run->nr--;
+		break;
+	}
+	return true;
+}
+
+/**
+ * dss_fill_rest() - bring what surrounds a read that missed
+ * @read: holds its range as DSS_FILL, so that the chunk keeps its slot
+ *
+ * The window of after_sectors around it, within the chunk. The reader has
+ * its bytes already: he does not wait for this. Without memory nothing
+ * happens.
+ */
+static void dss_fill_rest(const struct dss_io *read)
+{
+	struct dss *d = read->d;
+	unsigned int window = min(d->grains, READ_ONCE(d->after_sectors) >>
+				  d->grain_shift);
+	struct dss_io run = { .d = d, .slot = read->slot,
+			      .oblock = read->oblock,
+			      .class_id = read->class_id };
+	unsigned int end, runs = 0;
+	struct dss_move *move;
+	sector_t last;
+	bool ours;
+
+	if (window < 2 || read->nr >= window)
+		return;
+	run.first = rounddown(read->first, window);
+	last = d->origin_sectors - (read->oblock << d->chunk_shift);
+	end = min_t(u64, roundup(read->first + read->nr, window),
+		    min_t(u64, d->grains, last >> d->grain_shift));
+	while (runs++ < DSS_AFTER_RUNS) {
+		spin_lock_irq(&d->lock);
+		ours = d->health == DSS_OK && !d->suspended &&
+		       dss_next_missing(d, &run, end);
+		spin_unlock_irq(&d->lock);
+		if (!ours)
+			return;
+		move = dss_move_alloc(d, &run, GFP_NOWAIT | __GFP_NOWARN);
+		if (!move)
+			return;
+		spin_lock_irq(&d->lock);
+		ours = !dss_any(d, d->valid, run.slot, run.first, run.nr) &&
+		       !dss_range_busy(d, &run);
+		if (ours) {
+			if (d->hdd_wrote || d->hdd_flushing)
+				move->io.flags |= DSS_IO_UNSETTLED;
+			dss_hash(&move->io, DSS_FILL);
+		}
+		spin_unlock_irq(&d->lock);
+		if (ours) {
+			dss_move_aim(move, false, REQ_OP_READ | REQ_RAHEAD,
+				     dss_fill_read_end);
+			submit_bio_noacct(&move->bio);
+		} else {
+			dss_move_free(move);
+		}
+		run.first += run.nr;
+	}
 }
 
 /* ---- cleaning ---- */
@@ -273,23 +392,6 @@ static void dss_batch_submit(struct dss_batch *batch, bool ssd, blk_opf_t opf)
 	blk_finish_plug(&plug);
 	if (!atomic_dec_and_test(&batch->pending))
 		wait_for_completion_io(&batch->done);
-}
-
-/* Whether a request that changes bytes is under way in the range. */
-static bool dss_range_busy(struct dss *d, const struct dss_io *io)
-{
-	struct dss_io *other;
-
-	hlist_for_each_entry(other,
-			     &d->inflight[hash_64(io->oblock,
-						  ilog2(DSS_BUCKETS))], node)
-		if (other->oblock == io->oblock &&
-		    other->kind != DSS_READ_SSD &&
-		    other->kind != DSS_READ_HDD &&
-		    other->first < io->first + io->nr &&
-		    io->first < other->first + other->nr)
-			return true;
-	return false;
 }
 
 /* The next dirty run of a slot from @from on, as a range. */

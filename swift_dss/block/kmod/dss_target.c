@@ -128,6 +128,14 @@ static int dss_parse_feature(struct dss *d, struct dm_arg_set *as,
 		d->idle_ms = number;
 		return 0;
 	}
+	if (!strcasecmp(name, "ahead") && number <= DSS_CHUNK_MAX) {
+		d->ahead_sectors = number;
+		return 0;
+	}
+	if (!strcasecmp(name, "after") && number <= DSS_CHUNK_MAX) {
+		d->after_sectors = number;
+		return 0;
+	}
 	return -EINVAL;
 }
 
