@@ -2,8 +2,9 @@
 
 ``lab_disk.py DEVICE loads`` prints every latency of some loads;
 ``lab_disk.py DEVICE script STEP...`` does steps and prints a line for each:
-``at:NS`` waits until the clock is at a multiple of NS, ``read:SECTOR:COUNT``
-and ``write:SECTOR:COUNT`` time one request, ``sync`` a flush, ``pause:NS`` sleeps.
+``at:NS`` waits until the clock is at a multiple of NS,
+``read:SECTOR:COUNT`` and ``write:SECTOR:COUNT`` time one request, ``sync`` a
+flush, ``pause:NS`` sleeps.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from typing import Callable, List
 MEMORY = memoryview(mmap.mmap(-1, 4 << 20))
 
 
-def timed(act: Callable[[], object]) -> int:
-    """How long ``act()`` took."""
+def timed(act: Callable[..., object], *args: int) -> int:
+    """How long ``act(*args)`` took."""
     begin = time.monotonic_ns()
-    act()
+    act(*args)
     return time.monotonic_ns() - begin
 
 
@@ -44,7 +45,7 @@ def loads(fd: int) -> None:
     def place() -> int:
         return dice.randrange(size // 4096) * 4096
 
-    print('reads', [timed(lambda: read(fd, place(), 4096))
+    print('reads', [timed(read, fd, place(), 4096)
                     for _ in range(100)])
     mixed: List[int] = []
     for _ in range(200):
@@ -52,18 +53,18 @@ def loads(fd: int) -> None:
         count = dice.choice((4096, 65536, 1 << 20))
         offset = dice.randrange((size - count) // 4096) * 4096
         if kind < 0.6:
-            mixed.append(timed(lambda: read(fd, offset, count)))
+            mixed.append(timed(read, fd, offset, count))
         elif kind < 0.95:
-            mixed.append(timed(lambda: write(fd, offset, count)))
+            mixed.append(timed(write, fd, offset, count))
         else:
-            mixed.append(timed(lambda: os.fsync(fd)))
+            mixed.append(timed(os.fsync, fd))
     print('mixed', mixed)
     places = [[place() for _ in range(20)] for _ in range(8)]
     taken: List[List[int]] = [[] for _ in range(8)]
 
     def reader(number: int) -> None:
         for offset in places[number]:
-            taken[number].append(timed(lambda: read(fd, offset, 4096)))
+            taken[number].append(timed(read, fd, offset, 4096))
     threads = [threading.Thread(target=reader, args=(number,))
                for number in range(8)]
     for thread in threads:
@@ -84,13 +85,11 @@ def script(fd: int, steps: List[str]) -> None:
         elif verb == 'pause':
             time.sleep(values[0] / 1e9)
         elif verb == 'sync':
-            print(timed(lambda: os.fsync(fd)))
+            print(timed(os.fsync, fd))
         else:
             offset, count = (value * 512 for value in values)
-            print(timed({
-                'read': lambda: read(fd, offset, count),
-                'write': lambda: write(fd, offset, count),
-            }[verb]))
+            print(timed({'read': read, 'write': write}[verb],
+                        fd, offset, count))
 
 
 def main() -> None:
