@@ -17,10 +17,12 @@ import re
 import signal
 import sys
 import threading
+import time
 from typing import Any, Callable, Dict, List, Optional
 
 from swift_dss.block import (
-    control, control_life, control_status, tools_device, tools_repair)
+    control, control_life, control_status, engine, tools_device,
+    tools_repair)
 from swift_dss.block.control_classes import ClassFeed, read_rows
 from swift_dss.block.format import CHUNK_MAX, CHUNK_MIN, Geometry
 from swift_dss.block.table import MODES, STRATEGIES
@@ -33,6 +35,8 @@ from swift_dss.wire import classtable
 
 HELP = 'make, watch and mend dm-dss devices'
 _TABLE = '/etc/swift/dss-classes.conf'
+#: Between two statuses that watch leaves: as often as the tier daemon looks.
+_STATE_SECONDS = 10.0
 _UNITS = {'': 1, 'k': 1 << 10, 'm': 1 << 20, 'g': 1 << 30, 't': 1 << 40}
 
 
@@ -69,12 +73,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
                       help='also forget the cache on the SSD')
     gone.add_argument('--keep-dirty', action='store_true',
                       help='only stop: the SSD keeps all that it has')
-    watch = add('watch', 'keep devices at a class table', False)
+    _configure_watch(add('watch', 'keep devices at a class table', False))
+    _configure_tools(add)
+
+
+def _configure_watch(watch: argparse.ArgumentParser) -> None:
     watch.add_argument('--class-table', default=_TABLE, metavar='FILE')
+    watch.add_argument('--state-dir', metavar='FOLDER',
+                       help='also leave the status of each device here, for '
+                       'a tier daemon that is not root: <run_dir>/block')
     watch.add_argument('--seconds', type=float, default=1.0,
                        help='between two looks (%(default)s)')
     watch.add_argument('name', nargs='*', metavar='NAME')
-    _configure_tools(add)
 
 
 def _configure_create(made: argparse.ArgumentParser) -> None:
@@ -239,13 +249,25 @@ def _watch(args: argparse.Namespace) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_args: stopping.set())
     signal.signal(signal.SIGHUP, lambda *_args: feed.forget())
+    due = 0.0
     while not stopping.is_set():
         try:
-            feed.look(args.name or control.names())
-        except DssError as err:
+            names = args.name or control.names()
+            feed.look(names)
+            if args.state_dir and time.monotonic() >= due:
+                due = time.monotonic() + _STATE_SECONDS
+                _save_states(args.state_dir, names, args.class_table)
+        except (DssError, OSError) as err:
             logger.error('%s', err)
         stopping.wait(args.seconds)
     return 0
+
+
+def _save_states(folder: str, names: List[str], class_table: str) -> None:
+    os.makedirs(folder, exist_ok=True)
+    table = _table(class_table)
+    for name in names:
+        engine.save_state(folder, control_status.gather(name, table))
 
 
 # -- an SSD that no kernel uses ----------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List
 
+from swift_dss.cli import block_tables
 from swift_dss.cli.table import seconds, share, size, table
 
 
@@ -11,6 +12,10 @@ def status(found: Dict[str, Any]) -> str:
     """Header, devices, classes, gateway."""
     parts = [_header(found), _devices(found['devices']),
              _classes(found['classes'])]
+    kernel = [device['block'] for device in found['devices']
+              if device.get('block')]
+    if kernel:
+        parts.append(block_tables.status(kernel))
     if found['gateway'] is not None:
         parts.append(_gateway(found['gateway']))
     return '\n\n'.join(part for part in parts if part)

@@ -27,6 +27,8 @@ class IoConf:
 class TierConf:
     """What the tier daemon may do.
 
+    :param engine: who moves bytes between SSD and HDD, of devices that
+        [engine] does not name
     :param eviction: ``class_ordered``, or ``lru`` to measure it against
     :param ssd_bytes: room for objects on each device's SSD; 0 takes the
         file system's size
@@ -106,6 +108,7 @@ class NodeConf:
     :param recon_cache_path: where ``dss.recon`` is written, if it exists
     :param capacity: device name to its capacity folder; a device that is
         not named has no HDD tier
+    :param engines: device name to ``file`` or ``block``
     """
 
     devices: str = '/srv/node'
@@ -121,6 +124,7 @@ class NodeConf:
     log_statsd_metric_prefix: str = ''
     recon_cache_path: str = '/var/cache/swift'
     capacity: Mapping[str, str] = field(default_factory=dict)
+    engines: Mapping[str, str] = field(default_factory=dict)
     io: IoConf = IoConf()
     tier: TierConf = TierConf()
     gateway: GatewayConf = GatewayConf()

@@ -34,6 +34,9 @@ _REOPENS = 3
 _REPLICATION = 'HTTP_X_BACKEND_REPLICATION'
 #: Bits of a set of tiers to what a header says.
 _TIER_TEXTS = [tier_text(Tier(bits)) for bits in range(8)]
+#: The same of a device whose SSD and HDD the kernel keeps apart: which of
+#: both has the bytes is not known above it, and may change at any time.
+_BLOCK_TEXTS = [text.replace('ssd', 'block') for text in _TIER_TEXTS]
 
 
 class DssObjectController(ObjectController):
@@ -136,8 +139,10 @@ def _ranges(request: Any, response: Any,
 def _with_tier(response: Any, opened: Any) -> Any:
     residency = getattr(opened, 'dss_residency', None)
     if residency is not None and response.status_int < 400:
-        response.headers[names.BACKEND_TIER] = \
-            _TIER_TEXTS[residency.tiers] if residency.extents else 'ssd'
+        texts = _BLOCK_TEXTS if opened.manager.dss_node.is_block(
+            opened.dss_device) else _TIER_TEXTS
+        response.headers[names.BACKEND_TIER] = texts[
+            residency.tiers if residency.extents else Tier.SSD]
     return response
 
 

@@ -96,6 +96,9 @@ class Node:
             threads, name = (
                 (self.conf.io.hdd_threads, 'hdd') if tier is Tier.HDD
                 else (self.conf.io.ssd_threads, 'ssd'))
+            if tier is not Tier.HDD and self.is_block(device):
+                # Some of what these threads wait for is on the HDD.
+                threads += self.conf.io.hdd_threads
             pool = Pool('%s-%s' % (name, device), threads,
                         self.conf.io.queue_depth, self.carrier.leave,
                         lambda what: self.logger.increment(
@@ -139,11 +142,15 @@ class Node:
     def plan(self, device: str, class_map: ClassMap,
              size: Optional[int]) -> List[Extent]:
         """Where the bytes of a new version go (``placement.plan``)."""
-        if not self.capacity(device).configured:
+        if self.is_block(device) or not self.capacity(device).configured:
             return [Extent(0, size or 0, Tier.SSD)]
         return placement.plan(
             class_map, size, self.pressure(device), self.class_table,
             max(self.conf.tier.min_demote_bytes, 0))
+
+    def is_block(self, device: str) -> bool:
+        """Does the kernel place the bytes of this device?"""
+        return nodeconf.engine_of(self.conf, device) == 'block'
 
     def device_path(self, device: str) -> str:
         """The SSD of a device."""

@@ -19,6 +19,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, List, Optional
 
+from swift_dss.block.engine import BlockView
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig, DssError, TierUnavailable
@@ -77,6 +78,7 @@ class Daemon:
         logger.info('carrier: %s%s', choice.carrier.name, ''.join(
             '; not %s' % reason for reason in choice.refused))
         self.devices = Devices(conf)
+        self.block = BlockView(conf.run_dir, conf.class_table, logger)
         self.local = Local(self.conf, self.devices, self.index, self.table,
                            self.metrics, logger, choice.carrier)
         self.gateway: Optional[Gateway] = None
@@ -176,6 +178,7 @@ class Daemon:
             self.index.set_movable(class_id, not table.spec(class_id).pin,
                                    conf.tier.min_demote_bytes)
         self.kick()
+        self._feed_kernel()
         self._logger.info('configuration and class table reloaded')
 
     # -- what others ask -------------------------------------------------
@@ -259,6 +262,12 @@ class Daemon:
             self._logger.info('%s: removed %d files of interrupted moves',
                               device.name, removed)
 
+    def _feed_kernel(self) -> None:
+        """The class table, to devices whose SSD the kernel fills."""
+        self.block.feed_classes([
+            keeper.device.path for keeper in list(self.keepers.values())
+            if keeper.device.is_block])
+
     def _apply(self, batch: List[Event]) -> None:
         try:
             changed = self._ledger.apply(batch)
@@ -290,6 +299,7 @@ class Daemon:
             try:
                 self.intake.read_spools(self._conf.io.spool_bytes)
                 self._find_devices()
+                self._feed_kernel()
                 report.publish(self)
             except (DssError, OSError) as err:
                 self.metrics.count('tier.chore_errors')

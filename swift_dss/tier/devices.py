@@ -12,7 +12,7 @@ from swift_dss.core.version import VersionId
 from swift_dss.io.capacity import Capacity
 from swift_dss.io.switch import Place
 from swift_dss.wire import layout
-from swift_dss.wire.nodeconf import capacity_path
+from swift_dss.wire.nodeconf import capacity_path, engine_of
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,14 @@ class Device:
     path: str
     capacity: Capacity
     mount_check: bool
+    engine: str = 'file'
+
+    @property
+    def is_block(self) -> bool:
+        """Does the kernel move its bytes between SSD and HDD? Then its
+        file system is as large as the HDD, and a capacity folder is only
+        read: it may have bytes of a time before."""
+        return self.engine == 'block'
 
     def require_mounted(self) -> None:
         """:raises TierUnavailable: the SSD is not there."""
@@ -81,5 +89,5 @@ class Devices:
             self._known[name] = Device(
                 name, os.path.join(self._conf.devices, name),
                 Capacity(capacity_path(self._conf, name), name),
-                self._conf.mount_check)
+                self._conf.mount_check, engine_of(self._conf, name))
         return self._known[name]

@@ -98,17 +98,20 @@ class Duties:
         return len(self._wishes)
 
     def levels(self, conf: NodeConf) -> Tuple[int, int, int]:
-        """(room, used, free on the disk) of the SSD, bytes."""
+        """(room, used, free on the disk) of the SSD, bytes.
+
+        With engine block the file system is SSD and HDD: all of it."""
         stat = os.statvfs(self.device.path)
         free = stat.f_bavail * stat.f_frsize
         total = stat.f_blocks * stat.f_frsize
-        room = min(conf.tier.ssd_bytes or total, total)
+        room = total if self.device.is_block else \
+            min(conf.tier.ssd_bytes or total, total)
         tracked = sum(sums['ssd'] for sums in self._sums().values())
         return room, used_bytes(room, tracked, free), free
 
     def look_at_hdd(self) -> None:
         """Is the HDD there, and has it room?"""
-        if not self.device.capacity.configured:
+        if self.device.is_block or not self.device.capacity.configured:
             self._book.say('hdd_state', 'none')
             return
         try:
@@ -126,9 +129,16 @@ class Duties:
     def make_room(self, conf: NodeConf) -> None:
         """Between the watermarks of the SSD, and under every cap."""
         room, used, _ = self.levels(conf)
-        need = bytes_to_free(room, used, conf.tier.high_watermark,
-                             conf.tier.low_watermark)
+        high, low = self.watermarks(conf)
+        need = bytes_to_free(room, used, high, low)
         strategy, table = self.strategy(conf), self._table()
+        if self.device.is_block:
+            # What leaves here leaves the HDD too, for S3: floors and caps
+            # are shares of the SSD and the kernel's to keep.
+            left = need - self._take(strategy.plan(
+                self.occupancies(), table, 0, need)) if need > 0 else 0
+            self._book.say('room_state', 'short' if left > 0 else 'ready')
+            return
         found = self.occupancies()
         over = [Take((class_id,), surplus) for class_id, surplus in (
             (class_id, strategy.surplus(found, table, room, class_id))
@@ -140,6 +150,12 @@ class Duties:
             need -= self._take(strategy.plan(
                 self.occupancies(), table, room, need))
         self._book.say('room_state', 'short' if need > 0 else 'ready')
+
+    def watermarks(self, conf: NodeConf) -> Tuple[float, float]:
+        """High and low: of the SSD, or of the HDD behind engine block."""
+        if self.device.is_block:
+            return conf.tier.hdd_high_watermark, conf.tier.hdd_low_watermark
+        return conf.tier.high_watermark, conf.tier.low_watermark
 
     def _clean_for(self, strategy: EvictionStrategy, room: int,
                    need: int) -> None:

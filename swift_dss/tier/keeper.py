@@ -156,7 +156,7 @@ class Keeper:
         rank = min((table.spec(class_id).rank for take in takes
                     for class_id in take.class_ids), default=None)
         pressure = Pressure(
-            room, used, int(room * conf.tier.high_watermark), rank,
+            room, used, int(room * self.duties.watermarks(conf)[0]), rank,
             self.state.hdd_state == 'ready', self._now())
         known, self.state.pressure = self._published, pressure
         if known is not None and self.state.publish_state == 'ready' and \

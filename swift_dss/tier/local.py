@@ -149,6 +149,9 @@ class Local(LocalVersions):
         """Take bytes off the SSD, with a copy on the HDD first if asked."""
         with self._moving(version, partition, class_ids) as (place, ranges,
                                                              class_map):
+            if to_hdd and self.devices.get(version.device).is_block:
+                raise TierUnavailable('%s has engine block: the kernel moves '
+                                      'its bytes' % version.device)
             if to_hdd:
                 self.require_room(place.capacity.path, place.content_length)
                 moves.copy_to_capacity(place, ranges, class_map, self.io)
@@ -194,7 +197,7 @@ class Local(LocalVersions):
                    length: int, class_id: int) -> Optional[LocalFill]:
         """See :meth:`LocalVersions.begin_fill`."""
         device = self._device(version)
-        on_hdd = device.capacity.configured
+        on_hdd = device.capacity.configured and not device.is_block
         try:
             self.require_room(device.capacity.path if on_hdd
                               else device.path, length)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Dict, List
 
 from swift.common.utils import dump_recon_cache
 
+from swift_dss.block import control_status
 from swift_dss.tier.metrics import Sample
 
 if TYPE_CHECKING:
@@ -60,6 +61,9 @@ def publish(daemon: Daemon) -> None:
             samples += [('tier.%s%s' % (
                 name, '' if name == 'objects' else '_bytes'), labels,
                 sums[name]) for name in _BYTES]
+        if device['block']:
+            samples += control_status.samples(
+                device['block'], {'device': device['name']})
     for into in found['classes'].values():
         if into.get('bytes'):
             samples.append(('tier.hit_ratio', {'class': into['name']},
@@ -74,7 +78,10 @@ def _device(daemon: Daemon, keeper: Keeper) -> Dict[str, Any]:
     oldest = daemon.index.oldest_dirty_at(keeper.device.name)
     state = asdict(keeper.state)
     return dict(
-        state, name=keeper.device.name, wishes=keeper.duties.waiting,
+        state, name=keeper.device.name, engine=keeper.device.engine,
+        block=daemon.block.gather(
+            keeper.device.name, keeper.device.path, daemon.table())
+        if keeper.device.is_block else None, wishes=keeper.duties.waiting,
         oldest_dirty_seconds=None if oldest is None
         else max(0.0, time.time() - oldest),
         classes=sums, totals={

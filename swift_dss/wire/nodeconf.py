@@ -1,9 +1,10 @@
 """``dss.conf`` text to :class:`~swift_dss.core.config.NodeConf`.
 
 Sections ``[dss]``, ``[capacity]`` (``device = folder``, or ``* = folder``
-with ``%(device)s`` for all), ``[io]``, ``[tier]`` and ``[gateway]``; every
-option is named like the field it sets. Unknown sections and options are
-errors: a misspelt option must not silently keep its default.
+with ``%(device)s`` for all), ``[engine]`` (``device = file|block``),
+``[io]``, ``[tier]`` and ``[gateway]``; every option is named like the field
+it sets. Unknown sections and options are errors: a misspelt option must not
+silently keep its default.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def parse(text: str, source: str = 'dss.conf') -> NodeConf:
         parser.read_string(text, source)
     except configparser.Error as err:
         raise BadConfig('%s: %s' % (source, err)) from err
-    known = {'dss', 'capacity', 'io', 'tier', 'gateway'}
+    known = {'dss', 'capacity', 'engine', 'io', 'tier', 'gateway'}
     for section in parser.sections():
         if section not in known:
             raise BadConfig('%s: unknown section [%s]; there are %s' % (
@@ -59,13 +60,14 @@ def parse(text: str, source: str = 'dss.conf') -> NodeConf:
 
     conf = NodeConf(
         capacity=options('capacity'),
+        engines=_engines(options('engine'), source),
         io=_fill(IoConf, options('io'), 'io', source),
         tier=_fill(TierConf, options('tier'), 'tier', source),
         gateway=_fill(GatewayConf, options('gateway'), 'gateway', source))
     plain = _fill(NodeConf, options('dss'), 'dss', source)
     conf = dataclasses.replace(
-        plain, capacity=conf.capacity, io=conf.io, tier=conf.tier,
-        gateway=conf.gateway)
+        plain, capacity=conf.capacity, engines=conf.engines, io=conf.io,
+        tier=conf.tier, gateway=conf.gateway)
     _check_order(conf.tier, source)
     return conf
 
@@ -74,6 +76,18 @@ def capacity_path(conf: NodeConf, device: str) -> str:
     """The capacity folder of ``device``; '' if it has none."""
     found = conf.capacity.get(device, conf.capacity.get('*', ''))
     return found.replace('%(device)s', device)
+
+
+def engine_of(conf: NodeConf, device: str) -> str:
+    """Who moves bytes between SSD and HDD of a device: ``file`` (the tier
+    daemon) or ``block`` (the kernel, below its file system)."""
+    return conf.engines.get(device, conf.tier.engine)
+
+
+def _engines(options: Mapping[str, str], source: str) -> Dict[str, str]:
+    return {device: str(_value('%s: [engine] %s' % (source, device),
+                               'engine', text.strip(), ''))
+            for device, text in options.items()}
 
 
 def _fill(kind: Type[_Conf], options: Mapping[str, str], section: str,

@@ -36,6 +36,6 @@ def test_every_option_is_there_at_its_default():
                           (NodeConf().gateway, 'gateway')):
         body = text.split('[%s]' % section)[1].split('\n[')[0]
         for option in vars(kind):
-            if option in ('io', 'tier', 'gateway', 'capacity'):
+            if option in ('io', 'tier', 'gateway', 'capacity', 'engines'):
                 continue
             assert re.search('(?m)^%s =' % option, body), option

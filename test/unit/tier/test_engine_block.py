@@ -1,0 +1,108 @@
+"""Engine ``block``: what the daemon leaves to the kernel, and what not."""
+
+import os
+
+import pytest
+
+from swift_dss.core.classes import ClassSpec, ClassTable, WriteMode
+from swift_dss.core.config import NodeConf, TierConf
+from swift_dss.core.errors import BadConfig, TierUnavailable
+from swift_dss.core.residency import Tier
+from swift_dss.core.spans import ClassMap
+from swift_dss.objserver.settings import Node
+from swift_dss.wire import nodeconf
+from unit.tier.node import KIB, Rig
+
+TABLE = ClassTable.of([
+    ClassSpec(0, 'plain', 0, cap=0.001), ClassSpec(9, 'gold', 90, floor=0.9),
+    ClassSpec(5, 'safe', 50, write=WriteMode.THROUGH)])
+
+
+class Logger:
+    def __getattr__(self, name):
+        return lambda *args, **kwargs: None
+
+
+@pytest.fixture
+def rig(tmp_path):
+    made = Rig(tmp_path, table=TABLE, engine='block',
+               clean_after_seconds=0.0, ssd_bytes=4 * KIB)
+    yield made
+    made.keeper.duties.stop()
+    made.index.close()
+
+
+def tiers(rig, version):
+    return {span.class_id: (span.ssd_bytes, span.hdd_bytes)
+            for span in rig.index.get(version).spans}
+
+
+def test_nothing_is_copied_to_or_moved_to_an_hdd(rig):
+    version = rig.put('o', b'x' * 64 * KIB).version
+    rig.now += 1000
+    rig.keeper.round()
+    assert rig.keeper.state.hdd_state == 'none'
+    assert rig.keeper.state.room_state == 'ready'
+    assert tiers(rig, version) == {0: (64 * KIB, 0)}
+    with pytest.raises(TierUnavailable, match='the kernel moves'):
+        rig.local.demote(version, rig.index.get(version).partition)
+
+
+def test_wrong_twin_engine_file_moves_the_same(tmp_path):
+    rig = Rig(tmp_path, table=TABLE, clean_after_seconds=0.0,
+              ssd_bytes=4 * KIB)
+    version = rig.put('o', b'x' * 64 * KIB).version
+    rig.now += 1000
+    rig.keeper.round()
+    assert tiers(rig, version)[0][1] == 64 * KIB
+    rig.keeper.duties.stop()
+    rig.index.close()
+
+
+def test_room_is_the_file_system(rig):
+    stat = os.statvfs(rig.node.devices)
+    room, _used, _free = rig.keeper.duties.levels(rig.conf)
+    assert room == stat.f_blocks * stat.f_frsize
+    assert rig.keeper.duties.watermarks(
+        NodeConf(tier=TierConf(hdd_high_watermark=0.7,
+                               hdd_low_watermark=0.6))) == (0.7, 0.6)
+
+
+def test_room_is_made_by_rank_of_what_s3_has(rig, monkeypatch):
+    """A floor of 90 % of the SSD must not keep a full HDD full."""
+    taken = []
+    monkeypatch.setattr(rig.keeper.duties, 'levels',
+                        lambda conf: (1000 * KIB, 900 * KIB, 100 * KIB))
+    monkeypatch.setattr(rig.keeper.duties, 'occupancies', lambda: {
+        9: rig_occupancy(500 * KIB), 0: rig_occupancy(60 * KIB)})
+    monkeypatch.setattr(
+        rig.keeper.duties, '_take', lambda takes: taken.extend(takes) or sum(
+            take.length for take in takes))
+    rig.keeper.duties.make_room(rig.conf)
+    assert [(take.class_ids, take.length) for take in taken] == [
+        ((0,), 60 * KIB), ((9,), 90 * KIB)]
+
+
+def rig_occupancy(count):
+    from swift_dss.strategy.eviction.verbs import Occupancy
+    return Occupancy(count, count)
+
+
+def test_new_bytes_stay_in_the_file_system(tmp_path):
+    conf = NodeConf(
+        devices=str(tmp_path), run_dir=str(tmp_path),
+        class_table=str(tmp_path / 'none'),
+        capacity={'*': str(tmp_path / '%(device)s')},
+        engines={'sda': 'block'})
+    node = Node(conf, Logger())
+    placed = node.plan('sda', ClassMap.uniform(5), 1 << 20)
+    assert [extent.tiers for extent in placed] == [Tier.SSD]
+    assert node.is_block('sda') and not node.is_block('sdb')
+
+
+def test_engine_is_of_the_node_or_of_a_device():
+    conf = nodeconf.parse('[tier]\nengine = block\n[engine]\nsdb = file\n')
+    assert nodeconf.engine_of(conf, 'sda') == 'block'
+    assert nodeconf.engine_of(conf, 'sdb') == 'file'
+    with pytest.raises(BadConfig, match=r'\[engine\] sdb: .*tape'):
+        nodeconf.parse('[engine]\nsdb = tape\n')
