@@ -50,7 +50,7 @@ def twin_is_caught(name: str, requests: int, points: int, seed: int) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--points', type=int, default=1000)
-    parser.add_argument('--requests', type=int, default=1500)
+    parser.add_argument('--requests', type=int, default=200)
     parser.add_argument('--seed', type=int,
                         default=random.randrange(1 << 20))
     parser.add_argument('--no-twins', action='store_true')

@@ -62,6 +62,13 @@ def test_flush_waits_for_the_table_once():
     assert behaviour('flush_is_durable') == {'first': 1, 'again': 0}
 
 
+def test_memory_is_32_bytes_a_page_at_4_kib_and_one_at_256_kib():
+    found = behaviour('memory')
+    assert 10 < found['8'] <= 32
+    assert found['512'] <= 1
+    assert found['2048'] <= 1
+
+
 @pytest.mark.parametrize('fault', ['dead', 'readable'])
 def test_ssd_that_fails_with_nothing_dirty_is_left_out(fault):
     found = dss_lab.found('dss_ssd_failure.py', ['clean', fault])

@@ -792,7 +792,13 @@ static void dss_cut(struct dss_io *io)
 	struct dss_piece *piece;
 	struct bio *bio;
 
-	bio = bio_alloc_clone(d->hdd->bdev, io->bio, GFP_NOIO, &d->pieces);
+	bio = bio_alloc_clone(d->hdd->bdev, io->bio, GFP_NOWAIT, &d->pieces);
+	if (!bio) {
+		/* Pieces end in this worker: it must not wait for one. */
+		dss_place(io);
+		dss_ready(io, dss_reprocess);
+		return;
+	}
 	piece = container_of(bio, struct dss_piece, bio);
 	bio->bi_iter.bi_size = sectors << SECTOR_SHIFT;
 	bio->bi_end_io = dss_piece_end;
