@@ -173,7 +173,10 @@ def main(argv: Sequence[str]) -> int:
 
     def interrupted(_signum: int, _frame: object) -> None:
         raise KeyboardInterrupt
-    signal.signal(signal.SIGTERM, interrupted)
+    # Also of SIGINT, which a shell ignores on behalf of what it starts in
+    # the background; the parts would ignore it with us.
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signum, interrupted)
     os.makedirs(options.logs, exist_ok=True)
     return Run([
         Part(name, command, os.path.join(options.logs, name + '.log'))

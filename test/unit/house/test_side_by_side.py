@@ -39,8 +39,9 @@ finally:
 
 
 def _command(tmp_path, *arguments):
-    return [sys.executable, str(SCRIPT), '--logs', str(tmp_path / 'logs'),
-            *arguments]
+    # As in the background of a shell: there SIGINT is ignored.
+    return ['bash', '-c', 'trap "" INT; exec "$@"', 'bash', sys.executable,
+            str(SCRIPT), '--logs', str(tmp_path / 'logs'), *arguments]
 
 
 def _run(tmp_path, *arguments):
