@@ -41,6 +41,8 @@ class Plan:
 
     :param requests: about how many a workload has
     :param chunk_bytes: of dm-dss; dm-cache takes 32 KiB at least
+    :param ahead_bytes, after_bytes: the window that dm-dss fetches with a
+        read that missed, and after it
     :param hdd, ssd: presets of the laboratory, with changes
     :param timeout: real seconds of one guest
     """
@@ -50,6 +52,8 @@ class Plan:
     requests: int = block_load.REQUESTS
     seed: int = 1
     chunk_bytes: int = 64 * 1024
+    ahead_bytes: int = 64 * 1024
+    after_bytes: int = 0
     mode: str = 'back'
     hdd: str = 'hdd'
     ssd: str = 'sata-ssd'
@@ -59,7 +63,7 @@ class Plan:
 
 
 QUICK = dataclasses.replace(
-    Plan(), requests=6000, workloads=('cacs', 'generated', 'plain'))
+    Plan(), requests=6000, workloads=('cacs', 'plain'))
 
 
 @dataclass(frozen=True)
@@ -148,6 +152,8 @@ def _job(workload: Workload, setup: str, plan: Plan, phases: List[Phase],
                        'threads': phase.threads, 'seconds': phase.seconds})
     return {'setup': setup, 'driver': block_driver.build(say),
             'phases': listed, 'mode': plan.mode,
+            'ahead_bytes': plan.ahead_bytes,
+            'after_bytes': plan.after_bytes,
             'classes': workload.ranks, 'cache_bytes': workload.cache_bytes,
             # In the guest's own memory: nobody else wants it.
             'state': '/run/block-bench-state',

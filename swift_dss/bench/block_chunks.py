@@ -39,6 +39,10 @@ ORIGINS = {
     'array': 'nvme,overhead_ns=600000,interface_rate=1250000000',
     'hdd': 'hdd,cache_bytes=2097152,ahead_bytes=262144'}
 
+#: Who fetches a chunk's rest: the miss, where positioning is what costs;
+#: nobody waits for it, where the origin serves many at a time.
+_FETCH = {'array': 'after_bytes', 'hdd': 'ahead_bytes'}
+
 #: What the publication reached, as a share of the mean without a cache.
 SEED_FIRST, SEED_SECOND = 0.26, 0.79
 #: What is asked of dm-dss.
@@ -51,6 +55,8 @@ class Plan:
 
     :param scale: what range and time are divided by
     :param chunks: in KiB; a set-up leaves out what it cannot do
+    :param fetch: dm-dss fetches a chunk's rest, too; else only what is
+        asked for
     :param threads: requests under way at a time
     """
 
@@ -59,6 +65,7 @@ class Plan:
     setups: Sequence[str] = ('dm-dss', 'dm-cache')
     origin: str = 'array'
     scale: int = 32
+    fetch: bool = True
     threads: int = 1
     seed: int = 1
     timeout: float = 1200.0
@@ -95,7 +102,10 @@ def measure(plan: Plan, say: Say) -> Dict[str, Any]:
     for setup, mode, chunk in [('hdd', 'back', 0)] + _cells(plan):
         base = dataclasses.replace(
             block.Plan(), mode=mode, hdd=ORIGINS[plan.origin],
-            timeout=plan.timeout)
+            timeout=plan.timeout, ahead_bytes=0, after_bytes=0)
+        if plan.fetch:
+            base = dataclasses.replace(base, **{  # type: ignore[arg-type]
+                _FETCH[plan.origin]: chunk * KIB})
         say('%s, write-%s, chunks of %d KiB' % (setup, mode, chunk)
             if chunk else 'no cache')
         run = block.measure(work, setup, base, lambda line: None,

@@ -20,7 +20,7 @@ from itertools import accumulate, islice
 from typing import (
     Callable, Dict, Iterable, Iterator, List, Sequence, Tuple)
 
-from swift_dss.bench import cacs, chunk_traces
+from swift_dss.bench import cacs
 from swift_dss.bench.block_driver import (
     BLOCK_BYTES, CHAINED, FLUSH, MAX_BYTES, WRITE, Request)
 from swift_dss.bench.chunk_traces import NoTrace
@@ -226,26 +226,9 @@ def published(name: str, folder: pathlib.Path, count: int = REQUESTS,
         name, '%d requests of the trace %s to %.0f MB; the SSD holds an '
         'eighth' % (len(requests), name, size / 1e6),
         _halves(requests, threads), _mib_up(size) + 2 * MIB,
-        max(16 * MIB, _mib_up(size // 8)), ranks,
+        max(8 * MIB, _mib_up(size // 8)), ranks,
         {class_id: 'region %d' % number
          for number, class_id in enumerate(sorted(ranks))})
-
-
-def generated(count: int = REQUESTS, seed: int = 1,
-              threads: int = 4) -> Workload:
-    """The classed generator: a hot high class, a middle one that nearly
-    fits, and a low one that scans."""
-    trace = chunk_traces.generated(count, seed)
-    requests = [Request(chunk * BLOCK_BYTES, BLOCK_BYTES, class_id,
-                        WRITE if write else 0)
-                for class_id, chunk, write in trace]
-    end = max(one.offset for one in requests) + BLOCK_BYTES
-    return Workload(
-        'generated', '%d requests: a hot class, a warm one, a scan' % count,
-        _halves(requests, threads), _mib_up(end) + 2 * MIB,
-        _mib_up(trace.slots * BLOCK_BYTES),
-        {class_id: row.rank for class_id, row in trace.rows.items()},
-        {1: 'low', 2: 'middle', 3: 'high'})
 
 
 class _Skewed:
@@ -304,7 +287,7 @@ def checks(workload: Workload) -> Phase:
 
 
 WORKLOADS: Sequence[str] = (
-    'cacs', 'oltp', 'p6', 'cloudphysics', 'generated', 'plain')
+    'cacs', 'oltp', 'p6', 'cloudphysics', 'plain')
 
 
 def make(name: str, folder: pathlib.Path, count: int,
@@ -316,8 +299,7 @@ def make(name: str, folder: pathlib.Path, count: int,
     makers: Dict[str, Callable[[], Workload]] = {
         'cacs': lambda: cacs_mix(
             seed=seed, reads=max(20, count // 40),
-            count=min(600, max(60, count // 100))),
-        'generated': lambda: generated(count, seed),
+            count=min(600, max(150, count // 100))),
         'plain': lambda: plain(count, seed)}
     if name in makers:
         return makers[name]()

@@ -18,8 +18,8 @@ _SECTOR = 512
 _MIB = 1 << 20
 _PARTS = 65536
 
-#: dm-cache keeps its metadata on a device of its own: this much beside
-#: the room for data. The others get that much more room instead.
+#: dm-cache keeps its metadata on a device of its own: this much of the SSD
+#: beside the room for data. That of the others is within their room.
 SLACK_BYTES = 16 * _MIB
 #: The least that dm-cache takes as its chunk.
 DM_CACHE_LEAST_BYTES = 32 * 1024
@@ -192,7 +192,7 @@ class Bcache(Target):
     """bcache; its superblocks are written by us."""
 
     def start(self) -> str:
-        size = self.job['cache_bytes'] + SLACK_BYTES
+        size = self.job['cache_bytes']
         ssd = _create('ssd-data', size // _SECTOR, 'linear %s 0' % self.ssd)
         bucket = 1 << max(14, (size // _BCACHE_BUCKETS).bit_length() - 1)
         pair = block_bcache.superblocks(size, min(bucket, 1 << 19),
@@ -250,6 +250,8 @@ class Dss(Target):
                        % (ssd, self.hdd, self.job['chunk_bytes'] // _SECTOR,
                           {'back': 'writeback', 'through': 'writethrough'}[
                               self.job['mode']], self._strategy))
+        for name in ('ahead', 'after'):
+            _message(name, '%d' % (self.job[name + '_bytes'] // _SECTOR))
         if self.job['classes']:
             _message('classes', *dss_rows(self.job['classes']))
         return path

@@ -100,6 +100,9 @@ def _chunks_options(kind: argparse.ArgumentParser) -> None:
                       help='through, back (both)')
     kind.add_argument('--origin', choices=('array', 'hdd'),
                       help='what is cached (array)')
+    kind.add_argument('--no-fetch', dest='fetch', action='store_false',
+                      default=None, help='dm-dss brings only what is asked '
+                      'for, not the rest of a chunk')
     kind.add_argument('--scale', type=int,
                       help='what range and time are divided by (32)')
     kind.add_argument('--threads', type=int)
@@ -231,7 +234,7 @@ def _chunks(args: argparse.Namespace) -> int:
     from swift_dss.bench import block_chunks, block_plots
     plan = _plan(block_chunks, args, setups=args.setups, chunks=args.chunks,
                  modes=args.modes, origin=args.origin, scale=args.scale,
-                 threads=args.threads, seed=args.seed)
+                 threads=args.threads, seed=args.seed, fetch=args.fetch)
     for given, known in ((plan.setups, block_chunks.names()),
                          (plan.modes, ('through', 'back'))):
         unknown = [name for name in given if name not in known]

@@ -1,0 +1,59 @@
+"""The block benchmarks, small: every set-up starts, serves and counts."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from swift_dss.bench import block, block_chunks, block_load
+from swift_dss.bench.block_driver import DriverFailed
+
+MIB = 1 << 20
+
+
+@pytest.fixture(scope='module')
+def work():
+    """A range that fits the SSD, read twice over."""
+    return block_load.plain(count=600, range_bytes=64 * MIB)
+
+
+@pytest.mark.parametrize('setup', block.SETUPS)
+def test_every_set_up_serves_right_bytes_and_counts(work, setup):
+    run = block.measure(work, setup, block.Plan(), print)
+    told = run.phases['run']
+    assert told['all']['requests'] == len(work.phases[1].requests)
+    assert told['all']['mean_us'] > 10
+    disk = told['disks']['ssd' if setup == 'ssd' else 'hdd']
+    assert disk['reads'] + disk['writes'] > 0
+    if setup in ('hdd', 'ssd'):
+        assert told['hits'] == {}
+    else:
+        assert 0.0 < told['hits']['all'] < 1.0
+
+
+def test_two_runs_are_one_run(work):
+    one, two = (block.measure(work, 'dm-dss', block.Plan(), print)
+                for _ in range(2))
+    assert one.phases == two.phases
+
+
+def test_a_disk_that_loses_writes_is_seen(work, monkeypatch):
+    """The wrong twin: it says that it wrote, and did not."""
+    monkeypatch.setattr(block.block_guest, '__file__', os.path.join(
+        os.path.dirname(os.path.abspath(__file__)), 'bench_lossy.py'))
+    with pytest.raises(DriverFailed, match='blocks with wrong bytes.*'
+                                           'stale version'):
+        block.measure(work, 'ssd', block.Plan(), print)
+
+
+def test_chunks_are_compared_with_no_cache():
+    plan = block_chunks.Plan(chunks=(32,), modes=('through',), scale=1024)
+    found = block_chunks.measure(plan, print)
+    names = [row['setup'] for row in found['rows']]
+    assert names == ['no cache', 'dm-dss', 'dm-cache']
+    none, ours = found['rows'][:2]
+    # What the first run brought, the second one finds.
+    assert block_chunks.saved(ours, none, 'second') > \
+        block_chunks.saved(ours, none, 'first') > 0
+    assert 'no cache' in block_chunks.text(found)
