@@ -83,10 +83,17 @@ def test_command_that_does_not_end_is_killed_with_all_it_has():
     seen = []
     marker = 'lab-test-%d' % os.getpid()
     result = run('spin', timeout=20.0, kernel_options=[marker],
+                 virtual_time=False,
                  sink=lambda name, data: seen.append(data))
     assert (result.status, result.killed) == (124, True)
     assert b''.join(seen) == result.stdout == b'spinning\n'
     assert traces(marker) == []
+
+
+def test_who_spins_in_virtual_time_is_killed_too():
+    # Nobody else gets the processor there, not even to hand on output.
+    result = run('spin', timeout=10.0)
+    assert (result.status, result.killed) == (124, True)
 
 
 def test_end_by_signal_is_told_as_the_shell_does():
@@ -127,7 +134,8 @@ def test_guest_ends_with_the_process_that_started_it():
     marker = 'lab-test-kill-%d' % os.getpid()
     child = subprocess.Popen(
         [sys.executable, '-m', 'swift_dss.cli.main', 'lab', 'run',
-         '--kernel-option', marker + '-guest', GUEST, 'spin'],
+         '--real-time', '--kernel-option', marker + '-guest', GUEST,
+         'spin'],
         stdout=subprocess.PIPE)
     assert child.stdout.readline() == b'spinning\n'
     assert traces(marker + '-guest')

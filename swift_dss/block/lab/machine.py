@@ -240,7 +240,9 @@ def _command_line(binary: str, folder: str, virtual_time: bool,
                   memory: str, kernel_options: Sequence[str]) -> List[str]:
     command = [
         binary, 'mem=%s' % memory, 'rootfstype=hostfs', 'rootflags=/', 'ro',
-        'init=%s' % os.path.join(folder, 'init'), 'con=null',
+        'init=%s' % os.path.join(folder, 'init'),
+        # What the kernel says goes to its standard output.
+        'con=null', 'con0=null,fd:1',
         'umid=lab', 'uml_dir=%s/' % folder, 'panic=-1', 'loglevel=4',
         # No disk of its own; who wants one asks (kernel_options).
         'scsi_debug.add_host=0', 'null_blk.nr_devices=0']

@@ -351,7 +351,18 @@ static struct target_type dss_disk_target = {
 	.io_hints = dss_disk_io_hints,
 #endif
 };
-module_dm(dss_disk);
+
+static int __init dss_disk_init(void)
+{
+	return dm_register_target(&dss_disk_target);
+}
+module_init(dss_disk_init);
+
+static void __exit dss_disk_exit(void)
+{
+	dm_unregister_target(&dss_disk_target);
+}
+module_exit(dss_disk_exit);
 
 MODULE_DESCRIPTION(DM_NAME " target that is as slow as a disk");
 MODULE_AUTHOR("swift-dss");
