@@ -293,6 +293,7 @@ struct dss {
 	u32 *recency;			/* by slot, while stopping */
 	struct dss_commit commit;
 	struct mutex meta_mutex;	/* superblock and commit I/O */
+	struct mutex hdd_mutex;		/* a flush of the HDD */
 	struct mutex message_mutex;
 
 	/* The superblock. */

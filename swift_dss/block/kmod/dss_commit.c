@@ -225,21 +225,47 @@ struct dss_pass {
 	int hdd_error;
 };
 
-/* Step 2. The HDD's flush settles what was written before it began. */
+/*
+ * Makes durable what the HDD was given, and settles it. One at a time: who
+ * comes while another is under way waits, and flushes again only if more
+ * was written.
+ */
+static int dss_flush_hdd(struct dss *d)
+{
+	int error = 0;
+
+	mutex_lock(&d->hdd_mutex);
+	spin_lock_irq(&d->lock);
+	d->hdd_flushing = d->hdd_wrote;
+	d->hdd_wrote = false;
+	d->hdd_owes = false;
+	bitmap_zero(d->unsettled_new, d->nr_regions);
+	spin_unlock_irq(&d->lock);
+	if (d->hdd_flushing)
+		error = blkdev_issue_flush(d->hdd->bdev);
+	spin_lock_irq(&d->lock);
+	d->hdd_flushing = false;
+	if (error) {
+		d->hdd_wrote = true;
+		d->hdd_owes = true;
+		d->hdd_errors++;
+	} else {
+		dss_settle(d);
+	}
+	spin_unlock_irq(&d->lock);
+	mutex_unlock(&d->hdd_mutex);
+	return error;
+}
+
+/* Step 2. */
 static void dss_flush_devices(struct dss *d, struct dss_pass *pass)
 {
-	bool hdd = pass->hdd && d->hdd_flushing;
-
 	dss_commit_begin(&d->commit);
 	if (pass->ssd)
 		dss_submit_flush(d, d->ssd->bdev);
+	if (pass->hdd)
+		pass->hdd_error = dss_flush_hdd(d);
 	pass->ssd_error = dss_commit_wait(&d->commit);
-	if (pass->hdd) {
-		dss_commit_begin(&d->commit);
-		if (hdd)
-			dss_submit_flush(d, d->hdd->bdev);
-		pass->hdd_error = dss_commit_wait(&d->commit);
-	}
 }
 
 /* Step 1, and what step 2 has to do. */
@@ -260,12 +286,6 @@ static u32 dss_pass_picture(struct dss *d, struct dss_pass *pass)
 		d->ssd_wrote = false;
 		d->ssd_named = false;
 	}
-	if (pass->hdd) {
-		d->hdd_flushing = d->hdd_wrote;
-		d->hdd_wrote = false;
-		d->hdd_owes = false;
-		bitmap_zero(d->unsettled_new, d->nr_regions);
-	}
 	spin_unlock_irq(&d->lock);
 	return nr;
 }
@@ -277,17 +297,8 @@ static void dss_pass_told(struct dss *d, struct dss_pass *pass, u32 nr)
 	int error = pass->ssd_error ?: pass->hdd_error;
 
 	spin_lock_irq(&d->lock);
-	if (pass->hdd) {
-		d->hdd_flushing = false;
-		if (pass->hdd_error) {
-			d->hdd_wrote = true;
-			d->hdd_owes = true;
-			d->want_hdd_flush = true;
-			d->hdd_errors++;
-		} else {
-			dss_settle(d);
-		}
-	}
+	if (pass->hdd_error)
+		d->want_hdd_flush = true;
 	if (pass->ssd_error) {
 		d->ssd_errors++;
 		dss_ssd_failed(d);
@@ -389,11 +400,15 @@ void dss_tick_work(struct work_struct *work)
 {
 	struct dss *d = container_of(to_delayed_work(work), struct dss,
 				     tick_work);
-	bool commit;
+	bool settle, commit;
 
 	spin_lock_irq(&d->lock);
-	if (!bitmap_empty(d->unsettled_regions, d->nr_regions))
-		d->want_hdd_flush = true;
+	settle = !bitmap_empty(d->unsettled_regions, d->nr_regions);
+	spin_unlock_irq(&d->lock);
+	/* Here, so that no commit has to wait for the HDD. */
+	if (settle)
+		dss_flush_hdd(d);
+	spin_lock_irq(&d->lock);
 	commit = d->want_hdd_flush || d->nr_pending;
 	spin_unlock_irq(&d->lock);
 	if (commit)

@@ -665,7 +665,8 @@ int dss_map(struct dm_target *ti, struct bio *bio)
 		spin_lock_irqsave(&d->lock, irq);
 		d->want_ssd_flush = true;
 		/* What the cleaner wrote the SSD still has. */
-		d->want_hdd_flush |= d->hdd_owes || d->health != DSS_OK;
+		d->want_hdd_flush |= d->hdd_owes || d->hdd_flushing ||
+				     d->health != DSS_OK;
 		dss_wait_commit(io, dss_issue);
 		spin_unlock_irqrestore(&d->lock, irq);
 		return DM_MAPIO_SUBMITTED;

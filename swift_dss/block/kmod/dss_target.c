@@ -332,6 +332,7 @@ static struct dss *dss_alloc(struct dm_target *ti)
 	d->suspended = true;
 	spin_lock_init(&d->lock);
 	mutex_init(&d->meta_mutex);
+	mutex_init(&d->hdd_mutex);
 	mutex_init(&d->message_mutex);
 	for (i = 0; i < DSS_BUCKETS; i++)
 		INIT_HLIST_HEAD(&d->inflight[i]);
