@@ -189,6 +189,13 @@ def module_sources(name: str) -> Tuple[str, List[str]]:
     return folder, sorted(found)
 
 
+def module_folder(kernel_folder: str, name: str) -> str:
+    """Where a module is built for a kernel: named by its sources."""
+    origin, files = module_sources(name)
+    return os.path.join(kernel_folder, '%s-%s' % (
+        name, cache.digest(cache.contents(files, origin))))
+
+
 def module(made_for: Kernel, name: str, say: Say) -> Optional[str]:
     """A module of ours for that kernel, built if it must be.
 
@@ -196,11 +203,9 @@ def module(made_for: Kernel, name: str, say: Say) -> Optional[str]:
     :raises cache.BuildFailed: with what the compiler said; a warning of
         its counts
     """
-    origin, files = module_sources(name)
-    if not files:
+    if not module_sources(name)[1]:
         return None
-    key = cache.digest(cache.contents(files, origin))
-    folder = os.path.join(made_for.folder, '%s-%s' % (name, key))
+    folder = module_folder(made_for.folder, name)
     with cache.making(folder, say) as ours:
         if ours:
             cache.need(('gcc', 'make'), 'building %s' % name)

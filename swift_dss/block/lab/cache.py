@@ -9,6 +9,7 @@ build left is made anew.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import hashlib
 import os
@@ -34,6 +35,7 @@ PACKAGES = {
 }
 
 _STAMP = 'complete'
+_PR_SET_PDEATHSIG = 1
 _SYSTEM_PATHS = ('/usr/local/sbin', '/usr/sbin', '/sbin')
 
 
@@ -143,9 +145,8 @@ def call(command: Sequence[str], cwd: str, what: str,
     :returns: its output, errors included
     :raises BuildFailed: it did; with the end of its output
     """
-    with open(stdin, 'rb') as source:
-        process = _start(command, cwd, source)
-    with _group(process):
+    with open(stdin, 'rb') as source, _family(
+            command, cwd, source) as process:
         said = process.communicate()[0]
     text = said.decode('utf-8', 'replace')
     if process.returncode:
@@ -163,9 +164,8 @@ def call_long(command: Sequence[str], cwd: str, what: str, log: str,
     """
     said = time.monotonic()
     steps = 0
-    with open(os.devnull, 'rb') as nothing:
-        process = _start(command, cwd, nothing)
-    with open(log, 'wb') as out, _group(process):
+    with open(os.devnull, 'rb') as nothing, open(log, 'wb') as out, \
+            _family(command, cwd, nothing) as process:
         for line in process.stdout:  # type: ignore[union-attr]
             out.write(line)
             steps += line.startswith(b'  ')
@@ -182,20 +182,31 @@ def call_long(command: Sequence[str], cwd: str, what: str, log: str,
             what, process.returncode, '\n'.join(wrong[-20:])))
 
 
-def _start(command: Sequence[str], cwd: str,
-           source: IO[bytes]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        command, cwd=cwd, stdin=source, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, env=environment(),
-        start_new_session=True)
-
-
 @contextlib.contextmanager
-def _group(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Who is interrupted takes the command's whole family along: nobody
-    writes into a folder that is being removed."""
+def _family(command: Sequence[str], cwd: str,
+            source: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a command; who is interrupted takes all of its family along, so
+    that nobody writes into a folder that is being removed."""
+    libc = ctypes.CDLL(None)
+
+    def prepare() -> None:
+        # Make ends its children when it is told to end.
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+
+    # Between the start and the "try" nobody may interrupt.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
-        yield
+        process = subprocess.Popen(
+            command, cwd=cwd, stdin=source, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, env=environment(),
+            start_new_session=True, preexec_fn=prepare)
+    except BaseException:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+        raise
+    try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+        yield process
     except BaseException:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

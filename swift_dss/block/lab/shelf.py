@@ -18,8 +18,12 @@ def listing() -> List[str]:
         if not cache.is_complete(folder):
             lines.append('%s  (unfinished)' % folder)
             continue
-        with open(os.path.join(folder, 'about')) as about:
-            lines.append('%s  %s' % (folder, about.read().strip()))
+        about = os.path.join(folder, 'about')
+        said = 'stock'
+        if os.path.exists(about):
+            with open(about) as text:
+                said = text.read().strip()
+        lines.append('%s  %s' % (folder, said))
         for module in sorted(glob.glob(os.path.join(folder, '*', '*.ko'))):
             lines.append('  %s' % os.path.relpath(module, folder))
     lines += sorted(_sources())
@@ -32,22 +36,29 @@ def listing() -> List[str]:
 def clean(everything: bool) -> List[str]:
     """Remove what is out of date; with ``everything`` all of it.
 
-    A kernel that somebody builds or uses at this moment is not protected:
+    Out of date are kernels of another source, configuration or series of
+    patches, modules of other sources, and all but the newest source. A
+    kernel that somebody builds or uses at this moment is not protected:
     the caller knows.
 
     :returns: the paths that went
     """
     keep: Set[str] = set()
     gone = []
-    if not everything and _sources():
-        for variant in build.VARIANTS:
-            keep.add(build.place(variant, source.find(lambda line: None)))
-    for folder in _kernels():
-        if folder not in keep:
-            shutil.rmtree(folder)
-            gone.append(folder)
-    for lock in glob.glob(os.path.join(cache.root(), 'kernel-*.lock')):
-        if lock[:-len('.lock')] not in keep:
+    if not everything:
+        keep.update(path for path in _kernels()
+                    if os.path.basename(path).startswith('stock-'))
+        if _sources():
+            origin = source.find(lambda line: None)
+            keep.update(build.place(variant, origin)
+                        for variant in build.VARIANTS)
+    stale = [folder for folder in _kernels() if folder not in keep]
+    stale += [folder for kept in keep for folder in _old_modules(kept)]
+    for folder in stale:
+        shutil.rmtree(folder)
+        gone.append(folder)
+    for lock in glob.glob(os.path.join(cache.root(), '*.lock')):
+        if _is_ours(lock) and lock[:-len('.lock')] not in keep:
             os.unlink(lock)
     newest = max(_sources(), key=os.path.getmtime, default='')
     for path in _sources():
@@ -57,9 +68,27 @@ def clean(everything: bool) -> List[str]:
     return gone
 
 
+def _old_modules(folder: str) -> List[str]:
+    """Modules in the folder of a kernel, of sources that are no more."""
+    current = [build.module_folder(folder, name)
+               for name, _place in build.MODULES]
+    return sorted(
+        path for name, _place in build.MODULES
+        for path in glob.glob(os.path.join(folder, name + '-*'))
+        if os.path.isdir(path) and path not in current
+        # dm-dss-disk begins as dm-dss does.
+        and len(os.path.basename(path)) == len(os.path.basename(
+            build.module_folder(folder, name))))
+
+
+def _is_ours(path: str) -> bool:
+    return os.path.basename(path).startswith(('kernel-', 'stock-'))
+
+
 def _kernels() -> List[str]:
     return sorted(path for path in glob.glob(
-        os.path.join(cache.root(), 'kernel-*')) if os.path.isdir(path))
+        os.path.join(cache.root(), '*'))
+        if os.path.isdir(path) and _is_ours(path))
 
 
 def _sources() -> List[str]:

@@ -124,9 +124,7 @@ def _unpack(made: Stock, say: Say) -> None:
 
 def module(made: Stock, name: str, say: Say) -> str:
     """Build a module of ours for that kernel, if it must be; its file."""
-    origin, files = build.module_sources(name)
-    key = cache.digest(cache.contents(files, origin))
-    folder = os.path.join(made.folder, '%s-%s' % (name, key))
+    folder = build.module_folder(made.folder, name)
     with cache.making(folder, say) as ours:
         if ours:
             say('building %s for %s' % (name, made.release))

@@ -15,6 +15,8 @@
  * all that was dirty when it came; FUA goes to the medium.
  */
 
+/* long: the arm, what it reads on and what it has yet to write are one state */
+
 #include <linux/math64.h>
 #include <linux/slab.h>
 

@@ -14,9 +14,9 @@
 #include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/slab.h>
-#include <linux/version.h>
 
 #include "dss_disk.h"
+#include "dss_disk_compat.h"
 
 #define DM_MSG_PREFIX "dss-disk"
 
@@ -217,13 +217,7 @@ static int dss_disk_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	spin_lock_init(&disk->lock);
 	bio_list_init(&disk->done);
 	kthread_init_work(&disk->submit, dss_disk_submit);
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
-	hrtimer_init(&disk->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
-	disk->timer.function = dss_disk_tick;
-#else
-	hrtimer_setup(&disk->timer, dss_disk_tick, CLOCK_MONOTONIC,
-		      HRTIMER_MODE_ABS);
-#endif
+	dss_disk_timer_setup(&disk->timer, dss_disk_tick);
 
 	r = dss_disk_parse(disk, argc - 2, argv + 2, &p);
 	if (r)
@@ -324,18 +318,13 @@ static int dss_disk_iterate_devices(struct dm_target *ti,
 	return fn(ti, disk->dev, 0, ti->len, data);
 }
 
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
 static void dss_disk_io_hints(struct dm_target *ti,
 			      struct queue_limits *limits)
 {
 	struct dss_disk *disk = ti->private;
 
-	if (disk->model->type == &dss_disk_hdd)
-		limits->features |= BLK_FEAT_ROTATIONAL;
-	else
-		limits->features &= ~BLK_FEAT_ROTATIONAL;
+	dss_disk_set_rotational(limits, disk->model->type == &dss_disk_hdd);
 }
-#endif
 
 static struct target_type dss_disk_target = {
 	.name = "dss-disk",
@@ -347,9 +336,7 @@ static struct target_type dss_disk_target = {
 	.status = dss_disk_status,
 	.message = dss_disk_message,
 	.iterate_devices = dss_disk_iterate_devices,
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
 	.io_hints = dss_disk_io_hints,
-#endif
 };
 
 static int __init dss_disk_init(void)

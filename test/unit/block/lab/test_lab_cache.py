@@ -11,12 +11,12 @@ from swift_dss.block.lab import build, cache
 from swift_dss.core.errors import BadConfig
 
 MAKER = '''
-import sys, time
+import sys
 from swift_dss.block.lab import cache
 with cache.making(sys.argv[1], lambda line: print(line, flush=True)) as ours:
     print('mine' if ours else 'there', flush=True)
     if ours:
-        time.sleep(float(sys.argv[2]))
+        sys.stdin.readline()
         open(sys.argv[1] + '/thing', 'w').close()
 '''
 
@@ -26,9 +26,9 @@ def _elsewhere(monkeypatch, tmp_path):
     monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path))
 
 
-def maker(folder, seconds):
+def maker(folder):
     return subprocess.Popen(
-        [sys.executable, '-c', MAKER, folder, str(seconds)],
+        [sys.executable, '-c', MAKER, folder], stdin=subprocess.PIPE,
         stdout=subprocess.PIPE, universal_newlines=True)
 
 
@@ -55,7 +55,7 @@ def test_failure_leaves_nothing(tmp_path):
 
 def test_what_a_killed_maker_left_is_made_anew(tmp_path):
     folder = str(tmp_path / 'one')
-    with maker(folder, 60) as child:
+    with maker(folder) as child:
         assert child.stdout.readline() == 'mine\n'
         (tmp_path / 'one' / 'half').write_text('')
         child.kill()
@@ -66,10 +66,12 @@ def test_what_a_killed_maker_left_is_made_anew(tmp_path):
 
 def test_second_maker_waits_for_the_first(tmp_path):
     folder = str(tmp_path / 'one')
-    with maker(folder, 1) as first:
+    with maker(folder) as first:
         assert first.stdout.readline() == 'mine\n'
-        with maker(folder, 0) as second:
+        with maker(folder) as second:
             assert 'waiting' in second.stdout.readline()
+            first.stdin.write('go on\n')
+            first.stdin.flush()
             assert second.stdout.readline() == 'there\n'
     assert os.path.exists(os.path.join(folder, 'thing'))
 
