@@ -26,12 +26,16 @@ def read_rows(path: str) -> Dict[int, ChunkRow]:
 
     :raises BadConfig: it does not parse, or holds what the kernel refuses
     """
+    return checked_rows(read_table(path), path)
+
+
+def read_table(path: str) -> ClassTable:
+    """:raises BadConfig: the file does not parse"""
     try:
         with open(path, encoding='utf-8') as source:
-            table = classtable.parse(source.read(), path)
+            return classtable.parse(source.read(), path)
     except (OSError, UnicodeDecodeError) as err:
         raise BadConfig('%s: %s' % (path, err)) from err
-    return checked_rows(table, path)
 
 
 def checked_rows(table: ClassTable, path: str) -> Dict[int, ChunkRow]:
@@ -61,6 +65,8 @@ class ClassFeed:
         self._stamp: Optional[Tuple[int, int, int]] = None
         self._rows: Optional[Dict[int, ChunkRow]] = None
         self._at: Dict[str, Dict[int, ChunkRow]] = {}
+        #: What the file said when it was sound last.
+        self.table: Optional[ClassTable] = None
         #: What went wrong last, by device ('' is the file); said once.
         self.errors: Dict[str, str] = {}
 
@@ -113,11 +119,12 @@ class ClassFeed:
             stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
             if stamp == self._stamp:
                 return
-            rows = read_rows(self._path)
+            table = read_table(self._path)
+            rows = checked_rows(table, self._path)
         except (OSError, DssError) as err:
             self._fail('', 'the class table stays as it was: %s' % err)
             return
-        self._stamp, self._rows = stamp, rows
+        self._stamp, self._rows, self.table = stamp, rows, table
         self.errors.pop('', None)
 
     def _fail(self, name: str, text: str) -> None:

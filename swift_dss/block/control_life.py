@@ -254,6 +254,7 @@ def remove(name: str, wipe: bool = False, keep_dirty: bool = False,
                           'what it can still read is written back: try '
                           'again' % (name, dirty))
         drain(name, progress)
+        _stop_clean(name)
     control.remove(name)
     path = '/dev/block/' + ssd
     if keep_dirty or status.health == 'given_up':
@@ -261,9 +262,12 @@ def remove(name: str, wipe: bool = False, keep_dirty: bool = False,
     if not os.path.exists(path):
         # Without udev there are no such links.
         path = node_of(ssd)
-    _check_written_back(path, name)
-    if wipe:
-        with SsdDevice(path, write=True) as device:
+    with SsdDevice(path, write=wipe) as device:
+        superblock = read_superblocks(device.read)[0]
+        if superblock is None or not superblock.is_clean:
+            raise Refused('%s was removed, but not stopped cleanly: make it '
+                          'again and look at the kernel log' % name)
+        if wipe:
             device.zero(0, _WIPED_BYTES // 512)
             device.sync()
     return dirty
@@ -281,15 +285,17 @@ def _check_idle(name: str) -> None:
         if uses or holders else ''))
 
 
-def _check_written_back(path: str, name: str) -> None:
-    """The last word is the SSD's own."""
-    with SsdDevice(path) as device:
-        found = examine(device.read, device.sectors)
-    if found.dirty or not found.superblock.is_clean:
-        raise Refused(
-            '%s was written to meanwhile: %d dirty chunks are on %s. Make '
-            'the device again and remove it' % (
-                name, len(found.dirty), path))
+def _stop_clean(name: str) -> None:
+    """Let nobody write any more, and see that nobody has.
+
+    :raises Refused: somebody did; the device goes on
+    """
+    control.run(['suspend', name])
+    status = control.status(name)
+    if status.dirty and status.health != 'given_up':
+        control.run(['resume', name])
+        raise Refused('%s was written to meanwhile: %d chunks are dirty '
+                      'again' % (name, status.dirty))
 
 
 def drain(name: str, progress: Progress = lambda done, of: None) -> None:

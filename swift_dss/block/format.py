@@ -350,6 +350,11 @@ class Record(NamedTuple):
     dirty: int = 0
 
 
+#: One object for all of them: a table may have millions.
+FREE = Record(None)
+_FREE_BYTES = NO_OBLOCK.to_bytes(8, 'little')
+
+
 @dataclass(frozen=True)
 class TableBlock:
     """A copy of one region's part of the table."""
@@ -401,10 +406,10 @@ def parse_block(block: bytes, superblock: Superblock,
 
 def _parse_record(block: bytes, at: int, geometry: Geometry,
                   where: str) -> Record:
+    if block.startswith(_FREE_BYTES, at):
+        return FREE
     oblock, recency, class_id, _flags, _reserved = \
         RECORD.unpack_from(block, at)
-    if oblock == NO_OBLOCK:
-        return Record(None)
     if class_id >= CLASSES:
         raise DamagedBlock('%s: class %d is not in 0..%d'
                            % (where, class_id, CLASSES - 1))

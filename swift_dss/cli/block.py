@@ -256,16 +256,16 @@ def _watch(args: argparse.Namespace) -> int:
             feed.look(names)
             if args.state_dir and time.monotonic() >= due:
                 due = time.monotonic() + _STATE_SECONDS
-                _save_states(args.state_dir, names, args.class_table)
+                _save_states(args.state_dir, names, feed.table)
         except (DssError, OSError) as err:
             logger.error('%s', err)
         stopping.wait(args.seconds)
     return 0
 
 
-def _save_states(folder: str, names: List[str], class_table: str) -> None:
+def _save_states(folder: str, names: List[str],
+                 table: Optional[ClassTable]) -> None:
     os.makedirs(folder, exist_ok=True)
-    table = _table(class_table)
     for name in names:
         engine.save_state(folder, control_status.gather(name, table))
 

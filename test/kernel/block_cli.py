@@ -8,6 +8,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
+import time
 from typing import Any, Dict
 
 from block_node import (
@@ -40,6 +43,7 @@ def main() -> None:
     note('status', block('status', 'fast', '--json', '--class-table', TABLE))
     note('status_text', block('status', '--class-table', TABLE))
     messages()
+    watched()
     sizes(writer, ssd, hdd)
     stops(writer, create, ssd)
     crash(writer, create, ssd, hdd)
@@ -89,6 +93,27 @@ def messages() -> None:
     note('rows_after', block('message', 'fast', 'classes'))
     note('mode', block('message', 'fast', 'mode', 'writethrough'))
     note('back', block('message', 'fast', 'mode', 'writeback'))
+
+
+def watched() -> None:
+    """A service of root keeps the table up to date, and leaves status."""
+    service = subprocess.Popen(
+        [sys.executable, '-m', 'swift_dss.cli.main', 'block', 'watch',
+         '--class-table', TABLE, '--state-dir', '/run/state', 'fast'],
+        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    for rank in (80, 90):
+        save_classes(rank)
+        time.sleep(30)
+        note('watched_%d' % rank, block('message', 'fast', 'classes'))
+    with open(TABLE, 'w') as out:
+        out.write('[class:0]')
+    time.sleep(30)
+    note('watched_bad', block('message', 'fast', 'classes'))
+    save_classes(90)
+    service.terminate()
+    note('watch', [service.wait(), service.communicate()[1].decode()])
+    with open('/run/state/fast.json') as source:
+        note('state', json.load(source))
 
 
 def sizes(writer: Writer, ssd: Disk, hdd: Disk) -> None:

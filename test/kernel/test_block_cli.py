@@ -91,6 +91,15 @@ def test_class_table_is_loaded_live_and_whole(said):
     assert said['raw'][0] == 0 and 'class=11' in said['raw'][1]
 
 
+def test_watch_brings_a_changed_file_and_leaves_what_the_kernel_says(said):
+    assert '17,80,always,back,0,65536,1,0,-' in said['watched_80'][1].split()
+    assert said['watched_90'] == said['watched_bad'] == said['rows']
+    code, err = said['watch']
+    assert code == 0
+    assert err.count('stays as it was') == 1, err
+    assert said['state']['classes']['11']['name'] == 'user1'
+
+
 def test_both_devices_grow_under_the_class_table(said):
     found = parsed(said['resize'])
     assert found['sectors'] == 96 * 2048

@@ -64,6 +64,7 @@ def test_bad_file_changes_nothing_and_is_said_once(feed, caplog):
     for _ in range(3):
         assert made.look(['a']) == []
     assert kernel.rows['a'] == before
+    assert made.table.name_of(0) == 'unclassified'
     assert 'stays as it was' in made.errors['']
     assert caplog.text.count('stays as it was') == 1
     path.write_text(GOOD)
