@@ -21,9 +21,13 @@ def test_hdd_costs_what_an_arm_costs(policy):
         (disk, method, size) for disk in ('ssd', 'hdd')
         for method in ('PUT', 'GET') for size in lab_swift.SIZES)
     for size in lab_swift.SIZES:
+        assert median(values['ssd', 'PUT', size]) < 10
+        if policy == 'dss' and size == 4 << 10:
+            # Small objects stay on the SSD, whatever their class.
+            assert median(values['hdd', 'PUT', size]) < 10
+            continue
         # Three replicas in time of one write with its flush each; a
         # flush of the HDD alone takes longer than all of the SSD's.
         assert median(values['hdd', 'PUT', size]) > 10
-        assert median(values['ssd', 'PUT', size]) < 10
         assert max(values['hdd', 'GET', size]) > \
             max(values['ssd', 'GET', size])
