@@ -242,11 +242,9 @@ def test_segment_fills_what_it_is_given(geometry, end):
     assert segment.end(geometry) <= end
     assert segment.data_sector % ondisk.DATA_ALIGN == 0
     assert segment.data_sector >= 16 + segment.nr_regions * 16
-    # No further slot would have fitted at this place of the slots.
-    more = segment.nr_slots + 1
-    table = 16 + -(-more // geometry.per_region) * 16
-    assert max(segment.data_sector, table) + \
-        more * geometry.chunk_sectors > end
+    # Less than one alignment of the slots is left over, and a chunk.
+    assert end - segment.end(geometry) < \
+        ondisk.DATA_ALIGN + geometry.chunk_sectors
 
 
 def test_segment_is_planned_as_the_module_plans_it(tmp_path):
