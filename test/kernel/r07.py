@@ -16,6 +16,9 @@ import tempfile
 
 import dss_lab
 
+#: Points that one guest examines, so that there is something to see.
+GUEST_POINTS = 50
+
 #: As in test_dm_dss_crash.py, where the twins are told apart.
 TWINS = {
     'flush_without_table': ('dss_commit.c',
@@ -31,7 +34,8 @@ def campaign(points: int, requests: int, seed: int) -> int:
     examined = 0
     while examined < points:
         found = dss_lab.found('dss_r07.py', [
-            seed, requests, points - examined], timeout=3600)
+            seed, requests, min(points - examined, GUEST_POINTS)],
+            timeout=3600)
         examined += found['examined']
         print('seed %d: %s' % (seed, json.dumps(found)))
         sys.stdout.flush()
