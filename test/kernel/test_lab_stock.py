@@ -9,8 +9,6 @@ import pytest
 
 from swift_dss.block.lab import build, cache, stock
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(autouse=True, scope='module')
 def _can_emulate() -> None:
@@ -20,7 +18,9 @@ def _can_emulate() -> None:
                     % ' '.join(packages))
 
 
-@pytest.mark.parametrize('kernel', list(stock.KERNELS))
+@pytest.mark.parametrize('kernel', [
+    name if name == '6.12' else pytest.param(name, marks=pytest.mark.slow)
+    for name in stock.KERNELS])
 def test_modules_build_load_and_work(kernel):
     text = stock.run(kernel, 1200.0, print, print)
     assert 'stock-lab: %s.' % kernel in text
@@ -28,6 +28,7 @@ def test_modules_build_load_and_work(kernel):
         assert 'stock-lab: /smoke/%s.sh' % name in text
 
 
+@pytest.mark.slow
 def test_smoke_test_that_fails_is_told(tmp_path):
     made = stock.prepare('6.12', print)
     text = stock._boot(made, _archive_with(

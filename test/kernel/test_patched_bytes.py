@@ -14,6 +14,8 @@ def test_random_operations_by_all_ways_leave_the_right_bytes(
     assert ': 3000 operations, ' in last
 
 
+# Its kernel is one more to build.
+@pytest.mark.slow
 @pytest.mark.parametrize('kind', ['xfs', 'ext4'])
 def test_neither_kasan_nor_lockdep_has_anything_to_say(kind: str) -> None:
     last = patched_guests.output('patched_bytes.py', [
