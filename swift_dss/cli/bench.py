@@ -25,7 +25,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
             ('tiers', 'class-ordered cache against LRU, CACS mix'),
             ('flood', 'top class on SSD while the HDDs are flooded'),
             ('block', 'dm-dss beside other caches, in virtual time'),
-            ('block-chunks', 'chunk sizes of dm-dss and dm-cache')):
+            ('block-chunks', 'chunk sizes of dm-dss and dm-cache'),
+            ('cacs', 'CACS case 1 on Swift over dm-dss, in virtual time')):
         kind = kinds.add_parser(name, help=line, description=line)
         kind.add_argument('--quick', action='store_true',
                           help='a first look; the figures are noisy')
@@ -35,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                           help='draw them')
         {'overhead': _overhead_options, 'tiers': _tiers_options,
          'flood': _flood_options, 'block': _block_options,
-         'block-chunks': _chunks_options}[name](kind)
+         'block-chunks': _chunks_options, 'cacs': _cacs_options}[name](kind)
 
 
 def _overhead_options(kind: argparse.ArgumentParser) -> None:
@@ -109,6 +110,27 @@ def _chunks_options(kind: argparse.ArgumentParser) -> None:
     kind.add_argument('--seed', type=int)
 
 
+def _cacs_options(kind: argparse.ArgumentParser) -> None:
+    kind.add_argument('--objects', type=int, help='to upload (200)')
+    kind.add_argument('--reads', type=int, help='downloads (400)')
+    kind.add_argument('--scale', type=float, help='of object sizes (0.25)')
+    kind.add_argument('--share', type=float,
+                      help='of the data, that the caches have as SSD (0.14)')
+    kind.add_argument('--clients', type=int, help='at once (16)')
+    kind.add_argument('--chunk', metavar='KIB', type=int,
+                      help='of dm-dss (16)')
+    kind.add_argument('--seed', type=int)
+    kind.add_argument('--setups', type=_names, metavar='NAME,...',
+                      help='hdd, lru, classes, ssd (all)')
+    kind.add_argument('--hdd', metavar='PRESET[,KEY=VALUE...]',
+                      help='of the laboratory (hdd)')
+    kind.add_argument('--ssd', metavar='PRESET[,KEY=VALUE...]',
+                      help='of the laboratory (sata-ssd)')
+    kind.add_argument('--jobs', type=int, help='guests at once (2)')
+    kind.add_argument('--timeout', type=float, metavar='SECONDS',
+                      help='of each guest, real time (3600)')
+
+
 def _names(text: str) -> List[str]:
     return [name.strip() for name in text.split(',')]
 
@@ -135,7 +157,7 @@ def run(args: argparse.Namespace) -> int:
         _refuse_unwritable(args.json)
     kinds: Dict[str, Callable[[argparse.Namespace], int]] = {
         'overhead': _overhead, 'tiers': _tiers, 'flood': _flood,
-        'block': _block, 'block-chunks': _chunks}
+        'block': _block, 'block-chunks': _chunks, 'cacs': _cacs}
     return kinds[args.kind](args)
 
 
@@ -244,3 +266,15 @@ def _chunks(args: argparse.Namespace) -> int:
     report = block_chunks.measure(plan, printer(sys.stderr))
     _tell(args, report, block_chunks.text(report), block_plots.chunks)
     return 0
+
+
+def _cacs(args: argparse.Namespace) -> int:
+    from swift_dss.bench import cacs_lab, cacs_lab_plot
+    plan = _plan(cacs_lab, args, objects=args.objects, reads=args.reads,
+                 scale=args.scale, share=args.share, clients=args.clients,
+                 chunk_bytes=args.chunk and 1024 * args.chunk,
+                 seed=args.seed, setups=args.setups, hdd=args.hdd,
+                 ssd=args.ssd, jobs=args.jobs, timeout=args.timeout)
+    report = cacs_lab.measure(plan, printer(sys.stderr))
+    _tell(args, report, cacs_lab.text(report), cacs_lab_plot.draw)
+    return 1 if cacs_lab.failures(report) else 0
