@@ -19,7 +19,7 @@ _CACHE, _BACKING = 3, 1
 _HEAD = struct.Struct('<QQQ16s16s16s32sQQ24x40x')
 _CACHE_PART = struct.Struct('<QHHHH')
 _TAIL = struct.Struct('<IHH')
-_LEAST_BUCKETS = 128
+_LEAST_BUCKETS = 513
 _POLYNOMIAL = 0x42f0e1eba9ea3693
 _ONES = (1 << 64) - 1
 

@@ -15,7 +15,7 @@ MIB = 1 << 20
 @pytest.fixture(scope='module')
 def work():
     """A range that fits the SSD, read twice over."""
-    return block_load.plain(count=600, range_bytes=64 * MIB)
+    return block_load.plain(count=600, range_bytes=128 * MIB)
 
 
 @pytest.mark.parametrize('setup', block.SETUPS)
