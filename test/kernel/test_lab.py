@@ -82,7 +82,8 @@ def test_process_left_behind_does_not_hold_the_guest():
 def test_command_that_does_not_end_is_killed_with_all_it_has():
     seen = []
     marker = 'lab-test-%d' % os.getpid()
-    result = run('spin', timeout=20.0, kernel_options=[marker],
+    # Long enough for a busy machine to have said its word.
+    result = run('spin', timeout=45.0, kernel_options=[marker],
                  virtual_time=False,
                  sink=lambda name, data: seen.append(data))
     assert (result.status, result.killed) == (124, True)
