@@ -30,10 +30,15 @@ def _run(name: str, arguments: List[str]) -> Any:
     return done
 
 
+def _short_folder() -> Any:
+    """Not under tmp_path: a worker's is too long for a socket's name."""
+    return tempfile.TemporaryDirectory(prefix='dss-', dir='/dev/shm')
+
+
 def _index_scale(tmp_path: pathlib.Path) -> None:
     # 1 is a target that was missed, which so few objects may do.
-    done = _run('index_scale.py', ['--objects', '300', '--on',
-                                   str(tmp_path)])
+    with _short_folder() as short:
+        done = _run('index_scale.py', ['--objects', '300', '--on', short])
     assert done.returncode in (0, 1), done.stderr
     assert re.search(r'(?m)^start with 300 objects: [\d.]+ s', done.stdout)
     assert 'memory per tracked object:' in done.stdout
@@ -43,8 +48,7 @@ def _daemon_events(tmp_path: pathlib.Path) -> None:
     why_not = storage.why_no_loops()
     if why_not:
         pytest.skip('needs XFS on a loop device: %s' % why_not)
-    # Not under tmp_path: a worker's is too long for the name of a socket.
-    with tempfile.TemporaryDirectory(prefix='dss-', dir='/dev/shm') as short:
+    with _short_folder() as short:
         done = _run('daemon_events.py', [
             '--count', '4', '--devices', '1', '--gateway', '--on', short])
     assert done.returncode == 0, done.stderr
