@@ -8,7 +8,7 @@ pytest.importorskip('matplotlib')
 
 FIGURES = {'mb_per_second': 2.0, 'mean_us': 100.0, 'p99_us': 300.0,
            'max_us': 400.0}
-GROUPS = {name: FIGURES for name in ('all', 'read', 'write')}
+GROUPS = dict.fromkeys(('all', 'read', 'write'), FIGURES)
 
 
 def is_png(path):
