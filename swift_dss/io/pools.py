@@ -51,7 +51,7 @@ class Job:
         self._cleanups: List[Callable[[], None]] = []
         self._lock = pool.lock
         self._asked_at = time.monotonic()
-        #: True if every thread was busy when it was asked for.
+        #: True if no thread took it up at once (``_SLOW_WAIT_SECONDS``).
         self.waited = False
 
     @property
@@ -175,9 +175,9 @@ class Pool:
     :param queue_depth: jobs that may wait
     :param after_inline: called when the caller's own thread did the work,
         to undo what the work did to it (its I/O priority)
-    :param told: called in the event loop with ``waited`` for a job that
-        found every thread busy, with ``full`` for one that was not taken
-        into the queue at once
+    :param told: called in the event loop with ``waited`` for a job that no
+        thread took up at once, with ``full`` for one that the queue had no
+        room for
     """
 
     def __init__(self, name: str, threads: int, queue_depth: int,

@@ -13,13 +13,13 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-from typing import Optional
+from typing import Any, Optional
 
 from swift_dss.io.carriers import Carrier
 
 _CACHESTAT = 451
 _PAGE = mmap.PAGESIZE
-_NOWAIT = getattr(os, 'RWF_NOWAIT', None)
+_NOWAIT: Any = getattr(os, 'RWF_NOWAIT', None)
 #: The most that :meth:`PageCache.read_ahead` gives at once: it fits a
 #: core's own cache, where it is hashed and sent from.
 CHUNK_BYTES = 65536
@@ -66,6 +66,8 @@ class PageCache:
         """The bytes, if they can be had without any I/O; else None.
 
         Never blocks on a disk and never starts read-ahead for a class.
+
+        :param length: at most ``CHUNK_BYTES``
         """
         if self.available:
             if not self.holds(fd, offset, length):
@@ -75,12 +77,8 @@ class PageCache:
             return None
         # An older kernel: ask for the bytes and see. What is missing is
         # read ahead without a class, which is the class of these bytes.
-        data = bytearray(length)
-        try:
-            got = os.preadv(fd, [data], offset, _NOWAIT)
-        except OSError:
-            return None  # EAGAIN, or EOPNOTSUPP of this file system
-        return bytes(data) if got == length else None
+        data = self._without_waiting(fd, length, offset)
+        return data if data is not None and len(data) == length else None
 
     def read_ahead(self, carrier: Carrier, fd: int, length: int, offset: int,
                    class_id: int) -> Optional[bytes]:
@@ -95,18 +93,23 @@ class PageCache:
         """
         if _NOWAIT is None:
             return None
+        if not class_id:
+            return self._without_waiting(fd, length, offset)
+        carrier.enter(class_id)
+        try:
+            return self._without_waiting(fd, length, offset)
+        finally:
+            carrier.leave()
+
+    def _without_waiting(self, fd: int, length: int,
+                         offset: int) -> Optional[bytes]:
         chunk = self._chunk
         into = chunk if length == CHUNK_BYTES else memoryview(chunk)[:length]
-        if class_id:
-            carrier.enter(class_id)
         try:
             got = os.preadv(fd, [into], offset, _NOWAIT)
         except OSError:
             # EAGAIN, EOPNOTSUPP; who reads it with waiting gets the rest.
             return None
-        finally:
-            if class_id:
-                carrier.leave()
         if got == CHUNK_BYTES:
             return bytes(chunk)
         return bytes(memoryview(chunk)[:got]) if got else None

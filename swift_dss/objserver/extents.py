@@ -157,17 +157,14 @@ class VersionBytes:
         """As :meth:`read`, for at most ``INLINE_BYTES`` of a version for
         which :attr:`is_plain` holds, without its machinery."""
         self.tiers_read |= _SSD_BIT
-        window = Window(start, stop - start, Tier.SSD, self._class_map.rest)
-        found = self._inline(window)
-        if found is not None:
-            if digest is not None:
-                digest.update(found)
-            return (found,)
-        data = self._awaited(window.offset, window.length, window.class_id)
+        length, class_id = stop - start, self._class_map.rest
+        data = self._node.page_cache.read(self._fd, length, start, class_id)
+        if data is None:
+            data = self._awaited(start, length, class_id)
         if digest is not None:
             digest.update(data)
         if self._forget:
-            forget(self._fd, window.offset, window.length)
+            forget(self._fd, start, length)
         return (data,)
 
     def splice_here(self, splice: Any, fd: int, pipe_fd: int,
@@ -276,15 +273,6 @@ class VersionBytes:
             os.close(fd)
             raise
         return fd
-
-    def _inline(self, window: Window) -> Optional[bytes]:
-        if window.tier is not Tier.SSD or window.length > INLINE_BYTES:
-            return None
-        data = self._node.page_cache.read(
-            self._fd, window.length, window.offset, window.class_id)
-        if data is not None and self._forget:
-            forget(self._fd, window.offset, window.length)
-        return data
 
     def _ssd(self, window: Window, digest: Any) -> Iterator[bytes]:
         """Bytes of the SSD, hashed; ends early only at the end of file."""

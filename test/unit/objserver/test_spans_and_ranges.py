@@ -39,7 +39,6 @@ RANGES: List[Tuple[int, int]] = [
 def _small_windows(monkeypatch: Any) -> None:
     monkeypatch.setattr(extents, 'IO_WINDOW_BYTES', WINDOW)
     monkeypatch.setattr(writer, 'IO_WINDOW_BYTES', WINDOW)
-    monkeypatch.setattr(extents, 'INLINE_BYTES', 0)
     monkeypatch.setattr(extents, 'CHUNK_BYTES', CHUNK)
     monkeypatch.setattr(extents, 'TRIP_BYTES', TRIP)
 
@@ -91,8 +90,10 @@ class NoCache(PageCache):
     """A file system that does not say what it has: all goes through
     pools."""
 
-    def read_ahead(self, *_args: Any) -> None:
+    def read(self, *_args: Any) -> None:
         return None
+
+    read_ahead = read
 
 
 class Forgetful(PageCache):
