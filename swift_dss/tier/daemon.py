@@ -103,6 +103,9 @@ class Daemon:
         self.started_at = time.time()
         self._stopping = threading.Event()
         self._survey_lock = threading.Lock()
+        self._asked_lock = threading.Lock()
+        #: Somebody asked for a walk: the sweeper's own gives way to it.
+        self._asked = threading.Event()
         self._wake_sweeper = threading.Event()
         self._threads = [
             threading.Thread(target=target, name='dss-' + name, daemon=True)
@@ -196,16 +199,21 @@ class Daemon:
     def survey(self, files_per_second: float, orphans: bool,
                progress: Callable[[Dict[str, Any]], None]
                ) -> List[Dict[str, Any]]:
-        """Walk all devices; one walk at a time.
+        """Walk all devices; the sweeper's own walk gives way to this one.
 
-        :raises TierUnavailable: another walk is under way
+        :raises TierUnavailable: another walk that was asked for is under way
         """
-        if not self._survey_lock.acquire(blocking=False):
-            raise TierUnavailable('a sweep or rebuild is under way')
+        if not self._asked_lock.acquire(blocking=False):
+            raise TierUnavailable('another rebuild or sweep that was asked '
+                                  'for is under way')
         try:
-            return self._survey(files_per_second, orphans, progress)
+            self._asked.set()
+            with self._survey_lock:
+                return self._survey(files_per_second, orphans, progress,
+                                    self._stopping.is_set)
         finally:
-            self._survey_lock.release()
+            self._asked.clear()
+            self._asked_lock.release()
 
     def settle(self, deadline: float) -> bool:
         """Apply what was said and let every keeper make a round."""
@@ -220,11 +228,10 @@ class Daemon:
     # -- inside ----------------------------------------------------------
 
     def _survey(self, files_per_second: float, orphans: bool,
-                progress: Callable[[Dict[str, Any]], None]
-                ) -> List[Dict[str, Any]]:
+                progress: Callable[[Dict[str, Any]], None],
+                broken_off: Callable[[], bool]) -> List[Dict[str, Any]]:
         walker = Survey(self.local, self._logger, self._ledger.settle,
-                        self._ledger.retire, self._stopping.is_set,
-                        self._stopping.wait)
+                        self._ledger.retire, broken_off, self._stopping.wait)
         found = []
         whole = True
         for device in self.devices.discover():
@@ -235,7 +242,7 @@ class Daemon:
                 whole = False
                 self._logger.warning('%s is left out of the walk: %s',
                                      device.name, err)
-        if whole and not self._stopping.is_set():
+        if whole and not broken_off():
             self.index.set_state(_REBUILD_NEEDED, '0')
             self.index.set_state('swept_at', str(time.time()))
             self.rebuild_needed = self.unclean = False
@@ -314,9 +321,9 @@ class Daemon:
             if self.index.replaced != replaced:
                 replaced = self.index.replaced
                 self.rebuild_needed = True
-            self.unclean = self._sweep_needed()
             try:
-                self._sweep_if_due()
+                with self._survey_lock:
+                    self._sweep_if_due()
             except (DssError, OSError) as err:
                 self.metrics.count('tier.chore_errors')
                 self._logger.error('sweep: %s', err)
@@ -332,14 +339,15 @@ class Daemon:
 
     def _sweep_if_due(self) -> None:
         conf = self._conf.tier
+        self.unclean = self._sweep_needed()
         swept_at = float(self.index.get_state('swept_at', '0'))
         due = time.time() - swept_at > conf.sweep_interval_seconds
         if not (self.rebuild_needed or self.unclean or due):
             return
         self.intake.overflowed = self._ledger.missed = False
         pace = 0.0 if self.rebuild_needed else conf.sweep_files_per_second
-        with contextlib.suppress(TierUnavailable):
-            self.survey(pace, True, lambda said: None)
+        self._survey(pace, True, lambda said: None,
+                     lambda: self._stopping.is_set() or self._asked.is_set())
 
 
 def index_path(conf: NodeConf) -> str:

@@ -9,6 +9,7 @@ import logging
 import os
 import socket
 import sqlite3
+import threading
 import time
 
 import pytest
@@ -22,6 +23,7 @@ from swift_dss.core.spans import ClassMap
 from swift_dss.io import spool
 from swift_dss.tier.addresses import object_hash
 from swift_dss.tier.daemon import Daemon, index_path
+from swift_dss.tier.survey import Survey
 from swift_dss.wire.control import (
     Event, EventKind, FetchRequest, decode_fetch_reply, encode_event,
     encode_fetch)
@@ -194,10 +196,48 @@ def test_what_was_said_just_before_a_clean_stop_is_in_the_index(running):
     assert len(running.json('ls')) == 20
 
 
+def test_a_rebuild_takes_over_from_a_sweep_that_is_under_way(
+        running, monkeypatch):
+    for number in range(3):
+        running.put(number, 9)
+    running.settle()
+    running.json('rebuild')
+    running.daemon.stop()
+    sweeping, pauses = threading.Event(), []
+
+    def slowly(walker, files):
+        # A walk that lasts until it is told to end.
+        sweeping.set()
+        while not walker._stopping():
+            pauses.append(time.sleep(0.01))
+
+    real = Survey._prune
+    monkeypatch.setattr(Survey, '_prune', lambda walker, *rest: (
+        slowly(walker, rest) if not sweeping.is_set()
+        else real(walker, *rest)))
+    running.daemon = Daemon(running.conf_path, LOGGER)
+    running.daemon.unclean = True
+    running.daemon.start()
+    assert sweeping.wait(60)
+    assert running.json('rebuild')[0]['versions'] == 3
+    assert pauses
+    assert not running.daemon.unclean
+
+
+def test_a_second_rebuild_that_is_asked_for_is_refused(running):
+    running.daemon._asked_lock.acquire()
+    with pytest.raises(TierUnavailable, match='asked for is under way'):
+        running.daemon.survey(0, False, lambda said: None)
+    running.daemon._asked_lock.release()
+
+
 def test_a_stop_while_a_sweep_is_due_leaves_it_to_the_next_start(
         running, monkeypatch):
     running.json('rebuild')
-    monkeypatch.setattr(running.daemon, '_sweep_if_due', lambda: None)
+    running.daemon.stop()
+    monkeypatch.setattr(Daemon, '_sweep_if_due', lambda self: None)
+    running.start()
+    assert not running.daemon.unclean
     running.daemon._ledger.missed = True
     running.daemon.stop()
     again = Daemon(running.conf_path, LOGGER)
