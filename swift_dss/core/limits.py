@@ -76,3 +76,7 @@ MAX_PATTERN_CHARS = 256
 
 #: Steps a name pattern may take at worst on a name of 1,024 characters.
 MAX_REGEX_STEPS = 1 << 22
+
+#: What ``run_dir`` may have at most: a Unix socket's name has 107 bytes
+#: (``sun_path``), of which ``/events.sock`` takes 12.
+RUN_DIR_BYTES = 95

@@ -15,6 +15,7 @@ from typing import Any, Dict, Mapping, Type, TypeVar
 
 from swift_dss.core.config import GatewayConf, IoConf, NodeConf, TierConf
 from swift_dss.core.errors import BadConfig
+from swift_dss.core.limits import RUN_DIR_BYTES
 
 _TRUE = frozenset(('true', '1', 'yes', 'on', 't', 'y'))
 _FALSE = frozenset(('false', '0', 'no', 'off', 'f', 'n'))
@@ -69,6 +70,11 @@ def parse(text: str, source: str = 'dss.conf') -> NodeConf:
         plain, capacity=conf.capacity, engines=conf.engines, io=conf.io,
         tier=conf.tier, gateway=conf.gateway)
     _check_order(conf.tier, source)
+    if len(conf.run_dir.encode()) > RUN_DIR_BYTES:
+        raise BadConfig(
+            '%s: [dss] run_dir: %r has more than %d bytes; the name of a '
+            'socket in it would be longer than the system takes' % (
+                source, conf.run_dir, RUN_DIR_BYTES))
     return conf
 
 

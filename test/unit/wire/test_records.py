@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import socket
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as some
 
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig, DamagedRecord
+from swift_dss.core.limits import RUN_DIR_BYTES
 from swift_dss.core.limits import MAX_EVENT_BYTES, MAX_EXTENTS
 from swift_dss.core.residency import (
     Extent, RemoteCopy, Residency, Tier)
@@ -195,6 +197,17 @@ def test_a_node_without_a_file_has_the_defaults():
     assert nodeconf.parse('') == NodeConf()
 
 
+def test_the_longest_run_dir_is_one_that_a_socket_can_be_named_in():
+    longest = '/' + 'r' * (RUN_DIR_BYTES - 1)
+    assert nodeconf.parse('[dss]\nrun_dir = %s\n' % longest).run_dir == \
+        longest
+    with socket.socket(socket.AF_UNIX) as one:
+        with pytest.raises(FileNotFoundError):
+            one.connect(longest + '/events.sock')
+        with pytest.raises(OSError, match='too long'):
+            one.connect(longest + 'r/events.sock')
+
+
 def test_node_options_units_and_devices():
     conf = nodeconf.parse(
         '[dss]\nrun_dir = /r\nmount_check = no\n'
@@ -225,6 +238,8 @@ def test_node_options_units_and_devices():
     ('[tier]\nhigh_watermark = 1.5\n', 'is out of range'),
     ('[tier]\nhigh_watermark = 0.5\n', 'low_watermark must be below'),
     ('[dss]\nmount_check = maybe\n', 'neither true nor false'),
+    ('[dss]\nrun_dir = /%s\n' % ('r' * 95), 'has more than 95 bytes'),
+    ('[dss]\nrun_dir = /%s\n' % ('\u00e9' * 48), 'has more than 95 bytes'),
     ('[dss]\nio = 5\n', r'\[dss\] io: no such option'),
     ('x = 1\n', 'no section headers'),
     ('[io]\n[io]\n', 'already exists')])
