@@ -21,6 +21,8 @@ COMMANDS = {
     'inspect': ('swift_dss.cli.inspect', 'print what a .dss holds'),
     'classes': ('swift_dss.cli.classes', 'check and show a class table'),
     'tier': ('swift_dss.cli.tier', 'show and move what lies where'),
+    'gateway': ('swift_dss.cli.gateway',
+                'the copy in S3: look, check, restore, drain'),
     'aio': ('swift_dss.cli.aio', 'run the all-in-one cluster'),
     'block': ('swift_dss.cli.block', 'make, watch and mend dm-dss devices'),
     'lab': ('swift_dss.cli.lab', 'a kernel with modelled disks, to try on'),

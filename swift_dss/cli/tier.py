@@ -7,32 +7,18 @@ while no daemon runs.
 from __future__ import annotations
 
 import argparse
-import json
 import logging
-import os
-import socket
 import sys
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, List
 
 from swift_dss.cli import tier_init, tier_tables
+from swift_dss.cli.ask import CONFIG, ask, json_text, read_conf, result
 from swift_dss.cli.table import Progress
 from swift_dss.core.config import NodeConf
-from swift_dss.core.errors import BadConfig, DssError, TierUnavailable
-from swift_dss.wire import nodeconf
-from swift_dss.wire.control import decode_line, encode_line
+from swift_dss.core.errors import TierUnavailable
 
 HELP = 'show and move what lies where'
-#: "swift-dss aio env" names the all-in-one cluster's.
-_CONFIG = os.environ.get('SWIFT_DSS_CONF', '/etc/swift/dss.conf')
 _TIERS = ('ssd', 'hdd', 'remote')
-
-
-class DaemonSaid(DssError):
-    """An error that the daemon answered with."""
-
-    def __init__(self, text: str, exit_code: int) -> None:
-        super().__init__(text)
-        self.exit_code = exit_code
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
     def add(name: str, line: str) -> argparse.ArgumentParser:
         verb = verbs.add_parser(name, help=line, description=line)
-        verb.add_argument('--config', default=_CONFIG,
+        verb.add_argument('--config', default=CONFIG,
                           help='dss.conf of the node (%(default)s)')
         verb.add_argument('--json', action='store_true',
                           help='print JSON instead of tables')
@@ -88,7 +74,7 @@ def _add_filters(verb: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what ``args`` ask; returns the exit code."""
-    conf = _conf(args.config)
+    conf = read_conf(args.config)
     verb: Callable[[argparse.Namespace, NodeConf], int] = {
         'status': _status, 'ls': _ls, 'rebuild': _walk, 'sweep': _walk,
         'settle': _settle, 'init': _init}.get(args.verb, _move)
@@ -96,17 +82,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _status(args: argparse.Namespace, conf: NodeConf) -> int:
-    found = _result(_ask(conf, {'verb': 'status'}))
-    print(_json(found) if args.json else tier_tables.status(found))
+    found = result(ask(conf, {'verb': 'status'}))
+    print(json_text(found) if args.json else tier_tables.status(found))
     return 0
 
 
 def _ls(args: argparse.Namespace, conf: NodeConf) -> int:
     rows: List[Dict[str, Any]] = []
     request = dict(_filters(args), verb='ls', limit=args.limit)
-    for message in _ask(conf, request):
+    for message in ask(conf, request):
         rows += message.get('progress', {}).get('rows', [])
-    print(_json(rows) if args.json else tier_tables.listing(rows))
+    print(json_text(rows) if args.json else tier_tables.listing(rows))
     return 0
 
 
@@ -117,10 +103,10 @@ def _move(args: argparse.Namespace, conf: NodeConf) -> int:
     if args.verb == 'demote':
         request['to'] = args.to
     with Progress(args.verb, quiet=args.json) as progress:
-        found = _result(_ask(conf, request), lambda said: progress.show(
+        found = result(ask(conf, request), lambda said: progress.show(
             said['done'], said['of']))
     if args.json:
-        print(_json(found))
+        print(json_text(found))
     elif found['rows']:
         print(tier_tables.listing(found['rows']))
     for text in found['failed']:
@@ -140,12 +126,12 @@ def _walk(args: argparse.Namespace, conf: NodeConf) -> int:
                 said['device'], said['stage']))
 
         try:
-            found = _result(_ask(conf, request), show)
+            found = result(ask(conf, request), show)
         except TierUnavailable:
             if args.verb != 'rebuild':
                 raise
             found = _walk_alone(args, show)
-    print(_json(found) if args.json else tier_tables.walks(found))
+    print(json_text(found) if args.json else tier_tables.walks(found))
     return 1 if any(one['unreadable'] for one in found) else 0
 
 
@@ -165,14 +151,14 @@ def _walk_alone(args: argparse.Namespace,
 
 def _init(args: argparse.Namespace, conf: NodeConf) -> int:
     found = tier_init.run(args, conf)
-    print(_json(found) if args.json else tier_tables.inits(found))
+    print(json_text(found) if args.json else tier_tables.inits(found))
     return 0
 
 
 def _settle(args: argparse.Namespace, conf: NodeConf) -> int:
-    found = _result(_ask(conf, {'verb': 'settle', 'seconds': args.seconds}))
+    found = result(ask(conf, {'verb': 'settle', 'seconds': args.seconds}))
     if args.json:
-        print(_json(found))
+        print(json_text(found))
     return 0 if found['settled'] else 1
 
 
@@ -182,54 +168,3 @@ def _filters(args: argparse.Namespace) -> Dict[str, Any]:
                'pinned': args.pinned or None}
     return {name: value for name, value in filters.items()
             if value is not None}
-
-
-def _ask(conf: NodeConf,
-         request: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
-    """The daemon's answers, line by line.
-
-    :raises TierUnavailable: no daemon answers
-    :raises DaemonSaid: its error
-    """
-    path = os.path.join(conf.run_dir, 'admin.sock')
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        connection.connect(path)
-    except OSError as err:
-        connection.close()
-        raise TierUnavailable('no tier daemon answers on %s: %s'
-                              % (path, err)) from err
-    with connection, connection.makefile('rb') as lines:
-        connection.sendall(encode_line(request))
-        message: Dict[str, Any] = {}
-        for line in lines:
-            message = decode_line(line)
-            if 'error' in message:
-                raise DaemonSaid(message['error'], message['exit_code'])
-            yield message
-        if 'result' not in message:
-            raise TierUnavailable('the tier daemon stopped on the way')
-
-
-def _result(messages: Iterator[Dict[str, Any]],
-            progress: Optional[Callable[[Dict[str, Any]], None]] = None
-            ) -> Any:
-    found = None
-    for message in messages:
-        if progress is not None and 'progress' in message:
-            progress(message['progress'])
-        found = message.get('result', found)
-    return found
-
-
-def _conf(path: str) -> NodeConf:
-    try:
-        with open(path, encoding='utf-8') as source:
-            return nodeconf.parse(source.read(), path)
-    except (OSError, UnicodeDecodeError) as err:
-        raise BadConfig('%s: %s (say which with --config)'
-                        % (path, err)) from err
-
-
-def _json(found: Any) -> str:
-    return json.dumps(found, indent=2, sort_keys=True)

@@ -8,8 +8,9 @@ long). Every outcome is told to the breaker, and every failure is one of
 ``S3Missing``          404 for a key or an upload
 ``S3Rejected``         any other 4xx: our request or rights are wrong
 
-Nothing depends on listings, conditional writes or checksum headers, in
-which S3 servers differ. Plain threads only: boto3 has hung under eventlet.
+No byte's safety depends on listings, conditional writes or checksum
+headers, in which S3 servers differ. Plain threads only: boto3 has hung
+under eventlet.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import binascii
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import (
+    Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple)
 
 import boto3.session
 import botocore.config
@@ -70,6 +72,15 @@ class S3Head:
     size: int
     etag: str
     metadata: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class S3Listed:
+    """One key of a listing."""
+
+    key: str
+    size: int
+    etag: str
 
 
 class S3Body:
@@ -249,6 +260,21 @@ class S3Client:
         answer = self._call('list_multipart_uploads', Prefix=key)
         return [str(found['UploadId']) for found in answer.get('Uploads', ())
                 if found.get('Key') == key]
+
+    def listing(self, prefix: str, after: str = '') -> Iterator[S3Listed]:
+        """Keys that begin with ``prefix``, in order, page by page.
+
+        :param after: begin behind this key: a listing can be resumed
+        """
+        while True:
+            more = {'StartAfter': after} if after else {}
+            answer = self._call('list_objects_v2', Prefix=prefix, **more)
+            found = answer.get('Contents', ())
+            for item in found:
+                after = str(item['Key'])
+                yield S3Listed(after, int(item['Size']), _etag(item))
+            if not found or not answer.get('IsTruncated'):
+                return
 
     def _call(self, operation: str, **arguments: Any) -> Dict[str, Any]:
         client = self._current()
