@@ -72,6 +72,11 @@ class GatewayConf:
     :param delete_delay_seconds: from an overwrite or delete to the S3
         delete, so that slow replicas can still read the old version
     :param verify: ``etag`` (digest in S3's answer) or ``readback``
+    :param dirty_bytes: what S3 may lack of each device before writes are
+        refused; 0 is all the room there is
+    :param dirty_reserve: share of it on top, for classes above the lowest
+    :param headroom: share of a device's room for moves and fills
+    :param throttle_at: share of its limit where a class is slowed down
     """
 
     enabled: bool = False
@@ -95,6 +100,12 @@ class GatewayConf:
     remote_after_seconds: float = 60.0
     delete_delay_seconds: float = 3600.0
     take_over_seconds: float = 3600.0
+    admission: bool = True
+    dirty_bytes: int = 0
+    dirty_reserve: float = 0.1
+    headroom: float = 0.05
+    throttle_at: float = 0.75
+    throttle_seconds: float = 2.0
 
 
 @dataclass(frozen=True)

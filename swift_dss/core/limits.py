@@ -55,6 +55,14 @@ DEFAULT_QUEUE_DEPTH = 1024
 DEFAULT_REMOTE_DEADLINE_SECONDS = 5.0
 DEFAULT_RETRY_AFTER_SECONDS = 15
 
+#: Longest Retry-After of a refused write, seconds: predictions further
+#: ahead are worth nothing, and an hour later all may be well.
+MAX_RETRY_AFTER_SECONDS = 3600
+
+#: Writes of one proxy worker that are held back at a time; more are told
+#: to come again, or the waiting would be the load.
+MAX_THROTTLED = 64
+
 #: Bytes of unsent events an object server keeps on disk for a daemon that
 #: is down; past it a sweep of the device replaces them.
 DEFAULT_SPOOL_BYTES = 16 * 1024 * 1024

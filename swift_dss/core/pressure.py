@@ -7,6 +7,32 @@ from typing import Optional
 
 
 @dataclass(frozen=True)
+class Backlog:
+    """What of one device waits for S3, as admission sees it.
+
+    :param pending_bytes: S3 has not got yet and is to have
+    :param budget_bytes: of them, what the lowest class may fill
+    :param reserve_bytes: on top, more of it the higher the class
+    :param room_bytes: what new bytes may take before nothing fits
+    :param drain_rate: predicted bytes a second that leave; 0 if unknown
+    :param remote_up: S3 answers
+    :param probe_seconds: until it is asked again if it does not
+    :param throttle_at: share of its limit where a class is slowed down
+    :param throttle_seconds: longest wait of one write
+    """
+
+    pending_bytes: int
+    budget_bytes: int
+    reserve_bytes: int
+    room_bytes: int
+    drain_rate: float
+    remote_up: bool
+    probe_seconds: float
+    throttle_at: float
+    throttle_seconds: float
+
+
+@dataclass(frozen=True)
 class Pressure:
     """One device as the daemon last saw it.
 
@@ -17,6 +43,7 @@ class Pressure:
         None if nothing can leave
     :param hdd_ready: the capacity tier is mounted and has room
     :param at: seconds since the epoch
+    :param backlog: None where there is no remote tier
     """
 
     ssd_bytes: int
@@ -25,3 +52,4 @@ class Pressure:
     lowest_rank: Optional[int]
     hdd_ready: bool
     at: float
+    backlog: Optional[Backlog] = None

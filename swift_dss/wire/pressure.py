@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from typing import Optional, Union
 
-from swift_dss.core.pressure import Pressure
+from swift_dss.core.pressure import Backlog, Pressure
 from swift_dss.wire.jsonfields import Fields
 
-__all__ = ('Pressure', 'decode', 'encode')
+__all__ = ('Backlog', 'Pressure', 'decode', 'encode')
 
 
 def encode(pressure: Pressure) -> bytes:
@@ -21,13 +22,29 @@ def encode(pressure: Pressure) -> bytes:
     return json.dumps(asdict(pressure)).encode('utf-8') + b'\n'
 
 
-def decode(raw: bytes) -> Pressure:
+def decode(raw: Union[bytes, str]) -> Pressure:
     """The pressure of a file.
 
     :raises DamagedRecord: not one of ours
     """
-    fields = Fields(raw, 'pressure file')
+    return of_fields(Fields(raw, 'pressure file'))
+
+
+def of_fields(fields: Fields) -> Pressure:
+    """The pressure of an object that was parsed."""
     return Pressure(
         fields.whole('ssd_bytes'), fields.whole('ssd_used_bytes'),
         fields.whole('high_bytes'), fields.whole_or_none('lowest_rank'),
-        fields.flag('hdd_ready'), fields.number('at'))
+        fields.flag('hdd_ready'), fields.number('at'), _backlog(fields))
+
+
+def _backlog(fields: Fields) -> Optional[Backlog]:
+    if fields.values.get('backlog') is None:
+        return None
+    inner = fields.inner('backlog')
+    return Backlog(
+        inner.whole('pending_bytes'), inner.whole('budget_bytes'),
+        inner.whole('reserve_bytes'), inner.whole('room_bytes'),
+        inner.number('drain_rate'), inner.flag('remote_up'),
+        inner.number('probe_seconds'), inner.number('throttle_at'),
+        inner.number('throttle_seconds'))

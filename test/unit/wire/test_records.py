@@ -142,6 +142,10 @@ def test_pressure_survives_its_file():
     for rank in (None, 0, 900):
         state = pressure.Pressure(100, 50, 80, rank, True, 5.5)
         assert pressure.decode(pressure.encode(state)) == state
+        with_backlog = dataclasses.replace(state, backlog=pressure.Backlog(
+            1, 2, 3, 4, 5.5, False, 6.5, 0.75, 2.0))
+        assert pressure.decode(pressure.encode(
+            with_backlog)) == with_backlog
     for raw in (b'', b'{}', b'[]', pressure.encode(state)[:-3],
                 pressure.encode(state).replace(b'true', b'1'),
                 pressure.encode(state).replace(b'100', b'-100')):

@@ -1,0 +1,183 @@
+"""Whether a new object may come in, before its body is read. Pure.
+
+What S3 does not have yet can leave this node for nowhere: it is *dirty*,
+and a dirty byte over the room that there is would be a write that fails
+half-way. So every write is judged first, by its class:
+
+- The **budget** is what may be dirty on a device. The lowest class may
+  fill it; each higher one may go further into the **reserve** above it,
+  the top class to its end. When S3 is away the lowest class is therefore
+  refused first, and the top class last.
+- From ``throttle_at`` of a class's limit on, writes wait a little, longer
+  the fuller it is: as long as the link would need to make up for it at
+  most, and never longer than the class's deadline.
+- Over the limit a write is refused at once, with the time in which the
+  predicted drain makes room for it.
+- What can never fit is refused for good.
+
+The sources are requirements R6, R6a, R6b and E2 of "Storage on the Edge".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Iterable, List, Sequence
+
+from swift_dss.core.classes import ClassSpec, ClassTable, RemoteMode
+from swift_dss.core.limits import (
+    DEFAULT_RETRY_AFTER_SECONDS, MAX_RETRY_AFTER_SECONDS)
+from swift_dss.core.pressure import Backlog
+
+
+class Answer(Enum):
+    """What becomes of a write, mildest first."""
+
+    ACCEPT = 'accept'
+    THROTTLE = 'throttle'
+    RETRY = 'retry'
+    FULL = 'full'
+
+
+_SEVERITY = {answer: place for place, answer in enumerate(Answer)}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer, and for whom it is.
+
+    :param seconds: THROTTLE: wait so long first; RETRY: come back then
+    :param reason: one clause for the client and the log
+    """
+
+    answer: Answer
+    seconds: float = 0.0
+    reason: str = ''
+
+    @property
+    def order(self) -> float:
+        """Sorts verdicts, mildest first."""
+        return _SEVERITY[self.answer] * 1e9 + self.seconds
+
+
+ACCEPTED = Verdict(Answer.ACCEPT)
+
+
+def budgets(configured_bytes: int, reserve_share: float,
+            pending_bytes: int, room_bytes: int) -> Sequence[int]:
+    """(budget, reserve) of a device, bytes.
+
+    :param configured_bytes: the operator's budget; 0 is all there is
+    :param room_bytes: what new bytes may take before nothing fits
+    :returns: together never more than pending and room
+    """
+    most = int((pending_bytes + room_bytes) / (1 + reserve_share))
+    budget = min(configured_bytes or most, most)
+    return budget, int(budget * reserve_share)
+
+
+def room(free_bytes: int, held_bytes: int, only_local_bytes: int,
+         headroom_bytes: int) -> int:
+    """What new bytes may take, after all that can leave has left.
+
+    :param free_bytes: of all local tiers together
+    :param held_bytes: copies on all local tiers, each counted
+    :param only_local_bytes: bytes that are in no other place: one copy of
+        each must stay
+    :param headroom_bytes: left for moves, fills and writes under way
+    """
+    return max(0, free_bytes + max(0, held_bytes - only_local_bytes)
+               - headroom_bytes)
+
+
+def rank_position(table: ClassTable, spec: ClassSpec) -> float:
+    """0 for the lowest class that goes to S3, 1 for the highest."""
+    ranks: List[int] = sorted({
+        one.rank for one in table.specs.values()
+        if one.remote is not RemoteMode.NEVER} | {spec.rank})
+    if len(ranks) == 1:
+        return 0.0
+    return ranks.index(spec.rank) / (len(ranks) - 1)
+
+
+def decide(backlog: Backlog, table: ClassTable, class_ids: Iterable[int],
+           size: int, coming_bytes: int = 0) -> Verdict:
+    """Judge one write on one device.
+
+    :param class_ids: of the object's bytes; the highest one speaks for it
+    :param size: bytes that it will take there
+    :param coming_bytes: admitted before and not in ``backlog`` yet
+    """
+    specs = [table.spec(class_id) for class_id in class_ids] or [
+        table.spec(0)]
+    spec = max(specs, key=lambda one: one.rank)
+    if size <= 0:
+        return ACCEPTED
+    left = backlog.room_bytes - coming_bytes
+    stays = any(one.remote is RemoteMode.NEVER for one in specs)
+    if stays:
+        return ACCEPTED if size <= left else _no_room(
+            backlog, coming_bytes + size - backlog.room_bytes)
+    limit = backlog.budget_bytes + int(
+        backlog.reserve_bytes * rank_position(table, spec))
+    if size > limit:
+        return Verdict(Answer.FULL, 0.0, 'the object is larger than all '
+                       'that may wait for S3 here')
+    need = backlog.pending_bytes + coming_bytes + size
+    if need > limit:
+        return Verdict(
+            Answer.RETRY, retry_seconds(backlog, need - limit),
+            'as much as this class may have waits for S3')
+    if size > left:
+        return _no_room(backlog, size - left)
+    wait_seconds = _throttle(backlog, spec, need, limit)
+    if wait_seconds > 0:
+        return Verdict(Answer.THROTTLE, wait_seconds)
+    return ACCEPTED
+
+
+def retry_seconds(backlog: Backlog, over_bytes: int) -> float:
+    """When ``over_bytes`` of the backlog should have left."""
+    if not backlog.remote_up:
+        # Nothing leaves before S3 was asked again.
+        return _bounded(max(backlog.probe_seconds,
+                            float(DEFAULT_RETRY_AFTER_SECONDS)))
+    if backlog.drain_rate <= 0:
+        return float(DEFAULT_RETRY_AFTER_SECONDS)
+    return _bounded(over_bytes / backlog.drain_rate)
+
+
+def of_quorum(verdicts: Sequence[Verdict], quorum: int) -> Verdict:
+    """What ``quorum`` of a write's replicas agree to at least.
+
+    :param verdicts: one of each replica (at least one)
+    """
+    ordered = sorted(verdicts, key=lambda one: one.order)
+    return ordered[min(quorum, len(ordered)) - 1]
+
+
+def _throttle(backlog: Backlog, spec: ClassSpec, need: int,
+              limit: int) -> float:
+    soft = limit * backlog.throttle_at
+    if need <= soft or limit <= soft:
+        return 0.0
+    most = backlog.throttle_seconds
+    if spec.deadline_ms:
+        most = min(most, spec.deadline_ms / 1000.0)
+    wait_seconds = most * (need - soft) / (limit - soft)
+    if backlog.remote_up and backlog.drain_rate > 0:
+        wait_seconds = min(wait_seconds,
+                           (need - soft) / backlog.drain_rate)
+    return wait_seconds
+
+
+def _no_room(backlog: Backlog, over_bytes: int) -> Verdict:
+    if backlog.pending_bytes >= over_bytes:
+        return Verdict(Answer.RETRY, retry_seconds(backlog, over_bytes),
+                       'there is no room until S3 has what waits for it')
+    return Verdict(Answer.FULL, 0.0, 'there is no room, and nothing that '
+                   'may leave')
+
+
+def _bounded(seconds: float) -> float:
+    return max(1.0, min(seconds, float(MAX_RETRY_AFTER_SECONDS)))
