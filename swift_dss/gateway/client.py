@@ -32,6 +32,7 @@ from swift_dss.core.errors import (
     DamagedRecord, DssError, RemoteUnavailable)
 from swift_dss.gateway.breaker import Breaker
 from swift_dss.gateway.credentials import SecretFile
+from swift_dss.gateway.throughput import Throughput
 
 #: 4xx answers that mean "later", by status or by S3's code.
 _TRANSIENT_STATUS = frozenset((408, 425, 429))
@@ -87,8 +88,10 @@ class S3Body:
     """The bytes of one ranged GET, read in order."""
 
     def __init__(self, stream: Any, length: int,
-                 fail: Callable[[str], RemoteUnavailable]) -> None:
+                 fail: Callable[[str], RemoteUnavailable],
+                 throughput: Throughput) -> None:
         self._stream = stream
+        self._throughput = throughput
         # read1 returns what one recv gave: a server that drips is noticed.
         raw = getattr(stream, '_raw_stream', None)
         self._read = getattr(raw, 'read1', None) or stream.read
@@ -111,7 +114,9 @@ class S3Body:
             if deadline is not None and time.monotonic() > deadline:
                 raise self._fail('body came too slowly')
             try:
-                piece = self._read(min(missing, _PIECE_BYTES))
+                with self._throughput.down.busy():
+                    piece = self._read(min(missing, _PIECE_BYTES))
+                    self._throughput.down.moved(len(piece))
             except _BROKEN as err:
                 raise self._fail('body broke off: %s' % type(
                     err).__name__) from err
@@ -139,6 +144,7 @@ class S3Client:
         self._breaker = breaker
         self._connections = connections
         self._secret_file = SecretFile(conf.secret_file)
+        self.throughput = Throughput()
         self._lock = threading.Lock()
         self._client: Any = None
         self._stamp: Any = None
@@ -175,7 +181,8 @@ class S3Client:
         last = offset + length - 1
         answer = self._call('get_object', Key=key,
                             Range='bytes=%d-%d' % (offset, last))
-        body = S3Body(answer['Body'], length, self._broken)
+        body = S3Body(answer['Body'], length, self._broken,
+                      self.throughput)
         said = str(answer.get('ContentRange', ''))
         if not (said.startswith('bytes %d-%d/' % (offset, last))
                 and int(answer['ContentLength']) == length):
@@ -193,7 +200,8 @@ class S3Client:
         """
         answer = self._call('get_object', Key=key)
         length = int(answer['ContentLength'])
-        body = S3Body(answer['Body'], length, self._broken)
+        body = S3Body(answer['Body'], length, self._broken,
+                      self.throughput)
         try:
             if length > limit:
                 raise DamagedRecord('%s has %d bytes, not at most %d'
@@ -282,8 +290,10 @@ class S3Client:
             raise S3Down('S3 is not answering (%s)'
                          % self._breaker.last_error, self._retry_after())
         try:
-            answer: Dict[str, Any] = getattr(client, operation)(
-                Bucket=self._conf.bucket, **arguments)
+            with self.throughput.calling(
+                    operation, int(arguments.get('ContentLength', 0))):
+                answer: Dict[str, Any] = getattr(client, operation)(
+                    Bucket=self._conf.bucket, **arguments)
         except botocore.exceptions.ClientError as err:
             raise self._translated(operation, err) from err
         except _BROKEN as err:
