@@ -141,6 +141,14 @@ def test_flash_read_waits_for_the_page_that_is_programmed(in_lab):
           [62000, 400000 - 62000 + 62000, 62000, 72000])
 
 
+def test_flash_request_after_a_pause_is_not_served_before_it_came(in_lab):
+    # What the first write left to program ended long before.
+    close(times(in_lab, SSD % (1 << 20, 0), 'write:0:8', 'pause:9000000',
+                'write:64:8', 'pause:9000000', 'read:0:8',
+                'pause:9000000', 'sync'),
+          [38000, 38000, 72000, 5000])
+
+
 @pytest.mark.parametrize('preset', [name for name in PRESETS
                                     if name != 'raw'])
 def test_same_load_takes_the_same_time_on_every_run(in_lab, preset):

@@ -284,6 +284,12 @@ static void ssd_arrive(struct dss_disk_model *model,
 		       struct dss_disk_request *request, u64 now)
 {
 	ssd_advance(model, now);
+	/*
+	 * Nobody waited, so nobody looked how far programming came: without
+	 * this, pages that ended before now would seem to be what the request
+	 * waits for, and it would be served before it arrived.
+	 */
+	ssd_backlog_ns(to_ssd(model), now);
 	if (request->flush)
 		model->counters.flushes++;
 	else if (request->write)
