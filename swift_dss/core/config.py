@@ -72,6 +72,10 @@ class GatewayConf:
     :param delete_delay_seconds: from an overwrite or delete to the S3
         delete, so that slow replicas can still read the old version
     :param verify: ``etag`` (digest in S3's answer) or ``readback``
+    :param bundle_bytes: data of one bundle, of classes that have them
+    :param bundle_member_bytes: larger versions get a key of their own
+    :param bundle_age_seconds: a bundle that is not full goes then
+    :param bundle_dead_share: above it a bundle is written anew
     :param dirty_bytes: what S3 may lack of each device before writes are
         refused; 0 is all the room there is
     :param dirty_reserve: share of it on top, for classes above the lowest
@@ -100,6 +104,10 @@ class GatewayConf:
     remote_after_seconds: float = 60.0
     delete_delay_seconds: float = 3600.0
     take_over_seconds: float = 3600.0
+    bundle_bytes: int = limits.DEFAULT_BUNDLE_BYTES
+    bundle_member_bytes: int = limits.DEFAULT_BUNDLE_MEMBER_BYTES
+    bundle_age_seconds: float = 60.0
+    bundle_dead_share: float = 0.3
     admission: bool = True
     dirty_bytes: int = 0
     dirty_reserve: float = 0.1

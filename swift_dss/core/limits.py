@@ -88,3 +88,16 @@ MAX_REGEX_STEPS = 1 << 22
 #: What ``run_dir`` may have at most: a Unix socket's name has 107 bytes
 #: (``sun_path``), of which ``/events.sock`` takes 12.
 RUN_DIR_BYTES = 95
+
+#: Largest bundle of small objects, bytes: it is built in memory, and one
+#: PUT of it is what a broken connection costs.
+MAX_BUNDLE_BYTES = 96 * 1024 * 1024
+#: Data that a bundle is filled with, and the most that one can be told to.
+DEFAULT_BUNDLE_BYTES = 16 * 1024 * 1024
+MAX_BUNDLE_DATA_BYTES = 64 * 1024 * 1024
+#: Members of one bundle: 4 KiB each fill the largest one.
+MAX_BUNDLE_MEMBERS = 16384
+#: Its index, bytes, packed or not: 4 KiB of metadata for each member.
+MAX_BUNDLE_INDEX_BYTES = 64 * 1024 * 1024
+#: Larger objects get an S3 object of their own.
+DEFAULT_BUNDLE_MEMBER_BYTES = 1024 * 1024

@@ -55,14 +55,26 @@ class RemoteCopy:
 
     :param endpoint: name of the gateway endpoint, not its address
     :param key: S3 key of the data
-    :param etag: what S3 said its ETag was, without quotes
+    :param etag: what S3 said its ETag was, without quotes; of a bundle's
+        member, its MD5
     :param verified_at: seconds since the epoch
+    :param offset: where the data begins under the key; 0 unless the key
+        is a bundle
+    :param seal: how the data is encrypted; '' if it is not
     """
 
     endpoint: str
     key: str
     etag: str
     verified_at: float
+    offset: int = 0
+    seal: str = ''
+
+    @property
+    def in_bundle(self) -> bool:
+        """True if other versions share the key."""
+        # A bundle begins with its head: no member lies at 0.
+        return self.offset > 0
 
 
 @dataclass(frozen=True)

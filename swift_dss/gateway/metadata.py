@@ -46,18 +46,28 @@ class RemoteRecord:
     class_map_text: str
 
 
-def encode(local: LocalVersion) -> Tuple[Dict[str, str], Optional[bytes]]:
-    """(user metadata of the key, sidecar's bytes or None)."""
+def record_of(local: LocalVersion) -> Dict[str, Any]:
+    """What S3 is told of a version, as JSON values."""
     version = local.version
-    record = {
+    return {
         'v': _VERSION, 'policy': version.policy,
         'hash': version.object_hash, 'timestamp': version.timestamp,
         'frag': version.frag_index, 'length': local.content_length,
         'etag': local.etag, 'metadata': dict(local.metadata),
         'map': classmap.encode(local.class_map)}
+
+
+def pack(local: LocalVersion) -> bytes:
+    """The record as the bytes of a side car."""
     # ensure_ascii keeps names that are not UTF-8 (surrogates) intact.
-    packed = zlib.compress(json.dumps(
-        record, separators=(',', ':'), sort_keys=True).encode('ascii'), 9)
+    return zlib.compress(json.dumps(
+        record_of(local), separators=(',', ':'),
+        sort_keys=True).encode('ascii'), 9)
+
+
+def encode(local: LocalVersion) -> Tuple[Dict[str, str], Optional[bytes]]:
+    """(user metadata of the key, sidecar's bytes or None)."""
+    packed = pack(local)
     text = base64.b64encode(packed).decode('ascii')
     if len(text) > CHUNK_BYTES * MAX_INLINE_CHUNKS:
         return {'dss-meta': 'sidecar'}, packed
@@ -90,13 +100,17 @@ def decode(user_metadata: Mapping[str, str],
         raw = inflate.decompress(packed, MAX_RECORD_BYTES)
         if not inflate.eof or inflate.unused_data:
             raise DamagedRecord('remote record: cut off or too long')
-        return _of_json(json.loads(raw))
+        return of_record(json.loads(raw))
     except (binascii.Error, zlib.error, ValueError, KeyError,
             TypeError) as err:
         raise DamagedRecord('remote record: %s' % err) from err
 
 
-def _of_json(record: Any) -> RemoteRecord:
+def of_record(record: Any) -> RemoteRecord:
+    """The record that :func:`record_of` made.
+
+    :raises ValueError, KeyError, TypeError: it is not one
+    """
     if record['v'] != _VERSION:
         raise ValueError('version %r' % record['v'])
     frag = record['frag']

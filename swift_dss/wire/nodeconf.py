@@ -15,7 +15,7 @@ from typing import Any, Dict, Mapping, Type, TypeVar
 
 from swift_dss.core.config import GatewayConf, IoConf, NodeConf, TierConf
 from swift_dss.core.errors import BadConfig
-from swift_dss.core.limits import RUN_DIR_BYTES
+from swift_dss.core.limits import MAX_BUNDLE_DATA_BYTES, RUN_DIR_BYTES
 
 _TRUE = frozenset(('true', '1', 'yes', 'on', 't', 'y'))
 _FALSE = frozenset(('false', '0', 'no', 'off', 'f', 'n'))
@@ -31,7 +31,8 @@ _CHOICES = {
 _SHARES = frozenset((
     'high_watermark', 'low_watermark', 'hdd_high_watermark',
     'hdd_low_watermark', 'dirty_watermark', 'dirty_reserve', 'headroom',
-    'throttle_at'))
+    'throttle_at',
+    'bundle_dead_share'))
 _UNITS = {'k': 1 << 10, 'm': 1 << 20, 'g': 1 << 30, 't': 1 << 40}
 #: Past this a float skips whole numbers; no option needs more.
 _MAX_NUMBER = float(1 << 53)
@@ -71,6 +72,7 @@ def parse(text: str, source: str = 'dss.conf') -> NodeConf:
         plain, capacity=conf.capacity, engines=conf.engines, io=conf.io,
         tier=conf.tier, gateway=conf.gateway)
     _check_order(conf.tier, source)
+    _check_bundles(conf.gateway, source)
     if len(conf.run_dir.encode()) > RUN_DIR_BYTES:
         raise BadConfig(
             '%s: [dss] run_dir: %r has more than %d bytes; the name of a '
@@ -148,3 +150,12 @@ def _check_order(tier: TierConf, source: str) -> None:
         if getattr(tier, low) >= getattr(tier, high):
             raise BadConfig('%s: [tier] %s must be below %s'
                             % (source, low, high))
+
+
+def _check_bundles(gateway: GatewayConf, source: str) -> None:
+    if gateway.bundle_bytes > MAX_BUNDLE_DATA_BYTES:
+        raise BadConfig('%s: [gateway] bundle_bytes: more than %d'
+                        % (source, MAX_BUNDLE_DATA_BYTES))
+    if gateway.bundle_member_bytes > gateway.bundle_bytes:
+        raise BadConfig('%s: [gateway] bundle_member_bytes must not be '
+                        'above bundle_bytes' % source)

@@ -3,7 +3,9 @@
 Big endian: ``b'DSR1'``, CRC-32 of all that follows (u32), content length
 (u64), number of extents (u16), each extent as length (u64) and tiers (u8)
 (offsets follow from the lengths), then a flag byte: 0, or 1 and the remote
-copy as verified_at (f64) and endpoint, key, etag, each u16 length + UTF-8.
+copy as verified_at (f64) and endpoint, key, etag, each u16 length + UTF-8;
+or 2 and the same, followed by the offset under the key (u64) and the seal
+(u16 length + UTF-8), for a copy that is in a bundle or encrypted.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ _MAGIC = b'DSR1'
 _HEAD = struct.Struct('>QH')
 _EXTENT = struct.Struct('>QB')
 _CRC = struct.Struct('>I')
+_OFFSET = struct.Struct('>Q')
+_LENGTH = struct.Struct('>H')
 _ALL_TIERS = int(Tier.SSD | Tier.HDD | Tier.REMOTE)
 
 
@@ -38,12 +42,26 @@ def encode(residency: Residency) -> bytes:
     if remote is None:
         parts.append(b'\0')
     else:
-        parts.append(b'\1' + struct.pack('>d', remote.verified_at))
-        for text in (remote.endpoint, remote.key, remote.etag):
-            raw = text.encode('utf-8')
-            parts.append(struct.pack('>H', len(raw)) + raw)
+        parts += _encode_remote(remote)
     body = b''.join(parts)
     return _MAGIC + _CRC.pack(zlib.crc32(body)) + body
+
+
+def _encode_remote(remote: RemoteCopy) -> List[bytes]:
+    # What earlier releases can read stays as they wrote it.
+    special = bool(remote.offset or remote.seal)
+    parts = [b'\2' if special else b'\1',
+             struct.pack('>d', remote.verified_at)]
+    for text in (remote.endpoint, remote.key, remote.etag):
+        parts.append(_text(text))
+    if special:
+        parts += [_OFFSET.pack(remote.offset), _text(remote.seal)]
+    return parts
+
+
+def _text(text: str) -> bytes:
+    raw = text.encode('utf-8')
+    return _LENGTH.pack(len(raw)) + raw
 
 
 def decode(raw: bytes) -> Residency:
@@ -90,19 +108,28 @@ def _decode_remote(body: bytes,
                    position: int) -> Tuple[Optional[RemoteCopy], int]:
     flag = body[position]
     position += 1
-    if flag > 1:
+    if flag > 2:
         raise ValueError('flag %d' % flag)
     if not flag:
         return None, position
     verified_at, = struct.unpack_from('>d', body, position)
-    position += 8
     texts: List[str] = []
+    position += 8
     for _ in range(3):
-        length, = struct.unpack_from('>H', body, position)
-        position += 2
-        raw = body[position:position + length]
-        if len(raw) != length:
-            raise ValueError('cut off')
-        texts.append(raw.decode('utf-8'))
-        position += length
-    return RemoteCopy(texts[0], texts[1], texts[2], verified_at), position
+        text, position = _decode_text(body, position)
+        texts.append(text)
+    offset, seal = 0, ''
+    if flag == 2:
+        offset, = _OFFSET.unpack_from(body, position)
+        seal, position = _decode_text(body, position + _OFFSET.size)
+    return RemoteCopy(texts[0], texts[1], texts[2], verified_at, offset,
+                      seal), position
+
+
+def _decode_text(body: bytes, position: int) -> Tuple[str, int]:
+    length, = _LENGTH.unpack_from(body, position)
+    position += _LENGTH.size
+    raw = body[position:position + length]
+    if len(raw) != length:
+        raise ValueError('cut off')
+    return raw.decode('utf-8'), position + length

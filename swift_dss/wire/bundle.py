@@ -1,0 +1,287 @@
+"""A bundle: many small versions of one container as one S3 object.
+
+All numbers big endian. A bundle is written from front to back and may be
+read from either end: a listing of its footer costs one ranged GET, and a
+copy that was cut off still gives every member that is whole.
+
+::
+
+    head     'DSB1', flags u32 (bit 0: sealed), length u32, CRC-32 u32 of
+             flags, length and text, then the text: a JSON object
+    member   'DSBM', record bytes u32, data bytes u64, CRC-32 u32 of these
+             two and the record, then the record, then the data
+    ...
+    index    zlib of a JSON list, one [offset, data bytes, record] for each
+             member, in order; offset is that of the member's data
+    trailer  56 bytes: index offset u64, index bytes u64, members u32,
+             'DSBE', SHA-256 of the index bytes as they lie there
+
+A record is zlib of a JSON object; its ``length`` and ``etag`` (MD5) are
+those of the data. In a sealed bundle the records, the data and the index
+are encrypted, each by itself, and the head's ``seal`` says how.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple
+
+from swift_dss.core.errors import DamagedRecord
+from swift_dss.core.limits import (
+    MAX_BUNDLE_BYTES, MAX_BUNDLE_INDEX_BYTES, MAX_BUNDLE_MEMBERS)
+
+MAGIC = b'DSB1'
+_MEMBER_MAGIC = b'DSBM'
+_END_MAGIC = b'DSBE'
+_HEAD = struct.Struct('>4sIII')
+_MEMBER = struct.Struct('>4sIQI')
+_MEMBER_FIELDS = struct.Struct('>IQ')
+_HEAD_FIELDS = struct.Struct('>II')
+_TRAILER = struct.Struct('>QQI4s32s')
+TRAILER_BYTES = _TRAILER.size
+SEALED = 1
+#: Text of the head; and what one record may grow to.
+_MAX_HEAD_BYTES = 65536
+MAX_RECORD_BYTES = 1024 * 1024
+
+#: (part, number of the member, bytes) to bytes: how a sealed bundle is
+#: closed or opened. Parts are ``record``, ``data`` and ``index``.
+Wrap = Callable[[str, int, bytes], bytes]
+Record = Dict[str, Any]
+
+
+def plain(part: str, number: int, data: bytes) -> bytes:
+    """The wrap of a bundle that is not sealed."""
+    return data
+
+
+@dataclass(frozen=True)
+class Trailer:
+    """Where the index is."""
+
+    index_offset: int
+    index_bytes: int
+    members: int
+    digest: bytes
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One member, as the index has it.
+
+    :param offset: of its data in the bundle
+    :param stored_bytes: of its data, as they lie there
+    """
+
+    number: int
+    offset: int
+    stored_bytes: int
+    record: Record
+
+
+class Builder:
+    """Builds one bundle in memory.
+
+    :param head: what all members have in common; JSON values
+    :param wrap: closes what is to be sealed
+    """
+
+    def __init__(self, head: Mapping[str, Any], sealed: bool = False,
+                 wrap: Wrap = plain) -> None:
+        self._wrap = wrap
+        text = _json(dict(head))
+        fields = _HEAD_FIELDS.pack(SEALED if sealed else 0, len(text))
+        self._raw = bytearray(MAGIC + fields + _crc(fields + text) + text)
+        self._entries: List[List[Any]] = []
+
+    @property
+    def members(self) -> int:
+        """How many there are so far."""
+        return len(self._entries)
+
+    @property
+    def size(self) -> int:
+        """Bytes so far, without index and trailer."""
+        return len(self._raw)
+
+    def add(self, record: Record, data: bytes) -> Tuple[int, int]:
+        """Add one member; (offset, bytes) of its data.
+
+        :raises ValueError: the bundle has all the members it may have
+        """
+        number = len(self._entries)
+        if number >= MAX_BUNDLE_MEMBERS:
+            raise ValueError('more than %d members' % MAX_BUNDLE_MEMBERS)
+        packed = self._wrap('record', number,
+                            zlib.compress(_json(record), 6))
+        stored = self._wrap('data', number, data)
+        fields = _MEMBER_FIELDS.pack(len(packed), len(stored))
+        self._raw += _MEMBER_MAGIC + fields + _crc(fields + packed) + packed
+        offset = len(self._raw)
+        self._raw += stored
+        self._entries.append([offset, len(stored), record])
+        return offset, len(stored)
+
+    def finish(self) -> bytes:
+        """The whole bundle; nothing may be added after it.
+
+        :raises ValueError: larger than a bundle may be
+        """
+        index = self._wrap('index', 0, zlib.compress(
+            _json(self._entries), 6))
+        offset = len(self._raw)
+        self._raw += index
+        self._raw += _TRAILER.pack(
+            offset, len(index), len(self._entries), _END_MAGIC,
+            hashlib.sha256(index).digest())
+        if len(self._raw) > MAX_BUNDLE_BYTES:
+            raise ValueError('more than %d bytes' % MAX_BUNDLE_BYTES)
+        return bytes(self._raw)
+
+
+def read_head(raw: bytes) -> Tuple[Dict[str, Any], bool, int]:
+    """(head, whether it is sealed, bytes that it takes).
+
+    :param raw: the first bytes of a bundle
+    :raises DamagedRecord: it is none, or not all of it is there
+    """
+    if len(raw) < _HEAD.size or raw[:4] != MAGIC:
+        raise DamagedRecord('bundle: no DSB1 at its start')
+    _, flags, length, crc = _HEAD.unpack_from(raw)
+    if flags & ~SEALED or length > _MAX_HEAD_BYTES:
+        raise DamagedRecord('bundle: flags %#x, head of %d bytes'
+                            % (flags, length))
+    text = raw[_HEAD.size:_HEAD.size + length]
+    if len(text) != length or zlib.crc32(raw[4:12] + text) != crc:
+        raise DamagedRecord('bundle: the head is cut off or damaged')
+    head = _of_json(text, 'head')
+    if not isinstance(head, dict):
+        raise DamagedRecord('bundle: the head is no object')
+    return head, bool(flags & SEALED), _HEAD.size + length
+
+
+def read_trailer(raw: bytes, bundle_bytes: int) -> Trailer:
+    """Where the index is.
+
+    :param raw: the last ``TRAILER_BYTES`` of a bundle
+    :param bundle_bytes: of the whole bundle
+    :raises DamagedRecord: cut off, or it points elsewhere
+    """
+    if len(raw) != TRAILER_BYTES:
+        raise DamagedRecord('bundle: a trailer of %d bytes' % len(raw))
+    offset, length, members, magic, digest = _TRAILER.unpack(raw)
+    if magic != _END_MAGIC:
+        raise DamagedRecord('bundle: no DSBE at its end')
+    if offset + length + TRAILER_BYTES != bundle_bytes \
+            or members > MAX_BUNDLE_MEMBERS \
+            or length > MAX_BUNDLE_INDEX_BYTES:
+        raise DamagedRecord('bundle: %d members, index at %d with %d bytes '
+                            'in a bundle of %d' % (
+                                members, offset, length, bundle_bytes))
+    return Trailer(offset, length, members, digest)
+
+
+def read_index(raw: bytes, trailer: Trailer,
+               unwrap: Wrap = plain) -> List[Entry]:
+    """All members, in order.
+
+    :param raw: the index as it lies there
+    :raises DamagedRecord: digest, bounds, order or meaning is wrong
+    """
+    if len(raw) != trailer.index_bytes or \
+            hashlib.sha256(raw).digest() != trailer.digest:
+        raise DamagedRecord('bundle: the index has another digest')
+    rows = _of_json(_inflate(unwrap('index', 0, raw),
+                             MAX_BUNDLE_INDEX_BYTES, 'index'), 'index')
+    if not isinstance(rows, list) or len(rows) != trailer.members:
+        raise DamagedRecord('bundle: the index does not have %d members'
+                            % trailer.members)
+    entries: List[Entry] = []
+    end = _HEAD.size
+    for number, row in enumerate(rows):
+        entries.append(_entry(number, row, end, trailer.index_offset))
+        end = entries[-1].offset + entries[-1].stored_bytes
+    return entries
+
+
+def scan(raw: bytes, unwrap: Wrap = plain) -> Iterator[Entry]:
+    """Members from the front, without the index; ends at the first that
+    is not whole. For a bundle whose end is lost.
+
+    :raises DamagedRecord: not even the head is there
+    """
+    at = read_head(raw)[2]
+    for number in range(MAX_BUNDLE_MEMBERS):
+        if raw[at:at + 4] != _MEMBER_MAGIC or len(raw) < at + _MEMBER.size:
+            return
+        _, record_bytes, data_bytes, crc = _MEMBER.unpack_from(raw, at)
+        start = at + _MEMBER.size
+        packed = raw[start:start + record_bytes]
+        offset = start + record_bytes
+        if zlib.crc32(raw[at + 4:at + 16] + packed) != crc or \
+                offset + data_bytes > len(raw):
+            return
+        yield Entry(number, offset, data_bytes,
+                    read_record(unwrap('record', number, packed)))
+        at = offset + data_bytes
+
+
+def read_record(packed: bytes) -> Record:
+    """A record that :meth:`Builder.add` packed.
+
+    :raises DamagedRecord: it is none
+    """
+    return _record(_of_json(
+        _inflate(packed, MAX_RECORD_BYTES, 'record'), 'record'))
+
+
+def _entry(number: int, row: Any, end: int, index_offset: int) -> Entry:
+    if not isinstance(row, list) or len(row) != 3 or not all(
+            type(value) is int and value >= 0 for value in row[:2]):
+        raise DamagedRecord('bundle: member %d has no place' % number)
+    offset, length = row[:2]
+    if offset < end or offset + length > index_offset:
+        raise DamagedRecord('bundle: member %d lies at %d with %d bytes, '
+                            'outside %d to %d' % (
+                                number, offset, length, end, index_offset))
+    return Entry(number, offset, length, _record(row[2]))
+
+
+def _record(found: Any) -> Record:
+    if not isinstance(found, dict) or type(found.get('length')) is not int \
+            or found['length'] < 0 or not isinstance(found.get('etag'), str):
+        raise DamagedRecord('bundle: a record without length and etag')
+    return found
+
+
+def _inflate(packed: bytes, limit: int, what: str) -> bytes:
+    inflate = zlib.decompressobj()
+    try:
+        raw = inflate.decompress(packed, limit)
+    except zlib.error as err:
+        raise DamagedRecord('bundle: %s: %s' % (what, err)) from err
+    if not inflate.eof or inflate.unused_data:
+        raise DamagedRecord('bundle: the %s is cut off, or has more than %d '
+                            'bytes' % (what, limit))
+    return raw
+
+
+def _of_json(raw: bytes, what: str) -> Any:
+    try:
+        return json.loads(raw.decode('ascii'))
+    except (ValueError, RecursionError) as err:
+        raise DamagedRecord('bundle: %s: %s' % (what, err)) from err
+
+
+def _json(value: Any) -> bytes:
+    # ensure_ascii keeps names that are not UTF-8 (surrogates) intact.
+    return json.dumps(value, separators=(',', ':'),
+                      sort_keys=True).encode('ascii')
+
+
+def _crc(raw: bytes) -> bytes:
+    return struct.pack('>I', zlib.crc32(raw))
