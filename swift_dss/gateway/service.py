@@ -30,6 +30,7 @@ from swift_dss.gateway.queue import DeleteJob, Queue, UploadJob
 from swift_dss.gateway.ranks import Ranks
 from swift_dss.gateway.retry import Backoff
 from swift_dss.gateway.source import Source
+from swift_dss.gateway.throughput import Throughput
 from swift_dss.gateway.upload import Outcome, Uploader
 from swift_dss.wire.control import FetchReply, FetchRequest
 from swift_dss.wire.layout import remote_key
@@ -209,6 +210,18 @@ class Gateway:
                                   self._conf.retry_after_seconds))
             return False
         return self._filler.fetch(request, sink)
+
+    @property
+    def throughput(self) -> Throughput:
+        """What the link carries."""
+        return self._client.throughput
+
+    def link(self) -> Tuple[float, bool, float]:
+        """(predicted bytes a second that leave, S3 answers, seconds
+        until it is asked again if it does not)."""
+        return (self.throughput.drain.rate(),
+                self._breaker.state is BreakerState.CLOSED,
+                self._breaker.seconds_until_probe())
 
     def status(self) -> Dict[str, Any]:
         """Plain values for status output; no secrets in it."""

@@ -29,6 +29,7 @@ from swift_dss.gateway.service import Gateway
 from swift_dss.io import carriers, switch
 from swift_dss.tier import report
 from swift_dss.tier.admin import AdminServer
+from swift_dss.tier.backlog import Link
 from swift_dss.tier.devices import Device, Devices
 from swift_dss.tier.fetchd import FetchServer
 from swift_dss.tier.hits import Hits
@@ -89,8 +90,7 @@ class Daemon:
         self._ledger = Ledger(self.local, self.index, self.table,
                               self.metrics, logger, self.gateway,
                               self._wish, self.hits.count)
-        self.local.on_remote = lambda version, partition: \
-            self.kick(version.device)
+        self.local.on_remote = self._left_for_s3
         self.intake = Intake(
             os.path.join(conf.run_dir, 'events.sock'),
             self.devices.discover, self._apply, self.metrics, logger)
@@ -186,6 +186,11 @@ class Daemon:
 
     # -- what others ask -------------------------------------------------
 
+    def link(self) -> Optional[Link]:
+        """S3 as it is now; None where there is no remote tier."""
+        return None if self.gateway is None else Link(
+            *self.gateway.link())
+
     def status(self) -> Dict[str, Any]:
         """Everything ``swift-dss tier status`` shows."""
         return report.status(self)
@@ -227,6 +232,12 @@ class Daemon:
 
     # -- inside ----------------------------------------------------------
 
+    def _left_for_s3(self, version: VersionId, partition: str) -> None:
+        row = self.index.get(version)
+        if row is not None and self.gateway is not None:
+            self.gateway.throughput.drain.moved(row.size)
+        self.kick(version.device)
+
     def _survey(self, files_per_second: float, orphans: bool,
                 progress: Callable[[Dict[str, Any]], None],
                 broken_off: Callable[[], bool]) -> List[Dict[str, Any]]:
@@ -254,7 +265,7 @@ class Daemon:
             if device.name not in self.keepers:
                 self._tidy(device)
                 keeper = Keeper(device, self.local, self.conf, self.table,
-                                self.metrics, self._logger)
+                                self.metrics, self._logger, link=self.link)
                 self.keepers[device.name] = keeper
                 keeper.start()
 

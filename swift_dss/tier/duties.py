@@ -396,6 +396,10 @@ class Duties:
             self._full_below = free + max(1, total // 100)
             self._book.say('hdd_state', 'full', err)
 
+    def sums(self) -> Sums:
+        """The index's sums by class, of this round."""
+        return self._sums()
+
     def _sums(self) -> Sums:
         """Of this round: asked again once something was moved."""
         if self._found is None:

@@ -16,6 +16,8 @@ from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import DssError, TierUnavailable
 from swift_dss.core.version import VersionId
+from swift_dss.tier import backlog
+from swift_dss.tier.backlog import Link
 from swift_dss.tier.devices import Device
 from swift_dss.tier.duties import Duties
 from swift_dss.tier.index import IndexDamaged, IndexUnavailable
@@ -40,14 +42,17 @@ class Keeper:
     """Keeps one device between its watermarks.
 
     :param conf: the configuration in force; asked once a round
+    :param link: S3 as it is now; None where there is no remote tier
     """
 
     def __init__(self, device: Device, local: Local,
                  conf: Callable[[], NodeConf],
                  table: Callable[[], ClassTable], metrics: Metrics,
                  logger: logging.Logger,
-                 now: Callable[[], float] = time.time) -> None:
+                 now: Callable[[], float] = time.time,
+                 link: Callable[[], Optional[Link]] = lambda: None) -> None:
         self.device = device
+        self._link = link
         self._index = local.index
         self._conf = conf
         self._table = table
@@ -157,7 +162,10 @@ class Keeper:
                     for class_id in take.class_ids), default=None)
         pressure = Pressure(
             room, used, int(room * self.duties.watermarks(conf)[0]), rank,
-            self.state.hdd_state == 'ready', self._now())
+            self.state.hdd_state == 'ready', self._now(),
+            backlog.of_device(
+                self.device, self.duties.sums(), table, conf, room, used,
+                self.state.hdd_state == 'ready', self._link()))
         known, self.state.pressure = self._published, pressure
         if known is not None and self.state.publish_state == 'ready' and \
                 replace(known, at=pressure.at) == pressure and \
