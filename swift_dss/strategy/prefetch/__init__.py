@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Callable, Dict
 
+from swift_dss.strategy.prefetch.amp import Amp
 from swift_dss.strategy.prefetch.base import NoPrefetch, Prefetch, Settings
 from swift_dss.strategy.prefetch.seq import Seq
 
@@ -11,4 +12,5 @@ from swift_dss.strategy.prefetch.seq import Seq
 STRATEGIES: Dict[str, Callable[[Settings], Prefetch]] = {
     'none': NoPrefetch,
     'seq': Seq,
+    'amp': Amp,
 }

@@ -95,13 +95,22 @@ class Settings:
 
     :param unit_bytes: what degree and trigger distance are counted in: a
         part of S3, a page of a volume
-    :param max_degree: no want is longer than this many units
+    :param max_degree: no want is longer than this many units; at least 4
     :param state_bytes: what all state of a strategy may take
     """
 
     unit_bytes: int
     max_degree: int = 256
     state_bytes: int = 64 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        if self.unit_bytes < 1 or self.max_degree < 4 or \
+                self.state_bytes < ITEM_BYTES:
+            raise ValueError(
+                'prefetch: units of %d bytes, degree up to %d, %d bytes of '
+                'state: needs at least 1, 4 and %d' % (
+                    self.unit_bytes, self.max_degree, self.state_bytes,
+                    ITEM_BYTES))
 
 
 class Prefetch:
