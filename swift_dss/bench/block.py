@@ -22,8 +22,8 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 from swift_dss.bench import (
     block_driver, block_guest, block_load, block_targets, figures)
 from swift_dss.bench.block_load import Phase, Workload
+from swift_dss.bench.choices import require_known
 from swift_dss.block import lab
-from swift_dss.core.errors import BadConfig
 
 Say = Callable[[str], None]
 
@@ -232,15 +232,10 @@ def deltas(before: Mapping[str, Any],
 
 def compare(plan: Plan, say: Say) -> Dict[str, Any]:
     """All set-ups on all workloads: the report."""
-    for setup in plan.setups:
-        if setup not in SETUPS:
-            raise BadConfig('--setups: %s is not one of %s' % (
-                setup, ', '.join(SETUPS)))
+    require_known('--setups', plan.setups, SETUPS)
+    require_known('--workloads', plan.workloads, block_load.WORKLOADS)
     made = []
     for name in plan.workloads:
-        if name not in block_load.WORKLOADS:
-            raise BadConfig('--workloads: %s is not one of %s' % (
-                name, ', '.join(block_load.WORKLOADS)))
         workload = _made(name, plan, say)
         if workload:
             made.append(workload)

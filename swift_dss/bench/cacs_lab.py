@@ -28,6 +28,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Callable, Dict, List, Mapping, Sequence
 
 from swift_dss.bench import cacs, cacs_lab_guest, figures
+from swift_dss.bench.choices import require_known
 from swift_dss.block import lab
 from swift_dss.core.errors import BadConfig
 
@@ -156,10 +157,7 @@ def job_of(plan: Plan, setup: str) -> Dict[str, Any]:
 
 def check(plan: Plan) -> None:
     """:raises BadConfig: names what cannot be measured, and why"""
-    unknown = [name for name in plan.setups if name not in SETUPS]
-    if unknown:
-        raise BadConfig('--setups: %s is not one of %s' % (
-            unknown[0], ', '.join(SETUPS)))
+    require_known('--setups', plan.setups, SETUPS)
     for name in ('objects', 'clients', 'reads', 'jobs', 'scale', 'share'):
         if getattr(plan, name) <= 0:
             raise BadConfig('--%s %s: more than 0' % (

@@ -15,9 +15,10 @@ import threading
 import time
 from typing import Any, Dict, Iterator, List, Sequence
 
-from swift_dss.aio import configs, layout, processes, storage
+from swift_dss.aio import configs, layout, storage
 from swift_dss.aio.cluster import STORES, printer
-from swift_dss.bench import bed, block_targets, cacs, client
+from swift_dss.bench import (
+    bed, block_targets, cacs, client, guest_cluster)
 from swift_dss.bench.bed import BenchCluster
 from swift_dss.block import control, control_classes
 from swift_dss.block.table import TargetTable
@@ -246,9 +247,7 @@ def main(path: str) -> None:
     conf = layout.AioConf(
         root=ROOT, base_port=8080, devices=job['devices'],
         storage='folders', background=False, hdd_iops=0)
-    cluster = GuestCluster(conf, job)
-    cluster.start()
-    try:
+    with guest_cluster.running(GuestCluster(conf, job)):
         target = client.authenticate(
             conf.auth_url, 'test:tester', 'testing')
         first = client.Client(target)
@@ -258,13 +257,6 @@ def main(path: str) -> None:
                                   body=[b'.']))
         first.close()
         print(json.dumps(mix(job, target, conf.device_names)))
-    except BaseException:
-        for name in sorted(os.listdir(conf.log)):
-            print('== %s\n%s' % (name, processes.tail(
-                conf.path('log', name))), file=sys.stderr)
-        raise
-    finally:
-        cluster.stop()
 
 
 if __name__ == '__main__':

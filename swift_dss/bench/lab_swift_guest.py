@@ -13,9 +13,10 @@ import sys
 import time
 from typing import Any, Dict, List
 
-from swift_dss.aio import processes, tables
+from swift_dss.aio import tables
 from swift_dss.aio.cluster import Cluster, printer
 from swift_dss.aio.layout import MIN_IMAGE_BYTES, AioConf
+from swift_dss.bench import guest_cluster
 from swift_dss.core.errors import DssError
 
 #: Of each disk.
@@ -111,9 +112,7 @@ def main() -> None:
         root=_ROOT, base_port=8080, devices=3, storage='disks',
         background=False, plain=plain, hdd_iops=0,
         default_policy='vanilla' if plain else 'dss')
-    cluster = Cluster(conf, printer(sys.stderr))
-    cluster.start()
-    try:
+    with guest_cluster.running(Cluster(conf, printer(sys.stderr))) as cluster:
         if not plain:
             path = conf.path('etc', 'dss-classes.conf')
             with open(path, 'a') as out:
@@ -127,13 +126,6 @@ def main() -> None:
             rows += measure(client, disk, asked['sizes'],
                             asked['requests'], not plain)
         print(json.dumps(rows))
-    except BaseException:
-        for name in sorted(os.listdir(conf.log)):
-            print('== %s\n%s' % (name, processes.tail(
-                conf.path('log', name))), file=sys.stderr)
-        raise
-    finally:
-        cluster.stop()
 
 
 if __name__ == '__main__':

@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, List
 
 from swift_dss.aio.cluster import printer
 from swift_dss.bench import bed, figures
+from swift_dss.bench.choices import require_known
 from swift_dss.core.errors import BadConfig
 
 HELP = 'measure, with tables and plots'
@@ -211,10 +212,7 @@ def _tiers(args: argparse.Namespace) -> int:
     plan = _plan(tiers, args, objects=args.objects, scale=args.scale,
                  share=args.share, seconds=args.seconds, seed=args.seed,
                  setups=args.setups)
-    unknown = [name for name in plan.setups if name not in tiers.SETUPS]
-    if unknown:
-        raise BadConfig('--setups: %s is not one of %s' % (
-            unknown[0], ', '.join(tiers.SETUPS)))
+    require_known('--setups', plan.setups, tiers.SETUPS)
     results = []
     for setup in plan.setups:
         with bed.own(
@@ -257,12 +255,8 @@ def _chunks(args: argparse.Namespace) -> int:
     plan = _plan(block_chunks, args, setups=args.setups, chunks=args.chunks,
                  modes=args.modes, origin=args.origin, scale=args.scale,
                  threads=args.threads, seed=args.seed, fetch=args.fetch)
-    for given, known in ((plan.setups, block_chunks.names()),
-                         (plan.modes, ('through', 'back'))):
-        unknown = [name for name in given if name not in known]
-        if unknown:
-            raise BadConfig('%s is not one of %s' % (
-                unknown[0], ', '.join(known)))
+    require_known('--setups', plan.setups, block_chunks.names())
+    require_known('--modes', plan.modes, ('through', 'back'))
     report = block_chunks.measure(plan, printer(sys.stderr))
     _tell(args, report, block_chunks.text(report), block_plots.chunks)
     return 0
