@@ -14,7 +14,7 @@ from swift_dss.aio.layout import (
 
 PIPELINE = (
     'catch_errors gatekeeper healthcheck proxy-logging listing_formats '
-    'container_sync bulk tempurl formpost s3api tempauth staticweb copy '
+    'container_sync bulk tempurl formpost %ss3api tempauth staticweb copy '
     'container-quotas account-quotas slo dlo versioned_writes symlink '
     '%sproxy-logging proxy-server')
 
@@ -139,12 +139,15 @@ def _tempauth(users: object) -> str:
 
 
 def _proxy(conf: AioConf) -> str:
-    pipeline = PIPELINE % ('dss ' if has(conf, 'proxy') else '')
+    pipeline = PIPELINE % (('dss_retry_after ', 'dss ') if has(
+        conf, 'proxy') else ('', ''))
     ours = '' if not has(conf, 'proxy') else _filter(
         'dss', 'egg:swift_dss#dss',
         'class_table = %s' % conf.path('etc', 'dss-classes.conf'),
         'rules_file = %s' % conf.path('etc', 'dss-rules.conf'),
-        'reload_interval = 1')
+        'reload_interval = 1') + (
+        '[filter:dss_retry_after]\npaste.filter_factory = '
+        'swift_dss.proxy.retry_after:filter_factory\n\n')
     return ''.join((
         _default(conf, conf.proxy_port, conf.etc, conf.path('devices'),
                  conf.workers),

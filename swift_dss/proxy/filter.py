@@ -51,6 +51,12 @@ The first of these that says something wins:
 Symbolic links have no class. Manifests of large objects have one of their
 own, whole; segments have theirs.
 
+Before the body is read the write is judged by its class and by what the
+object servers say of their backlogs (``admission``, on by default, asked
+for every ``pressure_interval`` seconds): it goes on, waits a little, or is
+refused with the time after which there should be room. The filter
+``dss_retry_after`` left of s3api brings that time to S3 clients.
+
 --------
 Download
 --------
@@ -93,7 +99,9 @@ Errors
 408   the client was too slow in sending a class section
 413   more spans or a longer class section than ``/info`` allows
 422   Content-MD5 is not that of the ``.dss`` body
-503   with Retry-After: the bytes are in S3 and S3 does not answer
+503   with Retry-After: the bytes are in S3 and S3 does not answer; or,
+      to a PUT, as much of its class waits for S3 as may (admission)
+507   the object can never fit what may wait for S3 (413 through s3api)
 ====  ==================================================================
 """
 
@@ -103,7 +111,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from swift.common.registry import register_swift_info
 from swift.common.swob import HTTPException, Response
-from swift.common.utils import get_logger
+from swift.common.utils import config_true_value, get_logger
 
 from swift_dss.core.errors import BadConfig, DssError
 from swift_dss.core.limits import (
@@ -111,8 +119,10 @@ from swift_dss.core.limits import (
     MAX_RANGE_HEADER_BYTES)
 from swift_dss.proxy import pipeline
 from swift_dss.proxy.accounts import ALL, AccountClasses
+from swift_dss.proxy.admission import Admission
 from swift_dss.proxy.containers import Containers
 from swift_dss.proxy.objects import Objects
+from swift_dss.proxy.pressures import Pressures
 from swift_dss.proxy.services import Services
 from swift_dss.proxy.settings import Settings, State, optional_path
 from swift_dss.proxy.target import Target
@@ -152,7 +162,8 @@ class DssMiddleware:
                 app, self._account_classes, self.settings.current().table,
                 _number(conf, 'account_recheck', 60, 86400)),
             Uploads(app), self._max_spans, self._max_section_bytes,
-            _number(conf, 'client_timeout', 60, 86400))
+            _number(conf, 'client_timeout', 60, 86400),
+            Admission(app, self.logger, pressures_of(conf, self.logger)))
         objects = Objects(app, services)
         containers = Containers(app, services)
         self._objects = {'PUT': objects.put, 'GET': objects.get,
@@ -229,6 +240,14 @@ def _number(conf: Dict[str, str], option: str, default: int,
         raise BadConfig('[filter:dss] %s: %s is not a number from 0 to %d'
                         % (option, text, most))
     return number
+
+
+def pressures_of(conf: Dict[str, str], logger: Any) -> Optional[Pressures]:
+    """What admission asks; None with ``admission = false``."""
+    if not config_true_value(conf.get('admission', 'true')):
+        return None
+    return Pressures(float(_number(conf, 'pressure_interval', 1, 86400)),
+                     logger)
 
 
 def filter_factory(global_conf: Dict[str, str],

@@ -16,6 +16,7 @@ from swift.proxy.controllers.base import get_container_info
 from swift_dss.core.errors import BadClassInput, ClassNotAllowed
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
 from swift_dss.proxy import incoming, outgoing, reclassify, stored, unavailable
+from swift_dss.proxy.admission import Refused
 from swift_dss.proxy.dssbody import (
     BoundedRanges, CheckedInput, DssInput, Prefixed)
 from swift_dss.proxy.incoming import Asked
@@ -67,7 +68,7 @@ class Objects:
         class_map = self._class_map(env, target, state, size, what, carried)
         if what.ranges and size is None:
             env['wsgi.input'] = BoundedRanges(env['wsgi.input'], what.ranges)
-        return self._store(env, start, state, class_map, size)
+        return self._store(env, start, target, state, class_map, size)
 
     def get(self, env: Env, start: Start, target: Target,
             state: State) -> Body:
@@ -222,10 +223,21 @@ class Objects:
                             class_map.class_ids(data_size),
                             names.OBJECT_FILE)
         env['wsgi.input'] = body
-        return self._store(env, start, state, class_map, data_size)
+        return self._store(env, start, target, state, class_map, data_size)
 
-    def _store(self, env: Env, start: Start, state: State,
+    def _store(self, env: Env, start: Start, target: Target, state: State,
                class_map: ClassMap, size: Optional[int]) -> Body:
+        try:
+            with self._services.admission.judged(
+                    env, target, state, class_map, size):
+                return self._store_now(env, start, state, class_map)
+        except Refused:
+            # Who may not write here learns nothing of how full it is.
+            self._authorize(env)
+            raise
+
+    def _store_now(self, env: Env, start: Start, state: State,
+                   class_map: ClassMap) -> Body:
         if class_map != UNCLASSIFIED_MAP:
             set_headers(env, classmap.to_headers(names.SYSMETA_MAP,
                                                  class_map))

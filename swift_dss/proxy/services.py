@@ -7,6 +7,7 @@ from typing import Any
 from swift_dss.core.spans import ClassMap
 from swift_dss.proxy import trusted
 from swift_dss.proxy.accounts import AccountClasses
+from swift_dss.proxy.admission import Admission
 from swift_dss.proxy.settings import State
 from swift_dss.proxy.trusted import Sealer
 from swift_dss.proxy.uploads import Uploads
@@ -24,13 +25,14 @@ class Services:
 
     def __init__(self, logger: Any, accounts: AccountClasses,
                  uploads: Uploads, max_spans: int, max_section_bytes: int,
-                 client_timeout: float) -> None:
+                 client_timeout: float, admission: Admission) -> None:
         self.logger = logger
         self.accounts = accounts
         self.uploads = uploads
         self.max_spans = max_spans
         self.max_section_bytes = max_section_bytes
         self.client_timeout = client_timeout
+        self.admission = admission
         self.sealer = Sealer()
 
     def count(self, counter: str) -> None:

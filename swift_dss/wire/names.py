@@ -22,6 +22,11 @@ BACKEND_UNAVAILABLE = 'X-Backend-Dss-Unavailable'
 #: Tiers that hold the version on the node that answered.
 BACKEND_TIER = 'X-Backend-Dss-Tier'
 
+#: A proxy asks object servers here how full they are.
+PRESSURE_PATH = '/dss/pressure'
+#: And tells with it what it has answered writes since it asked last.
+BACKEND_ADMISSIONS = 'X-Backend-Dss-Admissions'
+
 # What lives with the object. Sysmeta is set by a PUT and survives a POST;
 # transient sysmeta is replaced by every POST and wins where present.
 SYSMETA_MAP = 'X-Object-Sysmeta-Dss-Map'

@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Optional, Union
+from typing import Dict, Mapping, Optional, Tuple, Union
 
+from swift_dss.core.errors import DamagedRecord
+from swift_dss.core.limits import CLASS_ID_MAX
 from swift_dss.core.pressure import Backlog, Pressure
 from swift_dss.wire.jsonfields import Fields
 
 __all__ = ('Backlog', 'Pressure', 'decode', 'encode')
+
+#: What proxies may have answered a write.
+ANSWERS = ('accept', 'throttle', 'retry', 'full')
 
 
 def encode(pressure: Pressure) -> bytes:
@@ -48,3 +53,46 @@ def _backlog(fields: Fields) -> Optional[Backlog]:
         inner.number('drain_rate'), inner.flag('remote_up'),
         inner.number('probe_seconds'), inner.number('throttle_at'),
         inner.number('throttle_seconds'))
+
+
+def encode_node(pressures: Mapping[str, Pressure], now: float) -> bytes:
+    """What an object server answers a proxy: all its devices, each with
+    its age, so that clocks need not agree."""
+    return json.dumps({'devices': {
+        device: dict(asdict(pressure), age=max(0.0, now - pressure.at))
+        for device, pressure in pressures.items()}}).encode('utf-8')
+
+
+def decode_node(raw: bytes) -> Dict[str, Tuple[float, Pressure]]:
+    """Device to (age in seconds, pressure).
+
+    :raises DamagedRecord: not an answer of ours
+    """
+    devices = Fields(raw, 'pressure answer').inner('devices')
+    found: Dict[str, Tuple[float, Pressure]] = {}
+    for device in devices.values:
+        fields = devices.inner(device)
+        found[device] = (fields.number('age'), of_fields(fields))
+    return found
+
+
+def encode_tally(tally: Mapping[int, Mapping[str, int]]) -> str:
+    """Verdicts by class id and name of the answer, as a header's value."""
+    return json.dumps({str(class_id): dict(counts) for class_id, counts
+                       in tally.items()}, separators=(',', ':'))
+
+
+def decode_tally(text: str) -> Dict[int, Dict[str, int]]:
+    """What :func:`encode_tally` made.
+
+    :raises DamagedRecord: not one of ours
+    """
+    fields = Fields(text, 'admissions')
+    tally: Dict[int, Dict[str, int]] = {}
+    for name in fields.values:
+        if not name.isdigit() or int(name) > CLASS_ID_MAX:
+            raise DamagedRecord('admissions: %r is no class' % name[:32])
+        inner = fields.inner(name)
+        tally[int(name)] = {answer: inner.whole(answer)
+                            for answer in inner.values if answer in ANSWERS}
+    return tally

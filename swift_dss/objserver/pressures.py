@@ -1,0 +1,90 @@
+"""``GET /dss/pressure``: how full this node's devices are, for proxies.
+
+A proxy that judges writes asks about once a second, and tells with it what
+it has answered since (``X-Backend-Dss-Admissions``): those counts lie in
+``<run_dir>/state/admitted/<pid>.json``, where the tier daemon adds them up.
+Like recon, it is for the cluster's own network: object servers are not
+reached by clients.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, Dict, List
+
+from swift.common.swob import Request, Response
+
+from swift_dss.core.errors import DamagedRecord
+from swift_dss.objserver.settings import count, node_for
+from swift_dss.wire import names
+from swift_dss.wire import pressure as wire
+
+#: Counts go to disk no more often than this.
+_WRITE_SECONDS = 1.0
+
+
+class Pressures:
+    """The WSGI application of one object server.
+
+    :param conf: the server's options, which name ``dss_conf``
+    """
+
+    def __init__(self, conf: Any, logger: Any) -> None:
+        self._conf = conf
+        self._logger = logger
+        self._tally: Dict[int, Dict[str, int]] = {}
+        self._written = 0.0
+
+    def __call__(self, env: Any, start_response: Any) -> Any:
+        request = Request(env)
+        if request.method != 'GET':
+            return Response(status=405, request=request)(env, start_response)
+        self._add(request.headers.get(names.BACKEND_ADMISSIONS))
+        node = node_for(self._conf, self._logger)
+        found = {}
+        for device in self._devices(node.conf.run_dir):
+            pressure = node.pressure(device)
+            if pressure is not None:
+                found[device] = pressure
+        return Response(
+            body=wire.encode_node(found, time.time()), request=request,
+            content_type='application/json')(env, start_response)
+
+    def _devices(self, run_dir: str) -> List[str]:
+        try:
+            return [name[:-len('.json')] for name in os.listdir(
+                os.path.join(run_dir, 'state')) if name.endswith('.json')]
+        except OSError:
+            return []  # no daemon has been here yet
+
+    def _add(self, text: Any) -> None:
+        if not text:
+            return
+        try:
+            said = wire.decode_tally(text)
+        except DamagedRecord as err:
+            count(self._logger, 'dss.errors.admissions')
+            self._logger.warning('dss: %s', err)
+            return
+        for class_id, counts in said.items():
+            into = self._tally.setdefault(class_id, {})
+            for answer, number in counts.items():
+                into[answer] = into.get(answer, 0) + number
+        now = time.monotonic()
+        if now - self._written >= _WRITE_SECONDS:
+            self._written = now
+            self._write()
+
+    def _write(self) -> None:
+        """No fsync: they are counters of this process's life."""
+        folder = os.path.join(node_for(self._conf, self._logger).conf.run_dir,
+                              'state', 'admitted')
+        path = os.path.join(folder, '%d.json' % os.getpid())
+        try:
+            os.makedirs(folder, exist_ok=True)
+            with open(path + '.tmp', 'w', encoding='ascii') as out:
+                out.write(wire.encode_tally(self._tally))
+            os.rename(path + '.tmp', path)
+        except OSError as err:
+            self._logger.warning('dss: %s: %s', path, err)

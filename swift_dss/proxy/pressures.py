@@ -1,0 +1,151 @@
+"""What proxies know of the object servers' backlogs.
+
+Each object server is asked about once ``interval`` seconds while writes go
+to it, beside the requests and never in their way: a write is judged by
+what is known. Who is not known, or did not answer for a while, is taken to
+have room: its own file systems still refuse what does not fit.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+
+import eventlet
+from swift.common.bufferedhttp import http_connect_raw
+
+from swift_dss.core.errors import DssError
+from swift_dss.core.pressure import Backlog
+from swift_dss.wire import names
+from swift_dss.wire import pressure as wire
+
+#: An answer older than this says nothing.
+STALE_SECONDS = 30.0
+_TIMEOUT_SECONDS = 2.0
+#: The daemon hears of a PUT this much after its end at most.
+_SETTLE_SECONDS = 2.0
+#: Largest answer that is read: 1,000 devices have less.
+_MAX_BYTES = 1 << 20
+Server = Tuple[str, int]
+#: Device name to (age, pressure); raises OSError or DssError.
+Ask = Callable[[Server, str], Dict[str, Tuple[float, wire.Pressure]]]
+
+
+class Coming:
+    """Bytes that were admitted to a device and may not be in its backlog.
+
+    :param devices: ``(server, device)`` and bytes of each
+    """
+
+    def __init__(self, pressures: Pressures,
+                 devices: List[Tuple[Tuple[Server, str], int]]) -> None:
+        self._pressures = pressures
+        self.devices = devices
+        self.ended_at: Optional[float] = None
+
+    def end(self) -> None:
+        """The PUT has its answer."""
+        self.ended_at = self._pressures.clock()
+
+
+class _Known(NamedTuple):
+    asked_at: float
+    answered_at: float
+    devices: Dict[str, Tuple[float, wire.Pressure]]
+
+
+class Pressures:
+    """Backlogs by server and device. For green threads of one process.
+
+    :param interval: seconds between two questions to one server
+    :param clock: monotonic seconds
+    """
+
+    def __init__(self, interval: float, logger: Any,
+                 ask: Optional[Ask] = None,
+                 spawn: Callable[..., Any] = eventlet.spawn_n,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self._interval = interval
+        self._logger = logger
+        self._ask = ask or ask_server
+        self._spawn = spawn
+        self.clock = clock
+        self._known: Dict[Server, _Known] = {}
+        self._tally: Dict[Server, Dict[int, Dict[str, int]]] = {}
+        self._coming: List[Coming] = []
+
+    def backlog(self, server: Server, device: str
+                ) -> Tuple[Optional[Backlog], int]:
+        """(the device's backlog, bytes that come on top of it); None if
+        it is not known. Has it asked again if it is time."""
+        now = self.clock()
+        known = self._known.get(server)
+        if known is None or now - known.asked_at >= self._interval:
+            self._known[server] = _Known(
+                now, known.answered_at if known else 0.0,
+                known.devices if known else {})
+            self._spawn(self._refresh, server)
+            known = self._known[server]
+        found = known.devices.get(device)
+        if found is None or now - known.answered_at > STALE_SECONDS:
+            return None, 0
+        age, pressure = found
+        return pressure.backlog, self._coming_bytes(
+            (server, device), known.answered_at - age)
+
+    def coming(self, devices: List[Tuple[Tuple[Server, str], int]]
+               ) -> Coming:
+        """Note bytes that were admitted; ``end()`` it when the PUT ends."""
+        one = Coming(self, devices)
+        self._coming.append(one)
+        return one
+
+    def count(self, server: Server, class_id: int, answer: str) -> None:
+        """One more verdict, for that server to hear of."""
+        counts = self._tally.setdefault(server, {}).setdefault(class_id, {})
+        counts[answer] = counts.get(answer, 0) + 1
+
+    def _coming_bytes(self, place: Tuple[Server, str],
+                      seen_at: float) -> int:
+        now = self.clock()
+        self._coming = [
+            one for one in self._coming if one.ended_at is None
+            or now - one.ended_at < STALE_SECONDS]
+        return sum(
+            length for one in self._coming
+            if one.ended_at is None
+            or one.ended_at > seen_at - _SETTLE_SECONDS
+            for where, length in one.devices if where == place)
+
+    def _refresh(self, server: Server) -> None:
+        tally = self._tally.pop(server, {})
+        try:
+            devices = self._ask(server, wire.encode_tally(tally))
+        except (OSError, DssError, eventlet.Timeout) as err:
+            self._logger.increment('dss.admission.unknown')
+            self._logger.debug('dss: %s:%d does not say how full it is: %s',
+                               server[0], server[1], err)
+            return
+        known = self._known[server]
+        self._known[server] = _Known(known.asked_at, self.clock(), devices)
+
+
+def ask_server(server: Server, tally: str
+               ) -> Dict[str, Tuple[float, wire.Pressure]]:
+    """Ask an object server over HTTP.
+
+    :raises OSError: it does not answer
+    :raises DamagedRecord: not as one of ours
+    """
+    with eventlet.Timeout(_TIMEOUT_SECONDS):
+        connection = http_connect_raw(
+            server[0], server[1], 'GET', names.PRESSURE_PATH,
+            {names.BACKEND_ADMISSIONS: tally})
+        try:
+            response = connection.getresponse()
+            raw = response.read(_MAX_BYTES)
+            if response.status != 200:
+                return {}  # a server without classes
+            return wire.decode_node(raw)
+        finally:
+            connection.close()

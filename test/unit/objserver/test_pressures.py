@@ -1,0 +1,94 @@
+"""Object servers tell proxies how full they are, and keep their counts."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import os
+import time
+
+import pytest
+from swift.common.swob import Request
+
+from swift_dss.core.config import NodeConf
+from swift_dss.core.pressure import Backlog, Pressure
+from swift_dss.objserver import pressures as module
+from swift_dss.objserver.settings import Node
+from swift_dss.wire import names
+from swift_dss.wire import pressure as wire
+
+BACKLOG = Backlog(1, 2, 3, 4, 5.5, True, 0.0, 0.75, 2.0)
+
+
+class Logger(logging.Logger):
+    """A Swift logger's part of it."""
+
+    def __init__(self):
+        super().__init__('pressures-test')
+        self.counts = []
+
+    def increment(self, name):
+        self.counts.append(name)
+
+
+@pytest.fixture
+def served(tmp_path, monkeypatch):
+    node = Node(NodeConf(run_dir=str(tmp_path), devices=str(tmp_path)),
+                Logger())
+    monkeypatch.setattr(module, 'node_for', lambda conf, logger: node)
+    return module.Pressures({}, Logger())
+
+
+def ask(served, tally='', method='GET'):
+    return Request.blank(names.PRESSURE_PATH, method=method, headers={
+        names.BACKEND_ADMISSIONS: tally}).get_response(served)
+
+
+def write(tmp_path, device, **changes):
+    state = dataclasses.replace(Pressure(
+        1, 1, 1, None, True, time.time() - 3, BACKLOG), **changes)
+    os.makedirs(str(tmp_path / 'state'), exist_ok=True)
+    (tmp_path / 'state' / (device + '.json')).write_bytes(
+        wire.encode(state))
+    return state
+
+
+def test_every_device_is_told_of_with_its_age(served, tmp_path):
+    state = write(tmp_path, 'sda')
+    write(tmp_path, 'sdb', backlog=None)
+    answer = ask(served)
+    found = wire.decode_node(answer.body)
+    assert sorted(found) == ['sda', 'sdb']
+    age, pressure = found['sda']
+    assert 3 <= age < 60 and pressure == state
+
+
+def test_old_and_missing_states_say_nothing(served, tmp_path):
+    assert wire.decode_node(ask(served).body) == {}
+    write(tmp_path, 'sda', at=time.time() - 1000)
+    assert wire.decode_node(ask(served).body) == {}
+
+
+def test_counts_of_proxies_are_added_up_for_the_daemon(served, tmp_path,
+                                                       monkeypatch):
+    monkeypatch.setattr(module, '_WRITE_SECONDS', 0.0)
+    for _ in range(3):
+        ask(served, wire.encode_tally({9: {'accept': 2, 'retry': 1}}))
+    kept = (tmp_path / 'state' / 'admitted' / (
+        '%d.json' % os.getpid())).read_text()
+    assert wire.decode_tally(kept) == {9: {'accept': 6, 'retry': 3}}
+
+
+@pytest.mark.parametrize('bad', [
+    'x', '[]', '{"99": {"accept": 1}}', '{"1": 5}',
+    '{"1": {"accept": -1}}', json.dumps({'../x': {'accept': 1}})])
+def test_counts_that_are_none_are_refused_and_the_answer_comes(
+        served, tmp_path, bad):
+    assert ask(served, bad).status_int == 200
+    assert served._logger.counts == ['dss.errors.admissions']
+    assert not (tmp_path / 'state' / 'admitted').exists()
+
+
+def test_other_methods_are_not_ours(served):
+    assert ask(served, method='PUT').status_int == 405

@@ -1,0 +1,230 @@
+"""Writes are judged where they arrive, by what object servers say."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import types
+
+import pytest
+from swift.common.swob import Request, Response
+
+from swift_dss.core.classes import ClassSpec, ClassTable
+from swift_dss.core.pressure import Backlog, Pressure
+from swift_dss.core.rules import Rules
+from swift_dss.core.spans import ClassMap
+from swift_dss.proxy import admission as module
+from swift_dss.proxy.admission import Admission, Refused
+from swift_dss.proxy.pressures import STALE_SECONDS, Pressures
+from swift_dss.proxy.retry_after import RetryAfter, tell
+from swift_dss.proxy.settings import State
+from swift_dss.proxy.target import Target
+from swift_dss.wire import pressure as wire
+
+TABLE = ClassTable.of([ClassSpec(0, 'plain', 0), ClassSpec(9, 'gold', 90)])
+STATE = State(TABLE, Rules())
+EMPTY = Backlog(0, 1000, 100, 10000, 100.0, True, 0.0, 0.75, 2.0)
+TARGET = Target('a', 'c', 'o')
+
+
+class Logger(logging.Logger):
+    """Counts what it is told to."""
+
+    def __init__(self):
+        super().__init__('admission-test')
+        self.counts = []
+
+    def increment(self, name):
+        self.counts.append(name)
+
+
+class Ring:
+    """Three nodes of one device each."""
+
+    def __init__(self, count=3):
+        self.count = count
+
+    def get_nodes(self, account, container, obj):
+        return 7, [{'ip': '10.0.0.%d' % number, 'port': 6200,
+                    'device': 'sda'} for number in range(self.count)]
+
+
+class Cluster:
+    """Object servers whose backlogs a test sets."""
+
+    def __init__(self, monkeypatch, count=3):
+        self.now = 1000.0
+        self.logger = Logger()
+        self.slept = []
+        self.asked = []
+        self.age = 0.0
+        self.backlogs = {'10.0.0.%d' % number: EMPTY
+                         for number in range(count)}
+        monkeypatch.setattr(module, 'get_container_info',
+                            lambda *args, **kwargs: {'storage_policy': '0'})
+        monkeypatch.setattr(
+            module.POLICIES, 'get_by_index',
+            lambda index: types.SimpleNamespace(ec_ndata=1))
+        self.pressures = Pressures(
+            1.0, self.logger, self.ask, lambda work, *args: work(*args),
+            lambda: self.now)
+        self.admission = Admission(
+            types.SimpleNamespace(app=None, get_object_ring=lambda index:
+                                  Ring(count)), self.logger,
+            self.pressures, self.slept.append)
+
+    def ask(self, server, tally):
+        self.asked.append((server, tally))
+        found = self.backlogs[server[0]]
+        if found is None:
+            raise OSError('gone')
+        return {'sda': (self.age, Pressure(1, 1, 1, None, True, 5.0, found))}
+
+    def set(self, **changes):
+        self.now += 5
+        for name in self.backlogs:
+            self.backlogs[name] = dataclasses.replace(EMPTY, **changes)
+
+    def put(self, class_id=0, size=10, env=None):
+        environ = Request.blank('/v1/a/c/o').environ if env is None else env
+        with self.admission.judged(environ, TARGET, STATE,
+                                   ClassMap.uniform(class_id), size):
+            return 201
+
+
+@pytest.fixture
+def servers(monkeypatch):
+    return Cluster(monkeypatch)
+
+
+def test_a_full_budget_is_503_with_the_time_it_takes(servers):
+    servers.set(pending_bytes=1000)
+    with pytest.raises(Refused) as caught:
+        servers.put(size=250)
+    assert caught.value.status_int == 503
+    assert caught.value.headers['Retry-After'] == '3'
+    assert b'plain' in caught.value.body
+    assert servers.logger.counts[-1] == 'dss.admission.retry.plain'
+    assert servers.put(9) == 201, 'the top class has a reserve'
+
+
+def test_what_can_never_fit_is_507_and_413_to_s3(servers):
+    with pytest.raises(Refused) as caught:
+        servers.put(size=5000)
+    assert caught.value.status_int == 507
+    with pytest.raises(Refused) as caught:
+        servers.put(size=5000, env=dict(
+            Request.blank('/v1/a/c/o').environ, **{'swift.source': 'S3'}))
+    assert caught.value.status_int == 413
+
+
+def test_one_full_replica_of_three_refuses_nothing_and_two_do(servers):
+    full = dataclasses.replace(EMPTY, pending_bytes=1000)
+    servers.backlogs['10.0.0.0'] = full
+    assert servers.put() == 201
+    servers.backlogs['10.0.0.1'] = full
+    servers.now += 5
+    with pytest.raises(Refused):
+        servers.put()
+
+
+def test_a_server_that_does_not_answer_is_taken_to_have_room(servers):
+    servers.set(pending_bytes=1000)
+    with pytest.raises(Refused):
+        servers.put()
+    servers.backlogs = dict.fromkeys(servers.backlogs)
+    servers.now += STALE_SECONDS + 1
+    assert servers.put() == 201
+    assert 'dss.admission.unknown' in servers.logger.counts
+
+
+def test_servers_are_asked_once_an_interval_however_many_writes(servers):
+    for _ in range(50):
+        servers.put(size=1)
+    assert len(servers.asked) == 3
+    servers.now += 1.5
+    servers.put(size=1)
+    assert len(servers.asked) == 6
+
+
+def test_what_was_answered_is_told_to_the_first_server(servers):
+    servers.put(9)
+    servers.put(9)
+    servers.now += 2
+    servers.put(9)
+    told = [wire.decode_tally(tally) for server, tally in servers.asked
+            if server[0] == '10.0.0.0']
+    assert told == [{}, {9: {'accept': 2}}]
+
+
+def test_bytes_that_come_count_until_the_daemon_can_have_seen_them(servers):
+    for _ in range(10):
+        assert servers.put(size=100) == 201
+    with pytest.raises(Refused):
+        servers.put(size=100)
+    # Long after their end the backlog, which is empty, is believed.
+    servers.now += 10
+    assert servers.put(size=100) == 201
+
+
+def test_a_wrong_twin_that_forgets_what_comes_lets_too_much_in(
+        servers, monkeypatch):
+    monkeypatch.setattr(servers.pressures, '_coming_bytes',
+                        lambda place, seen_at: 0)
+    assert [servers.put(size=100) for _ in range(30)] == [201] * 30
+
+
+def test_above_the_soft_limit_a_write_waits_a_little(servers):
+    servers.set(pending_bytes=900, drain_rate=1.0)
+    servers.put()
+    assert 0 < servers.slept[0] <= 2.0
+
+
+def test_not_more_than_a_bound_of_writes_wait(servers, monkeypatch):
+    monkeypatch.setattr(module, 'MAX_THROTTLED', 0)
+    servers.set(pending_bytes=900, drain_rate=1.0)
+    with pytest.raises(Refused) as caught:
+        servers.put()
+    assert caught.value.status_int == 503
+    assert not servers.slept
+
+
+def test_without_rings_or_with_admission_off_everything_comes_in():
+    off = Admission(types.SimpleNamespace(), Logger(), None)
+    with off.judged({}, TARGET, STATE, ClassMap.uniform(0), 1 << 60):
+        pass
+
+
+def s3api_like(app):
+    """What s3api makes of a refusal: its own 503, from a copied
+    environment."""
+    def call(env, start):
+        Request(dict(env)).get_response(app)
+        return Response(status=503, body='<Error/>')(env, start)
+    return call
+
+
+def test_s3_clients_get_retry_after_too():
+    def below(env, start):
+        tell(env, '42')
+        return Response(status=503, headers={'Retry-After': '42'})(
+            env, start)
+
+    answer = Request.blank('/b/o').get_response(
+        RetryAfter(s3api_like(below)))
+    assert answer.headers['Retry-After'] == '42'
+
+
+def test_without_the_filter_they_would_not():
+    answer = Request.blank('/b/o').get_response(
+        s3api_like(lambda env, start: Response(status=503)(env, start)))
+    assert 'Retry-After' not in answer.headers
+
+
+def test_other_answers_are_left_as_they_are():
+    def fine(env, start):
+        tell(env, '42')
+        return Response(status=200)(env, start)
+
+    assert 'Retry-After' not in Request.blank('/').get_response(
+        RetryAfter(fine)).headers
