@@ -265,6 +265,41 @@ def flush_is_durable(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     return {'first': after - before, 'again': again - after}
 
 
+def fetched_after(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
+    """What a miss brings behind itself is in nobody's way, and comes."""
+    dss = Dss(ssd.path, hdd.path, hdd.sectors, 2048)
+    dss.message('after', '2048')
+    device = Direct(dss.path)
+    device.read(0, 4096)
+    begin = time.monotonic()
+    # Of the 128 KiB that the HDD reads now.
+    device.write(5 * 4096, b'w' * 4096)
+    written = time.monotonic() - begin
+    time.sleep(0.1)
+    overtaken = dss.stats()[0]['promoted_sectors']
+    # The next miss brings all that is missing, but not over what is there.
+    device.read(100 * 4096, 4096)
+    begin = time.monotonic()
+    device.read(2 * 4096, 4096)
+    read = time.monotonic() - begin
+    time.sleep(1.0)
+    all_of_it = dss.stats()[0]['promoted_sectors']
+    misses = hdd_reads(hdd)
+    same = device.read(0, 1 << 20) == bytes(5 * 4096) + b'w' * 4096 + bytes(
+        250 * 4096)
+    found = {'written': written, 'overtaken': overtaken, 'read': read,
+             'all': all_of_it, 'right': same,
+             'read_again': hdd_reads(hdd) - misses}
+    device.close()
+    dss.remove()
+    return found
+
+
+def hdd_reads(hdd: Disk) -> int:
+    with open('/sys/block/%s/stat' % hdd.name) as file:
+        return int(file.read().split()[0])
+
+
 def memory(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     """Bytes of memory for each 4 KiB of SSD, by the kernel's own list."""
     found = {}
@@ -289,7 +324,8 @@ def vmalloc_bytes() -> int:
 def main() -> None:
     scenario: Callable[[Disk, Disk], Dict[str, Any]] = globals()[sys.argv[1]]
     mib = 4096 if scenario is memory else 16
-    ssd, hdd = Disk('ssd', mib, 80), Disk('hdd', 128, 2000, 1)
+    depth = 8 if scenario is fetched_after else 1
+    ssd, hdd = Disk('ssd', mib, 80), Disk('hdd', 128, 2000, depth)
     print(json.dumps(scenario(ssd, hdd)))
 
 

@@ -34,6 +34,7 @@ def main() -> None:
     for number in range(cuts):
         load = Load(shadow, dss.path, seed + number, threads=6,
                     flush_every=chance.choice((5, 30, 200)))
+        dss.message(chance.choice(('ahead', 'after')), str(chunk))
         load.start()
         load.wait(chance.randrange(1, requests))
         if chance.random() < 0.3 and not load.errors:

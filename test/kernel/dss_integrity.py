@@ -26,7 +26,7 @@ MODES = ('writeback', 'writethrough', 'writearound', 'passthrough')
 
 def disturb(dss: Dss, chance: random.Random) -> str:
     """One thing that an operator may do at any time."""
-    which = chance.randrange(7)
+    which = chance.randrange(8)
     if which == 0:
         words = ['mode', chance.choice(MODES)]
     elif which == 1:
@@ -40,6 +40,9 @@ def disturb(dss: Dss, chance: random.Random) -> str:
         words = [chance.choice(('clean', 'commit', 'check'))]
     elif which == 5:
         words = ['demote', '0', str(dss.sectors)]
+    elif which == 6:
+        words = [chance.choice(('ahead', 'after')),
+                 str(chance.choice((0, 16, 64, 2048)))]
     else:
         dss.reload(dss.table)
         return 'reload'

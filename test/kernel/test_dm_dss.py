@@ -28,6 +28,18 @@ def test_small_miss_of_a_large_chunk_moves_only_what_was_asked_for():
     assert found['hdd_write_sectors'] == 0
 
 
+def test_what_a_miss_brings_behind_itself_is_in_nobodys_way():
+    found = behaviour('fetched_after')
+    # The HDD takes 2 ms, and was reading that grain.
+    assert found['written'] < 0.001
+    # It read those 128 KiB for nothing: the reader's own grain alone came.
+    assert found['overtaken'] == 8
+    assert found['read'] < 0.003
+    # All but the grain that was written.
+    assert found['all'] == 255 * 8
+    assert found['right'] and found['read_again'] == 0
+
+
 def test_class_flags_do_what_they_say():
     found = behaviour('flags')
     assert found['never'] == 0

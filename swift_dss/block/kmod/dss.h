@@ -56,7 +56,8 @@
 #define DSS_COMMIT_REGIONS	64	/* table blocks written at once */
 #define DSS_POOL_PAGES		1024	/* kept back for moves; 4 MiB */
 #define DSS_POOL_MOVES		64
-#define DSS_AFTER_RUNS		4	/* moves for one read that missed */
+#define DSS_AFTER_FILLS		4	/* at once, that nobody waits for */
+#define DSS_AFTER_SECTORS	256	/* of one of them: 128 KiB */
 #define DSS_CLEAN_RUNS		64	/* of one batch of the cleaner */
 #define DSS_CLEAN_RUNS_BUSY	1	/* the same beside other requests */
 #define DSS_TICK		HZ	/* settle and commit what is left */
@@ -107,6 +108,8 @@ enum dss_kind {
 #define DSS_IO_STARTED		(1U << 9)	/* start_ns is set */
 #define DSS_IO_HDD_ONLY		(1U << 10)	/* the SSD failed it */
 #define DSS_IO_INVALIDATED	(1U << 11)	/* dropped valid grains */
+#define DSS_IO_AFTER		(1U << 12)	/* a fill nobody waits for */
+#define DSS_IO_READING		(1U << 13)	/* one that has no bytes yet */
 
 struct dss;
 struct dss_batch;
@@ -152,6 +155,7 @@ struct dss_move {
 	atomic_t *pending;
 	sector_t sectors;
 	unsigned int nr_pages;
+	unsigned int after_end;	/* grain where DSS_IO_AFTER ends */
 	struct bio bio;		/* last: its vectors follow */
 };
 
@@ -253,6 +257,7 @@ struct dss {
 
 	struct hlist_head inflight[DSS_BUCKETS];
 	u32 nr_inflight;
+	u32 nr_after;			/* DSS_IO_AFTER under way */
 	struct list_head deferred;	/* wait for a range */
 	struct list_head ready;		/* for the worker */
 	struct list_head committing;	/* wait for a commit */

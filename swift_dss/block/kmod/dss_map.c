@@ -132,6 +132,46 @@ static bool dss_conflict(struct dss *d, const struct dss_io *io,
 	return false;
 }
 
+/*
+ * A write does not wait for bytes that nobody waits for: as long as those
+ * are being read, they are given up, and never reach the SSD.
+ */
+static void dss_overtake(struct dss *d, const struct dss_io *io)
+{
+	struct dss_io *other;
+	struct hlist_node *next;
+
+	hlist_for_each_entry_safe(other, next, dss_bucket(d, io->oblock), node)
+		if (other->oblock == io->oblock &&
+		    (other->flags & DSS_IO_READING) &&
+		    other->first < io->first + io->nr &&
+		    io->first < other->first + other->nr)
+			dss_unhash(other);
+}
+
+/*
+ * Neither does a read: the origin has the bytes, and may give them twice.
+ *
+ * Return: whether bytes that nobody waits for are all that is in the way.
+ */
+static bool dss_only_behind(struct dss *d, const struct dss_io *io)
+{
+	struct dss_io *other;
+
+	if (io->slot == DSS_NO_SLOT ||
+	    dss_any(d, d->valid, io->slot, io->first, io->nr))
+		return false;
+	hlist_for_each_entry(other, dss_bucket(d, io->oblock), node)
+		if (other->oblock == io->oblock &&
+		    other->kind != DSS_READ_SSD &&
+		    other->kind != DSS_READ_HDD &&
+		    !(other->flags & DSS_IO_READING) &&
+		    other->first < io->first + io->nr &&
+		    io->first < other->first + other->nr)
+			return false;
+	return true;
+}
+
 /* What the cleaner copies of this range may be older than what comes now. */
 static void dss_tell_cleaner(struct dss_io *io)
 {
@@ -573,9 +613,17 @@ static enum dss_next dss_decide(struct dss_io *io, bool in_map)
 
 	if (d->health == DSS_GIVEN_UP)
 		return dss_to_hdd(io, write ? DSS_WRITE_HDD : DSS_READ_HDD);
+	if (write)
+		dss_overtake(d, io);
 	if (dss_conflict(d, io, write && (bio_op(io->bio) == REQ_OP_DISCARD ||
 				       dss_write_mode(io) !=
 				       DSS_GLOBAL_BACK))) {
+		io->slot = dss_core_lookup(d->core, dss_to_oblock(io->oblock));
+		if (!write && dss_only_behind(d, io)) {
+			dss_count_hit(io);
+			d->counts[io->class_id].grain_misses++;
+			return dss_to_hdd(io, DSS_READ_HDD);
+		}
 		list_add_tail(&io->list, &d->deferred);
 		d->nr_deferred++;
 		return DSS_NEXT_WAIT;

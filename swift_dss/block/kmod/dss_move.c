@@ -120,6 +120,8 @@ static bool dss_range_busy(struct dss *d, const struct dss_io *io)
 	return false;
 }
 
+static void dss_fill_next(struct dss_io *io);
+
 static void dss_fill_done(struct dss_move *move)
 {
 	struct dss *d = move->io.d;
@@ -127,6 +129,8 @@ static void dss_fill_done(struct dss_move *move)
 
 	spin_lock_irqsave(&d->lock, irq);
 	dss_unhash(&move->io);
+	if (move->io.flags & DSS_IO_AFTER)
+		d->nr_after--;
 	spin_unlock_irqrestore(&d->lock, irq);
 	dss_move_free(move);
 }
@@ -155,7 +159,10 @@ static void dss_fill_write_end(struct bio *bio)
 		count->promoted_sectors += move->sectors;
 	}
 	spin_unlock_irqrestore(&d->lock, irq);
-	dss_fill_done(move);
+	if (io->flags & DSS_IO_AFTER)
+		dss_ready(io, dss_fill_next);
+	else
+		dss_fill_done(move);
 }
 
 static void dss_fill_write(struct dss_io *io)
@@ -187,6 +194,25 @@ static void dss_fill_keep(struct dss_io *io)
 
 static void dss_fill_rest(const struct dss_io *read);
 
+/* What nobody waits for was read; unless it was overtaken, it is kept. */
+static void dss_fill_after_read(struct dss_move *move)
+{
+	struct dss_io *io = &move->io;
+	struct dss *d = io->d;
+	bool keep;
+
+	spin_lock_irq(&d->lock);
+	keep = io->flags & DSS_IO_HASHED;
+	io->flags &= ~DSS_IO_READING;
+	spin_unlock_irq(&d->lock);
+	if (!keep) {
+		dss_fill_done(move);
+		return;
+	}
+	io->status = move->bio.bi_status;
+	dss_fill_keep(io);
+}
+
 /* In the worker: the reader gets its bytes, then they go to the SSD. */
 static void dss_fill_copy(struct dss_io *io)
 {
@@ -198,8 +224,7 @@ static void dss_fill_copy(struct dss_io *io)
 	struct dss *d = io->d;
 
 	if (!user) {
-		io->status = move->bio.bi_status;
-		dss_fill_keep(io);
+		dss_fill_after_read(move);
 		return;
 	}
 	to = user->iter;
@@ -287,13 +312,75 @@ static bool dss_next_missing(struct dss *d, struct dss_io *run,
 	return true;
 }
 
+/*
+ * Starts to bring the next grains of [run->first, @end) that are missing.
+ * There are few of these at a time, and each is small: who wants something
+ * of the devices meanwhile waits behind those, not behind a whole chunk.
+ */
+static void dss_fill_after(struct dss_io *run, unsigned int end)
+{
+	struct dss *d = run->d;
+	unsigned int most = max_t(unsigned int, 1, DSS_AFTER_SECTORS >>
+				  d->grain_shift);
+	struct dss_move *move;
+	bool ours;
+
+	spin_lock_irq(&d->lock);
+	ours = d->health == DSS_OK && !d->suspended &&
+	       d->nr_after < DSS_AFTER_FILLS && dss_next_missing(d, run, end);
+	spin_unlock_irq(&d->lock);
+	if (!ours)
+		return;
+	run->nr = min_t(unsigned int, run->nr, most);
+	move = dss_move_alloc(d, run, GFP_NOWAIT | __GFP_NOWARN);
+	if (!move)
+		return;
+	spin_lock_irq(&d->lock);
+	/* Only now is the range ours: it may have changed. */
+	ours = !dss_any(d, d->valid, run->slot, run->first, run->nr) &&
+	       !dss_range_busy(d, run);
+	if (ours) {
+		if (d->hdd_wrote || d->hdd_flushing)
+			move->io.flags |= DSS_IO_UNSETTLED;
+		move->io.flags |= DSS_IO_AFTER | DSS_IO_READING;
+		move->after_end = end;
+		d->nr_after++;
+		dss_hash(&move->io, DSS_FILL);
+	}
+	spin_unlock_irq(&d->lock);
+	if (!ours) {
+		dss_move_free(move);
+		return;
+	}
+	dss_move_aim(move, false, REQ_OP_READ | REQ_RAHEAD,
+		     dss_fill_read_end);
+	submit_bio_noacct(&move->bio);
+}
+
+/* In the worker: one is done, and holds its range until the next does. */
+static void dss_fill_next(struct dss_io *io)
+{
+	struct dss_move *move = dss_move_of(io);
+	struct dss *d = io->d;
+	struct dss_io run = { .d = d, .slot = io->slot, .oblock = io->oblock,
+			      .class_id = io->class_id,
+			      .first = io->first + io->nr };
+
+	spin_lock_irq(&d->lock);
+	io->flags &= ~DSS_IO_AFTER;
+	d->nr_after--;
+	spin_unlock_irq(&d->lock);
+	dss_fill_after(&run, move->after_end);
+	dss_fill_done(move);
+}
+
 /**
  * dss_fill_rest() - bring what surrounds a read that missed
  * @read: holds its range as DSS_FILL, so that the chunk keeps its slot
  *
  * The window of after_sectors around it, within the chunk. The reader has
- * its bytes already: he does not wait for this. Without memory nothing
- * happens.
+ * its bytes already: he does not wait for this. Without memory, or beside
+ * enough others of the kind, nothing happens.
  */
 static void dss_fill_rest(const struct dss_io *read)
 {
@@ -303,45 +390,16 @@ static void dss_fill_rest(const struct dss_io *read)
 	struct dss_io run = { .d = d, .slot = read->slot,
 			      .oblock = read->oblock,
 			      .class_id = read->class_id };
-	unsigned int end, runs = 0;
-	struct dss_move *move;
 	sector_t last;
-	bool ours;
 
 	if (window < 2 || read->nr >= window)
 		return;
 	run.first = rounddown(read->first, window);
 	last = d->origin_sectors - (read->oblock << d->chunk_shift);
-	end = min_t(u64, roundup(read->first + read->nr, window),
-		    min_t(u64, d->grains, last >> d->grain_shift));
-	while (runs++ < DSS_AFTER_RUNS) {
-		spin_lock_irq(&d->lock);
-		ours = d->health == DSS_OK && !d->suspended &&
-		       dss_next_missing(d, &run, end);
-		spin_unlock_irq(&d->lock);
-		if (!ours)
-			return;
-		move = dss_move_alloc(d, &run, GFP_NOWAIT | __GFP_NOWARN);
-		if (!move)
-			return;
-		spin_lock_irq(&d->lock);
-		ours = !dss_any(d, d->valid, run.slot, run.first, run.nr) &&
-		       !dss_range_busy(d, &run);
-		if (ours) {
-			if (d->hdd_wrote || d->hdd_flushing)
-				move->io.flags |= DSS_IO_UNSETTLED;
-			dss_hash(&move->io, DSS_FILL);
-		}
-		spin_unlock_irq(&d->lock);
-		if (ours) {
-			dss_move_aim(move, false, REQ_OP_READ | REQ_RAHEAD,
-				     dss_fill_read_end);
-			submit_bio_noacct(&move->bio);
-		} else {
-			dss_move_free(move);
-		}
-		run.first += run.nr;
-	}
+	dss_fill_after(&run, min_t(u64, roundup(read->first + read->nr,
+						window),
+				   min_t(u64, d->grains,
+					 last >> d->grain_shift)));
 }
 
 /* ---- cleaning ---- */
