@@ -76,6 +76,10 @@ class Host:
         last = (want.offset + want.length - 1) // self.unit
         keys = [(want.account, want.object_id, number)
                 for number in range(first, last + 1)]
+        for key in keys:
+            if key in self.cache and self.cache[key][0] <= at:
+                self.strategy.on_arrival(*key[:2], key[2] * self.unit,
+                                         self.unit, False, at)
         keys = [key for key in keys if key not in self.cache]
         if not keys:
             return
@@ -108,8 +112,7 @@ class Host:
                     self.cache[key] = entry
                     continue
                 self.count['wasted'] += 1
-            if entry[1]:
-                self.strategy.on_evict(*where, entry[2], self.now)
+            self.strategy.on_evict(*where, entry[2], self.now)
 
 
 def stream(host, units, gap, start=0, first=0, request=1, **which):

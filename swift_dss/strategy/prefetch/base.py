@@ -10,11 +10,14 @@ Who drives it MUST
 
 - call :meth:`Prefetch.on_request` for each read, in the order of ``now``;
 - fetch each want whole or in pieces, or give it up, in whole or in pieces,
-  and say so by :meth:`Prefetch.on_dropped`;
-- tell of bytes that arrived by :meth:`Prefetch.on_arrival`;
+  and say so by :meth:`Prefetch.on_dropped`. A want may name bytes that are
+  there or on their way: these are not fetched again, and count as arrived
+  at once, or when they come;
+- tell of wanted bytes that arrived by :meth:`Prefetch.on_arrival`;
 - before prefetched bytes leave that nobody has read, ask
-  :meth:`Prefetch.on_last_chance`, and tell of those that did leave by
-  :meth:`Prefetch.on_evict`.
+  :meth:`Prefetch.on_last_chance`;
+- tell of all bytes that leave, read or not, by :meth:`Prefetch.on_evict`: a
+  strategy takes what was read or arrived for being there until then.
 
 Each method MUST take a bounded time and each strategy MUST keep within
 ``Settings.state_bytes``. Nothing that one account did may decide what is
@@ -151,7 +154,7 @@ class Prefetch:
 
     def on_evict(self, account: str, object_id: Hashable, offset: int,
                  length: int, used: bool, now: float) -> None:
-        """Bytes that were prefetched are gone.
+        """Bytes are gone.
 
         :param used: somebody had read them
         """

@@ -12,7 +12,7 @@ recently used forgotten first.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Hashable, List, Tuple
+from typing import Callable, Hashable, List, Tuple
 
 from swift_dss.strategy.prefetch.base import (
     ITEM_BYTES, Access, Prefetch, Settings, Urgency, Want, clip)
@@ -42,10 +42,15 @@ class Stream:
 
 
 class Streams:
-    """Places where a stream may go on. Bounded by count."""
+    """Places where a stream may go on. Bounded by count.
 
-    def __init__(self, limit: int) -> None:
+    :param make: a new stream
+    """
+
+    def __init__(self, limit: int,
+                 make: Callable[[], Stream] = Stream) -> None:
         self._limit = max(1, limit)
+        self._make = make
         self._by_place: OrderedDict[_Place, Stream] = OrderedDict()
 
     def __len__(self) -> int:
@@ -55,13 +60,17 @@ class Streams:
         """The stream that ``access`` goes on with, or a new one; it goes
         on at the end of ``access``."""
         place = (access.account, access.object_id, access.offset)
-        stream = self._by_place.pop(place, None) or Stream()
+        stream = self._by_place.pop(place, None) or self._make()
         stream.reads += 1
         end = access.offset + access.length
         self._by_place[access.account, access.object_id, end] = stream
         if len(self._by_place) > self._limit:
             self._by_place.popitem(last=False)
         return stream
+
+    def clear(self) -> None:
+        """Forget them all."""
+        self._by_place.clear()
 
 
 class Seq(Prefetch):

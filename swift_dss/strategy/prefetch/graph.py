@@ -1,0 +1,307 @@
+"""GRAPH: what history says comes next, where no stream does.
+
+After Yang and others, "Tombolo: Performance Enhancements for Cloud
+Gateways", MSST'16. Each random read is a node of a probability graph
+(``graph_nodes``); nodes that one client reads within a few reads of each
+other are joined by edges. From a node that was missed, or that an earlier
+prefetch tagged, the graph is traversed by *balanced expansion*: always the
+most likely node next, by the product of the weights on the way to it, down
+to a threshold. There are two: a miss has to be waited for anyway and may
+bring more with it; what is fetched ahead of a hit has to be more likely.
+
+How many nodes an expansion brings (``p``) and how many of them are left
+when the next begins (``g``) is adapted at its root as AMP adapts its
+streams: ``p`` grows when the last of them is read and falls when one leaves
+unread; ``g`` grows when a reader has to wait. What was fetched in vain is
+remembered and not fetched again until somebody reads it.
+
+Reads that go on where one ended belong to a stream and do not enter the
+graph: they lengthen the node that the stream began with. When the stream
+comes again, its first read splits that node, and the rest of it is what
+surely follows.
+
+**Patents.** Vendors hold patents on prefetching by such graphs (US
+9,471,497 and US 9,304,928 among others). This strategy is a plug-in that
+nothing else needs, and it is off unless an operator who has looked into
+that turns it on.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import OrderedDict
+from typing import Any, Dict, Hashable, List, Optional, Tuple
+
+from swift_dss.strategy.prefetch.base import (
+    ITEM_BYTES, Access, Prefetch, Settings, Urgency, Want, clip)
+from swift_dss.strategy.prefetch.graph_nodes import Node, Nodes
+from swift_dss.strategy.prefetch.seq import STREAM_READS, Stream, Streams
+
+#: Reads of a client that a read is taken to follow.
+WINDOW = 3
+#: Clients whose last reads are kept, bytes for each.
+CLIENT_BYTES = 512
+#: Least probability on a miss, and ahead of a hit.
+MISS_THRESHOLD = 0.2
+AHEAD_THRESHOLD = 0.35
+#: Nodes of a first expansion.
+FIRST_DEGREE = 4
+#: Nodes that one expansion may look at.
+EXPANSION_STEPS = 512
+#: Shares of the state for streams and for clients; the rest is the graph's.
+_SMALL_SHARE = 0.1
+_VERSION = 1
+
+
+class GraphStream(Stream):
+    """A stream and the node that it lengthens.
+
+    :ivar node: its number; 0 while it is not known
+    """
+
+    __slots__ = ('node',)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.node = 0
+
+
+class Graph(Prefetch):
+    """See above; the contract is :class:`Prefetch`."""
+
+    name = 'graph'
+
+    def __init__(self, settings: Settings,
+                 miss_threshold: float = MISS_THRESHOLD,
+                 ahead_threshold: float = AHEAD_THRESHOLD,
+                 window: int = WINDOW) -> None:
+        small = int(settings.state_bytes * _SMALL_SHARE)
+        self._max_degree = settings.max_degree
+        self._longest_bytes = settings.max_degree * settings.unit_bytes
+        self._miss_threshold = miss_threshold
+        self._ahead_threshold = ahead_threshold
+        self._window = window
+        self._nodes = Nodes(settings.state_bytes - 2 * small)
+        self._node_limit_bytes = settings.state_bytes - 2 * small
+        self._streams = Streams(small // ITEM_BYTES, GraphStream)
+        self._client_limit = max(1, small // CLIENT_BYTES)
+        #: Account and client to the numbers of what it read last.
+        self._clients: OrderedDict[Tuple[str, Hashable], List[int]] = \
+            OrderedDict()
+        #: The last read belonged to a stream.
+        self.in_stream = False
+
+    # -- what it is told -------------------------------------------------
+
+    def on_request(self, access: Access, room_bytes: int) -> List[Want]:
+        """See :meth:`Prefetch.on_request`."""
+        stream = self._streams.follow(access)
+        self.in_stream = stream.reads >= STREAM_READS
+        assert isinstance(stream, GraphStream)
+        wants: List[Want] = []
+        if self.in_stream:
+            nodes = self._go_on(stream, access)
+            root = self._tagged(nodes, access)
+        else:
+            nodes = self._enter(access)
+            stream.node = nodes[-1].number
+            root = self._tagged(nodes, access)
+            if root is None and not access.hit:
+                root = nodes[-1]
+        if root is not None:
+            wants = self._expand(nodes[-1], root, access, room_bytes)
+        self._nodes.shrink()
+        return wants
+
+    def on_arrival(self, account: str, object_id: Hashable, offset: int,
+                   length: int, waited: bool, now: float) -> None:
+        """See :meth:`Prefetch.on_arrival`."""
+        for node in self._nodes.overlapping((account, object_id), offset,
+                                            offset + length):
+            if node.state == Node.ASKED:
+                node.state = Node.UNREAD
+
+    def on_dropped(self, account: str, object_id: Hashable, offset: int,
+                   length: int, now: float) -> None:
+        """See :meth:`Prefetch.on_dropped`."""
+        for node in self._nodes.overlapping((account, object_id), offset,
+                                            offset + length):
+            if node.state == Node.ASKED:
+                self._settle(node, Node.ABSENT)
+
+    def on_last_chance(self, account: str, object_id: Hashable, offset: int,
+                       length: int, now: float) -> bool:
+        """See :meth:`Prefetch.on_last_chance`."""
+        spare = False
+        for node in self._nodes.overlapping((account, object_id), offset,
+                                            offset + length):
+            if node.state != Node.UNREAD or node.old:
+                continue
+            spare = node.old = True
+            node.tag = False
+            root = self._nodes.get(node.root)
+            if root is not None and root.degree:
+                root.degree = max(1, root.degree - 1)
+                root.trigger = max(0, min(root.degree - 1,
+                                          root.trigger - 1))
+        return spare
+
+    def on_evict(self, account: str, object_id: Hashable, offset: int,
+                 length: int, used: bool, now: float) -> None:
+        """See :meth:`Prefetch.on_evict`."""
+        for node in self._nodes.overlapping((account, object_id), offset,
+                                            offset + length):
+            if not used and node.state == Node.UNREAD:
+                if node.start < offset:
+                    # What was read of it stays right.
+                    node = self._nodes.split(node, offset)
+                node.wrong = True
+            self._settle(node, Node.ABSENT)
+        self._nodes.shrink()
+
+    def state_bytes(self) -> int:
+        """See :meth:`Prefetch.state_bytes`."""
+        return (self._nodes.used_bytes + len(self._streams) * ITEM_BYTES
+                + len(self._clients) * CLIENT_BYTES)
+
+    def counts(self) -> Dict[str, float]:
+        """See :meth:`Prefetch.counts`."""
+        return {'nodes': len(self._nodes), 'edges': self._nodes.edges}
+
+    def save(self) -> Dict[str, Any]:
+        """See :meth:`Prefetch.save`."""
+        return {'version': _VERSION, 'nodes': self._nodes.save()}
+
+    def load(self, saved: Dict[str, Any]) -> None:
+        """See :meth:`Prefetch.load`."""
+        if not isinstance(saved, dict) or saved.get('version') != _VERSION:
+            raise ValueError('graph: not of version %d' % _VERSION)
+        fresh = Nodes(self._node_limit_bytes)
+        try:
+            fresh.load(saved['nodes'])
+        except (KeyError, TypeError) as err:
+            raise ValueError('graph: %s' % err) from err
+        fresh.shrink()
+        self._nodes = fresh
+        self._clients.clear()
+        self._streams.clear()
+
+    # -- inside ----------------------------------------------------------
+
+    def _go_on(self, stream: GraphStream, access: Access) -> List[Node]:
+        """A stream that was read on lengthens its node; the node that the
+        read came to, if it came to another."""
+        node = self._nodes.get(stream.node)
+        end = access.offset + access.length
+        if node is None or end <= node.end:
+            return []
+        came_to = self._nodes.grow(node, end)
+        if came_to is node:
+            return []
+        stream.node = came_to.number
+        last = self._clients.get((access.account, access.client))
+        if last:
+            last[-1] = came_to.number
+        return [came_to]
+
+    def _enter(self, access: Access) -> List[Node]:
+        """Note a random read; its nodes."""
+        nodes = self._nodes.read(
+            (access.account, access.object_id), access.offset,
+            access.offset + access.length)
+        who = (access.account, access.client)
+        last = self._clients.pop(who, None) or []
+        for number in last:
+            before = self._nodes.get(number)
+            if before is not None:
+                self._nodes.follow(before, nodes[0])
+        for node, after in zip(nodes, nodes[1:]):
+            self._nodes.follow(node, after)
+        for node in nodes:
+            self._nodes.count(node)
+            node.wrong = False
+        self._clients[who] = [*last, nodes[-1].number][-self._window:]
+        if len(self._clients) > self._client_limit:
+            self._clients.popitem(last=False)
+        return nodes
+
+    def _tagged(self, nodes: List[Node], access: Access) -> Optional[Node]:
+        """Note that nodes were read; the root of the expansion that tagged
+        one of them."""
+        tagged = None
+        for node in nodes:
+            root = self._nodes.get(node.root)
+            if node.tag:
+                tagged = root or node
+            if root is not None:
+                self._adapt(root, node, node.state == Node.ASKED and
+                            not access.hit)
+            self._settle(node, Node.READ)
+        return tagged
+
+    def _adapt(self, root: Node, node: Node, late: bool) -> None:
+        """A node that the expansion of ``root`` wanted was read."""
+        if node.last and not node.old:
+            root.degree = min(self._max_degree, root.degree + 1)
+        if node.first and late:
+            root.trigger = min(root.trigger + 1, self._max_degree - 1)
+            root.degree = max(root.degree, root.trigger + 1)
+
+    @staticmethod
+    def _settle(node: Node, state: int) -> None:
+        """What an expansion wanted of a node is over."""
+        node.state = state
+        node.first = node.last = node.tag = node.old = False
+        node.root = 0
+
+    def _expand(self, node: Node, root: Node, access: Access,
+                room_bytes: int) -> List[Want]:
+        """Balanced expansion from ``node``."""
+        if not node.degree:
+            node.degree = root.degree or FIRST_DEGREE
+            node.trigger = root.trigger or FIRST_DEGREE // 2
+        node.degree = max(node.degree, node.trigger + 1)
+        found = self._likely(node, access)
+        wants = clip([Want(
+            access.account, likely.place[1], likely.start,
+            min(likely.end - likely.start, self._longest_bytes),
+            Urgency.GUESS, weight, self.name)
+            for weight, likely in found], room_bytes)
+        for place, (_, likely) in enumerate(found[:len(wants)]):
+            likely.root = node.number
+            likely.state = Node.ASKED
+            likely.first = place == 0
+            likely.last = place == len(wants) - 1
+            likely.tag = place == max(0, len(wants) - 1 - node.trigger)
+        return wants
+
+    def _likely(self, node: Node,
+                access: Access) -> List[Tuple[float, Node]]:
+        """Up to ``p`` nodes to fetch, the most likely first; those that
+        are there or on their way only lead on."""
+        threshold = self._ahead_threshold if access.hit else \
+            self._miss_threshold
+        found: List[Tuple[float, Node]] = []
+        seen = set()
+        heap = [(-1.0, node.number)]
+        for _ in range(EXPANSION_STEPS):
+            if not heap or len(found) >= node.degree:
+                break
+            weight, number = heapq.heappop(heap)
+            current = self._nodes.get(number)
+            if current is None or number in seen:
+                continue
+            seen.add(number)
+            if current is not node and not current.wrong and \
+                    current.state == Node.ABSENT:
+                found.append((-weight, current))
+            # What followed this very read is not counted yet.
+            reads = max(1, current.count - (current is node))
+            for after, count in list(current.edges.items()):
+                if self._nodes.get(after) is None:
+                    self._nodes.forget_edge(current, after)
+                    continue
+                likely = weight * min(1.0, count / reads)
+                if -likely >= threshold and after not in seen:
+                    heapq.heappush(heap, (likely, after))
+        return found
