@@ -43,6 +43,18 @@ class RemoteMode(Enum):
     ONLY = 'only'
 
 
+class PrefetchHint(Enum):
+    """What is fetched before it is asked for.
+
+    ``AUTO``: what the node's strategy thinks. ``NEVER``: nothing.
+    ``WHOLE``: all of an object with the first read of it.
+    """
+
+    AUTO = 'auto'
+    NEVER = 'never'
+    WHOLE = 'whole'
+
+
 @dataclass(frozen=True)
 class ClassSpec:
     """One row of the class table.
@@ -57,6 +69,7 @@ class ClassSpec:
     :param wan_share: weight on the link to S3
     :param deadline_ms: the latency promised to it; 0 is none
     :param inner: order inside the class (``lru``, ...)
+    :param prefetch: what comes before it is asked for
     """
 
     class_id: int
@@ -72,6 +85,7 @@ class ClassSpec:
     wan_share: int = 1
     deadline_ms: int = 0
     inner: str = 'lru'
+    prefetch: PrefetchHint = PrefetchHint.AUTO
 
 
 @dataclass(frozen=True)

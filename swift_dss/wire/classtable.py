@@ -17,7 +17,7 @@ import re
 from typing import Any, Dict, List
 
 from swift_dss.core.classes import (
-    Allocate, ClassSpec, ClassTable, RemoteMode, WriteMode)
+    Allocate, ClassSpec, ClassTable, PrefetchHint, RemoteMode, WriteMode)
 from swift_dss.core.errors import BadConfig
 from swift_dss.core.limits import CLASS_ID_MAX, UNCLASSIFIED
 
@@ -25,7 +25,8 @@ from swift_dss.core.limits import CLASS_ID_MAX, UNCLASSIFIED
 _NAME = re.compile(r'^[a-z][a-z0-9_-]{0,31}$')
 _SECTION = re.compile(r'^class:(0|[1-9][0-9]?)$')
 _RESERVED = frozenset(('all', 'any', 'default', 'false', 'none', 'true'))
-_ENUMS = {'allocate': Allocate, 'write': WriteMode, 'remote': RemoteMode}
+_ENUMS = {'allocate': Allocate, 'write': WriteMode, 'remote': RemoteMode,
+          'prefetch': PrefetchHint}
 _INNER = ('lru',)
 _SHARES = frozenset(('floor', 'cap'))
 #: Option: least and greatest value.
