@@ -1,0 +1,448 @@
+"""S3 goes away under a steady ingest, and comes back.
+
+    python test/fault/outage.py [--faults refused,slow,...] [--budget 24m]
+        [--rate 4m] [--object 256k] [--cycles 0] [--without-admission]
+
+A real cluster (three devices, three replicas, so that each device gets
+every byte) writes to a real S3 server through a link that can be cut,
+stalled and slowed, and a proxy that lies and throttles. For each way in
+which S3 can be away: ingest at a fixed rate, classes in turn, until even
+the top class is refused; then S3 returns, and the backlog drains while new
+writes of the top class go on.
+
+What must hold: the first refusal comes not before 0.95 of what budget and
+rate say; the lowest class is refused first and the top class last; every
+refusal is a 503 with Retry-After and none a time-out; nothing is hammered
+when S3 is back; every acknowledged object is in S3, byte for byte. With
+``--cycles`` S3 then goes and comes that often, with kill -9 of the tier
+daemon thrown in.
+
+The judge is a file of digests that nothing of ours reads, and the bucket.
+``--without-admission`` is the wrong twin: the campaign must fail with it.
+"""
+
+# long: one campaign, told in the order in which it happens.
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from typing import Any, Dict, List, Optional
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                os.pardir))
+
+from fault.faulty_s3 import FaultyS3
+from fault.wan_link import WanLink
+from support import tier, wait_until
+from swiftclient import ClientException
+from tuned_cluster import TunedCluster
+
+from swift_dss.aio import configs, layout, processes
+
+KIB, MIB = 1024, 1024 * 1024
+#: Lowest first.
+CLASSES = ('bulk', 'normal', 'alarm')
+TABLE = ''.join(
+    '[class:%d]\nname = %s\nrank = %d\nremote = through\n' % (
+        number, name, rank) for number, name, rank in (
+            (0, 'bulk', 0), (1, 'normal', 50), (2, 'alarm', 90)))
+FAULTS = ('refused', 'hung', 'slow', 'throttled', 'lying')
+#: What a link is when it is "slow": far under any ingest.
+SLOW_BYTES = 20 * KIB
+#: A refusal is an answer and not a time-out: nothing near this.
+REFUSAL_SECONDS = 10.0
+
+
+class Wrong(AssertionError):
+    """What must hold did not."""
+
+
+def require(holds: Any, text: str, *values: Any) -> None:
+    """:raises Wrong: it does not hold"""
+    if not holds:
+        raise Wrong(text % values)
+
+
+class Server:
+    """The cluster's cloud as tests know S3 servers."""
+
+    def __init__(self, conf: layout.AioConf) -> None:
+        self.url = conf.cloud_url
+        self.access_key = '%s:%s' % layout.CLOUD_USER[:2]
+        self.secret_key = layout.CLOUD_USER[2]
+
+
+class OutageCluster(TunedCluster):
+    """A cluster whose gateway goes through the link."""
+
+    def __init__(self, conf: layout.AioConf, url: str, budget: int,
+                 admission: bool) -> None:
+        super().__init__(conf)
+        self._url = url
+        self._budget = budget
+        self._admission = admission
+        self.options = {
+            'tier': {'ssd_bytes': '0', 'interval_seconds': '1',
+                     'clean_after_seconds': '86400',
+                     'dirty_watermark': '1.0'},
+            'gateway': {'url': url, 'dirty_bytes': str(budget),
+                        'remote_after_seconds': '1',
+                        'take_over_seconds': '20',
+                        'delete_delay_seconds': '1',
+                        'read_timeout_seconds': '3',
+                        'connect_timeout_seconds': '1',
+                        'throttle_seconds': '0.2',
+                        'verify': 'readback'}}
+
+    def _configure(self) -> None:
+        super()._configure()
+        changes = {'etc/dss-classes.conf': TABLE, 'etc/dss-rules.conf': ''}
+        if not self._admission:
+            with open(self.conf.path('etc', 'proxy-server.conf')) as source:
+                proxy = source.read()
+            changes['etc/proxy-server.conf'] = proxy.replace(
+                'reload_interval = 1\n',
+                'reload_interval = 1\nadmission = false\n')
+        configs.write(self.conf, changes)
+
+
+@dataclass
+class Put:
+    """One write and its answer."""
+
+    name: str
+    class_name: str
+    begun: float
+    seconds: float
+    status: int
+    retry_after: Optional[str] = None
+
+
+@dataclass
+class Figures:
+    """What one outage showed."""
+
+    fault: str
+    budget_bytes: int = 0
+    bytes_per_second: float = 0.0
+    expected_seconds: float = 0.0
+    first_refusal_seconds: Dict[str, float] = field(default_factory=dict)
+    accepted_bytes_before: int = 0
+    accepted: int = 0
+    refused: int = 0
+    slowest_refusal_seconds: float = 0.0
+    retry_after: List[int] = field(default_factory=list)
+    fired: int = 0
+    first_second_requests: int = 0
+    drained_seconds: float = 0.0
+    top_during_drain: int = 0
+    top_refused_during_drain: int = 0
+    lost: int = 0
+
+
+class Campaign:
+    """One cluster and what was acknowledged."""
+
+    def __init__(self, budget: int, rate: float, size: int,
+                 admission: bool = True) -> None:
+        self.budget, self.rate, self.size = budget, rate, size
+        self.acknowledged: Dict[str, str] = {}
+        self._lock = threading.Lock()
+        self._number = 0
+        self._local = threading.local()
+        root = tempfile.mkdtemp(prefix='dss-out-', dir='/var/tmp')
+        self.conf = layout.AioConf(
+            root=root, storage='folders', devices=3, background=False,
+            base_port=processes.free_base_port(layout.PORTS, first=21080))
+        self.faulty = FaultyS3(Server(self.conf))
+        self.link = WanLink(self.faulty)
+        self.cluster = OutageCluster(self.conf, self.link.url, budget,
+                                     admission)
+        self.cluster.start()
+        swift = self.cluster.connection()
+        swift.put_container('c')
+        swift.close()
+
+    def close(self) -> None:
+        """Leave nothing."""
+        self.cluster.stop()
+        self.link.stop()
+        self.faulty.stop()
+        shutil.rmtree(self.conf.root, ignore_errors=True)
+
+    # -- faults ----------------------------------------------------------
+
+    def begin(self, fault: str) -> Any:
+        """S3 goes away; what counts how often that was met."""
+        if fault == 'refused':
+            self.link.cut()
+        elif fault == 'hung':
+            self.link.stall()
+        elif fault == 'slow':
+            self.link.set_rate(SLOW_BYTES)
+        elif fault == 'throttled':
+            return self.faulty.arm('503', times=0)
+        else:
+            return self.faulty.arm(
+                'swallow', lambda request: request.method == 'PUT',
+                times=0)
+        return None
+
+    def end(self) -> None:
+        """S3 is back."""
+        self.faulty.disarm()
+        self.link.set_rate(0)
+        self.link.flow()
+        if self.link._listener is None:
+            self.link.mend()
+
+    # -- traffic ---------------------------------------------------------
+
+    def put(self, class_name: str, size: Optional[int] = None) -> Put:
+        """One write, without retries."""
+        with self._lock:
+            self._number += 1
+            name = '%s-%06d' % (class_name, self._number)
+        body = os.urandom(size or self.size)
+        swift = getattr(self._local, 'swift', None)
+        if swift is None:
+            swift = self._local.swift = self.cluster.connection()
+            swift.retries = 0
+        begun = time.monotonic()
+        try:
+            swift.put_object('c', name, body, headers={
+                'X-DSS-Object-Class': class_name})
+            made = Put(name, class_name, begun, time.monotonic() - begun, 201)
+            with self._lock:
+                self.acknowledged[name] = hashlib.md5(body).hexdigest()
+        except ClientException as err:
+            headers = {key.lower(): value for key, value in (
+                err.http_response_headers or {}).items()}
+            made = Put(name, class_name, begun, time.monotonic() - begun,
+                       err.http_status or 0, headers.get('retry-after'))
+        return made
+
+    def ingest(self, seconds: float) -> List[Put]:
+        """Writes at the fixed rate, classes in turn; ends once every class
+        was refused."""
+        done: List[Put] = []
+        refused: Dict[str, int] = {}
+        step = self.size / self.rate
+        started = time.monotonic()
+
+        def one(class_name: str) -> None:
+            made = self.put(class_name)
+            done.append(made)
+            if made.status != 201:
+                refused[class_name] = refused.get(class_name, 0) + 1
+
+        with ThreadPoolExecutor(8) as pool:
+            number = 0
+            while time.monotonic() - started < seconds and \
+                    len(refused) < len(CLASSES):
+                at = started + number * step
+                time.sleep(max(0.0, at - time.monotonic()))
+                pool.submit(one, CLASSES[number % len(CLASSES)])
+                number += 1
+        return done
+
+    # -- looking ---------------------------------------------------------
+
+    def settled(self) -> bool:
+        """All that waits is in S3."""
+        gateway = tier(self.cluster, 'status')['gateway']
+        return not (gateway['uploads'] or gateway['uploading'])
+
+    def pending(self) -> int:
+        """Bytes that wait, on the fullest device."""
+        return max(device['pressure']['backlog']['pending_bytes']
+                   for device in tier(self.cluster, 'status')['devices'])
+
+    def lost(self) -> List[str]:
+        """Acknowledged and not readable, or not in the bucket."""
+        swift = self.cluster.connection()
+        missing = [name for name, digest in self.acknowledged.items()
+                   if hashlib.md5(swift.get_object('c', name)[1]
+                                  ).hexdigest() != digest]
+        swift.close()
+        found = self._bucket_digests()
+        return missing + [name for name, digest in
+                          self.acknowledged.items()
+                          if digest not in found]
+
+    def _bucket_digests(self) -> Dict[str, str]:
+        import boto3
+        from botocore.config import Config
+        client = boto3.client(
+            's3', endpoint_url=self.conf.cloud_url,
+            region_name='us-east-1',
+            aws_access_key_id=self.faulty.access_key,
+            aws_secret_access_key=self.faulty.secret_key,
+            config=Config(s3={'addressing_style': 'path'}))
+        digests = {}
+        for page in client.get_paginator('list_objects_v2').paginate(
+                Bucket=layout.CLOUD_BUCKET):
+            for item in page.get('Contents', ()):
+                body = client.get_object(
+                    Bucket=layout.CLOUD_BUCKET,
+                    Key=item['Key'])['Body'].read()
+                digests[hashlib.md5(body).hexdigest()] = item['Key']
+        return digests
+
+    # -- one outage ------------------------------------------------------
+
+    def outage(self, fault: str) -> Figures:
+        """Away, full, back, empty."""
+        wait_until(lambda: self.settled() and self.pending() == 0, 120,
+                   'an empty backlog')
+        figures = Figures(fault, self.budget, self.rate,
+                          self.budget / self.rate)
+        armed = self.begin(fault)
+        if fault in ('refused', 'hung', 'throttled'):
+            # The first write's upload finds out; all others are counted
+            # from a known state.
+            self.put('bulk', 1000)
+        accepted_before = self.link.accepted
+        started = time.monotonic()
+        puts = self.ingest(4 * figures.expected_seconds + 30)
+        self._judge_ingest(figures, puts, started)
+        figures.fired = armed.fired if armed else int(
+            not self.settled())
+        require(figures.fired, '%s: the fault never fired', fault)
+        require(fault != 'slow' or self.link.accepted > accepted_before
+                or self.link.up_gate.passed, 'nothing went by')
+        before = len(self.faulty.requests)
+        self.end()
+        returned = time.monotonic()
+        time.sleep(1.0)
+        figures.first_second_requests = len(self.faulty.requests) - before
+        self._drain(figures, returned)
+        lost = self.lost()
+        figures.lost = len(lost)
+        require(not lost, '%s: lost %s', fault, lost[:3])
+        return figures
+
+    def _judge_ingest(self, figures: Figures, puts: List[Put],
+                      started: float) -> None:
+        for one in puts:
+            if one.status == 201:
+                figures.accepted += 1
+                continue
+            figures.refused += 1
+            require(one.status == 503 and (one.retry_after or '').isdigit(),
+                    '%s: %s was answered %s, Retry-After %s', figures.fault,
+                    one.name, one.status, one.retry_after)
+            figures.retry_after.append(int(one.retry_after or 0))
+            figures.slowest_refusal_seconds = max(
+                figures.slowest_refusal_seconds, one.seconds)
+            at = one.begun - started
+            figures.first_refusal_seconds[one.class_name] = min(
+                figures.first_refusal_seconds.get(one.class_name, at), at)
+        first = figures.first_refusal_seconds
+        require(set(first) == set(CLASSES), '%s: refused only %s',
+                figures.fault, sorted(first))
+        figures.accepted_bytes_before = self.size * sum(
+            one.status == 201 and one.begun - started < min(first.values())
+            for one in puts)
+        require(figures.accepted_bytes_before >= 0.9 * self.budget,
+                '%s: refused with %d of %d bytes taken', figures.fault,
+                figures.accepted_bytes_before, self.budget)
+        require(min(first.values()) >= 0.95 * figures.expected_seconds,
+                '%s: the first refusal came after %.1f s, and budget and '
+                'rate say %.1f', figures.fault, min(first.values()),
+                figures.expected_seconds)
+        order = sorted(first, key=lambda name: first[name])
+        require(order[0] == CLASSES[0] and order[-1] == CLASSES[-1],
+                '%s: refused in the order %s', figures.fault, order)
+        require(figures.slowest_refusal_seconds < REFUSAL_SECONDS,
+                '%s: a refusal took %.1f s', figures.fault,
+                figures.slowest_refusal_seconds)
+
+    def _drain(self, figures: Figures, returned: float) -> None:
+        def drained() -> bool:
+            made = self.put(CLASSES[-1])
+            figures.top_during_drain += 1
+            figures.top_refused_during_drain += made.status != 201
+            return self.pending() < self.budget // 4
+
+        wait_until(drained, 240, 'the backlog drains')
+        wait_until(lambda: self.settled() and self.pending() == 0, 240,
+                   'the backlog is empty')
+        figures.drained_seconds = time.monotonic() - returned
+
+    # -- many ------------------------------------------------------------
+
+    def cycles(self, count: int) -> Dict[str, Any]:
+        """S3 goes and comes, and the tier daemon is killed in between."""
+        kills = 0
+        started = time.monotonic()
+        for number in range(count):
+            fault = FAULTS[number % len(FAULTS)]
+            self.begin(fault)
+            for step in range(6):
+                self.put(CLASSES[step % len(CLASSES)], 20000)
+            if number % 2:
+                processes.kill(self.conf.root, ['tierd'], signal.SIGKILL)
+                wait_until(lambda: not processes.find(self.conf.root).get(
+                    'tierd'), 30, 'the daemon is dead')
+                self.put(CLASSES[-1], 20000)
+                self.end()
+                self.cluster.restart('tierd')
+                kills += 1
+            else:
+                self.end()
+            for step in range(3):
+                self.put(CLASSES[step % len(CLASSES)], 20000)
+        wait_until(lambda: self.settled() and self.pending() == 0, 400,
+                   'everything is in S3')
+        lost = self.lost()
+        require(not lost, 'lost after %d cycles: %s', count, lost[:3])
+        return {'cycles': count, 'kills': kills, 'lost': len(lost),
+                'acknowledged': len(self.acknowledged),
+                'seconds': time.monotonic() - started}
+
+
+def size(text: str) -> int:
+    """``24m``, ``256k`` or a number."""
+    unit = {'k': KIB, 'm': MIB}.get(text[-1].lower())
+    return int(float(text[:-1]) * unit) if unit else int(text)
+
+
+def main(argv: Optional[List[str]] = None) -> int:
+    """The command; 1 if something that must hold did not."""
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('--faults', default=','.join(FAULTS))
+    parser.add_argument('--budget', type=size, default=24 * MIB)
+    parser.add_argument('--rate', type=size, default=MIB)
+    parser.add_argument('--object', type=size, default=128 * KIB)
+    parser.add_argument('--cycles', type=int, default=0)
+    parser.add_argument('--without-admission', action='store_true')
+    args = parser.parse_args(argv)
+    campaign = Campaign(args.budget, args.rate, args.object,
+                        not args.without_admission)
+    try:
+        for fault in filter(None, args.faults.split(',')):
+            print(json.dumps(asdict(campaign.outage(fault)),
+                             sort_keys=True), flush=True)
+        if args.cycles:
+            print(json.dumps(campaign.cycles(args.cycles), sort_keys=True))
+    except Wrong as err:
+        print('wrong: %s' % err)
+        return 1
+    finally:
+        campaign.close()
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
