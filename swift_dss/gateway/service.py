@@ -13,19 +13,24 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import (
     Any, Callable, Dict, Iterable, NamedTuple, Optional, Set, Tuple, Union)
 
 from swift_dss.core.classes import RemoteMode
 from swift_dss.core.config import NodeConf
-from swift_dss.core.errors import BadConfig, DssError, RemoteUnavailable
+from swift_dss.core.errors import (
+    BadConfig, DssError, RemoteUnavailable, VersionGone)
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.breaker import Breaker, BreakerState
+from swift_dss.gateway.bundle_book import Book
+from swift_dss.gateway.bundle_pack import book_path
+from swift_dss.gateway.bundle_work import SENDERS, Bundler
 from swift_dss.gateway.client import S3Client, S3Down
 from swift_dss.gateway.deletes import Deleter
 from swift_dss.gateway.fill import Filler
 from swift_dss.gateway.ports import (
-    LocalVersions, Logger, Metrics, Sink, TableSource)
+    LocalVersion, LocalVersions, Logger, Metrics, Sink, TableSource)
 from swift_dss.gateway.queue import DeleteJob, Queue, UploadJob
 from swift_dss.gateway.ranks import Ranks
 from swift_dss.gateway.retry import Backoff
@@ -95,8 +100,12 @@ class Gateway:
             conf.tier.index_dir or conf.run_dir, _QUEUE_FILE))
         self._client = S3Client(
             self._conf, self._breaker,
-            self._conf.uploads + self._conf.fills + _DELETES + 1)
+            self._conf.uploads + self._conf.fills + _DELETES + SENDERS + 2)
         self._stopping = threading.Event()
+        self._bundler = Bundler(
+            self._conf, self._client, local, self._queue, Book(book_path(
+                conf.tier.index_dir or conf.run_dir)), metrics, logger,
+            self._breaker, self._stopping, now)
         self._uploader = Uploader(
             self._conf, self._client, local, self._queue, metrics,
             self._is_cancelled, self._stopping.is_set, now)
@@ -139,6 +148,7 @@ class Gateway:
                 'gateway: %s is not encrypted; use https outside a '
                 'trusted network', self._conf.url)
         self._dispatcher.start()
+        self._bundler.start()
 
     def stop(self) -> None:
         """Finish or give up what is running; the queue keeps the rest."""
@@ -148,6 +158,7 @@ class Gateway:
         if self._dispatcher.is_alive():
             self._dispatcher.join()
         self._workers.shutdown(wait=True)
+        self._bundler.stop()
         self._filler.stop()
         self._queue.close()
 
@@ -240,7 +251,7 @@ class Gateway:
             last_error=self._breaker.last_error,
             probe_in_seconds=self._breaker.seconds_until_probe(),
             uploading=uploading, deleting=deleting, reading=flying,
-            read_buffers=held)
+            read_buffers=held, bundles=self._bundler.status())
 
     def _partition(self, version: VersionId, partition: str) -> str:
         return partition or self._ranks.partition(version)
@@ -347,7 +358,7 @@ class Gateway:
             if isinstance(job, UploadJob):
                 self._upload(job)
             else:
-                self._deleter.run(job)
+                self._delete(job)
                 self._metrics.count('gateway.deletes')
         except DssError as err:
             self._failed(job, err)
@@ -365,13 +376,20 @@ class Gateway:
             self._notify()
 
     def _upload(self, job: UploadJob) -> None:
-        if not self._wanted_remote(job):
-            self._queue.finish_upload(job.version)
-            return
         waited = self._now() - job.first_seen
         rank = self._ranks.rank(job.version)
-        outcome = self._uploader.run(
-            job, waited >= rank * self._conf.take_over_seconds)
+        may_send = waited >= rank * self._conf.take_over_seconds
+        outcome = None
+        local = self._described(job)
+        if local is not None:
+            if not self._wanted_remote(local):
+                self._queue.finish_upload(job.version)
+                return
+            with suppress(VersionGone):
+                outcome = self._bundler.takes(
+                    job, local, self._table_source(), may_send)
+        if outcome is None:
+            outcome = self._uploader.run(job, may_send)
         self._metrics.count('gateway.upload.%s' % outcome.value)
         if outcome is Outcome.WAITING:
             look = Backoff(_LOOK_SECONDS, max(
@@ -380,20 +398,33 @@ class Gateway:
                 job.version, self._now() + look.seconds(job.attempts + 1),
                 '', failed=False)
             return
+        if outcome is Outcome.PARKED:
+            return  # its row stays until the bundle is proven
         if outcome is Outcome.OBSOLETE:
             self.enqueue_delete(job.version, job.partition)
         self._queue.finish_upload(job.version)
 
-    def _wanted_remote(self, job: UploadJob) -> bool:
+    def _delete(self, job: DeleteJob) -> None:
+        if not self._bundler.buries(job):
+            self._deleter.run(job)
+            return
+        # It has no key of its own: a mark in its bundle is all there is.
+        for upload in self._queue.uploads_of(job.version.key):
+            self._queue.finish_upload(upload.version)
+        self._queue.finish_delete(job.s3_key)
+
+    def _described(self, job: UploadJob) -> Optional[LocalVersion]:
+        try:
+            return self._local.describe(job.version, job.partition)
+        except DssError:
+            return None  # the uploader finds out what that means
+
+    def _wanted_remote(self, local: LocalVersion) -> bool:
         """False if any byte is of a class that stays on this cluster.
 
         A copy in S3 is always a copy of the whole version, so one span
         that must not leave keeps all of it here.
         """
-        try:
-            local = self._local.describe(job.version, job.partition)
-        except DssError:
-            return True  # the uploader finds out what that means
         table = self._table_source()
         return all(
             table.spec(class_id).remote is not RemoteMode.NEVER

@@ -1,11 +1,11 @@
 """Verified blocks of a version out of S3: nothing unproven leaves here.
 
-A version of one PUT is one unit: all of it is read and its MD5 compared
-with the data file's own ETag before the first byte is let out. A version
-of several parts is let out block by block as each proves right against
-``<key>.sums``; the last block of a part is held back until the part's MD5,
-which the local record's ETag vouches for, is right too. So the price of
-safety is a delay of one block (1 MiB), or of one small object.
+A version of one PUT, or in a bundle, is one unit: all of it is read and
+its MD5 compared with the data file's own ETag before the first byte is let
+out. A version of several parts is let out block by block as each proves
+right against ``<key>.sums``; the last block of a part is held back until
+the part's MD5, which the local record's ETag vouches for, is right too. So
+the price of safety is a delay of one block (1 MiB), or of one small object.
 
 What breaks off is resumed at the first unproven byte; what proves wrong is
 asked for once more from there.
@@ -115,7 +115,7 @@ class Source:
         """
         whole = digests.md5()
         length = local.content_length
-        reader = _Resuming(self._client, _remote(local).key, length)
+        reader = _Resuming(self._client, _remote(local), length)
         try:
             for offset in range(0, length, digests.BLOCK_BYTES):
                 block = self._checked(
@@ -143,7 +143,7 @@ class Source:
               length: int) -> Iterator[bytes]:
         part = digests.md5()
         end = offset + length
-        reader = _Resuming(self._client, _remote(local).key, end)
+        reader = _Resuming(self._client, _remote(local), end)
         held = b''
         try:
             while offset < end:
@@ -170,7 +170,7 @@ class Source:
                  right: Callable[[bytes], bool],
                  reader: Optional[_Resuming] = None) -> bytes:
         own = reader or _Resuming(
-            self._client, _remote(local).key, offset + length)
+            self._client, _remote(local), offset + length)
         tries = 0
         try:
             while True:
@@ -253,9 +253,12 @@ class Source:
 class _Resuming:
     """One ranged GET that is opened where it is needed, up to ``end``."""
 
-    def __init__(self, client: S3Client, key: str, end: int) -> None:
+    def __init__(self, client: S3Client, remote: RemoteCopy,
+                 end: int) -> None:
         self._client = client
-        self._key = key
+        self._key = remote.key
+        #: Where the version begins under the key: it may be in a bundle.
+        self._start = remote.offset
         self._end = end
         self._body: Optional[S3Body] = None
         self._at = 0
@@ -264,7 +267,7 @@ class _Resuming:
         if self._body is None or self._at != offset:
             self.close()
             self._body = self._client.get(
-                self._key, offset, self._end - offset)
+                self._key, self._start + offset, self._end - offset)
         data = self._body.read(length, deadline)
         self._at = offset + length
         return data

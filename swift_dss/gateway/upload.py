@@ -36,6 +36,7 @@ class Outcome(Enum):
     WAITING = 'waiting'
     OBSOLETE = 'obsolete'
     GONE = 'gone'
+    PARKED = 'parked'
 
 
 class Cancelled(VersionGone):

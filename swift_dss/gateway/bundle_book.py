@@ -1,0 +1,512 @@
+"""What lies in which bundle, in SQLite beside the queue.
+
+A cache of what residency records and the bundles themselves say: without
+it everything can still be read, and nothing is lost but the knowledge of
+which bytes are dead (``swift-dss gateway verify`` finds that again).
+
+States of a bundle: ``planned`` (its key is known here before S3 can have
+it; no record names it), ``sealed`` (proven in S3), ``replaced`` (its live
+members are in another, its *heir*, but not every record says so yet),
+``leaving`` (nobody needs it; its key goes at ``drop_at``), ``foreign``
+(another node made it and keeps it). States of a member: ``waiting``,
+``packed`` (in a planned bundle), ``there`` (in a sealed one, its residency
+records are yet to be written), ``live``, ``dead`` (not yet said in S3) and
+``told``. A member's *holders* are the devices of this node whose records
+name it.
+"""
+
+# long: every statement on the two tables, in the one class that locks them.
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+
+from swift_dss.core.errors import BadConfig, TierUnavailable
+from swift_dss.core.version import VersionId
+from swift_dss.strategy.bundling import Kept, Waiting
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS bundles (
+    id INTEGER PRIMARY KEY, key TEXT UNIQUE NOT NULL, state TEXT NOT NULL,
+    grp TEXT NOT NULL, created REAL NOT NULL, seal TEXT NOT NULL,
+    size INTEGER NOT NULL, dead INTEGER NOT NULL, untold INTEGER NOT NULL,
+    live INTEGER NOT NULL, drop_at REAL NOT NULL, heir INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS bundles_state ON bundles (state, drop_at);
+CREATE INDEX IF NOT EXISTS bundles_dead ON bundles (dead)
+    WHERE state = 'sealed' AND dead > 0;
+CREATE INDEX IF NOT EXISTS bundles_untold ON bundles (untold)
+    WHERE state = 'sealed' AND untold > 0;
+CREATE TABLE IF NOT EXISTS members (
+    key TEXT PRIMARY KEY, state TEXT NOT NULL, device TEXT NOT NULL,
+    policy INTEGER NOT NULL, hash TEXT NOT NULL, timestamp TEXT NOT NULL,
+    frag INTEGER, partition TEXT NOT NULL, grp TEXT NOT NULL,
+    size INTEGER NOT NULL, etag TEXT NOT NULL, parked_at REAL NOT NULL,
+    bundle INTEGER NOT NULL, number INTEGER NOT NULL,
+    offset INTEGER NOT NULL, stored INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS members_waiting ON members (grp, parked_at)
+    WHERE state = 'waiting';
+CREATE INDEX IF NOT EXISTS members_there ON members (bundle)
+    WHERE state = 'there';
+CREATE INDEX IF NOT EXISTS members_bundle ON members (bundle);
+CREATE TABLE IF NOT EXISTS holders (
+    key TEXT NOT NULL, device TEXT NOT NULL, partition TEXT NOT NULL,
+    PRIMARY KEY (key, device)) WITHOUT ROWID;
+"""
+_COLUMNS = ('key, state, device, policy, hash, timestamp, frag, partition, '
+            'grp, size, etag, parked_at, bundle, number, offset, stored')
+
+
+@dataclass(frozen=True)
+class Member:
+    """One version that waits for a bundle, or is in one."""
+
+    version: VersionId
+    partition: str
+    state: str
+    group: str
+    size: int
+    etag: str
+    bundle: int = 0
+    number: int = 0
+    offset: int = 0
+    stored: int = 0
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """One S3 object of many."""
+
+    id: int
+    key: str
+    state: str
+    group: str
+    seal: str = ''
+    size: int = 0
+
+
+class Book:
+    """The tables of one node. Thread-safe; calls block on disk.
+
+    Every method raises :class:`TierUnavailable` when its disk is full or
+    fails; nothing is changed then.
+
+    :param path: the SQLite file; made if missing, set aside if damaged
+    """
+
+    def __init__(self, path: str) -> None:
+        self._lock = threading.RLock()
+        #: True if it had to be begun anew: what is dead must be found.
+        self.began_anew = not os.path.exists(path)
+        try:
+            self._db = _open(path)
+        except sqlite3.OperationalError as err:
+            raise BadConfig('bundle book %s: %s' % (path, err)) from err
+        except sqlite3.DatabaseError:
+            self.began_anew = True
+            os.replace(path, path + '.damaged')
+            for suffix in ('-wal', '-shm'):
+                if os.path.exists(path + suffix):
+                    os.unlink(path + suffix)
+            self._db = _open(path)
+        self._waiting: Dict[str, Waiting] = {}
+        for group, length, count, oldest in self._db.execute(
+                "SELECT grp, sum(size), count(*), min(parked_at) FROM "
+                "members WHERE state = 'waiting' GROUP BY grp"):
+            self._waiting[group] = Waiting(group, length, count, oldest)
+
+    def close(self) -> None:
+        """Let the file go."""
+        with self._lock:
+            self._db.close()
+
+    # -- waiting ---------------------------------------------------------
+
+    def park(self, version: VersionId, partition: str, group: str,
+             size: int, etag: str, now: float) -> bool:
+        """Have a version wait for a bundle. Idempotent.
+
+        :returns: False if the book knows the version already
+        """
+        with self._lock:
+            done = self._write(False, [(
+                'INSERT OR IGNORE INTO members (%s) VALUES '
+                "(?,'waiting',?,?,?,?,?,?,?,?,?,?,0,0,0,0)" % _COLUMNS,
+                (version.key, version.device, version.policy,
+                 version.object_hash, version.timestamp,
+                 version.frag_index, partition, group, size, etag, now)),
+                _held(version, partition)])
+            # The holder may be one that was known.
+            parked = done and self._read(
+                "SELECT 1 FROM members WHERE key = ? AND device = ? AND "
+                "state = 'waiting' AND parked_at = ?",
+                (version.key, version.device, now))
+            if parked:
+                self._add(group, size, now)
+            return bool(parked)
+
+    def hold(self, version: VersionId, partition: str) -> None:
+        """A device's record is about to name its place; durable."""
+        self._write(True, [_held(version, partition)])
+
+    def holders(self, member: Member) -> List[Tuple[VersionId, str]]:
+        """Versions (and partitions) of this node with the member's key."""
+        one = member.version
+        return [(VersionId(row[0], one.policy, one.object_hash,
+                           one.timestamp, one.frag_index), row[1])
+                for row in self._read(
+                    'SELECT device, partition FROM holders WHERE key = ?',
+                    (one.key,))]
+
+    def let_go(self, version: VersionId) -> None:
+        """The version left this device."""
+        self._write(False, [(
+            'DELETE FROM holders WHERE key = ? AND device = ?',
+            (version.key, version.device))])
+
+    def unpark(self, key: str) -> None:
+        """Forget a version that is not (yet) in S3."""
+        self._write(False, [
+            ("DELETE FROM members WHERE key = ? AND state IN "
+             "('waiting', 'packed')", (key,)),
+            ('DELETE FROM holders WHERE key = ?', (key,))])
+        self._recount_all()
+
+    def waiting(self) -> List[Waiting]:
+        """All groups that wait; costs nothing."""
+        with self._lock:
+            return list(self._waiting.values())
+
+    # -- bundles ---------------------------------------------------------
+
+    def plan(self, group: str, bundle_key: str, most_bytes: int,
+             most: int, now: float) -> Tuple[int, List[Member]]:
+        """Claim what fits one bundle, longest waiting first; durable.
+
+        :returns: the bundle's id and its members (none: nothing waits)
+        """
+        with self._lock:
+            chosen: List[Member] = []
+            room = most_bytes
+            for row in self._read(
+                    "SELECT %s FROM members WHERE grp = ? AND state = "
+                    "'waiting' ORDER BY parked_at LIMIT ?" % _COLUMNS,
+                    (group, most)):
+                member = _member(row)
+                if chosen and member.size > room:
+                    break
+                room -= member.size
+                chosen.append(member)
+            if not chosen:
+                return 0, []
+            bundle_id = self._new_bundle(group, bundle_key, now)
+            # Before S3 can have it: a crash must leave its key known.
+            self._write(True, [(
+                "UPDATE members SET state = 'packed', bundle = ? "
+                'WHERE key = ?', (bundle_id, member.version.key))
+                for member in chosen])
+            self._recount(group)
+            return bundle_id, chosen
+
+    def plan_anew(self, group: str, bundle_key: str, now: float) -> int:
+        """The same for a bundle of members that are in S3; its id."""
+        with self._lock:
+            return self._new_bundle(group, bundle_key, now)
+
+    def seal(self, bundle_id: int, seal: str, size: int,
+             placed: Iterable[Tuple[str, int, int, int]],
+             replaces: int = 0) -> None:
+        """The bundle is proven in S3; durable.
+
+        :param placed: (version key, number, offset, stored bytes); those
+            that became dead meanwhile stay so
+        :param replaces: the bundle that they were in before
+        """
+        with self._lock:
+            self._write(True, [
+                ("UPDATE bundles SET state = 'sealed', seal = ?, size = ? "
+                 'WHERE id = ?', (seal, size, bundle_id)),
+                ("UPDATE bundles SET state = 'replaced', heir = ? WHERE "
+                 "id = ? AND state = 'sealed'", (bundle_id, replaces))] + [(
+                    "UPDATE members SET bundle = ?, number = ?, offset = ?, "
+                    "stored = ?, state = CASE WHEN state IN ('dead', 'told')"
+                    " THEN 'dead' ELSE 'there' END WHERE key = ?",
+                    (bundle_id, number, offset, stored, key))
+                    for key, number, offset, stored in placed])
+            self._sum_up(bundle_id)
+
+    def give_up(self, bundle_id: int) -> None:
+        """A planned bundle came to nothing: its members wait again, its
+        key goes. Durable."""
+        with self._lock:
+            self._write(True, [
+                ("DELETE FROM members WHERE bundle = ? AND state = 'dead'",
+                 (bundle_id,)),
+                ("UPDATE members SET state = 'waiting', bundle = 0 "
+                 "WHERE bundle = ? AND state = 'packed'", (bundle_id,)),
+                ("UPDATE bundles SET state = 'leaving', drop_at = 0 "
+                 'WHERE id = ?', (bundle_id,))])
+            self._recount_all()
+
+    def recorded(self, keys: Iterable[str]) -> None:
+        """The residency records of these name their bundle now."""
+        self._write(False, [(
+            "UPDATE members SET state = 'live' WHERE key = ? "
+            "AND state = 'there'", (key,)) for key in keys])
+
+    def leave(self, bundle_id: int, drop_at: float) -> None:
+        """Nobody needs the bundle any more after ``drop_at``."""
+        self._write(True, [(
+            "UPDATE bundles SET state = 'leaving', drop_at = ? "
+            'WHERE id = ?', (drop_at, bundle_id))])
+
+    def forget(self, bundle_id: int) -> None:
+        """S3 no longer has it."""
+        self._write(False, [
+            ('DELETE FROM bundles WHERE id = ?', (bundle_id,)),
+            ('DELETE FROM members WHERE bundle = ?', (bundle_id,))])
+
+    def replaced(self) -> List[int]:
+        """Replaced bundles that no record of this node names any more."""
+        return [int(row[0]) for row in self._read(
+            "SELECT id FROM bundles WHERE state = 'replaced' AND NOT EXISTS "
+            "(SELECT 1 FROM members WHERE bundle = heir AND state = "
+            "'there')", ())]
+
+    def adopt(self, key: str, group: str, seal: str, size: int,
+              members: Iterable[Member], now: float) -> int:
+        """Know a bundle again that is in S3; members that the book has
+        elsewhere stay there. Idempotent."""
+        with self._lock:
+            known = self._read('SELECT id FROM bundles WHERE key = ?',
+                               (key,))
+            if known:
+                return int(known[0][0])
+            bundle_id = self._new_bundle(group, key, now)
+            self._write(True, [(
+                "UPDATE bundles SET state = 'sealed', seal = ?, size = ? "
+                'WHERE id = ?', (seal, size, bundle_id))] + [(
+                    'INSERT OR IGNORE INTO members (%s) VALUES '
+                    '(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)' % _COLUMNS,
+                    (one.version.key, one.state, one.version.device,
+                     one.version.policy, one.version.object_hash,
+                     one.version.timestamp, one.version.frag_index,
+                     one.partition, group, one.size, one.etag, now,
+                     bundle_id, one.number, one.offset, one.stored))
+                    for one in members])
+            self._sum_up(bundle_id)
+            return bundle_id
+
+    # -- members ---------------------------------------------------------
+
+    def find(self, key: str) -> Optional[Tuple[Member, Bundle]]:
+        """Where a version is, if it is in a proven bundle."""
+        with self._lock:
+            rows = self._read(
+                'SELECT %s FROM members WHERE key = ?' % _COLUMNS, (key,))
+            if not rows or rows[0][1] not in ('there', 'live'):
+                return None
+            member = _member(rows[0])
+            bundle = self.bundle(member.bundle)
+        return None if bundle is None else (member, bundle)
+
+    def knows(self, key: str) -> bool:
+        """True if the version waits, or is in a bundle of this node."""
+        return bool(self._read('SELECT 1 FROM members WHERE key = ?',
+                               (key,)))
+
+    def bury(self, keys: Iterable[str]) -> List[str]:
+        """These versions are obsolete; those of them the book knew.
+        Durable."""
+        with self._lock:
+            known: Dict[str, int] = {}
+            for key in keys:
+                for bundle_id, in self._read(
+                        'SELECT bundle FROM members WHERE key = ?', (key,)):
+                    known[key] = bundle_id
+            if not known:
+                return []
+            self._write(True, [
+                (statement, (key,)) for key in known for statement in (
+                    'DELETE FROM holders WHERE key = ?',
+                    "DELETE FROM members WHERE key = ? AND "
+                    "state = 'waiting'",
+                    "UPDATE members SET state = 'dead' WHERE key = ? AND "
+                    "state IN ('packed', 'there', 'live')")])
+            for bundle_id in set(known.values()) - {0}:
+                self._sum_up(bundle_id)
+            self._recount_all()
+            return list(known)
+
+    def members(self, bundle_id: int,
+                states: Tuple[str, ...]) -> List[Member]:
+        """Members of a bundle in these states, in their order in it."""
+        marks = ','.join('?' * len(states))
+        return [_member(row) for row in self._read(
+            'SELECT %s FROM members WHERE bundle = ? AND state IN (%s) '
+            'ORDER BY number' % (_COLUMNS, marks), (bundle_id,) + states)]
+
+    def tell(self, bundle_id: int, numbers: Iterable[int]) -> None:
+        """S3 has been told that these members are dead."""
+        with self._lock:
+            self._write(False, [(
+                "UPDATE members SET state = 'told' WHERE bundle = ? AND "
+                "number = ? AND state = 'dead'", (bundle_id, number))
+                for number in numbers])
+            self._sum_up(bundle_id)
+
+    # -- looking ---------------------------------------------------------
+
+    def bundle(self, bundle_id: int) -> Optional[Bundle]:
+        """One bundle."""
+        rows = self._read('SELECT id, key, state, grp, seal, size FROM '
+                          'bundles WHERE id = ?', (bundle_id,))
+        return Bundle(*rows[0]) if rows else None
+
+    def in_state(self, state: str, until: float = 0.0,
+                 limit: int = 100) -> List[Bundle]:
+        """Bundles in a state whose ``drop_at`` is not after ``until``."""
+        return [Bundle(*row) for row in self._read(
+            'SELECT id, key, state, grp, seal, size FROM bundles WHERE '
+            'state = ? AND drop_at <= ? ORDER BY drop_at LIMIT ?',
+            (state, until, limit))]
+
+    def drop_at(self, bundle_id: int) -> Optional[float]:
+        """When a bundle's key is to go."""
+        rows = self._read('SELECT drop_at FROM bundles WHERE id = ?',
+                          (bundle_id,))
+        return float(rows[0][0]) if rows else None
+
+    def unrecorded(self) -> List[int]:
+        """Sealed bundles with members whose records are not written."""
+        return [int(row[0]) for row in self._read(
+            "SELECT DISTINCT bundle FROM members WHERE state = 'there'",
+            ())]
+
+    def untold(self) -> List[Bundle]:
+        """Bundles with dead members of which S3 does not know."""
+        return [Bundle(*row) for row in self._read(
+            'SELECT id, key, state, grp, seal, size FROM bundles '
+            "WHERE state = 'sealed' AND untold > 0 LIMIT 100", ())]
+
+    def with_dead(self, limit: int = 1000) -> List[Tuple[int, Kept, int]]:
+        """(id, bundle, live members), those with most dead bytes first."""
+        return [(row[0], Kept(row[1], row[2], row[3]), row[4])
+                for row in self._read(
+                    'SELECT id, key, size, dead, live FROM bundles WHERE '
+                    "state = 'sealed' AND dead > 0 ORDER BY dead DESC "
+                    'LIMIT ?', (limit,))]
+
+    def counts(self) -> Dict[str, Any]:
+        """For status."""
+        waiting = self.waiting()
+        row = self._read(
+            'SELECT count(*), coalesce(sum(size), 0), '
+            "coalesce(sum(dead), 0), coalesce(sum(live), 0) FROM bundles "
+            "WHERE state = 'sealed'", ())[0]
+        return {
+            'waiting': sum(one.count for one in waiting),
+            'waiting_bytes': sum(one.length for one in waiting),
+            'groups': len(waiting), 'bundles': row[0], 'bytes': row[1],
+            'dead_bytes': row[2], 'live': row[3]}
+
+    # -- inside ----------------------------------------------------------
+
+    def _new_bundle(self, group: str, key: str, now: float) -> int:
+        self._write(True, [(
+            'INSERT INTO bundles (key, state, grp, created, seal, size, '
+            "dead, untold, live, drop_at, heir) VALUES (?, 'planned', ?, ?, "
+            "'', 0, 0, 0, 0, 0, 0)", (key, group, now))])
+        return int(self._read('SELECT id FROM bundles WHERE key = ?',
+                              (key,))[0][0])
+
+    def _sum_up(self, bundle_id: int) -> None:
+        dead, untold, live = self._read(
+            "SELECT coalesce(sum(CASE WHEN state IN ('dead', 'told') THEN "
+            "max(stored, 1) END), 0), coalesce(sum(state = 'dead'), 0), "
+            "coalesce(sum(state IN ('there', 'live', 'packed')), 0) "
+            'FROM members WHERE bundle = ?', (bundle_id,))[0]
+        self._write(False, [(
+            'UPDATE bundles SET dead = ?, untold = ?, live = ? '
+            'WHERE id = ?', (dead, untold, live, bundle_id))])
+
+    def _add(self, group: str, size: int, now: float) -> None:
+        one = self._waiting.get(group) or Waiting(group, 0, 0, now)
+        self._waiting[group] = Waiting(
+            group, one.length + size, one.count + 1,
+            min(one.oldest_at, now))
+
+    def _recount(self, group: str) -> None:
+        length, count, oldest = self._read(
+            'SELECT coalesce(sum(size), 0), count(*), min(parked_at) FROM '
+            "members WHERE grp = ? AND state = 'waiting'", (group,))[0]
+        if count:
+            self._waiting[group] = Waiting(group, length, count, oldest)
+        else:
+            self._waiting.pop(group, None)
+
+    def _recount_all(self) -> None:
+        with self._lock:
+            found = {row[0]: Waiting(*row) for row in self._read(
+                'SELECT grp, sum(size), count(*), min(parked_at) FROM '
+                "members WHERE state = 'waiting' GROUP BY grp", ())}
+            self._waiting = found
+
+    def _read(self, statement: str,
+              values: Tuple[Any, ...]) -> List[Tuple[Any, ...]]:
+        with self._lock, _sqlite_errors():
+            return self._db.execute(statement, values).fetchall()
+
+    def _write(self, through_power_cut: bool,
+               statements: Iterable[Tuple[str, Tuple[Any, ...]]]) -> int:
+        """All or none; how many rows changed."""
+        with self._lock, _sqlite_errors():
+            before = self._db.total_changes
+            self._db.execute('PRAGMA synchronous=%s' % (
+                'FULL' if through_power_cut else 'NORMAL'))
+            self._db.execute('BEGIN IMMEDIATE')
+            try:
+                for statement, values in statements:
+                    self._db.execute(statement, values)
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute('ROLLBACK')
+                raise
+            # With FULL, COMMIT fsyncs the journal: the rows are durable.
+            self._db.execute('COMMIT')
+            return self._db.total_changes - before
+
+
+def _open(path: str) -> sqlite3.Connection:
+    book_db = sqlite3.connect(
+        path, check_same_thread=False, isolation_level=None, timeout=30.0)
+    try:
+        book_db.execute('PRAGMA journal_mode=WAL')
+        book_db.executescript(_SCHEMA)
+    except sqlite3.Error:
+        book_db.close()
+        raise
+    return book_db
+
+
+@contextmanager
+def _sqlite_errors() -> Iterator[None]:
+    """A full or failing disk under the book is an unavailable tier."""
+    try:
+        yield
+    except sqlite3.Error as err:
+        raise TierUnavailable('bundle book: %s' % err) from err
+
+
+def _held(version: VersionId,
+          partition: str) -> Tuple[str, Tuple[Any, ...]]:
+    return ('INSERT OR REPLACE INTO holders (key, device, partition) '
+            'VALUES (?,?,?)', (version.key, version.device, partition))
+
+
+def _member(row: Tuple[Any, ...]) -> Member:
+    return Member(VersionId(row[2], row[3], row[4], row[5], row[6]), row[7],
+                  row[1], row[8], row[9], row[10], *row[12:16])

@@ -1,0 +1,291 @@
+"""The bundler: parks small versions, and sends them many at a time.
+
+One thread looks for what is due and does the keeping; a few workers build
+and send, so that the next bundle is read while one is on the link. While
+the breaker is open nothing is sent, and the members wait in the book.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Callable, Dict, Optional
+
+from swift_dss.core.classes import ClassTable
+from swift_dss.core.config import GatewayConf
+from swift_dss.core.errors import DssError, RemoteUnavailable
+from swift_dss.core.residency import RemoteCopy
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.breaker import Breaker, BreakerState
+from swift_dss.gateway.bundle_book import Book
+from swift_dss.gateway.bundle_keep import Keeper
+from swift_dss.gateway.bundle_pack import (
+    AGAIN_SECONDS, Packer, batch_of, group_of)
+from swift_dss.gateway.client import S3Client, S3Down
+from swift_dss.gateway.ports import (
+    LocalVersion, LocalVersions, Logger, Metrics)
+from swift_dss.gateway.queue import DeleteJob, Queue, UploadJob
+from swift_dss.gateway.retry import Backoff
+from swift_dss.gateway.upload import Outcome
+from swift_dss.io import steps
+from swift_dss.strategy import bundling
+
+#: Bundles on their way at a time: one is built while another is sent.
+SENDERS = 2
+#: The bundler looks at least this often.
+_IDLE_SECONDS = 10.0
+_RETRY_BASE_SECONDS = 1.0
+_RETRY_CAP_SECONDS = 120.0
+#: Upload rows of parked versions come back after this many ages: if the
+#: book was lost meanwhile, they are parked again.
+_AGES = 3
+
+
+class Bundler:
+    """Bundles of one node. Thread-safe.
+
+    :param stopping: set when the daemon ends
+    """
+
+    # long: puts packer, keeper and book together.
+    def __init__(self, conf: GatewayConf, client: S3Client,
+                 local: LocalVersions, queue: Queue, book: Book,
+                 metrics: Metrics, logger: Logger, breaker: Breaker,
+                 stopping: threading.Event,
+                 now: Callable[[], float]) -> None:
+        self._conf = conf
+        self._local = local
+        self._queue = queue
+        self._book = book
+        self._metrics = metrics
+        self._logger = logger
+        self._breaker = breaker
+        self._stopping = stopping
+        self._now = now
+        self._packer = Packer(conf, client, local, book, metrics, logger,
+                              now, queue.finish_upload, self._away)
+        self._keeper = Keeper(conf, client, local, book, self._packer,
+                              metrics, logger, now)
+        self._wake = threading.Condition()
+        self._poked = False
+        self._sending: Dict[str, int] = {}
+        self._hurry_until = 0.0
+        self._failures: Dict[str, int] = {}
+        self._not_before: Dict[str, float] = {}
+        self._keep_at = 0.0
+        self.last_error = ''
+        self._workers = ThreadPoolExecutor(
+            SENDERS, thread_name_prefix='dss-bundle')
+        self._thread = threading.Thread(
+            target=self._run, name='dss-bundler', daemon=True)
+        self._backoff = Backoff(_RETRY_BASE_SECONDS, _RETRY_CAP_SECONDS)
+
+    def start(self) -> None:
+        """Begin; what a crash left is settled first, in the background."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Let running bundles end. ``stopping`` MUST be set."""
+        self.kick()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._workers.shutdown(wait=True)
+        self._book.close()
+
+    def kick(self) -> None:
+        """Have it look now."""
+        with self._wake:
+            self._poked = True
+            self._wake.notify_all()
+
+    def hurry(self, seconds: float) -> None:
+        """For so long nothing waits for its bundle to fill."""
+        self._hurry_until = self._now() + seconds
+        self.kick()
+
+    # -- what the gateway asks -------------------------------------------
+
+    def takes(self, job: UploadJob, local: LocalVersion,
+              table: ClassTable, may_send: bool) -> Optional[Outcome]:
+        """Park a version that goes into a bundle, or settle one that is in
+        a proven one already; None if it needs a key of its own.
+
+        :param may_send: False only looks whether another replica did it
+        :raises VersionGone: it left the device meanwhile
+        """
+        group = group_of(local, table, self._conf.bundle_member_bytes)
+        if group is None or local.residency.remote is not None:
+            return None
+        if self._settled(job, local):
+            return Outcome.FOUND
+        if not may_send:
+            return Outcome.WAITING
+        now = self._now()
+        # The row of the upload stays: it says that the version is dirty.
+        self._queue.retry_upload(
+            job.version, now + max(60.0, _AGES
+                                   * self._conf.bundle_age_seconds), '',
+            failed=False)
+        if self._book.park(job.version, job.partition, group,
+                           local.content_length, local.etag, now):
+            self._poke_for(group)
+        return Outcome.PARKED
+
+    def _settled(self, job: UploadJob, local: LocalVersion) -> bool:
+        found = self._book.find(job.version.key)
+        while found is not None:
+            member, where = found
+            if (member.size, member.etag) != (local.content_length,
+                                              local.etag):
+                return False
+            # Before its record names the bundle: whoever writes the
+            # bundle anew must know of this device.
+            self._book.hold(job.version, job.partition)
+            self._packer.point(where, member, job.version, job.partition)
+            found = self._book.find(job.version.key)
+            if found is not None and found[1].id == where.id:
+                return True
+        return False
+
+    def buries(self, job: DeleteJob) -> bool:
+        """Mark an obsolete version that is in a bundle, or waits for one;
+        False if it is in none. Idempotent.
+
+        :raises TierUnavailable: nobody can say if it is obsolete
+        """
+        if not self._book.knows(job.version.key):
+            return False
+        if self._local.newest(job.version, job.partition) == \
+                job.version.timestamp:
+            # Timestamps only grow: this can only be a false order.
+            self._metrics.count('gateway.deletes_refused')
+            return True
+        self._book.bury([job.version.key])
+        steps.reached('bundle.buried')
+        self._metrics.count('gateway.bundle_dead')
+        return True
+
+    def remote_of(self, key: str) -> Optional[RemoteCopy]:
+        """Where the book has a version; None if it does not."""
+        found = self._book.find(key)
+        if found is None:
+            return None
+        member, where = found
+        return RemoteCopy(self._conf.endpoint, where.key, member.etag,
+                          0.0, member.offset, where.seal)
+
+    def status(self) -> Dict[str, Any]:
+        """Plain values for status output."""
+        with self._wake:
+            sending = sum(self._sending.values())
+        return dict(self._book.counts(), sending=sending,
+                    last_error=self.last_error)
+
+    # -- inside ----------------------------------------------------------
+
+    def _away(self, version: VersionId, err: DssError) -> None:
+        """A version could not be packed: its upload row says why."""
+        self._queue.retry_upload(
+            version, self._now() + AGAIN_SECONDS,
+            '%s: %s' % (type(err).__name__, err))
+
+    def _poke_for(self, group: str) -> None:
+        batch = batch_of(self._conf)
+        for one in self._book.waiting():
+            if one.group == group and (
+                    one.count == 1 or batch.is_full(one)):
+                self.kick()
+
+    def _run(self) -> None:
+        recovered = False
+        while not self._stopping.is_set():
+            wait_seconds = _IDLE_SECONDS
+            try:
+                if not recovered:
+                    self._keeper.recover()
+                    recovered = True
+                wait_seconds = self._look()
+            except DssError as err:
+                self._note(err)
+                wait_seconds = self._backoff.seconds(2)
+            except Exception:
+                # It is logged, and looked at again: bundles must go on.
+                self._logger.exception('bundler')
+                self._metrics.count('gateway.bundle_errors')
+            with self._wake:
+                if not self._stopping.is_set() and not self._poked:
+                    self._wake.wait(wait_seconds)
+                self._poked = False
+
+    def _look(self) -> float:
+        """Send and keep what is due; seconds until there may be more."""
+        if self._breaker.state is not BreakerState.CLOSED:
+            return 1.0
+        now = self._now()
+        batch = batch_of(self._conf)
+        if now < self._hurry_until:
+            batch = bundling.Batch(batch.bundle_bytes, batch.members, 0.0)
+        waiting = [one for one in self._book.waiting()
+                   if self._not_before.get(one.group, 0.0) <= now]
+        slots = min(SENDERS, self._breaker.background_slots(SENDERS))
+        for one in bundling.due(waiting, batch, now):
+            self._submit(one, slots)
+        following = [bundling.next_due(waiting, batch),
+                     min(self._not_before.values(), default=None)]
+        if now >= self._keep_at:
+            following.append(self._keep(now))
+        following.append(self._keep_at)
+        return max(0.05, min([_IDLE_SECONDS] + [
+            at - now for at in following if at is not None and at > now]))
+
+    def _submit(self, one: bundling.Waiting, slots: int) -> None:
+        with self._wake:
+            if sum(self._sending.values()) >= slots:
+                return
+            self._sending[one.group] = self._sending.get(one.group, 0) + 1
+        self._workers.submit(self._flush, one)
+
+    def _flush(self, one: bundling.Waiting) -> None:
+        try:
+            self._packer.flush(one)
+            self._failures.pop(one.group, None)
+            self._not_before.pop(one.group, None)
+            self.last_error = ''
+        except DssError as err:
+            self._fail(one.group, err)
+        except Exception as err:
+            self._logger.exception('bundle of %s', one.group)
+            self._fail(one.group, DssError(type(err).__name__))
+        finally:
+            with self._wake:
+                self._sending[one.group] -= 1
+                if not self._sending[one.group]:
+                    del self._sending[one.group]
+            self.kick()
+
+    def _fail(self, group: str, err: DssError) -> None:
+        failures = self._failures.get(group, 0) + (
+            not isinstance(err, S3Down))
+        self._failures[group] = failures
+        self._not_before[group] = self._now() + self._backoff.seconds(
+            max(1, failures))
+        self._metrics.count('gateway.bundle_failed')
+        self._note(err)
+
+    def _note(self, err: DssError) -> None:
+        self.last_error = '%s: %s' % (type(err).__name__, err)
+        level = (self._logger.warning if isinstance(err, RemoteUnavailable)
+                 else self._logger.error)
+        level('gateway: bundles: %s', self.last_error)
+
+    def _keep(self, now: float) -> Optional[float]:
+        """The keeping, at most so often; when the next key is to go."""
+        self._keep_at = now + min(30.0, max(
+            0.2, self._conf.bundle_age_seconds))
+        if not self._sending:
+            self._keeper.record_rest()
+        self._keeper.drop()
+        self._keeper.tell_dead()
+        if self._keeper.rewrite():
+            self._keep_at = now
+        return self._keeper.next_drop()

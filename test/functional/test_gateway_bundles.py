@@ -1,0 +1,262 @@
+"""Bundles against real S3 servers, each test on every server."""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+
+import pytest
+from fault.gateway_node import (
+    DEVICE, Collector, CountingMetrics, FixedRanks, FolderVersions, conf_for)
+from functional.s3_servers import SwiftServer, VersityServer
+from support import md5, pattern, wait_until
+
+from swift_dss.core.classes import ClassSpec, ClassTable
+from swift_dss.core.residency import Tier
+from swift_dss.core.spans import ClassMap
+from swift_dss.gateway.bundle_read import DEAD_SUFFIX, is_bundle
+from swift_dss.gateway.service import Gateway
+from swift_dss.wire import bundle
+from swift_dss.wire.control import FetchRequest
+
+LOG = logging.getLogger('test.bundles')
+TABLE = ClassTable.of([
+    ClassSpec(0, 'plain', 0), ClassSpec(1, 'small', 1, bundle=True),
+    ClassSpec(2, 'tiny', 2, bundle=True)])
+
+
+@pytest.fixture(scope='module', params=[VersityServer, SwiftServer],
+                ids=['versitygw', 'swift'])
+def server(request):
+    made = request.param()
+    yield made
+    made.close()
+
+
+class Node:
+    """One gateway that bundles, over one folder."""
+
+    def __init__(self, server, root, ranks=None, **options):
+        for name, value in (('prefix', 'b-%s/' % uuid.uuid4().hex[:8]),
+                            ('bundle_age_seconds', 0.3),
+                            ('bundle_bytes', 1 << 20),
+                            ('bundle_member_bytes', 1 << 19)):
+            options.setdefault(name, value)
+        self.conf = conf_for(server, str(root), **options)
+        self.prefix = options['prefix']
+        self.server = server
+        self.local = FolderVersions(str(root))
+        self.ranks = ranks
+        self.start()
+
+    def start(self):
+        self.metrics = CountingMetrics()
+        self.gateway = Gateway(
+            self.conf, lambda: TABLE, self.local, LOG, self.metrics,
+            ranks=FixedRanks(self.ranks))
+        self.gateway.start()
+
+    def put(self, name, data, class_id=1, **options):
+        return self.local.put(name, data, class_map=ClassMap.uniform(
+            class_id), **options)
+
+    def upload(self, versions):
+        for version in versions:
+            self.gateway.enqueue_upload(version, '7')
+        self.settle()
+
+    def settle(self):
+        def idle():
+            status = self.gateway.status()
+            return not (status['uploads'] or status['deletes'])
+        wait_until(idle, 60, 'queue is empty')
+
+    def listed(self):
+        return [key for key in self.server.list_keys()
+                if key.startswith(self.prefix)]
+
+    def bundles(self):
+        return [key for key in self.listed() if is_bundle(self.prefix, key)]
+
+    def fetch(self, version, offset=0, length=None):
+        if length is None:
+            length = self.local.residency(version).content_length - offset
+        sink = Collector()
+        whole = self.gateway.fetch(FetchRequest(
+            version, '7', offset, length, 0, 20.0, True), sink)
+        assert whole, sink.reply
+        wait_until(lambda: not self.gateway.status()['reading'])
+        return sink.data
+
+    def members(self, key):
+        raw = self.server.body(key)
+        return {one.record['metadata']['name']: raw[
+            one.offset:one.offset + one.stored_bytes]
+            for one in bundle.scan(raw)}
+
+
+@pytest.fixture
+def nodes():
+    made = []
+
+    def make(*arguments, **options):
+        made.append(Node(*arguments, **options))
+        return made[-1]
+    yield make
+    for node in made:
+        node.gateway.stop()
+
+
+@pytest.fixture
+def node(server, tmp_path, nodes):
+    return nodes(server, tmp_path)
+
+
+def test_small_versions_share_an_object_and_come_back(server, node):
+    bodies = {'o%d' % n: pattern(n * 700, 's%d' % n) for n in range(20)}
+    versions = {name: node.put(name, body)
+                for name, body in bodies.items()}
+    large = node.put('large', pattern(600000, 'large'))
+    node.upload(list(versions.values()) + [large])
+    assert server.body('%s%s/%s' % (
+        node.prefix, large.object_hash[-3:], large.key))
+    assert len(node.listed()) == 1 + len(node.bundles())
+    assert 1 <= len(node.bundles()) <= 3
+    found = {}
+    for key in node.bundles():
+        found.update(node.members(key))
+    assert found == {'/a/c/' + name: body for name, body in bodies.items()}
+    for name, body in bodies.items():
+        version = versions[name]
+        if not body:
+            continue
+        remote = node.local.residency(version).remote
+        assert remote.in_bundle and remote.etag == md5(body)
+        node.local.drop_local(version)
+        assert node.fetch(version, len(body) // 2, 1) == body[
+            len(body) // 2:len(body) // 2 + 1]
+        assert node.fetch(version) == body
+        assert node.local.residency(version).bytes_on(Tier.HDD) == len(body)
+
+
+def test_a_bundle_has_one_account_container_and_class(server, node):
+    versions = []
+    for number in range(12):
+        account, container = 'a%d' % (number % 2), 'c%d' % (number // 2 % 2)
+        versions.append(node.put(
+            'o%d' % number, b'%d' % number, class_id=1 + number // 4 % 2,
+            metadata={'name': '/%s/%s/o%d' % (account, container, number)}))
+    node.upload(versions)
+    seen = 0
+    for key in node.bundles():
+        raw = server.body(key)
+        head = bundle.read_head(raw)[0]
+        for one in bundle.scan(raw):
+            seen += 1
+            assert one.record['metadata']['name'].startswith(
+                '/%s/%s/' % (head['account'], head['container']))
+            assert one.record['map'].endswith(
+                str(head['classes'][0])), one.record['map']
+    assert seen == 12
+    assert len(node.bundles()) >= 8
+
+
+def test_overwrites_and_deletes_are_told_and_written_anew(server, node):
+    bodies = {n: pattern(40000, 'd%d' % n) for n in range(10)}
+    versions = {n: node.put('d%d' % n, body) for n, body in bodies.items()}
+    node.upload(versions.values())
+    first = node.bundles()
+    for number in range(0, 10, 2):
+        version = versions.pop(number)
+        node.local.tombstone(version, '1800000000.00000')
+        node.gateway.enqueue_delete(version, '7')
+    node.settle()
+
+    def rewritten():
+        return not set(first) & set(node.listed()) and len(
+            node.bundles()) == 1
+    wait_until(rewritten, 60, 'the old bundle went')
+    names = {'/a/c/d%d' % number for number in versions}
+    assert set(node.members(node.bundles()[0])) == names
+    for number, version in versions.items():
+        node.local.drop_local(version)
+        assert node.fetch(version) == bodies[number]
+
+
+def test_the_bucket_is_told_who_is_dead(server, tmp_path, nodes):
+    node = nodes(server, tmp_path, bundle_dead_share=0.9)
+    versions = [node.put('t%d' % n, b'x' * 5000) for n in range(4)]
+    node.upload(versions)
+    node.local.tombstone(versions[2], '1800000000.00000')
+    node.gateway.enqueue_delete(versions[2], '7')
+    key, = node.bundles()
+    wait_until(lambda: key + DEAD_SUFFIX in node.listed(), 30)
+    node.gateway.stop()
+    node.start()
+    for version in versions[:2] + versions[3:]:
+        node.local.tombstone(version, '1800000000.00000')
+        node.gateway.enqueue_delete(version, '7')
+    wait_until(lambda: not node.listed(), 30, 'an empty bundle goes')
+
+
+def test_a_newest_version_is_never_dead(server, node):
+    version = node.put('keep', b'k' * 999)
+    node.upload([version])
+    node.gateway.enqueue_delete(version, '7')
+    node.settle()
+    assert node.metrics.counters['gateway.deletes_refused'] == 1
+    assert node.gateway.status()['bundles']['dead_bytes'] == 0
+    node.local.drop_local(version)
+    assert node.fetch(version) == b'k' * 999
+
+
+def test_what_rotted_here_is_left_out_and_the_others_go(server, node):
+    good, bad = node.put('good', b'g' * 5000), node.put('bad', b'b' * 5000)
+    node.local.corrupt(bad)
+    for version in (good, bad):
+        node.gateway.enqueue_upload(version, '7')
+    wait_until(lambda: node.local.residency(good).remote is not None, 30)
+    assert node.local.residency(bad).remote is None
+    wait_until(lambda: any('LocalCorrupt' in text for text in
+                           node.gateway.status()['errors']), 30)
+    assert '/a/c/bad' not in str([node.members(key).keys()
+                                  for key in node.bundles()])
+
+
+def test_replicas_of_the_node_lean_on_one_bundle(server, tmp_path, nodes):
+    node = nodes(server, tmp_path, ranks={'sdb': 1},
+                 take_over_seconds=3600.0)
+    body = pattern(9000, 'twin')
+    twins = [node.put('twin', body, device=device)
+             for device in (DEVICE, 'sdb')]
+    other = node.put('other', pattern(90000, 'other'))
+    node.upload(twins + [other])
+    assert len(node.bundles()) == 1
+    remotes = {node.local.residency(one).remote.key for one in twins}
+    assert remotes == set(node.bundles())
+    # Both follow when the bundle is written anew.
+    node.local.tombstone(other, '1800000000.00000')
+    node.gateway.enqueue_delete(other, '7')
+    wait_until(lambda: not remotes & set(node.listed()), 60, 'the old one went')
+    for twin in twins:
+        node.local.drop_local(twin)
+        assert node.fetch(twin) == body
+
+
+def test_nothing_is_sent_while_s3_is_away_and_all_of_it_after(
+        server, tmp_path, nodes):
+    node = nodes(server, tmp_path)
+    server.stop()
+    try:
+        versions = [node.put('w%d' % n, b'w' * 3000) for n in range(5)]
+        for version in versions:
+            node.gateway.enqueue_upload(version, '7')
+        wait_until(lambda: node.gateway.status()['bundles']['waiting'] == 5
+                   and node.gateway.status()['bundles']['last_error'], 60)
+    finally:
+        server.start()
+    node.settle()
+    assert len(node.bundles()) == 1
+    assert all(node.local.residency(one).remote for one in versions)
+    assert json.dumps(node.gateway.status())
