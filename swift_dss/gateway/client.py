@@ -18,6 +18,7 @@ from __future__ import annotations
 import binascii
 import threading
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import (
     Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple)
@@ -27,12 +28,15 @@ import botocore.config
 import botocore.exceptions
 import urllib3.exceptions
 
+from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
     DamagedRecord, DssError, RemoteUnavailable)
 from swift_dss.gateway.breaker import Breaker
 from swift_dss.gateway.credentials import SecretFile
+from swift_dss.gateway.ports import TableSource
 from swift_dss.gateway.throughput import Throughput
+from swift_dss.gateway.wan import Lane, Sent
 
 #: 4xx answers that mean "later", by status or by S3's code.
 _TRANSIENT_STATUS = frozenset((408, 425, 429))
@@ -43,6 +47,8 @@ _MISSING_CODES = frozenset((
     'NoSuchKey', 'NoSuchUpload', 'NotFound', '404', 'NoSuchVersion'))
 #: Read at a time.
 _PIECE_BYTES = 65536
+#: A body up to this size is handed over whole.
+_SMALL_BYTES = 262144
 _BROKEN = (botocore.exceptions.BotoCoreError,
            urllib3.exceptions.HTTPError, OSError)
 
@@ -89,9 +95,11 @@ class S3Body:
 
     def __init__(self, stream: Any, length: int,
                  fail: Callable[[str], RemoteUnavailable],
-                 throughput: Throughput) -> None:
+                 throughput: Throughput, lane: Lane) -> None:
         self._stream = stream
         self._throughput = throughput
+        self._lane = lane
+        self._flow = lane.begin()
         # read1 returns what one recv gave: a server that drips is noticed.
         raw = getattr(stream, '_raw_stream', None)
         self._read = getattr(raw, 'read1', None) or stream.read
@@ -117,6 +125,7 @@ class S3Body:
                 with self._throughput.down.busy():
                     piece = self._read(min(missing, _PIECE_BYTES))
                     self._throughput.down.moved(len(piece))
+                self._lane.let_through(len(piece))
             except _BROKEN as err:
                 raise self._fail('body broke off: %s' % type(
                     err).__name__) from err
@@ -128,7 +137,9 @@ class S3Body:
         return pieces[0] if len(pieces) == 1 else b''.join(pieces)
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Give the connection back. May be called twice."""
+        self._lane.end(self._flow)
+        self._flow = None
         self._stream.close()
 
 
@@ -139,12 +150,14 @@ class S3Client:
     """
 
     def __init__(self, conf: GatewayConf, breaker: Breaker,
-                 connections: int) -> None:
+                 connections: int,
+                 table: TableSource = ClassTable) -> None:
         self._conf = conf
         self._breaker = breaker
         self._connections = connections
         self._secret_file = SecretFile(conf.secret_file)
         self.throughput = Throughput()
+        self.up_lane, self.down_lane = Lane(table), Lane(table)
         self._lock = threading.Lock()
         self._client: Any = None
         self._stamp: Any = None
@@ -170,7 +183,8 @@ class S3Client:
         :param md5: digest of ``data``; S3 refuses what arrives otherwise
         """
         return _etag(self._call(
-            'put_object', Key=key, Body=data, ContentLength=len(data),
+            'put_object', Key=key, Body=self._body(data),
+            ContentLength=len(data),
             ContentMD5=_base64(md5), Metadata=dict(metadata or {})))
 
     def get(self, key: str, offset: int, length: int) -> S3Body:
@@ -182,7 +196,7 @@ class S3Client:
         answer = self._call('get_object', Key=key,
                             Range='bytes=%d-%d' % (offset, last))
         body = S3Body(answer['Body'], length, self._broken,
-                      self.throughput)
+                      self.throughput, self.down_lane)
         said = str(answer.get('ContentRange', ''))
         if not (said.startswith('bytes %d-%d/' % (offset, last))
                 and int(answer['ContentLength']) == length):
@@ -201,7 +215,7 @@ class S3Client:
         answer = self._call('get_object', Key=key)
         length = int(answer['ContentLength'])
         body = S3Body(answer['Body'], length, self._broken,
-                      self.throughput)
+                      self.throughput, self.down_lane)
         try:
             if length > limit:
                 raise DamagedRecord('%s has %d bytes, not at most %d'
@@ -228,7 +242,8 @@ class S3Client:
         """Store part ``number`` (from 1); its ETag."""
         return _etag(self._call(
             'upload_part', Key=key, UploadId=upload_id, PartNumber=number,
-            Body=data, ContentLength=len(data), ContentMD5=_base64(md5)))
+            Body=self._body(data), ContentLength=len(data),
+            ContentMD5=_base64(md5)))
 
     def parts(self, key: str, upload_id: str) -> Dict[int, Tuple[str, int]]:
         """Parts that S3 has of an upload: number to (ETag, bytes).
@@ -284,14 +299,20 @@ class S3Client:
             if not found or not answer.get('IsTruncated'):
                 return
 
+    def _body(self, data: bytes) -> Any:
+        # Small ones are through before anybody could wait for them.
+        return data if len(data) <= _SMALL_BYTES else Sent(
+            data, self.up_lane)
+
     def _call(self, operation: str, **arguments: Any) -> Dict[str, Any]:
         client = self._current()
         if not self._breaker.allow():
             raise S3Down('S3 is not answering (%s)'
                          % self._breaker.last_error, self._retry_after())
         try:
-            with self.throughput.calling(
-                    operation, int(arguments.get('ContentLength', 0))):
+            with self.up_lane.transfer() if 'Body' in arguments \
+                    else nullcontext(), self.throughput.calling(
+                        operation, int(arguments.get('ContentLength', 0))):
                 answer: Dict[str, Any] = getattr(client, operation)(
                     Bucket=self._conf.bucket, **arguments)
         except botocore.exceptions.ClientError as err:
@@ -356,9 +377,20 @@ def _connect(conf: GatewayConf, access_key: str, secret_key: str,
     session = boto3.session.Session(
         aws_access_key_id=access_key, aws_secret_access_key=secret_key,
         region_name=conf.region)
-    return session.client(
+    client = session.client(
         's3', endpoint_url=conf.url or None, verify=conf.ca_bundle or True,
         config=botocore.config.Config(**options))
+    client.meta.events.register('before-send.s3', _sending)
+    return client
+
+
+def _sending(request: Any, **_: Any) -> None:
+    """What is read of a body from here on goes over the link."""
+    if isinstance(request.body, Sent):
+        request.body.sending = True
+        # boto3 wants to be asked for what is like a file: one more round
+        # trip, or a second where the server does not know how.
+        request.headers.pop('Expect', None)
 
 
 def _etag(answer: Mapping[str, Any]) -> str:

@@ -1,0 +1,308 @@
+"""The link to S3, shared by class: workers and bytes.
+
+Two mechanisms for the one decision of ``strategy.wan``:
+
+- :class:`FairPool`, threads that take waiting work in fair order, some of
+  them only for demand reads of the top class, so that no flood of others
+  holds all of them;
+- :class:`Lane`, one a direction, where transfers that are under way let
+  pieces through: who is ahead of the others by more than a little waits,
+  at most for :data:`PATIENCE_SECONDS`, because a flow that is slow by
+  itself must not hold up the rest.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from concurrent.futures import Future
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+from swift_dss.core.classes import ClassTable
+from swift_dss.strategy.wan import FairQueue, Flow, Work, shares
+
+#: A flow may be this many bytes ahead of its share: less wakes threads for
+#: nothing, more is what a reader of the top class waits for.
+SLACK_BYTES = 128 * 1024
+#: A flow that moved nothing for this long is not held against others.
+PATIENCE_SECONDS = 0.25
+#: The share of the link that the top class's demand reads have at least.
+RESERVE = 0.8
+
+_TableSource = Callable[[], ClassTable]
+#: The flow for which the running thread uses the link.
+_flow: ContextVar[Optional[Flow]] = ContextVar('dss_wan_flow', default=None)
+
+
+@contextmanager
+def working_for(flow: Flow) -> Iterator[None]:
+    """What the thread moves in here, it moves for ``flow``."""
+    token = _flow.set(flow)
+    try:
+        yield
+    finally:
+        _flow.reset(token)
+
+
+def current_flow() -> Optional[Flow]:
+    """The flow of the running thread; None if it said none."""
+    return _flow.get()
+
+
+class _Progress:
+    """A flow on a lane."""
+
+    __slots__ = ('transfers', 'served', 'moved_at')
+
+    def __init__(self, served: float, now: float) -> None:
+        self.transfers = 0
+        self.served = served
+        self.moved_at = now
+
+
+class Lane:
+    """One direction of the link. Thread-safe.
+
+    :param table: the class table in force
+    """
+
+    def __init__(self, table: _TableSource,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self._table = table
+        self._clock = clock
+        self._moved = threading.Condition()
+        self._flows: Dict[Flow, _Progress] = {}
+        self._shares: Dict[Flow, float] = {}
+        self.waited_seconds = 0.0
+
+    @contextmanager
+    def transfer(self) -> Iterator[None]:
+        """A transfer of the running thread's flow is under way."""
+        flow = self.begin()
+        try:
+            yield
+        finally:
+            self.end(flow)
+
+    def begin(self) -> Optional[Flow]:
+        """A transfer begins; :meth:`end` MUST be told what this says."""
+        flow = current_flow()
+        if flow is not None:
+            self._enter(flow)
+        return flow
+
+    def end(self, flow: Optional[Flow]) -> None:
+        """A transfer that had begun is over."""
+        if flow is not None:
+            self._leave(flow)
+
+    def let_through(self, length: int) -> None:
+        """Wait until the flow of the running thread may move ``length``
+        bytes more.
+
+        Never longer than :data:`PATIENCE_SECONDS` for one piece.
+        """
+        flow = current_flow()
+        if flow is None:
+            return
+        with self._moved:
+            mine = self._flows.get(flow)
+            if mine is None:
+                return
+            until = self._clock() + PATIENCE_SECONDS
+            began = self._clock()
+            while True:
+                now = self._clock()
+                if now >= until or not self._is_ahead(flow, mine, now):
+                    break
+                self._moved.wait(until - now)
+            self.waited_seconds += max(0.0, self._clock() - began)
+            mine.served += length / max(self._shares[flow], 1e-6)
+            mine.moved_at = self._clock()
+            self._moved.notify_all()
+
+    def flows(self) -> List[Flow]:
+        """Flows with a transfer under way."""
+        with self._moved:
+            return list(self._flows)
+
+    def _is_ahead(self, flow: Flow, mine: _Progress, now: float) -> bool:
+        others = [one.served for other, one in self._flows.items()
+                  if other != flow
+                  and now - one.moved_at < PATIENCE_SECONDS]
+        return bool(others) and \
+            (mine.served - min(others)) * self._shares[flow] > SLACK_BYTES
+
+    def _enter(self, flow: Flow) -> None:
+        with self._moved:
+            if flow not in self._flows:
+                # It begins where the one that is furthest behind is.
+                self._flows[flow] = _Progress(min(
+                    (one.served for one in self._flows.values()),
+                    default=0.0), self._clock())
+                self._share()
+            self._flows[flow].transfers += 1
+
+    def _leave(self, flow: Flow) -> None:
+        with self._moved:
+            mine = self._flows[flow]
+            mine.transfers -= 1
+            if not mine.transfers:
+                del self._flows[flow]
+                self._share()
+                self._moved.notify_all()
+
+    def _share(self) -> None:
+        self._shares = shares(self._flows, self._table(), RESERVE)
+
+
+class Sent:
+    """Bytes on their way up, given to the link piece by piece.
+
+    What an S3 client takes for a file: it can be read, measured and begun
+    anew. Signing reads it too: only what is read after :attr:`sending` was
+    set goes over the link.
+    """
+
+    def __init__(self, data: bytes, lane: Lane) -> None:
+        self._data = memoryview(data)
+        self._lane = lane
+        self._at = 0
+        self.sending = False
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def read(self, length: int = -1) -> bytes:
+        """Some bytes; none at the end."""
+        end = len(self._data) if length is None or length < 0 else min(
+            len(self._data), self._at + length)
+        piece = self._data[self._at:end]
+        if len(piece) and self.sending:
+            self._lane.let_through(len(piece))
+        self._at = end
+        return bytes(piece)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go to a byte."""
+        base = (0, self._at, len(self._data))[whence]
+        self._at = max(0, min(base + offset, len(self._data)))
+        return self._at
+
+    def tell(self) -> int:
+        """The byte that is read next."""
+        return self._at
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+
+class FairPool:
+    """Threads that do waiting work in fair order.
+
+    :param workers: threads, of which ``reserved`` only do demand reads of
+        the top class
+    """
+
+    def __init__(self, workers: int, reserved: int, table: _TableSource,
+                 name: str) -> None:
+        self._table = table
+        self._reserved = min(reserved, workers - 1)
+        self._workers = workers
+        self._changed = threading.Condition()
+        self._queue: FairQueue[Tuple[
+            Flow, Future[Any], Callable[..., Any], Tuple[Any, ...]]] = \
+            FairQueue()
+        self._running = 0
+        self._closed = False
+        self._threads = [threading.Thread(
+            target=self._run, name='%s-%d' % (name, number), daemon=True)
+            for number in range(workers)]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, flow: Flow, work: Callable[..., Any],
+               *arguments: Any) -> Future[Any]:
+        """Have it done for ``flow``; what it returns comes as a future."""
+        future: Future[Any] = Future()
+        with self._changed:
+            if self._closed:
+                raise RuntimeError('the pool is shut down')
+            self._queue.put(flow, (flow, future, work, arguments))
+            self._changed.notify()
+        return future
+
+    def counts(self) -> Tuple[int, int]:
+        """(waiting, running)."""
+        with self._changed:
+            return len(self._queue), self._running
+
+    def shutdown(self) -> None:
+        """Do what waits, then end."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                ticket = self._next()
+                while ticket is None:
+                    if self._closed and not len(self._queue):
+                        return
+                    self._changed.wait()
+                    ticket = self._next()
+                self._running += 1
+            flow, future, work, arguments = ticket
+            try:
+                with working_for(flow):
+                    _carry_out(future, work, arguments)
+            finally:
+                with self._changed:
+                    self._running -= 1
+                    self._changed.notify_all()
+
+    def _next(self) -> Optional[Tuple[Flow, Future[Any], Callable[..., Any],
+                                      Tuple[Any, ...]]]:
+        if self._running >= self._workers:
+            return None
+        scarce = self._running >= self._workers - self._reserved and \
+            not self._closed
+        return self._queue.take(
+            self._table(), RESERVE, only_top=scarce and self._reserves(),
+            running=0 if self._closed else self._running)
+
+    def _reserves(self) -> bool:
+        """With one class there is nobody to keep workers for."""
+        return len({spec.rank for spec in
+                    self._table().specs.values()}) > 1
+
+
+def _carry_out(future: Future[Any], work: Callable[..., Any],
+               arguments: Tuple[Any, ...]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = work(*arguments)
+    except Exception as err:
+        # Who waits for it raises it; who does not has it logged.
+        logging.getLogger(__name__).debug('work ended: %r', err)
+        future.set_exception(err)
+    else:
+        future.set_result(result)
+
+
+def fill(class_id: int) -> Flow:
+    """A demand read."""
+    return Flow(Work.FILL, class_id)
+
+
+def upload(class_id: int) -> Flow:
+    """A version that goes up."""
+    return Flow(Work.UPLOAD, class_id)
