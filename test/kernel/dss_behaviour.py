@@ -11,7 +11,8 @@ import sys
 import time
 from typing import Any, Callable, Dict, List
 
-from dss_guest import Direct, Disk, Dss, dmsetup, set_class
+from dm_ioctl import dm_path, dmsetup
+from dss_guest import Direct, Disk, Dss, set_class
 
 CHUNK = 64
 CHUNK_BYTES = CHUNK * 512
@@ -157,8 +158,7 @@ def resize(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     half = ssd.sectors // 2
     dmsetup('create', 'part', '--table', '0 %d linear %s 0' % (
         half, ssd.path))
-    part = '/dev/dm-' + dmsetup('info', '-c', '--noheadings', '-o',
-                                'minor', 'part')
+    part = dm_path('part')
     dss = Dss(part, hdd.path, hdd.sectors // 2, CHUNK)
     device = Direct(dss.path)
     set_class(25)

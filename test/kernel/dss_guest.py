@@ -11,11 +11,12 @@ import mmap
 import os
 import random
 import struct
-import subprocess
 import sys
 import threading
 import time
 from typing import Any, Dict, List, Sequence, Tuple
+
+from dm_ioctl import dm_path, dmsetup
 
 NULLB = '/sys/kernel/config/nullb'
 SECTOR = 512
@@ -62,25 +63,6 @@ class Disk:
     def power(self, on: bool) -> None:
         """Off: what is in the volatile cache is lost."""
         put(os.path.join(self._folder, 'power'), str(int(on)))
-
-
-def dmsetup(*words: str) -> str:
-    """Run dmsetup; what it prints.
-
-    :raises RuntimeError: with what it said
-    """
-    done = subprocess.run(
-        ('dmsetup', '--noudevsync', '--noudevrules') + words,
-        capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError('dmsetup %s: %s' % (' '.join(words), done.stderr))
-    return done.stdout.strip()
-
-
-def dm_path(name: str) -> str:
-    """The node of a mapped device."""
-    minor = dmsetup('info', '-c', '--noheadings', '-o', 'minor', name)
-    return '/dev/dm-' + minor
 
 
 class Dss:

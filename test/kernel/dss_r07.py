@@ -17,8 +17,8 @@ import struct
 import sys
 from typing import Dict, Iterator, List, NamedTuple, Tuple
 
-from dss_guest import SECTOR, Direct, Disk, Dss, Shadow, dm_path, dmsetup, \
-    seed_from, set_class
+from dm_ioctl import dm_path, dmsetup
+from dss_guest import SECTOR, Direct, Disk, Dss, Shadow, seed_from, set_class
 
 MAGIC = 0x6a736677736872
 FLUSH, FUA, DISCARD, MARK = 1, 2, 4, 8

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 
-from dss_guest import Direct, Disk, Dss, dm_path, dmsetup, set_class
+from dm_ioctl import dm_path, dmsetup
+from dss_guest import Direct, Disk, Dss, set_class
 
 GOOD = '0 %d linear %s 0'
 BAD = '0 %d flakey %s 0 0 1000000 %s'

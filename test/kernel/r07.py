@@ -17,7 +17,7 @@ import tempfile
 import dss_lab
 
 #: Points that one guest examines, so that there is something to see.
-GUEST_POINTS = 50
+GUEST_POINTS = 200
 
 #: As in test_dm_dss_crash.py, where the twins are told apart.
 TWINS = {
@@ -36,6 +36,7 @@ def campaign(points: int, requests: int, seed: int) -> int:
         found = dss_lab.found('dss_r07.py', [
             seed, requests, min(points - examined, GUEST_POINTS)],
             timeout=3600)
+        assert found['examined'], 'seed %d: no flush or FUA point' % seed
         examined += found['examined']
         print('seed %d: %s' % (seed, json.dumps(found)))
         sys.stdout.flush()
