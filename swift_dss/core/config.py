@@ -76,6 +76,8 @@ class GatewayConf:
     :param bundle_member_bytes: larger versions get a key of their own
     :param bundle_age_seconds: a bundle that is not full goes then
     :param bundle_dead_share: above it a bundle is written anew
+    :param push_idle_after_seconds: age at which an idle link takes a
+        version before ``remote_after_seconds``; 0 is never
     :param dirty_bytes: what S3 may lack of each device before writes are
         refused; 0 is all the room there is
     :param dirty_reserve: share of it on top, for classes above the lowest
@@ -108,6 +110,7 @@ class GatewayConf:
     bundle_member_bytes: int = limits.DEFAULT_BUNDLE_MEMBER_BYTES
     bundle_age_seconds: float = 60.0
     bundle_dead_share: float = 0.3
+    push_idle_after_seconds: float = 0.0
     admission: bool = True
     dirty_bytes: int = 0
     dirty_reserve: float = 0.1

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from typing import Callable, Dict, Iterator, Optional, Tuple
 
+from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
     DssError, RemoteCorrupt, RemoteUnavailable, TierFull,
@@ -22,8 +23,10 @@ from swift_dss.core.residency import Extent, Tier
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.flights import Flight, Flights
 from swift_dss.gateway.ports import (
-    LocalFill, LocalVersion, LocalVersions, Logger, Metrics, Sink)
+    LocalFill, LocalVersion, LocalVersions, Logger, Metrics, Sink,
+    TableSource)
 from swift_dss.gateway.source import Plan, Source
+from swift_dss.gateway.wan import FairPool, fill
 from swift_dss.io import steps
 from swift_dss.wire.control import FetchReply, FetchRequest
 
@@ -31,6 +34,8 @@ from swift_dss.wire.control import FetchReply, FetchRequest
 _WRITE_BYTES = 1024 * 1024
 #: Flights in memory for each one that may be reading from S3.
 _HELD_PER_FILL = 2
+#: One of so many leaders, at least one, is kept for the top class.
+_RESERVED = 4
 _LOCAL = Tier.SSD | Tier.HDD
 
 
@@ -39,15 +44,16 @@ class Filler:
 
     def __init__(self, conf: GatewayConf, source: Source,
                  local: LocalVersions, metrics: Metrics,
-                 logger: Logger) -> None:
+                 logger: Logger,
+                 table: TableSource = ClassTable) -> None:
         self._conf = conf
         self._source = source
         self._local = local
         self._metrics = metrics
         self._logger = logger
         self._flights = Flights(_HELD_PER_FILL * conf.fills)
-        self._leaders = ThreadPoolExecutor(
-            conf.fills, thread_name_prefix='dss-fill')
+        self._leaders = FairPool(
+            conf.fills, max(1, conf.fills // _RESERVED), table, 'dss-fill')
         self._lock = threading.RLock()
         self._asked: Dict[VersionId, Future[Plan]] = {}
 
@@ -89,7 +95,7 @@ class Filler:
 
     def stop(self) -> None:
         """Wait for leaders; the source has been told to give up."""
-        self._leaders.shutdown(wait=True)
+        self._leaders.shutdown()
 
     def _bytes(self, request: FetchRequest) -> Iterator[bytes]:
         deadline = time.monotonic() + request.deadline_seconds
@@ -152,7 +158,8 @@ class Filler:
         with self._lock:
             asked = self._asked.get(local.version)
             if asked is None:
-                asked = self._leaders.submit(self._source.plan, local)
+                asked = self._leaders.submit(
+                    fill(local.class_map.rest), self._source.plan, local)
                 self._asked[local.version] = asked
                 asked.add_done_callback(
                     lambda _: self._forget_asked(local.version))
@@ -180,7 +187,8 @@ class Filler:
     def _join(self, request: FetchRequest, local: LocalVersion, plan: Plan,
               start: int, deadline: float) -> Flight:
         def lead(flight: Flight) -> None:
-            self._leaders.submit(self._lead, flight, request, local, plan)
+            self._leaders.submit(fill(request.class_id), self._lead, flight,
+                                 request, local, plan)
 
         flight = self._flights.join(
             (request.version, start), deadline, lead)

@@ -42,8 +42,27 @@ CREATE TABLE IF NOT EXISTS deletes (
 CREATE INDEX IF NOT EXISTS deletes_due ON deletes (not_before, timestamp);
 """
 _VERSION_COLUMNS = 'device, policy, hash, timestamp, frag, partition'
+#: What queues of earlier releases lack.
+_LATER = """
+ALTER TABLE uploads ADD COLUMN class_id INTEGER NOT NULL DEFAULT 0;
+"""
+#: After the columns: it names one that an old queue has to get first.
+_LATER_INDEX = """
+CREATE INDEX IF NOT EXISTS uploads_class ON uploads (class_id, not_before);
+"""
+#: Classes that have something due, however many rows there are: one look
+#: into the index for each class.
+_DUE_CLASSES = """
+WITH RECURSIVE found (id) AS (
+    SELECT min(class_id) FROM uploads UNION ALL
+    SELECT (SELECT min(class_id) FROM uploads WHERE class_id > id)
+    FROM found WHERE id IS NOT NULL)
+SELECT id FROM found WHERE id IS NOT NULL AND EXISTS (
+    SELECT 1 FROM uploads WHERE class_id = id AND not_before <= ?)
+"""
 _UPLOAD_COLUMNS = _VERSION_COLUMNS + (
-    ', first_seen, not_before, attempts, failures, upload_id, error')
+    ', first_seen, not_before, attempts, failures, upload_id, error, '
+    'class_id')
 _DELETE_COLUMNS = 's3_key, ' + _VERSION_COLUMNS + (
     ', first_seen, not_before, attempts, error')
 #: An upload was begun, but S3's answer was not noted yet.
@@ -60,6 +79,7 @@ class UploadJob:
     :param not_before: when to try (again)
     :param attempts: tries and looks; ``failures`` those that failed
     :param upload_id: multipart upload in progress, ``BEGINNING``, or ''
+    :param class_id: the class that it shares the link with
     """
 
     version: VersionId
@@ -70,6 +90,7 @@ class UploadJob:
     failures: int = 0
     upload_id: str = ''
     error: str = ''
+    class_id: int = 0
 
 
 @dataclass(frozen=True)
@@ -123,19 +144,22 @@ class Queue:
                    not_before: float, now: float) -> None:
         """Note that S3 may lack ``version``. Idempotent: a row that is
         there keeps its history and at most becomes due earlier."""
-        self.add_uploads([(version, partition, not_before)], now)
+        self.add_uploads([(version, partition, not_before, 0)], now)
 
-    def add_uploads(self, wanted: Iterable[Tuple[VersionId, str, float]],
-                    now: float) -> None:
+    def add_uploads(
+            self, wanted: Iterable[Tuple[VersionId, str, float, int]],
+            now: float) -> None:
         """The same for several, all or none: (version, partition,
-        not_before) of each."""
+        not_before, class id) of each."""
         self._write(False, [(
-            'INSERT INTO uploads (key, %s) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?) '
+            'INSERT INTO uploads (key, %s) '
+            'VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?) '
             'ON CONFLICT (device, key) DO UPDATE SET not_before = '
-            'min(not_before, excluded.not_before)' % _UPLOAD_COLUMNS,
+            'min(not_before, excluded.not_before), '
+            'class_id = excluded.class_id' % _UPLOAD_COLUMNS,
             (version.key,) + _version_row(version, partition)
-            + (now, not_before, 0, 0, '', ''))
-            for version, partition, not_before in wanted])
+            + (now, not_before, 0, 0, '', '', class_id))
+            for version, partition, not_before, class_id in wanted])
 
     def add_delete(self, s3_key: str, version: VersionId, partition: str,
                    not_before: float, now: float) -> None:
@@ -160,11 +184,27 @@ class Queue:
                 "upload_id = ''", (version.device, version.key)))
         self._write(True, statements)
 
-    def due_uploads(self, now: float, limit: int) -> List[UploadJob]:
-        """Up to ``limit`` uploads to try now, longest due first."""
+    def due_classes(self, now: float) -> List[int]:
+        """Classes with an upload to try now."""
+        return [row[0] for row in self._read(_DUE_CLASSES, (now,))]
+
+    def due_uploads(self, now: float, limit: int,
+                    class_id: Optional[int] = None,
+                    fresh: bool = False) -> List[UploadJob]:
+        """Up to ``limit`` uploads to try now, longest due first.
+
+        :param class_id: only of this class
+        :param fresh: only those that were never tried
+        """
+        where, values = 'not_before <= ?', [now]
+        if class_id is not None:
+            where += ' AND class_id = ?'
+            values.append(class_id)
+        if fresh:
+            where += ' AND attempts = 0'
         rows = self._read(
-            'SELECT %s FROM uploads WHERE not_before <= ? '
-            'ORDER BY not_before LIMIT ?' % _UPLOAD_COLUMNS, (now, limit))
+            'SELECT %s FROM uploads WHERE %s ORDER BY not_before LIMIT ?'
+            % (_UPLOAD_COLUMNS, where), (*values, limit))
         return [_upload(row) for row in rows]
 
     def due_deletes(self, now: float, limit: int) -> List[DeleteJob]:
@@ -272,6 +312,10 @@ def _open(path: str) -> sqlite3.Connection:
     try:
         queue_db.execute('PRAGMA journal_mode=WAL')
         queue_db.executescript(_SCHEMA)
+        if 'class_id' not in {row[1] for row in queue_db.execute(
+                'PRAGMA table_info(uploads)')}:
+            queue_db.executescript(_LATER)
+        queue_db.executescript(_LATER_INDEX)
     except sqlite3.Error:
         queue_db.close()
         raise

@@ -15,13 +15,15 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import (
-    Any, Callable, Dict, Iterable, NamedTuple, Optional, Set, Tuple, Union)
+    Any, Callable, Dict, Iterable, Iterator, NamedTuple, Optional, Set,
+    Tuple, Union)
 
 from swift_dss.core.classes import RemoteMode
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import (
     BadConfig, DssError, RemoteUnavailable, VersionGone)
 from swift_dss.core.version import VersionId
+from swift_dss.gateway import wan
 from swift_dss.gateway.breaker import Breaker, BreakerState
 from swift_dss.gateway.bundle_book import Book
 from swift_dss.gateway.bundle_pack import book_path
@@ -37,6 +39,7 @@ from swift_dss.gateway.retry import Backoff
 from swift_dss.gateway.source import Source
 from swift_dss.gateway.throughput import Throughput
 from swift_dss.gateway.upload import Outcome, Uploader
+from swift_dss.strategy.wan import Flow, Turns, plenty
 from swift_dss.wire.control import FetchReply, FetchRequest
 from swift_dss.wire.layout import remote_key
 
@@ -61,11 +64,13 @@ class Upload(NamedTuple):
     :param partition: '' if the ring knows it
     :param urgent: at once (classes with ``remote = through|only``), not
         when the version is ``remote_after_seconds`` old
+    :param class_id: the class that it shares the link with
     """
 
     version: VersionId
     partition: str = ''
     urgent: bool = False
+    class_id: int = 0
 
 
 class Gateway:
@@ -100,7 +105,8 @@ class Gateway:
             conf.tier.index_dir or conf.run_dir, _QUEUE_FILE))
         self._client = S3Client(
             self._conf, self._breaker,
-            self._conf.uploads + self._conf.fills + _DELETES + SENDERS + 2)
+            self._conf.uploads + self._conf.fills + _DELETES + SENDERS + 2,
+            table_source)
         self._stopping = threading.Event()
         self._bundler = Bundler(
             self._conf, self._client, local, self._queue, Book(book_path(
@@ -114,7 +120,8 @@ class Gateway:
         self._filler = Filler(
             self._conf, Source(self._conf, self._client, metrics,
                                self._stopping.wait),
-            local, metrics, logger)
+            local, metrics, logger, table_source)
+        self._turns = Turns()
         self._wake = threading.Condition()
         self._poked = False
         #: When the dispatcher looks next; at work it may have just missed
@@ -175,10 +182,10 @@ class Gateway:
         """
         now = self._now()
         rows = [(one.version, self._partition(one.version, one.partition),
-                 self._due(one, now)) for one in wanted]
+                 self._due(one, now), one.class_id) for one in wanted]
         if rows:
             self._queue.add_uploads(rows, now)
-            self._notify(min(due for _, _, due in rows))
+            self._notify(min(row[2] for row in rows))
 
     def enqueue_delete(self, version: VersionId,
                        partition: str = '') -> None:
@@ -306,15 +313,55 @@ class Gateway:
                 now, max(0, delete_slots) and delete_slots + busy):
             if delete_slots > 0 and self._submit(delete):
                 delete_slots -= 1
-        for upload in self._queue.due_uploads(
-                now, max(0, upload_slots) and upload_slots + busy):
-            if upload_slots > 0 and self._submit(upload):
-                upload_slots -= 1
+        upload_slots = self._submit_fairly(now, upload_slots, busy)
+        self._push_in_plenty(now, upload_slots, busy)
         self._publish()
         following = self._queue.next_due(now)
         if following is None:
             return _IDLE_SECONDS
         return min(_IDLE_SECONDS, max(0.01, following - now))
+
+    def _submit_fairly(self, now: float, slots: int, busy: int) -> int:
+        """Fill the workers, class by class in fair turns, each class in
+        the order in which its uploads became due; slots that are left."""
+        waiting: Dict[Flow, Iterator[UploadJob]] = {}
+        if slots > 0:
+            waiting = {wan.upload(class_id): iter(self._queue.due_uploads(
+                now, slots + busy, class_id))
+                for class_id in self._queue.due_classes(now)}
+        if not waiting:
+            self._turns.rest()
+        while slots > 0 and waiting:
+            flow = self._turns.next(list(waiting), self._table_source(),
+                                    wan.RESERVE)
+            if any(self._submit(job) for job in waiting[flow]):
+                slots -= 1
+            else:
+                del waiting[flow]
+        return slots
+
+    def _push_in_plenty(self, now: float, slots: int, busy: int) -> None:
+        """An idle link takes versions before their time has come."""
+        after = self._conf.push_idle_after_seconds
+        early = self._conf.remote_after_seconds - after
+        if not after or early <= 0 or not plenty(
+                0, busy + self._filler.counts()[0], self._conf.uploads,
+                True):
+            return
+        for job in self._queue.due_uploads(now + early, max(0, slots),
+                                           fresh=True):
+            if self._submit(job):
+                self._metrics.count('gateway.pushed_early')
+
+    def plenty(self) -> bool:
+        """Is there room on the link for what nobody asked for yet?"""
+        with self._wake:
+            running = len(self._running)
+        return plenty(
+            len(self._queue.due_classes(self._now())),
+            running + self._filler.counts()[0],
+            self._conf.uploads + self._conf.fills,
+            self._breaker.state is BreakerState.CLOSED)
 
     def _probe(self) -> float:
         """While S3 is down, one small question when its time has come."""
@@ -356,7 +403,8 @@ class Gateway:
     def _work(self, job: _Job) -> None:
         try:
             if isinstance(job, UploadJob):
-                self._upload(job)
+                with wan.working_for(wan.upload(job.class_id)):
+                    self._upload(job)
             else:
                 self._delete(job)
                 self._metrics.count('gateway.deletes')

@@ -20,7 +20,8 @@ from __future__ import annotations
 from collections import deque
 from enum import Enum
 from typing import (
-    Deque, Dict, Generic, Iterable, Mapping, NamedTuple, Optional, TypeVar)
+    Collection, Deque, Dict, FrozenSet, Generic, Iterable, Mapping,
+    NamedTuple, Optional, TypeVar)
 
 from swift_dss.core.classes import ClassTable
 
@@ -112,31 +113,58 @@ def _with_floors(weights: Mapping[Flow, float]) -> Dict[Flow, float]:
             for flow, weight in weights.items()}
 
 
+class Turns:
+    """Whose turn it is, start-time fair. Not thread-safe; owns no clock."""
+
+    def __init__(self) -> None:
+        self._start: Dict[Flow, float] = {}
+        self._active: FrozenSet[Flow] = frozenset()
+        self._virtual = 0.0
+
+    def next(self, flows: Collection[Flow], table: ClassTable,
+             reserve: float, cost: float = 1.0,
+             among: Optional[Collection[Flow]] = None) -> Flow:
+        """The flow that goes now; it is charged for it.
+
+        :param flows: all that have something to send, at least one
+        :param among: those of them that may go now
+        """
+        for flow in flows:
+            if flow not in self._active:
+                # After a rest a flow begins where the others are now.
+                self._start[flow] = max(
+                    self._start.get(flow, 0.0), self._virtual)
+        self._active = frozenset(flows)
+        share = shares(flows, table, reserve)
+        flow = min(flows if among is None else among, key=lambda one: (
+            self._start[one], -share[one], one.work.value, one.class_id))
+        self._virtual = max(self._virtual, self._start[flow])
+        self._start[flow] += cost / max(share[flow], 1e-6)
+        return flow
+
+    def rest(self) -> None:
+        """Nobody has anything to send: all begin anew, and nothing grows
+        for ever."""
+        self._start.clear()
+        self._active = frozenset()
+        self._virtual = 0.0
+
+
 class FairQueue(Generic[_Ticket]):
     """Tickets of flows, in fair order. Not thread-safe; owns no clock."""
 
     def __init__(self) -> None:
         self._waiting: Dict[Flow, Deque[_Ticket]] = {}
-        self._start: Dict[Flow, float] = {}
-        self._virtual = 0.0
+        self._turns = Turns()
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values()))
 
-    def flows(self) -> Iterable[Flow]:
-        """Flows with something to send."""
-        return list(self._waiting)
-
     def put(self, flow: Flow, ticket: _Ticket) -> None:
         """One more ticket, behind its flow's others."""
-        if flow not in self._waiting:
-            self._waiting[flow] = deque()
-            # After a rest a flow begins where the others are now.
-            self._start[flow] = max(self._start.get(flow, 0.0),
-                                    self._virtual)
-        self._waiting[flow].append(ticket)
+        self._waiting.setdefault(flow, deque()).append(ticket)
 
-    def take(self, table: ClassTable, reserve: float, cost: float = 1.0,
+    def take(self, table: ClassTable, reserve: float,
              only_top: bool = False, running: int = 0
              ) -> Optional[_Ticket]:
         """The next ticket.
@@ -149,24 +177,18 @@ class FairQueue(Generic[_Ticket]):
         flows = list(self._waiting)
         if only_top:
             top = top_flow(flows, table)
-            flows = [top] if top is not None else []
+            may = [top] if top is not None else []
         else:
-            urgent = [flow for flow in flows if flow.work not in SPARE]
-            flows = urgent or (flows if not running else [])
-        if not flows:
+            may = [flow for flow in flows if flow.work not in SPARE]
+            may = may or (flows if not running else [])
+        if not may:
             return None
-        share = shares(flows, table, reserve)
-        flow = min(flows, key=lambda one: (
-            self._start[one], -share[one], one.work.value, one.class_id))
+        flow = self._turns.next(flows, table, reserve, among=may)
         ticket = self._waiting[flow].popleft()
-        self._virtual = max(self._virtual, self._start[flow])
-        self._start[flow] += cost / max(share[flow], 1e-6)
         if not self._waiting[flow]:
             del self._waiting[flow]
             if not self._waiting:
-                # Nobody waits: all begin anew, and nothing grows for ever.
-                self._start.clear()
-                self._virtual = 0.0
+                self._turns.rest()
         return ticket
 
 

@@ -87,7 +87,8 @@ class Ledger:
 
         :raises TierUnavailable: nobody noted that; the next sweep asks
         """
-        wanted = [Upload(row.version, row.partition, self._is_urgent(row))
+        wanted = [Upload(row.version, row.partition, self._is_urgent(row),
+                         self._top_class(row))
                   for row in rows if row.wants_remote and not row.on_remote]
         if self._gateway is not None and wanted:
             self._gateway.enqueue_uploads(wanted)
@@ -196,6 +197,11 @@ class Ledger:
     def _is_urgent(self, row: VersionRow) -> bool:
         return any(self._table().spec(span.class_id).remote in (
             RemoteMode.THROUGH, RemoteMode.ONLY) for span in row.spans)
+
+    def _top_class(self, row: VersionRow) -> int:
+        """The highest class of a version: it speaks for it on the link."""
+        return max((span.class_id for span in row.spans), default=0,
+                   key=lambda one: self._table().spec(one).rank)
 
     def _reclassified(self, event: Event) -> None:
         row = self._track(event.version, event.partition, event.at, event.at)

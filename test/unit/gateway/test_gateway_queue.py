@@ -139,10 +139,37 @@ def test_a_replaced_version_is_deleted_and_not_uploaded(queue):
 def test_several_rows_are_noted_together_or_not_at_all(queue):
     queue._db.execute('PRAGMA max_page_count=1')
     with pytest.raises(TierUnavailable):
-        queue.add_uploads([(_version(number), '7', 0.0)
+        queue.add_uploads([(_version(number), '7', 0.0, 0)
                            for number in range(2000)], 0.0)
     with pytest.raises(TierUnavailable):
         queue.replace_uploads([('k%d' % number, _version(number), '7')
                                for number in range(2000)], 0.0, 0.0)
     assert not queue.due_uploads(0.0, 1)
     assert not queue.due_deletes(0.0, 1)
+
+
+def test_each_class_has_its_own_order(tmp_path):
+    queue = Queue(str(tmp_path / 'classes.db'))
+    queue.add_uploads([(_version(number), '7', float(number), number % 3)
+                       for number in range(9)], 0.0)
+    assert sorted(queue.due_classes(10.0)) == [0, 1, 2]
+    assert queue.due_classes(0.0) == [0]
+    assert [job.not_before for job in queue.due_uploads(10.0, 9, 1)] == [
+        1.0, 4.0, 7.0]
+    queue.retry_upload(_version(1), 1.0, 'x')
+    assert [job.not_before for job in queue.due_uploads(
+        10.0, 9, 1, fresh=True)] == [4.0, 7.0]
+    queue.close()
+
+
+def test_a_queue_of_an_earlier_release_gets_the_column(tmp_path):
+    path = str(tmp_path / 'old.db')
+    queue = Queue(path)
+    queue.add_upload(_version(1), '7', 0.0, 0.0)
+    queue._db.executescript('DROP INDEX uploads_class; '
+                            'ALTER TABLE uploads DROP COLUMN class_id;')
+    queue.close()
+    queue = Queue(path)
+    assert queue.due_classes(1.0) == [0]
+    assert queue.due_uploads(1.0, 1)[0].version == _version(1)
+    queue.close()
