@@ -12,7 +12,12 @@ members are in another, its *heir*, but not every record says so yet),
 ``packed`` (in a planned bundle), ``there`` (in a sealed one, its residency
 records are yet to be written), ``live``, ``dead`` (not yet said in S3) and
 ``told``. A member's *holders* are the devices of this node whose records
-name it.
+name it; ``renew`` is 1 while S3 has an old record of it, and 2 once the new
+one was sent beside the bundle.
+
+Two more tables say what else the bucket must learn: *renewals* (versions
+whose metadata changed after they went up) and *places* (containers and
+accounts, whose metadata the bucket keeps too).
 """
 
 # long: every statement on the two tables, in the one class that locks them.
@@ -46,7 +51,8 @@ CREATE TABLE IF NOT EXISTS members (
     frag INTEGER, partition TEXT NOT NULL, grp TEXT NOT NULL,
     size INTEGER NOT NULL, etag TEXT NOT NULL, parked_at REAL NOT NULL,
     bundle INTEGER NOT NULL, number INTEGER NOT NULL,
-    offset INTEGER NOT NULL, stored INTEGER NOT NULL) WITHOUT ROWID;
+    offset INTEGER NOT NULL, stored INTEGER NOT NULL,
+    renew INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS members_waiting ON members (grp, parked_at)
     WHERE state = 'waiting';
 CREATE INDEX IF NOT EXISTS members_there ON members (bundle)
@@ -55,6 +61,16 @@ CREATE INDEX IF NOT EXISTS members_bundle ON members (bundle);
 CREATE TABLE IF NOT EXISTS holders (
     key TEXT NOT NULL, device TEXT NOT NULL, partition TEXT NOT NULL,
     PRIMARY KEY (key, device)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS renewals (
+    key TEXT NOT NULL, device TEXT NOT NULL, policy INTEGER NOT NULL,
+    hash TEXT NOT NULL, timestamp TEXT NOT NULL, frag INTEGER,
+    partition TEXT NOT NULL, not_before REAL NOT NULL,
+    PRIMARY KEY (key, device)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS renewals_due ON renewals (not_before);
+CREATE TABLE IF NOT EXISTS places (
+    path TEXT PRIMARY KEY, look_at REAL NOT NULL, digest TEXT NOT NULL)
+    WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS places_due ON places (look_at);
 """
 _COLUMNS = ('key, state, device, policy, hash, timestamp, frag, partition, '
             'grp, size, etag, parked_at, bundle, number, offset, stored')
@@ -233,7 +249,8 @@ class Book:
                  "id = ? AND state = 'sealed'", (bundle_id, replaces))] + [(
                     "UPDATE members SET bundle = ?, number = ?, offset = ?, "
                     "stored = ?, state = CASE WHEN state IN ('dead', 'told')"
-                    " THEN 'dead' ELSE 'there' END WHERE key = ?",
+                    " THEN 'dead' ELSE 'there' END, renew = 0 "
+                    'WHERE key = ?',
                     (bundle_id, number, offset, stored, key))
                     for key, number, offset, stored in placed])
             self._sum_up(bundle_id)
@@ -349,14 +366,92 @@ class Book:
             'SELECT %s FROM members WHERE bundle = ? AND state IN (%s) '
             'ORDER BY number' % (_COLUMNS, marks), (bundle_id,) + states)]
 
-    def tell(self, bundle_id: int, numbers: Iterable[int]) -> None:
-        """S3 has been told that these members are dead."""
+    def tell(self, bundle_id: int, numbers: Iterable[int],
+             renewed: Iterable[int]) -> None:
+        """S3 has been told that these members are dead, and what the
+        records of those are now."""
         with self._lock:
             self._write(False, [(
                 "UPDATE members SET state = 'told' WHERE bundle = ? AND "
                 "number = ? AND state = 'dead'", (bundle_id, number))
-                for number in numbers])
+                for number in numbers] + [(
+                    'UPDATE members SET renew = 2 WHERE bundle = ? AND '
+                    'number = ? AND renew = 1', (bundle_id, number))
+                    for number in renewed])
             self._sum_up(bundle_id)
+
+    def renew(self, key: str) -> bool:
+        """The record of a member is to be sent anew; False if the version
+        is in no proven bundle. Durable."""
+        with self._lock:
+            found = self.find(key)
+            if found is None:
+                return False
+            self._write(True, [(
+                'UPDATE members SET renew = 1 WHERE key = ?', (key,))])
+            self._sum_up(found[1].id)
+            return True
+
+    def renewed(self, bundle_id: int) -> List[Member]:
+        """Live members whose record beside the bundle is newer than the
+        one in it."""
+        return [_member(row) for row in self._read(
+            'SELECT %s FROM members WHERE bundle = ? AND renew > 0 AND '
+            "state IN ('there', 'live') ORDER BY number" % _COLUMNS,
+            (bundle_id,))]
+
+    # -- what else the bucket must learn ---------------------------------
+
+    def add_renewals(self, some: Iterable[Tuple[VersionId, str, float]]
+                     ) -> None:
+        """The metadata of these changed: (version, partition, not_before)
+        of each. Durable; idempotent."""
+        self._write(True, [(
+            'INSERT OR REPLACE INTO renewals (key, device, policy, hash, '
+            'timestamp, frag, partition, not_before) VALUES '
+            '(?,?,?,?,?,?,?,?)', (
+                version.key, version.device, version.policy,
+                version.object_hash, version.timestamp, version.frag_index,
+                partition, not_before))
+            for version, partition, not_before in some])
+
+    def due_renewals(self, now: float,
+                     limit: int) -> List[Tuple[VersionId, str, float]]:
+        """(version, partition, not_before) of those to look at now."""
+        return [(VersionId(*row[:5]), row[5], row[6])
+                for row in self._read(
+                    'SELECT device, policy, hash, timestamp, frag, '
+                    'partition, not_before FROM renewals WHERE '
+                    'not_before <= ? ORDER BY not_before LIMIT ?',
+                    (now, limit))]
+
+    def finish_renewal(self, version: VersionId, not_before: float) -> None:
+        """The bucket knows; a change since then keeps its row."""
+        self._write(False, [(
+            'DELETE FROM renewals WHERE key = ? AND device = ? AND '
+            'not_before = ?', (version.key, version.device, not_before))])
+
+    def note_places(self, paths: Iterable[str]) -> None:
+        """Something of these accounts and containers went up."""
+        self._write(False, [(
+            'INSERT OR IGNORE INTO places (path, look_at, digest) '
+            "VALUES (?, 0, '')", (path,)) for path in paths])
+
+    def due_places(self, now: float, limit: int) -> List[Tuple[str, str]]:
+        """(path, digest of what the bucket has) of those to look at."""
+        return [(row[0], row[1]) for row in self._read(
+            'SELECT path, digest FROM places WHERE look_at <= ? '
+            'ORDER BY look_at LIMIT ?', (now, limit))]
+
+    def looked_at(self, path: str, again_at: float, digest: str) -> None:
+        """What the bucket has of a place, and when to look again."""
+        self._write(False, [(
+            'UPDATE places SET look_at = ?, digest = ? WHERE path = ?',
+            (again_at, digest, path))])
+
+    def forget_place(self, path: str) -> None:
+        """The place is gone."""
+        self._write(False, [('DELETE FROM places WHERE path = ?', (path,))])
 
     # -- looking ---------------------------------------------------------
 
@@ -387,7 +482,7 @@ class Book:
             ())]
 
     def untold(self) -> List[Bundle]:
-        """Bundles with dead members of which S3 does not know."""
+        """Bundles of whose members S3 knows too little."""
         return [Bundle(*row) for row in self._read(
             'SELECT id, key, state, grp, seal, size FROM bundles '
             "WHERE state = 'sealed' AND untold > 0 LIMIT 100", ())]
@@ -426,7 +521,8 @@ class Book:
     def _sum_up(self, bundle_id: int) -> None:
         dead, untold, live = self._read(
             "SELECT coalesce(sum(CASE WHEN state IN ('dead', 'told') THEN "
-            "max(stored, 1) END), 0), coalesce(sum(state = 'dead'), 0), "
+            "max(stored, 1) END), 0), coalesce(sum(state = 'dead' OR "
+            "renew = 1 AND state IN ('there', 'live')), 0), "
             "coalesce(sum(state IN ('there', 'live', 'packed')), 0) "
             'FROM members WHERE bundle = ?', (bundle_id,))[0]
         self._write(False, [(

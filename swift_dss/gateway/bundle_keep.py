@@ -1,28 +1,26 @@
 """Bundles that lose members: saying so in S3, writing anew, dropping.
 
 A member that was overwritten or deleted is dead. The bucket learns it from
-``<bundle>.dead``, a list that only grows, so that a lost edge that is
-rebuilt from the bucket does not bring deleted objects back. A bundle with
+``<bundle>.since``, so that a lost edge that is rebuilt from the bucket does
+not bring deleted objects back. A bundle with
 too many dead bytes is written anew without them; the old key goes
 ``delete_delay_seconds`` after every record names the new one.
 """
 
 from __future__ import annotations
 
-import json
-import zlib
-from typing import Callable, Dict, List, Optional, Set, Tuple
+from typing import Callable, Dict, Optional, Tuple
 
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
     DamagedRecord, RemoteCorrupt, RemoteUnavailable, TierUnavailable,
     VersionGone)
-from swift_dss.core.limits import MAX_BUNDLE_MEMBERS
-from swift_dss.gateway import digests, metadata
+from swift_dss.gateway import bundle_since, digests, metadata
 from swift_dss.gateway.bundle_book import Book, Bundle, Member
 from swift_dss.gateway.bundle_pack import Packed, Packer, keys_of
-from swift_dss.gateway.bundle_read import DEAD_SUFFIX, read_index, read_whole
-from swift_dss.gateway.client import S3Client, S3Missing
+from swift_dss.gateway.bundle_read import read_index, read_whole
+from swift_dss.gateway.bundle_since import Since
+from swift_dss.gateway.client import S3Client
 from swift_dss.gateway.ports import LocalVersions, Logger, Metrics
 from swift_dss.io import steps
 from swift_dss.strategy import bundling
@@ -30,36 +28,6 @@ from swift_dss.wire import bundle
 
 #: Bundles whose dead members are looked at for one decision.
 _LOOKED_AT = 1000
-#: A list of dead members, packed or not: a number each.
-MAX_DEAD_BYTES = 256 * 1024
-
-
-def encode_dead(numbers: Set[int]) -> bytes:
-    """The list of dead members as the bytes of ``<bundle>.dead``."""
-    return zlib.compress(json.dumps(sorted(numbers)).encode('ascii'))
-
-
-def decode_dead(raw: bytes) -> Set[int]:
-    """:raises DamagedRecord: it is no such list."""
-    try:
-        inflate = zlib.decompressobj()
-        found = json.loads(inflate.decompress(raw, MAX_DEAD_BYTES))
-        if not isinstance(found, list) or not all(
-                type(number) is int and 0 <= number < MAX_BUNDLE_MEMBERS
-                for number in found):
-            raise ValueError('not a list of members')
-        return set(found)
-    except (zlib.error, ValueError) as err:
-        raise DamagedRecord('dead members: %s' % err) from err
-
-
-def read_dead(client: S3Client, key: str) -> Set[int]:
-    """Numbers of the dead members of a bundle, as the bucket has them."""
-    try:
-        return decode_dead(client.get_small(key + DEAD_SUFFIX,
-                                            MAX_DEAD_BYTES))
-    except S3Missing:
-        return set()
 
 
 class Keeper:
@@ -90,20 +58,33 @@ class Keeper:
             self._packer.record(bundle_id)
         self.settle_replaced()
 
-    def tell_dead(self) -> None:
-        """Have the bucket know which members are dead.
+    def tell(self) -> None:
+        """Have the bucket know which members are dead, and which have
+        newer records.
 
         :raises RemoteUnavailable, S3Rejected: the rest another time
         """
         for one in self._book.untold():
-            gone = self._book.members(one.id, ('dead', 'told'))
-            numbers = {member.number for member in gone}
-            data = encode_dead(numbers)
-            self._client.put(one.key + DEAD_SUFFIX, data,
+            since = Since(
+                {member.number for member in self._book.members(
+                    one.id, ('dead', 'told'))},
+                self._new_records(one))
+            data = bundle_since.encode(since, self._packer.wrap(one))
+            self._client.put(one.key + bundle_since.SUFFIX, data,
                              digests.md5(data).digest())
-            steps.reached('bundle.dead_sent')
-            self._book.tell(one.id, numbers)
-            steps.reached('bundle.dead_told')
+            steps.reached('bundle.since_sent')
+            self._book.tell(one.id, since.dead, since.records)
+            steps.reached('bundle.since_told')
+
+    def _new_records(self, one: Bundle) -> Dict[int, bundle.Record]:
+        found: Dict[int, bundle.Record] = {}
+        for member in self._book.renewed(one.id):
+            try:
+                found[member.number] = metadata.record_of(
+                    self._local.describe(member.version, member.partition))
+            except (VersionGone, TierUnavailable, DamagedRecord):
+                continue  # dead soon, or said another time
+        return found
 
     def drop(self) -> None:
         """Delete the keys of bundles that nobody needs.
@@ -112,7 +93,7 @@ class Keeper:
         """
         for one in self._book.in_state('leaving', self._now()):
             self._client.delete(one.key)
-            self._client.delete(one.key + DEAD_SUFFIX)
+            self._client.delete(one.key + bundle_since.SUFFIX)
             steps.reached('bundle.dropped')
             if self._client.head(one.key) is not None:
                 raise RemoteUnavailable('%s is still there' % one.key,
@@ -232,8 +213,3 @@ class _Source:
                 self._old.key, member.number))
         return entry.record, data
 
-
-def live_entries(index: List[bundle.Entry],
-                 dead: Set[int]) -> List[bundle.Entry]:
-    """Members of a bundle that are not dead."""
-    return [one for one in index if one.number not in dead]

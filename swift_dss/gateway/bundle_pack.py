@@ -119,6 +119,10 @@ class Packer:
         self.record(bundle_id)
         return len(packed.placed)
 
+    def wrap(self, old: Bundle) -> bundle.Wrap:
+        """What closes what lies beside a bundle."""
+        return bundle.plain
+
     def unwrap(self, old: Bundle) -> bundle.Wrap:
         """What opens a bundle."""
         return bundle.plain

@@ -12,8 +12,6 @@ from swift_dss.wire import bundle
 
 #: Folder of bundles under the prefix; no hash of Swift's looks like it.
 FOLDER = 'bundles/'
-#: List of a bundle's dead members, beside it.
-DEAD_SUFFIX = '.dead'
 #: First reads of either end: mostly all of head, and of index.
 _HEAD_BYTES = 4096
 _TAIL_BYTES = 65536
@@ -30,7 +28,7 @@ class Index:
 
 def is_bundle(prefix: str, key: str) -> bool:
     """True if a key of the bucket is a bundle's."""
-    return key.startswith(prefix + FOLDER) and not key.endswith(DEAD_SUFFIX)
+    return key.startswith(prefix + FOLDER) and not key.endswith('.since')
 
 
 def read_index(client: S3Client, key: str, size: int,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, Iterable, Optional, Tuple
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import GatewayConf
@@ -25,6 +25,9 @@ from swift_dss.gateway.client import S3Client, S3Down
 from swift_dss.gateway.ports import (
     LocalVersion, LocalVersions, Logger, Metrics)
 from swift_dss.gateway.queue import DeleteJob, Queue, UploadJob
+from swift_dss.gateway.restore_places import (
+    Places, Servers, ring_there)
+from swift_dss.gateway.restore_renew import Renewer
 from swift_dss.gateway.retry import Backoff
 from swift_dss.gateway.upload import Outcome
 from swift_dss.io import steps
@@ -51,7 +54,7 @@ class Bundler:
     def __init__(self, conf: GatewayConf, client: S3Client,
                  local: LocalVersions, queue: Queue, book: Book,
                  metrics: Metrics, logger: Logger, breaker: Breaker,
-                 stopping: threading.Event,
+                 stopping: threading.Event, swift_dir: str,
                  now: Callable[[], float]) -> None:
         self._conf = conf
         self._local = local
@@ -66,6 +69,11 @@ class Bundler:
                               now, queue.finish_upload, self._away)
         self._keeper = Keeper(conf, client, local, book, self._packer,
                               metrics, logger, now)
+        self._renewer = Renewer(conf, client, local, queue, book, metrics,
+                                now, lambda local, data: data)
+        self._places = Places(conf, client, book, Servers(swift_dir),
+                              metrics, now, lambda key, data: data)
+        self._has_rings = ring_there(swift_dir)
         self._wake = threading.Condition()
         self._poked = False
         self._sending: Dict[str, int] = {}
@@ -128,6 +136,7 @@ class Bundler:
             failed=False)
         if self._book.park(job.version, job.partition, group,
                            local.content_length, local.etag, now):
+            self.went_up(local)
             self._poke_for(group)
         return Outcome.PARKED
 
@@ -146,6 +155,25 @@ class Bundler:
             if found is not None and found[1].id == where.id:
                 return True
         return False
+
+    def went_up(self, local: LocalVersion) -> None:
+        """Something of its account and container is in S3 now."""
+        self._places.note(local.metadata.get('name', ''))
+
+    def renew(self, some: Iterable[Tuple[VersionId, str, int]]) -> None:
+        """The metadata of these changed: (version, partition, rank of this
+        device). Durable, idempotent.
+
+        :raises TierUnavailable: the book's disk is full; nothing was noted
+        """
+        now = self._now()
+        rows = [(version, partition, now
+                 + rank * self._conf.take_over_seconds)
+                for version, partition, rank in some]
+        if rows:
+            self._book.add_renewals(rows)
+            self._keep_at = 0.0
+            self.kick()
 
     def buries(self, job: DeleteJob) -> bool:
         """Mark an obsolete version that is in a bundle, or waits for one;
@@ -284,8 +312,11 @@ class Bundler:
             0.2, self._conf.bundle_age_seconds))
         if not self._sending:
             self._keeper.record_rest()
+        self._renewer.run()
         self._keeper.drop()
-        self._keeper.tell_dead()
+        self._keeper.tell()
+        if self._has_rings:
+            self._places.run()
         if self._keeper.rewrite():
             self._keep_at = now
         return self._keeper.next_drop()

@@ -4,7 +4,9 @@ With names, metadata and class map in the bucket, the bucket alone is
 enough to rebuild the objects. The record is JSON, zlib-compressed,
 base64-encoded and cut over ``x-amz-meta-dss-0``, ``-1``, ...; a record
 that does not fit S3's 2 KB goes to ``<key>.meta`` (the same JSON,
-compressed) and ``x-amz-meta-dss-meta: sidecar`` says so.
+compressed) and ``x-amz-meta-dss-meta: sidecar`` says so. A record that
+changed after the upload (a POST) lies in ``<key>.meta`` too, which goes
+before the one in user metadata.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.ports import LocalVersion
 from swift_dss.wire import classmap
+from swift_dss.wire.layout import remote_key
 
 META_SUFFIX = '.meta'
 SUMS_SUFFIX = '.sums'
@@ -44,6 +47,11 @@ class RemoteRecord:
     etag: str
     metadata: Mapping[str, str]
     class_map_text: str
+
+
+def own_key(prefix: str, version: VersionId) -> str:
+    """The key of a version that is in no bundle."""
+    return remote_key(prefix, version)
 
 
 def record_of(local: LocalVersion) -> Dict[str, Any]:

@@ -10,16 +10,19 @@ from __future__ import annotations
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Deque, Iterator, List, Optional, Tuple
+from typing import Deque, Iterator, List, Set, Tuple
 
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.residency import RemoteCopy
-from swift_dss.gateway import metadata
+from swift_dss.gateway import bundle_since, metadata, restore_places
 from swift_dss.gateway.breaker import Breaker
+from swift_dss.gateway.bundle_read import is_bundle, read_index
 from swift_dss.gateway.client import S3Client, S3Listed, S3Missing
 from swift_dss.gateway.metadata import RemoteRecord
 
+#: Keys that only say more of the one that they begin with.
+_BESIDE = metadata.SUFFIXES + (bundle_since.SUFFIX,)
 #: Requests at a time, and answers that may wait for a slow reader.
 LOOKERS = 8
 _AHEAD = 64
@@ -30,10 +33,12 @@ class Held:
     """One version that the bucket holds.
 
     :param remote: where its bytes are, as a residency record has it
+    :param number: of the member, if that is a bundle
     """
 
     record: RemoteRecord
     remote: RemoteCopy
+    number: int = -1
 
     @property
     def name(self) -> str:
@@ -73,7 +78,7 @@ class Catalog:
         self.last_key = ''
 
     def walk(self, after: str = '') -> Iterator[object]:
-        """Everything there is, in the order of keys: :class:`Held` and
+        """Every version there is, in the order of keys: :class:`Held` and
         :class:`Unreadable`.
 
         :param after: go on behind this key
@@ -82,10 +87,10 @@ class Catalog:
         pending: Deque[Tuple[str, Future[List[object]]]] = deque()
         with ThreadPoolExecutor(LOOKERS) as pool:
             try:
-                for listed in self._client.listing(
-                        self._conf.prefix, after):
-                    pending.append((listed.key, pool.submit(
-                        self._look, listed)))
+                for group in _groups(self._client.listing(
+                        self._conf.prefix, after)):
+                    pending.append((group[-1].key, pool.submit(
+                        self._look, group)))
                     if len(pending) >= _AHEAD:
                         yield from self._landed(*pending.popleft())
                 while pending:
@@ -100,33 +105,75 @@ class Catalog:
         self.keys += 1
         self.last_key = key
 
-    def _look(self, listed: S3Listed) -> List[object]:
-        if listed.key.endswith(metadata.SUFFIXES):
-            return []
-        try:
-            return [self._version(listed)]
-        except S3Missing:
-            return []  # deleted since it was listed
-        except DamagedRecord as err:
-            return [Unreadable(listed.key, str(err))]
+    def _look(self, group: List[S3Listed]) -> List[object]:
+        """What the keys of one version, or one bundle, say."""
+        beside = {one.key for one in group}
+        found: List[object] = []
+        for listed in group:
+            key = listed.key
+            if key.endswith(_BESIDE) or key[len(
+                    self._conf.prefix):].startswith(restore_places.FOLDERS):
+                continue
+            try:
+                if is_bundle(self._conf.prefix, key):
+                    found += self._members(listed, beside)
+                else:
+                    found.append(self._version(listed, beside))
+            except S3Missing:
+                continue  # deleted since it was listed
+            except DamagedRecord as err:
+                found.append(Unreadable(key, str(err)))
+        return found
 
-    def _version(self, listed: S3Listed) -> object:
+    def _version(self, listed: S3Listed, beside: Set[str]) -> Held:
         head = self._client.head(listed.key)
         if head is None:
             raise S3Missing(listed.key)
-        record = metadata.decode(
-            head.metadata, self._side_car(listed.key)
-            if metadata.has_sidecar(head.metadata) else None)
+        side_car = listed.key + metadata.META_SUFFIX
+        packed = None
+        if side_car in beside or metadata.has_sidecar(head.metadata):
+            packed = self._client.get_small(
+                side_car, metadata.MAX_RECORD_BYTES)
+        record = metadata.decode(head.metadata, packed)
         if head.size != record.content_length:
             raise DamagedRecord('%d bytes instead of %d' % (
                 head.size, record.content_length))
         return Held(record, RemoteCopy(
             self._conf.endpoint, listed.key, head.etag, 0.0))
 
-    def _side_car(self, key: str) -> Optional[bytes]:
-        try:
-            return self._client.get_small(
-                key + metadata.META_SUFFIX, metadata.MAX_RECORD_BYTES)
-        except S3Missing as err:
-            raise DamagedRecord('its side car is missing') from err
+    def _members(self, listed: S3Listed,
+                 beside: Set[str]) -> List[object]:
+        """The members of a bundle that are not dead."""
+        index = read_index(self._client, listed.key, listed.size)
+        since = bundle_since.Since()
+        if listed.key + bundle_since.SUFFIX in beside:
+            since = bundle_since.read(self._client, listed.key)
+        found: List[object] = []
+        for entry in index.entries:
+            if entry.number in since.dead:
+                continue
+            try:
+                record = metadata.of_record(since.records.get(
+                    entry.number, entry.record))
+            except (ValueError, KeyError, TypeError) as err:
+                found.append(Unreadable('%s member %d' % (
+                    listed.key, entry.number), repr(err)))
+                continue
+            found.append(Held(record, RemoteCopy(
+                self._conf.endpoint, listed.key, record.etag, 0.0,
+                entry.offset), entry.number))
+        return found
 
+
+def _groups(listing: Iterator[S3Listed]) -> Iterator[List[S3Listed]]:
+    """Keys that belong together: one that others begin with, and those."""
+    group: List[S3Listed] = []
+    for one in listing:
+        if one.key.endswith('/'):
+            continue  # a folder that somebody made
+        if group and not one.key.startswith(group[0].key):
+            yield group
+            group = []
+        group.append(one)
+    if group:
+        yield group

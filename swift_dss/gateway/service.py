@@ -111,7 +111,7 @@ class Gateway:
         self._bundler = Bundler(
             self._conf, self._client, local, self._queue, Book(book_path(
                 conf.tier.index_dir or conf.run_dir)), metrics, logger,
-            self._breaker, self._stopping, now)
+            self._breaker, self._stopping, conf.swift_dir, now)
         self._uploader = Uploader(
             self._conf, self._client, local, self._queue, metrics,
             self._is_cancelled, self._stopping.is_set, now)
@@ -216,6 +216,18 @@ class Gateway:
                 version.key for _, version, _ in rows
                 if version.key in self._running)
         self._notify(due)
+
+    def enqueue_renewals(
+            self, changed: Iterable[Tuple[VersionId, str]]) -> None:
+        """Note that the metadata of these versions (and their partitions,
+        or '') changed after a PUT: the bucket's records follow. Idempotent,
+        durable.
+
+        :raises TierUnavailable: the disk is full; none was noted
+        """
+        self._bundler.renew(
+            (version, self._partition(version, partition),
+             self._ranks.rank(version)) for version, partition in changed)
 
     def fetch(self, request: FetchRequest, sink: Sink) -> bool:
         """Serve bytes that a reader lacks, in the caller's thread.
@@ -448,6 +460,8 @@ class Gateway:
             return
         if outcome is Outcome.PARKED:
             return  # its row stays until the bundle is proven
+        if outcome is Outcome.UPLOADED and local is not None:
+            self._bundler.went_up(local)
         if outcome is Outcome.OBSOLETE:
             self.enqueue_delete(job.version, job.partition)
         self._queue.finish_upload(job.version)

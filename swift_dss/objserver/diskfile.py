@@ -171,21 +171,19 @@ class DssDiskFileBase(BaseDiskFile):
             self.dss_partition, at=time.time()))
 
     def write_metadata(self, metadata: Any) -> None:
-        before = None
-        if self._data_file and self._metadata is not None:
-            before = tags.of_metadata(self._metadata, self._logger)
+        known = bool(self._data_file) and self._metadata is not None
         super().write_metadata(metadata)
-        if before is None:
+        if not known:
             return
-        after = tags.of_metadata(
-            dict(self._datafile_metadata or {}, **metadata), self._logger)
-        if after != before:
-            after = tags.for_fragment(
-                after, self.policy, self.manager.dss_node.class_table)
-            self._send(Event(
-                EventKind.CLASS, self.dss_version(), self.dss_partition,
-                self._content_length or 0, classmap.encode(after),
-                at=time.time()))
+        # Also where the classes stay: the copy in S3 has a record of all
+        # metadata.
+        after = tags.for_fragment(tags.of_metadata(
+            dict(self._datafile_metadata or {}, **metadata), self._logger),
+            self.policy, self.manager.dss_node.class_table)
+        self._send(Event(
+            EventKind.CLASS, self.dss_version(), self.dss_partition,
+            self._content_length or 0, classmap.encode(after),
+            at=time.time()))
 
     def _send(self, event: Event) -> None:
         self.manager.dss_node.events.send(event)

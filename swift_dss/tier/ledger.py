@@ -205,8 +205,13 @@ class Ledger:
 
     def _reclassified(self, event: Event) -> None:
         row = self._track(event.version, event.partition, event.at, event.at)
-        if row is not None:
-            self._keep(lambda: self.settle([row]))
+        if row is None:
+            return
+        self._keep(lambda: self.settle([row]))
+        gateway = self._gateway
+        if gateway is not None and (row.on_remote or row.wants_remote):
+            self._keep(lambda: gateway.enqueue_renewals(
+                [(event.version, event.partition)]))
 
     def _track(self, version: VersionId, partition: str,
                put_at: float = 0.0,

@@ -50,7 +50,8 @@ class Event:
     For PUT, ``version`` is the new version: every older one of the same
     object (and fragment) is obsolete. For DELETE it is the tombstone. For
     READ, ``offset`` and ``length`` say what was read and ``tier_bits``
-    which tiers served it; for CLASS the class map was changed by a POST.
+    which tiers served it; for CLASS a POST changed the metadata, and maybe
+    the class map.
 
     :param version: device, policy, hash, timestamp, fragment
     :param partition: Swift's partition, to find the hash directory
@@ -158,6 +159,8 @@ class FetchRequest:
     :param keep: False for replication and other reads that must not warm
         a cache: the bytes are passed on and not stored
     :param deadline_seconds: until the first byte
+    :param ahead: nobody reads them yet: who does goes first. Only within
+        the daemon; never on the wire
     """
 
     version: VersionId
@@ -167,11 +170,14 @@ class FetchRequest:
     class_id: int
     deadline_seconds: float
     keep: bool = True
+    ahead: bool = False
 
 
 def encode_fetch(request: FetchRequest) -> bytes:
     """The request line, newline included."""
-    return json.dumps(asdict(request)).encode('utf-8') + b'\n'
+    said = asdict(request)
+    del said['ahead']
+    return json.dumps(said).encode('utf-8') + b'\n'
 
 
 def decode_fetch(line: bytes) -> FetchRequest:

@@ -138,6 +138,13 @@ class FolderVersions(LocalVersions):
         self._expect(version, hashlib.md5(data).hexdigest())
         return version
 
+    def post(self, version: VersionId, metadata: Dict[str, str]) -> None:
+        """A POST: user metadata change, bytes do not."""
+        with open(self._path(version, 'meta')) as source:
+            found = json.load(source)
+        found['meta'].update(metadata)
+        _replace(self._path(version, 'meta'), json.dumps(found).encode())
+
     def tombstone(self, version: VersionId, timestamp: str) -> None:
         """The object is deleted at ``timestamp``."""
         _replace(os.path.join(self._folder(version), timestamp + '.ts'),

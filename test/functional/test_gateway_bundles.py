@@ -15,7 +15,9 @@ from support import md5, pattern, wait_until
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.residency import Tier
 from swift_dss.core.spans import ClassMap
-from swift_dss.gateway.bundle_read import DEAD_SUFFIX, is_bundle
+from swift_dss.gateway import bundle_since
+from swift_dss.gateway.bundle_read import is_bundle
+from swift_dss.gateway.restore_catalog import Catalog, Held, open_client
 from swift_dss.gateway.service import Gateway
 from swift_dss.wire import bundle
 from swift_dss.wire.control import FetchRequest
@@ -191,7 +193,7 @@ def test_the_bucket_is_told_who_is_dead(server, tmp_path, nodes):
     node.local.tombstone(versions[2], '1800000000.00000')
     node.gateway.enqueue_delete(versions[2], '7')
     key, = node.bundles()
-    wait_until(lambda: key + DEAD_SUFFIX in node.listed(), 30)
+    wait_until(lambda: key + bundle_since.SUFFIX in node.listed(), 30)
     node.gateway.stop()
     node.start()
     for version in versions[:2] + versions[3:]:
@@ -238,7 +240,7 @@ def test_replicas_of_the_node_lean_on_one_bundle(server, tmp_path, nodes):
     # Both follow when the bundle is written anew.
     node.local.tombstone(other, '1800000000.00000')
     node.gateway.enqueue_delete(other, '7')
-    wait_until(lambda: not remotes & set(node.listed()), 60, 'the old one went')
+    wait_until(lambda: not remotes & set(node.listed()), 60)
     for twin in twins:
         node.local.drop_local(twin)
         assert node.fetch(twin) == body
@@ -260,3 +262,46 @@ def test_nothing_is_sent_while_s3_is_away_and_all_of_it_after(
     assert len(node.bundles()) == 1
     assert all(node.local.residency(one).remote for one in versions)
     assert json.dumps(node.gateway.status())
+
+
+def test_a_post_after_the_upload_renews_the_record(server, node):
+    """In a bundle and with a key of its own."""
+    small = node.put('small', b's' * 2000)
+    large = node.put('large', pattern(600000, 'p'))
+    node.upload([small, large])
+    for version in (small, large):
+        node.local.post(version, {'X-Object-Meta-Colour': 'red'})
+        node.gateway.enqueue_renewals([(version, '7')])
+
+    def records():
+        catalog = Catalog(node.conf.gateway, open_client(node.conf.gateway))
+        return {one.name: one.record.metadata.get('X-Object-Meta-Colour')
+                for one in catalog.walk() if isinstance(one, Held)}
+    wait_until(lambda: records() == {
+        '/a/c/small': 'red', '/a/c/large': 'red'}, 30)
+    # And a second one; written anew, it is in the bundle itself.
+    node.local.post(small, {'X-Object-Meta-Colour': 'blue'})
+    node.gateway.enqueue_renewals([(small, '7')])
+    wait_until(lambda: records()['/a/c/small'] == 'blue', 30)
+    assert records()['/a/c/large'] == 'red'
+
+
+def test_the_catalog_leaves_out_who_is_dead(server, tmp_path, nodes):
+    node = nodes(server, tmp_path, bundle_dead_share=0.95)
+    versions = {n: node.put('c%d' % n, b'%d' % n * 900) for n in range(4)}
+    node.upload(versions.values())
+    node.local.tombstone(versions[1], '1800000000.00000')
+    node.gateway.enqueue_delete(versions[1], '7')
+
+    def held():
+        catalog = Catalog(node.conf.gateway, open_client(node.conf.gateway))
+        return {one.name: one for one in catalog.walk()}
+    wait_until(lambda: '/a/c/c1' not in held(), 30)
+    found = held()
+    assert set(found) == {'/a/c/c0', '/a/c/c2', '/a/c/c3'}
+    for number in (0, 2, 3):
+        version = versions[number]
+        mine = node.local.residency(version).remote
+        theirs = found['/a/c/c%d' % number].remote
+        assert (mine.key, mine.offset, mine.etag, mine.endpoint) == (
+            theirs.key, theirs.offset, theirs.etag, theirs.endpoint)

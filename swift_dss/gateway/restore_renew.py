@@ -1,0 +1,99 @@
+"""A POST after the upload: the bucket's record of the version is renewed.
+
+Data in S3 is never changed in place, and neither is the record in its user
+metadata. The newer record goes to ``<key>.meta`` (or, for a member of a
+bundle, beside the bundle), where whoever reads the bucket finds it first.
+"""
+
+from __future__ import annotations
+
+from typing import Callable, Optional
+
+from swift_dss.core.config import GatewayConf
+from swift_dss.core.errors import (
+    DamagedRecord, RemoteCorrupt, VersionGone)
+from swift_dss.core.version import VersionId
+from swift_dss.gateway import digests, metadata
+from swift_dss.gateway.bundle_book import Book
+from swift_dss.gateway.client import S3Client, S3Missing
+from swift_dss.gateway.ports import LocalVersion, LocalVersions, Metrics
+from swift_dss.gateway.queue import Queue
+from swift_dss.io import steps
+
+#: An upload that is under way may have read the old metadata.
+_UPLOADING_SECONDS = 30.0
+_AT_ONCE = 100
+
+
+class Renewer:
+    """Brings records up to date. Called by one thread at a time.
+
+    :param close: seals a record of a version, where there is a seal
+    """
+
+    def __init__(self, conf: GatewayConf, client: S3Client,
+                 local: LocalVersions, queue: Queue, book: Book,
+                 metrics: Metrics, now: Callable[[], float],
+                 close: Callable[[LocalVersion, bytes], bytes]) -> None:
+        self._conf = conf
+        self._client = client
+        self._local = local
+        self._queue = queue
+        self._book = book
+        self._metrics = metrics
+        self._now = now
+        self._close = close
+
+    def run(self) -> None:
+        """Renew what is due.
+
+        :raises RemoteUnavailable, S3Rejected: the rest another time
+        """
+        for version, partition, at in self._book.due_renewals(
+                self._now(), _AT_ONCE):
+            again = self._renew(version, partition)
+            if again is not None:
+                self._book.add_renewals([(version, partition, again)])
+            else:
+                self._book.finish_renewal(version, at)
+
+    def _renew(self, version: VersionId,
+               partition: str) -> Optional[float]:
+        """When to look again; None if the bucket knows, or need not."""
+        try:
+            local = self._local.describe(version, partition)
+        except (VersionGone, DamagedRecord):
+            return None
+        if self._book.renew(version.key):
+            return None
+        if local.residency.remote is None and local.content_length:
+            if self._queue.uploads_of(version.key):
+                return self._now() + _UPLOADING_SECONDS
+            return None
+        remote = local.residency.remote
+        key = metadata.own_key(self._conf.prefix, version)
+        if remote is not None and remote.key != key:
+            return None  # in a bundle that another node keeps
+        self._write(key, local, partition)
+        return None
+
+    def _write(self, key: str, local: LocalVersion, partition: str) -> None:
+        path = key + metadata.META_SUFFIX
+        data = self._close(local, metadata.pack(local))
+        if self._holds(path, data):
+            return
+        self._client.put(path, data, digests.md5(data).digest())
+        steps.reached('renew.sent')
+        if not self._holds(path, data):
+            raise RemoteCorrupt('%s: S3 does not hold what was sent' % path)
+        self._metrics.count('gateway.renewed')
+        newest = self._local.newest(local.version, partition)
+        if newest is not None and newest > local.version.timestamp:
+            # Deleted meanwhile: its side cars may have gone before this.
+            self._client.delete(path)
+
+    def _holds(self, path: str, data: bytes) -> bool:
+        try:
+            return self._client.get_small(path, len(data)) == data
+        except (S3Missing, DamagedRecord):
+            return False
