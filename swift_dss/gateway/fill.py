@@ -39,6 +39,12 @@ _RESERVED = 4
 _LOCAL = Tier.SSD | Tier.HDD
 
 
+class GivenUp(DssError):
+    """A part that was fetched ahead is not wanted, or not now."""
+
+    counter = 'ahead_given_up'
+
+
 class Filler:
     """Serves fetches and brings parts back. Thread-safe."""
 
@@ -75,6 +81,10 @@ class Filler:
                 sink.write(data)
             if not began:
                 sink.begin(FetchReply(200))
+        except GivenUp as err:
+            if not began:
+                sink.begin(self._refusal(err))
+            return False
         except (DssError, TimeoutError) as err:
             self._metrics.count('gateway.fetch_failed')
             self._logger.warning(
@@ -191,7 +201,11 @@ class Filler:
                                  request, local, plan)
 
         flight = self._flights.join(
-            (request.version, start), deadline, lead)
+            (request.version, start),
+            min(deadline, time.monotonic()) if request.ahead else deadline,
+            lead, request.ahead)
+        if flight is None and request.ahead:
+            raise GivenUp('no room for what nobody reads yet')
         if flight is None:
             self._metrics.count('gateway.fetch_busy')
             raise RemoteUnavailable('all %d fills are busy'
@@ -209,6 +223,8 @@ class Filler:
         stored = False
         began = time.monotonic()
         try:
+            if self._flights.given_up(flight):
+                raise GivenUp('nobody waits for it')
             if self._source.too_big_to_hold(plan):
                 self._bring_unproven(local, keeping)
             else:
@@ -233,6 +249,8 @@ class Filler:
                keeping: _Keeping) -> None:
         offset, length = plan.part(flight.offset)
         for block in self._source.blocks(local, plan, offset, length):
+            if self._flights.given_up(flight):
+                raise GivenUp('nobody waits for it')
             flight.publish(block)
             keeping.write(offset, block)
             offset += len(block)

@@ -25,11 +25,14 @@ class Flight:
     """One part on its way.
 
     :param offset: of the part in the version
+    :param ahead: nobody wants its bytes yet
     """
 
-    def __init__(self, key: FlightKey, offset: int) -> None:
+    def __init__(self, key: FlightKey, offset: int,
+                 ahead: bool = False) -> None:
         self.key = key
         self.offset = offset
+        self.ahead = ahead
         self.readers = 0
         self.stored = False
         self._ready = threading.Condition()
@@ -107,12 +110,15 @@ class Flights:
         self._held: List[Flight] = []
 
     def join(self, key: FlightKey, deadline: float,
-             lead: Callable[[Flight], None]) -> Optional[Flight]:
+             lead: Callable[[Flight], None],
+             ahead: bool = False) -> Optional[Flight]:
         """The flight of ``key``, begun with ``lead`` if there is none.
 
         The caller MUST :meth:`leave` it. Waits for room in memory.
 
         :param lead: hands the flight to a leader; MUST NOT block
+        :param ahead: the caller reads nothing himself; a flight that only
+            such callers joined may be given up
         :returns: None if there was no room by ``deadline``
         """
         with self._changed:
@@ -120,6 +126,7 @@ class Flights:
                 flight = self._current.get(key)
                 if flight is not None:
                     flight.readers += 1
+                    flight.ahead = flight.ahead and ahead
                     return flight
                 if len(self._held) < self._limit or self._reclaim():
                     break
@@ -127,7 +134,7 @@ class Flights:
                 if left <= 0:
                     return None
                 self._changed.wait(left)
-            flight = Flight(key, key[1])
+            flight = Flight(key, key[1], ahead)
             flight.readers = 1
             self._current[key] = flight
             self._held.append(flight)
@@ -144,6 +151,17 @@ class Flights:
         with self._changed:
             flight.readers -= 1
             self._release(flight)
+
+    def given_up(self, flight: Flight) -> bool:
+        """True if nobody wants a flight any more that was begun ahead of
+        its readers. Nobody can join it then: its leader MUST land it.
+        """
+        with self._changed:
+            if not flight.ahead or flight.readers:
+                return False
+            if self._current.get(flight.key) is flight:
+                del self._current[flight.key]
+            return True
 
     def land(self, flight: Flight, error: Optional[DssError],
              stored: bool) -> None:

@@ -106,3 +106,34 @@ def test_a_leader_that_cannot_start_leaves_nothing_behind():
     with pytest.raises(RuntimeError):
         flights.join(KEY, _soon(), fail)
     assert flights.counts() == (0, 0)
+
+
+def test_a_part_fetched_ahead_is_given_up_when_nobody_wants_it(leads):
+    flights = Flights(2)
+    flight = flights.join(KEY, _soon(), leads.append, ahead=True)
+    assert not flights.given_up(flight), 'who asked for it still waits'
+    flights.leave(flight)
+    assert flights.given_up(flight)
+    # Whoever comes now must not get its error: it is a new flight.
+    again = flights.join(KEY, _soon(), leads.append)
+    assert again is not flight
+    flights.land(flight, RemoteUnavailable('given up', 1), False)
+    assert flights.join(KEY, _soon(), leads.append) is again
+
+
+def test_a_reader_makes_a_part_that_was_fetched_ahead_his_own(leads):
+    flights = Flights(2)
+    flight = flights.join(KEY, _soon(), leads.append, ahead=True)
+    assert flights.join(KEY, _soon(), leads.append) is flight
+    flights.leave(flight)
+    flights.leave(flight)
+    assert not flights.given_up(flight), 'a reader who leaves ends no fill'
+
+
+def test_nobody_gives_up_what_a_reader_asked_for(leads):
+    flights = Flights(2)
+    flight = flights.join(KEY, _soon(), leads.append)
+    assert flights.join(KEY, _soon(), leads.append, ahead=True) is flight
+    flights.leave(flight)
+    flights.leave(flight)
+    assert not flights.given_up(flight)
