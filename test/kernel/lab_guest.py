@@ -44,6 +44,11 @@ def sleep() -> None:
     print('slept %.3f' % (time.monotonic() - begin))
 
 
+def draw() -> None:
+    """What the kernel has for chance."""
+    print(os.urandom(32).hex())
+
+
 def orphan() -> None:
     """Leave a process behind that holds the output open."""
     subprocess.Popen(['sleep', '100000'])

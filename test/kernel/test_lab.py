@@ -74,6 +74,15 @@ def test_an_hour_of_sleep_takes_no_hour():
     assert result.real_seconds < 600
 
 
+def test_chance_is_the_same_in_every_guest_until_another_seed_is_given():
+    one, two = run('draw').output, run('draw').output
+    assert one == two
+    assert len(one.strip()) == 64
+    assert run('draw', kernel_options=['random-seed=2']).output != one
+    # And in real time it is chance.
+    assert run('draw', virtual_time=False).output != one
+
+
 def test_process_left_behind_does_not_hold_the_guest():
     result = run('orphan')
     assert (result.status, result.output) == (0, 'gone\n')

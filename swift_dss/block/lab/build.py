@@ -33,6 +33,11 @@ DISK_MODULE = 'dm-dss-disk'
 COMMANDS = ('bc', 'bison', 'dpkg-deb', 'flex', 'gcc', 'make', 'patch',
             'tar', 'xz')
 
+#: What a kernel says of its own making goes into its random numbers: the
+#: same wherever it is built.
+_SAME_KERNEL = ('KBUILD_BUILD_TIMESTAMP=2026-01-01', 'KBUILD_BUILD_VERSION=1',
+                'KBUILD_BUILD_USER=swift-dss', 'KBUILD_BUILD_HOST=lab')
+
 #: Subfolders of kmod/ that are not part of dm-dss.
 _NOT_OF_DSS = ('lab', 'patches')
 
@@ -117,7 +122,7 @@ def _build(made: Kernel, origin: source.Source, say: Say) -> None:
                    'patch %s' % os.path.basename(path), stdin=path)
     _configure(tree, fragments(made.variant))
     cache.call_long(
-        ['make', 'ARCH=um', '-j%d' % processors()], tree,
+        ['make', 'ARCH=um', '-j%d' % processors(), *_SAME_KERNEL], tree,
         'compiling the kernel', os.path.join(made.folder, 'log'), say)
     shutil.copy(os.path.join(tree, 'linux'), made.binary)
     _prune(tree)

@@ -23,12 +23,15 @@ from dataclasses import dataclass
 from typing import (
     Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple)
 
-from swift_dss.block.lab import build, guest
+from swift_dss.block.lab import build, cache, guest
 from swift_dss.block.lab.devices import Device, parse_device
 from swift_dss.core.errors import BadConfig, DssError
 
 #: What a guest's clock shows when it boots: midnight of 2026-01-01 UTC.
 EPOCH_SECONDS = 1767225600
+
+#: What a guest in virtual time draws its random numbers from.
+SEED = 1
 
 #: Exit status of a run that was ended by its time limit, as timeout(1).
 TIMED_OUT = 124
@@ -220,7 +223,7 @@ def _boot(binary: str, folder: str, virtual_time: bool, memory: str,
     :returns: its exit status, None if it had to be killed
     """
     process = _start(
-        _command_line(binary, folder, virtual_time, memory, kernel_options),
+        _command_line(binary, virtual_time, memory, kernel_options),
         folder)
     try:
         while True:
@@ -236,19 +239,23 @@ def _boot(binary: str, folder: str, virtual_time: bool, memory: str,
         tails.take()
 
 
-def _command_line(binary: str, folder: str, virtual_time: bool,
-                  memory: str, kernel_options: Sequence[str]) -> List[str]:
+def _command_line(binary: str, virtual_time: bool, memory: str,
+                  kernel_options: Sequence[str]) -> List[str]:
     command = [
         binary, 'mem=%s' % memory, 'rootfstype=hostfs', 'rootflags=/', 'ro',
-        'init=%s' % os.path.join(folder, 'init'),
+        # The folder's name is chance, and what is said here goes into the
+        # guest's random numbers: it is where the kernel was started.
+        'init=/proc/self/cwd/init',
         # What the kernel says goes to its standard output.
         'con=null', 'con0=null,fd:1',
-        'umid=lab', 'uml_dir=%s/' % folder, 'panic=-1', 'loglevel=4',
+        'umid=lab', 'uml_dir=./', 'panic=-1', 'loglevel=4',
         # No disk of its own; who wants one asks (kernel_options).
         'scsi_debug.add_host=0', 'null_blk.nr_devices=0']
     if virtual_time:
+        # The host's chance reaches the clock: the kernel draws when to look
+        # after its tables, and waking up for that costs time.
         command += ['time-travel=inf-cpu', 'time-travel-start=%d' % (
-            EPOCH_SECONDS * 10**9)]
+            EPOCH_SECONDS * 10**9), 'random-seed=%d' % SEED]
     return command + list(kernel_options)
 
 
@@ -299,10 +306,10 @@ def _result(folder: str, ended: Optional[int], tails: _Tails,
                        if _COMPLAINT.search(line))
     if 'failure' in report:
         raise GuestDied('the guest could not be set up:\n%s%s' % (
-            report['failure'], _last_lines(log)))
+            report['failure'], cache.last_lines(log)))
     if ended is not None and 'status' not in report:
         raise GuestDied('the guest ended with %d before its command did:\n'
-                        '%s' % (ended, _last_lines(console)))
+                        '%s' % (ended, cache.last_lines(console)))
     return Result(
         status=TIMED_OUT if ended is None else report['status'],
         stdout=bytes(tails.taken['stdout']),
@@ -311,7 +318,3 @@ def _result(folder: str, ended: Optional[int], tails: _Tails,
                          - report.get('began_ns', 0)) / 1e9,
         real_seconds=real_seconds, kernel_log=log, complaints=complaints,
         killed=ended is None)
-
-
-def _last_lines(text: str, count: int = 40) -> str:
-    return '\n'.join(text.splitlines()[-count:])
