@@ -66,7 +66,7 @@ def read_conf(path: str) -> NodeConf:
     """:raises BadConfig: the file is missing or does not parse."""
     try:
         with open(path, encoding='utf-8') as source:
-            return nodeconf.parse(source.read(), path)
+            return nodeconf.parse(source.read(), path, os.environ)
     except (OSError, UnicodeDecodeError) as err:
         raise BadConfig('%s: %s (say which with --config)'
                         % (path, err)) from err

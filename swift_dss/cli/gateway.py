@@ -16,6 +16,12 @@ HELP = 'the copy in S3: look, check, restore, drain'
 VERBS = {
     'ls': ('swift_dss.cli.gateway_ls',
            'what the bucket holds, by the bucket alone'),
+    'advise': ('swift_dss.cli.gateway_advise',
+               'how large data, metadata and log should be'),
+    'policy': ('swift_dss.cli.gateway_policy',
+               "the least rights that the gateway's key needs"),
+    'relocate': ('swift_dss.cli.gateway_relocate',
+                 'send versions to S3 now and drop them here'),
 }
 
 

@@ -58,6 +58,7 @@ class TierConf:
     sweep_interval_seconds: float = 86400.0
     sweep_files_per_second: float = 200.0
     index_dir: str = ''
+    index_bytes: int = 0
     prometheus_port: int = 0
 
 
@@ -76,6 +77,12 @@ class GatewayConf:
     :param bundle_member_bytes: larger versions get a key of their own
     :param bundle_age_seconds: a bundle that is not full goes then
     :param bundle_dead_share: above it a bundle is written anew
+    :param queue_dir: folder of the queue; '' is that of the index
+    :param queue_bytes: what it may take before that is warned about
+    :param spill_at: share of a device's room from which the least
+        recently used versions are sent and dropped; 0 is never
+    :param relocate_stop_seconds: how long a stop may send what is not
+        in S3 yet; 0 sends nothing
     :param push_idle_after_seconds: age at which an idle link takes a
         version before ``remote_after_seconds``; 0 is never
     :param dirty_bytes: what S3 may lack of each device before writes are
@@ -111,6 +118,10 @@ class GatewayConf:
     bundle_age_seconds: float = 60.0
     bundle_dead_share: float = 0.3
     push_idle_after_seconds: float = 0.0
+    queue_dir: str = ''
+    queue_bytes: int = 0
+    spill_at: float = 0.0
+    relocate_stop_seconds: float = 0.0
     admission: bool = True
     dirty_bytes: int = 0
     dirty_reserve: float = 0.1

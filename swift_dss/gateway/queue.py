@@ -184,6 +184,12 @@ class Queue:
                 "upload_id = ''", (version.device, version.key)))
         self._write(True, statements)
 
+    def hurry(self, now: float) -> None:
+        """Every upload that was never tried is due at once."""
+        self._write(False, [(
+            'UPDATE uploads SET not_before = ? WHERE attempts = 0 AND '
+            'not_before > ?', (now, now))])
+
     def due_classes(self, now: float) -> List[int]:
         """Classes with an upload to try now."""
         return [row[0] for row in self._read(_DUE_CLASSES, (now,))]

@@ -102,7 +102,8 @@ class Gateway:
         self._retry = retry or Backoff(
             _RETRY_BASE_SECONDS, _RETRY_CAP_SECONDS)
         self._queue = Queue(os.path.join(
-            conf.tier.index_dir or conf.run_dir, _QUEUE_FILE))
+            conf.gateway.queue_dir or conf.tier.index_dir or conf.run_dir,
+            _QUEUE_FILE))
         self._client = S3Client(
             self._conf, self._breaker,
             self._conf.uploads + self._conf.fills + _DELETES + SENDERS + 2,
@@ -228,6 +229,11 @@ class Gateway:
         self._bundler.renew(
             (version, self._partition(version, partition),
              self._ranks.rank(version)) for version, partition in changed)
+
+    def hurry(self) -> None:
+        """Let no version wait for its age any more."""
+        self._queue.hurry(self._now())
+        self._notify()
 
     def fetch(self, request: FetchRequest, sink: Sink) -> bool:
         """Serve bytes that a reader lacks, in the caller's thread.

@@ -54,7 +54,7 @@ def _read_conf(path: str, devices: str) -> NodeConf:
         return NodeConf(devices=devices)
     try:
         with open(path, encoding='utf-8') as source:
-            parsed = nodeconf.parse(source.read(), path)
+            parsed = nodeconf.parse(source.read(), path, os.environ)
     except OSError as err:
         raise BadConfig('dss_conf: %s' % err) from err
     # The server's own option counts: it is where its files are.

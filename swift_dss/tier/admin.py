@@ -13,6 +13,7 @@ from swift_dss.core.errors import (
     BadConfig, DamagedRecord, DssError, TierUnavailable, VersionGone)
 from swift_dss.tier.addresses import object_hash
 from swift_dss.tier.fetchd import StreamServer, read_line
+from swift_dss.tier.relocate import DEFAULT_WAIT_SECONDS
 from swift_dss.tier.rows import VersionRow
 from swift_dss.wire.control import decode_line, encode_line
 
@@ -37,7 +38,8 @@ class AdminServer:
             'promote': self._promote, 'demote': self._demote,
             'pin': self._pin, 'unpin': self._unpin,
             'rebuild': self._rebuild, 'sweep': self._sweep,
-            'settle': self._settle, 'reload': self._reload}
+            'settle': self._settle, 'reload': self._reload,
+            'relocate': self._relocate}
         self._server = StreamServer(path, 'admin', self._serve,
                                     _MAX_CLIENTS, logger)
 
@@ -167,6 +169,16 @@ class AdminServer:
         """Wait until all that was said has been done: for scripts."""
         return {'settled': self._daemon.settle(
             time.monotonic() + float(request.get('seconds', 30)))}
+
+    def _relocate(self, request: Dict[str, Any],
+                  progress: Progress) -> Any:
+        """Send versions to S3 now, wait, and drop them here."""
+        rows = self._wanted(request)
+        failed = self._daemon.relocator.relocate(
+            rows, float(request.get('seconds', DEFAULT_WAIT_SECONDS)),
+            lambda done, of: progress({'done': done, 'of': of}))
+        return {'versions': len(rows), 'failed': failed,
+                'relocated': len(rows) - len(failed)}
 
     def _reload(self, request: Dict[str, Any], _: Progress) -> Any:
         self._daemon.reload()

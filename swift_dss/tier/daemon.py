@@ -27,7 +27,7 @@ from swift_dss.core.limits import EVENT_BATCH_SECONDS
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.service import Gateway
 from swift_dss.io import carriers, switch
-from swift_dss.tier import report
+from swift_dss.tier import report, space
 from swift_dss.tier.admin import AdminServer
 from swift_dss.tier.backlog import Link
 from swift_dss.tier.devices import Device, Devices
@@ -40,12 +40,15 @@ from swift_dss.tier.ledger import Ledger
 from swift_dss.tier.local import Local
 from swift_dss.tier.locks import lock_node
 from swift_dss.tier.metrics import Metrics
+from swift_dss.tier.relocate import Relocator
 from swift_dss.tier.survey import Survey
+from swift_dss.tier.workload import Workload
 from swift_dss.wire import classtable, nodeconf
 from swift_dss.wire.control import Event
 
 _CLEAN_STOP = 'clean_stop'
 _REBUILD_NEEDED = 'rebuild_needed'
+_WORKLOAD = 'workload'
 #: How often spools, devices and metrics are looked at.
 _CHORES_SECONDS = 10.0
 
@@ -102,6 +105,10 @@ class Daemon:
         self._page: Any = None
         self.started_at = time.time()
         self._stopping = threading.Event()
+        self.relocator = Relocator(self, self._stopping.wait)
+        self.workload = Workload(self.index.get_state(_WORKLOAD),
+                                 self.started_at)
+        self.space_warnings: List[str] = []
         self._survey_lock = threading.Lock()
         self._asked_lock = threading.Lock()
         #: Somebody asked for a walk: the sweeper's own gives way to it.
@@ -140,6 +147,7 @@ class Daemon:
 
     def stop(self) -> None:
         """End every thread, in the order that loses nothing."""
+        self._relocate_before_stop()
         self._stopping.set()
         self._wake_sweeper.set()
         self._admin.stop()
@@ -238,6 +246,30 @@ class Daemon:
             self.gateway.throughput.drain.moved(row.size)
         self.kick(version.device)
 
+    def _relocate_before_stop(self) -> None:
+        seconds = self._conf.gateway.relocate_stop_seconds
+        if not seconds or self.gateway is None:
+            return
+        try:
+            left = self.relocator.before_stop(seconds)
+        except DssError as err:
+            self._logger.error('stop: %s', err)
+            return
+        self._logger.info('stop: %d versions are left for S3', left)
+
+    def _look_around(self) -> None:
+        """Chores of the gateway: spill, measure, warn of shared disks."""
+        for keeper in list(self.keepers.values()):
+            self.relocator.spill(keeper.device)
+        self.workload.look(time.time(), self.gateway is None
+                           or self.gateway.link()[1])
+        self.index.set_state(_WORKLOAD, self.workload.text())
+        found = space.warnings(space.areas(self._conf, list(self.keepers)))
+        for text in found:
+            if text not in self.space_warnings:
+                self._logger.warning('space: %s', text)
+        self.space_warnings = found
+
     def _survey(self, files_per_second: float, orphans: bool,
                 progress: Callable[[Dict[str, Any]], None],
                 broken_off: Callable[[], bool]) -> List[Dict[str, Any]]:
@@ -287,6 +319,7 @@ class Daemon:
             if keeper.device.is_block])
 
     def _apply(self, batch: List[Event]) -> None:
+        self.workload.heard(batch)
         try:
             changed = self._ledger.apply(batch)
         except IndexDamaged as err:
@@ -318,6 +351,7 @@ class Daemon:
                 self.intake.read_spools(self._conf.io.spool_bytes)
                 self._find_devices()
                 self._feed_kernel()
+                self._look_around()
                 report.publish(self)
             except (DssError, OSError) as err:
                 self.metrics.count('tier.chore_errors')
@@ -368,7 +402,7 @@ def index_path(conf: NodeConf) -> str:
 
 def read_conf(path: str) -> NodeConf:
     """:raises BadConfig: the file is missing or does not parse."""
-    return nodeconf.parse(_read(path), path)
+    return nodeconf.parse(_read(path), path, os.environ)
 
 
 def read_table(path: str) -> ClassTable:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Dict, List
 from swift.common.utils import dump_recon_cache
 
 from swift_dss.block import control_status
+from swift_dss.tier import space
 from swift_dss.tier.metrics import Sample
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ def status(daemon: Daemon) -> Dict[str, Any]:
         'event_backlog': daemon.intake.backlog,
         'devices': devices, 'classes': classes,
         'gateway': daemon.gateway.status() if daemon.gateway else None,
+        'workload': daemon.workload.numbers(),
+        'space': {'warnings': daemon.space_warnings, 'areas': [
+            asdict(area) for area in space.areas(
+                daemon.conf(), list(daemon.keepers))]},
         'metrics': daemon.metrics.snapshot()}
 
 

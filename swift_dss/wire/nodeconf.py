@@ -4,7 +4,8 @@ Sections ``[dss]``, ``[capacity]`` (``device = folder``, or ``* = folder``
 with ``%(device)s`` for all), ``[engine]`` (``device = file|block``),
 ``[io]``, ``[tier]`` and ``[gateway]``; every option is named like the field
 it sets. Unknown sections and options are errors: a misspelt option must not
-silently keep its default.
+silently keep its default. Options of ``[io]``, ``[tier]`` and ``[gateway]``
+may also come from the environment: ``SWIFT_DSS_GATEWAY_SPILL_AT=0.7``.
 """
 
 from __future__ import annotations
@@ -31,18 +32,25 @@ _CHOICES = {
 _SHARES = frozenset((
     'high_watermark', 'low_watermark', 'hdd_high_watermark',
     'hdd_low_watermark', 'dirty_watermark', 'dirty_reserve', 'headroom',
-    'throttle_at',
+    'throttle_at', 'spill_at',
     'bundle_dead_share'))
 _UNITS = {'k': 1 << 10, 'm': 1 << 20, 'g': 1 << 30, 't': 1 << 40}
 #: Past this a float skips whole numbers; no option needs more.
 _MAX_NUMBER = float(1 << 53)
+_NOTHING: Mapping[str, str] = {}
+#: Sections whose options the environment may set, by their variables.
+_PREFIXES = {'SWIFT_DSS_%s_' % section.upper(): section
+             for section in ('io', 'tier', 'gateway')}
 _Conf = TypeVar('_Conf', IoConf, TierConf, GatewayConf, NodeConf)
 
 
-def parse(text: str, source: str = 'dss.conf') -> NodeConf:
+def parse(text: str, source: str = 'dss.conf',
+          environ: Mapping[str, str] = _NOTHING) -> NodeConf:
     """The configuration that ``text`` spells.
 
     :param source: what to call the text in errors
+    :param environ: variables such as ``SWIFT_DSS_GATEWAY_SPILL_AT``, which
+        go before what the text says
     :raises BadConfig: names the section, the option and the reason
     """
     parser = configparser.ConfigParser(
@@ -59,7 +67,9 @@ def parse(text: str, source: str = 'dss.conf') -> NodeConf:
                 source, section, ', '.join(sorted(known))))
 
     def options(section: str) -> Dict[str, str]:
-        return dict(parser.items(section)) if section in parser else {}
+        found = dict(parser.items(section)) if section in parser else {}
+        found.update(_from_environ(environ, section))
+        return found
 
     conf = NodeConf(
         capacity=options('capacity'),
@@ -91,6 +101,13 @@ def engine_of(conf: NodeConf, device: str) -> str:
     """Who moves bytes between SSD and HDD of a device: ``file`` (the tier
     daemon) or ``block`` (the kernel, below its file system)."""
     return conf.engines.get(device, conf.tier.engine)
+
+
+def _from_environ(environ: Mapping[str, str],
+                  section: str) -> Dict[str, str]:
+    return {name[len(prefix):].lower(): value
+            for prefix, of in _PREFIXES.items() if of == section
+            for name, value in environ.items() if name.startswith(prefix)}
 
 
 def _engines(options: Mapping[str, str], source: str) -> Dict[str, str]:
@@ -137,6 +154,17 @@ def _value(where: str, option: str, text: str, default: Any) -> Any:
     if number != int(number):
         raise BadConfig('%s: %s is not a whole number' % (where, text))
     return int(number)
+
+
+def parse_bytes(text: str) -> int:
+    """``24m``, ``256k`` or a number, as in ``*_bytes`` options.
+
+    :raises BadConfig: it is none
+    """
+    try:
+        return int(_number(text.strip()))
+    except (ValueError, OverflowError):
+        raise BadConfig('%r is not a number of bytes' % text) from None
 
 
 def _number(text: str) -> float:

@@ -1,0 +1,1 @@
+"""Replay of traces: strategies compared in virtual time."""

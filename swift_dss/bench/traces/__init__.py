@@ -1,0 +1,1 @@
+"""Traces: readers of published formats, generators, and our own."""

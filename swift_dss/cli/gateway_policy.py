@@ -1,0 +1,21 @@
+"""``swift-dss gateway policy``: the least rights the gateway's key needs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from swift_dss.core.config import NodeConf
+from swift_dss.gateway.rights import policy
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument('--restore', action='store_true',
+                        help='for restore and ls: reading only')
+
+
+def run(args: argparse.Namespace, conf: NodeConf) -> int:
+    """Print the document."""
+    print(json.dumps(policy(conf.gateway, args.restore), indent=2))
+    return 0

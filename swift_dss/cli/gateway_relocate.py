@@ -1,0 +1,44 @@
+"""``swift-dss gateway relocate``: send versions to S3 now, and drop them
+here. Local bytes go once their copy was verified."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any, Dict
+
+from swift_dss.cli.ask import ask, json_text, result
+from swift_dss.cli.table import Progress
+from swift_dss.core.config import NodeConf
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument('object', nargs='?', metavar='OBJECT',
+                        help='/account/container/object, or its hash')
+    parser.add_argument('--container', metavar='ACCOUNT/CONTAINER')
+    parser.add_argument('--class', dest='class_', metavar='CLASS',
+                        help='name or id')
+    parser.add_argument('--device')
+    parser.add_argument('--seconds', type=float, default=600.0,
+                        help='how long to wait for S3 (%(default)s)')
+
+
+def run(args: argparse.Namespace, conf: NodeConf) -> int:
+    """Ask the daemon; 1 if some could not go."""
+    request: Dict[str, Any] = {'verb': 'relocate', 'seconds': args.seconds}
+    for name, value in (('object', args.object), ('class', args.class_),
+                        ('container', args.container),
+                        ('device', args.device)):
+        if value is not None:
+            request[name] = value
+    with Progress('relocate', quiet=args.json) as progress:
+        found = result(ask(conf, request), lambda said: progress.show(
+            said['done'], said['of']))
+    print(json_text(found) if args.json else
+          '%d of %d versions are in S3 alone' % (
+              found['relocated'], found['versions']))
+    if not args.json:
+        for text in found['failed']:
+            print('swift-dss gateway relocate: ' + text, file=sys.stderr)
+    return 1 if found['failed'] else 0

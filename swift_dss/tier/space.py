@@ -1,0 +1,107 @@
+"""Where data, metadata and log lie, and whether they are in each other's way.
+
+*Data* are the devices and their capacity folders, *metadata* is the index
+(``index_dir``), *log* the gateway's queue (``queue_dir``). Two of them on
+one disk compete for its head and for its room: that is said, once, and the
+page shows it.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Dict, List, Tuple
+
+from swift_dss.core.config import NodeConf
+from swift_dss.wire import nodeconf
+
+
+@dataclass(frozen=True)
+class Area:
+    """One folder.
+
+    :param kind: ``data``, ``capacity``, ``metadata`` or ``log``
+    :param disk: number of the file system it is on
+    :param used_bytes: of our files; 0 where the index counts them
+    :param budget_bytes: what they may have; 0 is no budget
+    """
+
+    kind: str
+    path: str
+    disk: int
+    used_bytes: int
+    budget_bytes: int
+    free_bytes: int
+    total_bytes: int
+
+
+def index_dir(conf: NodeConf) -> str:
+    """Where the index lies."""
+    return conf.tier.index_dir or conf.run_dir
+
+
+def queue_dir(conf: NodeConf) -> str:
+    """Where the gateway's queue lies."""
+    return conf.gateway.queue_dir or index_dir(conf)
+
+
+def areas(conf: NodeConf, devices: List[str]) -> List[Area]:
+    """All areas that are there."""
+    found: List[Area] = []
+    _add(found, 'metadata', index_dir(conf), conf.tier.index_bytes,
+         ('index.db', 'index.db-wal'))
+    if conf.gateway.enabled:
+        _add(found, 'log', queue_dir(conf), conf.gateway.queue_bytes,
+             ('gateway.db', 'gateway.db-wal'))
+    for device in devices:
+        _add(found, 'data', os.path.join(conf.devices, device),
+             conf.tier.ssd_bytes, ())
+        capacity = nodeconf.capacity_path(conf, device)
+        if capacity:
+            _add(found, 'capacity', capacity, 0, ())
+    return found
+
+
+def warnings(found: List[Area]) -> List[str]:
+    """One sentence for each thing that an operator should know."""
+    said: List[str] = []
+    by_disk: Dict[int, List[Area]] = {}
+    for area in found:
+        by_disk.setdefault(area.disk, []).append(area)
+    for together in by_disk.values():
+        kinds = sorted({area.kind for area in together})
+        if len(kinds) > 1:
+            said.append('%s share one file system (%s): they compete for '
+                        'its room and its disk' % (
+                            ' and '.join(kinds), together[0].path))
+    for area in found:
+        if area.budget_bytes and area.used_bytes > area.budget_bytes:
+            said.append('%s in %s has %d bytes, more than its budget of %d'
+                        % (area.kind, area.path, area.used_bytes,
+                           area.budget_bytes))
+        elif area.budget_bytes > area.total_bytes:
+            said.append('%s in %s has a budget of %d bytes, more than its '
+                        'file system has (%d)' % (
+                            area.kind, area.path, area.budget_bytes,
+                            area.total_bytes))
+    return said
+
+
+def _add(found: List[Area], kind: str, path: str, budget_bytes: int,
+         files: Tuple[str, ...]) -> None:
+    try:
+        stat = os.statvfs(path)
+        disk = os.stat(path).st_dev
+    except OSError:
+        return  # not mounted: its keeper says so
+    found.append(Area(
+        kind, path, disk, sum(map(_size, (
+            os.path.join(path, name) for name in files))), budget_bytes,
+        stat.f_bavail * stat.f_frsize, stat.f_blocks * stat.f_frsize))
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0

@@ -1,0 +1,76 @@
+"""What this node has to cope with, measured as it goes: for advice.
+
+Busiest minute, largest object, longest outage, most writers at a time as
+far as the daemon sees them. A few numbers, kept in the index's state, so
+that they outlive the daemon.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any, Dict, Iterable
+
+from swift_dss.wire.control import Event, EventKind
+
+#: Ingest is looked at minute by minute.
+WINDOW_SECONDS = 60.0
+_NAMES = ('ingest_rate', 'objects_rate', 'largest_bytes', 'outage_seconds')
+
+
+class Workload:
+    """Thread-safe.
+
+    :param text: what :meth:`text` gave before, or ''
+    """
+
+    def __init__(self, text: str, now: float) -> None:
+        self._lock = threading.Lock()
+        self._most: Dict[str, float] = dict.fromkeys(_NAMES, 0.0)
+        try:
+            found = json.loads(text or '{}')
+            for name in _NAMES:
+                self._most[name] = max(0.0, float(found.get(name, 0.0)))
+        except (ValueError, TypeError, AttributeError):
+            pass  # what was measured is measured again
+        self._since = now
+        self._bytes = 0
+        self._objects = 0
+        self._down_since = 0.0
+
+    def heard(self, batch: Iterable[Event]) -> None:
+        """Writes came."""
+        with self._lock:
+            for event in batch:
+                if event.kind is EventKind.PUT:
+                    self._bytes += event.size
+                    self._objects += 1
+                    self._raise('largest_bytes', event.size)
+
+    def look(self, now: float, remote_up: bool) -> None:
+        """Time went by."""
+        with self._lock:
+            passed = now - self._since
+            if passed >= WINDOW_SECONDS:
+                self._raise('ingest_rate', self._bytes / passed)
+                self._raise('objects_rate', self._objects / passed)
+                self._bytes = self._objects = 0
+                self._since = now
+            if remote_up:
+                self._down_since = 0.0
+            elif not self._down_since:
+                self._down_since = now
+            else:
+                self._raise('outage_seconds', now - self._down_since)
+
+    def numbers(self) -> Dict[str, Any]:
+        """The most of each that was seen."""
+        with self._lock:
+            return dict(self._most)
+
+    def text(self) -> str:
+        """For :class:`Workload` of another life."""
+        return json.dumps(self.numbers())
+
+    def _raise(self, name: str, value: float) -> None:
+        self._most[name] = max(self._most[name], value)

@@ -1,0 +1,204 @@
+"""Versions leave for S3 because somebody says so: command, room, stop."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+import os
+import sys
+import time
+import uuid
+
+import pytest
+from daemon_node import write_node
+from functional.s3_servers import BUCKET, VersityServer
+from support import md5, wait_until
+
+from swift_dss.cli.main import main
+from swift_dss.core.spans import ClassMap
+from swift_dss.tier.daemon import Daemon
+from swift_dss.wire.control import Event, EventKind
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir,
+                                'fault'))
+
+from gateway_node import FixedRanks
+from sample_node import SampleNode, read_version, sample_bytes
+
+LOGGER = logging.getLogger('relocate-test')
+SIZE = 100000
+CLASSES = '''
+[class:0]
+name = plain
+rank = 0
+[class:5]
+name = here
+rank = 50
+remote = never
+'''
+
+
+@pytest.fixture(scope='module')
+def server():
+    made = VersityServer()
+    yield made
+    made.close()
+
+
+class Node:
+    """A real daemon over real files, with a gateway to a real server."""
+
+    def __init__(self, root, server, **gateway):
+        self.root, self.server = root, server
+        os.makedirs(root, exist_ok=True)
+        self.prefix = 't-%s/' % uuid.uuid4().hex[:8]
+        self.node = SampleNode(root)
+        secret = os.path.join(root, 'secret')
+        secret_fd = os.open(secret, os.O_WRONLY | os.O_CREAT, 0o600)
+        with os.fdopen(secret_fd, 'w') as out:
+            out.write('access_key = %s\nsecret_key = %s\n' % (
+                server.access_key, server.secret_key))
+        self.conf_path = write_node(root, {
+            'io': {'carrier': 'null'},
+            'tier': {'interval_seconds': '60'},
+            'capacity': {'sda': self.node.capacity_path},
+            'gateway': dict({
+                'enabled': 'true', 'url': server.url, 'bucket': BUCKET,
+                'prefix': self.prefix, 'secret_file': secret,
+                'remote_after_seconds': '3600',
+                'connect_timeout_seconds': '1',
+                'read_timeout_seconds': '5'}, **gateway)}, CLASSES)
+        with open(os.path.join(root, 'swift.conf'), 'w') as out:
+            out.write('[swift-hash]\nswift_hash_path_suffix = end\n')
+        self.daemon = Daemon(self.conf_path, LOGGER)
+        self.daemon.gateway._ranks = FixedRanks()
+        self.daemon.start()
+        self.bodies = []
+
+    def put(self, number, class_id=0):
+        body = sample_bytes(SIZE, number)
+        # New, so that its age alone does not send it.
+        place = self.node.put('o%d' % number, body,
+                              '%016.5f' % time.time(),
+                              class_map=ClassMap.uniform(class_id))
+        self.daemon._apply([Event(
+            EventKind.PUT, place.version, place.partition, SIZE,
+            str(class_id), at=time.time())])
+        self.bodies.append((place, body))
+        return place
+
+    def remote(self):
+        client = self.server.client()
+        return {key: client.get_object(
+            Bucket=BUCKET, Key=key)['Body'].read()
+            for key in self.server.list_keys()
+            if key.startswith(self.prefix)}
+
+    def cli(self, *arguments):
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), \
+                contextlib.redirect_stderr(err):
+            code = main(['gateway', arguments[0], '--json', '--config',
+                         self.conf_path, *arguments[1:]])
+        return code, json.loads(out.getvalue() or 'null')
+
+    def local_bytes(self):
+        return sum(one['ssd'] + one['hdd'] for one in
+                   self.daemon.index.occupancy('sda').values())
+
+    def all_right(self):
+        remote = self.remote()
+        return all(md5(read_version(place, remote)) == md5(body)
+                   for place, body in self.bodies)
+
+
+@pytest.fixture
+def node(tmp_path, server):
+    made = []
+
+    def make(**gateway):
+        made.append(Node(str(tmp_path / 'n'), server, **gateway))
+        return made[-1]
+    yield make
+    for one in made:
+        if not one.daemon._stopping.is_set():
+            one.daemon.stop()
+
+
+def test_the_command_sends_waits_and_drops(node):
+    found = node()
+    for number in range(6):
+        found.put(number)
+    found.put(9, class_id=5)
+    assert found.local_bytes() >= 7 * SIZE
+    code, said = found.cli('relocate', '--device', 'sda', '--seconds', '60')
+    assert code == 1, 'one of them has to stay'
+    assert said['relocated'] == 6 and said['versions'] == 7
+    assert 'stays on this cluster' in said['failed'][0]
+    assert found.local_bytes() == SIZE
+    assert found.all_right()
+
+
+def test_without_s3_nothing_is_dropped_and_it_is_said(node, server):
+    found = node(url='http://127.0.0.1:9')
+    found.put(1)
+    code, said = found.cli('relocate', '--device', 'sda', '--seconds', '1')
+    assert code == 1 and said['relocated'] == 0
+    assert found.local_bytes() >= SIZE
+
+
+def test_a_stop_sends_what_s3_has_not_got(node):
+    found = node(relocate_stop_seconds='60')
+    for number in range(8):
+        found.put(number)
+    assert len(found.remote()) == 0
+    found.daemon.stop()
+    assert len(found.remote()) == 8
+    assert found.all_right()
+
+
+def test_a_stop_sends_nothing_unless_asked(node):
+    found = node()
+    found.put(1)
+    found.daemon.stop()
+    assert found.remote() == {}
+
+
+def test_above_the_share_the_least_recently_used_go(node):
+    found = node(spill_at='0.000001')
+    for number in range(5):
+        found.put(number)
+    device = found.daemon.devices.get('sda')
+
+    def spilled():
+        found.daemon.relocator.spill(device)
+        return found.local_bytes() == 0
+
+    wait_until(spilled, 60, 'all of it is in S3 alone')
+    assert found.all_right()
+    assert found.daemon.metrics.snapshot()['tier.spilled'] >= 5
+
+
+def test_advice_comes_from_what_was_measured(node):
+    found = node()
+    found.put(1)
+    load = found.daemon.workload
+    load.look(load._since + 61, True)
+    load.look(load._since + 10, False)
+    load.look(load._since + 310, False)
+    code, said = found.cli('advise')
+    assert code in (0, 1)
+    assert said['workload']['outage_seconds'] == 300.0
+    assert said['workload']['largest_bytes'] == SIZE
+    assert {one['area'] for one in said['advice']} == {
+        'data', 'metadata', 'log'}
+
+
+def test_the_policy_is_for_this_bucket_and_prefix(node):
+    found = node()
+    code, said = found.cli('policy')
+    assert code == 0
+    assert said['Statement'][1]['Resource'] == 'arn:aws:s3:::%s/%s*' % (
+        BUCKET, found.prefix)

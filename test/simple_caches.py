@@ -1,0 +1,160 @@
+"""The published algorithms once more, as plainly as they can be said.
+
+Nothing is shared with ``swift_dss.strategy.eviction``: lists are searched
+from end to end, sums are counted anew. Slow, and meant to be.
+"""
+
+
+class SimpleLru:
+    """A list; the front leaves."""
+
+    def __init__(self, room):
+        self.room, self.items = room, []
+
+    def used(self):
+        return sum(item['size'] for item in self.items)
+
+    def find(self, key):
+        return next((one for one in self.items if one['key'] == key), None)
+
+    def access(self, key, size):
+        found = self.find(key)
+        if found:
+            self.items.remove(found)
+            self.items.append(found)
+            return True
+        if size > self.room:
+            return False
+        while self.used() + size > self.room:
+            self.items.pop(0)
+        self.items.append({'key': key, 'size': size})
+        return False
+
+
+class SimpleSieve(SimpleLru):
+    """The newest in front; the hand goes from the back to the front."""
+
+    def __init__(self, room):
+        super().__init__(room)
+        self.hand = None
+
+    def access(self, key, size):
+        found = self.find(key)
+        if found:
+            found['visited'] = True
+            return True
+        if size > self.room:
+            return False
+        while self.used() + size > self.room:
+            self.evict()
+        self.items.insert(0, {'key': key, 'size': size, 'visited': False})
+        return False
+
+    def evict(self):
+        at = len(self.items) - 1
+        if self.hand is not None:
+            at = next(place for place, one in enumerate(self.items)
+                      if one['key'] == self.hand)
+        while self.items[at]['visited']:
+            self.items[at]['visited'] = False
+            at = at - 1 if at > 0 else len(self.items) - 1
+        self.hand = self.items[at - 1]['key'] if at > 0 else None
+        del self.items[at]
+
+
+class SimpleS3Fifo:
+    """Three lists, the oldest in front."""
+
+    def __init__(self, room):
+        self.room = room
+        self.small_room = int(room * 0.1)
+        self.small, self.main, self.ghost = [], [], []
+        self.evicted_once = False
+
+    @staticmethod
+    def total(items):
+        return sum(one['size'] for one in items)
+
+    def access(self, key, size):
+        for one in self.small + self.main:
+            if one['key'] == key:
+                one['hits'] += 1
+                return True
+        known = [one for one in self.ghost if one['key'] == key]
+        for one in known:
+            self.ghost.remove(one)
+        if size > self.small_room or (size == self.small_room
+                                      and not known):
+            return False
+        while self.total(self.small + self.main) + size > self.room:
+            self.evict()
+        item = {'key': key, 'size': size, 'hits': 0}
+        full = self.total(self.small) >= self.small_room
+        if known or (not self.evicted_once and full):
+            self.main.append(item)
+        else:
+            self.small.append(item)
+        return False
+
+    def evict(self):
+        self.evicted_once = True
+        main_room = self.room - self.small_room
+        if self.small and self.total(self.main) <= main_room:
+            while self.small:
+                item = self.small.pop(0)
+                if item['hits'] >= 2:
+                    item['hits'] = 0
+                    self.main.append(item)
+                    continue
+                self.remember(item)
+                return
+            return
+        while True:
+            item = self.main.pop(0)
+            if item['hits'] == 0:
+                return
+            item['hits'] = min(item['hits'], 3) - 1
+            self.main.append(item)
+
+    def remember(self, item):
+        limit = int(self.room * 0.9)
+        if item['size'] > limit:
+            return
+        while self.total(self.ghost) + item['size'] > limit:
+            self.ghost.pop(0)
+        self.ghost.append(item)
+
+
+class SimpleGdsf(SimpleLru):
+    """Priorities written down at each use; the least leaves."""
+
+    def __init__(self, room, cost=lambda size: 1.0e6):
+        super().__init__(room)
+        self.age, self.turn, self.cost = 0.0, 0, cost
+
+    def access(self, key, size):
+        self.turn += 1
+        found = self.find(key)
+        if found:
+            found['uses'] += 1
+            self.rank(found)
+            return True
+        if size > self.room:
+            return False
+        while self.used() + size > self.room:
+            gone = min(self.items, key=lambda one: one['priority'])
+            self.age = gone['priority'][0]
+            self.items.remove(gone)
+        item = {'key': key, 'size': size, 'uses': 1}
+        self.rank(item)
+        self.items.append(item)
+        return False
+
+    def rank(self, item):
+        item['priority'] = (
+            self.age + item['uses'] * self.cost(item['size'])
+            / item['size'], self.turn)
+
+
+SIMPLE = {'lru': SimpleLru, 'sieve': SimpleSieve, 's3fifo': SimpleS3Fifo,
+          'gdsf': SimpleGdsf}

@@ -1,0 +1,44 @@
+"""The key's rights are those that the calls need, and no more."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+
+from swift_dss.core.config import GatewayConf
+from swift_dss.gateway.rights import (
+    BUCKET_ACTIONS, OBJECT_ACTIONS, policy)
+
+ROOM = pathlib.Path(__file__).resolve().parents[3] / 'swift_dss' / 'gateway'
+CONF = GatewayConf(bucket='b', prefix='p/')
+
+
+def calls():
+    """Every operation of S3 that our client asks for."""
+    text = (ROOM / 'client.py').read_text()
+    return set(re.findall(r"_call\(\s*'([a-z0-9_]+)'", text))
+
+
+def test_every_call_has_its_right_and_every_right_its_call():
+    needed = {call for found in (*OBJECT_ACTIONS.values(),
+                                 *BUCKET_ACTIONS.values())
+              for call in found}
+    assert calls() and calls() == needed
+
+
+def test_nothing_outside_the_prefix_and_no_right_on_buckets_themselves():
+    found = policy(CONF)
+    bucket, objects = found['Statement']
+    assert objects['Resource'] == 'arn:aws:s3:::b/p/*'
+    assert bucket['Resource'] == 'arn:aws:s3:::b'
+    for action in bucket['Action'] + objects['Action']:
+        assert '*' not in action
+        assert not re.search('CreateBucket|DeleteBucket|Policy|Acl|Version',
+                             action)
+
+
+def test_a_restore_may_only_read():
+    found = policy(CONF, read_only=True)
+    assert {action for one in found['Statement']
+            for action in one['Action']} == {'s3:GetObject',
+                                             's3:ListBucket'}
