@@ -136,6 +136,7 @@ def _metadata_misses(plan: Plan, entries: int) -> Any:
         for key in plan.trace.objects.tolist()), dtype='bool')
 
 
+# long: the columns of one account, from hits to dollars.
 def _quick(plan: Plan, setup: Setup,
            progress: Optional[Progress]) -> Outcome:
     """Hits first, times after."""

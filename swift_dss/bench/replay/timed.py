@@ -155,6 +155,7 @@ class _Player:
 
     # What a request does
 
+    # long: what a unit may be: here, on its way, on the HDD, or nowhere.
     def _read(self, number: int, units: List[Tuple[int, int, int, bool]]
               ) -> Tuple[float, int, int]:
         """(milliseconds until all bytes are on the SSD, bytes that were in

@@ -64,6 +64,7 @@ class _Wrong(Exception):
     """(field, reason)."""
 
 
+# long: one field after the other, in the order of the line.
 def _row(parts: List[bytes]) -> Optional[_Row]:
     """Arguments for the builder; None: moves no bytes."""
     count = len(parts)
