@@ -15,6 +15,7 @@ from swift_dss.core.errors import BadConfig
 
 HELP = 'run programs on modelled disks, in a kernel of their own'
 
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the verbs."""
     verbs = parser.add_subparsers(dest='verb', metavar='VERB', required=True)
@@ -36,6 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     clean = verbs.add_parser('clean', help='remove what was built')
     clean.add_argument('--all', action='store_true',
                        help='also what is up to date, and the sources')
+
 
 def _add_run(run_it: argparse.ArgumentParser) -> None:
     run_it.add_argument('--device', action='append', default=[],
@@ -69,6 +71,7 @@ def _add_run(run_it: argparse.ArgumentParser) -> None:
                         help='a program, or a .py for this Python')
     run_it.add_argument('args', nargs=argparse.REMAINDER, metavar='ARGS')
 
+
 def _add_swift(swift: argparse.ArgumentParser) -> None:
     for kind, spec in (('ssd', 'sata-ssd:512M'), ('hdd', 'hdd:512M')):
         swift.add_argument('--' + kind, default=spec, metavar='PRESET:SIZE',
@@ -88,6 +91,7 @@ def run(args: argparse.Namespace) -> int:
     return {'build': _build, 'run': _run, 'swift': _swift,
             'stock': _stock, 'list': _list, 'clean': _clean}[args.verb](args)
 
+
 def _build(args: argparse.Namespace) -> int:
     say = printer(sys.stderr)
     for variant in dict.fromkeys(args.variant or ['plain']):
@@ -97,6 +101,7 @@ def _build(args: argparse.Namespace) -> int:
             path = build.module(made, name, say)
             print('%-8s %s' % ('', path or '(no source of %s)' % name))
     return 0
+
 
 def _run(args: argparse.Namespace) -> int:
     environment = {}
@@ -125,11 +130,13 @@ def _run(args: argparse.Namespace) -> int:
         print('swift-dss lab: %s' % note, file=sys.stderr)
     return status
 
+
 def _pass_on(name: str, data: bytes) -> None:
     stream = sys.stdout if name == 'stdout' else sys.stderr
     stream.flush()
     stream.buffer.write(data)
     stream.buffer.flush()
+
 
 def _swift(args: argparse.Namespace) -> int:
     rows = lab_swift.run(args.policy, args.ssd, args.hdd, args.requests,
@@ -148,6 +155,7 @@ def _list(args: argparse.Namespace) -> int:
     for line in shelf.listing():
         print(line)
     return 0
+
 
 def _clean(args: argparse.Namespace) -> int:
     for path in shelf.clean(args.all):

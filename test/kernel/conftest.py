@@ -6,16 +6,13 @@ skipped, and say which packages it takes.
 
 from __future__ import annotations
 
-import os
 from typing import Any, Callable
 
+import guests
 import pytest
 
 from swift_dss.block import lab
 from swift_dss.block.lab import build, cache
-
-#: Programs of this folder that run inside a guest.
-HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 @pytest.fixture(autouse=True, scope='session')
@@ -31,11 +28,5 @@ def in_lab() -> Callable[..., lab.Result]:
     """Run a program of this folder in a guest; it must end well, and the
     kernel must have nothing to complain of."""
     def run(program: str, *args: str, **options: Any) -> lab.Result:
-        result = lab.run(os.path.join(HERE, program), args,
-                         say=print, **options)
-        assert result.status == 0, '%d: %s%s' % (
-            result.status, result.output,
-            result.stderr.decode('utf-8', 'replace'))
-        assert not result.complaints, result.complaints
-        return result
+        return guests.ended_well(program, args, **options)
     return run

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Any, List, Sequence
 
-from swift_dss.block.lab import machine
+import guests
 
 DISK = '/dev/sda'
 DISK_OPTIONS = ('scsi_debug.add_host=1', 'scsi_debug.dev_size_mb=352')
@@ -18,15 +17,9 @@ def output(script: str, args: Sequence[str] = (), variant: str = 'patched',
 
     Fails if the program does, or if the kernel complains.
     """
-    found = machine.run(
-        os.path.join(os.path.dirname(os.path.abspath(__file__)), script),
-        args, modules=(), variant=variant, kernel_options=options,
-        timeout=1800)
-    assert not found.complaints, '\n'.join(found.complaints)
-    assert found.status == 0, '%s\n%s\n%s' % (
-        found.output, found.stderr.decode('utf-8', 'replace'),
-        found.kernel_log[-4000:])
-    return found.output
+    return guests.ended_well(
+        script, args, modules=(), variant=variant, kernel_options=options,
+        timeout=1800).output
 
 
 def rows(script: str, args: Sequence[str] = (), variant: str = 'patched',

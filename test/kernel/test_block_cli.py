@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 
+import guests
 import pytest
-
-from swift_dss.block.lab import machine
 
 DEVICES = ('ssd=sata-ssd:64M', 'hdd=hdd:128M')
 
@@ -15,14 +13,8 @@ DEVICES = ('ssd=sata-ssd:64M', 'hdd=hdd:128M')
 @pytest.fixture(scope='module')
 def said():
     """What each step of ``block_cli.py`` gave in a guest."""
-    found = machine.run(
-        os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                     'block_cli.py'), devices=DEVICES, memory='1G',
-        timeout=1800)
-    assert not found.complaints, '\n'.join(found.complaints)
-    assert found.status == 0, found.stderr.decode('utf-8', 'replace') \
-        + found.kernel_log[-4000:]
-    return json.loads(found.output.splitlines()[-1])
+    return guests.found('block_cli.py', devices=DEVICES, memory='1G',
+                        timeout=1800)
 
 
 def parsed(step):

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
-
+import guests
 import pytest
-
-from swift_dss.block.lab import machine
 
 DEVICES = ('ssd=sata-ssd:128M', 'hdd=hdd:512M')
 SIZE = 256 * 1024
@@ -16,14 +12,8 @@ SIZE = 256 * 1024
 @pytest.fixture(scope='module')
 def said():
     """What each step of ``block_engine.py`` gave in a guest."""
-    found = machine.run(
-        os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                     'block_engine.py'), devices=DEVICES, memory='1500M',
-        timeout=1800)
-    assert not found.complaints, '\n'.join(found.complaints)
-    assert found.status == 0, found.stderr.decode('utf-8', 'replace') \
-        + found.kernel_log[-4000:]
-    return json.loads(found.output.splitlines()[-1])
+    return guests.found('block_engine.py', devices=DEVICES, memory='1500M',
+                        timeout=1800)
 
 
 def moved(said, since, until, class_id, name):

@@ -222,11 +222,26 @@ def module(made_for: Kernel, name: str, say: Say) -> Optional[str]:
 def build_module(options: Sequence[str], tree: str, name: str,
                  folder: str) -> None:
     """Copy a module's sources and build them there."""
+    copy_sources(name, folder)
+    make_module(options, tree, name, folder)
+
+
+def copy_sources(name: str, folder: str) -> None:
+    """All that a module is built from."""
     origin, files = module_sources(name)
     for path in files:
         target = os.path.join(folder, os.path.relpath(path, origin))
         os.makedirs(os.path.dirname(target), exist_ok=True)
         shutil.copy(path, target)
+
+
+def make_module(options: Sequence[str], tree: str, name: str,
+                folder: str) -> None:
+    """Build a module where its sources were copied to.
+
+    :raises cache.BuildFailed: with what the compiler said; a warning of
+        its counts
+    """
     cache.call(['make', '-C', tree, 'M=' + folder,
                 '-j%d' % processors(), 'KCFLAGS=-Werror']
                + list(options) + ['modules'], folder,

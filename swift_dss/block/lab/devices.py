@@ -1,7 +1,7 @@
 """The disks of a laboratory guest: ``NAME=PRESET[,KEY=VALUE...]:SIZE``.
 
 A preset is a set of parameters of the device-mapper target ``dss-disk``
-(``kmod/lab/dm-dss-disk.c``), every one of which can be set for a device;
+(``kmod/lab/dss_disk_target.c``), every one of which can be set for a device;
 ``raw`` has no model and answers at once. Where the figures come from is in
 ``doc/source/lab.rst``.
 """

@@ -90,9 +90,6 @@ struct dss_disk_model_type {
 		       struct dss_disk_request *request, u64 now);
 	/* Do what is due; when to be called again, or DSS_DISK_NEVER. */
 	u64 (*advance)(struct dss_disk_model *model, u64 now);
-	/* The next request that is done by now, or NULL. */
-	struct dss_disk_request *(*take)(struct dss_disk_model *model,
-					 u64 now);
 	u64 (*dirty_bytes)(const struct dss_disk_model *model);
 };
 
@@ -102,7 +99,37 @@ struct dss_disk_model {
 	struct dss_disk_parameters p;
 	struct dss_disk_counters counters;
 	sector_t sectors;
+	struct list_head waiting;	/* for a place in the queue */
+	unsigned int inside;		/* have one, and are not done yet */
+	struct rb_root done;		/* served; by time, then number */
 };
+
+/* ---- dss_disk_model.c: the queue and the completions, of both kinds ---- */
+void dss_disk_begin(struct dss_disk_model *model,
+		    const struct dss_disk_model_type *type,
+		    const struct dss_disk_parameters *p, sector_t sectors);
+/* A request waits for a place in the queue; counts it. */
+void dss_disk_wait(struct dss_disk_model *model,
+		   struct dss_disk_request *request);
+/* A request that is in no list any more will be done at that time. */
+void dss_disk_done(struct dss_disk_model *model,
+		   struct dss_disk_request *request, u64 at);
+/* When the first of them is done, or DSS_DISK_NEVER. */
+u64 dss_disk_first_done_ns(const struct dss_disk_model *model);
+/*
+ * A place in the queue is free again when its request is done, whoever comes
+ * late to take it: so completions are counted in their time.  This is the
+ * first request that has its place still, if it is done by *at; *at is then
+ * its time.  NULL if there is none.
+ */
+struct dss_disk_request *
+dss_disk_first_inside(const struct dss_disk_model *model, u64 *at);
+/* It gives its place up. */
+void dss_disk_leave(struct dss_disk_model *model,
+		    struct dss_disk_request *request);
+/* The next request that is done by now, or NULL. */
+struct dss_disk_request *dss_disk_take(struct dss_disk_model *model,
+				       u64 now);
 
 extern const struct dss_disk_model_type dss_disk_hdd;
 extern const struct dss_disk_model_type dss_disk_ssd;

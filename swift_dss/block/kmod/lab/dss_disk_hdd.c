@@ -10,9 +10,10 @@
  * for which the next track is skewed.  The platter's angle is the time.
  *
  * After a read the disk reads on, up to ahead_bytes, until it has other
- * work, and remembers the last two times ahead_bytes of it.  Writes go to a cache while it has room, if there is one, and from
- * there to the medium when that has nothing else to do; a flush waits for
- * all that was dirty when it came; FUA goes to the medium.
+ * work, and remembers the last two times ahead_bytes of it.  Writes go to a
+ * cache while it has room, if there is one, and from there to the medium
+ * when that has nothing else to do; a flush waits for all that was dirty
+ * when it came; FUA goes to the medium.
  */
 
 /* long: the arm, what it reads on and what it has yet to write are one state */
@@ -49,10 +50,7 @@ struct hdd {
 	unsigned int zone_count;
 	u64 tracks;
 
-	struct list_head waiting;	/* for a place in the queue */
 	struct list_head queued;	/* for the medium, a flush or room */
-	unsigned int inside;		/* taken, and not done yet */
-	struct rb_root done;
 
 	u64 busy_until;			/* of the medium */
 	struct dss_disk_request *serving;
@@ -331,25 +329,6 @@ static struct dirty *hdd_destage_choice(const struct hdd *h, u64 now)
 
 /* Requests */
 
-static void hdd_done(struct hdd *h, struct dss_disk_request *request, u64 at)
-{
-	struct rb_node **link = &h->done.rb_node, *parent = NULL;
-
-	request->done_ns = at;
-	while (*link) {
-		struct dss_disk_request *other;
-
-		parent = *link;
-		other = rb_entry(parent, struct dss_disk_request, node);
-		link = at < other->done_ns ||
-			(at == other->done_ns &&
-			 request->number < other->number) ?
-			&parent->rb_left : &parent->rb_right;
-	}
-	rb_link_node(&request->node, parent, link);
-	rb_insert_color(&request->node, &h->done);
-}
-
 /* Through the interface alone, one after the other. */
 static void hdd_done_by_interface(struct hdd *h,
 				  struct dss_disk_request *request, u64 now)
@@ -359,7 +338,7 @@ static void hdd_done_by_interface(struct hdd *h,
 			(u64)request->sectors * DSS_DISK_SECTOR,
 			h->m.p.interface_rate);
 	list_del(&request->list);
-	hdd_done(h, request, h->interface_free);
+	dss_disk_done(&h->m, request, h->interface_free);
 }
 
 static void hdd_medium(struct hdd *h, u64 now, sector_t start, sector_t end,
@@ -388,7 +367,7 @@ static void hdd_serve(struct hdd *h, struct dss_disk_request *request,
 	h->serving = request;
 	h->destaged = false;
 	hdd_medium(h, now, request->sector, end, request->write);
-	hdd_done(h, request, h->busy_until);
+	dss_disk_done(&h->m, request, h->busy_until);
 	if (request->write)
 		hdd_ahead_forget(h, request->sector, end);
 	else
@@ -439,7 +418,7 @@ static bool hdd_read_ahead_hit(struct hdd *h,
 			hdd_stream_ns(h, h->ahead_from, end);
 		at = max(reached, now + h->m.p.overhead_ns);
 		list_del(&request->list);
-		hdd_done(h, request, at);
+		dss_disk_done(&h->m, request, at);
 		h->m.counters.ahead_hits++;
 		h->m.counters.busy_ns += reached > now ? reached - now : 0;
 		/* The arm stays until the last sector of it has passed. */
@@ -558,10 +537,10 @@ static void hdd_turn(struct hdd *h, u64 now)
 
 	do {
 		moved = false;
-		while (h->inside < h->m.p.depth &&
-		       !list_empty(&h->waiting)) {
-			list_move_tail(h->waiting.next, &h->queued);
-			h->inside++;
+		while (h->m.inside < h->m.p.depth &&
+		       !list_empty(&h->m.waiting)) {
+			list_move_tail(h->m.waiting.next, &h->queued);
+			h->m.inside++;
 		}
 		list_for_each_entry_safe(request, next, &h->queued, list)
 			moved |= hdd_at_once(h, request, now);
@@ -569,52 +548,29 @@ static void hdd_turn(struct hdd *h, u64 now)
 			hdd_dispatch(h, now);
 			moved |= h->busy;
 		}
-	} while (moved && h->inside < h->m.p.depth &&
-		 !list_empty(&h->waiting));
+	} while (moved && h->m.inside < h->m.p.depth &&
+		 !list_empty(&h->m.waiting));
 }
 
 static u64 hdd_next(const struct hdd *h)
 {
-	struct rb_node *first = rb_first(&h->done);
-	u64 next = h->busy ? h->busy_until : DSS_DISK_NEVER;
-
-	if (first)
-		next = min(next, rb_entry(first, struct dss_disk_request,
-					  node)->done_ns);
-	return next;
+	return min(h->busy ? h->busy_until : DSS_DISK_NEVER,
+		   dss_disk_first_done_ns(&h->m));
 }
 
-/*
- * A place in the queue is free again when its request is done, whoever
- * comes late to take it: so completions are counted here, in their time.
- */
 static u64 hdd_advance(struct dss_disk_model *model, u64 now)
 {
 	struct hdd *h = to_hdd(model);
-	struct rb_node *node;
-	u64 at;
 
 	for (;;) {
-		struct dss_disk_request *request = NULL;
+		u64 at = h->busy ? h->busy_until : DSS_DISK_NEVER;
+		struct dss_disk_request *request =
+			dss_disk_first_inside(&h->m, &at);
 
-		for (node = rb_first(&h->done); node; node = rb_next(node)) {
-			request = rb_entry(node, struct dss_disk_request,
-					   node);
-			if (!request->left)
-				break;
-			request = NULL;
-		}
-		at = h->busy ? h->busy_until : DSS_DISK_NEVER;
-		if (request && request->done_ns <= at)
-			at = request->done_ns;
-		else
-			request = NULL;
 		if (at > now)
 			break;
-		if (request) {
-			request->left = true;
-			h->inside--;
-		}
+		if (request)
+			dss_disk_leave(&h->m, request);
 		if (h->busy && h->busy_until <= at)
 			h->busy = false;
 		hdd_turn(h, at);
@@ -626,32 +582,8 @@ static u64 hdd_advance(struct dss_disk_model *model, u64 now)
 static void hdd_arrive(struct dss_disk_model *model,
 		       struct dss_disk_request *request, u64 now)
 {
-	struct hdd *h = to_hdd(model);
-
 	hdd_advance(model, now);
-	if (request->flush)
-		model->counters.flushes++;
-	else if (request->write)
-		model->counters.writes++;
-	else
-		model->counters.reads++;
-	list_add_tail(&request->list, &h->waiting);
-}
-
-static struct dss_disk_request *hdd_take(struct dss_disk_model *model,
-					 u64 now)
-{
-	struct hdd *h = to_hdd(model);
-	struct rb_node *first = rb_first(&h->done);
-	struct dss_disk_request *request;
-
-	if (!first)
-		return NULL;
-	request = rb_entry(first, struct dss_disk_request, node);
-	if (request->done_ns > now)
-		return NULL;
-	rb_erase(first, &h->done);
-	return request;
+	dss_disk_wait(model, request);
 }
 
 static u64 hdd_dirty_bytes(const struct dss_disk_model *model)
@@ -715,14 +647,10 @@ good:
 		*error = "no memory for the model";
 		return NULL;
 	}
-	h->m.type = &dss_disk_hdd;
-	h->m.p = *p;
+	dss_disk_begin(&h->m, &dss_disk_hdd, p, sectors);
 	h->m.p.volatile_cache = 1;
-	h->m.sectors = sectors;
-	INIT_LIST_HEAD(&h->waiting);
 	INIT_LIST_HEAD(&h->queued);
 	INIT_LIST_HEAD(&h->unused);
-	h->done = RB_ROOT;
 	h->dirty = RB_ROOT;
 	for (i = 0; i < MAX_DIRTY; i++)
 		list_add_tail(&h->pool[i].list, &h->unused);
@@ -741,6 +669,5 @@ const struct dss_disk_model_type dss_disk_hdd = {
 	.destroy = hdd_destroy,
 	.arrive = hdd_arrive,
 	.advance = hdd_advance,
-	.take = hdd_take,
 	.dirty_bytes = hdd_dirty_bytes,
 };

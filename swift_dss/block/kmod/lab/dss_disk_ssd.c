@@ -29,10 +29,7 @@ struct channel {
 
 struct ssd {
 	struct dss_disk_model m;
-	struct list_head waiting;
 	struct list_head flushes;	/* that wait for the buffer */
-	unsigned int inside;
-	struct rb_root done;
 	u64 interface_free;
 	u64 written_ns;		/* programming asked for, ever */
 	u64 buffer_ns;		/* programming that the buffer can hold */
@@ -86,25 +83,6 @@ static u64 ssd_next_page(const struct ssd *s)
 	return next;
 }
 
-static void ssd_done(struct ssd *s, struct dss_disk_request *request, u64 at)
-{
-	struct rb_node **link = &s->done.rb_node, *parent = NULL;
-
-	request->done_ns = at;
-	while (*link) {
-		struct dss_disk_request *other;
-
-		parent = *link;
-		other = rb_entry(parent, struct dss_disk_request, node);
-		link = at < other->done_ns ||
-			(at == other->done_ns &&
-			 request->number < other->number) ?
-			&parent->rb_left : &parent->rb_right;
-	}
-	rb_link_node(&request->node, parent, link);
-	rb_insert_color(&request->node, &s->done);
-}
-
 /* The interface is taken for a request's bytes; when it is through. */
 static u64 ssd_interface(struct ssd *s, u64 from, u64 bytes)
 {
@@ -149,7 +127,7 @@ static void ssd_read(struct ssd *s, struct dss_disk_request *request,
 	}
 	through = ssd_interface(s, told, (u64)request->sectors *
 				DSS_DISK_SECTOR);
-	ssd_done(s, request, max(through, ready + dss_disk_transfer_ns(
+	dss_disk_done(&s->m, request, max(through, ready + dss_disk_transfer_ns(
 		last, s->m.p.interface_rate)));
 }
 
@@ -189,7 +167,7 @@ static bool ssd_write(struct ssd *s, struct dss_disk_request *request,
 		extra = 0;
 		start += bytes;
 	}
-	ssd_done(s, request, at + s->m.p.write_ns);
+	dss_disk_done(&s->m, request, at + s->m.p.write_ns);
 	return true;
 }
 
@@ -198,8 +176,8 @@ static void ssd_turn(struct ssd *s, u64 now)
 {
 	struct dss_disk_request *request, *next;
 
-	while (s->inside < s->m.p.depth && !list_empty(&s->waiting)) {
-		request = list_first_entry(&s->waiting,
+	while (s->m.inside < s->m.p.depth && !list_empty(&s->m.waiting)) {
+		request = list_first_entry(&s->m.waiting,
 					   struct dss_disk_request, list);
 		if (request->write && !request->flush && !request->free) {
 			/* Whoever comes behind a full buffer waits too. */
@@ -212,14 +190,15 @@ static void ssd_turn(struct ssd *s, u64 now)
 		} else {
 			list_del(&request->list);
 			if (request->flush)
-				ssd_done(s, request, now + s->m.p.flush_ns);
+				dss_disk_done(&s->m, request,
+					      now + s->m.p.flush_ns);
 			else if (request->free)
-				ssd_done(s, request,
-					 now + s->m.p.overhead_ns);
+				dss_disk_done(&s->m, request,
+					      now + s->m.p.overhead_ns);
 			else
 				ssd_read(s, request, now);
 		}
-		s->inside++;
+		s->m.inside++;
 	}
 	if (list_empty(&s->flushes))
 		return;
@@ -228,7 +207,7 @@ static void ssd_turn(struct ssd *s, u64 now)
 		    request->drained_ns)
 			break;
 		list_del(&request->list);
-		ssd_done(s, request, now + s->m.p.flush_ns);
+		dss_disk_done(&s->m, request, now + s->m.p.flush_ns);
 	}
 }
 
@@ -236,7 +215,13 @@ static void ssd_turn(struct ssd *s, u64 now)
 static bool ssd_waits(const struct ssd *s)
 {
 	return !list_empty(&s->flushes) ||
-		(!list_empty(&s->waiting) && s->inside < s->m.p.depth);
+		(!list_empty(&s->m.waiting) && s->m.inside < s->m.p.depth);
+}
+
+/* When somebody who waits for the buffer may go on. */
+static u64 ssd_next(const struct ssd *s)
+{
+	return ssd_waits(s) ? ssd_next_page(s) : DSS_DISK_NEVER;
 }
 
 static u64 ssd_advance(struct dss_disk_model *model, u64 now)
@@ -244,40 +229,19 @@ static u64 ssd_advance(struct dss_disk_model *model, u64 now)
 	struct ssd *s = to_ssd(model);
 
 	for (;;) {
-		struct dss_disk_request *request = NULL;
-		struct rb_node *node;
-		u64 at = ssd_waits(s) ? ssd_next_page(s) : DSS_DISK_NEVER;
+		u64 at = ssd_next(s);
+		struct dss_disk_request *request =
+			dss_disk_first_inside(model, &at);
 
-		for (node = rb_first(&s->done); node; node = rb_next(node)) {
-			request = rb_entry(node, struct dss_disk_request,
-					   node);
-			if (!request->left)
-				break;
-			request = NULL;
-		}
-		if (request && request->done_ns <= at)
-			at = request->done_ns;
-		else
-			request = NULL;
 		if (at > now)
 			break;
-		if (request) {
-			request->left = true;
-			s->inside--;
-		}
+		if (request)
+			dss_disk_leave(model, request);
 		ssd_backlog_ns(s, at);
 		ssd_turn(s, at);
 	}
 	ssd_turn(s, now);
-	{
-		struct rb_node *first = rb_first(&s->done);
-		u64 at = ssd_waits(s) ? ssd_next_page(s) : DSS_DISK_NEVER;
-
-		if (first)
-			at = min(at, rb_entry(first, struct dss_disk_request,
-					      node)->done_ns);
-		return at;
-	}
+	return min(ssd_next(s), dss_disk_first_done_ns(model));
 }
 
 static void ssd_arrive(struct dss_disk_model *model,
@@ -290,29 +254,7 @@ static void ssd_arrive(struct dss_disk_model *model,
 	 * waits for, and it would be served before it arrived.
 	 */
 	ssd_backlog_ns(to_ssd(model), now);
-	if (request->flush)
-		model->counters.flushes++;
-	else if (request->write)
-		model->counters.writes++;
-	else
-		model->counters.reads++;
-	list_add_tail(&request->list, &to_ssd(model)->waiting);
-}
-
-static struct dss_disk_request *ssd_take(struct dss_disk_model *model,
-					 u64 now)
-{
-	struct ssd *s = to_ssd(model);
-	struct rb_node *first = rb_first(&s->done);
-	struct dss_disk_request *request;
-
-	if (!first)
-		return NULL;
-	request = rb_entry(first, struct dss_disk_request, node);
-	if (request->done_ns > now)
-		return NULL;
-	rb_erase(first, &s->done);
-	return request;
+	dss_disk_wait(model, request);
 }
 
 static u64 ssd_dirty_bytes(const struct dss_disk_model *model)
@@ -353,12 +295,8 @@ good:
 		*error = "no memory for the model";
 		return NULL;
 	}
-	s->m.type = &dss_disk_ssd;
-	s->m.p = *p;
-	s->m.sectors = sectors;
-	INIT_LIST_HEAD(&s->waiting);
+	dss_disk_begin(&s->m, &dss_disk_ssd, p, sectors);
 	INIT_LIST_HEAD(&s->flushes);
-	s->done = RB_ROOT;
 	s->buffer_ns = ssd_program_ns(s, p->cache_bytes);
 	return &s->m;
 }
@@ -374,6 +312,5 @@ const struct dss_disk_model_type dss_disk_ssd = {
 	.destroy = ssd_destroy,
 	.arrive = ssd_arrive,
 	.advance = ssd_advance,
-	.take = ssd_take,
 	.dirty_bytes = ssd_dirty_bytes,
 };

@@ -72,12 +72,11 @@ static struct bio *dss_disk_bio(struct dss_disk_request *request)
 /* With the lock held: let the model work, and come back when it wants. */
 static void dss_disk_turn(struct dss_disk *disk, u64 now)
 {
-	const struct dss_disk_model_type *type = disk->model->type;
 	struct dss_disk_request *request;
-	u64 next = type->advance(disk->model, now);
+	u64 next = disk->model->type->advance(disk->model, now);
 	bool any = false;
 
-	while ((request = type->take(disk->model, now))) {
+	while ((request = dss_disk_take(disk->model, now))) {
 		bio_list_add(&disk->done, dss_disk_bio(request));
 		any = true;
 	}
