@@ -16,6 +16,8 @@ HELP = 'the copy in S3: look, check, restore, drain'
 VERBS = {
     'ls': ('swift_dss.cli.gateway_ls',
            'what the bucket holds, by the bucket alone'),
+    'restore': ('swift_dss.cli.gateway_restore',
+                'a lost edge from its bucket alone'),
     'advise': ('swift_dss.cli.gateway_advise',
                'how large data, metadata and log should be'),
     'policy': ('swift_dss.cli.gateway_policy',

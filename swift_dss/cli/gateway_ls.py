@@ -9,6 +9,7 @@ from typing import Any, Dict, List
 
 from swift_dss.cli.table import size, table
 from swift_dss.core.config import NodeConf
+from swift_dss.gateway import restore_places
 from swift_dss.gateway.restore_catalog import (
     Catalog, Held, Unreadable, open_client)
 
@@ -17,12 +18,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument('--container', metavar='ACCOUNT/CONTAINER', default='',
                         help='only objects of this account or container')
+    parser.add_argument('--places', action='store_true',
+                        help='accounts and containers instead')
     parser.add_argument('--limit', type=int, default=0,
                         help='show no more than this many')
 
 
 def run(args: argparse.Namespace, conf: NodeConf) -> int:
     """Print the versions; 1 if something could not be read."""
+    if args.places:
+        return _places(args, conf)
     wanted = '/' + args.container.strip('/') + '/' if args.container else '/'
     rows: List[Dict[str, Any]] = []
     damaged = 0
@@ -51,4 +56,23 @@ def _row(found: Held) -> Dict[str, Any]:
             'policy': record.version.policy,
             'frag': record.version.frag_index,
             'size': record.content_length, 'etag': record.etag,
-            'map': record.class_map_text, 'key': found.remote.key}
+            'map': record.class_map_text, 'key': found.remote.key,
+            'offset': found.remote.offset,
+            'metadata': dict(record.metadata)}
+
+
+def _places(args: argparse.Namespace, conf: NodeConf) -> int:
+    client = open_client(conf.gateway)
+    found = [restore_places.decode(client.get_small(
+        key, restore_places.MAX_BYTES))
+        for key in restore_places.listed(client, conf.gateway.prefix)]
+    if args.json:
+        print(json.dumps([place._asdict() for place in found], indent=2,
+                         sort_keys=True))
+    else:
+        print(table(('account or container', 'policy', 'metadata'), [
+            (place.path, place.headers.get(restore_places.POLICY_HEADER),
+             ', '.join(sorted(name for name in place.headers
+                              if not name.startswith('x-backend-'))))
+            for place in found]))
+    return 0

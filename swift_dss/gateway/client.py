@@ -13,6 +13,7 @@ headers, in which S3 servers differ. Plain threads only: boto3 has hung
 under eventlet.
 """
 
+# long: every call there is, in the one class that talks to S3.
 from __future__ import annotations
 
 import binascii

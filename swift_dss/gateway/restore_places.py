@@ -45,7 +45,8 @@ _KEPT = ('x-%s-meta-', 'x-%s-sysmeta-')
 _ACLS = ('x-container-read', 'x-container-write', 'x-container-sync-key',
          'x-container-sync-to', 'x-versions-location')
 POLICY_HEADER = 'x-backend-storage-policy-index'
-PUT_HEADER = 'x-backend-put-timestamp'
+#: When it was made; account servers say it by the second name alone.
+PUT_HEADERS = ('x-backend-put-timestamp', 'x-put-timestamp')
 #: Which shard ranges a container had is nothing that comes back.
 _NOT_KEPT = 'x-container-sysmeta-shard'
 
@@ -158,7 +159,7 @@ def place_of(path: str, headers: Mapping[str, str]) -> Place:
     return Place(path, {
         name: value for name, value in headers.items()
         if (name.startswith(kept) or name in _ACLS
-            or name in (POLICY_HEADER, PUT_HEADER))
+            or name == POLICY_HEADER or name in PUT_HEADERS)
         and not name.startswith(_NOT_KEPT)})
 
 

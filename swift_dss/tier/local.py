@@ -31,6 +31,7 @@ from swift_dss.tier.index import Index, IndexDamaged, IndexUnavailable
 from swift_dss.tier.locks import VersionLocks
 from swift_dss.tier.metrics import Metrics
 from swift_dss.tier.rows import VersionRow, spans_of, wants_remote
+from swift_dss.tier.watch import Watcher
 from swift_dss.wire import layout, names
 
 #: Room that moves and fills leave free on any file system: metadata,
@@ -54,6 +55,8 @@ class Local(LocalVersions):
         self._metrics = metrics
         self._logger = logger
         #: Called when S3 has got a version: it may be one to drop here.
+        #: Hears of reads and of bytes that leave.
+        self.watcher = Watcher()
         self.on_remote: Callable[[VersionId, str], None] = \
             lambda version, partition: None
 
@@ -105,13 +108,14 @@ class Local(LocalVersions):
             pinned = live.has(names.XATTR_PIN)
             residency = live.residency
         table = self.table()
-        spans = spans_of(found.file_map(table), residency, table, pinned,
+        class_map = found.file_map(table)
+        spans = spans_of(class_map, residency, table, pinned,
                          self.conf().tier.min_demote_bytes)
         return VersionRow(
             version, place.partition, found.content_length, found.name,
             put_at or float(version.timestamp.split('_')[0]), read_at,
             pinned, residency.remote is not None,
-            wants_remote(spans, table), spans)
+            wants_remote(spans, table, class_map.rest), spans)
 
     def track(self, version: VersionId, partition: str, put_at: float = 0.0,
               read_at: float = 0.0) -> VersionRow:
@@ -155,7 +159,9 @@ class Local(LocalVersions):
             if to_hdd:
                 self.require_room(place.capacity.path, place.content_length)
                 moves.copy_to_capacity(place, ranges, class_map, self.io)
-            return moves.evict_ssd(place, ranges, class_map, self.io)
+            left = moves.evict_ssd(place, ranges, class_map, self.io)
+        self.watcher.on_left(version, partition)
+        return left
 
     def promote(self, version: VersionId, partition: str,
                 class_ids: Iterable[int] = ()) -> Residency:
@@ -168,7 +174,9 @@ class Local(LocalVersions):
     def drop_capacity(self, version: VersionId, partition: str) -> Residency:
         """Take bytes off the HDD that lie on another tier too."""
         with self._moving(version, partition) as (place, _, _):
-            return moves.drop_capacity(place)
+            left = moves.drop_capacity(place)
+        self.watcher.on_left(version, partition)
+        return left
 
     def pin(self, version: VersionId, partition: str, pinned: bool) -> None:
         """Mark a version so that its bytes stay on the SSD, or not."""
@@ -236,11 +244,32 @@ class Local(LocalVersions):
                 except TierUnavailable:
                     # The sweep removes it once the HDD is back.
                     self._metrics.count('tier.orphans_left')
+        self.watcher.on_left(version, partition)
         return True
 
     def moving_place(self, version: VersionId, partition: str) -> Place:
         """Where the version is now; for those who hold its lock."""
         return self._look(version, partition)[0]
+
+    def has_room_ahead(self, version: VersionId, length: int) -> bool:
+        """True if bytes may come back that nobody has asked for: nothing
+        has to leave for them."""
+        conf = self.conf().tier
+        device = self._device(version)
+        path, high = device.path, conf.high_watermark
+        if device.is_block:
+            high = conf.hdd_high_watermark
+        elif device.capacity.configured:
+            path, high = device.capacity.path, conf.hdd_high_watermark
+        with self._disk_errors():
+            stat = os.statvfs(path)
+        room = stat.f_blocks * stat.f_frsize
+        used = room - stat.f_bavail * stat.f_frsize
+        if path == device.path and conf.ssd_bytes and not device.is_block:
+            room = min(room, conf.ssd_bytes)
+            used = sum(one['ssd'] for one
+                       in self.index.occupancy(version.device).values())
+        return used + length <= high * room
 
     def require_room(self, path: str, length: int) -> None:
         """:raises TierFull: ``length`` bytes would leave less than the

@@ -91,14 +91,17 @@ def spans_of(class_map: ClassMap, residency: Residency, table: ClassTable,
     return [rows[class_id] for class_id in sorted(rows)]
 
 
-def wants_remote(spans: List[SpanRow], table: ClassTable) -> bool:
+def wants_remote(spans: List[SpanRow], table: ClassTable,
+                 rest: int = 0) -> bool:
     """True if every class of a version lets it go to S3.
 
     One class that stays on this cluster keeps the whole version here.
+
+    :param rest: class of an empty version, which has no span: its name
+        and metadata go to S3 like any other's
     """
-    return bool(spans) and all(
-        table.spec(row.class_id).remote is not RemoteMode.NEVER
-        for row in spans)
+    return all(table.spec(class_id).remote is not RemoteMode.NEVER
+               for class_id in [row.class_id for row in spans] or [rest])
 
 
 def _merged(class_map: ClassMap, residency: Residency

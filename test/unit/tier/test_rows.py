@@ -72,4 +72,4 @@ def test_one_class_that_stays_keeps_the_whole_version_from_s3():
     mixed = ClassMap.from_spans([Span(0, 10, 2)], 0)
     assert wants_remote(rows_of(ClassMap.uniform(0)), TABLE)
     assert not wants_remote(rows_of(mixed), TABLE)
-    assert not wants_remote([], TABLE)
+    assert wants_remote([], TABLE)

@@ -1,0 +1,89 @@
+"""``swift-dss gateway restore``: a lost edge from its bucket alone."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+
+from swift_dss.cli.ask import ask, json_text, result
+from swift_dss.cli.table import Progress, size
+from swift_dss.core.config import NodeConf
+from swift_dss.core.errors import DssError
+
+_STATE = 'restore.json'
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument('--container', metavar='ACCOUNT[/CONTAINER]',
+                        default='', help='only this account or container')
+    parser.add_argument('--from-start', action='store_true',
+                        help='do not go on where an earlier run ended')
+    parser.add_argument('--no-index', action='store_true',
+                        help='do not have the tier daemon read the devices '
+                        'at the end')
+
+
+def run(args: argparse.Namespace, conf: NodeConf) -> int:
+    """Restore; 1 if something could not be."""
+    become_owner(conf)
+    # Swift reads its configuration when it is imported.
+    from swift.common.utils import set_swift_dir
+    set_swift_dir(conf.swift_dir)
+    from swift_dss.gateway.restore import Restore, plain
+    from swift_dss.gateway.restore_catalog import Catalog, open_client
+    from swift_dss.gateway.restore_places import Servers
+    from swift_dss.gateway.restore_write import PlaceWriter, Writer
+    logging.getLogger().addHandler(logging.NullHandler())
+    client = open_client(conf.gateway)
+    servers = Servers(conf.swift_dir)
+    state = os.path.join(conf.tier.index_dir or conf.run_dir, _STATE)
+    if args.from_start and os.path.exists(state):
+        os.unlink(state)
+    work = Restore(
+        conf.gateway, client,
+        Writer(conf, servers, logging.getLogger('swift-dss-restore')),
+        PlaceWriter(servers), state,
+        '/' + args.container.strip('/') if args.container else '')
+    with Progress('restore', quiet=args.json) as progress:
+        found = work.run(Catalog(conf.gateway, client),
+                         lambda now: progress.show(
+                             now.keys, None, '%d versions, %d written' % (
+                                 now.versions, now.written)))
+    for text in work.problems:
+        print('swift-dss gateway restore: ' + text, file=sys.stderr)
+    if not args.no_index:
+        _index(conf)
+    if args.json:
+        print(json_text(dict(plain(found), problems=work.problems)))
+    else:
+        print('%d accounts and containers; %d versions of %s belong here, '
+              '%d were written; %d failed' % (
+                  found.places, found.versions, size(found.length),
+                  found.written, found.failed))
+    return 1 if found.failed else 0
+
+
+def _index(conf: NodeConf) -> None:
+    """Have a daemon that runs know what is new; one that does not will
+    read the devices when it is told to."""
+    try:
+        result(ask(conf, {'verb': 'rebuild', 'orphans': False}))
+    except DssError as err:
+        print('swift-dss gateway restore: the index was not rebuilt (%s); '
+              'run: swift-dss tier rebuild' % err, file=sys.stderr)
+
+
+def become_owner(conf: NodeConf) -> None:
+    """As root, act as the owner of the devices: Swift's servers must be
+    able to read and replace what is written."""
+    if os.geteuid():
+        return
+    for name in sorted(os.listdir(conf.devices)):
+        found = os.stat(os.path.join(conf.devices, name))
+        if found.st_uid:
+            os.setegid(found.st_gid)
+            os.seteuid(found.st_uid)
+        return

@@ -1,0 +1,175 @@
+"""A lost edge from its bucket: names, metadata, classes, containers.
+
+Run on every node of the new edge; each writes what its own devices are to
+hold, by the rings. No data is fetched: what comes back are stubs, which
+read from S3 as if they had been evicted. What is newer here than in the
+bucket stays. It may be broken off and begun again: it goes on behind the
+last key that it was through with, and doing a key twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from typing import Callable, Dict, List, Optional
+
+from swift_dss.core.config import GatewayConf
+from swift_dss.core.errors import DamagedRecord, DssError
+from swift_dss.gateway import restore_places
+from swift_dss.gateway.client import S3Client, S3Missing
+from swift_dss.gateway.restore_catalog import Catalog, Held, Unreadable
+from swift_dss.gateway.restore_places import Place
+from swift_dss.gateway.restore_write import PlaceWriter, Writer
+
+#: The place to go on from is noted after so many keys.
+_NOTED_EVERY = 200
+_SHOWN_PROBLEMS = 1000
+
+
+@dataclass
+class Restored:
+    """What a restore did, also while it is under way.
+
+    :param versions: that belong on this node
+    :param written: of them, those that were not here yet
+    """
+
+    places: int = 0
+    keys: int = 0
+    versions: int = 0
+    written: int = 0
+    length: int = 0
+    failed: int = 0
+
+
+class Restore:
+    """One run.
+
+    :param state_path: where the place to go on from is kept; '' nowhere
+    :param only: ``/account`` or ``/account/container``; '' is all
+    """
+
+    def __init__(self, conf: GatewayConf, client: S3Client,
+                 writer: Writer, places: PlaceWriter, state_path: str = '',
+                 only: str = '',
+                 open_place: Callable[[str, bytes], bytes]
+                 = lambda key, data: data) -> None:
+        self._conf = conf
+        self._client = client
+        self._writer = writer
+        self._places = places
+        self._state_path = state_path
+        self._only = only.rstrip('/')
+        self._open_place = open_place
+        self.found = Restored()
+        #: What could not be restored, and why: the first of them.
+        self.problems: List[str] = []
+
+    def run(self, catalog: Catalog,
+            progress: Callable[[Restored], None]) -> Restored:
+        """Everything that is not restored yet.
+
+        :raises RemoteUnavailable: S3 does not answer; run it again
+        """
+        after = self._resume()
+        self._restore_places()
+        progress(self.found)
+        for held in catalog.walk(after):
+            if isinstance(held, Unreadable):
+                self._problem(held.key, DamagedRecord(held.reason))
+            elif isinstance(held, Held) and self._wanted(held.name):
+                self._restore(held)
+            self.found.keys = catalog.keys
+            if catalog.keys % _NOTED_EVERY == 0 and catalog.last_key:
+                self._note(catalog.last_key)
+                progress(self.found)
+        self._finish()
+        progress(self.found)
+        return self.found
+
+    def _restore_places(self) -> None:
+        for key in restore_places.listed(self._client, self._conf.prefix):
+            try:
+                place = restore_places.decode(self._open_place(
+                    key, self._client.get_small(
+                        key, restore_places.MAX_BYTES)))
+                if self._wanted(place.path):
+                    self._places.write(place)
+                    self.found.places += 1
+            except S3Missing:
+                continue
+            except DssError as err:
+                self._problem(key, err)
+
+    def _restore(self, held: Held) -> None:
+        try:
+            targets = self._writer.targets(held)
+            if not targets:
+                return
+            self._places.require(held)
+            self.found.versions += 1
+            self.found.length += held.record.content_length
+            wrote = [self._writer.write(held, target) for target in targets]
+            self.found.written += any(wrote)
+            # Also where the file was there: a row may have got lost.
+            self._writer.list_in_container(held)
+        except DssError as err:
+            self._problem(held.name or held.remote.key, err)
+        except OSError as err:
+            self._problem(held.name, DssError(str(err)))
+
+    def _wanted(self, path: str) -> bool:
+        wanted = self._only
+        return not wanted or path == wanted or (
+            path + '/').startswith(wanted + '/') or (
+                # The account of a container that is wanted.
+                wanted.startswith(path + '/'))
+
+    def _problem(self, what: str, err: DssError) -> None:
+        self.found.failed += 1
+        if len(self.problems) < _SHOWN_PROBLEMS:
+            self.problems.append('%s: %s' % (what, err))
+
+    # -- going on --------------------------------------------------------
+
+    def _state(self) -> Dict[str, str]:
+        return {'bucket': self._conf.bucket, 'prefix': self._conf.prefix,
+                'only': self._only}
+
+    def _resume(self) -> str:
+        if not self._state_path:
+            return ''
+        try:
+            with open(self._state_path, encoding='ascii') as source:
+                found = json.load(source)
+        except (OSError, ValueError):
+            return ''
+        if {name: found.get(name) for name in self._state()} != \
+                self._state():
+            return ''
+        return str(found.get('after', ''))
+
+    def _note(self, after: Optional[str]) -> None:
+        if not self._state_path or self.found.failed:
+            # What failed must be tried again: begin where it was.
+            return
+        temporary = self._state_path + '.tmp'
+        with open(temporary, 'w', encoding='ascii') as target:
+            json.dump(dict(self._state(), after=after), target)
+        # No fsync: an older place only costs doing some keys twice.
+        os.replace(temporary, self._state_path)
+
+    def _finish(self) -> None:
+        if self._state_path and os.path.exists(self._state_path):
+            os.unlink(self._state_path)
+
+
+def plain(found: Restored) -> Dict[str, int]:
+    """For ``--json``."""
+    return asdict(found)
+
+
+def account_of(place: Place) -> str:
+    """The account that a place is, or is in."""
+    return place.path.split('/')[1]

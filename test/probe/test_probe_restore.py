@@ -1,0 +1,221 @@
+"""The edge is lost: what the bucket alone brings back, byte by byte."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import shutil
+import tempfile
+import time
+
+import pytest
+from support import md5, pattern, quarantined, replicas, wait_until
+from tuned_cluster import TunedCluster
+
+from swift_dss.aio import configs, layout, processes, storage
+from swift_dss.aio.cluster import STORES, printer
+from swift_dss.core.residency import Tier
+
+CLASSES = """
+[class:0]
+name = unclassified
+rank = 0
+[class:21]
+name = small
+rank = 100
+bundle = true
+[class:22]
+name = cloud
+rank = 500
+"""
+
+
+class Edge(TunedCluster):
+    """A cluster that sends all it gets to S3, small things in bundles."""
+
+    options = {
+        'tier': {'interval_seconds': '1', 'min_demote_bytes': '0'},
+        'gateway': {'remote_after_seconds': '0', 'delete_delay_seconds': '0',
+                    'take_over_seconds': '3', 'bundle_age_seconds': '1'}}
+
+    def _configure(self):
+        super()._configure()
+        configs.write(self.conf, {'etc/dss-classes.conf': CLASSES,
+                                  'etc/dss-rules.conf': ''})
+
+
+@pytest.fixture(scope='module')
+def edge():
+    root = tempfile.mkdtemp(prefix='dss-edge-', dir='/var/tmp')
+    kind = 'folders' if storage.why_no_loops() else 'loops'
+    made = Edge(layout.AioConf(
+        root=root, storage=kind, hdd_iops=0, background=False,
+        base_port=processes.free_base_port(layout.PORTS, first=20080)),
+        printer())
+    made.start()
+    yield made
+    made.stop()
+    shutil.rmtree(root, ignore_errors=True)
+
+
+def gateway(edge, *arguments, code=0):
+    """What ``swift-dss gateway ARGUMENTS --json`` answers."""
+    from swift_dss.cli import main as cli
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        found = cli.main(['gateway', arguments[0], '--json', '--config',
+                          edge.conf.path('etc', 'dss.conf')]
+                         + list(arguments[1:]))
+    assert found == code, err.getvalue() or out.getvalue()
+    return json.loads(out.getvalue())
+
+
+def lose(edge):
+    """Everything but configuration, rings and the cloud is gone; the
+    servers of a new edge start on empty disks."""
+    names = [name for name, _ in STORES]
+    processes.end(edge.conf.root, names + ['tierd'])
+    for kind in ('devices', 'hdd'):
+        for device in edge.conf.device_names:
+            folder = edge.conf.path(kind, device)
+            for entry in os.listdir(folder):
+                path = os.path.join(folder, entry)
+                if entry == '.dss-capacity':
+                    continue
+                shutil.rmtree(path) if os.path.isdir(path) \
+                    else os.unlink(path)
+    shutil.rmtree(edge.conf.run)
+    os.makedirs(edge.conf.path('run', 'recon'))
+    for name in names:
+        edge.spawn(name)
+    edge._await_ports({name: edge.conf.base_port + offset
+                       for name, offset in STORES})
+    edge.spawn('tierd')
+    edge._await_tierd()
+
+
+class Wrote:
+    """What clients wrote, and what they may read again."""
+
+    def __init__(self, swift):
+        self.swift = swift
+        self.bodies = {}
+
+    def put(self, container, name, size, class_name, **headers):
+        body = pattern(size, container + name)
+        headers['X-DSS-Object-Class'] = class_name
+        self.swift.put_object(container, name, body, headers=headers,
+                              content_type='text/x-%s' % class_name)
+        self.bodies[container, name] = body
+
+    def headers(self):
+        found = {}
+        for container, name in self.bodies:
+            head = self.swift.head_object(container, name)
+            found[container, name] = {
+                key: head.get(key) for key in (
+                    'etag', 'content-length', 'content-type',
+                    'x-timestamp', 'x-object-meta-colour',
+                    'x-dss-object-class', 'last-modified')}
+        return found
+
+
+def write_all(swift):
+    wrote = Wrote(swift)
+    swift.put_container('plain', headers={
+        'X-Container-Read': '.r:*,.rlistings', 'X-Container-Meta-Owner': 'us',
+        'X-DSS-Container-Class': 'cloud'})
+    swift.put_container('frags', headers={'X-Storage-Policy': 'dss-ec'})
+    swift.put_container('kept', headers={'X-Versions-Enabled': 'true'})
+    for number in range(12):
+        wrote.put('plain', 'dir/caf\u00e9 %d' % number, 3000 + number,
+                  'small', **{'X-Object-Meta-Colour': 'red'})
+    wrote.put('plain', 'empty', 0, 'small')
+    wrote.put('plain', 'large', 9 << 20, 'cloud')
+    wrote.put('plain', 'gone', 4000, 'small')
+    wrote.put('plain', 'gone-too', 400000, 'cloud')
+    wrote.put('frags', 'shards', 300000, 'cloud')
+    wrote.put('frags', 'little', 2000, 'small')
+    wrote.put('kept', 'doc', 5000, 'small')
+    wrote.bodies['kept', 'doc'] = b'the second version'
+    swift.put_object('kept', 'doc', b'the second version')
+    return wrote
+
+
+@pytest.mark.root
+def test_a_lost_edge_comes_back_from_the_bucket_alone(edge):
+    swift = edge.connection()
+    wrote = write_all(swift)
+    swift.delete_object('plain', 'gone')
+    swift.delete_object('plain', 'gone-too')
+    del wrote.bodies['plain', 'gone'], wrote.bodies['plain', 'gone-too']
+    paths = ['/AUTH_test/%s/%s' % one for one in wrote.bodies]
+    wait_until(lambda: all(
+        one.residency.remote or not one.residency.content_length
+        for path in paths for one in replicas(edge, path)), 120,
+        'all of it in S3')
+    # A POST after the upload.
+    swift.post_object('plain', 'large', {
+        'X-Object-Meta-Colour': 'blue', 'Content-Type': 'text/x-new'})
+    swift.post_object('plain', 'dir/caf\u00e9 3', {
+        'X-Object-Meta-Colour': 'green'})
+    before = wrote.headers()
+    listing = {container: [
+        (row['name'], row['bytes'], row['hash'], row['content_type'])
+        for row in swift.get_container(container)[1]]
+        for container in ('plain', 'frags', 'kept')}
+    versions = swift.get_container('kept', query_string='versions')[1]
+
+    def told():
+        """Deletes, renewed records and containers are in the bucket."""
+        rows = {}
+        for row in gateway(edge, 'ls'):
+            rows.setdefault(row['name'], set()).add(
+                row['metadata'].get('X-Object-Meta-Colour'))
+        return '/AUTH_test/plain/gone' not in rows and \
+            '/AUTH_test/plain/gone-too' not in rows and \
+            rows['/AUTH_test/plain/large'] == {'blue'} and \
+            rows['/AUTH_test/plain/dir/caf\u00e9 3'] == {'green'} and \
+            len(gateway(edge, 'ls', '--places')) >= 4
+    wait_until(told, 120, 'the bucket knows all')
+    lose(edge)
+    began = time.monotonic()
+    found = gateway(edge, 'restore')
+    took = time.monotonic() - began
+    assert found['failed'] == 0 and found['written'] == found['versions']
+    assert found['places'] >= 4
+    swift = edge.connection()
+    wrote.swift = swift
+    after = wrote.headers()
+    assert after == before
+    account, rows = swift.get_account()
+    assert {row['name'] for row in rows} >= {'plain', 'frags', 'kept'}
+    head = swift.head_container('plain')
+    assert head['x-container-read'] == '.r:*,.rlistings'
+    assert head['x-container-meta-owner'] == 'us'
+    assert head['x-dss-container-class'] == 'cloud'
+    assert swift.head_container('frags')['x-storage-policy'] == 'dss-ec'
+    for container, wanted in listing.items():
+        assert [(row['name'], row['bytes'], row['hash'],
+                 row['content_type'])
+                for row in swift.get_container(container)[1]] == wanted
+    assert swift.get_container('kept', query_string='versions')[
+        1] == versions
+    stubs = [one for path in paths for one in replicas(edge, path)]
+    assert stubs and all(
+        one.residency.tiers == Tier.REMOTE for one in stubs
+        if one.residency.content_length)
+    for (container, name), body in wrote.bodies.items():
+        assert md5(swift.get_object(container, name)[1]) == md5(body), name
+    old = [row['version_id'] for row in versions if not row['is_latest']]
+    assert swift.get_object('kept', 'doc', query_string='version-id='
+                            + old[0])[1] == pattern(5000, 'keptdoc')
+    assert not quarantined(edge)
+    # Again: nothing is left to do, and nothing changes.
+    again = gateway(edge, 'restore', '--from-start')
+    assert again['written'] == 0 and again['failed'] == 0
+    assert wrote.headers() == before
+    print('figure: restore of %d versions, %d bytes: %.1f s, %d problems' % (
+        found['versions'], found['length'], took, found['failed']))
