@@ -502,7 +502,10 @@ class Book:
             'SELECT count(*), coalesce(sum(size), 0), '
             "coalesce(sum(dead), 0), coalesce(sum(live), 0) FROM bundles "
             "WHERE state = 'sealed'", ())[0]
+        leaving = self._read("SELECT count(*) FROM bundles WHERE state IN "
+                             "('leaving', 'replaced')", ())[0][0]
         return {
+            'leaving': leaving,
             'waiting': sum(one.count for one in waiting),
             'waiting_bytes': sum(one.length for one in waiting),
             'groups': len(waiting), 'bundles': row[0], 'bytes': row[1],
