@@ -7,7 +7,7 @@ drop, over the time in which S3 was asked for anything but reads; it counts
 looks, proofs and side cars as the time they cost, and versions that another
 replica had sent as the gain they are.
 
-Each series is cut into samples of about a second of such time and goes
+Each series is cut into samples of about two seconds of such time and goes
 into a :class:`~swift_dss.strategy.bandwidth.Forecast`.
 
 Requests are counted too, with what they cost by list price.
@@ -22,8 +22,9 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple
 
 from swift_dss.strategy.bandwidth import Forecast, Outlook
 
-#: Busy seconds that make a sample: shorter ones show one TCP window.
-SAMPLE_SECONDS = 1.0
+#: Busy seconds that make a sample: in shorter ones the end of one request
+#: more or less makes the figure.
+SAMPLE_SECONDS = 2.0
 #: Points of (time, measured, predicted) that a status page can draw.
 TRAIL = 180
 DIRECTIONS = ('up', 'down', 'drain')
@@ -166,6 +167,8 @@ class Throughput:
         operations = self.operations()
         found: Dict[str, Any] = {
             name: getattr(self, name).status() for name in DIRECTIONS}
+        for series in found.values():
+            del series['trail']
         found['operations'] = dict(operations)
         found['cost_dollars'] = sum(
             price(name) * count for name, count in operations.items())

@@ -24,7 +24,7 @@ def clock():
 
 @pytest.fixture
 def meter(clock):
-    return Throughput(clock)
+    return Throughput(clock, 1.0)
 
 
 def send(meter, clock, length, seconds, operation='put_object'):

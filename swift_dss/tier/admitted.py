@@ -1,0 +1,45 @@
+"""What proxies have answered writes: the counts that object servers keep.
+
+Each object server writes its own file (``objserver.pressures``); a file
+whose server is gone is taken away, and its counts with it, as those of any
+process that was started anew.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Dict
+
+from swift_dss.core.errors import DamagedRecord
+from swift_dss.wire import pressure as wire
+
+#: A file of counts has at most this many bytes: 32 classes of 4 answers.
+_MAX_BYTES = 65536
+
+
+def tally(run_dir: str) -> Dict[int, Dict[str, int]]:
+    """Answers by class id."""
+    folder = os.path.join(run_dir, 'state', 'admitted')
+    found: Dict[int, Dict[str, int]] = {}
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return found  # nobody has asked yet
+    for name in names:
+        pid, _, ending = name.partition('.')
+        if ending != 'json' or not pid.isdigit():
+            continue
+        path = os.path.join(folder, name)
+        try:
+            if not os.path.exists('/proc/' + pid):
+                os.unlink(path)
+                continue
+            with open(path, encoding='ascii') as source:
+                said = wire.decode_tally(source.read(_MAX_BYTES))
+        except (OSError, UnicodeDecodeError, DamagedRecord):
+            continue  # it is replaced within a second
+        for class_id, counts in said.items():
+            into = found.setdefault(class_id, {})
+            for answer, number in counts.items():
+                into[answer] = into.get(answer, 0) + number
+    return found
