@@ -9,7 +9,7 @@ from swift_dss.cli.table import seconds, share, size, table
 
 
 def status(found: Dict[str, Any]) -> str:
-    """Header, devices, classes, gateway."""
+    """Header, devices, classes, gateway, prefetch."""
     parts = [_header(found), _devices(found['devices']),
              _classes(found['classes'])]
     kernel = [device['block'] for device in found['devices']
@@ -18,6 +18,7 @@ def status(found: Dict[str, Any]) -> str:
         parts.append(block_tables.status(kernel))
     if found['gateway'] is not None:
         parts.append(_gateway(found['gateway']))
+    parts.append(_prefetch(found.get('prefetch') or {}))
     return '\n\n'.join(part for part in parts if part)
 
 
@@ -72,6 +73,29 @@ def _gateway(gateway: Dict[str, Any]) -> str:
         (name.replace('_', ' '), '-' if value in (None, '') else
          seconds(value) if name.endswith('_seconds') else str(value))
         for name, value in sorted(gateway.items())])
+
+
+#: What became of pieces: key of the status, and what it is called.
+_FATES = (('useful', 'useful: here before it was read'),
+          ('late', 'late: asked for before it was here'),
+          ('wasted', 'wasted: left unread'),
+          ('dropped', 'dropped: no room, no time, or failed'),
+          ('cancelled', 'cancelled: a reader went first'))
+
+
+def _prefetch(found: Dict[str, Any]) -> str:
+    if not found:
+        return ''
+    head = 'prefetch %s: %d waiting, %d coming, %d unread; %s of %s; %s of ' \
+        'memory; $%.6f' % (
+            found['strategy'], found['waiting'], found['coming'],
+            found['here'], size(found['open_bytes']),
+            size(found['budget_bytes']), size(found['state_bytes']),
+            found['dollars'])
+    return head + '\n' + table(
+        ('PREFETCHED', 'PARTS>', 'BYTES>', 'DOLLARS>'),
+        [(text, found[key + '_pieces'], size(found[key + '_bytes']),
+          '%.6f' % found[key + '_dollars']) for key, text in _FATES])
 
 
 def listing(rows: List[Dict[str, Any]]) -> str:

@@ -63,6 +63,30 @@ class TierConf:
 
 
 @dataclass(frozen=True)
+class PrefetchConf:
+    """What is fetched before it is asked for, and what that may take.
+
+    :param strategy: ``none``, ``seq``, ``amp``, ``graph`` or ``combined``
+    :param workers: fetches at a time
+    :param max_degree: parts of S3 that one want may have
+    :param budget_bytes: fetched ahead and not read yet, of the node
+    :param state_bytes: what the strategy may remember, in memory
+    :param bytes_per_second: 0: what the link has spare
+    :param dollars_per_gb: price of what leaves S3, for the counts
+    :param dollars_per_day: no more is fetched ahead then; 0: no limit
+    """
+
+    strategy: str = 'amp'
+    workers: int = 4
+    max_degree: int = 16
+    budget_bytes: int = limits.DEFAULT_PREFETCH_BYTES
+    state_bytes: int = limits.DEFAULT_PREFETCH_STATE_BYTES
+    bytes_per_second: int = 0
+    dollars_per_gb: float = 0.09
+    dollars_per_day: float = 0.0
+
+
+@dataclass(frozen=True)
 class GatewayConf:
     """Where the remote tier is and how it is used.
 
@@ -161,3 +185,4 @@ class NodeConf:
     io: IoConf = IoConf()
     tier: TierConf = TierConf()
     gateway: GatewayConf = GatewayConf()
+    prefetch: PrefetchConf = PrefetchConf()

@@ -73,6 +73,16 @@ DEFAULT_PART_BYTES = 8 * 1024 * 1024
 S3_MIN_PART_BYTES = 5 * 1024 * 1024
 S3_MAX_PARTS = 10000
 
+#: What may be fetched from S3 ahead of its readers and not read yet, of a
+#: node: 128 parts.
+DEFAULT_PREFETCH_BYTES = 1 << 30
+
+#: What a prefetch strategy may remember: some 100,000 ranges with what
+#: followed them.
+DEFAULT_PREFETCH_STATE_BYTES = 64 * 1024 * 1024
+#: Less holds no stream.
+MIN_PREFETCH_STATE_BYTES = 64 * 1024
+
 #: Last byte offset of an object that any format of ours can name: file
 #: offsets are signed 64-bit numbers.
 MAX_OBJECT_BYTES = (1 << 63) - 1

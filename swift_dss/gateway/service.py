@@ -247,6 +247,10 @@ class Gateway:
             return False
         return self._filler.fetch(request, sink)
 
+    def reading(self) -> Tuple[int, int]:
+        """(parts on their way from S3, parts in memory)."""
+        return self._filler.counts()
+
     @property
     def throughput(self) -> Throughput:
         """What the link carries."""

@@ -40,6 +40,7 @@ from swift_dss.tier.ledger import Ledger
 from swift_dss.tier.local import Local
 from swift_dss.tier.locks import lock_node
 from swift_dss.tier.metrics import Metrics
+from swift_dss.tier.prefetch import Prefetcher
 from swift_dss.tier.relocate import Relocator
 from swift_dss.tier.survey import Survey
 from swift_dss.tier.workload import Workload
@@ -94,6 +95,10 @@ class Daemon:
                               self.metrics, logger, self.gateway,
                               self._wish, self.hits.count)
         self.local.on_remote = self._left_for_s3
+        self.prefetcher = Prefetcher(
+            conf, self.table, self.local, self.index, self.gateway,
+            self._wish, self.metrics, logger)
+        self.local.watcher = self.prefetcher
         self.intake = Intake(
             os.path.join(conf.run_dir, 'events.sock'),
             self.devices.discover, self._apply, self.metrics, logger)
@@ -135,6 +140,7 @@ class Daemon:
         self._find_devices()
         if self.gateway is not None:
             self.gateway.start()
+        self.prefetcher.start()
         self.intake.start()
         self._fetch.start()
         self._admin.start()
@@ -154,6 +160,7 @@ class Daemon:
         self._fetch.stop()
         # Before those that it hands work to.
         self.intake.stop()
+        self.prefetcher.stop()
         for keeper in self.keepers.values():
             keeper.stop()
         if self.gateway is not None:
@@ -351,6 +358,7 @@ class Daemon:
                 self.intake.read_spools(self._conf.io.spool_bytes)
                 self._find_devices()
                 self._feed_kernel()
+                self.prefetcher.save()
                 self._look_around()
                 report.publish(self)
             except (DssError, OSError) as err:

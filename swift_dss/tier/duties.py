@@ -186,7 +186,7 @@ class Duties:
                 found = [one for one in self._index.least_recent(
                     self.device.name, take.class_ids,
                     _BATCH + len(skipped)) if one.version not in skipped]
-                some = _until(found, wanted)
+                some = _until(self._not_kept(found), wanted)
                 if not some:
                     break
                 done = self._each(self._demote, some)
@@ -194,6 +194,16 @@ class Duties:
                 wanted -= sum(done)
                 freed += sum(done)
         return freed
+
+    def _not_kept(self, found: List[Candidate]) -> List[Candidate]:
+        """Those that nobody speaks for; the others were used just now, as
+        far as the order of eviction goes."""
+        kept = {one.version for one in found
+                if self._local.watcher.keeps(one.version)}
+        if kept:
+            self._index.touch({version: (self._now(), None)
+                               for version in kept})
+        return [one for one in found if one.version not in kept]
 
     def _demote(self, one: Candidate) -> int:
         spec = self._table().spec(one.class_id)
@@ -294,8 +304,9 @@ class Duties:
         for take in self.strategy(conf).plan(spare, self._table(), 0, need):
             wanted = take.length
             while wanted > 0 and not self.stopping.is_set():
-                some = _until(self._index.least_recent_spare(
-                    self.device.name, take.class_ids, _BATCH), wanted)
+                some = _until(self._not_kept(
+                    self._index.least_recent_spare(
+                        self.device.name, take.class_ids, _BATCH)), wanted)
                 done = sum(self._each(self._drop_spare, some))
                 if not done:
                     break

@@ -119,7 +119,8 @@ class FetchServer:
             sink.begin(FetchReply(503, 'no gateway is configured',
                                   DEFAULT_RETRY_AFTER_SECONDS))
             return
-        self._gateway.fetch(request, sink)
+        self._gateway.fetch(
+            request, self._local.watcher.on_fetch(request, sink))
 
 
 def refusal(err: DssError) -> FetchReply:

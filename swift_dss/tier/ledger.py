@@ -253,6 +253,7 @@ class Ledger:
                 self._hits(class_id, Tier(event.tier_bits & 7), length)
             if event.tier_bits & ~int(Tier.SSD):
                 slow.update(dict.fromkeys(read))
+        self._local.watcher.on_reads(version, some[-1].partition, some)
         if slow:
             self._wish(version, some[-1].partition, sorted(slow))
 

@@ -48,6 +48,7 @@ def status(daemon: Daemon) -> Dict[str, Any]:
         'event_backlog': daemon.intake.backlog,
         'devices': devices, 'classes': classes,
         'gateway': daemon.gateway.status() if daemon.gateway else None,
+        'prefetch': daemon.prefetcher.status(),
         'workload': daemon.workload.numbers(),
         'space': {'warnings': daemon.space_warnings, 'areas': [
             asdict(area) for area in space.areas(

@@ -2,10 +2,11 @@
 
 Sections ``[dss]``, ``[capacity]`` (``device = folder``, or ``* = folder``
 with ``%(device)s`` for all), ``[engine]`` (``device = file|block``),
-``[io]``, ``[tier]`` and ``[gateway]``; every option is named like the field
-it sets. Unknown sections and options are errors: a misspelt option must not
-silently keep its default. Options of ``[io]``, ``[tier]`` and ``[gateway]``
-may also come from the environment: ``SWIFT_DSS_GATEWAY_SPILL_AT=0.7``.
+``[io]``, ``[tier]``, ``[gateway]`` and ``[prefetch]``; every option is named
+like the field it sets. Unknown sections and options are errors: a misspelt
+option must not silently keep its default. Options of ``[io]``, ``[tier]``,
+``[gateway]`` and ``[prefetch]`` may also come from the environment:
+``SWIFT_DSS_GATEWAY_SPILL_AT=0.7``.
 """
 
 from __future__ import annotations
@@ -14,15 +15,18 @@ import configparser
 import dataclasses
 from typing import Any, Dict, Mapping, Type, TypeVar
 
-from swift_dss.core.config import GatewayConf, IoConf, NodeConf, TierConf
+from swift_dss.core.config import (
+    GatewayConf, IoConf, NodeConf, PrefetchConf, TierConf)
 from swift_dss.core.errors import BadConfig
-from swift_dss.core.limits import MAX_BUNDLE_DATA_BYTES, RUN_DIR_BYTES
+from swift_dss.core.limits import (
+    MAX_BUNDLE_DATA_BYTES, MIN_PREFETCH_STATE_BYTES, RUN_DIR_BYTES)
 
 _TRUE = frozenset(('true', '1', 'yes', 'on', 't', 'y'))
 _FALSE = frozenset(('false', '0', 'no', 'off', 'f', 'n'))
 _CHOICES = {
     'carrier': ('auto', 'classified', 'ioprio', 'null'),
     'engine': ('file', 'block'),
+    'strategy': ('none', 'seq', 'amp', 'graph', 'combined'),
     'eviction': ('class_ordered', 'lru'),
     'log_level': ('DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL'),
     'verify': ('etag', 'readback'),
@@ -40,8 +44,9 @@ _MAX_NUMBER = float(1 << 53)
 _NOTHING: Mapping[str, str] = {}
 #: Sections whose options the environment may set, by their variables.
 _PREFIXES = {'SWIFT_DSS_%s_' % section.upper(): section
-             for section in ('io', 'tier', 'gateway')}
-_Conf = TypeVar('_Conf', IoConf, TierConf, GatewayConf, NodeConf)
+             for section in ('io', 'tier', 'gateway', 'prefetch')}
+_Conf = TypeVar('_Conf', IoConf, TierConf, GatewayConf,
+                PrefetchConf, NodeConf)
 
 
 def parse(text: str, source: str = 'dss.conf',
@@ -60,7 +65,8 @@ def parse(text: str, source: str = 'dss.conf',
         parser.read_string(text, source)
     except configparser.Error as err:
         raise BadConfig('%s: %s' % (source, err)) from err
-    known = {'dss', 'capacity', 'engine', 'io', 'tier', 'gateway'}
+    known = {'dss', 'capacity', 'engine', 'io', 'tier', 'gateway',
+             'prefetch'}
     for section in parser.sections():
         if section not in known:
             raise BadConfig('%s: unknown section [%s]; there are %s' % (
@@ -76,13 +82,16 @@ def parse(text: str, source: str = 'dss.conf',
         engines=_engines(options('engine'), source),
         io=_fill(IoConf, options('io'), 'io', source),
         tier=_fill(TierConf, options('tier'), 'tier', source),
-        gateway=_fill(GatewayConf, options('gateway'), 'gateway', source))
+        gateway=_fill(GatewayConf, options('gateway'), 'gateway', source),
+        prefetch=_fill(PrefetchConf, options('prefetch'), 'prefetch',
+                       source))
     plain = _fill(NodeConf, options('dss'), 'dss', source)
     conf = dataclasses.replace(
         plain, capacity=conf.capacity, engines=conf.engines, io=conf.io,
-        tier=conf.tier, gateway=conf.gateway)
+        tier=conf.tier, gateway=conf.gateway, prefetch=conf.prefetch)
     _check_order(conf.tier, source)
     _check_bundles(conf.gateway, source)
+    _check_prefetch(conf.prefetch, source)
     if len(conf.run_dir.encode()) > RUN_DIR_BYTES:
         raise BadConfig(
             '%s: [dss] run_dir: %r has more than %d bytes; the name of a '
@@ -125,7 +134,7 @@ def _fill(kind: Type[_Conf], options: Mapping[str, str], section: str,
         where = '%s: [%s] %s' % (source, section, option)
         default = getattr(defaults, option, None)
         if option not in known or isinstance(
-                default, (dict, IoConf, TierConf, GatewayConf)):
+                default, (dict, IoConf, TierConf, GatewayConf, PrefetchConf)):
             raise BadConfig('%s: no such option' % where)
         values[option] = _value(where, option, text.strip(), default)
     return kind(**values)
@@ -178,6 +187,14 @@ def _check_order(tier: TierConf, source: str) -> None:
         if getattr(tier, low) >= getattr(tier, high):
             raise BadConfig('%s: [tier] %s must be below %s'
                             % (source, low, high))
+
+
+def _check_prefetch(prefetch: PrefetchConf, source: str) -> None:
+    for option, least in (('workers', 1), ('max_degree', 4),
+                          ('state_bytes', MIN_PREFETCH_STATE_BYTES)):
+        if getattr(prefetch, option) < least:
+            raise BadConfig('%s: [prefetch] %s: less than %d'
+                            % (source, option, least))
 
 
 def _check_bundles(gateway: GatewayConf, source: str) -> None:

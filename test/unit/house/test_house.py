@@ -12,11 +12,11 @@ import sys
 import pytest
 
 from swift_dss.core.config import (
-    GatewayConf, IoConf, NodeConf, TierConf)
+    GatewayConf, IoConf, NodeConf, PrefetchConf, TierConf)
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SECTIONS = {'dss': NodeConf, 'io': IoConf, 'tier': TierConf,
-            'gateway': GatewayConf}
+            'gateway': GatewayConf, 'prefetch': PrefetchConf}
 SOURCES = sorted((ROOT / 'swift_dss').rglob('*.py'))
 PYTHON_37 = (3, 7)
 

@@ -1,0 +1,114 @@
+"""Which objects are manifests, and what they list.
+
+A thread of its own looks at versions that were read locally: it reads their
+metadata, and of manifests the list; whoever tells it never waits. What was
+no manifest once is not looked at again while it is remembered.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections import OrderedDict
+from typing import Callable, List, Optional, Tuple
+from urllib.parse import unquote
+
+from swift_dss.core.errors import BadConfig, DssError
+from swift_dss.core.version import VersionId
+from swift_dss.tier.listings import Listings
+from swift_dss.tier.local import Local
+from swift_dss.tier.metrics import Metrics
+from swift_dss.tier.prefetch_objects import (
+    MAX_MANIFEST_BYTES, Known, Objects)
+
+#: Versions that wait to be looked at; more are not.
+_MAX_WAITING = 256
+#: Versions known not to be manifests.
+_ORDINARY = 20000
+
+Members = List[Tuple[str, int]]
+
+
+class ManifestReader:
+    """Tells of manifests that were read.
+
+    :param found: gets the manifest and its members, in this thread
+    """
+
+    def __init__(self, local: Local, objects: Objects, swift_dir: str,
+                 metrics: Metrics, logger: logging.Logger,
+                 found: Callable[[Known, Members], None]) -> None:
+        self._local = local
+        self._objects = objects
+        self._listings = Listings(swift_dir)
+        self._metrics = metrics
+        self._logger = logger
+        self._found = found
+        self._waiting: queue.Queue[Optional[Known]] = \
+            queue.Queue(_MAX_WAITING)
+        self._ordinary: OrderedDict[VersionId, None] = OrderedDict()
+        self._thread = threading.Thread(
+            target=self._work, name='dss-manifests', daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after what is waiting."""
+        if self._thread.is_alive():
+            self._waiting.put(None)
+            self._thread.join()
+
+    def look(self, known: Known) -> None:
+        """A version was read: is it a manifest? Never waits."""
+        if known.size > MAX_MANIFEST_BYTES or \
+                known.version in self._ordinary:
+            return
+        try:
+            self._waiting.put_nowait(known)
+        except queue.Full:
+            self._metrics.count('tier.prefetch.manifests_skipped')
+
+    def _work(self) -> None:
+        while True:
+            known = self._waiting.get()
+            if known is None:
+                return
+            try:
+                members = self._members(known)
+                if members:
+                    self._found(known, members)
+            except DssError as err:
+                self._metrics.count('tier.prefetch.manifest_errors')
+                self._logger.debug('manifest %s: %s', known.version.key, err)
+            except Exception:  # the next one must still come
+                self._logger.exception('manifest %s', known.version.key)
+
+    def _members(self, known: Known) -> Members:
+        if known.version in self._ordinary:
+            return []
+        headers = {name.lower(): value for name, value in
+                   self._local.describe(known.version, known.partition)
+                   .metadata.items()}
+        listed = headers.get('x-object-manifest', '')
+        if listed:
+            return self._listed(known.account, unquote(listed))
+        if headers.get('x-static-large-object', '').lower() not in (
+                'true', '1', 'yes', 'on', 't', 'y'):
+            self._ordinary[known.version] = None
+            if len(self._ordinary) > _ORDINARY:
+                self._ordinary.popitem(last=False)
+            return []
+        with self._local.open(known.version, known.partition) as reader:
+            raw = reader.read(0, known.size)
+        return self._objects.members(known.account, raw)
+
+    def _listed(self, account: str, listed: str) -> Members:
+        container, _, prefix = listed.lstrip('/').partition('/')
+        if not prefix:
+            raise BadConfig('X-Object-Manifest %r' % listed)
+        return [(self._objects.member(account, '/%s/%s' % (container, name)),
+                 length) for name, length in self._listings.page(
+                     account, container, prefix)]

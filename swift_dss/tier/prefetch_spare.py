@@ -1,0 +1,72 @@
+"""How fast bytes may be fetched that nobody has asked for.
+
+Readers go first: what they took lately is taken off what the link is known
+to carry, and the rest may be used. A limit that the operator sets goes
+before that. Where nothing was measured yet, only the number of fetches at a
+time bounds it.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Callable
+
+#: Seconds over which readers' bytes are averaged.
+_WINDOW_SECONDS = 2.0
+#: Of the link, what is used for prefetch at least: where readers fill it,
+#: what they read next is still better fetched now.
+LEAST_SHARE = 0.1
+#: Seconds of the rate that may be used at once.
+_BURST_SECONDS = 1.0
+
+
+class Spare:
+    """Thread-safe.
+
+    :param limit: bytes a second; 0: what the link has spare
+    :param carries: bytes a second that the link is known to carry; 0: not
+        known
+    :param clock: monotonic seconds
+    """
+
+    def __init__(self, limit: float, carries: Callable[[], float],
+                 clock: Callable[[], float]) -> None:
+        self._limit = limit
+        self._carries = carries
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._demand = 0.0
+        self._at = clock()
+        self._credit = 0.0
+
+    def demanded(self, length: int) -> None:
+        """A reader took bytes from S3."""
+        with self._lock:
+            self._pass()
+            self._demand += length / _WINDOW_SECONDS
+
+    def rate(self) -> float:
+        """Bytes a second; 0: not bounded."""
+        if self._limit:
+            return self._limit
+        carries = self._carries()
+        with self._lock:
+            self._pass()
+            return max(carries * LEAST_SHARE, carries - self._demand)
+
+    def wait_seconds(self, length: int) -> float:
+        """Book ``length`` bytes; how long to wait before fetching them."""
+        rate = self.rate()
+        if not rate:
+            return 0.0
+        with self._lock:
+            now = self._clock()
+            self._credit = max(self._credit, now - _BURST_SECONDS)
+            wait = max(0.0, self._credit - now)
+            self._credit += length / rate
+            return wait
+
+    def _pass(self) -> None:
+        now = self._clock()
+        passed, self._at = now - self._at, now
+        self._demand *= max(0.0, 1.0 - passed / _WINDOW_SECONDS)

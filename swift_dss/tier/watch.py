@@ -1,0 +1,39 @@
+"""Who hears of reads, and of bytes that leave.
+
+What is fetched before it is asked for is decided in ``prefetch``; the parts
+of the daemon that see reads and moves tell this, and know no more of it.
+"""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.ports import Sink
+from swift_dss.wire.control import Event, FetchRequest
+
+
+class Watcher:
+    """Hears and does nothing: a node without prefetch. Thread-safe; MUST
+    NOT raise, and MUST NOT wait for a disk or the network."""
+
+    def on_fetch(self, request: FetchRequest, sink: Sink) -> Sink:
+        """A reader lacks these bytes.
+
+        :returns: what takes the bytes in the place of ``sink``
+        """
+        return sink
+
+    def on_reads(self, version: VersionId, partition: str,
+                 some: Sequence[Event]) -> None:
+        """What object servers read of a version without us."""
+
+    def on_left(self, version: VersionId, partition: str) -> None:
+        """Bytes of a version left a local tier, or all of it is gone."""
+
+    def keeps(self, version: VersionId) -> bool:
+        """Bytes of a version are the next to leave.
+
+        :returns: True to have it treated as if it had just been read
+        """
+        return False
