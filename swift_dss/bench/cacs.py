@@ -13,6 +13,7 @@ objects and the same bytes, on any machine.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import math
 import random
@@ -111,6 +112,21 @@ def sample(count: int, seed: int = 1, scale: float = 1.0,
     dice.shuffle(wanted)
     return [_object(number, kind, band, dice, scale)
             for number, (kind, band) in enumerate(wanted)]
+
+
+def of_kind(name: str, count: int, seed: int = 1,
+            scale: float = 1.0) -> List[CacsObject]:
+    """``count`` objects of one column of the slide, in its bands' shares;
+    here what is over 10 MB has its kind's class, too, as in case 2."""
+    kind, = (one for one in KINDS if one.name == name)
+    dice = random.Random('cacs %s %d' % (name, seed))
+    bands = [band for band, number in enumerate(
+        apportion(count, kind.bands)) for _ in range(number)]
+    dice.shuffle(bands)
+    return [dataclasses.replace(
+        _object(number, kind, band, dice, scale),
+        class_name=kind.class_name, class_id=CLASS_IDS[kind.class_name])
+        for number, band in enumerate(bands)]
 
 
 def apportion(count: int, shares: Sequence[float],

@@ -40,7 +40,7 @@ PHASES = ('upload', 'download')
 
 _MIB = 1 << 20
 _LEAST_DISK_BYTES = 512 * _MIB
-_GUEST_BYTES = 1536 * _MIB
+GUEST_BYTES = 1536 * _MIB
 #: Names of dm-dss's strategies.
 _STRATEGIES = {'hdd': '', 'ssd': '', 'lru': 'lru', 'classes': 'strict'}
 
@@ -180,7 +180,7 @@ def measure(plan: Plan, say: Say) -> Dict[str, Any]:
 
     def one(setup: str) -> Dict[str, Any]:
         phases = guest(setup, job_of(plan, setup), devices_of(plan, setup),
-                       _GUEST_BYTES + 6 * sum(
+                       GUEST_BYTES + 6 * sum(
                            obj.size for obj in objects_of(plan)),
                        plan.timeout, say)
         return {'setup': setup, 'phases': {
@@ -229,19 +229,19 @@ def _progress(name: str, say: Say) -> lab.machine.Sink:
 def summary(phase: Mapping[str, Any]) -> Dict[str, Any]:
     """One phase of one set-up: in all, by class, by kind of disk."""
     rows: List[Dict[str, Any]] = phase['requests']
-    found = _group(rows, phase['seconds'])
+    found = group(rows, phase['seconds'])
     for at, name in enumerate(('kinds', 'classes')):
         groups: Dict[str, List[Dict[str, Any]]] = {}
         for row in rows:
             groups.setdefault(row['label'].split()[at], []).append(row)
-        found[name] = {label: _group(groups[label], phase['seconds'])
+        found[name] = {label: group(groups[label], phase['seconds'])
                        for label in sorted(groups)}
     found['disks'] = disks(phase)
     found['cache'] = cache(phase)
     return found
 
 
-def _group(rows: Sequence[Mapping[str, Any]],
+def group(rows: Sequence[Mapping[str, Any]],
            seconds: float) -> Dict[str, Any]:
     good = [row for row in rows if row['status'] // 100 == 2]
     count = sum(row['bytes'] for row in good)

@@ -24,6 +24,8 @@ from swift_dss.block import control, control_classes
 from swift_dss.block.table import TargetTable
 from swift_dss.core.errors import DssError
 from swift_dss.io.carriers.ioprio import IoprioCarrier
+from swift_dss.core.classes import Allocate
+from swift_dss.strategy.eviction.chunk_verbs import ChunkRow, Flag
 
 ROOT = '/tmp/cacs-lab'
 CONTAINER = 'cacs'
@@ -75,8 +77,10 @@ class GuestCluster(BenchCluster):
             'pipeline:main': {'pipeline': 'object-server'},
             'app:object-server': _SLOWEST})
         if self._job['strategy'] == 'strict':
-            rows = control_classes.read_rows(
-                os.path.join(etc, 'dss-classes.conf'))
+            rows = directed(self._job['ssd_classes']) \
+                if 'ssd_classes' in self._job \
+                else control_classes.read_rows(
+                    os.path.join(etc, 'dss-classes.conf'))
             for name in self.conf.device_names:
                 control.send_classes('ssd-' + name, rows)
 
@@ -91,6 +95,14 @@ class GuestCluster(BenchCluster):
             carrier.leave()
             awaited[name] = self.conf.base_port + offset
         self._await_ports(awaited)
+
+
+def directed(ssd_classes: Sequence[int]) -> Dict[int, ChunkRow]:
+    """These classes and metadata to the SSD, all others to the HDD."""
+    away = ChunkRow(allocate=Allocate.NEVER, flags=Flag.DIRECT_HDD)
+    return {class_id: ChunkRow(rank=10)
+            if class_id in ssd_classes or class_id == METADATA_CLASS
+            else away for class_id in range(32)}
 
 
 def make_device(job: Dict[str, Any], name: str) -> str:
@@ -194,15 +206,19 @@ def _forget() -> None:
 
 def _phase(name: str, job: Dict[str, Any], names: Sequence[str],
            target: client.Target,
-           requests: Sequence[client.Request]) -> Dict[str, Any]:
+           groups: Sequence[Sequence[client.Request]]) -> Dict[str, Any]:
+    """Each group of requests has ``clients`` of its own, all at once."""
     before = _look(job, names)
     begin = time.monotonic()
-    rows = Crowd(target, job['clients'], iter(requests)).finish()
+    crowds = [Crowd(target, job['clients'], iter(requests))
+              for requests in groups]
+    rows = [row for crowd in crowds for row in crowd.finish()]
     # Disks are looked at once: what is moved later is not of this phase.
     seconds = time.monotonic() - begin
-    if len(rows) != len(requests):
+    wanted = sum(map(len, groups))
+    if len(rows) != wanted:
         raise DssError('%s: %d of %d requests were made' % (
-            name, len(rows), len(requests)))
+            name, len(rows), wanted))
     after = _look(job, names)
     print('%s: %d requests in %.3f s' % (name, len(rows), seconds),
           file=sys.stderr, flush=True)
@@ -216,13 +232,24 @@ def mix(job: Dict[str, Any], target: client.Target,
         names: Sequence[str]) -> List[Dict[str, Any]]:
     """Everything is uploaded, then read in the order of the job."""
     objects = cacs.sample(job['objects'], job['seed'], job['scale'], 1)
-    upload = _phase('upload', job, names, target, [
-        _put(obj) for obj in objects])
+    upload = _phase('upload', job, names, target, [[
+        _put(obj) for obj in objects]])
     _forget()
-    download = _phase('download', job, names, target, [
-        _get(objects[at]) for at in job['reads']])
+    download = _phase('download', job, names, target, [[
+        _get(objects[at]) for at in job['reads']]])
     _verify(target, objects)
     return [upload, download]
+
+
+def traffic(job: Dict[str, Any], target: client.Target,
+            names: Sequence[str]) -> List[Dict[str, Any]]:
+    """Each kind of object is uploaded by clients of its own."""
+    groups = [cacs.of_kind(kind, count, job['seed'], job['scale'])
+              for kind, count in job['kinds'].items()]
+    upload = _phase('upload', job, names, target, [
+        [_put(obj) for obj in objects] for objects in groups])
+    _verify(target, [obj for objects in groups for obj in objects])
+    return [upload]
 
 
 def _verify(target: client.Target,
@@ -256,7 +283,8 @@ def main(path: str) -> None:
         first.must(client.Request('PUT', CONTAINER + '/first', size=1,
                                   body=[b'.']))
         first.close()
-        print(json.dumps(mix(job, target, conf.device_names)))
+        case = traffic if 'kinds' in job else mix
+        print(json.dumps(case(job, target, conf.device_names)))
 
 
 if __name__ == '__main__':

@@ -27,7 +27,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
             ('flood', 'top class on SSD while the HDDs are flooded'),
             ('block', 'dm-dss beside other caches, in virtual time'),
             ('block-chunks', 'chunk sizes of dm-dss and dm-cache'),
-            ('cacs', 'CACS case 1 on Swift over dm-dss, in virtual time')):
+            ('cacs', 'CACS case 1 on Swift over dm-dss, in virtual time'),
+            ('cacs-traffic', 'CACS case 2: kinds directed to the SSD')):
         kind = kinds.add_parser(name, help=line, description=line)
         kind.add_argument('--quick', action='store_true',
                           help='a first look; the figures are noisy')
@@ -37,7 +38,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
                           help='draw them')
         {'overhead': _overhead_options, 'tiers': _tiers_options,
          'flood': _flood_options, 'block': _block_options,
-         'block-chunks': _chunks_options, 'cacs': _cacs_options}[name](kind)
+         'block-chunks': _chunks_options, 'cacs': _cacs_options,
+         'cacs-traffic': _traffic_options}[name](kind)
 
 
 def _overhead_options(kind: argparse.ArgumentParser) -> None:
@@ -105,6 +107,8 @@ def _chunks_options(kind: argparse.ArgumentParser) -> None:
     kind.add_argument('--no-fetch', dest='fetch', action='store_false',
                       default=None, help='dm-dss brings only what is asked '
                       'for, not the rest of a chunk')
+    kind.add_argument('--ssd', metavar='PRESET[,KEY=VALUE...]',
+                      help='of the laboratory (array: nvme, hdd: sata-ssd)')
     kind.add_argument('--scale', type=int,
                       help='what range and time are divided by (32)')
     kind.add_argument('--threads', type=int)
@@ -123,11 +127,28 @@ def _cacs_options(kind: argparse.ArgumentParser) -> None:
     kind.add_argument('--seed', type=int)
     kind.add_argument('--setups', type=_names, metavar='NAME,...',
                       help='hdd, lru, classes, ssd (all)')
+    _guest_options(kind, jobs=2)
+
+
+def _traffic_options(kind: argparse.ArgumentParser) -> None:
+    kind.add_argument('--counts', metavar='N,...', type=_numbers,
+                      help='files, pictures, music and videos to upload '
+                      '(400,200,100,50)')
+    kind.add_argument('--scale', type=float, help='of object sizes (0.1)')
+    kind.add_argument('--clients', type=int, help='of each kind (25)')
+    kind.add_argument('--seed', type=int)
+    kind.add_argument('--setups', type=_names, metavar='NAME,...',
+                      help='hdd, none, +files, +pictures, +music, +video '
+                      '(all)')
+    _guest_options(kind, jobs=1)
+
+
+def _guest_options(kind: argparse.ArgumentParser, jobs: int) -> None:
     kind.add_argument('--hdd', metavar='PRESET[,KEY=VALUE...]',
                       help='of the laboratory (hdd)')
     kind.add_argument('--ssd', metavar='PRESET[,KEY=VALUE...]',
                       help='of the laboratory (sata-ssd)')
-    kind.add_argument('--jobs', type=int, help='guests at once (2)')
+    kind.add_argument('--jobs', type=int, help='guests at once (%d)' % jobs)
     kind.add_argument('--timeout', type=float, metavar='SECONDS',
                       help='of each guest, real time (3600)')
 
@@ -158,7 +179,8 @@ def run(args: argparse.Namespace) -> int:
         _refuse_unwritable(args.json)
     kinds: Dict[str, Callable[[argparse.Namespace], int]] = {
         'overhead': _overhead, 'tiers': _tiers, 'flood': _flood,
-        'block': _block, 'block-chunks': _chunks, 'cacs': _cacs}
+        'block': _block, 'block-chunks': _chunks, 'cacs': _cacs,
+        'cacs-traffic': _traffic}
     return kinds[args.kind](args)
 
 
@@ -254,7 +276,8 @@ def _chunks(args: argparse.Namespace) -> int:
     from swift_dss.bench import block_chunks, block_plots
     plan = _plan(block_chunks, args, setups=args.setups, chunks=args.chunks,
                  modes=args.modes, origin=args.origin, scale=args.scale,
-                 threads=args.threads, seed=args.seed, fetch=args.fetch)
+                 threads=args.threads, seed=args.seed, fetch=args.fetch,
+                 ssd=args.ssd)
     require_known('--setups', plan.setups, block_chunks.names())
     require_known('--modes', plan.modes, ('through', 'back'))
     report = block_chunks.measure(plan, printer(sys.stderr))
@@ -272,3 +295,14 @@ def _cacs(args: argparse.Namespace) -> int:
     report = cacs_lab.measure(plan, printer(sys.stderr))
     _tell(args, report, cacs_lab.text(report), cacs_lab_plot.draw)
     return 1 if cacs_lab.failures(report) else 0
+
+
+def _traffic(args: argparse.Namespace) -> int:
+    from swift_dss.bench import cacs_lab_plot, cacs_traffic
+    plan = _plan(cacs_traffic, args, counts=args.counts, scale=args.scale,
+                 clients=args.clients, seed=args.seed, setups=args.setups,
+                 hdd=args.hdd, ssd=args.ssd, jobs=args.jobs,
+                 timeout=args.timeout)
+    report = cacs_traffic.measure(plan, printer(sys.stderr))
+    _tell(args, report, cacs_traffic.text(report), cacs_lab_plot.traffic)
+    return 1 if cacs_traffic.failures(report) else 0
