@@ -39,8 +39,10 @@ from swift_dss.tier.keeper import Keeper
 from swift_dss.tier.ledger import Ledger
 from swift_dss.tier.local import Local
 from swift_dss.tier.locks import lock_node
-from swift_dss.tier.metrics import Metrics
-from swift_dss.tier.prefetch import Prefetcher
+from swift_dss.tier.metrics import CONTENT_TYPE, Metrics
+from swift_dss.tier.page import Page, html_view, json_view
+from swift_dss.tier.page_history import History
+from swift_dss.tier.page_html import page
 from swift_dss.tier.relocate import Relocator
 from swift_dss.tier.survey import Survey
 from swift_dss.tier.workload import Workload
@@ -95,10 +97,6 @@ class Daemon:
                               self.metrics, logger, self.gateway,
                               self._wish, self.hits.count)
         self.local.on_remote = self._left_for_s3
-        self.prefetcher = Prefetcher(
-            conf, self.table, self.local, self.index, self.gateway,
-            self._wish, self.metrics, logger)
-        self.local.watcher = self.prefetcher
         self.intake = Intake(
             os.path.join(conf.run_dir, 'events.sock'),
             self.devices.discover, self._apply, self.metrics, logger)
@@ -107,7 +105,8 @@ class Daemon:
                                   logger)
         self._admin = AdminServer(os.path.join(conf.run_dir, 'admin.sock'),
                                   self, logger)
-        self._page: Any = None
+        self._page: Optional[Page] = None
+        self.history = History()
         self.started_at = time.time()
         self._stopping = threading.Event()
         self.relocator = Relocator(self, self._stopping.wait)
@@ -140,11 +139,10 @@ class Daemon:
         self._find_devices()
         if self.gateway is not None:
             self.gateway.start()
-        self.prefetcher.start()
         self.intake.start()
         self._fetch.start()
         self._admin.start()
-        self._page = self.metrics.serve(self._conf.tier.prometheus_port)
+        self._page = self._make_page()
         for thread in self._threads:
             thread.start()
         self._logger.info('%d devices; index %s', len(self.keepers),
@@ -160,7 +158,6 @@ class Daemon:
         self._fetch.stop()
         # Before those that it hands work to.
         self.intake.stop()
-        self.prefetcher.stop()
         for keeper in self.keepers.values():
             keeper.stop()
         if self.gateway is not None:
@@ -169,7 +166,7 @@ class Daemon:
             if thread.is_alive():
                 thread.join()
         if self._page is not None:
-            stop_page(self._page)
+            self._page.stop()
         if not self._sweep_needed():
             with contextlib.suppress(DssError):
                 # All that was received is in the index.
@@ -263,6 +260,27 @@ class Daemon:
             self._logger.error('stop: %s', err)
             return
         self._logger.info('stop: %d versions are left for S3', left)
+
+    def _make_page(self) -> Optional[Page]:
+        """The page on the loopback address, if there is a port for it.
+
+        :raises BadConfig: somebody else has the port
+        """
+        port = self._conf.tier.prometheus_port
+        if not port:
+            return None
+        try:
+            made = Page(port, {
+                '/': html_view(lambda: page(self.status(),
+                                            self.history.samples())),
+                '/status.json': json_view(self.status),
+                '/metrics': (CONTENT_TYPE, self.metrics.text)},
+                self._logger)
+        except OSError as err:
+            raise BadConfig('[tier] prometheus_port %d: %s' % (
+                port, err.strerror)) from err
+        made.start()
+        return made
 
     def _look_around(self) -> None:
         """Chores of the gateway: spill, measure, warn of shared disks."""
@@ -358,7 +376,6 @@ class Daemon:
                 self.intake.read_spools(self._conf.io.spool_bytes)
                 self._find_devices()
                 self._feed_kernel()
-                self.prefetcher.save()
                 self._look_around()
                 report.publish(self)
             except (DssError, OSError) as err:
@@ -424,13 +441,6 @@ def _read(path: str) -> str:
             return source.read()
     except (OSError, UnicodeDecodeError) as err:
         raise BadConfig('%s: %s' % (path, err)) from err
-
-
-def stop_page(page: Any) -> None:
-    """Close the metrics page (older clients give no way to)."""
-    if isinstance(page, tuple):
-        page[0].shutdown()
-        page[0].server_close()
 
 
 def main(argv: Optional[List[str]] = None) -> int:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Tuple
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import (
+    CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest)
 from prometheus_client.core import (
     CounterMetricFamily, GaugeMetricFamily, Metric)
 from swift.common.statsd_client import get_statsd_client
@@ -20,6 +21,8 @@ from swift.common.statsd_client import get_statsd_client
 from swift_dss.core.config import NodeConf
 from swift_dss.gateway import ports
 
+#: Of what :meth:`Metrics.text` gives.
+CONTENT_TYPE = CONTENT_TYPE_LATEST
 _UNSAFE = re.compile('[^a-zA-Z0-9_]')
 #: name, labels -> value
 Sample = Tuple[str, Dict[str, str], float]
@@ -98,13 +101,11 @@ class Metrics(ports.Metrics):
             families[name].add_metric(list(labels.values()), value)
         yield from families.values()
 
-    def serve(self, port: int) -> Optional[Any]:
-        """Start the page on 127.0.0.1; returns what ``shutdown`` takes."""
-        if not port:
-            return None
+    def text(self) -> bytes:
+        """What a Prometheus server reads."""
         registry = CollectorRegistry()
         registry.register(self)
-        return start_http_server(port, addr='127.0.0.1', registry=registry)
+        return bytes(generate_latest(registry))
 
 
 def _page_name(name: str) -> str:

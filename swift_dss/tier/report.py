@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Dict, List
 from swift.common.utils import dump_recon_cache
 
 from swift_dss.block import control_status
-from swift_dss.tier import space
+from swift_dss.gateway.throughput import DIRECTIONS
+from swift_dss.tier import admitted, space
 from swift_dss.tier.metrics import Sample
 
 if TYPE_CHECKING:
@@ -48,7 +49,9 @@ def status(daemon: Daemon) -> Dict[str, Any]:
         'event_backlog': daemon.intake.backlog,
         'devices': devices, 'classes': classes,
         'gateway': daemon.gateway.status() if daemon.gateway else None,
-        'prefetch': daemon.prefetcher.status(),
+        'link': daemon.gateway.throughput.status()
+        if daemon.gateway else None,
+        'admissions': admitted.tally(daemon.conf().run_dir),
         'workload': daemon.workload.numbers(),
         'space': {'warnings': daemon.space_warnings, 'areas': [
             asdict(area) for area in space.areas(
@@ -74,9 +77,50 @@ def publish(daemon: Daemon) -> None:
         if into.get('bytes'):
             samples.append(('tier.hit_ratio', {'class': into['name']},
                             into['hit_bytes'] / into['bytes']))
+    samples += _of_gateway(daemon, found)
+    daemon.history.add(time.time(), found)
     daemon.metrics.label(samples)
     daemon.metrics.gauge('tier.event_backlog', found['event_backlog'])
     _recon(daemon, found)
+
+
+def _of_gateway(daemon: Daemon, found: Dict[str, Any]) -> List[Sample]:
+    """What the dashboard and the alert rules ask of the gateway."""
+    if found['gateway'] is None:
+        return []
+    samples: List[Sample] = []
+    for device in found['devices']:
+        backlog = (device['pressure'] or {}).get('backlog')
+        if backlog:
+            samples += [('gateway.' + name, {'device': device['name']},
+                         float(backlog[name])) for name in (
+                             'pending_bytes', 'budget_bytes',
+                             'reserve_bytes', 'room_bytes')]
+    link = found['link']
+    for direction in DIRECTIONS:
+        series = link[direction]
+        labels = {'direction': direction}
+        samples += [
+            ('gateway.link_bytes', labels, series['bytes']),
+            ('gateway.measured_bytes_per_second', labels,
+             series['measured']),
+            ('gateway.predicted_bytes_per_second', labels,
+             series['predicted'] or 0.0)]
+        if series['mape'] is not None:
+            samples.append(('gateway.prediction_mape', labels,
+                            series['mape']))
+    samples += [('gateway.operations', {'operation': name}, count)
+                for name, count in link['operations'].items()]
+    samples.append(('gateway.cost_dollars', {}, link['cost_dollars']))
+    samples.append(('gateway.oldest_upload_seconds', {},
+                    found['gateway']['oldest_upload_seconds'] or 0.0))
+    for class_id, counts in found['admissions'].items():
+        samples += [('gateway.admissions', {
+            'class': daemon.table().name_of(class_id), 'answer': answer},
+            number) for answer, number in counts.items()]
+    samples.append(('tier.space_warnings', {},
+                    float(len(found['space']['warnings']))))
+    return samples
 
 
 def _device(daemon: Daemon, keeper: Keeper) -> Dict[str, Any]:

@@ -1,0 +1,194 @@
+"""What the daemon shows: the page, its JSON, and the metrics that the
+dashboard and the alert rules ask for."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import urllib.error
+import urllib.request
+from html.parser import HTMLParser
+
+import pytest
+from functional.s3_servers import VersityServer
+from functional.test_gateway_relocate import Node
+from support import wait_until
+
+from swift_dss.aio import processes
+from swift_dss.gateway import client, service, source, upload, verify
+from swift_dss.tier import report
+
+ETC = pathlib.Path(__file__).resolve().parents[2] / 'etc'
+_METRIC = re.compile(r'swift_dss_[a-z0-9_]+')
+#: Tags that have no end.
+_VOID = {'meta', 'path', 'polyline', 'polygon', 'br'}
+
+
+@pytest.fixture(scope='module')
+def node(tmp_path_factory):
+    """A node at work, with everything that can be shown."""
+    server = VersityServer()
+    port = processes.free_base_port(1, first=27780)
+    os.environ['SWIFT_DSS_TIER_PROMETHEUS_PORT'] = str(port)
+    try:
+        made = Node(str(tmp_path_factory.mktemp('page') / 'n'), server,
+                    remote_after_seconds='0')
+    finally:
+        del os.environ['SWIFT_DSS_TIER_PROMETHEUS_PORT']
+    made.url = 'http://127.0.0.1:%d' % port
+    folder = os.path.join(made.root, 'run', 'state', 'admitted')
+    os.makedirs(folder)
+    with open(os.path.join(folder, '%d.json' % os.getpid()), 'w') as out:
+        out.write('{"0": {"accept": 5, "retry": 2}}')
+    for number in range(4):
+        made.put(number)
+    wait_until(lambda: not made.daemon.gateway.status()['uploads'], 60)
+    made.daemon.hits.count(0, 1, 100)
+    for _ in range(3):
+        made.daemon.gateway.throughput.up._forecast.observe(1e6)
+    # A device's budget is told of in its keeper's next round.
+    wait_until(lambda: made.daemon.settle(1e9) and all(
+        one.state.pressure for one in made.daemon.keepers.values()), 60)
+    for _ in range(3):
+        report.publish(made.daemon)
+    yield made
+    made.daemon.stop()
+    server.close()
+
+
+def read(url, **headers):
+    with urllib.request.urlopen(urllib.request.Request(
+            url, headers=headers), timeout=20) as answer:
+        return answer.headers, answer.read().decode()
+
+
+class Checker(HTMLParser):
+    """Every tag is closed, and nothing comes from elsewhere."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text, self.wrong = [], '', []
+
+    def handle_starttag(self, tag, attrs):
+        if tag in ('script', 'link', 'img', 'iframe'):
+            self.wrong.append(tag)
+        self.wrong += [value for name, value in attrs
+                       if name in ('src', 'href', 'onclick')]
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append('</%s>' % tag)
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_the_page_shows_all_of_it_and_asks_for_nothing_else(node):
+    headers, text = read(node.url + '/')
+    checker = Checker()
+    checker.feed(text)
+    assert checker.wrong == [] and checker.open == []
+    for shown in ('S3 answers', 'Where bytes are', 'Classes on the SSD',
+                  'Waiting for S3', 'Bandwidth up', 'predicted',
+                  'Drain of the backlog', 'told to retry', 'plain',
+                  'put object', 'list price', 'Bundles', 'sda',
+                  'share one file system'):
+        assert shown in checker.text, shown
+    assert "default-src 'none'" in headers['Content-Security-Policy']
+    assert 'prefers-color-scheme: dark' in text
+
+
+def test_names_are_escaped(node, monkeypatch):
+    found = node.daemon.status()
+    found['classes'][0]['name'] = '<script>alert(1)</script>'
+    monkeypatch.setattr(node.daemon, 'status', lambda: found)
+    _, text = read(node.url + '/')
+    assert '<script>' not in text and '&lt;script&gt;' in text
+
+
+def test_the_json_has_the_same_numbers(node):
+    _, text = read(node.url + '/status.json')
+    found = json.loads(text)
+    assert found['admissions'] == {'0': {'accept': 5, 'retry': 2}}
+    assert found['link']['operations']['put_object'] >= 4
+
+
+@pytest.mark.parametrize('host', ['evil.example', 'evil.example:80', ''])
+def test_other_names_of_this_machine_are_refused(node, host):
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        read(node.url + '/', Host=host)
+    assert caught.value.code == 403
+
+
+def test_there_is_nothing_but_get(node):
+    for method, path, code in (('POST', '/', 501), ('GET', '/x', 404)):
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(urllib.request.Request(
+                node.url + path, method=method), timeout=20)
+        assert caught.value.code == code
+
+
+def counted_names():
+    """Counters that code of ours can count, although it has not yet."""
+    found = set()
+    for module in (client, service, source, upload, verify):
+        text = pathlib.Path(module.__file__).read_text()
+        found |= {'swift_dss_' + name.replace('.', '_') + '_total'
+                  for name in re.findall(
+                      r"count\(\s*'([a-z_.]+)'", text)}
+        found |= {'swift_dss_gateway_%s_total' % name for name in
+                  re.findall(r"counter = '([a-z_]+)'", text)}
+    found.add('swift_dss_gateway_remote_corrupt_total')
+    return found
+
+
+def exported(node):
+    _, text = read(node.url + '/metrics')
+    return set(re.findall(r'^(swift_dss_[a-z0-9_]+)[ {]', text, re.M))
+
+
+@pytest.mark.parametrize('name', ['grafana-dashboard.json',
+                                  'prometheus-rules.yml'])
+def test_every_metric_that_is_asked_for_is_exported(node, name):
+    wanted = set(_METRIC.findall((ETC / name).read_text()))
+    known = exported(node) | counted_names()
+    assert len(wanted) > 5
+    assert wanted - known == set()
+    assert {*wanted, 'swift_dss_gateway_pendign_bytes'} - known, \
+        'a misspelt name would be seen'
+
+
+def test_the_dashboard_is_one(node):
+    found = json.loads((ETC / 'grafana-dashboard.json').read_text())
+    taken = set()
+    for panel in found['panels']:
+        at = panel['gridPos']
+        cells = {(x, y) for x in range(at['x'], at['x'] + at['w'])
+                 for y in range(at['y'], at['y'] + at['h'])}
+        assert not cells & taken and at['x'] + at['w'] <= 24
+        taken |= cells
+        assert all(target['expr'] for target in panel['targets'])
+    assert len({panel['id'] for panel in found['panels']}) == len(
+        found['panels'])
+
+
+def test_the_rules_are_rules():
+    promtool = shutil.which('promtool')
+    if promtool:
+        subprocess.run([promtool, 'check', 'rules', str(
+            ETC / 'prometheus-rules.yml')], check=True, timeout=60,
+            stdout=subprocess.DEVNULL)
+    text = (ETC / 'prometheus-rules.yml').read_text()
+    alerts = re.findall(r'- alert: (\w+)', text)
+    assert len(alerts) == len(set(alerts)) >= 8
+    assert text.count('expr:') == text.count('severity:') == \
+        text.count('summary:') == len(alerts)
