@@ -26,6 +26,9 @@ COMMANDS = {
     'aio': ('swift_dss.cli.aio', 'run the all-in-one cluster'),
     'block': ('swift_dss.cli.block', 'make, watch and mend dm-dss devices'),
     'lab': ('swift_dss.cli.lab', 'a kernel with modelled disks, to try on'),
+    'replay': ('swift_dss.cli.replay',
+               'compare strategies on a trace, in virtual time'),
+    'trace': ('swift_dss.cli.trace', 'record, make and look at traces'),
     'bench': ('swift_dss.cli.bench', 'measure, with tables and plots'),
 }
 

@@ -146,6 +146,7 @@ class DssDiskFileBase(BaseDiskFile):
         if self.dss_written is None:
             return
         version, size, class_map = self.dss_written
+        self._record('PUT', version, size, class_map)
         self._send(Event(EventKind.PUT, version, self.dss_partition, size,
                          classmap.encode(class_map), at=time.time()))
 
@@ -160,15 +161,17 @@ class DssDiskFileBase(BaseDiskFile):
         self.manager.dss_node.events.send_read(encode_read(
             source.version, source.partition, self._content_length or 0,
             offset, length, tiers, time.time()))
+        self._record('GET', source.version, self._content_length or 0,
+                     source.class_map, offset, length)
 
     def delete(self, timestamp: Any) -> None:
         super().delete(timestamp)
-        self._send(Event(
-            EventKind.DELETE,
-            VersionId(self.dss_device, int(self.policy),
-                      os.path.basename(self._datadir),
-                      Timestamp(timestamp).internal),
-            self.dss_partition, at=time.time()))
+        version = VersionId(self.dss_device, int(self.policy),
+                            os.path.basename(self._datadir),
+                            Timestamp(timestamp).internal)
+        self._send(Event(EventKind.DELETE, version, self.dss_partition,
+                         at=time.time()))
+        self._record('DELETE', version, 0, UNCLASSIFIED_MAP)
 
     def write_metadata(self, metadata: Any) -> None:
         known = bool(self._data_file) and self._metadata is not None
@@ -184,6 +187,15 @@ class DssDiskFileBase(BaseDiskFile):
             EventKind.CLASS, self.dss_version(), self.dss_partition,
             self._content_length or 0, classmap.encode(after),
             at=time.time()))
+
+    def _record(self, verb: str, version: VersionId, size: int,
+                class_map: ClassMap, offset: int = 0,
+                length: int = 0) -> None:
+        """For ``swift-dss trace record``, if it runs."""
+        recorder = self.manager.dss_node.recorder
+        if recorder.is_on():
+            recorder.note(verb, getattr(self, '_account', None), version,
+                          size, offset, length, class_map.class_at(offset))
 
     def _send(self, event: Event) -> None:
         self.manager.dss_node.events.send(event)

@@ -72,7 +72,7 @@ class VersionBytes:
         self.partition = partition
         self._fd = fd
         self._residency = residency
-        self._class_map = class_map
+        self.class_map = class_map
         self.purpose = purpose
         self._forget = not keep_cache
         self._hdd_fd: Optional[int] = None
@@ -124,7 +124,7 @@ class VersionBytes:
         if self.is_plain:
             self.tiers_read |= _SSD_BIT
             yield from self._ssd(Window(
-                start, stop - start, Tier.SSD, self._class_map.rest), digest)
+                start, stop - start, Tier.SSD, self.class_map.rest), digest)
             return
         if not self._read_ahead:
             expect_random(self._fd)
@@ -157,7 +157,7 @@ class VersionBytes:
         """As :meth:`read`, for at most ``INLINE_BYTES`` of a version for
         which :attr:`is_plain` holds, without its machinery."""
         self.tiers_read |= _SSD_BIT
-        length, class_id = stop - start, self._class_map.rest
+        length, class_id = stop - start, self.class_map.rest
         data = self._node.page_cache.read(self._fd, length, start, class_id)
         if data is None:
             data = self._awaited(start, length, class_id)
@@ -173,7 +173,7 @@ class VersionBytes:
 
         :param splice: ``swift.common.splice.splice``
         """
-        class_id = self._class_map.rest
+        class_id = self.class_map.rest
         carrier = self._node.carrier
 
         def move() -> int:
@@ -225,9 +225,9 @@ class VersionBytes:
                 continue
             if tier is Tier.REMOTE or not split:
                 yield Window(extent.offset, extent.length, tier,
-                             self._class_map.class_at(extent.offset))
+                             self.class_map.class_at(extent.offset))
                 continue
-            for span in self._class_map.split(extent.offset, extent.length):
+            for span in self.class_map.split(extent.offset, extent.length):
                 for offset in range(span.offset, span.end, IO_WINDOW_BYTES):
                     yield Window(
                         offset, min(IO_WINDOW_BYTES, span.end - offset),

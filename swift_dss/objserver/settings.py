@@ -25,6 +25,7 @@ from swift_dss.io.capacity import Capacity
 from swift_dss.io.pools import Pool
 from swift_dss.io.probe import PageCache
 from swift_dss.objserver.events import EventSender
+from swift_dss.objserver.recorder import Recorder
 from swift_dss.strategy import placement
 from swift_dss.wire import classtable, layout, nodeconf, pressure
 
@@ -71,6 +72,7 @@ class Node:
         self.carrier = choice.carrier
         self.page_cache = PageCache()
         self.events = EventSender(self)
+        self.recorder = Recorder(self)
         self._pools: Dict[Tuple[Tier, str], Pool] = {}
         self._capacities: Dict[str, Capacity] = {}
         self._table = _Watched(conf.class_table, classtable.parse,

@@ -67,10 +67,10 @@ class _Player:
         self._prefetches = not isinstance(self._prefetch, NoPrefetch)
         if self._prefetches:
             self._cache.last_chance = self._last_chance
-        self._get = Lots(setup.cloud.get, setup.seed)
-        self._put = Lots(setup.cloud.put, setup.seed + 1)
-        self._ssd_ms = Lots(setup.ssd.times, setup.seed + 2)
-        self._hdd_ms = Lots(setup.hdd.times, setup.seed + 3)
+        self._get, self._put, self._ssd_ms, self._hdd_ms = (
+            Lots(times, setup.seed + at) for at, times in enumerate((
+                setup.cloud.get, setup.cloud.put, setup.ssd.times,
+                setup.hdd.times)))
         self.now = 0.0
         #: Key: when what was missed will be there.
         self._ready: Dict[int, float] = {}
@@ -282,6 +282,10 @@ class _Player:
                 self._note(number, key)
             else:
                 self.counts['refused_bytes'] += length
+                self._prefetch.on_dropped(
+                    self._accounts[number], number, offset, length,
+                    at_ms / 1000.0)
+                return
         self._prefetch.on_arrival(
             self._accounts[number], number, offset, length, waited,
             at_ms / 1000.0)
@@ -295,11 +299,11 @@ class _Player:
             self._ready.pop(key, None)
             if self._hdd is not None:
                 self._hdd.fill(key, self._size_of(key))
-            used = self._used.pop(key, None)
-            if used is not None:
+            used = self._used.pop(key, True)
+            if not used:
+                self.counts['wasted_bytes'] += self._size_of(key)
+            if self._prefetches:
                 number, offset, length = self._place(key)
-                if not used:
-                    self.counts['wasted_bytes'] += length
                 self._prefetch.on_evict(
                     self._accounts[number], number, offset, length, used,
                     self.now / 1000.0)
@@ -330,8 +334,13 @@ class _Player:
         end = min(want.offset + want.length, self._bytes[number])
         keys = [number << UNIT_BITS | at for at in range(
             want.offset // unit, (end - 1) // unit + 1)]
+        there = [key for key in keys if key in self._cache]
         keys = [key for key in keys
                 if key not in self._cache and key not in self._flying]
+        for key in there:
+            self._prefetch.on_arrival(
+                want.account, number, *self._place(key)[1:], False,
+                self.now / 1000.0)
         if not keys:
             return
         self.counts['prefetches'] += 1

@@ -7,7 +7,7 @@ that a replay needs no names. A volume of a block trace is one object.
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, Dict, List, Optional
 
@@ -171,6 +171,19 @@ def spread(trace: Trace, rate: float) -> Trace:
     if not trace.timed:
         trace.at_ms = numpy().arange(len(trace)) * (1000.0 / rate)
     return trace
+
+
+def beginning(trace: Trace, count: int) -> Trace:
+    """The first ``count`` requests.
+
+    :raises BadConfig: that is none
+    """
+    if count < 1:
+        raise BadConfig('--limit: %d is not at least 1' % count)
+    return replace(trace, **{
+        column: getattr(trace, column)[:count] for column in (
+            'at_ms', 'verbs', 'objects', 'starts', 'lengths', 'sizes',
+            'class_ids', 'accounts', 'clients')})
 
 
 def joined(traces: List[Trace], name: Optional[str] = None) -> Trace:

@@ -121,7 +121,9 @@ def msr(stream: Iterable[bytes], name: str) -> Trace:
 
 
 def adaptsize(stream: Iterable[bytes], name: str) -> Trace:
-    """``time id size``: whole objects; the time is only an order."""
+    """``time id size``: whole objects; the time is only an order. An
+    object keeps the size of its first request, as in libCacheSim."""
+    sizes: Dict[bytes, int] = {}
     builder = Builder(name, timed=False)
     add = builder.add
     for number, text in enumerate(stream, 1):
@@ -135,14 +137,15 @@ def adaptsize(stream: Iterable[bytes], name: str) -> Trace:
             _int(name, number, 'time', parts[0])
             _int(name, number, 'id', raw_id)
             _int(name, number, 'size', raw_size, 1)
-        size = int(raw_size)
+        size = sizes.setdefault(raw_id, int(raw_size))
         add(number, Verb.READ, raw_id, 0, size, size)
     return builder.build()
 
 
 def oracle_general(stream: Any, name: str) -> Trace:
     """libCacheSim's oracleGeneral: records of 24 bytes, little endian:
-    time in seconds, id, size in bytes, next access (not used)."""
+    time in seconds, id, size in bytes, next access (not used). An object
+    keeps the size of its first request."""
     np = numpy()
     kind = np.dtype([('time', '<u4'), ('id', '<u8'), ('size', '<u4'),
                      ('next', '<i8')])
@@ -173,7 +176,8 @@ def oracle_general(stream: Any, name: str) -> Trace:
                                   return_inverse=True)
     order = np.empty(len(first), dtype='int64')
     order[np.argsort(first, kind='stable')] = np.arange(len(first))
-    sizes = np.maximum(1, rows['size'].astype('int64'))
+    sizes = np.maximum(1, rows['size'].astype('int64'))[
+        first][inverse.reshape(-1)]
     zero = np.zeros(count, dtype='int64')
     return Trace(
         name, rows['time'] * 1000.0, zero.astype('uint8'),

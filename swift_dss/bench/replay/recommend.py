@@ -1,0 +1,284 @@
+"""What serves an operator's goal best, on his trace and within his budget.
+
+All orders, blind and by class, are replayed at the budget; then the floors
+of those classes that class order starves, one after the other; then smaller
+caches, for who would rather save. Nothing is guessed: each figure that is
+printed was replayed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, Callable, Dict, List, Sequence, Tuple
+
+from swift_dss.bench import figures
+from swift_dss.bench.replay import runs
+from swift_dss.bench.replay.plan import Plan
+from swift_dss.bench.replay.simulator import Setup
+from swift_dss.core.classes import ClassSpec, ClassTable
+from swift_dss.core.errors import BadConfig
+from swift_dss.strategy.eviction import objects
+
+#: Floors that are tried for a class, and what a class must have lost
+#: against LRU to be called starved.
+FLOORS = (0.02, 0.05, 0.1, 0.2)
+STARVED = 0.02
+#: Sizes below the budget that are tried, as shares of it.
+SMALLER = (0.75, 0.5, 0.25)
+#: A smaller cache is as good if it loses no more than this share.
+AS_GOOD = 0.01
+#: What the tier daemon can run, and how ``[tier] eviction`` names it.
+DAEMON = {'lru': 'lru', 'class-lru': 'class_ordered'}
+
+Row = Dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What is wanted.
+
+    :param kind: ``hits``, ``bytes``, ``p99`` or ``dollars``
+    :param class_id: of ``p99``; -1 is all
+    """
+
+    kind: str
+    class_id: int = -1
+    weights: Dict[int, float] = field(default_factory=dict)
+
+    def score(self, row: Row) -> float:
+        """The figure; more is better for hits and bytes, less else."""
+        if self.kind == 'dollars':
+            return float(row['dollars'])
+        if self.kind == 'p99':
+            part = row if self.class_id < 0 else \
+                row['classes'][str(self.class_id)]
+            return float(part['p99_ms'])
+        if self.kind == 'bytes':
+            return float(row['byte_hit_ratio'])
+        hits = total = 0.0
+        for class_id, part in row['classes'].items():
+            weight = self.weights.get(int(class_id), 1.0) * part['reads']
+            if part['reads']:
+                hits += weight * part['hit_ratio']
+                total += weight
+        return figures.ratio(hits, total)
+
+    def rank(self, row: Row) -> float:
+        """Least is best; what cannot be said comes last."""
+        score = self.score(row)
+        if math.isnan(score):
+            return math.inf
+        return -score if self.kind in ('hits', 'bytes') else score
+
+    def shown(self, score: float) -> str:
+        """With its unit."""
+        return {'hits': '%.4f of reads hit', 'bytes': '%.4f of bytes hit',
+                'p99': 'p99 %.2f ms', 'dollars': '%.4f dollars'}[
+                    self.kind] % score
+
+
+def parse_goal(text: str, table: ClassTable, plan: Plan,
+               weights: Dict[int, float]) -> Goal:
+    """``hits``, ``bytes``, ``p99``, ``p99:CLASS`` or ``dollars``.
+
+    :raises BadConfig: it is none of them
+    """
+    kind, _, name = text.partition(':')
+    if kind not in ('hits', 'bytes', 'p99', 'dollars') or \
+            name and kind != 'p99':
+        raise BadConfig('--goal: %r is not one of hits, bytes, p99, '
+                        'p99:CLASS and dollars' % text)
+    if not name:
+        return Goal(kind, weights=weights)
+    spec = table.by_name(name)
+    class_id = spec.class_id if spec else (
+        int(name) if name.isdigit() else -1)
+    if class_id not in plan.trace.classes():
+        raise BadConfig('--goal: no request of the trace has class %r'
+                        % name)
+    return Goal(kind, class_id, weights)
+
+
+@dataclass
+class Found:
+    """What was tried and what is best.
+
+    :param base: LRU at the whole budget
+    :param best: of all; ``daemon`` of those that the tier daemon runs
+    :param smaller: at less room, the largest first
+    """
+
+    goal: Goal
+    tried: List[Tuple[Setup, Row]]
+    base: Tuple[Setup, Row]
+    best: Tuple[Setup, Row]
+    daemon: Tuple[Setup, Row]
+    smaller: List[Tuple[Setup, Row]]
+
+
+def search(plan: Plan, first: Setup, budget_bytes: int, goal: Goal,
+           jobs: int, show: Callable[[int, str], None],
+           prefetchers: Sequence[str] = ('none',)) -> Found:
+    """Replay what may be best."""
+    tried: List[Tuple[Setup, Row]] = []
+
+    def attempt(setups: List[Setup]) -> List[Tuple[Setup, Row]]:
+        found = []
+        for setup, row in runs.each(plan, setups, jobs):
+            found.append((setup, row))
+            tried.append((setup, row))
+            show(len(tried), '%s %s' % (setup.strategy, setup.prefetch))
+        return found
+
+    def best_of(some: List[Tuple[Setup, Row]]) -> Tuple[Setup, Row]:
+        return min(some, key=lambda one: goal.rank(one[1]))
+
+    kinds = list(objects.ORDERS)
+    if len(plan.trace.classes()) > 1:
+        kinds += ['%s-%s' % (kind, order) for kind in ('class', 'weighted')
+                  for order in objects.ORDERS]
+    start = attempt([replace(first, strategy=kind, cache_bytes=budget_bytes)
+                     for kind in kinds])
+    base = next(one for one in start if one[0].strategy == 'lru')
+    by_class = [one for one in start
+                if one[0].strategy.startswith('class')]
+    for contender in ([best_of(by_class)] + [
+            one for one in by_class if one[0].strategy == 'class-lru']) \
+            if by_class else []:
+        _with_floors(plan, contender, base, attempt, best_of, goal)
+    ahead = [name for name in prefetchers if name != 'none']
+    if ahead:
+        attempt([replace(best_of(tried)[0], prefetch=name)
+                 for name in ahead])
+    best = best_of(tried)
+    daemon = best_of([one for one in tried if one[0].strategy in DAEMON])
+    smaller = attempt([replace(best[0], cache_bytes=max(1, int(
+        budget_bytes * share))) for share in SMALLER])
+    return Found(goal, tried, base, best, daemon, smaller)
+
+
+def _with_floors(plan: Plan, start: Tuple[Setup, Row],
+                 base: Tuple[Setup, Row], attempt: Callable[
+                     [List[Setup]], List[Tuple[Setup, Row]]],
+                 best_of: Callable[
+                     [List[Tuple[Setup, Row]]], Tuple[Setup, Row]],
+                 goal: Goal) -> None:
+    """One class after the other, the busiest of the starved first."""
+    setup, row = start
+    starved = [int(class_id) for class_id, part in row['classes'].items()
+               if part['reads'] and base[1]['classes'][class_id]['hit_ratio']
+               - part['hit_ratio'] > STARVED]
+    starved.sort(key=lambda one: -row['classes'][str(one)]['reads'])
+    best = start
+    for class_id in starved:
+        room = 1.0 - sum(best[0].table.spec(one).floor
+                         for one in plan.trace.classes() if one != class_id)
+        tries = [replace(best[0], table=floored(
+            best[0].table, class_id, floor)) for floor in FLOORS
+            if floor <= room]
+        if tries:
+            best = best_of([best] + attempt(tries))
+
+
+def floored(table: ClassTable, class_id: int, floor: float) -> ClassTable:
+    """The table with another floor of one class."""
+    specs = dict(table.specs)
+    spec = specs.get(class_id) or ClassSpec(
+        class_id, 'c%d' % class_id, table.spec(class_id).rank)
+    specs[class_id] = replace(spec, floor=floor, cap=max(spec.cap, floor))
+    return ClassTable(specs)
+
+
+def floors(plan_classes: Sequence[int],
+           table: ClassTable) -> Dict[int, float]:
+    """The floors of those classes that have one."""
+    return {class_id: table.spec(class_id).floor
+            for class_id in plan_classes if table.spec(class_id).floor}
+
+
+def _gain(goal: Goal, base: float, best: float) -> str:
+    if goal.kind in ('hits', 'bytes'):
+        return '%+.1f points' % (100.0 * (best - base))
+    return '%+.1f %%' % (100.0 * (best - base) / base) if base else '-'
+
+
+def report(found: Found) -> Dict[str, Any]:
+    """In plain values."""
+    def told(one: Tuple[Setup, Row]) -> Dict[str, Any]:
+        setup, row = one
+        return {'strategy': setup.strategy, 'prefetch': setup.prefetch,
+                'cache_bytes': setup.cache_bytes,
+                'floors': floors([int(one) for one in row['classes']],
+                                 setup.table),
+                'score': found.goal.score(row)}
+    return {'goal': found.goal.kind, 'best': told(found.best),
+            'lru': told(found.base), 'daemon': told(found.daemon),
+            'smaller': [told(one) for one in found.smaller],
+            'tried': len(found.tried)}
+
+
+def text(found: Found, table: ClassTable) -> str:
+    """For people."""
+    goal = found.goal
+    base = goal.score(found.base[1])
+    best = goal.score(found.best[1])
+    lines = ['%d set-ups were replayed.' % len(found.tried), '',
+             'Best: ' + _said(found.best, table),
+             '  %s; LRU on the same room: %s (%s)' % (
+                 goal.shown(best), goal.shown(base),
+                 _gain(goal, base, best))]
+    if found.daemon is not found.best:
+        lines += ['Best of what the tier daemon runs: '
+                  + _said(found.daemon, table), '  %s (%s)' % (
+                      goal.shown(goal.score(found.daemon[1])),
+                      _gain(goal, base, goal.score(found.daemon[1])))]
+    lines += ['', 'With less room:'] + ['  %s: %s%s' % (
+        figures.size_text(setup.cache_bytes), goal.shown(goal.score(row)),
+        ' (as good)' if _as_good(goal, best, goal.score(row)) else '')
+        for setup, row in found.smaller]
+    lines += ['', 'By class, LRU and best:', figures.table(
+        ('class', 'reads', 'hits', '', 'p99 ms', ''), [
+            ['%s (%s)' % (table.name_of(int(class_id)), class_id),
+             '%d' % row['reads'],
+             figures.number(
+                 found.base[1]['classes'][class_id]['hit_ratio'], 4),
+             figures.number(row['hit_ratio'], 4),
+             figures.number(found.base[1]['classes'][class_id]['p99_ms']),
+             figures.number(row['p99_ms'])]
+            for class_id, row in found.best[1]['classes'].items()])]
+    return '\n'.join(lines + ['', _settings(found, table)])
+
+
+def _as_good(goal: Goal, best: float, score: float) -> bool:
+    if goal.kind in ('hits', 'bytes'):
+        return score >= best * (1 - AS_GOOD)
+    return score <= best * (1 + AS_GOOD)
+
+
+def _said(one: Tuple[Setup, Row], table: ClassTable) -> str:
+    setup, row = one
+    parts = [setup.strategy, 'prefetch ' + setup.prefetch,
+             figures.size_text(setup.cache_bytes)]
+    found = floors([int(class_id) for class_id in row['classes']],
+                   setup.table)
+    if found and setup.strategy.startswith(('class', 'weighted')):
+        parts.append('floors ' + ', '.join('%s %g %%' % (
+            table.name_of(class_id), 100 * floor)
+            for class_id, floor in found.items()))
+    return ', '.join(parts)
+
+
+def _settings(found: Found, table: ClassTable) -> str:
+    """What the operator writes into his files."""
+    setup, row = found.daemon
+    lines = ['For dss.conf:', '  [tier]',
+             '  eviction = %s' % DAEMON[setup.strategy],
+             '  ssd_bytes = %d' % setup.cache_bytes]
+    floor_of = floors([int(class_id) for class_id in row['classes']],
+                      setup.table)
+    if floor_of and setup.strategy != 'lru':
+        lines.append('For dss-classes.conf:')
+        for class_id, floor in floor_of.items():
+            lines += ['  [class:%d]' % class_id, '  floor = %g' % floor]
+    return '\n'.join(lines)

@@ -1,0 +1,226 @@
+"""``swift-dss replay``: compare strategies on a trace, in virtual time."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import itertools
+import sys
+from typing import Any, Dict, List, Optional
+
+from swift_dss.bench import figures
+from swift_dss.bench.choices import require_known
+from swift_dss.bench.replay import (
+    classing, latency, plan, results, runs, simulator)
+from swift_dss.bench.traces import generators, model, readers
+from swift_dss.cli.table import Progress
+from swift_dss.core.classes import ClassTable
+from swift_dss.core.errors import BadConfig
+from swift_dss.strategy.eviction import objects
+from swift_dss.strategy.prefetch import STRATEGIES as PREFETCHERS
+
+HELP = 'compare strategies on a trace, in virtual time'
+
+
+# long: one option after the other.
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument(
+        'traces', nargs='+', metavar='TRACE',
+        help='a file (.gz, .xz, .zst; "-": standard input), or '
+        'gen:NAME,KEY=VALUE,... with a NAME of %s'
+        % ', '.join(generators.GENERATORS))
+    parser.add_argument('--format', default='auto', metavar='NAME',
+                        help='auto, %s (auto)' % ', '.join(readers.FORMATS))
+    parser.add_argument('--strategy', default='lru,class', metavar='NAME,..',
+                        help='%s; or all (lru,class)'
+                        % ', '.join(objects.names()))
+    parser.add_argument('--prefetch', default='none', metavar='NAME,...',
+                        help='%s; or all (none)' % ', '.join(PREFETCHERS))
+    parser.add_argument('--cache', default='1%,5%,10%', metavar='SIZE,...',
+                        help='bytes with k, m, g, t, or a share of all '
+                        'different bytes of the trace (1%%,5%%,10%%)')
+    parser.add_argument('--classes', default='trace', metavar='RULE',
+                        help='trace, none, size:A,B,..., region:N, account '
+                        'or rules:FILE (trace)')
+    parser.add_argument('--table', metavar='FILE',
+                        help='class table: ranks, floors, caps')
+    parser.add_argument('--weights', default='', metavar='CLASS=W,...',
+                        help='of classes, by name or id (1 each)')
+    parser.add_argument('--unit', metavar='BYTES',
+                        help='what a cache keeps; 0: whole objects '
+                        '(blocks of a volume, whole objects else)')
+    parser.add_argument('--cloud', default='s3', metavar='NAME|FILE',
+                        help='%s, or a file of your own (s3)'
+                        % ', '.join(latency.CLOUDS))
+    parser.add_argument('--hdd', metavar='SIZE',
+                        help='room of an HDD below the SSD (none)')
+    parser.add_argument('--write', default='back',
+                        choices=('back', 'through', 'around'),
+                        help='when a write is acknowledged (back)')
+    parser.add_argument('--upload-seconds', type=float, default=60.0,
+                        help='from a write to its copy in the cloud (60)')
+    parser.add_argument('--metadata', type=int, default=0, metavar='N',
+                        help='objects whose metadata is in memory (all)')
+    parser.add_argument('--prefetch-bytes', default='64m', metavar='BYTES',
+                        help='on their way ahead of demand, at most (64m)')
+    parser.add_argument('--rate', type=float, default=1000.0,
+                        help='requests a second of traces without times '
+                        '(1000)')
+    parser.add_argument('--limit', type=int, metavar='N',
+                        help='the first N requests only')
+    parser.add_argument('--seed', type=int, default=1)
+    parser.add_argument('--jobs', type=int, default=1,
+                        help='replays beside each other (1)')
+    parser.add_argument('--json', metavar='FILE',
+                        help='write the figures ("-": to stdout)')
+    parser.add_argument('--plot', metavar='FILE.png', help='draw them')
+    parser.add_argument('--recommend', action='store_true',
+                        help='say what serves --goal best within --budget')
+    parser.add_argument('--goal', default='hits', metavar='GOAL',
+                        help='hits (weighted), bytes, p99:CLASS, dollars '
+                        '(hits)')
+    parser.add_argument('--budget', metavar='SIZE',
+                        help='room on the SSD for --recommend (10%%)')
+
+
+def run(args: argparse.Namespace) -> int:
+    """Replay, and tell."""
+    cloud = latency.cloud(args.cloud)
+    strategies = _chosen('--strategy', args.strategy, objects.names())
+    prefetchers = _chosen('--prefetch', args.prefetch, list(PREFETCHERS))
+    if args.plot:
+        from swift_dss.bench import plots
+        plots.pyplot()
+        _refuse_unwritable(args.plot)
+    trace = _trace(args)
+    table = classing.table_for(trace, args.table)
+    trace = classing.apply(args.classes, trace, table)
+    if args.classes != 'trace' and not args.table:
+        table = classing.table_for(trace, None)
+    weights = _weights(args.weights, table)
+    unit = -1 if args.unit is None else 0 if args.unit == '0' else \
+        classing.size_of('--unit', args.unit)
+    ready = plan.plan(trace, unit)
+    first = simulator.Setup(
+        strategies[0], 1, table, cloud, write=args.write,
+        hdd_bytes=runs.cache_sizes(
+            args.hdd, ready.footprint_bytes, '--hdd')[0] if args.hdd else 0,
+        upload_seconds=args.upload_seconds,
+        metadata_entries=args.metadata, weights=weights, seed=args.seed,
+        prefetch_bytes=classing.size_of('--prefetch-bytes',
+                                        args.prefetch_bytes))
+    if args.recommend:
+        return _recommend(args, ready, first, table, prefetchers)
+    setups = [dataclasses.replace(
+        first, strategy=strategy, prefetch=prefetch, cache_bytes=size)
+        for size, strategy, prefetch in itertools.product(
+            runs.cache_sizes(args.cache, ready.footprint_bytes),
+            strategies, prefetchers)]
+    report = _head(ready)
+    with Progress('replay') as progress:
+        report['runs'] = [row for _, row in runs.each(
+            ready, setups, args.jobs, _shown(progress, len(setups)))]
+    if args.json != '-':
+        print(results.text(report, table))
+    _keep(args, report, table)
+    return 0
+
+
+def _keep(args: argparse.Namespace, report: Dict[str, Any],
+          table: ClassTable) -> None:
+    if args.json:
+        figures.write_json(args.json, report)
+    if args.plot:
+        from swift_dss.bench.replay import drawing
+        drawing.draw(report, args.plot, table)
+        print('plot: %s' % args.plot, file=sys.stderr)
+
+
+def _recommend(args: argparse.Namespace, ready: plan.Plan,
+               first: simulator.Setup, table: ClassTable,
+               prefetchers: List[str]) -> int:
+    from swift_dss.bench.replay import recommend
+    budget, = runs.cache_sizes(args.budget or '10%', ready.footprint_bytes,
+                               '--budget')[:1]
+    goal = recommend.parse_goal(args.goal, table, ready,
+                                first.weights)
+    with Progress('recommend') as progress:
+        found = recommend.search(
+            ready, first, budget, goal, args.jobs,
+            lambda done, what: progress.show(done, None, what),
+            prefetchers)
+    report = _head(ready)
+    report['recommendation'] = recommend.report(found)
+    report['runs'] = [row for _, row in found.tried]
+    if args.json != '-':
+        print(recommend.text(found, table))
+    _keep(args, report, table)
+    return 0
+
+
+def _head(ready: plan.Plan) -> Dict[str, Any]:
+    trace = ready.trace
+    return {'trace': trace.name, 'requests': ready.requests,
+            'accesses': ready.accesses, 'timed': trace.timed,
+            'asked_bytes': int(trace.lengths.sum()),
+            'footprint_bytes': ready.footprint_bytes,
+            'unit_bytes': ready.unit_bytes, 'classes': trace.classes()}
+
+
+def _shown(progress: Progress, total: int) -> Any:
+    def show(done: int, setup: simulator.Setup) -> simulator.Progress:
+        what = 'accesses; replay %d of %d: %s %s' % (
+            done + 1, total, setup.strategy, setup.prefetch)
+        return lambda at, of: progress.show(at, of, what)
+    return show
+
+
+def _trace(args: argparse.Namespace) -> model.Trace:
+    found: List[model.Trace] = []
+    for name in args.traces:
+        if name.startswith(generators.PREFIX):
+            found.append(generators.generate(name))
+        else:
+            found.append(readers.read_file(
+                name, args.format,
+                keep_names=args.classes.startswith('rules:')))
+    if args.rate <= 0:
+        raise BadConfig('--rate: %g is not above 0' % args.rate)
+    whole = model.joined([model.spread(one, args.rate) for one in found])
+    return whole if args.limit is None else model.beginning(
+        whole, args.limit)
+
+
+def _chosen(option: str, text: str, known: List[str]) -> List[str]:
+    if text == 'all':
+        return known
+    found = [name.strip() for name in text.split(',')]
+    require_known(option, found, known)
+    return found
+
+
+def _weights(text: str, table: ClassTable) -> Dict[int, float]:
+    found: Dict[int, float] = {}
+    for part in filter(None, text.split(',')):
+        name, equals, number = part.partition('=')
+        spec = table.by_name(name)
+        class_id: Optional[int] = spec.class_id if spec else (
+            int(name) if name.isdigit() else None)
+        try:
+            weight = float(number)
+        except ValueError:
+            weight = 0.0
+        if not equals or class_id is None or not 0 < weight < 1e9:
+            raise BadConfig('--weights: %r is not CLASS=W with a class of '
+                            'the table and a number above 0' % part)
+        found[class_id] = weight
+    return found
+
+
+def _refuse_unwritable(path: str) -> None:
+    try:
+        with open(path, 'ab'):
+            pass
+    except OSError as err:
+        raise BadConfig('%s: %s' % (path, err.strerror)) from err
