@@ -6,6 +6,7 @@ import argparse
 import logging
 import os
 import sys
+import time
 
 from swift_dss.cli.ask import ask, json_text, result
 from swift_dss.cli.table import Progress, size
@@ -32,26 +33,35 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
     # Swift reads its configuration when it is imported.
     from swift.common.utils import set_swift_dir
     set_swift_dir(conf.swift_dir)
+    from swift_dss.gateway.bundle_book import Book
+    from swift_dss.gateway.bundle_pack import book_path
     from swift_dss.gateway.restore import Restore, plain
+    from swift_dss.gateway.restore_adopt import Adoption
     from swift_dss.gateway.restore_catalog import Catalog, open_client
     from swift_dss.gateway.restore_places import Servers
     from swift_dss.gateway.restore_write import PlaceWriter, Writer
     logging.getLogger().addHandler(logging.NullHandler())
     client = open_client(conf.gateway)
     servers = Servers(conf.swift_dir)
-    state = os.path.join(conf.tier.index_dir or conf.run_dir, _STATE)
+    folder = conf.tier.index_dir or conf.run_dir
+    state = os.path.join(folder, _STATE)
+    # A daemon that runs has it open too: both may write.
+    book = Book(book_path(folder))
     if args.from_start and os.path.exists(state):
         os.unlink(state)
     work = Restore(
         conf.gateway, client,
         Writer(conf, servers, logging.getLogger('swift-dss-restore')),
         PlaceWriter(servers), state,
-        '/' + args.container.strip('/') if args.container else '')
+        '/' + args.container.strip('/') if args.container else '',
+        # Of a part of a bundle nobody can be the keeper.
+        None if args.container else Adoption(book, time.time()))
     with Progress('restore', quiet=args.json) as progress:
         found = work.run(Catalog(conf.gateway, client),
                          lambda now: progress.show(
                              now.keys, None, '%d versions, %d written' % (
                                  now.versions, now.written)))
+    book.close()
     for text in work.problems:
         print('swift-dss gateway restore: ' + text, file=sys.stderr)
     if not args.no_index:

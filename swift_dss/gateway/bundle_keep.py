@@ -65,10 +65,15 @@ class Keeper:
         :raises RemoteUnavailable, S3Rejected: the rest another time
         """
         for one in self._book.untold():
+            # What is said there stays said: the book may be younger than
+            # the bundle.
+            before = bundle_since.read(self._client, one.key,
+                                       self._packer.unwrap(one))
             since = Since(
-                {member.number for member in self._book.members(
-                    one.id, ('dead', 'told'))},
-                self._new_records(one))
+                before.dead | {member.number for member in
+                               self._book.members(one.id,
+                                                  ('dead', 'told'))},
+                _merged(before.records, self._new_records(one)))
             data = bundle_since.encode(since, self._packer.wrap(one))
             self._client.put(one.key + bundle_since.SUFFIX, data,
                              digests.md5(data).digest())
@@ -213,3 +218,9 @@ class _Source:
                 self._old.key, member.number))
         return entry.record, data
 
+
+def _merged(before: Dict[int, bundle.Record],
+            after: Dict[int, bundle.Record]) -> Dict[int, bundle.Record]:
+    found = dict(before)
+    found.update(after)
+    return found

@@ -18,6 +18,7 @@ from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import DamagedRecord, DssError
 from swift_dss.gateway import restore_places
 from swift_dss.gateway.client import S3Client, S3Missing
+from swift_dss.gateway.restore_adopt import Adoption
 from swift_dss.gateway.restore_catalog import Catalog, Held, Unreadable
 from swift_dss.gateway.restore_places import Place
 from swift_dss.gateway.restore_write import PlaceWriter, Writer
@@ -33,6 +34,7 @@ class Restored:
 
     :param versions: that belong on this node
     :param written: of them, those that were not here yet
+    :param bundles: that this node keeps from now on
     """
 
     places: int = 0
@@ -41,6 +43,7 @@ class Restored:
     written: int = 0
     length: int = 0
     failed: int = 0
+    bundles: int = 0
 
 
 class Restore:
@@ -48,11 +51,12 @@ class Restore:
 
     :param state_path: where the place to go on from is kept; '' nowhere
     :param only: ``/account`` or ``/account/container``; '' is all
+    :param adoption: has somebody keep the bundles from now on
     """
 
     def __init__(self, conf: GatewayConf, client: S3Client,
                  writer: Writer, places: PlaceWriter, state_path: str = '',
-                 only: str = '',
+                 only: str = '', adoption: Optional[Adoption] = None,
                  open_place: Callable[[str, bytes], bytes]
                  = lambda key, data: data) -> None:
         self._conf = conf
@@ -61,6 +65,7 @@ class Restore:
         self._places = places
         self._state_path = state_path
         self._only = only.rstrip('/')
+        self._adoption = adoption
         self._open_place = open_place
         self.found = Restored()
         #: What could not be restored, and why: the first of them.
@@ -84,6 +89,9 @@ class Restore:
             if catalog.keys % _NOTED_EVERY == 0 and catalog.last_key:
                 self._note(catalog.last_key)
                 progress(self.found)
+        if self._adoption is not None:
+            self._adoption.flush()
+            self.found.bundles = self._adoption.adopted
         self._finish()
         progress(self.found)
         return self.found
@@ -105,6 +113,8 @@ class Restore:
     def _restore(self, held: Held) -> None:
         try:
             targets = self._writer.targets(held)
+            if self._adoption is not None:
+                self._adoption.see(held, targets)
             if not targets:
                 return
             self._places.require(held)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Deque, Iterator, List, Set, Tuple
+from typing import (
+    Any, Deque, Iterator, List, Mapping, Optional, Set, Tuple)
 
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import DamagedRecord
@@ -34,11 +35,15 @@ class Held:
 
     :param remote: where its bytes are, as a residency record has it
     :param number: of the member, if that is a bundle
+    :param stored_bytes: of its data in the bundle
+    :param bundle: the bundle's own head, and its size
     """
 
     record: RemoteRecord
     remote: RemoteCopy
     number: int = -1
+    stored_bytes: int = 0
+    bundle: Optional[Tuple[Mapping[str, Any], int]] = None
 
     @property
     def name(self) -> str:
@@ -161,7 +166,8 @@ class Catalog:
                 continue
             found.append(Held(record, RemoteCopy(
                 self._conf.endpoint, listed.key, record.etag, 0.0,
-                entry.offset), entry.number))
+                entry.offset), entry.number, entry.stored_bytes,
+                (index.head, listed.size)))
         return found
 
 

@@ -53,6 +53,8 @@ _LOOK_SECONDS = 2.0
 #: A key that need not exist: 404 is as good an answer as 200.
 _PROBE_KEY = '.dss-probe'
 _QUEUE_FILE = 'gateway.db'
+#: For so long bundles are sent before they are full.
+_HURRY_SECONDS = 60.0
 #: The dispatcher looks at least this often (gauges, clock jumps).
 _IDLE_SECONDS = 10.0
 _Job = Union[UploadJob, DeleteJob]
@@ -233,6 +235,7 @@ class Gateway:
     def hurry(self) -> None:
         """Let no version wait for its age any more."""
         self._queue.hurry(self._now())
+        self._bundler.hurry(_HURRY_SECONDS)
         self._notify()
 
     def fetch(self, request: FetchRequest, sink: Sink) -> bool:

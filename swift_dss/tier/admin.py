@@ -12,6 +12,7 @@ from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import (
     BadConfig, DamagedRecord, DssError, TierUnavailable, VersionGone)
 from swift_dss.tier.addresses import object_hash
+from swift_dss.tier.drain import Drainer
 from swift_dss.tier.fetchd import StreamServer, read_line
 from swift_dss.tier.relocate import DEFAULT_WAIT_SECONDS
 from swift_dss.tier.rows import VersionRow
@@ -33,13 +34,15 @@ class AdminServer:
                  logger: logging.Logger) -> None:
         self._daemon = daemon
         self._logger = logger
+        self._drainer = Drainer(daemon)
         self._verbs: Dict[str, Callable[[Dict[str, Any], Progress], Any]] = {
             'status': self._status, 'ls': self._ls,
             'promote': self._promote, 'demote': self._demote,
             'pin': self._pin, 'unpin': self._unpin,
             'rebuild': self._rebuild, 'sweep': self._sweep,
             'settle': self._settle, 'reload': self._reload,
-            'relocate': self._relocate}
+            'relocate': self._relocate, 'recall': self._recall,
+            'drain': self._drain}
         self._server = StreamServer(path, 'admin', self._serve,
                                     _MAX_CLIENTS, logger)
 
@@ -92,10 +95,16 @@ class AdminServer:
         return self._move(request, progress, self._promote_one)
 
     def _promote_one(self, row: VersionRow) -> None:
-        if not any(span.hdd_bytes for span in row.spans) and row.on_remote:
-            raise TierUnavailable('%s is only in S3; a read brings it back'
-                                  % (row.name or row.version.key))
-        self._daemon.local.promote(row.version, row.partition)
+        self._drainer.promote(row.version, row.partition)
+
+    def _recall(self, request: Dict[str, Any], progress: Progress) -> Any:
+        return self._move(request, progress, lambda row:
+                          self._drainer.recall(row.version, row.partition))
+
+    def _drain(self, request: Dict[str, Any], progress: Progress) -> Any:
+        return self._drainer.run(
+            str(request.get('to')),
+            float(request.get('seconds', DEFAULT_WAIT_SECONDS)), progress)
 
     def _demote(self, request: Dict[str, Any], progress: Progress) -> Any:
         tier = str(request.get('to', 'hdd'))

@@ -11,6 +11,7 @@ import tempfile
 import time
 
 import pytest
+import swiftclient
 from support import md5, pattern, quarantined, replicas, wait_until
 from tuned_cluster import TunedCluster
 
@@ -219,3 +220,62 @@ def test_a_lost_edge_comes_back_from_the_bucket_alone(edge):
     assert wrote.headers() == before
     print('figure: restore of %d versions, %d bytes: %.1f s, %d problems' % (
         found['versions'], found['length'], took, found['failed']))
+
+
+@pytest.mark.root
+def test_what_was_restored_is_verified_and_drained_both_ways(edge):
+    """After the test above: stubs of everything, some of them filled."""
+    swift = edge.connection()
+    paths = {one: '/AUTH_test/%s/%s' % (one, row['name'])
+             for one in ('plain', 'frags') for row in
+             swift.get_container(one)[1]}
+    assert paths
+    found = gateway(edge, 'verify', '--read', '--records')
+    assert found['problems'] == 0 and found['dirty'] == 0
+    assert found['unknown'] == 0 and found['stale'] == 0
+    assert found['read_bytes'] > 9 << 20 and found['remote'] > 40
+    # Out: everything here, as stock Swift wants it.
+    if gateway(edge, 'drain', '--to', 'remote')['moved']:
+        assert gateway(edge, 'verify')['stubs'] > 40
+    gateway(edge, 'verify', '--stock', code=1)
+    out = gateway(edge, 'drain', '--to', 'local')
+    assert out['failures'] == 0
+    assert gateway(edge, 'verify', '--stock')['stubs'] == 0
+    assert gateway(edge, 'drain', '--to', 'local')['moved'] == 0
+    stock_reads_all(edge)
+    # The new edge keeps the old bundles: what dies now stays dead.
+    swift.delete_object('plain', 'dir/caf\u00e9 5')
+    wait_until(lambda: '/AUTH_test/plain/dir/caf\u00e9 5' not in {
+        row['name'] for row in gateway(edge, 'ls')}, 60)
+    # A key that is lost shows, by name.
+    lost = gateway(edge, 'ls', '--container', 'AUTH_test/plain')[0]
+    account, user, key = layout.CLOUD_USER
+    cloud = swiftclient.Connection(
+        authurl=edge.conf.cloud_url + '/auth/v1.0',
+        user='%s:%s' % (account, user), key=key)
+    cloud.delete_object(layout.CLOUD_BUCKET, lost['key'])
+    found = gateway(edge, 'verify', code=1)
+    assert found['problems'] and all(
+        'is not in the bucket' in text for text in found['said'])
+
+
+def stock_reads_all(edge):
+    """By Swift's own metadata, every data file is whole and right."""
+    from swift.obj.diskfile import read_metadata
+    read = 0
+    for path in all_data_files(edge):
+        metadata = read_metadata(path)
+        with open(path, 'rb') as source:
+            data = source.read()
+        assert len(data) == int(metadata['Content-Length']), path
+        assert md5(data) == metadata['ETag'], path
+        read += 1
+    assert read > 40
+
+
+def all_data_files(edge):
+    for device in edge.conf.device_names:
+        for folder, _, names in os.walk(edge.conf.path('devices', device)):
+            for name in names:
+                if name.endswith('.data'):
+                    yield os.path.join(folder, name)

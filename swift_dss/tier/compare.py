@@ -1,0 +1,279 @@
+"""The edge against the bucket: is what the records say really there?
+
+Reads every data file's record and one listing of the bucket; with
+``deep``, also every byte that S3 stands for. Changes nothing, needs no
+daemon, and keeps what it must remember in a temporary file, so that memory
+does not grow with the population.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from dataclasses import dataclass, field
+from typing import Callable, Dict, List, Optional, Tuple
+
+from swift_dss.core.config import NodeConf
+from swift_dss.core.errors import (
+    DamagedRecord, DssError, TierUnavailable, VersionGone)
+from swift_dss.core.residency import RemoteCopy
+from swift_dss.core.version import VersionId
+from swift_dss.gateway import metadata as remote_metadata
+from swift_dss.gateway.bundle_read import is_bundle, read_index
+from swift_dss.gateway.client import S3Client
+from swift_dss.gateway.ports import LocalVersion, Metrics
+from swift_dss.gateway.restore_catalog import Catalog, Held, Unreadable
+from swift_dss.gateway.restore_places import FOLDERS
+from swift_dss.gateway.source import Source
+from swift_dss.io.switch import LiveVersion
+from swift_dss.tier import metadata
+from swift_dss.tier.devices import Device, Devices
+from swift_dss.tier.survey import data_files
+from swift_dss.wire.bundle import TRAILER_BYTES
+
+_BESIDE = remote_metadata.SUFFIXES + ('.since',)
+_SHOWN = 1000
+_KEYS_AT_ONCE = 1000
+
+
+@dataclass
+class Compared:
+    """What a comparison found.
+
+    :param stubs: versions that lack bytes here; a stock Swift server
+        refuses them
+    :param dirty: versions that S3 does not have
+    :param read_bytes: that S3 gave and that proved right
+    :param unknown: keys that no record of *this node* names
+    :param stale: records of the bucket that are older than the metadata
+        here
+    """
+
+    versions: int = 0
+    stubs: int = 0
+    dirty: int = 0
+    remote: int = 0
+    read_bytes: int = 0
+    keys: int = 0
+    unknown: int = 0
+    stale: int = 0
+    problems: int = 0
+    said: List[str] = field(default_factory=list)
+
+    def problem(self, text: str) -> None:
+        """Something is not as it must be."""
+        self.problems += 1
+        if len(self.said) < _SHOWN:
+            self.said.append(text)
+
+
+class _NoMetrics(Metrics):
+
+    def count(self, name: str, amount: int = 1) -> None:
+        """Nobody asks."""
+
+    def gauge(self, name: str, value: float) -> None:
+        """Nobody asks."""
+
+    def timing(self, name: str, seconds: float) -> None:
+        """Nobody asks."""
+
+
+class Comparison:
+    """One comparison of a node with its bucket.
+
+    :param deep: also read everything back
+    :param records: also compare metadata with the bucket's records
+    """
+
+    def __init__(self, conf: NodeConf, client: S3Client, deep: bool = False,
+                 records: bool = False) -> None:
+        self._conf = conf
+        self._client = client
+        self._deep = deep
+        self._records = records
+        self._devices = Devices(conf)
+        self._source = Source(conf.gateway, client, _NoMetrics(),
+                              lambda seconds: False)
+        self.found = Compared()
+
+    def run(self, progress: Callable[[Compared], None]) -> Compared:
+        """All of it.
+
+        :raises RemoteUnavailable: S3 does not answer
+        """
+        with tempfile.TemporaryDirectory(prefix='dss-verify-') as folder:
+            seen = sqlite3.connect(os.path.join(folder, 'keys.db'))
+            try:
+                self._list_bucket(seen, progress)
+                for device in self._devices.discover():
+                    self._compare_device(seen, device, progress)
+                for key, size in seen.execute(
+                        'SELECT key, size FROM keys WHERE used = 0'):
+                    self.found.unknown += not self._has_nothing(key, size)
+            finally:
+                seen.close()
+        if self._records:
+            self._compare_records(progress)
+        progress(self.found)
+        return self.found
+
+    def _list_bucket(self, seen: sqlite3.Connection,
+                     progress: Callable[[Compared], None]) -> None:
+        seen.execute('CREATE TABLE keys (key TEXT PRIMARY KEY, size INTEGER, '
+                     'etag TEXT, used INTEGER) WITHOUT ROWID')
+        prefix = self._conf.gateway.prefix
+        for one in self._client.listing(prefix):
+            if one.key.endswith(_BESIDE) or one.key[len(
+                    prefix):].startswith(FOLDERS):
+                continue
+            seen.execute('INSERT OR REPLACE INTO keys VALUES (?, ?, ?, 0)',
+                         (one.key, one.size, one.etag))
+            self.found.keys += 1
+            if self.found.keys % _KEYS_AT_ONCE == 0:
+                progress(self.found)
+
+    def _compare_device(self, seen: sqlite3.Connection, device: Device,
+                        progress: Callable[[Compared], None]) -> None:
+        try:
+            device.require_mounted()
+        except TierUnavailable as err:
+            self.found.problem(str(err))
+            return
+        for version, partition in data_files(device):
+            try:
+                local = _describe(device, version, partition)
+            except VersionGone:
+                continue
+            except (DamagedRecord, OSError) as err:
+                self.found.problem('%s on %s: %s' % (
+                    version.key, device.name, err))
+                continue
+            self._compare(seen, local)
+            if self.found.versions % _KEYS_AT_ONCE == 0:
+                progress(self.found)
+
+    def _compare(self, seen: sqlite3.Connection,
+                 local: LocalVersion) -> None:
+        found = self.found
+        found.versions += 1
+        found.stubs += local.residency.is_stub
+        remote = local.residency.remote
+        if remote is None:
+            own = remote_metadata.own_key(self._conf.gateway.prefix,
+                                          local.version)
+            if local.content_length:
+                found.dirty += 1
+            else:
+                # An empty version has no record that could name its key.
+                seen.execute('UPDATE keys SET used = 1 WHERE key = ?',
+                             (own,))
+            return
+        found.remote += 1
+        wrong = self._wrong(seen, local, remote)
+        if wrong is None and self._deep:
+            wrong = self._read(local)
+        if wrong is not None:
+            found.problem('%s on %s: %s: %s' % (
+                local.metadata.get('name', local.version.key),
+                local.version.device, remote.key, wrong))
+
+    def _wrong(self, seen: sqlite3.Connection, local: LocalVersion,
+               remote: RemoteCopy) -> Optional[str]:
+        if remote.endpoint != self._conf.gateway.endpoint:
+            return 'is at %r, not at %r' % (
+                remote.endpoint, self._conf.gateway.endpoint)
+        row: Optional[Tuple[int, str]] = seen.execute(
+            'SELECT size, etag FROM keys WHERE key = ?',
+            (remote.key,)).fetchone()
+        if row is None:
+            return 'is not in the bucket'
+        seen.execute('UPDATE keys SET used = 1 WHERE key = ?',
+                     (remote.key,))
+        size, etag = row
+        if is_bundle(self._conf.gateway.prefix, remote.key):
+            end = remote.offset + local.content_length + TRAILER_BYTES
+            return 'has %d bytes, not %d' % (size, end) if size < end \
+                else None
+        if remote.seal:
+            return None  # of another size; only reading it tells
+        if size != local.content_length:
+            return 'has %d bytes, not %d' % (size, local.content_length)
+        if etag != remote.etag:
+            return 'has the ETag %s, not %s' % (etag, remote.etag)
+        return None
+
+    def _has_nothing(self, key: str, size: int) -> bool:
+        """True for a bundle of empty versions: no record names those."""
+        if not is_bundle(self._conf.gateway.prefix, key):
+            return False
+        try:
+            return not any(one.record['length'] for one in read_index(
+                self._client, key, size).entries)
+        except DssError:
+            return False
+
+    def _read(self, local: LocalVersion) -> Optional[str]:
+        try:
+            plan = self._source.plan(local)
+            offset = 0
+            while offset < local.content_length:
+                start, length = plan.part(offset)
+                for block in self._source.blocks(local, plan, start, length):
+                    self.found.read_bytes += len(block)
+                offset = start + length
+        except DssError as err:
+            return str(err)
+        return None
+
+    def _compare_records(self, progress: Callable[[Compared], None]) -> None:
+        for held in Catalog(self._conf.gateway, self._client).walk():
+            if isinstance(held, Unreadable):
+                self.found.problem('%s: %s' % (held.key, held.reason))
+            elif isinstance(held, Held):
+                self._compare_record(held)
+
+    def _compare_record(self, held: Held) -> None:
+        for device in self._devices.discover():
+            version = VersionId(
+                device.name, held.record.version.policy,
+                held.record.version.object_hash,
+                held.record.version.timestamp,
+                held.record.version.frag_index)
+            for partition in device.partitions_of(version):
+                try:
+                    local = _describe(device, version, partition)
+                except (VersionGone, DamagedRecord, OSError):
+                    continue
+                if dict(local.metadata) != dict(held.record.metadata):
+                    self.found.stale += 1
+                    return
+
+
+def _describe(device: Device, version: VersionId,
+              partition: str) -> LocalVersion:
+    """A version as its own files say, without index or daemon.
+
+    :raises VersionGone: it went away meanwhile
+    """
+    path = device.place(version, partition, 0).data_file()
+    try:
+        data_fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError as err:
+        raise VersionGone(path) from err
+    try:
+        found = metadata.of_version(path, data_fd)
+    except BaseException:
+        os.close(data_fd)
+        raise
+    place = device.place(version, partition, found.content_length)
+    with LiveVersion(place, (path, data_fd)) as live:
+        return LocalVersion(version, partition, found.etag, found.headers,
+                            live.residency, found.class_map)
+
+
+def plain(found: Compared) -> Dict[str, object]:
+    """For ``--json``."""
+    return dict(vars(found))
+
