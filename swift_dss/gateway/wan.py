@@ -22,7 +22,8 @@ from contextvars import ContextVar
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from swift_dss.core.classes import ClassTable
-from swift_dss.strategy.wan import FairQueue, Flow, Work, shares
+from swift_dss.strategy.wan import (
+    FairQueue, Flow, Work, shares, top_flow)
 
 #: A flow may be this many bytes ahead of its share: less wakes threads for
 #: nothing, more is what a reader of the top class waits for.
@@ -31,6 +32,9 @@ SLACK_BYTES = 128 * 1024
 PATIENCE_SECONDS = 0.25
 #: The share of the link that the top class's demand reads have at least.
 RESERVE = 0.8
+#: So long after its last read the top class counts as at work: who reads
+#: one object after another must not meet a full link each time.
+LINGER_SECONDS = 1.0
 
 _TableSource = Callable[[], ClassTable]
 #: The flow for which the running thread uses the link.
@@ -204,13 +208,21 @@ class Sent:
 class FairPool:
     """Threads that do waiting work in fair order.
 
-    :param workers: threads, of which ``reserved`` only do demand reads of
-        the top class
+    While the top class is at work, others have only what the reserve
+    leaves of the workers: bytes that a server has sent cannot be held
+    back, but the next request for more can.
+
+    :param workers: threads, of which ``reserved`` only ever do demand
+        reads of the top class
     """
 
     def __init__(self, workers: int, reserved: int, table: _TableSource,
-                 name: str) -> None:
+                 name: str,
+                 clock: Callable[[], float] = time.monotonic) -> None:
         self._table = table
+        self._clock = clock
+        self._running_top = 0
+        self._top_at = -LINGER_SECONDS
         self._reserved = min(reserved, workers - 1)
         self._workers = workers
         self._changed = threading.Condition()
@@ -256,27 +268,40 @@ class FairPool:
                 while ticket is None:
                     if self._closed and not len(self._queue):
                         return
-                    self._changed.wait()
+                    self._changed.wait(LINGER_SECONDS if len(self._queue)
+                                       else None)
                     ticket = self._next()
+                flow, future, work, arguments = ticket
+                is_top = self._is_top(flow)
                 self._running += 1
-            flow, future, work, arguments = ticket
+                self._running_top += is_top
             try:
                 with working_for(flow):
                     _carry_out(future, work, arguments)
             finally:
                 with self._changed:
                     self._running -= 1
+                    self._running_top -= is_top
+                    if is_top:
+                        self._top_at = self._clock()
                     self._changed.notify_all()
 
     def _next(self) -> Optional[Tuple[Flow, Future[Any], Callable[..., Any],
                                       Tuple[Any, ...]]]:
         if self._running >= self._workers:
             return None
-        scarce = self._running >= self._workers - self._reserved and \
+        others = self._workers - self._reserved
+        if self._running_top or \
+                self._clock() - self._top_at < LINGER_SECONDS:
+            others = max(1, int(self._workers * (1.0 - RESERVE)))
+        scarce = self._running - self._running_top >= others and \
             not self._closed
         return self._queue.take(
             self._table(), RESERVE, only_top=scarce and self._reserves(),
             running=0 if self._closed else self._running)
+
+    def _is_top(self, flow: Flow) -> bool:
+        return top_flow([flow], self._table()) is not None
 
     def _reserves(self) -> bool:
         """With one class there is nobody to keep workers for."""

@@ -1,7 +1,7 @@
 """S3 goes away under a steady ingest, and comes back.
 
-    python test/fault/outage.py [--faults refused,slow,...] [--budget 24m]
-        [--rate 4m] [--object 256k] [--cycles 0] [--without-admission]
+    python test/fault/outage.py [--faults refused,slow,...] [--budget 16m]
+        [--rate 1m] [--object 128k] [--cycles 0] [--without-admission]
 
 A real cluster (three devices, three replicas, so that each device gets
 every byte) writes to a real S3 server through a link that can be cut,
@@ -59,6 +59,7 @@ TABLE = ''.join(
 FAULTS = ('refused', 'hung', 'slow', 'throttled', 'lying')
 #: What a link is when it is "slow": far under any ingest.
 SLOW_BYTES = 20 * KIB
+BUCKET = 'outage'
 #: A refusal is an answer and not a time-out: nothing near this.
 REFUSAL_SECONDS = 10.0
 
@@ -101,8 +102,7 @@ class OutageCluster(TunedCluster):
                         'delete_delay_seconds': '1',
                         'read_timeout_seconds': '3',
                         'connect_timeout_seconds': '1',
-                        'throttle_seconds': '0.2',
-                        'verify': 'readback'}}
+                        'throttle_seconds': '0.2'}}
 
     def _configure(self) -> None:
         super()._configure()
@@ -144,6 +144,7 @@ class Figures:
     retry_after: List[int] = field(default_factory=list)
     fired: int = 0
     first_second_requests: int = 0
+    s3_retry_after: str = ''
     drained_seconds: float = 0.0
     top_during_drain: int = 0
     top_refused_during_drain: int = 0
@@ -168,9 +169,13 @@ class Campaign:
         self.link = WanLink(self.faulty)
         self.cluster = OutageCluster(self.conf, self.link.url, budget,
                                      admission)
-        self.cluster.start()
+        try:
+            self.cluster.start()
+        except BaseException:
+            self.close()
+            raise
         swift = self.cluster.connection()
-        swift.put_container('c')
+        swift.put_container(BUCKET)
         swift.close()
 
     def close(self) -> None:
@@ -220,7 +225,7 @@ class Campaign:
             swift.retries = 0
         begun = time.monotonic()
         try:
-            swift.put_object('c', name, body, headers={
+            swift.put_object(BUCKET, name, body, headers={
                 'X-DSS-Object-Class': class_name})
             made = Put(name, class_name, begun, time.monotonic() - begun, 201)
             with self._lock:
@@ -272,7 +277,7 @@ class Campaign:
         """Acknowledged and not readable, or not in the bucket."""
         swift = self.cluster.connection()
         missing = [name for name, digest in self.acknowledged.items()
-                   if hashlib.md5(swift.get_object('c', name)[1]
+                   if hashlib.md5(swift.get_object(BUCKET, name)[1]
                                   ).hexdigest() != digest]
         swift.close()
         found = self._bucket_digests()
@@ -316,6 +321,9 @@ class Campaign:
         started = time.monotonic()
         puts = self.ingest(4 * figures.expected_seconds + 30)
         self._judge_ingest(figures, puts, started)
+        figures.s3_retry_after = self._through_s3()
+        require(figures.s3_retry_after.isdigit(),
+                '%s: an S3 client got no Retry-After', fault)
         figures.fired = armed.fired if armed else int(
             not self.settled())
         require(figures.fired, '%s: the fault never fired', fault)
@@ -331,6 +339,27 @@ class Campaign:
         figures.lost = len(lost)
         require(not lost, '%s: lost %s', fault, lost[:3])
         return figures
+
+    def _through_s3(self) -> str:
+        """Retry-After that an S3 client gets for the lowest class; ''."""
+        import boto3
+        from botocore.config import Config
+        from botocore.exceptions import ClientError
+        client = boto3.client(
+            's3', endpoint_url=self.conf.s3_url, region_name='us-east-1',
+            aws_access_key_id='test:tester',
+            aws_secret_access_key='testing',
+            config=Config(s3={'addressing_style': 'path'},
+                          retries={'total_max_attempts': 1}))
+        try:
+            client.put_object(Bucket=BUCKET, Key='through-s3',
+                              Body=b'x' * self.size,
+                              Metadata={'dss-class': CLASSES[0]})
+        except ClientError as err:
+            said = err.response['ResponseMetadata']
+            require(said['HTTPStatusCode'] == 503, 'S3: %s', said)
+            return str(said['HTTPHeaders'].get('retry-after', ''))
+        return ''
 
     def _judge_ingest(self, figures: Figures, puts: List[Put],
                       started: float) -> None:
@@ -370,9 +399,10 @@ class Campaign:
 
     def _drain(self, figures: Figures, returned: float) -> None:
         def drained() -> bool:
-            made = self.put(CLASSES[-1])
+            made = self.put(CLASSES[-1], 16000)
             figures.top_during_drain += 1
             figures.top_refused_during_drain += made.status != 201
+            time.sleep(0.3)
             return self.pending() < self.budget // 4
 
         wait_until(drained, 240, 'the backlog drains')
@@ -422,12 +452,14 @@ def main(argv: Optional[List[str]] = None) -> int:
     """The command; 1 if something that must hold did not."""
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     parser.add_argument('--faults', default=','.join(FAULTS))
-    parser.add_argument('--budget', type=size, default=24 * MIB)
+    parser.add_argument('--budget', type=size, default=16 * MIB)
     parser.add_argument('--rate', type=size, default=MIB)
     parser.add_argument('--object', type=size, default=128 * KIB)
     parser.add_argument('--cycles', type=int, default=0)
     parser.add_argument('--without-admission', action='store_true')
     args = parser.parse_args(argv)
+    # A time limit from outside must not leave a cluster behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     campaign = Campaign(args.budget, args.rate, args.object,
                         not args.without_admission)
     try:

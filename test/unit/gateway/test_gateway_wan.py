@@ -42,6 +42,21 @@ def test_a_flood_never_holds_the_reserved_worker(pool):
     assert all(one.result(10) for one in flood)
 
 
+def test_while_the_top_class_reads_others_get_what_is_left():
+    now = [0.0]
+    pool = FairPool(5, 1, lambda: TABLE, 'linger', lambda: now[0])
+    hold = threading.Event()
+    pool.submit(fill(9), lambda: None).result(10)
+    wait_until(lambda: pool.counts() == (0, 0))
+    flood = [pool.submit(fill(0), hold.wait) for _ in range(20)]
+    wait_until(lambda: pool.counts()[1] == 1)
+    now[0] += 2 * wan.LINGER_SECONDS
+    wait_until(lambda: pool.counts()[1] == 4, 30, 'the top class has gone')
+    hold.set()
+    assert all(one.result(10) for one in flood)
+    pool.shutdown()
+
+
 def test_without_a_reserve_it_would():
     """The wrong twin."""
     pool = FairPool(4, 0, lambda: TABLE, 'twin')
