@@ -42,14 +42,12 @@ def test_a_lost_ssd_is_rebuilt_from_the_other_copies(any_objects, loops):
 
 @pytest.mark.damage
 def test_a_lost_hdd_is_rebuilt_from_the_other_copies(any_objects, loops):
-    made = any_objects.make_all(('whole',) + stubs.ALL_STUBS)
+    made = _made_with_a_leaning_copy(any_objects)
     on_ssd_too = any_objects.make(stubs.HDD)
     any_objects.promote(on_ssd_too)
     leaning = [(one, copy) for one in made
                for copy in any_objects.copies(one)
-               if copy.device == DEVICE and any(
-                   extent.tiers == Tier.HDD
-                   for extent in copy.residency.extents)]
+               if copy.device == DEVICE and _leans(copy)]
     assert leaning, 'nothing lay on the lost HDD'
     mount = loops.conf.path('hdd', DEVICE)
     old_id = any_objects.capacity_id(DEVICE)
@@ -85,7 +83,7 @@ def test_a_lost_hdd_is_rebuilt_from_the_other_copies(any_objects, loops):
 
 def test_an_unmounted_hdd_is_unavailable_and_comes_back(
         any_objects, loops):
-    made = any_objects.make_all(('whole',) + stubs.ALL_STUBS)
+    made = _made_with_a_leaning_copy(any_objects)
     before = len(quarantined(loops))
     mount = loops.conf.path('hdd', DEVICE)
     asked = 0
@@ -93,8 +91,7 @@ def test_an_unmounted_hdd_is_unavailable_and_comes_back(
         for one in made:
             copy = any_objects.copy_on(one, DEVICE)
             if copy is not None:
-                leans = any(extent.tiers == Tier.HDD
-                            for extent in copy.residency.extents)
+                leans = _leans(copy)
                 asked += leans
                 reply = any_objects.direct(one, copy)
                 assert reply.status == (507 if leans else 200), one.name
@@ -115,6 +112,21 @@ def test_an_unmounted_hdd_is_unavailable_and_comes_back(
     _settled(any_objects)
     stubs.say('unmounted HDD, %s: %d copies answered 507, others served, 0 '
               'false quarantines' % (any_objects.policy_name, asked))
+
+
+def _made_with_a_leaning_copy(objects):
+    """An object of each kind, and more until one needs the HDD of
+    ``DEVICE``: the ring, not we, says where copies go."""
+    made = objects.make_all(('whole',) + stubs.ALL_STUBS)
+    while not any(copy.device == DEVICE and _leans(copy)
+                  for one in made for copy in objects.copies(one)):
+        assert len(made) < 40, 'the ring gives nothing to %s' % DEVICE
+        made.append(objects.make(stubs.HDD))
+    return made
+
+
+def _leans(copy):
+    return any(extent.tiers == Tier.HDD for extent in copy.residency.extents)
 
 
 def _put_and_read(objects):
