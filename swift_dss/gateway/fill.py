@@ -21,12 +21,13 @@ from swift_dss.core.errors import (
     TierUnavailable, VersionGone)
 from swift_dss.core.residency import Extent, Tier
 from swift_dss.core.version import VersionId
+from swift_dss.gateway import wan
 from swift_dss.gateway.flights import Flight, Flights
 from swift_dss.gateway.ports import (
     LocalFill, LocalVersion, LocalVersions, Logger, Metrics, Sink,
     TableSource)
 from swift_dss.gateway.source import Plan, Source
-from swift_dss.gateway.wan import FairPool, fill
+from swift_dss.gateway.wan import FairPool
 from swift_dss.io import steps
 from swift_dss.wire.control import FetchReply, FetchRequest
 
@@ -169,7 +170,8 @@ class Filler:
             asked = self._asked.get(local.version)
             if asked is None:
                 asked = self._leaders.submit(
-                    fill(local.class_map.rest), self._source.plan, local)
+                    wan.fill(local.class_map.rest), self._source.plan,
+                    local)
                 self._asked[local.version] = asked
                 asked.add_done_callback(
                     lambda _: self._forget_asked(local.version))
@@ -196,14 +198,21 @@ class Filler:
 
     def _join(self, request: FetchRequest, local: LocalVersion, plan: Plan,
               start: int, deadline: float) -> Flight:
+        flow = (wan.prefetch if request.ahead else wan.fill)(
+            request.class_id)
+        keep_free = 0
+        if self._leaders.reserves() and not self._leaders.is_top(flow):
+            # Memory for the top class, whatever the others want.
+            keep_free = _HELD_PER_FILL * self._conf.fills // _RESERVED
+
         def lead(flight: Flight) -> None:
-            self._leaders.submit(fill(request.class_id), self._lead, flight,
-                                 request, local, plan)
+            self._leaders.submit(flow, self._lead, flight, request, local,
+                                 plan)
 
         flight = self._flights.join(
             (request.version, start),
             min(deadline, time.monotonic()) if request.ahead else deadline,
-            lead, request.ahead)
+            lead, request.ahead, keep_free)
         if flight is None and request.ahead:
             raise GivenUp('no room for what nobody reads yet')
         if flight is None:

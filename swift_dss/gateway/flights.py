@@ -111,7 +111,8 @@ class Flights:
 
     def join(self, key: FlightKey, deadline: float,
              lead: Callable[[Flight], None],
-             ahead: bool = False) -> Optional[Flight]:
+             ahead: bool = False, keep_free: int = 0
+             ) -> Optional[Flight]:
         """The flight of ``key``, begun with ``lead`` if there is none.
 
         The caller MUST :meth:`leave` it. Waits for room in memory.
@@ -119,6 +120,7 @@ class Flights:
         :param lead: hands the flight to a leader; MUST NOT block
         :param ahead: the caller reads nothing himself; a flight that only
             such callers joined may be given up
+        :param keep_free: begin none with less room than this left
         :returns: None if there was no room by ``deadline``
         """
         with self._changed:
@@ -128,7 +130,8 @@ class Flights:
                     flight.readers += 1
                     flight.ahead = flight.ahead and ahead
                     return flight
-                if len(self._held) < self._limit or self._reclaim():
+                if len(self._held) < self._limit - keep_free or \
+                        self._reclaim():
                     break
                 left = deadline - time.monotonic()
                 if left <= 0:

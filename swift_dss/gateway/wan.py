@@ -23,7 +23,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.strategy.wan import (
-    FairQueue, Flow, Work, shares, top_flow)
+    SPARE, FairQueue, Flow, Work, shares, top_flow)
 
 #: A flow may be this many bytes ahead of its share: less wakes threads for
 #: nothing, more is what a reader of the top class waits for.
@@ -222,6 +222,7 @@ class FairPool:
         self._table = table
         self._clock = clock
         self._running_top = 0
+        self._running_spare = 0
         self._top_at = -LINGER_SECONDS
         self._reserved = min(reserved, workers - 1)
         self._workers = workers
@@ -272,9 +273,11 @@ class FairPool:
                                        else None)
                     ticket = self._next()
                 flow, future, work, arguments = ticket
-                is_top = self._is_top(flow)
+                is_top = self.is_top(flow)
+                is_spare = flow.work in SPARE
                 self._running += 1
                 self._running_top += is_top
+                self._running_spare += is_spare
             try:
                 with working_for(flow):
                     _carry_out(future, work, arguments)
@@ -282,6 +285,7 @@ class FairPool:
                 with self._changed:
                     self._running -= 1
                     self._running_top -= is_top
+                    self._running_spare -= is_spare
                     if is_top:
                         self._top_at = self._clock()
                     self._changed.notify_all()
@@ -297,13 +301,15 @@ class FairPool:
         scarce = self._running - self._running_top >= others and \
             not self._closed
         return self._queue.take(
-            self._table(), RESERVE, only_top=scarce and self._reserves(),
-            running=0 if self._closed else self._running)
+            self._table(), RESERVE, only_top=scarce and self.reserves(),
+            may_spare=self._closed
+            or self._running_spare < max(1, self._workers // 2))
 
-    def _is_top(self, flow: Flow) -> bool:
+    def is_top(self, flow: Flow) -> bool:
+        """Is it a demand read of the top class?"""
         return top_flow([flow], self._table()) is not None
 
-    def _reserves(self) -> bool:
+    def reserves(self) -> bool:
         """With one class there is nobody to keep workers for."""
         return len({spec.rank for spec in
                     self._table().specs.values()}) > 1
@@ -326,6 +332,16 @@ def _carry_out(future: Future[Any], work: Callable[..., Any],
 def fill(class_id: int) -> Flow:
     """A demand read."""
     return Flow(Work.FILL, class_id)
+
+
+def prefetch(class_id: int) -> Flow:
+    """A read that nobody waits for yet."""
+    return Flow(Work.PREFETCH, class_id)
+
+
+def bundle(class_id: int) -> Flow:
+    """Small versions that go up together."""
+    return Flow(Work.BUNDLE, class_id)
 
 
 def upload(class_id: int) -> Flow:

@@ -165,13 +165,14 @@ class FairQueue(Generic[_Ticket]):
         self._waiting.setdefault(flow, deque()).append(ticket)
 
     def take(self, table: ClassTable, reserve: float,
-             only_top: bool = False, running: int = 0
+             only_top: bool = False, may_spare: bool = True
              ) -> Optional[_Ticket]:
         """The next ticket.
 
         :param only_top: all but the reserved workers are busy: give only
             a demand read of the top class
-        :param running: tickets at work; spare work waits for none
+        :param may_spare: work that nobody waits for may begin, if there
+            is no other
         :returns: None if nothing may go now
         """
         flows = list(self._waiting)
@@ -180,7 +181,7 @@ class FairQueue(Generic[_Ticket]):
             may = [top] if top is not None else []
         else:
             may = [flow for flow in flows if flow.work not in SPARE]
-            may = may or (flows if not running else [])
+            may = may or (flows if may_spare else [])
         if not may:
             return None
         flow = self._turns.next(flows, table, reserve, among=may)

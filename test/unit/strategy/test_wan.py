@@ -112,7 +112,7 @@ def test_reserved_workers_are_only_for_the_top_class():
 def test_spare_work_waits_until_nobody_wants_the_link():
     queue = FairQueue()
     queue.put(Flow(Work.PREFETCH, 9), 'ahead')
-    assert queue.take(TABLE, 0.5, running=1) is None
+    assert queue.take(TABLE, 0.5, may_spare=False) is None
     queue.put(Flow(Work.UPLOAD, 0), 'upload')
     assert queue.take(TABLE, 0.5) == 'upload'
     assert queue.take(TABLE, 0.5) == 'ahead'
