@@ -7,6 +7,7 @@ the breaker is open nothing is sent, and the members wait in the book.
 
 from __future__ import annotations
 
+import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Dict, Iterable, Optional, Tuple
@@ -16,6 +17,7 @@ from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import DssError, RemoteUnavailable
 from swift_dss.core.residency import RemoteCopy
 from swift_dss.core.version import VersionId
+from swift_dss.gateway import wan
 from swift_dss.gateway.breaker import Breaker, BreakerState
 from swift_dss.gateway.bundle_book import Book
 from swift_dss.gateway.bundle_keep import Keeper
@@ -275,7 +277,8 @@ class Bundler:
 
     def _flush(self, one: bundling.Waiting) -> None:
         try:
-            self._packer.flush(one)
+            with wan.working_for(wan.bundle(_class_of(one.group))):
+                self._packer.flush(one)
             self._failures.pop(one.group, None)
             self._not_before.pop(one.group, None)
             self.last_error = ''
@@ -320,3 +323,9 @@ class Bundler:
         if self._keeper.rewrite():
             self._keep_at = now
         return self._keeper.next_drop()
+
+
+def _class_of(group: str) -> int:
+    """The class that a group's bundles share the link with."""
+    class_ids = json.loads(group)[3]
+    return int(max(class_ids, default=0))
