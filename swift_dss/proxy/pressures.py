@@ -8,8 +8,10 @@ have room: its own file systems still refuse what does not fit.
 
 from __future__ import annotations
 
+import collections
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import (
+    Any, Callable, Deque, Dict, List, NamedTuple, Optional, Tuple)
 
 import eventlet
 from swift.common.bufferedhttp import http_connect_raw
@@ -33,20 +35,41 @@ Ask = Callable[[Server, str], Dict[str, Tuple[float, wire.Pressure]]]
 
 
 class Coming:
-    """Bytes that were admitted to a device and may not be in its backlog.
+    """Bytes that were admitted and may not be in the backlogs yet.
 
-    :param devices: ``(server, device)`` and bytes of each
+    :param places: what is coming to each device, and how much of it this is
     """
 
-    def __init__(self, pressures: Pressures,
-                 devices: List[Tuple[Tuple[Server, str], int]]) -> None:
-        self._pressures = pressures
-        self.devices = devices
-        self.ended_at: Optional[float] = None
+    def __init__(self, clock: Callable[[], float],
+                 places: List[Tuple[_Place, int]]) -> None:
+        self._clock = clock
+        self._places = places
+        for place, length in places:
+            place.open_bytes += length
 
     def end(self) -> None:
         """The PUT has its answer."""
-        self.ended_at = self._pressures.clock()
+        now = self._clock()
+        for place, length in self._places:
+            place.open_bytes -= length
+            place.ended_bytes += length
+            place.ended.append((now, length))
+            place.forget(now - STALE_SECONDS)
+
+
+class _Place:
+    """What is coming to one device: sums, as each write asks for them."""
+
+    def __init__(self) -> None:
+        self.open_bytes = 0
+        self.ended_bytes = 0
+        #: (when the answer was given, bytes), oldest first.
+        self.ended: Deque[Tuple[float, int]] = collections.deque()
+
+    def forget(self, until: float) -> None:
+        """Drop what ended then or before."""
+        while self.ended and self.ended[0][0] <= until:
+            self.ended_bytes -= self.ended.popleft()[1]
 
 
 class _Known(NamedTuple):
@@ -73,7 +96,7 @@ class Pressures:
         self.clock = clock
         self._known: Dict[Server, _Known] = {}
         self._tally: Dict[Server, Dict[int, Dict[str, int]]] = {}
-        self._coming: List[Coming] = []
+        self._coming: Dict[Tuple[Server, str], _Place] = {}
 
     def backlog(self, server: Server, device: str
                 ) -> Tuple[Optional[Backlog], int]:
@@ -97,9 +120,9 @@ class Pressures:
     def coming(self, devices: List[Tuple[Tuple[Server, str], int]]
                ) -> Coming:
         """Note bytes that were admitted; ``end()`` it when the PUT ends."""
-        one = Coming(self, devices)
-        self._coming.append(one)
-        return one
+        return Coming(self.clock, [
+            (self._coming.setdefault(where, _Place()), length)
+            for where, length in devices])
 
     def count(self, server: Server, class_id: int, answer: str) -> None:
         """One more verdict, for that server to hear of."""
@@ -108,15 +131,12 @@ class Pressures:
 
     def _coming_bytes(self, place: Tuple[Server, str],
                       seen_at: float) -> int:
-        now = self.clock()
-        self._coming = [
-            one for one in self._coming if one.ended_at is None
-            or now - one.ended_at < STALE_SECONDS]
-        return sum(
-            length for one in self._coming
-            if one.ended_at is None
-            or one.ended_at > seen_at - _SETTLE_SECONDS
-            for where, length in one.devices if where == place)
+        found = self._coming.get(place)
+        if found is None:
+            return 0
+        # Answers only get newer: what one of them has, all later ones have.
+        found.forget(seen_at - _SETTLE_SECONDS)
+        return found.open_bytes + found.ended_bytes
 
     def _refresh(self, server: Server) -> None:
         tally = self._tally.pop(server, {})

@@ -167,6 +167,18 @@ def test_bytes_that_come_count_until_the_daemon_can_have_seen_them(servers):
     assert servers.put(size=100) == 201
 
 
+def test_what_came_is_forgotten_also_where_nobody_answers(servers):
+    servers.backlogs = dict.fromkeys(servers.backlogs)
+    for _ in range(200):
+        servers.put(size=100)
+        servers.now += 1
+    held = servers.pressures._coming.values()
+    assert len(held) == 3
+    assert all(len(place.ended) <= STALE_SECONDS for place in held)
+    assert all((place.open_bytes, place.ended_bytes)
+               == (0, 100 * len(place.ended)) for place in held)
+
+
 def test_a_wrong_twin_that_forgets_what_comes_lets_too_much_in(
         servers, monkeypatch):
     monkeypatch.setattr(servers.pressures, '_coming_bytes',
