@@ -15,7 +15,8 @@ SWIFT_DSS_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 SWIFT_CONF_DIR=${SWIFT_CONF_DIR:-/etc/swift}
 
 # swift_dss_pipeline <pipeline>: the same with dss in its place, in front of
-# the run of proxy-logging, encryption and proxy-server at the end.
+# the run of proxy-logging, encryption and proxy-server at the end, and with
+# dss_retry_after in front of s3api where there is one.
 function swift_dss_pipeline {
     local words at
     read -r -a words <<< "$1"
@@ -29,7 +30,9 @@ function swift_dss_pipeline {
             *) break ;;
         esac
     done
-    echo "${words[*]:0:at} dss ${words[*]:at}"
+    local found=" ${words[*]:0:at} dss ${words[*]:at}"
+    found=${found/ s3api / dss_retry_after s3api }
+    echo "${found# }"
 }
 
 function install_swift_dss {
@@ -42,6 +45,7 @@ function configure_swift_dss_proxy {
         "$(swift_dss_pipeline "$(iniget "$conf" pipeline:main pipeline)")"
     iniset "$conf" filter:dss use egg:swift_dss#dss
     iniset "$conf" filter:dss class_table "$SWIFT_CONF_DIR/dss-classes.conf"
+    iniset "$conf" filter:dss_retry_after use egg:swift_dss#dss_retry_after
 }
 
 # configure_swift_dss_node <node>: one of DevStack's Swift nodes, with its

@@ -18,6 +18,8 @@ def status(found: Dict[str, Any]) -> str:
         parts.append(block_tables.status(kernel))
     if found['gateway'] is not None:
         parts.append(_gateway(found['gateway']))
+        parts.append(_link(found['link']))
+    parts += ['warning: ' + text for text in found['space']['warnings']]
     parts.append(_prefetch(found.get('prefetch') or {}))
     return '\n\n'.join(part for part in parts if part)
 
@@ -96,6 +98,15 @@ def _prefetch(found: Dict[str, Any]) -> str:
         ('PREFETCHED', 'PARTS>', 'BYTES>', 'DOLLARS>'),
         [(text, found[key + '_pieces'], size(found[key + '_bytes']),
           '%.6f' % found[key + '_dollars']) for key, text in _FATES])
+
+
+def _link(link: Dict[str, Any]) -> str:
+    return table(('LINK', 'MEASURED>', 'PREDICTED>', 'ERROR>', 'BY'), [
+        (name, size(link[name]['measured']), size(link[name]['predicted']),
+         '-' if link[name]['mape'] is None
+         else '%.0f %%' % (100 * link[name]['mape']),
+         link[name]['method'].replace('_', ' '))
+        for name in ('up', 'down', 'drain')])
 
 
 def listing(rows: List[Dict[str, Any]]) -> str:

@@ -192,3 +192,20 @@ def test_the_rules_are_rules():
     assert len(alerts) == len(set(alerts)) >= 8
     assert text.count('expr:') == text.count('severity:') == \
         text.count('summary:') == len(alerts)
+
+
+@pytest.mark.skipif(not shutil.which('chromium'), reason='no chromium here')
+def test_a_browser_shows_it_without_a_complaint(node, tmp_path):
+    picture = tmp_path / 'page.png'
+    done = subprocess.run(
+        ['chromium', '--headless=new', '--no-sandbox', '--disable-gpu',
+         '--enable-logging=stderr', '--v=0', '--window-size=1240,1600',
+         '--user-data-dir=%s' % (tmp_path / 'profile'),
+         '--screenshot=%s' % picture, node.url + '/'],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert picture.stat().st_size > 20000
+    complaints = [line for line in done.stderr.splitlines()
+                  if 'CONSOLE' in line]
+    assert complaints == []

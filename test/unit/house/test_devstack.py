@@ -208,6 +208,8 @@ def test_without_an_object_server_nothing_happens(stack):
     ('a kms_keymaster encryption proxy-server',
      'a dss kms_keymaster encryption proxy-server'),
     ('a dss proxy-server', 'a dss proxy-server'),
+    ('a s3api b proxy-server',
+     'a dss_retry_after s3api b dss proxy-server'),
 ])
 def test_dss_goes_below_all_but_encryption(stack, before, after):
     proxy = stack.conf / 'proxy-server.conf'
