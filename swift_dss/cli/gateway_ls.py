@@ -10,6 +10,7 @@ from typing import Any, Dict, List
 from swift_dss.cli.table import size, table
 from swift_dss.core.config import NodeConf
 from swift_dss.gateway import restore_places
+from swift_dss.gateway.encrypt import KeyFile, open_envelope
 from swift_dss.gateway.restore_catalog import (
     Catalog, Held, Unreadable, open_client)
 
@@ -63,8 +64,9 @@ def _row(found: Held) -> Dict[str, Any]:
 
 def _places(args: argparse.Namespace, conf: NodeConf) -> int:
     client = open_client(conf.gateway)
-    found = [restore_places.decode(client.get_small(
-        key, restore_places.MAX_BYTES))
+    keys = KeyFile(conf.gateway.key_file)
+    found = [restore_places.decode(open_envelope(keys, client.get_small(
+        key, restore_places.MAX_BYTES))[0])
         for key in restore_places.listed(client, conf.gateway.prefix)]
     if args.json:
         print(json.dumps([place._asdict() for place in found], indent=2,

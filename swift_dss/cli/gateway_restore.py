@@ -35,6 +35,7 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
     set_swift_dir(conf.swift_dir)
     from swift_dss.gateway.bundle_book import Book
     from swift_dss.gateway.bundle_pack import book_path
+    from swift_dss.gateway.encrypt import KeyFile, open_envelope
     from swift_dss.gateway.restore import Restore, plain
     from swift_dss.gateway.restore_adopt import Adoption
     from swift_dss.gateway.restore_catalog import Catalog, open_client
@@ -42,6 +43,8 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
     from swift_dss.gateway.restore_write import PlaceWriter, Writer
     logging.getLogger().addHandler(logging.NullHandler())
     client = open_client(conf.gateway)
+    keys = KeyFile(conf.gateway.key_file)
+    keys.check()
     servers = Servers(conf.swift_dir)
     folder = conf.tier.index_dir or conf.run_dir
     state = os.path.join(folder, _STATE)
@@ -55,7 +58,8 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
         PlaceWriter(servers), state,
         '/' + args.container.strip('/') if args.container else '',
         # Of a part of a bundle nobody can be the keeper.
-        None if args.container else Adoption(book, time.time()))
+        None if args.container else Adoption(book, time.time()),
+        lambda key, data: open_envelope(keys, data)[0])
     with Progress('restore', quiet=args.json) as progress:
         found = work.run(Catalog(conf.gateway, client),
                          lambda now: progress.show(

@@ -101,6 +101,7 @@ class GatewayConf:
     :param bundle_member_bytes: larger versions get a key of their own
     :param bundle_age_seconds: a bundle that is not full goes then
     :param bundle_dead_share: above it a bundle is written anew
+    :param key_file: 0600 file of keys; with it S3 gets no plaintext
     :param queue_dir: folder of the queue; '' is that of the index
     :param queue_bytes: what it may take before that is warned about
     :param spill_at: share of a device's room from which the least
@@ -141,6 +142,7 @@ class GatewayConf:
     bundle_member_bytes: int = limits.DEFAULT_BUNDLE_MEMBER_BYTES
     bundle_age_seconds: float = 60.0
     bundle_dead_share: float = 0.3
+    key_file: str = ''
     push_idle_after_seconds: float = 0.0
     queue_dir: str = ''
     queue_bytes: int = 0

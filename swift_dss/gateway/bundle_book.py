@@ -475,6 +475,13 @@ class Book:
                           (bundle_id,))
         return float(rows[0][0]) if rows else None
 
+    def sealed_otherwise(self, prefix: str) -> List[Bundle]:
+        """Bundles whose seal does not begin with ``prefix``."""
+        return [Bundle(*row) for row in self._read(
+            'SELECT id, key, state, grp, seal, size FROM bundles WHERE '
+            "state = 'sealed' AND seal != '' AND substr(seal, 1, ?) != ? "
+            'LIMIT 100', (len(prefix), prefix))]
+
     def unrecorded(self) -> List[int]:
         """Sealed bundles with members whose records are not written."""
         return [int(row[0]) for row in self._read(

@@ -21,6 +21,7 @@ from swift_dss.gateway.bundle_pack import Packed, Packer, keys_of
 from swift_dss.gateway.bundle_read import read_index, read_whole
 from swift_dss.gateway.bundle_since import Since
 from swift_dss.gateway.client import S3Client
+from swift_dss.gateway.encrypt import KeyFile, opener
 from swift_dss.gateway.ports import LocalVersions, Logger, Metrics
 from swift_dss.io import steps
 from swift_dss.strategy import bundling
@@ -35,8 +36,9 @@ class Keeper:
 
     def __init__(self, conf: GatewayConf, client: S3Client,
                  local: LocalVersions, book: Book, packer: Packer,
-                 metrics: Metrics, logger: Logger,
+                 metrics: Metrics, logger: Logger, keys: KeyFile,
                  now: Callable[[], float]) -> None:
+        self._keys = keys
         self._conf = conf
         self._client = client
         self._local = local
@@ -168,7 +170,7 @@ class Keeper:
 
     def _copy(self, old: Bundle, packed: Packed) -> None:
         wanted = keys_of(self._book.members(old.id, ('there', 'live')))
-        source = _Source(self._client, old, self._packer.unwrap(old))
+        source = _Source(self._client, old, self._keys)
         for key, member in wanted.items():
             record, data = self._from_here(member) or source.read(member)
             self._packer.add(packed, key, record, data)
@@ -189,10 +191,11 @@ class _Source:
     """Members of a bundle out of S3, which is read once, if at all."""
 
     def __init__(self, client: S3Client, old: Bundle,
-                 unwrap: bundle.Wrap) -> None:
+                 keys: KeyFile) -> None:
         self._client = client
         self._old = old
-        self._unwrap = unwrap
+        self._keys = keys
+        self._unwrap = opener(keys, old.seal)
         self._raw = b''
         self._entries: Dict[int, bundle.Entry] = {}
 
@@ -206,7 +209,7 @@ class _Source:
                                    self._old.size)
             self._entries = {one.number: one for one in read_index(
                 self._client, self._old.key, self._old.size,
-                self._unwrap).entries}
+                self._keys).entries}
         entry = self._entries.get(member.number)
         if entry is None or entry.offset != member.offset:
             raise RemoteCorrupt('%s: member %d is not where it was' % (

@@ -24,7 +24,7 @@ from swift_dss.core.errors import (
 from swift_dss.core.limits import MAX_BUNDLE_MEMBERS
 from swift_dss.core.residency import RemoteCopy
 from swift_dss.core.version import VersionId
-from swift_dss.gateway import digests, metadata, verify
+from swift_dss.gateway import digests, encrypt, metadata, verify
 from swift_dss.gateway.bundle_book import Book, Bundle, Member
 from swift_dss.gateway.bundle_read import FOLDER, read_whole
 from swift_dss.gateway.client import S3Client
@@ -82,6 +82,7 @@ class Packer:
     def __init__(self, conf: GatewayConf, client: S3Client,
                  local: LocalVersions, book: Book, metrics: Metrics,
                  logger: Logger, now: Callable[[], float],
+                 keys: encrypt.KeyFile,
                  done: Callable[[VersionId], None],
                  away: Callable[[VersionId, DssError], None]) -> None:
         self._conf = conf
@@ -91,6 +92,7 @@ class Packer:
         self._metrics = metrics
         self._logger = logger
         self._now = now
+        self._keys = keys
         self._done = done
         self._away = away
 
@@ -121,11 +123,11 @@ class Packer:
 
     def wrap(self, old: Bundle) -> bundle.Wrap:
         """What closes what lies beside a bundle."""
-        return bundle.plain
+        return self._keys.open(old.seal).wrap if old.seal else bundle.plain
 
     def unwrap(self, old: Bundle) -> bundle.Wrap:
         """What opens a bundle."""
-        return bundle.plain
+        return encrypt.opener(self._keys, old.seal)
 
     def new_key(self) -> str:
         """A key that nobody else has or can guess the meaning of."""
@@ -135,6 +137,11 @@ class Packer:
 
     def begin(self, group: str) -> Packed:
         """An empty bundle for a group."""
+        if self._keys:
+            seal = self._keys.new()
+            return Packed(bundle.Builder(
+                {'seal': seal.text, 'created': self._now()}, True,
+                seal.wrap), seal.text, [])
         account, container, policy, class_ids = json.loads(group)
         head = {'account': account, 'container': container,
                 'policy': policy, 'classes': class_ids,
@@ -255,7 +262,12 @@ class Packer:
             return  # an empty version has no byte that could be remote
         self._local.record_remote(version, partition, RemoteCopy(
             self._conf.endpoint, found.key, member.etag, self._now(),
-            member.offset, found.seal))
+            member.offset, seal_of(found.seal, member.number)))
+
+
+def seal_of(text: str, number: int) -> str:
+    """The seal of a member of a bundle with the seal ``text``."""
+    return '%s.%d' % (text, number) if text else ''
 
 
 def keys_of(members: Iterable[Member]) -> Dict[str, Member]:

@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Tuple
 from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.limits import MAX_BUNDLE_BYTES
 from swift_dss.gateway.client import S3Client
+from swift_dss.gateway.encrypt import KeyFile, opener
 from swift_dss.wire import bundle
 
 #: Folder of bundles under the prefix; no hash of Swift's looks like it.
@@ -32,16 +33,19 @@ def is_bundle(prefix: str, key: str) -> bool:
 
 
 def read_index(client: S3Client, key: str, size: int,
-               unwrap: bundle.Wrap = bundle.plain) -> Index:
+               keys: KeyFile) -> Index:
     """The index of a bundle: two ranged GETs, seldom three.
 
     :param size: of the bundle, as S3 says
+    :param keys: open it where it is sealed
     :raises DamagedRecord: it is no bundle, or not whole
     :raises S3Missing, RemoteUnavailable: S3 does not give it
     """
     if not bundle.TRAILER_BYTES < size <= MAX_BUNDLE_BYTES:
         raise DamagedRecord('%s has %d bytes' % (key, size))
     head, sealed, _ = read_head(client, key, size)
+    unwrap = opener(keys, str(head.get('seal', ''))) if sealed \
+        else bundle.plain
     tail = _range(client, key, max(0, size - _TAIL_BYTES), size)
     trailer = bundle.read_trailer(tail[-bundle.TRAILER_BYTES:], size)
     raw = tail[:-bundle.TRAILER_BYTES]

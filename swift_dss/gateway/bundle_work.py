@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, Callable, Dict, Iterable, Optional, Tuple
 
 from swift_dss.core.classes import ClassTable
@@ -22,8 +23,9 @@ from swift_dss.gateway.breaker import Breaker, BreakerState
 from swift_dss.gateway.bundle_book import Book
 from swift_dss.gateway.bundle_keep import Keeper
 from swift_dss.gateway.bundle_pack import (
-    AGAIN_SECONDS, Packer, batch_of, group_of)
+    AGAIN_SECONDS, Packer, batch_of, group_of, seal_of)
 from swift_dss.gateway.client import S3Client, S3Down
+from swift_dss.gateway.encrypt import KeyFile, close_envelope
 from swift_dss.gateway.ports import (
     LocalVersion, LocalVersions, Logger, Metrics)
 from swift_dss.gateway.queue import DeleteJob, Queue, UploadJob
@@ -56,7 +58,7 @@ class Bundler:
     def __init__(self, conf: GatewayConf, client: S3Client,
                  local: LocalVersions, queue: Queue, book: Book,
                  metrics: Metrics, logger: Logger, breaker: Breaker,
-                 stopping: threading.Event, swift_dir: str,
+                 stopping: threading.Event, swift_dir: str, keys: KeyFile,
                  now: Callable[[], float]) -> None:
         self._conf = conf
         self._local = local
@@ -67,14 +69,15 @@ class Bundler:
         self._breaker = breaker
         self._stopping = stopping
         self._now = now
+        self._keys = keys
         self._packer = Packer(conf, client, local, book, metrics, logger,
-                              now, queue.finish_upload, self._away)
+                              now, keys, queue.finish_upload, self._away)
         self._keeper = Keeper(conf, client, local, book, self._packer,
-                              metrics, logger, now)
+                              metrics, logger, keys, now)
         self._renewer = Renewer(conf, client, local, queue, book, metrics,
-                                now, lambda local, data: data)
+                                now, self._close_record)
         self._places = Places(conf, client, book, Servers(swift_dir),
-                              metrics, now, lambda key, data: data)
+                              metrics, now, self._close_place)
         self._has_rings = ring_there(swift_dir)
         self._wake = threading.Condition()
         self._poked = False
@@ -83,6 +86,7 @@ class Bundler:
         self._failures: Dict[str, int] = {}
         self._not_before: Dict[str, float] = {}
         self._keep_at = 0.0
+        self._rekeying = False
         self.last_error = ''
         self._workers = ThreadPoolExecutor(
             SENDERS, thread_name_prefix='dss-bundle')
@@ -177,6 +181,36 @@ class Bundler:
             self._keep_at = 0.0
             self.kick()
 
+    def rekey(self, local: LocalVersion, partition: str) -> bool:
+        """Have a version's seal be under the active key; False if it is,
+        or if there is none. A bundle is written anew, a while later; of a
+        key of its own only the seal changes. Idempotent.
+
+        :raises RemoteUnavailable, S3Rejected, RemoteCorrupt: another time
+        """
+        remote = local.residency.remote
+        if remote is None or not remote.seal or not self._keys or \
+                remote.seal.startswith(self._keys.active_prefix):
+            return False
+        if remote.in_bundle:
+            self._rekeying = True
+            self.kick()
+            return True
+        made = replace(remote, seal=self._keys.rewrap(remote.seal))
+        # In the bucket first: a lost edge must find the newer seal there.
+        self._renewer.write(remote.key, replace(
+            local, residency=replace(local.residency, remote=made)),
+            partition)
+        steps.reached('rekey.sent')
+        self._local.record_remote(local.version, partition, made)
+        return True
+
+    def bundles_to_rekey(self) -> int:
+        """Bundles under another key than the active one: some, if many."""
+        if not self._keys:
+            return 0
+        return len(self._book.sealed_otherwise(self._keys.active_prefix))
+
     def buries(self, job: DeleteJob) -> bool:
         """Mark an obsolete version that is in a bundle, or waits for one;
         False if it is in none. Idempotent.
@@ -202,7 +236,8 @@ class Bundler:
             return None
         member, where = found
         return RemoteCopy(self._conf.endpoint, where.key, member.etag,
-                          0.0, member.offset, where.seal)
+                          0.0, member.offset,
+                          seal_of(where.seal, member.number))
 
     def status(self) -> Dict[str, Any]:
         """Plain values for status output."""
@@ -212,6 +247,19 @@ class Bundler:
                     last_error=self.last_error)
 
     # -- inside ----------------------------------------------------------
+
+    def _close_record(self, local: LocalVersion, data: bytes) -> bytes:
+        """A renewed record, as it lies beside its version."""
+        remote = local.residency.remote
+        if remote is not None and remote.seal:
+            return close_envelope(self._keys.open(remote.seal), data)
+        return self._close_place(local.version.key, data)
+
+    def _close_place(self, key: str, data: bytes) -> bytes:
+        if not self._keys:
+            return data
+        return close_envelope(self._keys.new(key.encode(
+            'utf-8', 'surrogatepass') + data), data)
 
     def _away(self, version: VersionId, err: DssError) -> None:
         """A version could not be packed: its upload row says why."""
@@ -320,7 +368,12 @@ class Bundler:
         self._keeper.tell()
         if self._has_rings:
             self._places.run()
-        if self._keeper.rewrite():
+        if self._rekeying:
+            some = self._book.sealed_otherwise(self._keys.active_prefix)
+            self._rekeying = bool(some)
+            for one in some:
+                self._keeper.rewrite_one(one)
+        if self._rekeying or self._keeper.rewrite():
             self._keep_at = now
         return self._keeper.next_drop()
 

@@ -61,7 +61,7 @@ class SecretFile:
                 stamp = (found.st_ino, found.st_mtime_ns, found.st_size,
                          found.st_mode)
                 if self._secret is None or stamp != self._stamp:
-                    _check_mode(self._path, found)
+                    check_mode(self._path, found)
                     self._secret = _parse(
                         self._path, os.read(secret_fd, _MAX_BYTES + 1))
                     self._stamp = stamp
@@ -70,7 +70,8 @@ class SecretFile:
             return self._secret, stamp
 
 
-def _check_mode(path: str, found: os.stat_result) -> None:
+def check_mode(path: str, found: os.stat_result) -> None:
+    """:raises BadConfig: others than its owner may read an open file."""
     if not stat.S_ISREG(found.st_mode):
         raise BadConfig('secret file %s: not a regular file' % path)
     loose = stat.S_IMODE(found.st_mode) & 0o177

@@ -16,7 +16,7 @@ import binascii
 import json
 import zlib
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.version import VersionId
@@ -73,10 +73,15 @@ def pack(local: LocalVersion) -> bytes:
         sort_keys=True).encode('ascii'), 9)
 
 
-def encode(local: LocalVersion) -> Tuple[Dict[str, str], Optional[bytes]]:
-    """(user metadata of the key, sidecar's bytes or None)."""
+def encode(local: LocalVersion,
+           close: Callable[[bytes], bytes] = lambda packed: packed
+           ) -> Tuple[Dict[str, str], Optional[bytes]]:
+    """(user metadata of the key, sidecar's bytes or None).
+
+    :param close: seals what goes into user metadata
+    """
     packed = pack(local)
-    text = base64.b64encode(packed).decode('ascii')
+    text = base64.b64encode(close(packed)).decode('ascii')
     if len(text) > CHUNK_BYTES * MAX_INLINE_CHUNKS:
         return {'dss-meta': 'sidecar'}, packed
     chunks = [text[at:at + CHUNK_BYTES]
@@ -90,11 +95,14 @@ def has_sidecar(user_metadata: Mapping[str, str]) -> bool:
 
 
 def decode(user_metadata: Mapping[str, str],
-           sidecar: Optional[bytes] = None) -> RemoteRecord:
+           sidecar: Optional[bytes] = None,
+           unclose: Callable[[bytes], bytes] = lambda packed: packed
+           ) -> RemoteRecord:
     """The record of a key.
 
     :param user_metadata: names in lower case, without ``x-amz-meta-``
     :param sidecar: the bytes of ``<key>.meta`` where there is one
+    :param unclose: opens what user metadata has
     :raises DamagedRecord: missing, cut off or not ours
     """
     packed = sidecar
@@ -103,7 +111,8 @@ def decode(user_metadata: Mapping[str, str],
             chunks: List[str] = []
             while 'dss-%d' % len(chunks) in user_metadata:
                 chunks.append(user_metadata['dss-%d' % len(chunks)])
-            packed = base64.b64decode(''.join(chunks), validate=True)
+            packed = unclose(base64.b64decode(''.join(chunks),
+                                              validate=True))
         inflate = zlib.decompressobj()
         raw = inflate.decompress(packed, MAX_RECORD_BYTES)
         if not inflate.eof or inflate.unused_data:

@@ -13,6 +13,7 @@ from typing import Callable, Dict, List, Mapping, Tuple
 from swift_dss.core.errors import VersionGone
 from swift_dss.gateway import digests, metadata, verify
 from swift_dss.gateway.client import S3Client, S3Missing, S3Rejected
+from swift_dss.gateway.encrypt import SEAL_META
 from swift_dss.gateway.ports import LocalReader, LocalVersion, Metrics
 from swift_dss.gateway.queue import BEGINNING, Queue, UploadJob
 from swift_dss.io import steps
@@ -96,6 +97,9 @@ class Multipart:
         found = self._job.upload_id
         if found == BEGINNING:
             self._abort_unrecorded()
+        elif found and SEAL_META in user_metadata:
+            # The seal in its metadata may be another one than ours now.
+            self._client.abort(self._key, found)
         elif found:
             there = self._there(found)
             # Another cut would leave the wrong part length in S3's

@@ -10,18 +10,23 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any, List, Mapping, Tuple
+from typing import List, Tuple
 
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.bundle_book import Book, Member
 from swift_dss.gateway.restore_catalog import Held
-from swift_dss.gateway.restore_write import Target
+from swift_dss.gateway.restore_write import Target, split
+from swift_dss.wire import classmap
 
 
-def group_of_head(head: Mapping[str, Any]) -> str:
-    """The group of a bundle, as its packer called it."""
-    return json.dumps([head['account'], head['container'], head['policy'],
-                       head['classes']], separators=(',', ':'))
+def group_of_held(held: Held) -> str:
+    """The group of a member's bundle, as its packer called it."""
+    account, container, _ = split(held.name)
+    found = classmap.decode(held.record.class_map_text)
+    return json.dumps(
+        [account, container, held.record.version.policy, sorted(
+            found.class_ids(held.record.content_length) or {found.rest})],
+        separators=(',', ':'))
 
 
 class Adoption:
@@ -57,9 +62,9 @@ class Adoption:
             return
         assert first.bundle is not None
         head, size = first.bundle
-        group = group_of_head(head)
+        group = group_of_held(first)
         self._book.adopt(
-            first.remote.key, group, first.remote.seal, size,
+            first.remote.key, group, str(head.get('seal', '')), size,
             [self._member(held, group, on) for held, on in members],
             self._now)
         for held, on in members:

@@ -14,12 +14,15 @@ from typing import (
     Any, Deque, Iterator, List, Mapping, Optional, Set, Tuple)
 
 from swift_dss.core.config import GatewayConf
-from swift_dss.core.errors import DamagedRecord
+from swift_dss.core.errors import BadConfig, DamagedRecord
 from swift_dss.core.residency import RemoteCopy
 from swift_dss.gateway import bundle_since, metadata, restore_places
 from swift_dss.gateway.breaker import Breaker
+from swift_dss.gateway.bundle_pack import seal_of
 from swift_dss.gateway.bundle_read import is_bundle, read_index
 from swift_dss.gateway.client import S3Client, S3Listed, S3Missing
+from swift_dss.gateway.encrypt import (
+    SEAL_META, KeyFile, WrongSeal, open_envelope, opener, sealed_length)
 from swift_dss.gateway.metadata import RemoteRecord
 
 #: Keys that only say more of the one that they begin with.
@@ -78,6 +81,7 @@ class Catalog:
     def __init__(self, conf: GatewayConf, client: S3Client) -> None:
         self._conf = conf
         self._client = client
+        self._keys = KeyFile(conf.key_file)
         #: Keys seen, and the last one: where to go on another time.
         self.keys = 0
         self.last_key = ''
@@ -126,7 +130,7 @@ class Catalog:
                     found.append(self._version(listed, beside))
             except S3Missing:
                 continue  # deleted since it was listed
-            except DamagedRecord as err:
+            except (DamagedRecord, WrongSeal, BadConfig) as err:
                 found.append(Unreadable(key, str(err)))
         return found
 
@@ -135,24 +139,34 @@ class Catalog:
         if head is None:
             raise S3Missing(listed.key)
         side_car = listed.key + metadata.META_SUFFIX
-        packed = None
+        packed, seal = None, head.metadata.get(SEAL_META, '')
         if side_car in beside or metadata.has_sidecar(head.metadata):
-            packed = self._client.get_small(
-                side_car, metadata.MAX_RECORD_BYTES)
-        record = metadata.decode(head.metadata, packed)
-        if head.size != record.content_length:
+            # Its seal may have been rewrapped since the upload.
+            packed, newer = open_envelope(
+                self._keys, self._client.get_small(
+                    side_car, metadata.MAX_RECORD_BYTES))
+            seal = seal and (newer or seal)
+        record = metadata.decode(
+            head.metadata, packed, lambda raw: self._keys.open(
+                seal).unwrap('record', 0, raw) if seal else raw)
+        wanted = sealed_length(record.content_length) if seal \
+            else record.content_length
+        if head.size != wanted:
             raise DamagedRecord('%d bytes instead of %d' % (
-                head.size, record.content_length))
+                head.size, wanted))
         return Held(record, RemoteCopy(
-            self._conf.endpoint, listed.key, head.etag, 0.0))
+            self._conf.endpoint, listed.key, head.etag, 0.0, 0, seal))
 
     def _members(self, listed: S3Listed,
                  beside: Set[str]) -> List[object]:
         """The members of a bundle that are not dead."""
-        index = read_index(self._client, listed.key, listed.size)
+        index = read_index(self._client, listed.key, listed.size,
+                           self._keys)
+        seal = str(index.head.get('seal', '')) if index.sealed else ''
         since = bundle_since.Since()
         if listed.key + bundle_since.SUFFIX in beside:
-            since = bundle_since.read(self._client, listed.key)
+            since = bundle_since.read(self._client, listed.key,
+                                      opener(self._keys, seal))
         found: List[object] = []
         for entry in index.entries:
             if entry.number in since.dead:
@@ -166,7 +180,8 @@ class Catalog:
                 continue
             found.append(Held(record, RemoteCopy(
                 self._conf.endpoint, listed.key, record.etag, 0.0,
-                entry.offset), entry.number, entry.stored_bytes,
+                entry.offset, seal_of(seal, entry.number)),
+                entry.number, entry.stored_bytes,
                 (index.head, listed.size)))
         return found
 

@@ -74,10 +74,11 @@ class Renewer:
         key = metadata.own_key(self._conf.prefix, version)
         if remote is not None and remote.key != key:
             return None  # in a bundle that another node keeps
-        self._write(key, local, partition)
+        self.write(key, local, partition)
         return None
 
-    def _write(self, key: str, local: LocalVersion, partition: str) -> None:
+    def write(self, key: str, local: LocalVersion, partition: str) -> None:
+        """Have ``<key>.meta`` say what ``local`` says. Idempotent."""
         path = key + metadata.META_SUFFIX
         data = self._close(local, metadata.pack(local))
         if self._holds(path, data):

@@ -30,6 +30,7 @@ from swift_dss.gateway.bundle_pack import book_path
 from swift_dss.gateway.bundle_work import SENDERS, Bundler
 from swift_dss.gateway.client import S3Client, S3Down
 from swift_dss.gateway.deletes import Deleter
+from swift_dss.gateway.encrypt import KeyFile
 from swift_dss.gateway.fill import Filler
 from swift_dss.gateway.ports import (
     LocalVersion, LocalVersions, Logger, Metrics, Sink, TableSource)
@@ -111,13 +112,15 @@ class Gateway:
             self._conf.uploads + self._conf.fills + _DELETES + SENDERS + 2,
             table_source)
         self._stopping = threading.Event()
+        self._keys = KeyFile(self._conf.key_file)
         self._bundler = Bundler(
             self._conf, self._client, local, self._queue, Book(book_path(
                 conf.tier.index_dir or conf.run_dir)), metrics, logger,
-            self._breaker, self._stopping, conf.swift_dir, now)
+            self._breaker, self._stopping, conf.swift_dir,
+            self._keys, now)
         self._uploader = Uploader(
             self._conf, self._client, local, self._queue, metrics,
-            self._is_cancelled, self._stopping.is_set, now)
+            self._keys, self._is_cancelled, self._stopping.is_set, now)
         self._deleter = Deleter(
             self._conf, self._client, local, self._queue, metrics)
         self._filler = Filler(
@@ -147,6 +150,7 @@ class Gateway:
         if not self._conf.bucket:
             raise BadConfig('[gateway] bucket is not set')
         self._client.check_secret()
+        self._keys.check()
         if self._queue.damaged_path:
             self._logger.error(
                 'gateway: the queue was damaged; it is now %s, and a new '
@@ -237,6 +241,19 @@ class Gateway:
         self._queue.hurry(self._now())
         self._bundler.hurry(_HURRY_SECONDS)
         self._notify()
+
+    def rekey(self, version: VersionId, partition: str) -> bool:
+        """Have a version's copy be sealed under the active key; False if
+        nothing had to be done.
+
+        :raises DssError: it could not be done now
+        """
+        return self._bundler.rekey(self._local.describe(
+            version, partition), partition)
+
+    def bundles_to_rekey(self) -> int:
+        """Bundles that are still sealed under another key."""
+        return self._bundler.bundles_to_rekey()
 
     def fetch(self, request: FetchRequest, sink: Sink) -> bool:
         """Serve bytes that a reader lacks, in the caller's thread.

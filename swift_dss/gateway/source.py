@@ -23,7 +23,7 @@ from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
     DamagedRecord, RemoteCorrupt, RemoteUnavailable)
 from swift_dss.core.residency import RemoteCopy
-from swift_dss.gateway import digests
+from swift_dss.gateway import digests, encrypt
 from swift_dss.gateway.client import (
     S3Body, S3Client, S3Down, S3Missing)
 from swift_dss.gateway.metadata import SUMS_SUFFIX
@@ -46,18 +46,23 @@ class Plan:
     """How a version is cut into parts that can be proven.
 
     :param sums: None if only the whole version can be
+    :param sealed_part: bytes of a part of a version whose blocks prove
+        themselves; 0 if they do not
     """
 
     content_length: int
     sums: Optional[digests.Sums]
+    sealed_part: int = 0
 
     def part(self, offset: int) -> Tuple[int, int]:
         """(offset, length) of the part that holds byte ``offset``."""
-        if self.sums is None:
-            return 0, self.content_length
-        start = offset - offset % self.sums.part_bytes
-        return start, min(self.sums.part_bytes,
-                          self.content_length - start)
+        part_bytes = self.sealed_part
+        if not part_bytes:
+            if self.sums is None:
+                return 0, self.content_length
+            part_bytes = self.sums.part_bytes
+        start = offset - offset % part_bytes
+        return start, min(part_bytes, self.content_length - start)
 
 
 class Source:
@@ -73,6 +78,7 @@ class Source:
         self._client = client
         self._metrics = metrics
         self._pause = pause
+        self._keys = encrypt.KeyFile(conf.key_file)
         self._backoff = Backoff(0.2, 2.0)
         self._lock = threading.Lock()
         self._sums: OrderedDict[str, digests.Sums] = OrderedDict()
@@ -82,13 +88,17 @@ class Source:
         """True if :meth:`plan` will not have to ask S3."""
         remote = _remote(local)
         with self._lock:
-            return remote.etag == local.etag or remote.key in self._sums
+            return bool(remote.seal) or remote.etag == local.etag or \
+                remote.key in self._sums
 
     def plan(self, local: LocalVersion) -> Plan:
         """How ``local`` is cut; one answer serves a whole read.
 
         :raises RemoteUnavailable: S3 did not say
         """
+        if _remote(local).seal:
+            return Plan(local.content_length, None, digests.part_size(
+                local.content_length, self._conf.part_bytes))
         return Plan(local.content_length, self._sums_for(local))
 
     def blocks(self, local: LocalVersion, plan: Plan, offset: int,
@@ -99,13 +109,16 @@ class Source:
         :raises RemoteUnavailable: S3 failed ``_TRIES`` times in a row
         :raises RemoteCorrupt: S3 gave wrong bytes ``_TRIES`` times
         """
+        if plan.sealed_part:
+            return self._sealed(local, offset, length)
         if plan.sums is None:
             return self._whole(local)
         return self._part(local, plan.sums, offset, length)
 
     def too_big_to_hold(self, plan: Plan) -> bool:
         """True if a version without side car must be proven on disk."""
-        return plan.sums is None and plan.content_length > MAX_UNIT_BYTES
+        return plan.sums is None and not plan.sealed_part and \
+            plan.content_length > MAX_UNIT_BYTES
 
     def unproven(self, local: LocalVersion) -> Iterator[bytes]:
         """All bytes, which MUST NOT be read by anyone before the iterator
@@ -130,6 +143,37 @@ class Source:
             self._metrics.count('gateway.remote_corrupt')
             raise RemoteCorrupt('%s: the whole has a wrong MD5'
                                 % local.version.key)
+
+    def _sealed(self, local: LocalVersion, offset: int,
+                length: int) -> Iterator[bytes]:
+        """Blocks that open: each proves its bytes and its place."""
+        remote = _remote(local)
+        seal = self._keys.open(remote.seal)
+        total = local.content_length
+        last = (offset + length - 1) // digests.BLOCK_BYTES
+        reader = _Resuming(self._client, remote, min(
+            (last + 1) * encrypt.SEALED_BLOCK_BYTES,
+            encrypt.sealed_length(total)))
+        opened = [b'']
+
+        def opens(raw: bytes, index: int) -> bool:
+            try:
+                opened[0] = seal.open_block(seal.number, index, total, raw)
+            except encrypt.WrongSeal:
+                return False
+            return True
+
+        try:
+            for index in range(offset // digests.BLOCK_BYTES, last + 1):
+                at = index * encrypt.SEALED_BLOCK_BYTES
+                self._checked(
+                    local, at, min(encrypt.SEALED_BLOCK_BYTES,
+                                   encrypt.sealed_length(total) - at),
+                    lambda raw, index=index:  # type: ignore[misc]
+                    opens(raw, index), reader)
+                yield opened[0]
+        finally:
+            reader.close()
 
     def _whole(self, local: LocalVersion) -> Iterator[bytes]:
         length = local.content_length

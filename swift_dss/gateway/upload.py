@@ -18,7 +18,7 @@ from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
     DssError, RemoteCorrupt, TierUnavailable, VersionGone)
 from swift_dss.core.residency import RemoteCopy
-from swift_dss.gateway import digests, metadata, verify
+from swift_dss.gateway import digests, encrypt, metadata, verify
 from swift_dss.gateway.client import S3Client
 from swift_dss.gateway.multipart import Multipart
 from swift_dss.gateway.ports import (
@@ -50,13 +50,14 @@ class Stopping(DssError):
 class Uploader:
     """Does upload jobs, one per call, in any thread.
 
+    :param keys: seals what goes up, if there are any
     :param cancelled: asked between parts with the version's key
     :param stopping: asked between parts
     """
 
     def __init__(self, conf: GatewayConf, client: S3Client,
                  local: LocalVersions, queue: Queue, metrics: Metrics,
-                 cancelled: Callable[[str], bool],
+                 keys: encrypt.KeyFile, cancelled: Callable[[str], bool],
                  stopping: Callable[[], bool],
                  now: Callable[[], float] = time.time) -> None:
         self._conf = conf
@@ -64,6 +65,7 @@ class Uploader:
         self._local = local
         self._queue = queue
         self._metrics = metrics
+        self._keys = keys
         self._cancelled = cancelled
         self._stopping = stopping
         self._now = now
@@ -88,15 +90,15 @@ class Uploader:
         key = remote_key(self._conf.prefix, version)
         try:
             with self._local.open(version, job.partition) as reader:
-                etag = self._find(key, local, reader)
+                copy = self._find(key, local, reader)
                 outcome = Outcome.FOUND
-                if etag is None:
+                if copy is None:
                     if not may_send:
                         return Outcome.WAITING
-                    etag = self._send(key, job, local, reader)
+                    copy = self._send(key, job, local, reader)
                     outcome = Outcome.UPLOADED
             steps.reached('upload.verified')
-            self._record(job, local, key, etag)
+            self._record(job, local, copy)
         except VersionGone:
             return self._left(job)
         steps.reached('upload.recorded')
@@ -119,11 +121,18 @@ class Uploader:
         newest = self._local.newest(job.version, job.partition)
         return newest is not None and newest > job.version.timestamp
 
-    def _find(self, key: str, local: LocalVersion,
-              reader: LocalReader) -> Optional[str]:
-        """The ETag of a copy that is there already and proves right."""
+    def _find(self, key: str, plain: LocalVersion,
+              reader: LocalReader) -> Optional[RemoteCopy]:
+        """A copy that is there already and proves right."""
         head = self._client.head(key)
-        if head is None or head.size != local.content_length:
+        if head is None:
+            return None
+        text = head.metadata.get(encrypt.SEAL_META, '')
+        seal = self._keys.open(text) if text else None
+        local = plain
+        if seal is not None:
+            local, reader = encrypt.sealed_view(plain, reader, seal)
+        if head.size != local.content_length:
             return None
         part_bytes = verify.remote_part_bytes(head)
         sums = None
@@ -134,20 +143,25 @@ class Uploader:
             self._metrics.count('gateway.remote_differs')
             return None
         # A side car may be missing: half of another node's work.
-        for suffix, data in _side_cars(local, sums):
+        for suffix, data in _side_cars(plain, sums, seal):
             if not self._verifier.proves_small(key + suffix, data):
                 self._client.put(key + suffix, data,
                                  digests.md5(data).digest())
                 self._prove_side_car(key + suffix, data)
-        return head.etag
+        return RemoteCopy(self._conf.endpoint, key, head.etag, self._now(),
+                          0, text)
 
-    def _send(self, key: str, job: UploadJob, local: LocalVersion,
-              reader: LocalReader) -> str:
-        user_metadata, sidecar = metadata.encode(local)
-        if sidecar is not None:
-            self._client.put(key + metadata.META_SUFFIX, sidecar,
-                             digests.md5(sidecar).digest())
+    def _send(self, key: str, job: UploadJob, plain: LocalVersion,
+              reader: LocalReader) -> RemoteCopy:
+        seal = encrypt.seal_for(self._keys, key, plain) \
+            if self._keys else None
+        user_metadata = _user_metadata(plain, seal)
+        for suffix, data in _side_cars(plain, None, seal):
+            self._client.put(key + suffix, data, digests.md5(data).digest())
         steps.reached('upload.begun')
+        local = plain
+        if seal is not None:
+            local, reader = encrypt.sealed_view(plain, reader, seal)
         sums = None
         if verify.is_multipart(local.content_length, self._conf.part_bytes):
             part_bytes = digests.part_size(
@@ -166,9 +180,10 @@ class Uploader:
                 head, key, local, sums.etag if sums else local.etag):
             self._metrics.count('gateway.verify_failed')
             raise RemoteCorrupt('%s: S3 does not hold what was sent' % key)
-        for suffix, data in _side_cars(local, sums):
+        for suffix, data in _side_cars(plain, sums, seal):
             self._prove_side_car(key + suffix, data)
-        return head.etag
+        return RemoteCopy(self._conf.endpoint, key, head.etag, self._now(),
+                          0, seal.text if seal else '')
 
     def _prove_side_car(self, key: str, data: bytes) -> None:
         if not self._verifier.proves_small(key, data):
@@ -197,20 +212,41 @@ class Uploader:
             raise Cancelled('%s: overwritten or deleted meanwhile'
                             % job.version.key)
 
-    def _record(self, job: UploadJob, local: LocalVersion, key: str,
-                etag: str) -> None:
+    def _record(self, job: UploadJob, local: LocalVersion,
+                copy: RemoteCopy) -> None:
         if not local.content_length:
             return  # an empty version has no byte that could be remote
-        self._local.record_remote(
-            job.version, job.partition,
-            RemoteCopy(self._conf.endpoint, key, etag, self._now()))
+        self._local.record_remote(job.version, job.partition, copy)
 
 
-def _side_cars(local: LocalVersion, sums: Optional[digests.Sums]
+def _user_metadata(local: LocalVersion,
+                   seal: Optional[encrypt.Seal]) -> Dict[str, str]:
+    if seal is None:
+        return metadata.encode(local)[0]
+    found = metadata.encode(
+        local, lambda packed: _closed_record(seal, packed))[0]
+    return dict(found, **{encrypt.SEAL_META: seal.text})
+
+
+def _closed_record(seal: encrypt.Seal, packed: bytes) -> bytes:
+    return seal.wrap('record', 0, packed)
+
+
+def _side_cars(local: LocalVersion, sums: Optional[digests.Sums],
+               seal: Optional[encrypt.Seal]
                ) -> Iterator[Tuple[str, bytes]]:
-    """(suffix, bytes) of what must lie beside the data."""
+    """(suffix, bytes) of what must lie beside the data.
+
+    :param sums: of the bytes as S3 has them
+    """
     if sums is not None:
         yield metadata.SUMS_SUFFIX, sums.encode()
-    sidecar = metadata.encode(local)[1]
+    if seal is None:
+        sidecar = metadata.encode(local)[1]
+    else:
+        sidecar = metadata.encode(
+            local, lambda packed: _closed_record(seal, packed))[1]
+        if sidecar is not None:
+            sidecar = encrypt.close_envelope(seal, sidecar)
     if sidecar is not None:
         yield metadata.META_SUFFIX, sidecar

@@ -42,7 +42,7 @@ class AdminServer:
             'rebuild': self._rebuild, 'sweep': self._sweep,
             'settle': self._settle, 'reload': self._reload,
             'relocate': self._relocate, 'recall': self._recall,
-            'drain': self._drain}
+            'drain': self._drain, 'rekey': self._rekey}
         self._server = StreamServer(path, 'admin', self._serve,
                                     _MAX_CLIENTS, logger)
 
@@ -104,6 +104,10 @@ class AdminServer:
     def _drain(self, request: Dict[str, Any], progress: Progress) -> Any:
         return self._drainer.run(
             str(request.get('to')),
+            float(request.get('seconds', DEFAULT_WAIT_SECONDS)), progress)
+
+    def _rekey(self, request: Dict[str, Any], progress: Progress) -> Any:
+        return self._drainer.rekey(
             float(request.get('seconds', DEFAULT_WAIT_SECONDS)), progress)
 
     def _demote(self, request: Dict[str, Any], progress: Progress) -> Any:

@@ -22,6 +22,7 @@ from swift_dss.core.version import VersionId
 from swift_dss.gateway import metadata as remote_metadata
 from swift_dss.gateway.bundle_read import is_bundle, read_index
 from swift_dss.gateway.client import S3Client
+from swift_dss.gateway.encrypt import KeyFile
 from swift_dss.gateway.ports import LocalVersion, Metrics
 from swift_dss.gateway.restore_catalog import Catalog, Held, Unreadable
 from swift_dss.gateway.restore_places import FOLDERS
@@ -210,7 +211,8 @@ class Comparison:
             return False
         try:
             return not any(one.record['length'] for one in read_index(
-                self._client, key, size).entries)
+                self._client, key, size,
+                KeyFile(self._conf.gateway.key_file)).entries)
         except DssError:
             return False
 

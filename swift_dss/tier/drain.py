@@ -95,6 +95,38 @@ class Drainer:
                 'failed': failed[:_SHOWN_FAILURES],
                 'failures': len(failed)}
 
+    def rekey(self, seconds: float, progress: Progress) -> Dict[str, Any]:
+        """Have every copy in S3 be sealed under the active key.
+
+        :param seconds: how long to wait for bundles to be written anew
+        """
+        gateway = self._daemon.gateway
+        if gateway is None:
+            raise TierUnavailable('[gateway] is not enabled')
+        done = changed = 0
+        failed: List[str] = []
+        for rows in self._pages():
+            for row in rows:
+                try:
+                    changed += row.on_remote and gateway.rekey(
+                        row.version, row.partition)
+                except DssError as err:
+                    failed.append('%s on %s: %s' % (
+                        row.name or row.version.key, row.version.device,
+                        err))
+            done += len(rows)
+            progress({'done': done, 'of': None})
+        deadline = time.monotonic() + seconds
+        while gateway.bundles_to_rekey() and time.monotonic() < deadline:
+            time.sleep(_LOOK_SECONDS * 10)
+        left = gateway.bundles_to_rekey()
+        if left:
+            failed.append('%d bundles or more are not written anew yet'
+                          % left)
+        return {'versions': done, 'changed': changed,
+                'failed': failed[:_SHOWN_FAILURES],
+                'failures': len(failed)}
+
     # -- inside ----------------------------------------------------------
 
     def _local(self, rows: List[VersionRow]) -> List[str]:

@@ -1,0 +1,32 @@
+"""``swift-dss gateway rekey``: retire an encryption key."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from swift_dss.cli.ask import ask, json_text, result
+from swift_dss.cli.table import Progress
+from swift_dss.core.config import NodeConf
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument('--seconds', type=float, default=600.0,
+                        help='how long to wait for bundles (%(default)s)')
+
+
+def run(args: argparse.Namespace, conf: NodeConf) -> int:
+    """Ask the daemon; 1 if something is still under another key."""
+    with Progress('rekey', quiet=args.json) as progress:
+        found = result(
+            ask(conf, {'verb': 'rekey', 'seconds': args.seconds}),
+            lambda said: progress.show(said['done'], said['of']))
+    for text in found['failed']:
+        print('swift-dss gateway rekey: ' + text, file=sys.stderr)
+    if args.json:
+        print(json_text(found))
+    else:
+        print('%d versions; %d changed, %d could not be' % (
+            found['versions'], found['changed'], found['failures']))
+    return 1 if found['failures'] else 0
