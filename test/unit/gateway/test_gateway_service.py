@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from support import wait_until
 
-from swift_dss.core.classes import ClassTable
+from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.gateway.service import Gateway, Upload
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir,
@@ -97,3 +97,50 @@ def test_deletes_are_noted_together_and_end_uploads(looks):
                                    in versions[:3]])
     status = found.gateway.status()
     assert (status['uploads'], status['deletes']) == (2, 3)
+
+
+def fair_order(looks, monkeypatch, shares, slots):
+    """Classes in the order in which their uploads are handed out, with a
+    long backlog of class 0 and a short one of class 9."""
+    found = looks(remote_after_seconds=3600.0)
+    gateway, taken = found.gateway, []
+    table = ClassTable.of([ClassSpec(0, 'bulk', 0, wan_share=shares[0]),
+                           ClassSpec(9, 'gold', 90, wan_share=shares[1])])
+    monkeypatch.setattr(gateway, '_table_source', lambda: table)
+    monkeypatch.setattr(gateway, '_dispatch_due', lambda: 3600.0)
+    now = time.time()
+    gateway._queue.add_uploads(
+        [(found.put(number, 1000 - number), '7', number, 0)
+         for number in range(40)], now)
+    gateway._queue.add_uploads(
+        [(found.put(number), '7', now - 1, 9) for number in (50, 51, 52)],
+        now)
+    monkeypatch.setattr(gateway, '_submit', lambda job: taken.append(
+        (job.class_id, job.not_before)) or True)
+    assert gateway._submit_fairly(now, slots, 0) == 0
+    return taken
+
+
+def test_a_long_backlog_does_not_hold_up_another_class(looks, monkeypatch):
+    taken = fair_order(looks, monkeypatch, (1, 1), 6)
+    assert sorted(one for one, _ in taken) == [0, 0, 0, 9, 9, 9]
+    assert [due for one, due in taken if one == 0] == [0.0, 1.0, 2.0], \
+        'a class goes by age'
+
+
+def test_turns_go_by_the_shares_of_the_classes(looks, monkeypatch):
+    taken = fair_order(looks, monkeypatch, (3, 1), 8)
+    assert [one for one, _ in taken].count(9) == 2
+
+
+def test_an_idle_link_takes_versions_early_if_it_may(looks, monkeypatch):
+    found = looks(remote_after_seconds=3600.0, push_idle_after_seconds=10.0)
+    gateway = found.gateway
+    gateway.enqueue_upload(found.put(1, 5.0), '7')
+    gateway.enqueue_upload(found.put(2, 60.0), '7')
+    taken = []
+    monkeypatch.setattr(gateway, '_submit', taken.append)
+    gateway._push_in_plenty(time.time(), 4, 3)
+    assert taken == [], 'the link is at work'
+    gateway._push_in_plenty(time.time(), 4, 0)
+    assert len(taken) == 1, 'the other one is too young'
