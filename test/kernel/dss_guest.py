@@ -14,7 +14,7 @@ import struct
 import sys
 import threading
 import time
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from dm_ioctl import dm_path, dmsetup
 
@@ -169,7 +169,7 @@ class Machine:
 
     def cut(self) -> None:
         """From some moment on, nothing reaches the media."""
-        for name in ('hdd', 'ssd'):
+        for name in sorted(self.disks):
             dmsetup('suspend', '--noflush', '--nolockfs', 'l' + name)
         for name, disk in self.disks.items():
             # Not the target "error": that acknowledges flushes.
@@ -178,9 +178,10 @@ class Machine:
                     % (disk.sectors, disk.path))
             dmsetup('resume', 'l' + name)
 
-    def lose_power(self, dss: Dss) -> None:
+    def lose_power(self, dss: Optional[Dss]) -> None:
         """Call it when all that used the device has ended."""
-        dss.remove()
+        if dss:
+            dss.remove()
         for name, disk in self.disks.items():
             dmsetup('remove', 'l' + name)
             disk.power(False)

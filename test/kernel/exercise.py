@@ -1,0 +1,172 @@
+"""Exercisers of file systems over dm-dss, against the plain disk.
+
+``python test/kernel/exercise.py`` runs, on XFS and on ext4, each over the
+plain disk and over dm-dss in two modes,
+
+* ``fsx`` (from the Rust registry: ``cargo install fsx``), one for each of
+  four classes side by side, with every operation that it knows;
+* stress-ng's file-system stressors with ``--verify``;
+* ``fio --verify`` of synchronous writes through power cuts;
+
+with the page cache emptied twenty times a second, and the file system's
+checker after each. Outcomes have to be good, and the same as those of the
+plain disk, contents of files included. Then a wrong twin of the module has
+to be caught. Exit status 1 if anything differs or failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+from typing import Any, Dict, List, Sequence
+
+import dss_lab
+
+FILE_SYSTEMS = ('xfs', 'ext4')
+MODES = ('writeback', 'writethrough')
+PARTS = ('fsx', 'stress-ng', 'fio')
+#: Those that change or check files and folders, without a device or a
+#: privilege that a guest has not.
+STRESSORS = (
+    'chmod', 'chown', 'copy-file', 'dentry', 'dir', 'dirdeep', 'dirmany',
+    'fallocate', 'fiemap', 'fsize', 'fstat', 'getdent', 'hdd',
+    'io', 'iomix', 'rename', 'symlink', 'sync-file', 'touch', 'utime',
+    'xattr')
+#: New bytes are never dirty: they are gone when their chunk leaves.
+TWIN = ('dss_map.c',
+        'dss_set_dirty(d, io->slot, io->first, io->nr);\n\t/* Again',
+        '/* Again')
+
+
+def fsx_program() -> str:
+    """Where fsx is; '' if it is not installed."""
+    return os.environ.get('FSX') or shutil.which('fsx') or shutil.which(
+        'fsx', path=os.path.expanduser('~/.cargo/bin')) or ''
+
+
+def missing(parts: Sequence[str]) -> List[str]:
+    """What the parts need and this machine has not, and how to get it."""
+    lines = []
+    if 'fsx' in parts and not fsx_program():
+        lines.append('fsx: cargo install fsx, or name it in $FSX')
+    for name, program in (('stress-ng', 'stress-ng'), ('fio', 'fio')):
+        if name in parts and not shutil.which(program):
+            lines.append('%s: apt-get install %s' % (name, program))
+    return lines
+
+
+def job(file_system: str, device: str, parts: Sequence[str], seed: int,
+        **changes: Any) -> Dict[str, Any]:
+    """What a guest is told."""
+    return dict({
+        'file_system': file_system, 'device': device, 'parts': list(parts),
+        'seed': seed, 'fsx': fsx_program(), 'fsx_operations': 5000,
+        'stressors': STRESSORS, 'stress_operations': 200, 'cuts': 5,
+        'fio_bytes': 3 << 20},
+        **changes)
+
+
+def exercised(told: Dict[str, Any], module: str = 'dm-dss') -> Dict[str, Any]:
+    """Run a guest; its outcome."""
+    found: Dict[str, Any] = dss_lab.found(
+        'dss_exercise.py', [json.dumps(told)], module, timeout=3600)
+    return found
+
+
+def faults(outcome: Dict[str, Any], plain: Dict[str, Any]) -> List[str]:
+    """What is wrong with an outcome: by itself, and beside the plain
+    disk's."""
+    lines = []
+    for part, found in outcome.items():
+        if any(found['checked']):
+            lines.append('%s: the checker found %s' % (
+                part, found['checked']))
+        for name, value in found.items():
+            if value != plain[part].get(name):
+                lines.append('%s: %s is %r, on the plain disk %r' % (
+                    part, name, value, plain[part].get(name)))
+    if any(outcome.get('fsx', {}).get('status', ())):
+        lines.append('fsx: %s' % outcome['fsx'])
+    lines += ['stress-ng: %s failed' % name for name, status in
+              outcome.get('stress-ng', {}).items() if status == 2]
+    fio = outcome.get('fio')
+    if fio and not (fio['right'] and fio['verified']
+                    and not any(fio['repair'])):
+        lines.append('fio: %s' % fio)
+    return lines
+
+
+def compared(parts: Sequence[str], file_systems: Sequence[str],
+             modes: Sequence[str], seed: int, **changes: Any) -> int:
+    """Everything; how many faults there were."""
+    count = 0
+    for file_system in file_systems:
+        plain = exercised(job(file_system, 'plain', parts, seed, **changes))
+        for mode in ('plain',) + tuple(modes):
+            found = plain if mode == 'plain' else exercised(
+                job(file_system, mode, parts, seed, **changes))
+            wrong = faults(found['outcome'], plain['outcome'])
+            count += len(wrong)
+            passed = sum(status == 0 for name, status in found[
+                'outcome'].get('stress-ng', {}).items() if name != 'checked')
+            print('%s, %s: %d differences; %d stressors passed, fio '
+                  'verified %d blocks; %s' % (
+                      file_system, mode, len(wrong), passed,
+                      found['outcome'].get('fio', {}).get('verified', 0),
+                      json.dumps(found['cache'])))
+            for line in wrong:
+                print('  ' + line)
+            sys.stdout.flush()
+    return count
+
+
+def twin_is_caught(parts: Sequence[str], seed: int, **changes: Any) -> bool:
+    """A cache that forgets what was written has to differ."""
+    with tempfile.TemporaryDirectory() as folder:
+        module = dss_lab.wrong_twin(folder, [TWIN])
+        ended = dss_lab.result('dss_exercise.py', [json.dumps(job(
+            'ext4', 'writeback', parts, seed, **changes))], module,
+            timeout=3600)
+    if ended.status or ended.complaints:
+        # It could not even be mounted again.
+        return True
+    plain = exercised(job('ext4', 'plain', parts, seed, **changes))
+    return bool(faults(json.loads(ended.output.splitlines()[-1])['outcome'],
+                       plain['outcome']))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('--parts', default=','.join(PARTS))
+    parser.add_argument('--file-systems', default=','.join(FILE_SYSTEMS))
+    parser.add_argument('--modes', default=','.join(MODES))
+    parser.add_argument('--seed', type=int, default=1)
+    parser.add_argument('--fsx-operations', type=int, default=5000)
+    parser.add_argument('--stress-operations', type=int, default=200)
+    parser.add_argument('--cuts', type=int, default=5)
+    parser.add_argument('--no-twin', action='store_true')
+    options = parser.parse_args()
+    parts = options.parts.split(',')
+    lines = missing(parts)
+    if lines:
+        print('\n'.join(lines))
+        return 2
+    changes = {'fsx_operations': options.fsx_operations,
+               'stress_operations': options.stress_operations,
+               'cuts': options.cuts}
+    count = compared(parts, options.file_systems.split(','),
+                     options.modes.split(','), options.seed, **changes)
+    print('%d differences' % count)
+    if options.no_twin:
+        return int(count > 0)
+    caught = twin_is_caught(parts, options.seed, **changes)
+    print('wrong twin: %s' % ('caught' if caught else 'NOT CAUGHT'))
+    return int(count > 0 or not caught)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
