@@ -26,7 +26,7 @@ STALE_SECONDS = 30.0
 _TIMEOUT_SECONDS = 2.0
 #: The daemon hears of a PUT this much after its end: less, and bytes that
 #: nobody counts come in; more, and bytes that count twice are refused.
-_SETTLE_SECONDS = 0.5
+_SETTLE_SECONDS = 0.25
 #: Largest answer that is read: 1,000 devices have less.
 _MAX_BYTES = 1 << 20
 Server = Tuple[str, int]

@@ -9,8 +9,9 @@ pytestmark = pytest.mark.cluster
 
 
 def test_an_outage_is_ingested_refused_in_order_and_drained():
-    campaign = outage.Campaign(4 * outage.MIB, outage.MIB,
+    campaign = outage.Campaign(4 * outage.MIB, 384 * outage.KIB,
                                64 * outage.KIB)
+    campaign.least = 0.9
     try:
         found = campaign.outage('refused')
     finally:
