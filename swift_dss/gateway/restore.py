@@ -112,6 +112,8 @@ class Restore:
 
     def _restore(self, held: Held) -> None:
         try:
+            # By its name: what was bundled beside the bucket has no hash.
+            held = self._writer.named(held)
             targets = self._writer.targets(held)
             if self._adoption is not None:
                 self._adoption.see(held, targets)

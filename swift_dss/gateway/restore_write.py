@@ -80,6 +80,14 @@ class Writer:
                 found.append(Target(node['device'], part, rank))
         return found
 
+    def named(self, held: Held) -> Held:
+        """The same under the hash that its name has on this cluster."""
+        record = held.record
+        version = replace(record.version, object_hash=hash_of(
+            self._servers.ring(ring_name(record.version.policy)),
+            *split(held.name)))
+        return replace(held, record=replace(record, version=version))
+
     def write(self, held: Held, target: Target) -> bool:
         """Make the stub, unless the device has this version or a newer
         one, or a newer tombstone. Idempotent.
