@@ -12,6 +12,7 @@ from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.utils import close_if_possible
 
 from swift_dss.core.limits import DEFAULT_RETRY_AFTER_SECONDS
+from swift_dss.proxy.retry_after import tell
 from swift_dss.proxy.wsgi import App, Body, Env, Start
 from swift_dss.wire import names
 
@@ -32,6 +33,7 @@ def call(app: App, env: Env, start: Start, rewrite: Rewrite) -> Body:
         seconds = retry_after(status, headers)
         if seconds is not None:
             replaced.append(True)
+            tell(env, seconds)
             return start('503 Service Unavailable', own_headers(seconds),
                          exc_info)
         return start(status, rewrite(status, headers), exc_info)

@@ -14,11 +14,13 @@ from swift_dss.core.pressure import Backlog, Pressure
 from swift_dss.core.rules import Rules
 from swift_dss.core.spans import ClassMap
 from swift_dss.proxy import admission as module
+from swift_dss.proxy import unavailable
 from swift_dss.proxy.admission import Admission, Refused
 from swift_dss.proxy.pressures import STALE_SECONDS, Pressures
 from swift_dss.proxy.retry_after import RetryAfter, tell
 from swift_dss.proxy.settings import State
 from swift_dss.proxy.target import Target
+from swift_dss.wire import names
 from swift_dss.wire import pressure as wire
 
 TABLE = ClassTable.of([ClassSpec(0, 'plain', 0), ClassSpec(9, 'gold', 90)])
@@ -225,6 +227,20 @@ def test_s3_clients_get_retry_after_too():
     answer = Request.blank('/b/o').get_response(
         RetryAfter(s3api_like(below)))
     assert answer.headers['Retry-After'] == '42'
+
+
+def test_s3_clients_get_it_for_reads_that_need_a_silent_s3_too():
+    def silent(env, start):
+        return Response(status=409, headers={
+            names.BACKEND_UNAVAILABLE: '17'})(env, start)
+
+    def filtered(env, start):
+        return unavailable.call(silent, env, start,
+                                lambda status, headers: headers)
+
+    answer = Request.blank('/b/o').get_response(
+        RetryAfter(s3api_like(filtered)))
+    assert answer.headers['Retry-After'] == '17'
 
 
 def test_without_the_filter_they_would_not():
