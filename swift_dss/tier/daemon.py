@@ -112,6 +112,7 @@ class Daemon:
         self.relocator = Relocator(self, self._stopping.wait)
         self.workload = Workload(self.index.get_state(_WORKLOAD),
                                  self.started_at)
+        self._workload_text = ''
         self.space_warnings: List[str] = []
         self._survey_lock = threading.Lock()
         self._asked_lock = threading.Lock()
@@ -288,7 +289,10 @@ class Daemon:
             self.relocator.spill(keeper.device)
         self.workload.look(time.time(), self.gateway is None
                            or self.gateway.link()[1])
-        self.index.set_state(_WORKLOAD, self.workload.text())
+        text = self.workload.text()
+        if text != self._workload_text:
+            self.index.set_state(_WORKLOAD, text)
+            self._workload_text = text
         found = space.warnings(space.areas(self._conf, list(self.keepers)))
         for text in found:
             if text not in self.space_warnings:
