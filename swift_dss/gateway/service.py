@@ -54,6 +54,8 @@ _LOOK_SECONDS = 2.0
 #: A key that need not exist: 404 is as good an answer as 200.
 _PROBE_KEY = '.dss-probe'
 _QUEUE_FILE = 'gateway.db'
+#: So long after its last upload a worker is kept for the highest class.
+_KEEP_SECONDS = 300.0
 #: For so long bundles are sent before they are full.
 _HURRY_SECONDS = 60.0
 #: The dispatcher looks at least this often (gauges, clock jumps).
@@ -128,6 +130,7 @@ class Gateway:
                                self._stopping.wait),
             local, metrics, logger, table_source)
         self._turns = Turns()
+        self._top_upload_at = -math.inf
         self._wake = threading.Condition()
         self._poked = False
         #: When the dispatcher looks next; at work it may have just missed
@@ -373,9 +376,24 @@ class Gateway:
                 for class_id in self._queue.due_classes(now)}
         if not waiting:
             self._turns.rest()
+        table = self._table_source()
+        top = {flow for flow in waiting if wan.is_highest(flow, table)}
+        if top:
+            self._top_upload_at = now
+        with self._wake:
+            # With one worker (the ramp after an outage) none is kept, or
+            # nothing would ever succeed and widen it.
+            several = slots + self._uploading > 1
+        kept = int(several and now - self._top_upload_at < _KEEP_SECONDS)
         while slots > 0 and waiting:
-            flow = self._turns.next(list(waiting), self._table_source(),
-                                    wan.RESERVE)
+            # The last free worker is for the highest class, while it has
+            # something to send now and then.
+            among = list(waiting) if slots > kept else [
+                flow for flow in waiting if flow in top]
+            if not among:
+                break
+            flow = self._turns.next(list(waiting), table, wan.RESERVE,
+                                    among=among)
             if any(self._submit(job) for job in waiting[flow]):
                 slots -= 1
             else:

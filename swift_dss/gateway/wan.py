@@ -329,6 +329,13 @@ def _carry_out(future: Future[Any], work: Callable[..., Any],
         future.set_result(result)
 
 
+def is_highest(flow: Flow, table: ClassTable) -> bool:
+    """Is it of the highest class, and are there lower ones?"""
+    ranks = {spec.rank for spec in table.specs.values()}
+    return len(ranks) > 1 and \
+        table.spec(flow.class_id).rank >= max(ranks)
+
+
 def fill(class_id: int) -> Flow:
     """A demand read."""
     return Flow(Work.FILL, class_id)
