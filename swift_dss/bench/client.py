@@ -46,6 +46,7 @@ class Request:
     :param label: what to count it under
     :param size: bytes of a PUT's body
     :param body: its blocks; ``size`` bytes together
+    :param query: as it is sent, without the question mark
     """
 
     method: str
@@ -54,6 +55,7 @@ class Request:
     size: int = 0
     body: Optional[Iterable[Union[bytes, memoryview]]] = None
     headers: Optional[Mapping[str, str]] = None
+    query: str = ''
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,8 @@ class Client:
         target, connection = self._target, self._connection
         connection.putrequest(
             request.method,
-            '%s/%s' % (target.prefix, quote(request.path)),
+            '%s/%s%s' % (target.prefix, quote(request.path),
+                         request.query and '?' + request.query),
             skip_accept_encoding=True)
         connection.putheader('X-Auth-Token', target.token)
         for name, value in (request.headers or {}).items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Optional
 
 from swift_dss.aio.cluster import printer
 from swift_dss.bench import bed, figures
@@ -28,7 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
             ('block', 'dm-dss beside other caches, in virtual time'),
             ('block-chunks', 'chunk sizes of dm-dss and dm-cache'),
             ('cacs', 'CACS case 1 on Swift over dm-dss, in virtual time'),
-            ('cacs-traffic', 'CACS case 2: kinds directed to the SSD')):
+            ('cacs-traffic', 'CACS case 2: kinds directed to the SSD'),
+            ('prefetch', 'prefetchers on a cluster whose S3 is far away')):
         kind = kinds.add_parser(name, help=line, description=line)
         kind.add_argument('--quick', action='store_true',
                           help='a first look; the figures are noisy')
@@ -39,7 +40,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         {'overhead': _overhead_options, 'tiers': _tiers_options,
          'flood': _flood_options, 'block': _block_options,
          'block-chunks': _chunks_options, 'cacs': _cacs_options,
-         'cacs-traffic': _traffic_options}[name](kind)
+         'cacs-traffic': _traffic_options,
+         'prefetch': _prefetch_options}[name](kind)
 
 
 def _overhead_options(kind: argparse.ArgumentParser) -> None:
@@ -143,6 +145,17 @@ def _traffic_options(kind: argparse.ArgumentParser) -> None:
     _guest_options(kind, jobs=1)
 
 
+def _prefetch_options(kind: argparse.ArgumentParser) -> None:
+    kind.add_argument('--strategies', type=_names, metavar='NAME,...',
+                      help='none, seq, amp, graph, combined (all)')
+    kind.add_argument('--workloads', type=_names, metavar='NAME,...',
+                      help='parts, segments, chains (all)')
+    kind.add_argument('--rtt-ms', type=float,
+                      help='between the daemon and S3 (60)')
+    kind.add_argument('--think-ms', type=float,
+                      help='between two reads (50)')
+
+
 def _guest_options(kind: argparse.ArgumentParser, jobs: int) -> None:
     kind.add_argument('--hdd', metavar='PRESET[,KEY=VALUE...]',
                       help='of the laboratory (hdd)')
@@ -180,7 +193,7 @@ def run(args: argparse.Namespace) -> int:
     kinds: Dict[str, Callable[[argparse.Namespace], int]] = {
         'overhead': _overhead, 'tiers': _tiers, 'flood': _flood,
         'block': _block, 'block-chunks': _chunks, 'cacs': _cacs,
-        'cacs-traffic': _traffic}
+        'cacs-traffic': _traffic, 'prefetch': _prefetch}
     return kinds[args.kind](args)
 
 
@@ -306,3 +319,22 @@ def _traffic(args: argparse.Namespace) -> int:
     report = cacs_traffic.measure(plan, printer(sys.stderr))
     _tell(args, report, cacs_traffic.text(report), cacs_lab_plot.traffic)
     return 1 if cacs_traffic.failures(report) else 0
+
+
+def _prefetch(args: argparse.Namespace) -> int:
+    from swift_dss.bench import prefetch, prefetch_plot
+    plan = _plan(
+        prefetch, args, strategies=args.strategies, workloads=args.workloads,
+        rtt_seconds=_seconds(args.rtt_ms),
+        think_seconds=_seconds(args.think_ms))
+    require_known('--strategies', plan.strategies,
+                  tuple(prefetch.STRATEGIES))
+    require_known('--workloads', plan.workloads, prefetch.WORKLOADS)
+    report = prefetch.report(plan, prefetch.measure(
+        plan, printer(sys.stderr)))
+    _tell(args, report, prefetch.text(report), prefetch_plot.draw)
+    return 0
+
+
+def _seconds(ms: Optional[float]) -> Optional[float]:
+    return None if ms is None else ms / 1000.0

@@ -41,8 +41,9 @@ from typing import Hashable, List, Optional, Tuple
 from swift_dss.strategy.prefetch.base import (
     ITEM_BYTES, Access, Prefetch, Settings, Urgency, Want)
 
-#: Degree of a stream's first set, units.
-FIRST_DEGREE = 4
+#: Degree of a stream's first set, units: just enough for the second set to
+#: come ahead (rule 3).
+FIRST_DEGREE = 5
 #: Rule 3: no fetching ahead of hits at or below it.
 ASYNC_ABOVE = 4
 #: What measured times may make of a first set's trigger distance, units.
@@ -109,7 +110,9 @@ class Amp(Prefetch):
 
     name = 'amp'
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings,
+                 first_degree: int = FIRST_DEGREE) -> None:
+        self._first_degree = min(first_degree, settings.max_degree - 1)
         self._unit_bytes = settings.unit_bytes
         self._max_degree = settings.max_degree
         self._limit = max(1, settings.state_bytes // ITEM_BYTES)
@@ -266,7 +269,7 @@ class Amp(Prefetch):
         if before.run is not None:
             before.run.class_id = access.class_id
             return before.run
-        degree = max(FIRST_DEGREE, self._units_of(access))
+        degree = max(self._first_degree, self._units_of(access))
         trigger = max(degree // 2, self._measured_trigger(before, access))
         return Run(min(self._max_degree - 1, max(degree, trigger + 1)),
                    min(trigger, self._max_degree - 2), access.class_id)

@@ -35,9 +35,9 @@ class Combined(Prefetch):
     def on_request(self, access: Access, room_bytes: int) -> List[Want]:
         """See :meth:`Prefetch.on_request`."""
         wants = self.amp.on_request(access, room_bytes)
-        room_bytes -= sum(want.length for want in wants)
-        # The graph hears of streams, too: their first reads are in it.
-        guessed = self.graph.on_request(access, room_bytes)
+        # The graph hears of streams, too: their first reads are in it. It
+        # is given no room where a stream says what comes next.
+        guessed = self.graph.on_request(access, 0 if wants else room_bytes)
         return wants or guessed
 
     def on_arrival(self, account: str, object_id: Hashable, offset: int,

@@ -105,8 +105,10 @@ class Graph(Prefetch):
         else:
             nodes = self._enter(access)
             stream.node = nodes[-1].number
+            # What no expansion brought is where one begins, hit or not.
+            begins = not access.hit or not nodes[-1].root
             root = self._tagged(nodes, access)
-            if root is None and not access.hit:
+            if root is None and begins:
                 root = nodes[-1]
         if root is not None:
             wants = self._expand(nodes[-1], root, access, room_bytes)

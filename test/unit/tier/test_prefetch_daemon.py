@@ -18,6 +18,8 @@ from swift_dss.core.config import GatewayConf, PrefetchConf
 from swift_dss.core.errors import DamagedRecord, RemoteUnavailable
 from swift_dss.core.residency import RemoteCopy, Tier
 from swift_dss.gateway.ports import Sink
+from swift_dss.strategy.prefetch import STRATEGIES
+from swift_dss.strategy.prefetch.amp import Amp
 from swift_dss.tier.prefetch import Prefetcher
 from swift_dss.tier.prefetch_book import Fate
 from swift_dss.tier.prefetch_objects import Objects
@@ -170,6 +172,13 @@ def wait(condition):
     while not condition():
         assert time.monotonic() < until, 'it did not come about'
         time.sleep(0.005)
+
+
+@pytest.fixture(autouse=True)
+def first_sets_of_four(monkeypatch):
+    """So that rule 3 can be seen."""
+    monkeypatch.setitem(STRATEGIES, 'amp',
+                        lambda settings: Amp(settings, first_degree=4))
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import heapq
 import pytest
 from prefetch_host import Host, stream
 
-from swift_dss.strategy.prefetch.amp import Amp
+from swift_dss.strategy.prefetch.amp import Amp as WholeAmp
 from swift_dss.strategy.prefetch.base import (
     ITEM_BYTES, Access, Settings, Urgency)
 from swift_dss.strategy.prefetch.seq import Seq
@@ -15,6 +15,11 @@ from swift_dss.strategy.prefetch.seq import Seq
 UNIT = 100
 SETTINGS = Settings(UNIT, max_degree=64)
 END = 1 << 30
+
+
+def Amp(settings):
+    """With a first degree at which rule 3 can be seen."""
+    return WholeAmp(settings, first_degree=4)
 
 
 def read(amp, unit, units=1, hit=True, at=0.0, room=1 << 40, **more):

@@ -13,7 +13,11 @@ SETTINGS = Settings(UNIT, max_degree=16)
 SEGMENTS = [('s%d' % number, 250) for number in range(8)]
 
 
-def made(inner=Amp, settings=SETTINGS):
+def amp(settings):
+    return Amp(settings, first_degree=4)
+
+
+def made(inner=amp, settings=SETTINGS):
     return Manifests(settings, inner(SETTINGS))
 
 
