@@ -1,0 +1,198 @@
+"""Writes that are faster than the link: Table IV and checkpoints.
+
+    python test/fault/edge_writes.py table-iv [--objects 200] [--object 1m]
+        [--rate 12500000] [--shares 0.25,0.5,0.985,2.48]
+    python test/fault/edge_writes.py checkpoint [--writers 8]
+        [--object 512m] [--rate 12500000]
+
+``table-iv``: a data set is written with the ``swift`` command line client,
+as it is, into data caches of shares of its size, over a link that takes
+longer than the writes do. In the paper the first three failed. Here every
+upload must end well: what does not fit yet is refused with a time to come
+again, and the client does.
+
+``checkpoint``: writers put a checkpoint each, side by side; the stall is
+until the last is acknowledged. Once into the cluster, which sends it on
+later, once straight into S3 over the same link.
+
+The judge is the bucket and what a reader gets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Dict, List, Optional
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                os.pardir))
+
+from fault.outage import (
+    BUCKET, MIB, Campaign, require, size)
+from support import tier, wait_until
+
+from swift_dss.aio import layout
+
+
+class Edge(Campaign):
+    """A cluster behind a link that is slower than it."""
+
+    def __init__(self, budget: int, rate: float) -> None:
+        super().__init__(budget, rate, MIB)
+        self.link.set_rate(rate)
+        self.link.delay_seconds = 0.02
+
+    def set_budget(self, budget: int) -> None:
+        """Another data cache, without a restart."""
+        path = self.conf.path('etc', 'dss.conf')
+        with open(path) as source:
+            lines = source.read().splitlines()
+        with open(path + '.new', 'w') as out:
+            out.write('\n'.join(
+                'dirty_bytes = %d' % budget
+                if line.startswith('dirty_bytes') else line
+                for line in lines) + '\n')
+        os.rename(path + '.new', path)
+        from fault.outage import processes
+        processes.kill(self.conf.root, ['tierd'], signal.SIGHUP)
+        wait_until(lambda: all(
+            device['pressure']['backlog']['budget_bytes'] == budget
+            for device in tier(self.cluster, 'status')['devices']), 60,
+            'the budget is %d' % budget)
+
+    def empty(self) -> bool:
+        """Nothing waits for S3."""
+        return self.settled() and self.pending() == 0
+
+    def refusals(self) -> int:
+        """Writes that proxies sent back, as the daemon was told."""
+        return sum(counts.get('retry', 0) + counts.get('full', 0)
+                   for counts in tier(self.cluster, 'status')
+                   ['admissions'].values())
+
+
+def table_iv(edge: Edge, folder: str, share: float) -> Dict[str, Any]:
+    """One row: the data set into a cache of that share of it."""
+    names = sorted(os.listdir(folder))
+    total = sum(os.path.getsize(os.path.join(folder, name))
+                for name in names)
+    budget = int(total * share)
+    edge.set_budget(budget)
+    container = 'cache-%d' % int(share * 1000)
+    before, began = edge.refusals(), time.monotonic()
+    done = subprocess.run(
+        [sys.executable, '-m', 'swiftclient.shell', '-A',
+         edge.conf.auth_url, '-U', 'test:tester', '-K', 'testing', '-R',
+         '12', 'upload', '--object-threads', '4', '--object-name', 'data',
+         container, folder], stdin=subprocess.DEVNULL,
+        capture_output=True, text=True)
+    seconds = time.monotonic() - began
+    require(done.returncode == 0, 'cache of %.1f %%: %s', 100 * share,
+            (done.stderr or done.stdout)[-500:])
+    # The client's last question to the cluster is a second old.
+    time.sleep(2.5)
+    swift = edge.cluster.connection()
+    wrong = 0
+    for name in names:
+        with open(os.path.join(folder, name), 'rb') as source:
+            right = hashlib.md5(source.read()).hexdigest()
+        body = swift.get_object(container, 'data/' + name)[1]
+        wrong += hashlib.md5(body).hexdigest() != right
+    swift.close()
+    wait_until(edge.empty, 600, 'all of it is in S3')
+    require(not wrong, '%d objects read back wrong', wrong)
+    return {'share': share, 'budget': budget, 'data': total,
+            'objects': len(names), 'failed': 0, 'wrong': wrong,
+            'told_to_retry': edge.refusals() - before,
+            'seconds': round(seconds, 1)}
+
+
+def run_table_iv(args: argparse.Namespace) -> None:
+    """All rows."""
+    with tempfile.TemporaryDirectory(prefix='dss-iv-') as folder:
+        for number in range(args.objects):
+            with open(os.path.join(folder, 'o%04d' % number), 'wb') as out:
+                out.write(os.urandom(args.object))
+        edge = Edge(args.objects * args.object, args.rate)
+        try:
+            for share in map(float, args.shares.split(',')):
+                print(json.dumps(table_iv(edge, folder, share),
+                                 sort_keys=True), flush=True)
+        finally:
+            edge.close()
+
+
+def stall(put: Any, writers: int) -> float:
+    """Seconds until the last of the writers may go on."""
+    began = time.monotonic()
+    with ThreadPoolExecutor(writers) as pool:
+        list(pool.map(put, range(writers)))
+    return time.monotonic() - began
+
+
+def run_checkpoint(args: argparse.Namespace) -> None:
+    """Written back, and straight to S3."""
+    import boto3
+    from botocore.config import Config
+    body = os.urandom(args.object)
+    edge = Edge(2 * args.writers * args.object, args.rate)
+
+    def local(number: int) -> None:
+        swift = edge.cluster.connection()
+        swift.put_object(BUCKET, 'checkpoint-%d' % number, body)
+        swift.close()
+
+    def remote(number: int) -> None:
+        client = boto3.client(
+            's3', endpoint_url=edge.link.url, region_name='us-east-1',
+            aws_access_key_id=edge.link.access_key,
+            aws_secret_access_key=edge.link.secret_key,
+            config=Config(s3={'addressing_style': 'path'},
+                          read_timeout=3600))
+        client.put_object(Bucket=layout.CLOUD_BUCKET,
+                          Key='sync-%d' % number, Body=body)
+
+    try:
+        back = stall(local, args.writers)
+        wait_until(edge.empty, 3600, 'all of it is in S3')
+        through = stall(remote, args.writers)
+        print(json.dumps({
+            'writers': args.writers, 'object': args.object,
+            'rate': args.rate, 'stall_back_seconds': round(back, 2),
+            'stall_sync_seconds': round(through, 2),
+            'times': round(through / back, 1)}, sort_keys=True))
+    finally:
+        edge.close()
+
+
+def main(argv: Optional[List[str]] = None) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    verbs = parser.add_subparsers(dest='verb', required=True)
+    rows = verbs.add_parser('table-iv')
+    rows.add_argument('--objects', type=int, default=200)
+    rows.add_argument('--object', type=size, default=MIB)
+    rows.add_argument('--shares', default='0.25,0.5,0.985,2.48')
+    rows.set_defaults(run=run_table_iv)
+    writes = verbs.add_parser('checkpoint')
+    writes.add_argument('--writers', type=int, default=8)
+    writes.add_argument('--object', type=size, default=512 * MIB)
+    writes.set_defaults(run=run_checkpoint)
+    for one in (rows, writes):
+        one.add_argument('--rate', type=float, default=12.5e6)
+    args = parser.parse_args(argv)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    args.run(args)
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
