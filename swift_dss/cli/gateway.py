@@ -20,6 +20,8 @@ VERBS = {
                 'a lost edge from its bucket alone'),
     'drain': ('swift_dss.cli.gateway_drain',
               'make everything local, or everything remote'),
+    'pins': ('swift_dss.cli.gateway_pins',
+             'what stays on the SSD, and why'),
     'rekey': ('swift_dss.cli.gateway_rekey',
               'have everything in S3 sealed under the active key'),
     'verify': ('swift_dss.cli.gateway_verify',

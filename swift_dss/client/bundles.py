@@ -152,7 +152,7 @@ def make_bundle(head: Dict[str, Any],
 def read_since(raw: bytes) -> Tuple[set, Dict[int, Dict[str, Any]]]:
     """(dead members, newer records) of a ``.since`` object."""
     found = json.loads(_inflate(raw))
-    records = {number: record for number, record in found['records']}
+    records = dict(found['records'])
     return set(found['dead']), records
 
 

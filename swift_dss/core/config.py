@@ -41,6 +41,13 @@ class TierConf:
     :param clean_after_seconds: age at which a dirty version is copied
     :param min_demote_bytes: smaller versions stay on the SSD
     :param prometheus_port: loopback port of the metrics; 0 is none
+    :param pin_share: share of the SSD for versions that the pin rule keeps
+        there; 0 pins none
+    :param pin_depth: ``LEAST-LARGEST`` slashes in an object's name
+    :param pin_types: patterns of content types, with ``,`` between
+    :param pin_classes: names or ids, with ``,`` between
+    :param pin_idle_seconds: unused for so long, a version is let go; 0 is
+        never
     """
 
     engine: str = 'file'
@@ -60,6 +67,12 @@ class TierConf:
     index_dir: str = ''
     index_bytes: int = 0
     prometheus_port: int = 0
+    pin_share: float = 0.0
+    pin_largest_bytes: int = limits.DEFAULT_PIN_LARGEST_BYTES
+    pin_depth: str = ''
+    pin_types: str = ''
+    pin_classes: str = ''
+    pin_idle_seconds: float = 0.0
 
 
 @dataclass(frozen=True)

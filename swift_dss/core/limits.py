@@ -111,3 +111,6 @@ MAX_BUNDLE_MEMBERS = 16384
 MAX_BUNDLE_INDEX_BYTES = 64 * 1024 * 1024
 #: Larger objects get an S3 object of their own.
 DEFAULT_BUNDLE_MEMBER_BYTES = 1024 * 1024
+
+#: Largest version that the pin rule keeps on the SSD by default.
+DEFAULT_PIN_LARGEST_BYTES = 1024 * 1024

@@ -42,7 +42,8 @@ class AdminServer:
             'rebuild': self._rebuild, 'sweep': self._sweep,
             'settle': self._settle, 'reload': self._reload,
             'relocate': self._relocate, 'recall': self._recall,
-            'drain': self._drain, 'rekey': self._rekey}
+            'drain': self._drain, 'rekey': self._rekey,
+            'pins': self._pins}
         self._server = StreamServer(path, 'admin', self._serve,
                                     _MAX_CLIENTS, logger)
 
@@ -105,6 +106,31 @@ class AdminServer:
         return self._drainer.run(
             str(request.get('to')),
             float(request.get('seconds', DEFAULT_WAIT_SECONDS)), progress)
+
+    def _pins(self, request: Dict[str, Any], progress: Progress) -> Any:
+        daemon = self._daemon
+        pins = daemon.local.pins
+        left = int(request.get('limit', 0)) or (1 << 62)
+        after_id = 0
+        # Of those that the rule fits and that are not pinned, if asked.
+        where = 'AND (v.pinned = 1 OR v.pin_rule %s OR EXISTS (SELECT 1 ' \
+            'FROM span s WHERE s.version_id = v.id AND s.class_id IN ' \
+            '(%s)))' % ('> 0' if request.get('all') else '= 2', ','.join(
+                str(spec.class_id) for spec in daemon.table().specs.values()
+                if spec.pin) or 'NULL')
+        while left > 0 and request.get('objects'):
+            page = daemon.index.listing(where, (), min(
+                left, _LISTING_PAGE), after_id)
+            if not page:
+                break
+            after_id = page[-1][0]
+            left -= len(page)
+            progress({'rows': [
+                {'device': row.version.device, 'name': row.name,
+                 'size': row.size, 'why': pins.why(row.version.device, row)}
+                for _, row in page]})
+        return {'devices': [pins.shown(device.name)
+                            for device in daemon.devices.discover()]}
 
     def _rekey(self, request: Dict[str, Any], progress: Progress) -> Any:
         return self._drainer.rekey(

@@ -16,7 +16,7 @@ import threading
 import time
 from typing import (
     Any, Collection, Dict, Iterable, Iterator, List, Mapping, Optional,
-    Tuple)
+    Sequence, Tuple)
 
 from swift_dss.core.errors import DssError
 from swift_dss.core.version import VersionId
@@ -31,8 +31,8 @@ _KEY = _OBJECT + ' AND frag = ?'
 _SPAN_COLUMNS = 'movable, total, ssd, hdd, remote, dirty, spare'
 _ADD_VERSION = (
     'INSERT INTO version (hash, device_id, policy, frag, timestamp, put_at, '
-    'partition, size, name, pinned, on_remote, wants_remote) '
-    'VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) '
+    'partition, size, name, pinned, on_remote, wants_remote, pin_rule) '
+    'VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) '
     'ON CONFLICT (hash, device_id, policy, frag, timestamp) DO NOTHING')
 _ADD_SPAN = (
     'INSERT INTO span (version_id, class_id, device_id, %s, read_at, put_at) '
@@ -172,13 +172,15 @@ class Index:
                 'SELECT id FROM version WHERE %s AND timestamp = ?' % _KEY,
                 key + (row.version.timestamp,))
             facts = (row.partition, row.size, row.name, int(row.pinned),
-                     int(row.on_remote), int(row.wants_remote))
+                     int(row.on_remote), int(row.wants_remote),
+                     row.pin_rule)
             if found:
                 version_id = found[0]
                 self._db.execute(
                     "UPDATE version SET partition = ?, size = ?, name = "
                     "coalesce(nullif(?, ''), name), pinned = ?, "
-                    "on_remote = ?, wants_remote = ? WHERE id = ?",
+                    "on_remote = ?, wants_remote = ?, pin_rule = ? "
+                    "WHERE id = ?",
                     facts + (version_id,))
             else:
                 version_id = self._db.execute(
@@ -228,7 +230,7 @@ class Index:
                 made = self._db.execute(_ADD_VERSION, key + (
                     row.version.timestamp, row.put_at, row.partition,
                     row.size, row.name, row.pinned, row.on_remote,
-                    row.wants_remote))
+                    row.wants_remote, row.pin_rule))
                 if not made.rowcount:
                     known.append(row)
                     continue
@@ -376,13 +378,78 @@ class Index:
                     'UPDATE span SET movable = ? WHERE class_id = ? AND '
                     'version_id IN (SELECT s.version_id FROM span s JOIN '
                     'version v ON v.id = s.version_id WHERE s.class_id = ? '
-                    'AND s.movable != ? AND v.pinned = 0 AND v.size > ? '
+                    'AND s.movable != ? AND v.pinned = 0 AND '
+                    'v.pin_rule != 2 AND v.size > ? '
                     'LIMIT ?)', (int(movable), class_id, class_id,
                                  int(movable), min_demote_bytes,
                                  _CHUNK_ROWS)).rowcount
             changed += done
             if not done:
                 return changed
+
+    def pin_sizes(self, device: str) -> List[Tuple[int, int, int]]:
+        """(bucket, versions, bytes) of what the pin rule fits."""
+        with self._lock, _translated():
+            return self._db.execute(
+                'SELECT bucket, count, bytes FROM pin_sizes WHERE '
+                'device_id = ? AND count > 0 ORDER BY bucket',
+                (self._device_id(device),)).fetchall()
+
+    def pin_up_to(self, device: str, size: int, class_ids: Sequence[int],
+                  min_demote_bytes: int) -> int:
+        """Pin what the rule fits up to a size, and let go of the rest, a
+        chunk at a time; how many changed (0: all are right).
+
+        :param class_ids: of classes that are pinned themselves
+        """
+        device_id = self._device_id(device)
+        with self.batch():
+            pin = [found[0] for found in self._db.execute(
+                'SELECT id FROM version WHERE device_id = ? AND pin_rule = 3 '
+                'AND size <= ? LIMIT ?', (device_id, size, _CHUNK_ROWS))]
+            free = [found[0] for found in self._db.execute(
+                'SELECT id FROM version WHERE device_id = ? AND pin_rule = 2 '
+                'AND size > ? LIMIT ?', (device_id, size, _CHUNK_ROWS))]
+            self._set_pins(pin, 2, (), 0)
+            self._set_pins(free, 3, class_ids, min_demote_bytes)
+        return len(pin) + len(free)
+
+    def look_at_pins(self, device: str, after_id: int, limit: int,
+                     idle_before: float, class_ids: Sequence[int],
+                     min_demote_bytes: int) -> int:
+        """Let go of what nobody has used since, and take back what
+        somebody has, of the next ``limit`` rows; where to go on (0: from
+        the beginning)."""
+        with self.batch():
+            rows = self._db.execute(
+                'SELECT v.id, v.pin_rule, max(s.read_at) FROM version v '
+                'JOIN span s ON s.version_id = v.id WHERE v.device_id = ? '
+                'AND v.pin_rule > 0 AND v.id > ? GROUP BY v.id '
+                'ORDER BY v.id LIMIT ?',
+                (self._device_id(device), after_id, limit)).fetchall()
+            self._set_pins([row[0] for row in rows if row[1] != 4
+                            and row[2] < idle_before], 4, class_ids,
+                           min_demote_bytes)
+            self._set_pins([row[0] for row in rows if row[1] == 4
+                            and row[2] >= idle_before], 3, class_ids,
+                           min_demote_bytes)
+        return int(rows[-1][0]) if len(rows) == limit else 0
+
+    def _set_pins(self, ids: Sequence[int], rule: int,
+                  class_ids: Sequence[int], min_demote_bytes: int) -> None:
+        self._db.executemany('UPDATE version SET pin_rule = ? WHERE id = ?',
+                             [(rule, one) for one in ids])
+        if rule == 2:
+            self._db.executemany('UPDATE span SET movable = 0 WHERE '
+                                 'version_id = ?', [(one,) for one in ids])
+            return
+        # "NOT IN ()" is true, and SQLite takes it.
+        self._db.executemany(
+            'UPDATE span SET movable = 1 WHERE version_id = ?1 AND '
+            '(SELECT pinned = 0 AND size > ?2 FROM version WHERE id = ?1) '
+            'AND class_id NOT IN (%s)' % ','.join(
+                '?%d' % number for number in range(3, 3 + len(class_ids))),
+            [(one, min_demote_bytes) + tuple(class_ids) for one in ids])
 
     def listing(self, where: str, values: Tuple[Any, ...], limit: int,
                 after_id: int = 0) -> List[Tuple[int, VersionRow]]:
@@ -454,7 +521,7 @@ class Index:
             VersionId(self._names[row[2]], row[3], row[1].hex(), row[5],
                       None if row[4] < 0 else row[4]),
             row[6], row[7], row[8], row[9], 0.0, bool(row[10]),
-            bool(row[11]), bool(row[12]))
+            bool(row[11]), bool(row[12]), pin_rule=row[13])
 
     def _key(self, version: VersionId) -> Tuple[Any, ...]:
         frag = -1 if version.frag_index is None else version.frag_index
@@ -481,7 +548,8 @@ class Index:
 
 _VERSION_COLUMNS = (
     'v.hash, v.device_id, v.policy, v.frag, v.timestamp, v.partition, '
-    'v.size, v.name, v.put_at, v.pinned, v.on_remote, v.wants_remote')
+    'v.size, v.name, v.put_at, v.pinned, v.on_remote, v.wants_remote, '
+    'v.pin_rule')
 
 
 def _span_row(found: Tuple[Any, ...]) -> SpanRow:

@@ -54,6 +54,7 @@ class Keeper:
         self.device = device
         self._link = link
         self._index = local.index
+        self._pins = local.pins
         self._conf = conf
         self._table = table
         self._metrics = metrics
@@ -141,6 +142,7 @@ class Keeper:
             return True
         self._book.say('ssd_state', 'ready')
         self.duties.look_at_hdd()
+        self._pins.round(self.device.name, self.duties.levels(conf)[0])
         self.duties.make_room(conf)
         self.duties.drop_remote_only()
         self.duties.relieve_hdd(conf)

@@ -30,6 +30,7 @@ from swift_dss.tier.fills import Fill
 from swift_dss.tier.index import Index, IndexDamaged, IndexUnavailable
 from swift_dss.tier.locks import VersionLocks
 from swift_dss.tier.metrics import Metrics
+from swift_dss.tier.pins import PINNED, Pins
 from swift_dss.tier.rows import VersionRow, spans_of, wants_remote
 from swift_dss.tier.watch import Watcher
 from swift_dss.wire import layout, names
@@ -52,6 +53,7 @@ class Local(LocalVersions):
         self.table = table
         self.io = io
         self.locks = VersionLocks()
+        self.pins = Pins(conf, index, table)
         self._metrics = metrics
         self._logger = logger
         #: Called when S3 has got a version: it may be one to drop here.
@@ -109,13 +111,18 @@ class Local(LocalVersions):
             residency = live.residency
         table = self.table()
         class_map = found.file_map(table)
-        spans = spans_of(class_map, residency, table, pinned,
+        rule = self.pins.judge(
+            version.device, found.name, found.content_length,
+            found.headers.get('Content-Type', ''), class_map.class_ids(
+                found.content_length) or {class_map.rest})
+        spans = spans_of(class_map, residency, table,
+                         pinned or rule == PINNED,
                          self.conf().tier.min_demote_bytes)
         return VersionRow(
             version, place.partition, found.content_length, found.name,
             put_at or float(version.timestamp.split('_')[0]), read_at,
             pinned, residency.remote is not None,
-            wants_remote(spans, table, class_map.rest), spans)
+            wants_remote(spans, table, class_map.rest), spans, rule)
 
     def track(self, version: VersionId, partition: str, put_at: float = 0.0,
               read_at: float = 0.0) -> VersionRow:

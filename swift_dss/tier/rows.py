@@ -39,6 +39,7 @@ class VersionRow:
     :param name: ``/account/container/object``; '' if not known
     :param put_at: seconds since the epoch
     :param wants_remote: its classes want a copy in S3 that it has not yet
+    :param pin_rule: what the pin rule says (``tier.pins``)
     """
 
     version: VersionId
@@ -51,6 +52,7 @@ class VersionRow:
     on_remote: bool = False
     wants_remote: bool = False
     spans: List[SpanRow] = field(default_factory=list)
+    pin_rule: int = 0
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,9 @@ candidates of each kind of move: a dirty or pinned row is in none that
 leads to eviction.
 """
 
-VERSION = 1
+from swift_dss.strategy.pinning import BUCKETS
+
+VERSION = 2
 
 _OCCUPANCY = (
     ('objects', '1'), ('total', '{0}.total'), ('ssd', '{0}.ssd'),
@@ -33,9 +35,19 @@ CREATE TABLE version (
     pinned INTEGER NOT NULL,
     on_remote INTEGER NOT NULL,
     wants_remote INTEGER NOT NULL,
+    pin_rule INTEGER NOT NULL,
     UNIQUE (hash, device_id, policy, frag, timestamp));
 CREATE INDEX version_upload ON version (put_at)
     WHERE wants_remote = 1 AND on_remote = 0;
+CREATE INDEX version_pin_size ON version (device_id, pin_rule, size)
+    WHERE pin_rule > 0;
+CREATE INDEX version_pin_id ON version (device_id, id) WHERE pin_rule > 0;
+CREATE TABLE pin_sizes (
+    device_id INTEGER NOT NULL,
+    bucket INTEGER NOT NULL,
+    count INTEGER NOT NULL DEFAULT 0,
+    bytes INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (device_id, bucket)) WITHOUT ROWID;
 CREATE TABLE span (
     version_id INTEGER NOT NULL,
     class_id INTEGER NOT NULL,
@@ -92,6 +104,35 @@ CREATE TRIGGER span_update AFTER UPDATE OF movable, total, ssd, hdd, remote,
     {minus} {plus}
 END;
 '''.format(make=_MAKE, plus=_change('+', 'NEW'), minus=_change('-', 'OLD'))
+
+
+def _pin_change(sign: str, row: str) -> str:
+    bucket = ('CASE ' + ' '.join(
+        'WHEN {0}.size <= %d THEN %d' % (upper, number)
+        for number, upper in enumerate(BUCKETS))
+        + ' ELSE %d END' % len(BUCKETS)).format(row)
+    return ('INSERT OR IGNORE INTO pin_sizes (device_id, bucket) SELECT '
+            '{0}.device_id, {1} WHERE {0}.pin_rule IN (2, 3); '
+            'UPDATE pin_sizes SET count = count {2} 1, bytes = bytes {2} '
+            '{0}.size WHERE device_id = {0}.device_id AND bucket = {1} AND '
+            '{0}.pin_rule IN (2, 3);').format(row, bucket, sign)
+
+
+#: The histogram of what the pin rule fits: 2 is pinned, 3 too large now.
+TRIGGERS += '''
+CREATE TRIGGER version_insert AFTER INSERT ON version
+        WHEN NEW.pin_rule > 0 BEGIN
+    {plus}
+END;
+CREATE TRIGGER version_delete AFTER DELETE ON version
+        WHEN OLD.pin_rule > 0 BEGIN
+    {minus}
+END;
+CREATE TRIGGER version_update AFTER UPDATE OF pin_rule, size ON version
+        WHEN OLD.pin_rule > 0 OR NEW.pin_rule > 0 BEGIN
+    {minus} {plus}
+END;
+'''.format(plus=_pin_change('+', 'NEW'), minus=_pin_change('-', 'OLD'))
 
 PRAGMAS = (
     # Readers never wait for the writer, nor it for them.

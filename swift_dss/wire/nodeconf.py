@@ -37,7 +37,7 @@ _SHARES = frozenset((
     'high_watermark', 'low_watermark', 'hdd_high_watermark',
     'hdd_low_watermark', 'dirty_watermark', 'dirty_reserve', 'headroom',
     'throttle_at', 'spill_at',
-    'bundle_dead_share'))
+    'bundle_dead_share', 'pin_share'))
 _UNITS = {'k': 1 << 10, 'm': 1 << 20, 'g': 1 << 30, 't': 1 << 40}
 #: Past this a float skips whole numbers; no option needs more.
 _MAX_NUMBER = float(1 << 53)

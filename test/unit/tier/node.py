@@ -32,10 +32,13 @@ class FakeGateway:
     """Remembers what it was asked for."""
 
     def __init__(self):
-        self.uploads, self.deletes = [], []
+        self.uploads, self.deletes, self.renewals = [], [], []
 
     def enqueue_uploads(self, wanted):
         self.uploads += [(one.version, one.urgent) for one in wanted]
+
+    def enqueue_renewals(self, changed):
+        self.renewals += [version for version, _ in changed]
 
     def enqueue_deletes(self, obsolete):
         self.deletes += [version for version, _ in obsolete]

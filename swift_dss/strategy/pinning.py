@@ -1,0 +1,92 @@
+"""Which small versions stay on the SSD whatever the pressure.
+
+Small objects are many, cost a round trip each and take little room: the
+edge keeps them (*Storage on the Edge*, enhancement E1), chosen by their
+metadata alone. How small is small follows from what there is: the cut-off
+is the largest size at which all that the rule fits still takes no more
+than its share of the SSD.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import FrozenSet, Iterable, List, Optional, Tuple
+
+from swift_dss.core.globs import Glob
+
+#: Upper bounds of the histogram's buckets, bytes: doubling from 4 KiB.
+BUCKETS = tuple(4096 << number for number in range(19))
+
+
+@dataclass(frozen=True)
+class PinRule:
+    """What a version must be for the rule to fit it.
+
+    :param largest_bytes: nothing larger is ever pinned
+    :param depth: least and largest number of ``/`` in the object's name
+    :param types: content types; none means any
+    :param class_ids: all of a version's classes must be among them; none
+        means any
+    """
+
+    largest_bytes: int
+    depth: Tuple[int, int] = (0, 1 << 30)
+    types: Tuple[Glob, ...] = ()
+    class_ids: FrozenSet[int] = frozenset()
+
+    def why_not(self, name: str, size: int, content_type: str,
+                class_ids: Iterable[int]) -> Optional[str]:
+        """What keeps the rule from fitting; None if it fits.
+
+        :param name: ``/account/container/object``
+        """
+        if size > self.largest_bytes:
+            return 'larger than %d' % self.largest_bytes
+        depth = depth_of(name)
+        if not self.depth[0] <= depth <= self.depth[1]:
+            return 'depth %d' % depth
+        plain = content_type.split(';')[0].strip().lower()
+        if self.types and not any(one.matches(plain) for one in self.types):
+            return 'type %s' % plain
+        others = set(class_ids) - self.class_ids
+        if self.class_ids and others:
+            return 'class %d' % min(others)
+        return None
+
+
+def depth_of(name: str) -> int:
+    """How deep an object lies: slashes in its name, without those of
+    account and container."""
+    parts = name.split('/', 3)
+    return parts[3].count('/') if len(parts) == 4 else 0
+
+
+def bucket_of(size: int) -> int:
+    """The bucket of a size."""
+    for number, upper in enumerate(BUCKETS):
+        if size <= upper:
+            return number
+    return len(BUCKETS)
+
+
+def cut_off(sizes: Iterable[Tuple[int, int]], cap_bytes: int,
+            largest_bytes: int) -> int:
+    """The largest size that may be pinned, so that the sum stays under
+    the cap.
+
+    :param sizes: (bucket, bytes) of all that the rule fits
+    :returns: 0 if not even the smallest bucket fits
+    """
+    left = cap_bytes
+    found = 0
+    filled: List[int] = [0] * (len(BUCKETS) + 1)
+    for bucket, length in sizes:
+        filled[bucket] += length
+    for bucket, upper in enumerate(BUCKETS):
+        left -= filled[bucket]
+        if left < 0:
+            return found
+        found = min(upper, largest_bytes)
+        if upper >= largest_bytes:
+            break
+    return found
