@@ -26,7 +26,7 @@ HELP = 'compare strategies on a trace, in virtual time'
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.add_argument(
-        'traces', nargs='+', metavar='TRACE',
+        'traces', nargs='*', metavar='TRACE',
         help='a file (.gz, .xz, .zst; "-": standard input), or '
         'gen:NAME,KEY=VALUE,... with a NAME of %s'
         % ', '.join(generators.GENERATORS))
@@ -75,6 +75,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--json', metavar='FILE',
                         help='write the figures ("-": to stdout)')
     parser.add_argument('--plot', metavar='FILE.png', help='draw them')
+    parser.add_argument('--measure', metavar='N', type=int,
+                        help='no trace: what each strategy costs while it '
+                        'tracks N objects')
     parser.add_argument('--recommend', action='store_true',
                         help='say what serves --goal best within --budget')
     parser.add_argument('--goal', default='hits', metavar='GOAL',
@@ -84,11 +87,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help='room on the SSD for --recommend (10%%)')
 
 
+# long: what is asked for, from the first option to the last.
 def run(args: argparse.Namespace) -> int:
     """Replay, and tell."""
     cloud = latency.cloud(args.cloud)
     strategies = _chosen('--strategy', args.strategy, objects.names())
     prefetchers = _chosen('--prefetch', args.prefetch, list(PREFETCHERS))
+    if args.measure is not None:
+        return _measure(args, strategies)
+    if not args.traces:
+        raise BadConfig('a TRACE is missing')
     if args.plot:
         from swift_dss.bench import plots
         plots.pyplot()
@@ -156,6 +164,18 @@ def _recommend(args: argparse.Namespace, ready: plan.Plan,
     if args.json != '-':
         print(recommend.text(found, table))
     _keep(args, report, table)
+    return 0
+
+
+def _measure(args: argparse.Namespace, strategies: List[str]) -> int:
+    from swift_dss.bench.replay import speed
+    if args.measure < 1:
+        raise BadConfig('--measure: %d is not at least 1' % args.measure)
+    report = speed.measure(strategies, args.measure, args.seed)
+    if args.json != '-':
+        print(speed.text(report))
+    if args.json:
+        figures.write_json(args.json, report)
     return 0
 
 

@@ -140,9 +140,10 @@ def _by_rules(trace: Trace, found: Rules) -> None:
 
 
 def table_for(trace: Trace, path: Optional[str]) -> ClassTable:
-    """How the classes of a trace are treated: by the file; else by the
-    ranks that its rule or maker gave; else by the shipped sample if it
-    knows all of them; else higher ids rank higher.
+    """How the classes of a trace are treated: by the file; else, where
+    there is only class 0, without any treatment; else by the ranks that
+    its rule or maker gave; else by the shipped sample if it knows all of
+    them; else higher ids rank higher.
 
     :raises BadConfig: the file cannot be used
     """
@@ -154,6 +155,10 @@ def table_for(trace: Trace, path: Optional[str]) -> ClassTable:
             raise BadConfig('--table: %s: %s' % (path, err.strerror)) \
                 from err
     present = trace.classes()
+    if present == [UNCLASSIFIED]:
+        # The sample has rules for those that nobody classified; a trace
+        # without any class must not be about them.
+        return ClassTable()
     if trace.ranked:
         return ClassTable.of(
             ClassSpec(class_id, 'c%d' % class_id, 10 + 10 * place)

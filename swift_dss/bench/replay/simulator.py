@@ -26,6 +26,8 @@ from swift_dss.strategy.eviction.object_verbs import (
 #: Accesses between two calls for progress.
 PROGRESS_EVERY = 65536
 _META_ENTRY_BYTES = 1
+#: Beside HIT, MISS and BYPASS: the cache was not asked.
+_NOT_ASKED = 3
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,9 @@ def _quick(plan: Plan, setup: Setup,
                       + plan.trace.lengths
                       / setup.cloud.bytes_per_second * 1000.0, 0.0)
     waits_ms = _still_on_the_way(plan, found, fetch_ms, hits)
-    latency_ms += fetch_ms + put_ms + waits_ms
+    latency_ms += fetch_ms + waits_ms
+    # The SSD's copy is made meanwhile.
+    latency_ms = np.where(writes, put_ms, latency_ms)
     latency_ms[verbs == int(Verb.DELETE)] = 0.0
     get_bytes = float((missing_bytes * reads).sum())
     put_bytes = float(plan.trace.lengths[writes].sum())
@@ -174,8 +178,7 @@ def _quick(plan: Plan, setup: Setup,
         asked_bytes, {
             'gets': float(gets.sum()), 'get_bytes': get_bytes,
             'puts': float(writes.sum()), 'put_bytes': put_bytes,
-            'bypasses': float(((found == BYPASS) * np.repeat(
-                verbs != int(Verb.DELETE), np.diff(plan.first))).sum()),
+            'bypasses': float((found == BYPASS).sum()),
             'delayed': float((waits_ms > 0).sum()),
             'cached_bytes': float(cache.used_bytes)},
         cache_seconds, 0.0, cache)
@@ -183,7 +186,7 @@ def _quick(plan: Plan, setup: Setup,
 
 def _outcomes(plan: Plan, cache: ObjectCache, setup: Setup,
               progress: Optional[Progress]) -> Any:
-    """HIT, MISS or BYPASS of each access.
+    """HIT, MISS or BYPASS of each access, or ``_NOT_ASKED``.
 
     Blocks are written where they are, so that a write is an access like
     any; objects are replaced.
@@ -235,7 +238,7 @@ def _renewing(plan: Plan, cache: ObjectCache, columns: List[Any],
             if not renewed:
                 for row in rows[begin:end]:
                     remove(row[0])
-            found += bytes((BYPASS,)) * (end - begin)
+            found += bytes((_NOT_ASKED,)) * (end - begin)
             continue
         for row in rows[begin:end]:
             found.append(access(*row))

@@ -51,6 +51,7 @@ def play(plan: Plan, setup: Setup,
 class _Player:
     """The state of a replay."""
 
+    # long: all of it is here, and said.
     def __init__(self, plan: Plan, setup: Setup) -> None:
         self._plan = plan
         self._setup = setup
@@ -235,6 +236,7 @@ class _Player:
             outcome = cache.access(key, size, class_id, sequential)
             self._note(number, key)
             stays &= outcome != BYPASS
+            self.counts['bypasses'] += outcome == BYPASS
             self._ready.pop(key, None)
             self._used.pop(key, None)
             if self._hdd is not None:

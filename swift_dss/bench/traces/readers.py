@@ -238,7 +238,7 @@ def _guess(path: str, stream: Any) -> Any:
             break
     rest = itertools.chain(head, stream)
     first = head[-1].strip() if head else b''
-    if not first:
+    if not first or first.startswith(b'#'):
         raise BadTrace(path, '', '', 'no requests in it')
     commas, blanks = len(first.split(b',')), len(first.split())
     if first == _CLOUDPHYSICS_HEAD or commas == 5:

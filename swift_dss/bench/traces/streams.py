@@ -67,14 +67,13 @@ def _from_zstd(path: str) -> Iterator[IO[bytes]]:
             ['zstd', '-dcq', '--', path], stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE) as packer:
         assert packer.stdout is not None and packer.stderr is not None
-        whole = False
         try:
             yield packer.stdout
-            whole = not packer.stdout.read(1)
         finally:
-            if not whole:
+            if packer.stdout.read(1):
                 # Somebody had enough before the end.
                 packer.kill()
-        said = packer.stderr.read().decode('utf-8', 'replace').strip()
-        if whole and packer.wait():
-            raise BadTrace(path, '', '', 'damaged: %s' % said)
+            elif packer.wait():
+                # Whatever else was found wrong comes from this.
+                said = packer.stderr.read().decode('utf-8', 'replace')
+                raise BadTrace(path, '', '', 'damaged: %s' % said.strip())
