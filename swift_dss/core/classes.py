@@ -43,6 +43,19 @@ class RemoteMode(Enum):
     ONLY = 'only'
 
 
+class Direct(Enum):
+    """Which disk the kernel's cache takes a class's misses to.
+
+    ``NONE``: what rank and allocation say. ``HDD``: always past the SSD,
+    and what is there leaves. ``SSD``: whatever the cutoff says, and in the
+    place of higher ranks if it must be.
+    """
+
+    NONE = 'none'
+    HDD = 'hdd'
+    SSD = 'ssd'
+
+
 class PrefetchHint(Enum):
     """What is fetched before it is asked for.
 
@@ -70,6 +83,14 @@ class ClassSpec:
     :param deadline_ms: the latency promised to it; 0 is none
     :param inner: order inside the class (``lru``, ...)
     :param prefetch: what comes before it is asked for
+
+    Of the engine ``block`` alone:
+
+    :param weight: share of the SSD where classes share by weight
+    :param cutoff_kib: sequential runs this long stay on the HDD; 0: none
+    :param evict_on_hit: what was read once leaves the SSD
+    :param no_allocate: misses stay on the HDD, hits change no order
+    :param direct: to one of the disks, whatever the order
     """
 
     class_id: int
@@ -86,6 +107,11 @@ class ClassSpec:
     deadline_ms: int = 0
     inner: str = 'lru'
     prefetch: PrefetchHint = PrefetchHint.AUTO
+    weight: int = 1
+    cutoff_kib: int = 0
+    evict_on_hit: bool = False
+    no_allocate: bool = False
+    direct: Direct = Direct.NONE
 
 
 @dataclass(frozen=True)

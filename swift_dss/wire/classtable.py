@@ -17,7 +17,8 @@ import re
 from typing import Any, Dict, List
 
 from swift_dss.core.classes import (
-    Allocate, ClassSpec, ClassTable, PrefetchHint, RemoteMode, WriteMode)
+    Allocate, ClassSpec, ClassTable, Direct, PrefetchHint, RemoteMode,
+    WriteMode)
 from swift_dss.core.errors import BadConfig
 from swift_dss.core.limits import CLASS_ID_MAX, UNCLASSIFIED
 
@@ -26,13 +27,14 @@ _NAME = re.compile(r'^[a-z][a-z0-9_-]{0,31}$')
 _SECTION = re.compile(r'^class:(0|[1-9][0-9]?)$')
 _RESERVED = frozenset(('all', 'any', 'default', 'false', 'none', 'true'))
 _ENUMS = {'allocate': Allocate, 'write': WriteMode, 'remote': RemoteMode,
-          'prefetch': PrefetchHint}
+          'prefetch': PrefetchHint, 'direct': Direct}
 _INNER = ('lru',)
 _SHARES = frozenset(('floor', 'cap'))
 #: Option: least and greatest value.
 _WHOLE = {'rank': (0, 1000000), 'wan_share': (1, 1000),
-          'deadline_ms': (0, 3600000)}
-_FLAGS = frozenset(('pin', 'bundle'))
+          'deadline_ms': (0, 3600000), 'weight': (1, 1000),
+          'cutoff_kib': (0, 1048576)}
+_FLAGS = frozenset(('pin', 'bundle', 'evict_on_hit', 'no_allocate'))
 _TRUE = frozenset(('true', 'yes', 'on', '1'))
 _FALSE = frozenset(('false', 'no', 'off', '0'))
 _OPTIONS = frozenset(
@@ -156,8 +158,22 @@ def _check_spec(spec: ClassSpec, where: str) -> None:
     if spec.pin and spec.remote is RemoteMode.ONLY:
         raise BadConfig('%s pin: bytes that live only in S3 cannot be kept '
                         'on the SSD (remote = only)' % where)
+    _check_block(spec, where)
     if spec.name == 'unclassified' and spec.class_id != UNCLASSIFIED:
         raise BadConfig('%s name: "unclassified" is class 0' % where)
+
+
+def _check_block(spec: ClassSpec, where: str) -> None:
+    """What the kernel's cache cannot do at once."""
+    stays_away = spec.no_allocate or spec.allocate is Allocate.NEVER
+    if spec.direct is Direct.SSD and stays_away:
+        raise BadConfig('%s direct: to the SSD, and kept away from it '
+                        '(no_allocate, or allocate = never)' % where)
+    if spec.pin and (spec.no_allocate or spec.evict_on_hit
+                     or spec.direct is Direct.HDD):
+        raise BadConfig('%s pin: bytes that are kept away from the SSD or '
+                        'leave it cannot be kept there (no_allocate, '
+                        'evict_on_hit, direct = hdd)' % where)
 
 
 def _check_together(specs: List[ClassSpec], source: str) -> None:

@@ -27,6 +27,12 @@ floor = 0.1
 [class:17]
 name = user7
 rank = %d
+[class:20]
+name = scan
+rank = 5
+weight = 7
+cutoff_kib = 256
+no_allocate = true
 '''
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 from typing import List, Mapping, NamedTuple, Optional
 
-from swift_dss.core.classes import Allocate, ClassSpec, WriteMode
+from swift_dss.core.classes import Allocate, ClassSpec, Direct, WriteMode
 
 CLASSES = 32
 PARTS = 65536
@@ -111,6 +111,9 @@ ALLOCATE = {Allocate.ALWAYS: 0, Allocate.ROOM: 1, Allocate.NEVER: 2}
 WRITE_BACK, WRITE_THROUGH, WRITE_AROUND = range(3)
 WRITE = {WriteMode.BACK: WRITE_BACK, WriteMode.THROUGH: WRITE_THROUGH}
 
+_DIRECT = {Direct.NONE: Flag.NONE, Direct.HDD: Flag.DIRECT_HDD,
+           Direct.SSD: Flag.DIRECT_SSD}
+_SECTORS_PER_KIB = 2
 _AWAY = Flag.DIRECT_HDD | Flag.NO_ALLOCATE
 
 
@@ -140,12 +143,17 @@ class ChunkRow:
     flags: Flag = Flag.NONE
 
     @classmethod
-    def of(cls, spec: ClassSpec, weight: int = 1, cutoff_sectors: int = 0,
-           flags: Flag = Flag.NONE) -> ChunkRow:
+    def of(cls, spec: ClassSpec) -> ChunkRow:
         """The row for a class of the class table."""
-        return cls(spec.rank, parts(spec.floor), parts(spec.cap), weight,
-                   cutoff_sectors, spec.allocate, WRITE[spec.write],
-                   flags | (Flag.PIN if spec.pin else Flag.NONE))
+        flags = _DIRECT[spec.direct]
+        for flag, wanted in ((Flag.PIN, spec.pin),
+                             (Flag.EVICT_ON_HIT, spec.evict_on_hit),
+                             (Flag.NO_ALLOCATE, spec.no_allocate)):
+            if wanted:
+                flags |= flag
+        return cls(spec.rank, parts(spec.floor), parts(spec.cap), spec.weight,
+                   spec.cutoff_kib * _SECTORS_PER_KIB, spec.allocate,
+                   WRITE[spec.write], flags)
 
     def fault(self) -> str:
         """What is wrong with it, or an empty string."""

@@ -11,13 +11,17 @@ import sys
 
 import chunk_pair
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from swift_dss.block import core_library
 from swift_dss.block.core_library import ChunkLibrary, NoCompiler, load
 from swift_dss.core.classes import Allocate, ClassSpec, WriteMode
+from swift_dss.core.errors import BadConfig
 from swift_dss.strategy.eviction.chunk_verbs import (
     OBLOCKS_MAX, PARTS, RANK_MAX, WEIGHT_MAX, WRITE_THROUGH, Bypass,
     ChunkRow, Evict, Flag, Kind, Mode, Refused, State, parts)
+from swift_dss.wire import classtable
 
 LIBRARY = load()
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -171,6 +175,35 @@ def test_a_row_comes_and_goes_by_itself(core):
     core.set_row(3, None)
     assert not LIBRARY.dss_core_has_class(core._core, 3)
     assert core.miss(3).reason == Bypass.NEVER
+
+
+@settings(max_examples=200, deadline=None)
+@given(allocate=st.sampled_from(['always', 'room', 'never']),
+       pin=st.booleans(), evict=st.booleans(), no_allocate=st.booleans(),
+       direct=st.sampled_from(['none', 'hdd', 'ssd']),
+       weight=st.integers(1, 1000), cutoff=st.integers(0, 1048576))
+def test_file_takes_what_the_core_takes_and_nothing_else(
+        allocate, pin, evict, no_allocate, direct, weight, cutoff):
+    text = ('[class:3]\nname = a\nrank = 1\nallocate = %s\npin = %s\n'
+            'evict_on_hit = %s\nno_allocate = %s\ndirect = %s\nweight = %d\n'
+            'cutoff_kib = %d\n' % (allocate, pin, evict, no_allocate, direct,
+                                  weight, cutoff))
+    by_hand = Flag.NONE
+    for flag, said in ((Flag.PIN, pin), (Flag.EVICT_ON_HIT, evict),
+                       (Flag.NO_ALLOCATE, no_allocate),
+                       (Flag.DIRECT_HDD, direct == 'hdd'),
+                       (Flag.DIRECT_SSD, direct == 'ssd')):
+        by_hand |= flag if said else Flag.NONE
+    wanted = ChunkRow(1, weight=weight, cutoff_sectors=2 * cutoff,
+                      allocate=Allocate(allocate), flags=by_hand)
+    try:
+        row = ChunkRow.of(classtable.parse(text).spec(3))
+    except BadConfig:
+        with pytest.raises(Refused):
+            ChunkLibrary(4).set_row(3, wanted)
+        return
+    assert row == wanted
+    ChunkLibrary(4).set_row(3, row)
 
 
 def test_shares_of_the_class_table_become_parts():

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from swift_dss.core.classes import (
-    Allocate, ClassSpec, RemoteMode, WriteMode)
+    Allocate, ClassSpec, Direct, PrefetchHint, RemoteMode, WriteMode)
 from swift_dss.core.errors import BadConfig
 from swift_dss.wire import classtable
 
@@ -26,10 +26,27 @@ def test_every_option():
     table = classtable.parse(row(
         'allocate = Room\nfloor = 10%\ncap = 0.5\nwrite = through\n'
         'remote = never\npin = yes\nbundle = on\nwan_share = 7\n'
-        'deadline_ms = 20\ninner = lru', name='Gold'))
+        'deadline_ms = 20\ninner = lru\nprefetch = never\nweight = 5\n'
+        'cutoff_kib = 512\nevict_on_hit = no\nno_allocate = no\n'
+        'direct = SSD', name='Gold'))
     assert table.spec(25) == ClassSpec(
         25, 'gold', 10, Allocate.ROOM, 0.1, 0.5, WriteMode.THROUGH,
-        RemoteMode.NEVER, True, True, 7, 20, 'lru')
+        RemoteMode.NEVER, True, True, 7, 20, 'lru', PrefetchHint.NEVER, 5,
+        512, False, False, Direct.SSD)
+
+
+@pytest.mark.parametrize('options, said', [
+    ('direct = ssd\nno_allocate = yes', r'\[class:25\] direct: to the SSD'),
+    ('direct = ssd\nallocate = never', r'\[class:25\] direct: to the SSD'),
+    ('pin = yes\ndirect = hdd', r'\[class:25\] pin: .*leave it'),
+    ('pin = yes\nevict_on_hit = yes', r'\[class:25\] pin: .*leave it'),
+    ('pin = yes\nno_allocate = yes', r'\[class:25\] pin: .*kept away'),
+    ('direct = tape', "direct: 'tape' is not one of none, hdd, ssd"),
+    ('weight = 0', r"weight: '0' is not a whole number of 1\.\.1000"),
+    ('cutoff_kib = 1048577', r'cutoff_kib: .* of 0\.\.1048576')])
+def test_what_the_kernels_cache_cannot_do_is_refused(options, said):
+    with pytest.raises(BadConfig, match=said):
+        classtable.parse(row(options))
 
 
 def test_options_have_the_defaults_of_the_type():
