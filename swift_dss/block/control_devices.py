@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -11,6 +12,10 @@ from swift_dss.block.control import number_of
 from swift_dss.core.errors import BadConfig
 
 _SBIN = ('/usr/sbin', '/sbin')
+#: What a device says of itself, the best first: mapped devices, arrays, SCSI
+#: and ATA, NVMe, virtual ones, loop devices, mapped devices without a uuid.
+_IDENTITIES = ('dm/uuid', 'md/uuid', 'device/wwid', 'wwid', 'device/serial',
+               'serial', 'loop/backing_file', 'dm/name')
 #: blkid's exit status for "nothing that I know".
 _NOTHING = 2
 
@@ -82,6 +87,34 @@ def holders(number: str) -> List[str]:
     return found + sorted(
         name for name in os.listdir(folder)
         if os.path.exists(os.path.join(folder, name, 'partition')))
+
+
+def identity(path: str) -> bytes:
+    """16 bytes that only this device has, and has again after a restart.
+
+    From what the device says of itself, and where a partition begins.
+
+    :returns: zeroes if it says nothing
+    """
+    folder = os.path.realpath('/sys/dev/block/' + block_number(path))
+    start = _attribute(folder, 'start')
+    if start:
+        folder = os.path.dirname(folder)
+    for name in _IDENTITIES:
+        value = _attribute(folder, name)
+        if value:
+            return hashlib.blake2s(
+                ('%s=%s start=%s' % (name, value, start)).encode(),
+                digest_size=16).digest()
+    return bytes(16)
+
+
+def _attribute(folder: str, name: str) -> str:
+    try:
+        with open(os.path.join(folder, name), 'rb') as source:
+            return source.read().decode('latin-1').strip(' \0\n')
+    except OSError:
+        return ''
 
 
 def signature(path: str) -> Optional[str]:

@@ -5,6 +5,8 @@ What is refused here, and why:
 - devices that are mounted, swap, or part of something: always;
 - an SSD that carries something else, or a cache with dirty bytes that is
   to be formatted: unless forced;
+- the cache of another origin, or of one that was written to without it:
+  unless forced;
 - an origin that carries a file system, for a new cache: unless it is to be
   adopted, which keeps it, seen through the device;
 - removing a device that somebody uses, or whose dirty bytes cannot all be
@@ -53,7 +55,8 @@ class Wanted:
         the defaults
     :param rows: the class table; None leaves a warm cache its own
     :param format: begin anew whatever cache the SSD has
-    :param force: also if the SSD has something else, or dirty bytes
+    :param force: also if the SSD has something else, or dirty bytes, or is
+        the cache of another origin
     :param adopt: the origin's file system is kept
     """
 
@@ -103,7 +106,9 @@ def create(wanted: Wanted) -> str:
         control.create(wanted.name, TargetTable(
             sectors, wanted.ssd, wanted.origin, superblock.chunk_sectors,
             wanted.mode, wanted.strategy, superblock.grain_sectors,
-            wanted.meta_class, wanted.high, wanted.low, wanted.idle_ms))
+            wanted.meta_class, wanted.high, wanted.low, wanted.idle_ms,
+            origin_id=_id_text(control_devices.identity(wanted.origin)),
+            rebind=warm is not None and wanted.force))
     except ControlFailed as err:
         raise ControlFailed('%s; "swift-dss block check %s" looks at the '
                             'cache' % (err, wanted.ssd)) from err
@@ -115,6 +120,10 @@ def create(wanted: Wanted) -> str:
             control.remove(wanted.name)
             raise
     return 'new' if warm is None else 'warm'
+
+
+def _id_text(found: bytes) -> str:
+    return found.hex() if any(found) else ''
 
 
 def _check_devices(wanted: Wanted) -> int:
@@ -158,6 +167,8 @@ def _warm(wanted: Wanted, sectors: int) -> Optional[Superblock]:
     if found.has_failed:
         raise Refused('the kernel gave %s up: "swift-dss block repair" or '
                       '--format' % wanted.ssd)
+    if not wanted.force:
+        _check_origin(wanted, found)
     if found.origin_sectors > sectors:
         raise Refused('%s was the cache of an origin of %d sectors, %s has '
                       '%d' % (wanted.ssd, found.origin_sectors,
@@ -170,6 +181,28 @@ def _warm(wanted: Wanted, sectors: int) -> Optional[Superblock]:
                             'only --format changes that' % (
                                 wanted.ssd, what, there, asked))
     return found
+
+
+def _check_origin(wanted: Wanted, found: Superblock) -> None:
+    """Is the origin the one that this is a cache of, as it was left?"""
+    if any(found.origin_id) and \
+            found.origin_id != control_devices.identity(wanted.origin):
+        raise Refused('%s is the cache of another origin than %s; --force '
+                      'takes it for this one, and its bytes for true'
+                      % (wanted.ssd, wanted.origin))
+    if not found.knows_origin:
+        return
+    with SsdDevice(wanted.origin) as device:
+        if device.sectors < found.origin_sectors:
+            return
+        there = format.origin_sum([
+            device.read(sector, format.BLOCK_SECTORS)
+            for sector in format.sample_sectors(found.origin_sectors)])
+    if there != found.origin_sum:
+        raise Refused('%s does not have the bytes that it had when the cache '
+                      'on %s was stopped: it is another one, or was written '
+                      'to without its cache; --force uses them together all '
+                      'the same' % (wanted.origin, wanted.ssd))
 
 
 def _check_signatures(wanted: Wanted) -> None:
@@ -196,7 +229,8 @@ def _format(wanted: Wanted, sectors: int) -> Superblock:
             Geometry(wanted.chunk_sectors or DEFAULT_CHUNK_SECTORS,
                      wanted.grain_sectors or DEFAULT_GRAIN_SECTORS),
             device.sectors, sectors, uuid.uuid4().bytes,
-            generator.getrandbits(64), wanted.rows)
+            generator.getrandbits(64), wanted.rows,
+            control_devices.identity(wanted.origin))
         device.zero(0, format.SUPER_SECTORS)
         device.sync()
         device.zero(format.SUPER_SECTORS, superblock.segments[0].data_sector

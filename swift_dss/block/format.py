@@ -28,9 +28,15 @@ DATA_ALIGN = 2048
 SEGMENTS = 16
 SUPER_MAGIC = 0x316b6c6273736444
 TABLE_MAGIC = 0x62545344
-VERSION = 1
+VERSION = 2
+VERSION_MIN = 1
 SUPER_CLEAN = 1
 SUPER_FAILED = 2
+SUPER_ORIGIN_SUM = 4
+#: Blocks of the origin that its sum is made of: the first ones, then so many
+#: spread over all of it.
+SAMPLE_FIRST = 16
+SAMPLE_SPREAD = 16
 NO_OBLOCK = (1 << 64) - 1
 SLOTS_MAX = 0x7fffffff
 NO_META_CLASS = 255
@@ -43,6 +49,8 @@ SEGMENT = struct.Struct('<QQIIII')
 CLASS = struct.Struct('<IIIIIBBBB')
 SUPER = struct.Struct('<IIQ16sQQQIIIIIIQ')
 SUPER_TAIL = struct.Struct('<BBB5s')
+SUPER_LAST = struct.Struct('<Q16sI')
+NO_ORIGIN_ID = bytes(16)
 HEAD = struct.Struct('<IIQQIHH')
 RECORD = struct.Struct('<QIBBH')
 
@@ -142,6 +150,10 @@ class Superblock:
     :param classes: rows of the class table; a row that the kernel would
         not take is not in it
     :param bad_rows: ids of those
+    :param twin_seq: up to this version both copies of a region tell the same
+    :param origin_id: what the constructor called the origin; zeroes: nothing
+    :param origin_sum: of the origin's sample at a clean stop, if the flags
+        say so
     """
 
     uuid: bytes
@@ -159,6 +171,9 @@ class Superblock:
     mode: int = 0
     classes: Mapping[int, ChunkRow] = field(default_factory=dict)
     bad_rows: Tuple[int, ...] = ()
+    twin_seq: int = 0
+    origin_id: bytes = NO_ORIGIN_ID
+    origin_sum: int = 0
 
     @property
     def geometry(self) -> Geometry:
@@ -174,6 +189,11 @@ class Superblock:
     def has_failed(self) -> bool:
         """Did the kernel give this SSD up?"""
         return bool(self.flags & SUPER_FAILED)
+
+    @property
+    def knows_origin(self) -> bool:
+        """Does the origin lie still, and is its sum known?"""
+        return self.is_clean and bool(self.flags & SUPER_ORIGIN_SUM)
 
     @property
     def nr_slots(self) -> int:
@@ -237,9 +257,9 @@ def parse_super(block: bytes) -> Superblock:
      origin_sectors) = SUPER.unpack_from(block)
     if magic != SUPER_MAGIC:
         raise DamagedBlock('superblock: magic number')
-    if version != VERSION:
-        raise DamagedBlock('superblock: version %d, this is %d'
-                           % (version, VERSION))
+    if not VERSION_MIN <= version <= VERSION:
+        raise DamagedBlock('superblock: version %d, this reads %d to %d'
+                           % (version, VERSION_MIN, VERSION))
     try:
         geometry = Geometry(chunk, grain)
     except BadClassInput as err:
@@ -253,10 +273,13 @@ def parse_super(block: bytes) -> Superblock:
     at = SUPER.size + SEGMENTS * SEGMENT.size
     meta_class, strategy, mode, _rest = SUPER_TAIL.unpack_from(block, at)
     classes, bad_rows = _parse_classes(block, at + SUPER_TAIL.size)
+    # Version 1 has zeroes here.
+    twin_seq, origin_id, origin_sum = SUPER_LAST.unpack_from(
+        block, at + SUPER_TAIL.size + CLASSES * CLASS.size)
     return Superblock(
         uuid, generation, seq, chunk, grain, origin_sectors, segments,
         commit_seq, flags, table_sum, meta_class, strategy, mode, classes,
-        bad_rows)
+        bad_rows, twin_seq, origin_id, origin_sum)
 
 
 def _parse_segments(block: bytes, count: int,
@@ -332,6 +355,8 @@ def build_super(found: Superblock) -> bytes:
             row.cap_parts, row.weight, row.cutoff_sectors,
             ALLOCATE[Allocate(row.allocate)], row.write_mode,
             int(row.flags), 1)
+    SUPER_LAST.pack_into(block, at + CLASSES * CLASS.size, found.twin_seq,
+                         found.origin_id, found.origin_sum)
     return seal(bytes(block))
 
 
@@ -365,12 +390,25 @@ class TableBlock:
     records: Tuple[Record, ...]
 
 
+def head_check(block: bytes) -> int:
+    """What tells that the head of a damaged block is as it was written."""
+    return crc32c(block[4:HEAD.size]) & 0xffff
+
+
 def claimed_seq(block: bytes, superblock: Superblock,
                 region: int) -> Optional[int]:
     """The version that a damaged table block says it is.
 
     :returns: None if its head is not that of this region's block either
     """
+    _oblock, _recency, _class, _flags, check = RECORD.unpack_from(
+        block, HEAD.size)
+    return _head_seq(block, superblock, region) \
+        if check == head_check(block) else None
+
+
+def _head_seq(block: bytes, superblock: Superblock,
+              region: int) -> Optional[int]:
     _csum, magic, generation, seq, number, count, record_bytes = \
         HEAD.unpack_from(block)
     expected = (TABLE_MAGIC, superblock.generation, region,
@@ -391,7 +429,7 @@ def parse_block(block: bytes, superblock: Superblock,
     _check_length(block, where)
     if not is_sound(block):
         raise DamagedBlock('%s: checksum' % where)
-    seq = claimed_seq(block, superblock, region)
+    seq = _head_seq(block, superblock, region)
     if not seq:
         raise DamagedBlock('%s: is not of this cache, region or size'
                            % where)
@@ -438,6 +476,8 @@ def build_block(found: TableBlock, geometry: Geometry) -> bytes:
         block[at:at + size] = record.valid.to_bytes(size, 'little')
         block[at + size:at + 2 * size] = record.dirty.to_bytes(
             size, 'little')
+    struct.pack_into('<H', block, HEAD.size + RECORD.size - 2,
+                     head_check(bytes(block)))
     return seal(bytes(block))
 
 
@@ -446,9 +486,24 @@ def table_sum(seqs: List[int]) -> int:
     return crc32c(struct.pack('<%dQ' % len(seqs), *seqs))
 
 
+def sample_sectors(origin_sectors: int) -> List[int]:
+    """Where the blocks of the origin's sum begin, in their order."""
+    places = [number * BLOCK_SECTORS for number in range(SAMPLE_FIRST)] + [
+        origin_sectors // (SAMPLE_SPREAD + 1) * (number + 1)
+        // BLOCK_SECTORS * BLOCK_SECTORS for number in range(SAMPLE_SPREAD)]
+    return [place for place in places
+            if place + BLOCK_SECTORS <= origin_sectors]
+
+
+def origin_sum(blocks: List[bytes]) -> int:
+    """The sum of a sample."""
+    return crc32c(b''.join(blocks))
+
+
 def fresh(geometry: Geometry, ssd_sectors: int, origin_sectors: int,
           uuid: bytes, generation: int,
-          classes: Optional[Mapping[int, ChunkRow]] = None) -> Superblock:
+          classes: Optional[Mapping[int, ChunkRow]] = None,
+          origin_id: bytes = NO_ORIGIN_ID) -> Superblock:
     """The superblock of an empty cache; its table must be zeroes.
 
     :raises BadClassInput: the SSD is too small
@@ -459,7 +514,8 @@ def fresh(geometry: Geometry, ssd_sectors: int, origin_sectors: int,
                             '%d' % (ssd_sectors, geometry.chunk_sectors))
     made = Superblock(uuid, generation, 1, geometry.chunk_sectors,
                       geometry.grain_sectors, origin_sectors, (segment,),
-                      flags=SUPER_CLEAN, classes=classes or {})
+                      flags=SUPER_CLEAN, classes=classes or {},
+                      origin_id=origin_id)
     return dataclasses.replace(
         made, table_sum=table_sum([0] * segment.nr_regions))
 

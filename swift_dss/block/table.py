@@ -9,6 +9,7 @@ raises :class:`BadLine` with the word at fault, counted from 1.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Dict, Iterable, List, Mapping, Optional, Tuple
 
@@ -60,6 +61,9 @@ class TargetTable:
 
     :param sectors: length of the device
     :param high, low: percent of slots dirty where cleaning begins, ends
+    :param origin_id: 32 hexadecimal digits that only this origin has
+    :param rebind: take the origin whatever the SSD was the cache of; the
+        kernel does not repeat it
     """
 
     sectors: int
@@ -75,6 +79,8 @@ class TargetTable:
     idle_ms: int = 1000
     ahead: int = 0
     after: int = 0
+    origin_id: str = ''
+    rebind: bool = False
 
     def line(self) -> str:
         """What ``dmsetup create --table`` takes."""
@@ -83,6 +89,10 @@ class TargetTable:
             if name in _OPTIONAL and not getattr(self, name):
                 continue
             words += [name, str(getattr(self, name))]
+        if self.origin_id:
+            words += ['origin_id', self.origin_id]
+        if self.rebind:
+            words.append('rebind')
         return '0 %d %s %s %s %d %d %s' % (
             self.sectors, TARGET, self.ssd, self.origin, self.chunk_sectors,
             len(words), ' '.join(words))
@@ -113,6 +123,11 @@ def parse_table(line: str) -> TargetTable:
         elif word in _NUMBERS:
             at += 1
             values[word] = _whole(what, words, at)
+        elif word == 'origin_id':
+            at += 1
+            values[word] = words[at] if at < len(words) else ''
+            if not re.match('[0-9a-f]{32}$', str(values[word])):
+                raise BadLine(what, at + 1, 'not 32 hexadecimal digits')
         else:
             raise BadLine(what, at + 1, 'unknown feature %r' % word)
         at += 1

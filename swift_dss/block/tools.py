@@ -12,9 +12,11 @@ A damaged copy of a table block is judged so:
   If the versions that can be read make that sum, no damaged copy counted.
 - A power cut may cut off the write of the last commit, and of no earlier
   one: such a copy says that it is the newest of all.
+- The superblock says up to which version the copies of every region are
+  twins: of those either will do.
 - What is left may have counted. Then the older copy is *in doubt*: the SSD
   may have other bytes by now than it says, and no reader should get them
-  before somebody has decided.
+  before somebody has decided. The kernel does not start with it.
 """
 
 # long: the reader, the findings and the judgement of each kind of block.
@@ -104,6 +106,8 @@ class Region:
     #: Of damaged copies that are no single flipped bit: copy, what it says
     #: its version is.
     lost: List[Tuple[int, Optional[int]]] = field(default_factory=list)
+    #: All damaged copies, in the same way.
+    damaged: List[Tuple[int, Optional[int]]] = field(default_factory=list)
     #: Damaged copies as they are, and what to write there.
     places: List[Place] = field(default_factory=list)
 
@@ -324,6 +328,9 @@ def _region(found: Examined, number: int, pair: bytes) -> Region:
 
 def _damaged(found: Examined, region: Region, copy: int, block: bytes,
              sector: int, text: str) -> None:
+    if len(block) == BLOCK_BYTES:
+        region.damaged.append((copy, claimed_seq(
+            block, found.superblock, region.number)))
     bit = flipped_bit(block)
     if bit is not None:
         try:
@@ -338,8 +345,7 @@ def _damaged(found: Examined, region: Region, copy: int, block: bytes,
             return
     region.places.append(Place(sector, block, bytes(BLOCK_BYTES)))
     if len(block) == BLOCK_BYTES:
-        region.lost.append((copy, claimed_seq(
-            block, found.superblock, region.number)))
+        region.lost.append(region.damaged[-1])
 
 
 def _judge(found: Examined) -> None:
@@ -365,8 +371,9 @@ def _judge(found: Examined) -> None:
         found.refusals.append('a table block is older than the clean stop')
     newest = max([superblock.commit_seq] + [
         region.best_seq for region in found.regions])
-    lost = [region for region in found.regions if region.lost]
-    for region in lost:
+    if _kernel_doubts(found):
+        found.refusals.append('a damaged table block may be one that counts')
+    for region in found.regions:
         for copy, claimed in region.lost:
             _judge_lost(found, region, copy, claimed, sum_holds,
                         None if clean else newest)
@@ -378,6 +385,30 @@ def _judge(found: Examined) -> None:
             found.doubtful += range(len(found.regions))
 
 
+def _kernel_doubts(found: Examined) -> bool:
+    """What ``dss_lost_counts()`` of the target answers.
+
+    The kernel mends no bit: for it each damaged copy is lost. After a clean
+    stop it looks at the sum instead.
+    """
+    if found.superblock.is_clean:
+        return False
+    twin_seq = found.superblock.twin_seq
+    newest = max([found.superblock.commit_seq] + [
+        region.seq for region in found.regions])
+    for region in found.regions:
+        for _copy, claimed in region.damaged:
+            if not region.seq and (
+                    len(region.damaged) > 1 or not claimed
+                    or claimed <= twin_seq):
+                return True
+            if not claimed and newest > twin_seq:
+                return True
+            if claimed and max(region.seq, twin_seq) < claimed < newest:
+                return True
+    return False
+
+
 def _judge_flipped(found: Examined, region: Region) -> None:
     if region.known is None:
         return
@@ -387,12 +418,9 @@ def _judge_flipped(found: Examined, region: Region) -> None:
     found.say(Kind.KNOWN if counts else Kind.SPARE, sector,
               'table block of region %d, copy %s%s: one flipped bit'
               % (region.number, 'AB'[region.known_copy],
-                 ', which counts; the kernel would take the older one'
-              if counts else ''), region.number)
+                 ', which counts' if counts else ''), region.number)
     if not counts:
         region.known = None
-    elif not region.seq:
-        found.refusals.append('no sound copy of region %d' % region.number)
 
 
 def _judge_lost(found: Examined, region: Region, copy: int,
@@ -400,16 +428,21 @@ def _judge_lost(found: Examined, region: Region, copy: int,
                 newest: Optional[int]) -> None:
     """:param newest: the last commit that is known; None after a clean
     stop"""
-    # long: the four cases of the module's text, each with its words.
+    # long: the five cases of the module's text, each with its words.
     sector = found.superblock.region_sector(region.number, copy)
     where = 'table block of region %d, copy %s' % (
         region.number, 'AB'[copy])
-    seq = region.best_seq
+    seq, twin_seq = region.best_seq, found.superblock.twin_seq
     if sum_holds or claimed is not None and claimed <= seq:
         found.say(Kind.SPARE, sector, '%s is damaged; it was the older one'
                   % where, region.number)
         return
-    if newest is not None and claimed is not None and claimed >= newest:
+    if seq and newest is not None and (claimed or newest) <= twin_seq:
+        found.say(Kind.SPARE, sector, '%s is damaged; the other one tells '
+                  'the same' % where, region.number)
+        return
+    if newest is not None and claimed is not None and \
+            claimed >= newest and claimed > twin_seq:
         found.say(Kind.NOTE, sector, '%s: its write was cut off by the '
                   'crash; the commit before it counts' % where,
                   region.number)
@@ -421,9 +454,6 @@ def _judge_lost(found: Examined, region: Region, copy: int,
                   'what %d slots had is not known' % (
                       where, found.superblock.region_slots(
                           region.number)[1]), region.number)
-        if len(region.lost) > 1:
-            found.refusals.append('both copies of region %d are damaged'
-                                  % region.number)
         return
     found.say(Kind.DOUBT, sector, '%s is damaged and may have been the one '
               'that counts: the other one may be out of date' % where,

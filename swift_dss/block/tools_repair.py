@@ -154,7 +154,7 @@ def _write_super(superblock: Superblock, changed: bool, seqs: Dict[int, int],
         superblock, seq=superblock.seq + 1, bad_rows=())
     if changed:
         fresh = dataclasses.replace(
-            fresh, flags=0, commit_seq=newest, table_sum=table_sum(
+            fresh, flags=0, twin_seq=0, commit_seq=newest, table_sum=table_sum(
                 [seqs[number] for number in range(superblock.nr_regions)]))
     made.writes.append(Place(
         fresh.sector, read(fresh.sector, BLOCK_SECTORS),

@@ -94,6 +94,9 @@ def examined(found: Examined, chunks: bool) -> Dict[str, Any]:
         'chunk_bytes': superblock.chunk_sectors * 512,
         'grain_bytes': superblock.grain_sectors * 512,
         'origin_bytes': superblock.origin_sectors * 512,
+        'origin_id': superblock.origin_id.hex()
+        if any(superblock.origin_id) else '',
+        'twin_seq': superblock.twin_seq,
         'slots': superblock.nr_slots, 'regions': superblock.nr_regions,
         'segments': [segment._asdict() for segment in superblock.segments],
         'class_rows': {class_id: {
@@ -151,7 +154,8 @@ def dump_text(found: Examined, chunks: bool) -> str:
         (name.replace('_', ' '), _text(name, made[name])) for name in (
             'uuid', 'seq', 'clean', 'failed', 'mode', 'strategy',
             'meta_class', 'chunk_bytes', 'grain_bytes', 'origin_bytes',
-            'slots', 'regions', 'chunks', 'dirty_chunks', 'starts')])]
+            'origin_id', 'slots', 'regions', 'chunks', 'dirty_chunks',
+            'starts')])]
     parts.append(table(
         ('SEGMENT', 'TABLE AT', 'DATA AT', 'FIRST SLOT', 'SLOTS'),
         [(number, one.table_sector, one.data_sector, one.first_slot,

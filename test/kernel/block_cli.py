@@ -45,7 +45,7 @@ def main() -> None:
     messages()
     watched()
     sizes(writer, ssd, hdd)
-    stops(writer, create, ssd)
+    stops(writer, create, ssd, hdd)
     crash(writer, create, ssd, hdd)
     repairs(writer, create, ssd)
     end(writer, create, ssd, hdd)
@@ -126,7 +126,18 @@ def sizes(writer: Writer, ssd: Disk, hdd: Disk) -> None:
     note('resized_rows', block('message', 'fast', 'classes'))
 
 
-def stops(writer: Writer, create: Any, ssd: Disk) -> None:
+def overwrite(path: str, data: bytes) -> bytes:
+    """Change the first bytes of a device; those that were there."""
+    with open(path, 'r+b') as device:
+        there = device.read(len(data))
+        device.seek(0)
+        device.write(data)
+        device.flush()
+        os.fsync(device.fileno())
+    return there
+
+
+def stops(writer: Writer, create: Any, ssd: Disk, hdd: Disk) -> None:
     """A clean stop keeps everything."""
     writer.write(65536, 16384, 11, 3)
     note('in_use', block('check', ssd.path))
@@ -135,6 +146,16 @@ def stops(writer: Writer, create: Any, ssd: Disk) -> None:
     note('dump_clean', block('dump', ssd.path, '--json', '--chunks'))
     note('dump_text', block('dump', ssd.path))
     note('format_dirty', block(*create, '--format'))
+    # The same bytes, but not the device that the cache was made for.
+    need('dmsetup', '--noudevsync', '--noudevrules', 'create', 'other',
+         '--table', '0 %d linear %s 0' % (96 * 2048, hdd.path))
+    note('other_origin', block(*[
+        '/dev/mapper/other' if word == hdd.path else word
+        for word in create]))
+    need('dmsetup', '--noudevsync', '--noudevrules', 'remove', 'other')
+    wrote = overwrite(hdd.path, b'written past the cache')
+    note('written_origin', block(*create))
+    overwrite(hdd.path, wrote)
     note('warm', block(*create))
     note('warm_rows', block('message', 'fast', 'classes'))
     note('warm_differences', writer.differences())

@@ -27,7 +27,10 @@ def parsed(step):
     ('ssd_has_ext4', 'SSD /dev/mapper/s carries ext4; --force writes over'),
     ('ssd_is_mounted', 'is mounted on /run/m'),
     ('origin_has_swap', 'origin /dev/mapper/h carries swap; --adopt'),
-    ('remove_in_use', 'fast is in use'), ('format_dirty', 'dirty chunks')])
+    ('remove_in_use', 'fast is in use'),
+    ('other_origin', 'is the cache of another origin than'),
+    ('written_origin', 'does not have the bytes that it had'),
+    ('format_dirty', 'dirty chunks')])
 def test_what_might_cost_data_is_refused(said, step, text):
     code, _out, err = said[step]
     assert (code, text in err) == (1, True), err
@@ -79,6 +82,8 @@ def test_class_table_is_loaded_live_and_whole(said):
     assert said['same_table'][1] == 'fast: was in force already\n'
     assert said['new_table'][1] == 'fast: loaded\n'
     assert '17,90,always,back,0,65536,1,0,-' in said['rows'][1].split()
+    assert '20,5,always,back,0,65536,7,512,no-allocate' in \
+        said['rows'][1].split()
     assert said['rows_after'] == said['rows']
     assert said['raw'][0] == 0 and 'class=11' in said['raw'][1]
 

@@ -17,8 +17,8 @@ TWINS = {
                      'if (d->hdd_flushing)\n\t\terror = blk',
                      'if (0)\n\t\terror = blk'),
     'flush_without_table': ('dss_commit.c',
-                            'pass.ssd_error = dss_write_regions(d, nr);',
-                            'pass.ssd_error = 0;'),
+                            'pass->ssd_error = dss_write_regions(d, nr);',
+                            'pass->ssd_error = 0;'),
 }
 
 

@@ -33,7 +33,9 @@
 #include <linux/bio.h>
 #include <linux/blkdev.h>
 #include <linux/completion.h>
+#include <linux/crc32c.h>
 #include <linux/device-mapper.h>
+#include <linux/kobject.h>
 #include <linux/ktime.h>
 #include <linux/list.h>
 #include <linux/mempool.h>
@@ -231,6 +233,8 @@ struct dss {
 	unsigned int ahead_sectors;	/* read with a miss; 0: no more */
 	unsigned int after_sectors;	/* read after a miss; 0: none */
 	bool format;			/* wanted by the constructor */
+	bool rebind;			/* whatever origin the SSD had */
+	u8 origin_id[16];		/* zeroes: nothing is known */
 	bool fresh;			/* no superblock yet */
 	bool grow;			/* the last segment is new */
 
@@ -244,6 +248,7 @@ struct dss {
 	unsigned long *copy;		/* by region: 1 if B is current */
 	unsigned long *pending;		/* by region: differs from the table */
 	unsigned long *writing;		/* by region: commit under way */
+	unsigned long *lagging;		/* by region: the copies differ */
 	unsigned long *unsettled_regions;
 	unsigned long *unsettled_new;	/* since the flush under way began */
 	unsigned long *evicted;		/* hashes of chunks */
@@ -262,6 +267,7 @@ struct dss {
 	struct list_head ready;		/* for the worker */
 	struct list_head committing;	/* wait for a commit */
 	bool want_commit;
+	bool want_twins;
 	bool want_hdd_flush;
 	bool want_ssd_flush;
 	/* Since the last flush began: */
@@ -306,11 +312,16 @@ struct dss {
 	u64 generation;
 	u64 super_seq;
 	u64 commit_seq;
+	u64 twin_seq;
+	u32 origin_sum;
 	u64 *region_seq;
 	struct dss_segment segments[DSS_SEGMENTS];
 	u32 nr_segments;
 	u32 super_flags;
 
+	struct kobject kobj;		/* dss_sysfs.c */
+	struct completion kobj_gone;
+	bool in_sysfs;
 	struct dss_class_count *counts;	/* DSS_CLASSES of them */
 	u64 ssd_errors;
 	u64 hdd_errors;
@@ -372,6 +383,13 @@ static inline sector_t dss_region_sector(const struct dss *d, u32 region,
 	return segment->table_sector +
 	       (sector_t)(region - segment->first_region) *
 	       2 * DSS_BLOCK_SECTORS + (copy ? DSS_BLOCK_SECTORS : 0);
+}
+
+/* See dss_record.head_check. */
+static inline __le16 dss_head_check(const struct dss_table_head *head)
+{
+	return cpu_to_le16(crc32c(~0, &head->magic, sizeof(*head) -
+				  sizeof(head->csum)));
 }
 
 /* ---- planes: one bit a grain, flat over all slots ---- */
@@ -469,6 +487,18 @@ int dss_fill(struct dss_io *user);
 struct dss_batch *dss_batch_create(struct dss *d);
 void dss_clean_work(struct work_struct *work);
 void dss_kick_cleaner(struct dss *d, unsigned int delay);
+
+/* ---- dss_message.c: lines of counters, under the lock; their length ---- */
+unsigned int dss_tell_class(const struct dss *d, unsigned int class_id,
+			    char *result, unsigned int maxlen);
+unsigned int dss_tell_class_latency(const struct dss *d, unsigned int class_id,
+				    char *result, unsigned int maxlen);
+unsigned int dss_tell_device(const struct dss *d, char *result,
+			     unsigned int maxlen);
+
+/* ---- dss_sysfs.c ---- */
+void dss_sysfs_add(struct dss *d);
+void dss_sysfs_remove(struct dss *d);
 
 /* ---- dss_commit.c ---- */
 void dss_commit_work(struct work_struct *work);

@@ -14,6 +14,10 @@
  * leaves each region as it was or as it is to be, and rules 1 to 4 of dss.h
  * hold for each of the mixtures, because a chunk that two regions name is
  * the one of the newer commit.
+ *
+ * What has been committed and did not change for a tick is committed once
+ * more, into the other copy: from then on either of them may be lost. The
+ * superblock is told up to which seq that is true of all regions.
  */
 /* long: the steps of a pass are one argument about power cuts */
 #include "dss.h"
@@ -82,6 +86,7 @@ static void dss_draw_record(struct dss *d, dss_slot_t slot,
 static void dss_draw_region(struct dss *d, u32 region, void *block)
 {
 	struct dss_table_head *head = block;
+	struct dss_record *record = block + sizeof(*head);
 	u32 first, nr, i;
 
 	memset(block, 0, DSS_BLOCK_BYTES);
@@ -95,6 +100,7 @@ static void dss_draw_region(struct dss *d, u32 region, void *block)
 	for (i = 0; i < nr; i++)
 		dss_draw_record(d, dss_to_slot(first + i),
 				block + sizeof(*head) + i * d->record_bytes);
+	record->head_check = dss_head_check(head);
 }
 
 /* The region's stale slots wait for this commit, no longer for the next. */
@@ -108,18 +114,31 @@ static void dss_hand_over_stale(struct dss *d, u32 region)
 			__set_bit(slot, d->stale_old);
 }
 
+/* The next region to draw, from that one on. */
+static u32 dss_next_region(const struct dss *d, u32 region, bool twins)
+{
+	return twins ? find_next_andnot_bit(d->lagging, d->pending,
+					    d->nr_regions, region) :
+		find_next_bit(d->pending, d->nr_regions, region);
+}
+
 /* Under the lock. Return: how many regions were pictured. */
-static u32 dss_picture(struct dss *d, u32 *cursor)
+static u32 dss_picture(struct dss *d, u32 *cursor, bool twins)
 {
 	struct dss_commit *commit = &d->commit;
 	u32 region, nr = 0;
 
 	d->commit_seq++;
-	for (region = find_next_bit(d->pending, d->nr_regions, *cursor);
+	for (region = dss_next_region(d, *cursor, twins);
 	     region < d->nr_regions && nr < DSS_COMMIT_REGIONS;
-	     region = find_next_bit(d->pending, d->nr_regions, region + 1)) {
-		__clear_bit(region, d->pending);
-		d->nr_pending--;
+	     region = dss_next_region(d, region + 1, twins)) {
+		if (twins) {
+			__clear_bit(region, d->lagging);
+		} else {
+			__clear_bit(region, d->pending);
+			d->nr_pending--;
+			__set_bit(region, d->lagging);
+		}
 		__set_bit(region, d->writing);
 		dss_hand_over_stale(d, region);
 		dss_draw_region(d, region, page_address(commit->pages[nr]));
@@ -219,6 +238,7 @@ static int dss_write_regions(struct dss *d, u32 nr)
 struct dss_pass {
 	struct list_head waiters;
 	u32 cursor;
+	bool twins;	/* of regions that have not changed */
 	bool ssd;	/* the SSD is to be flushed, and may be */
 	bool hdd;
 	int ssd_error;
@@ -277,7 +297,7 @@ static u32 dss_pass_picture(struct dss *d, struct dss_pass *pass)
 	pass->hdd |= d->want_hdd_flush;
 	d->want_hdd_flush = false;
 	if (d->health == DSS_OK)
-		nr = dss_picture(d, &pass->cursor);
+		nr = dss_picture(d, &pass->cursor, pass->twins);
 	pass->ssd = d->health == DSS_OK &&
 		    ((d->ssd_wrote && d->want_ssd_flush) ||
 		     (d->ssd_named && nr));
@@ -358,12 +378,70 @@ static void dss_pass_release(struct dss *d, struct dss_pass *pass)
 	}
 }
 
+/* Return: whether there may be more regions to write. */
+static bool dss_commit_regions(struct dss *d, struct dss_pass *pass)
+{
+	u32 nr = dss_pass_picture(d, pass);
+
+	dss_flush_devices(d, pass);
+	if (nr && !pass->ssd_error && !pass->hdd_error)
+		pass->ssd_error = dss_write_regions(d, nr);
+	dss_pass_told(d, pass, nr);
+	return nr == DSS_COMMIT_REGIONS && !pass->ssd_error &&
+	       !pass->hdd_error;
+}
+
+/* Up to which seq every region's last change is in both copies. */
+static u64 dss_twin_seq(const struct dss *d)
+{
+	u64 seq = d->commit_seq;
+	u32 region;
+
+	for_each_set_bit(region, d->lagging, d->nr_regions)
+		seq = min(seq, d->region_seq[region] - 1);
+	return seq;
+}
+
+/* A second copy of what is quiet, and a note of how far that has come. */
+static void dss_write_twins(struct dss *d, struct dss_pass *waited)
+{
+	struct dss_pass pass = { .twins = true };
+	u64 seq;
+
+	spin_lock_irq(&d->lock);
+	pass.cursor = d->want_twins ? 0 : d->nr_regions;
+	d->want_twins = false;
+	spin_unlock_irq(&d->lock);
+	if (pass.cursor || waited->ssd_error || waited->hdd_error)
+		return;
+	if (dss_commit_regions(d, &pass)) {
+		/* Who waits for a commit comes first. */
+		d->want_twins = true;
+		dss_kick_commit(d);
+		return;
+	}
+	spin_lock_irq(&d->lock);
+	seq = dss_twin_seq(d);
+	if (pass.ssd_error || pass.hdd_error || d->health != DSS_OK ||
+	    seq <= d->twin_seq) {
+		spin_unlock_irq(&d->lock);
+		return;
+	}
+	d->twin_seq = seq;
+	spin_unlock_irq(&d->lock);
+	if (!dss_meta_mark(d, d->super_flags))
+		return;
+	spin_lock_irq(&d->lock);
+	d->ssd_errors++;
+	dss_ssd_failed(d);
+	spin_unlock_irq(&d->lock);
+}
+
 void dss_commit_work(struct work_struct *work)
 {
 	struct dss *d = container_of(work, struct dss, commit_work);
 	struct dss_pass pass = { .cursor = 0 };
 	struct blk_plug plug;
-	u32 nr;
 
 	INIT_LIST_HEAD(&pass.waiters);
 	mutex_lock(&d->meta_mutex);
@@ -373,18 +451,13 @@ void dss_commit_work(struct work_struct *work)
 		  DSS_EVICTED_BITS);
 	bitmap_zero(d->evicted, DSS_EVICTED_BITS);
 	spin_unlock_irq(&d->lock);
-	do {
-		nr = dss_pass_picture(d, &pass);
-		dss_flush_devices(d, &pass);
-		if (nr && !pass.ssd_error && !pass.hdd_error)
-			pass.ssd_error = dss_write_regions(d, nr);
-		dss_pass_told(d, &pass, nr);
-	} while (nr == DSS_COMMIT_REGIONS && !pass.ssd_error &&
-		 !pass.hdd_error);
-	mutex_unlock(&d->meta_mutex);
+	while (dss_commit_regions(d, &pass))
+		;
 	blk_start_plug(&plug);
 	dss_pass_release(d, &pass);
 	blk_finish_plug(&plug);
+	dss_write_twins(d, &pass);
+	mutex_unlock(&d->meta_mutex);
 }
 
 /* A pass of one's own. May sleep; not from the commit's worker. */
@@ -409,7 +482,8 @@ void dss_tick_work(struct work_struct *work)
 	if (settle)
 		dss_flush_hdd(d);
 	spin_lock_irq(&d->lock);
-	commit = d->want_hdd_flush || d->nr_pending;
+	d->want_twins = !bitmap_empty(d->lagging, d->nr_regions);
+	commit = d->want_hdd_flush || d->nr_pending || d->want_twins;
 	spin_unlock_irq(&d->lock);
 	if (commit)
 		dss_kick_commit(d);

@@ -11,7 +11,9 @@
  * A region is the slots whose records share a table block. A region is
  * written to the copy that is not current, and only a whole, checked copy
  * with the highest seq is read back: no block that counts is ever written
- * over.
+ * over. A region that has not changed for a while is written once more, so
+ * that its copies are twins: the same but for seq and recency, and one of
+ * them can be lost. The superblock says how far that is true.
  */
 #ifndef DSS_FORMAT_H
 #define DSS_FORMAT_H
@@ -26,11 +28,17 @@
 
 #define DSS_SUPER_MAGIC		0x316b6c6273736444ULL	/* "Ddssblk1" */
 #define DSS_TABLE_MAGIC		0x62545344U		/* "DSTb" */
-#define DSS_VERSION		1
+#define DSS_VERSION		2
+#define DSS_VERSION_MIN		1	/* is read, and written as 2 */
 
 /* dss_super.flags */
 #define DSS_SUPER_CLEAN		(1U << 0)	/* table_sum holds */
 #define DSS_SUPER_FAILED	(1U << 1)	/* the SSD was given up */
+#define DSS_SUPER_ORIGIN_SUM	(1U << 2)	/* origin_sum holds, if clean */
+
+/* What origin_sum is a sum of, in this order; see dss_origin_sum(). */
+#define DSS_SAMPLE_FIRST	16	/* blocks at the beginning */
+#define DSS_SAMPLE_SPREAD	16	/* one in each further 17th */
 
 struct dss_disk_segment {
 	__le64 table_sector;
@@ -75,6 +83,10 @@ struct dss_super {
 	__u8 mode;		/* enum dss_global_mode */
 	__u8 reserved[5];
 	struct dss_disk_class classes[32];
+	/* From version 2 on: */
+	__le64 twin_seq;	/* regions up to this one have twins */
+	__u8 origin_id[16];	/* as the constructor said; zeroes: nothing */
+	__le32 origin_sum;	/* CRC32C of parts of it at the clean stop */
 } __packed;
 
 struct dss_table_head {
@@ -90,6 +102,10 @@ struct dss_table_head {
 #define DSS_NO_OBLOCK		(~0ULL)
 
 /*
+ * A write that a power cut ends leaves the first sector of a block as it was
+ * or as it is to be: so the head of a block that is not whole can be believed
+ * if head_check is right.  Version 1 has zeroes there.
+ *
  * Followed by a bitmap of valid and one of dirty grains, each of
  * (grains + 7) / 8 bytes, padded with zeroes to record_bytes.
  */
@@ -98,7 +114,8 @@ struct dss_record {
 	__le32 recency;		/* order of use when it was written last */
 	__u8 class_id;
 	__u8 flags;		/* 0 */
-	__le16 reserved;
+	__le16 head_check;	/* in a block's first record: CRC32C of the */
+				/* head but for csum, its lower half; else 0 */
 	__u8 bits[];
 } __packed;
 

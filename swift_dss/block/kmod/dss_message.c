@@ -354,8 +354,8 @@ static int dss_tell_classes(struct dss *d, char *result, unsigned int maxlen)
 	return 1;
 }
 
-static int dss_tell_class(struct dss *d, unsigned int class_id, char *result,
-			  unsigned int maxlen)
+unsigned int dss_tell_class(const struct dss *d, unsigned int class_id,
+			    char *result, unsigned int maxlen)
 {
 	const struct dss_class_count *count = &d->counts[class_id];
 	struct dss_class_stats stats;
@@ -394,6 +394,18 @@ static bool dss_class_seen(struct dss *d, unsigned int class_id)
 	       count->latency[1].count;
 }
 
+unsigned int dss_tell_device(const struct dss *d, char *result,
+			     unsigned int maxlen)
+{
+	unsigned int sz = 0;
+
+	DMEMIT("commits=%llu table_writes=%llu intents=%llu deferred=%llu ssd_errors=%llu hdd_errors=%llu unsettled_regions=%u\n",
+	       d->nr_commits, d->nr_table_writes, d->nr_intents,
+	       d->nr_deferred, d->ssd_errors, d->hdd_errors,
+	       bitmap_weight(d->unsettled_regions, d->nr_regions));
+	return sz;
+}
+
 static int dss_tell_stats(struct dss *d, char *result, unsigned int maxlen)
 {
 	unsigned int i, sz = 0;
@@ -401,33 +413,41 @@ static int dss_tell_stats(struct dss *d, char *result, unsigned int maxlen)
 	for (i = 0; i < DSS_CLASSES; i++)
 		if (dss_class_seen(d, i) && sz < maxlen)
 			sz += dss_tell_class(d, i, result + sz, maxlen - sz);
-	DMEMIT("commits=%llu table_writes=%llu intents=%llu deferred=%llu ssd_errors=%llu hdd_errors=%llu unsettled_regions=%u\n",
-	       d->nr_commits, d->nr_table_writes, d->nr_intents,
-	       d->nr_deferred, d->ssd_errors, d->hdd_errors,
-	       bitmap_weight(d->unsettled_regions, d->nr_regions));
+	if (sz < maxlen)
+		dss_tell_device(d, result + sz, maxlen - sz);
 	return 1;
+}
+
+unsigned int dss_tell_class_latency(const struct dss *d, unsigned int class_id,
+				    char *result, unsigned int maxlen)
+{
+	unsigned int write, bucket, sz = 0;
+
+	for (write = 0; write < 2; write++) {
+		const struct dss_latency *latency =
+			&d->counts[class_id].latency[write];
+
+		if (!latency->count)
+			continue;
+		DMEMIT("class=%u op=%s count=%llu total_us=%llu max_us=%llu buckets=",
+		       class_id, write ? "write" : "read", latency->count,
+		       latency->total_us, latency->max_us);
+		for (bucket = 0; bucket < DSS_LATENCY_BUCKETS; bucket++)
+			DMEMIT("%s%llu", bucket ? "," : "",
+			       latency->buckets[bucket]);
+		DMEMIT("\n");
+	}
+	return sz;
 }
 
 static int dss_tell_latency(struct dss *d, char *result, unsigned int maxlen)
 {
-	unsigned int i, write, bucket, sz = 0;
+	unsigned int i, sz = 0;
 
 	for (i = 0; i < DSS_CLASSES; i++)
-		for (write = 0; write < 2; write++) {
-			const struct dss_latency *latency =
-				&d->counts[i].latency[write];
-
-			if (!latency->count)
-				continue;
-			DMEMIT("class=%u op=%s count=%llu total_us=%llu max_us=%llu buckets=",
-			       i, write ? "write" : "read", latency->count,
-			       latency->total_us, latency->max_us);
-			for (bucket = 0; bucket < DSS_LATENCY_BUCKETS;
-			     bucket++)
-				DMEMIT("%s%llu", bucket ? "," : "",
-				       latency->buckets[bucket]);
-			DMEMIT("\n");
-		}
+		if (sz < maxlen)
+			sz += dss_tell_class_latency(d, i, result + sz,
+						     maxlen - sz);
 	return 1;
 }
 
@@ -591,11 +611,13 @@ static void dss_emit_info(struct dss *d, char *result, unsigned int maxlen)
 
 static void dss_emit_table(struct dss *d, char *result, unsigned int maxlen)
 {
+	bool known = memchr_inv(d->origin_id, 0, sizeof(d->origin_id));
 	unsigned int sz = 0;
 
 	DMEMIT("%s %s %llu %u %s %s grain %llu meta_class %u high %u low %u idle_ms %u",
 	       d->ssd->name, d->hdd->name, (u64)d->chunk_sectors,
-	       12 + (d->ahead_sectors ? 2 : 0) + (d->after_sectors ? 2 : 0),
+	       12 + (d->ahead_sectors ? 2 : 0) +
+	       (d->after_sectors ? 2 : 0) + (known ? 2 : 0),
 	       dss_mode_names[d->mode], dss_strategy_names[d->strategy],
 	       (u64)d->grain_sectors, d->meta_class,
 	       dss_percent(d->high_parts), dss_percent(d->low_parts),
@@ -604,6 +626,9 @@ static void dss_emit_table(struct dss *d, char *result, unsigned int maxlen)
 		DMEMIT(" ahead %u", d->ahead_sectors);
 	if (d->after_sectors)
 		DMEMIT(" after %u", d->after_sectors);
+	if (known)
+		DMEMIT(" origin_id %*phN", (int)sizeof(d->origin_id),
+		       d->origin_id);
 }
 
 void dss_status(struct dm_target *ti, status_type_t type,

@@ -4,7 +4,6 @@
  * back. dss_format.h has the format, dss_commit.c writes the table.
  */
 /* long: format, probe, load and stop check one another's assumptions */
-#include <linux/crc32c.h>
 #include <linux/random.h>
 #include <linux/sort.h>
 #include <linux/vmalloc.h>
@@ -22,10 +21,11 @@ u32 dss_crc(const void *data)
 
 /* ---- reading and writing, and waiting for it ---- */
 
-int dss_sync_io(struct dss *d, blk_opf_t opf, sector_t sector,
-		struct page **pages, unsigned int nr_pages)
+static int dss_bdev_io(struct dss *d, struct block_device *bdev,
+		       blk_opf_t opf, sector_t sector, struct page **pages,
+		       unsigned int nr_pages)
 {
-	struct bio *bio = bio_alloc(d->ssd->bdev, nr_pages, opf, GFP_NOIO);
+	struct bio *bio = bio_alloc(bdev, nr_pages, opf, GFP_NOIO);
 	unsigned int i;
 	int error;
 
@@ -37,6 +37,69 @@ int dss_sync_io(struct dss *d, blk_opf_t opf, sector_t sector,
 	error = submit_bio_wait(bio);
 	bio_put(bio);
 	return error;
+}
+
+int dss_sync_io(struct dss *d, blk_opf_t opf, sector_t sector,
+		struct page **pages, unsigned int nr_pages)
+{
+	return dss_bdev_io(d, d->ssd->bdev, opf, sector, pages, nr_pages);
+}
+
+/* ---- the origin, known by its bytes ---- */
+
+/**
+ * dss_origin_sum() - of parts of the origin that lie still after a clean stop
+ * @sectors: how long it was then
+ *
+ * Return: 0, -ENOMEM, -EIO.
+ */
+static int dss_origin_sum(struct dss *d, sector_t sectors, u32 *sum)
+{
+	struct page *page = alloc_page(GFP_NOIO);
+	unsigned int i;
+	int error = 0;
+
+	if (!page)
+		return -ENOMEM;
+	*sum = ~0;
+	for (i = 0; i < DSS_SAMPLE_FIRST + DSS_SAMPLE_SPREAD; i++) {
+		sector_t sector = i < DSS_SAMPLE_FIRST ?
+			i * DSS_BLOCK_SECTORS :
+			div_u64(sectors, DSS_SAMPLE_SPREAD + 1) *
+			(i - DSS_SAMPLE_FIRST + 1);
+
+		sector = round_down(sector, DSS_BLOCK_SECTORS);
+		if (sector + DSS_BLOCK_SECTORS > sectors)
+			continue;
+		error = dss_bdev_io(d, d->hdd->bdev, REQ_OP_READ, sector,
+				    &page, 1);
+		if (error)
+			break;
+		*sum = crc32c(*sum, page_address(page), DSS_BLOCK_BYTES);
+	}
+	__free_page(page);
+	return error;
+}
+
+/* Whether the origin is the one that the cache was stopped with. */
+static int dss_check_origin(struct dss *d, const struct dss_super *super)
+{
+	const u32 both = DSS_SUPER_CLEAN | DSS_SUPER_ORIGIN_SUM;
+	sector_t sectors = le64_to_cpu(super->origin_sectors);
+	u32 sum;
+	int error;
+
+	if (d->rebind || (le32_to_cpu(super->flags) & both) != both)
+		return 0;
+	/* Made shorter meanwhile: what was there is not to be had. */
+	if (bdev_nr_sectors(d->hdd->bdev) < sectors)
+		return 0;
+	error = dss_origin_sum(d, sectors, &sum);
+	if (error || sum == le32_to_cpu(super->origin_sum))
+		return error;
+	DMERR("the origin %s does not have the bytes that it had at the clean stop: it is another one, or was written to without this cache (rebind: use it all the same)",
+	      d->hdd->name);
+	return -ESTALE;
 }
 
 /* ---- segments ---- */
@@ -181,6 +244,9 @@ static void dss_pack_super(struct dss *d, struct dss_super *super)
 	super->meta_class = d->meta_class;
 	super->strategy = d->strategy;
 	super->mode = d->mode;
+	super->twin_seq = cpu_to_le64(d->twin_seq);
+	memcpy(super->origin_id, d->origin_id, sizeof(d->origin_id));
+	super->origin_sum = cpu_to_le32(d->origin_sum);
 	dss_pack_classes(d, super);
 }
 
@@ -299,11 +365,24 @@ static void dss_geometry(struct dss *d)
 	d->nr_regions = 0;
 }
 
+/* An older version ends earlier: what follows there is zero. */
+static bool dss_other_origin(const struct dss *d,
+			     const struct dss_super *super)
+{
+	return !d->rebind &&
+	       memchr_inv(super->origin_id, 0, sizeof(super->origin_id)) &&
+	       memcmp(super->origin_id, d->origin_id, sizeof(d->origin_id));
+}
+
 static const char *dss_check_super(struct dss *d,
 				   const struct dss_super *super)
 {
-	if (le32_to_cpu(super->version) != DSS_VERSION)
+	u32 version = le32_to_cpu(super->version);
+
+	if (version < DSS_VERSION_MIN || version > DSS_VERSION)
 		return "superblock: unknown version";
+	if (dss_other_origin(d, super))
+		return "the SSD is the cache of another origin than origin_id says, or the table has none";
 	if (le32_to_cpu(super->chunk_sectors) != d->chunk_sectors)
 		return "chunk size differs from the superblock's";
 	if (le32_to_cpu(super->grain_sectors) != d->grain_sectors)
@@ -385,7 +464,9 @@ struct dss_load {
 	struct page *pages[DSS_LOAD_PAGES];
 	struct dss_found *found;
 	u32 nr_found;
-	u32 damaged;
+	bool damaged;		/* nothing else is there in its place */
+	u64 least_lost;		/* seq of damaged copies that may count */
+	bool illegible;		/* such a copy does not say its seq */
 	bool in_order;
 };
 
@@ -438,18 +519,87 @@ static int dss_load_region(struct dss_load *load, u32 region,
 	return 0;
 }
 
-/* The seq of a table block; 0 if it is not one of ours. */
+/* The seq that a head says it has; 0 if it is not one of ours. */
+static u64 dss_head_seq(const struct dss *d, const struct dss_table_head *head,
+			u32 region)
+{
+	if (le32_to_cpu(head->magic) != DSS_TABLE_MAGIC ||
+	    le64_to_cpu(head->generation) != d->generation ||
+	    le32_to_cpu(head->region) != region ||
+	    le16_to_cpu(head->record_bytes) != d->record_bytes)
+		return 0;
+	return le64_to_cpu(head->seq);
+}
+
+/* That of a block that is whole. */
 static u64 dss_block_seq(const struct dss *d, const void *block, u32 region)
 {
 	const struct dss_table_head *head = block;
 
-	if (le32_to_cpu(head->magic) != DSS_TABLE_MAGIC ||
-	    le64_to_cpu(head->generation) != d->generation ||
-	    le32_to_cpu(head->region) != region ||
-	    le16_to_cpu(head->record_bytes) != d->record_bytes ||
-	    le32_to_cpu(head->csum) != dss_crc(head))
-		return 0;
-	return le64_to_cpu(head->seq);
+	return le32_to_cpu(head->csum) == dss_crc(head) ?
+		dss_head_seq(d, head, region) : 0;
+}
+
+/* That of one that is not, if at least its head is. */
+static u64 dss_claimed_seq(const struct dss *d, const void *block, u32 region)
+{
+	const struct dss_table_head *head = block;
+	const struct dss_record *record = block + sizeof(*head);
+
+	return record->head_check == dss_head_check(head) ?
+		dss_head_seq(d, head, region) : 0;
+}
+
+/*
+ * A copy is damaged; @seq is what the other one has, 0 if that has nothing.
+ * Was the damaged one the older, or the twin of the other, nothing is lost.
+ * If not, it may have been cut off by the crash: only the last commit of
+ * all can, so that is seen when the others are known.
+ */
+static void dss_lost_copy(struct dss_load *load, u32 region,
+			  const void *block, u64 seq)
+{
+	struct dss *d = load->d;
+	u64 claimed = dss_claimed_seq(d, block, region);
+
+	DMWARN("a copy of table block %u is damaged", region);
+	if (!seq && (!claimed || claimed <= d->twin_seq))
+		load->damaged = true;
+	else if (!claimed)
+		load->illegible = true;
+	else if (claimed > seq && claimed > d->twin_seq)
+		load->least_lost = min(load->least_lost, claimed);
+}
+
+/* Once all regions are known: whether what is lost may have counted. */
+static bool dss_lost_counts(const struct dss_load *load)
+{
+	const struct dss *d = load->d;
+
+	return load->damaged || load->least_lost < d->commit_seq ||
+	       (load->illegible && d->commit_seq > d->twin_seq);
+}
+
+/* Whether two copies tell the same, but for the order of use. */
+static bool dss_are_twins(const struct dss *d, const void *a, const void *b)
+{
+	unsigned int i, nr = le16_to_cpu(((const struct dss_table_head *)a)->
+					 nr_records);
+
+	for (i = 0; i < nr; i++) {
+		size_t at = sizeof(struct dss_table_head) +
+			    i * d->record_bytes;
+		const struct dss_record *one = a + at, *two = b + at;
+
+		if (one->oblock != two->oblock)
+			return false;
+		if (le64_to_cpu(one->oblock) != DSS_NO_OBLOCK &&
+		    (one->class_id != two->class_id ||
+		     memcmp(one->bits, two->bits,
+			    d->record_bytes - sizeof(*one))))
+			return false;
+	}
+	return true;
 }
 
 /* Picks the copy that counts. */
@@ -459,17 +609,19 @@ static int dss_load_pair(struct dss_load *load, u32 region, const void *a,
 	struct dss *d = load->d;
 	u64 seq_a = dss_block_seq(d, a, region);
 	u64 seq_b = dss_block_seq(d, b, region);
+	bool lost_a = !seq_a && memchr_inv(a, 0, DSS_BLOCK_BYTES);
+	bool lost_b = !seq_b && memchr_inv(b, 0, DSS_BLOCK_BYTES);
 
-	if (!seq_a && !seq_b) {
-		/* Never written, or nothing left of it. */
-		if (memchr_inv(a, 0, DSS_BLOCK_BYTES) &&
-		    memchr_inv(b, 0, DSS_BLOCK_BYTES)) {
-			load->damaged++;
-			DMERR("both copies of table block %u are damaged",
-			      region);
-		}
+	if (lost_a)
+		dss_lost_copy(load, region, a, seq_b);
+	if (lost_b)
+		dss_lost_copy(load, region, b, seq_a);
+	/* The crash can have cut off one of them only. */
+	load->damaged |= lost_a && lost_b;
+	if (!seq_a && !seq_b)
 		return 0;
-	}
+	if (!seq_a || !seq_b || !dss_are_twins(d, a, b))
+		__set_bit(region, d->lagging);
 	d->region_seq[region] = max(seq_a, seq_b);
 	d->commit_seq = max(d->commit_seq, d->region_seq[region]);
 	if (seq_b > seq_a)
@@ -587,6 +739,7 @@ static int dss_load_table(struct dss *d, const struct dss_super *super,
 		return error;
 	load->d = d;
 	load->in_order = true;
+	load->least_lost = U64_MAX;
 	load->found = kvmalloc_array(d->nr_slots, sizeof(*load->found),
 				     GFP_KERNEL);
 	for (i = 0; i < DSS_LOAD_PAGES; i++) {
@@ -600,8 +753,12 @@ static int dss_load_table(struct dss *d, const struct dss_super *super,
 	error = 0;
 	for (i = 0; i < nr_segments && !error; i++)
 		error = dss_load_segment(load, &d->segments[i]);
-	if (!error && load->damaged)
+	/* After a clean stop the sum tells. */
+	if (!error && !(le32_to_cpu(super->flags) & DSS_SUPER_CLEAN) &&
+	    dss_lost_counts(load)) {
+		DMERR("a damaged table block may be one that counts: \"swift-dss block check\" and \"repair\" the SSD");
 		error = -EILSEQ;
+	}
 	if (!error)
 		error = dss_load_core(load);
 out:
@@ -648,6 +805,7 @@ static int dss_format(struct dss *d)
 	get_random_bytes(d->uuid, sizeof(d->uuid));
 	d->super_seq = 0;
 	d->commit_seq = 0;
+	d->twin_seq = 0;
 	/* Both copies, so that none of an earlier life is left. */
 	error = dss_meta_mark(d, 0);
 	return error ?: dss_meta_mark(d, 0);
@@ -678,8 +836,11 @@ int dss_meta_load(struct dss *d)
 	memcpy(d->uuid, super->uuid, sizeof(d->uuid));
 	d->generation = le64_to_cpu(super->generation);
 	d->super_seq = le64_to_cpu(super->seq);
+	d->twin_seq = le64_to_cpu(super->twin_seq);
 	dss_unpack_classes(d, super);
-	error = dss_load_table(d, super, d->nr_segments - d->grow);
+	error = dss_check_origin(d, super);
+	if (!error)
+		error = dss_load_table(d, super, d->nr_segments - d->grow);
 	if (!error)
 		error = dss_check_sum(d, super);
 	if (!error && d->grow)
@@ -693,6 +854,20 @@ out:
 }
 
 /* ---- stopping ---- */
+
+/* With all regions written twice, the second time for the order of use. */
+static int dss_mark_clean(struct dss *d)
+{
+	u32 flags = DSS_SUPER_CLEAN;
+
+	if (d->recency) {
+		bitmap_zero(d->lagging, d->nr_regions);
+		d->twin_seq = d->commit_seq;
+	}
+	if (!dss_origin_sum(d, d->origin_sectors, &d->origin_sum))
+		flags |= DSS_SUPER_ORIGIN_SUM;
+	return dss_meta_mark(d, flags);
+}
 
 /* Notes the order of use of every chunk, for the table. */
 static void dss_number_recency(struct dss *d)
@@ -736,9 +911,9 @@ int dss_meta_stop(struct dss *d)
 				d->nr_pending++;
 	}
 	error = dss_commit_all(d);
+	if (!error && !d->nr_pending && !d->want_hdd_flush)
+		error = dss_mark_clean(d);
 	vfree(d->recency);
 	d->recency = NULL;
-	if (!error && !d->nr_pending && !d->want_hdd_flush)
-		error = dss_meta_mark(d, DSS_SUPER_CLEAN);
 	return error;
 }

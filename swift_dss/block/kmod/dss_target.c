@@ -84,6 +84,19 @@ static int dss_parse_number(struct dm_arg_set *as, unsigned int most,
 	return 0;
 }
 
+static int dss_parse_origin_id(struct dss *d, struct dm_arg_set *as,
+			       char **error)
+{
+	const char *digits = as->argc ? dm_shift_arg(as) : "";
+
+	if (strlen(digits) == 2 * sizeof(d->origin_id) &&
+	    !hex2bin(d->origin_id, digits, sizeof(d->origin_id)) &&
+	    memchr_inv(d->origin_id, 0, sizeof(d->origin_id)))
+		return 0;
+	*error = "origin_id: 32 hexadecimal digits, not all of them 0";
+	return -EINVAL;
+}
+
 /* One feature; those that are a word and a number take both. */
 static int dss_parse_feature(struct dss *d, struct dm_arg_set *as,
 			     char **error)
@@ -105,6 +118,12 @@ static int dss_parse_feature(struct dss *d, struct dm_arg_set *as,
 		d->format = true;
 		return 0;
 	}
+	if (!strcasecmp(name, "rebind")) {
+		d->rebind = true;
+		return 0;
+	}
+	if (!strcasecmp(name, "origin_id"))
+		return dss_parse_origin_id(d, as, error);
 	*error = "Unknown feature, or a number out of range";
 	if (dss_parse_number(as, UINT_MAX, &number))
 		return -EINVAL;
@@ -197,6 +216,7 @@ static int dss_create_planes(struct dss *d)
 	d->copy = dss_bitmap(d->nr_regions);
 	d->pending = dss_bitmap(d->nr_regions);
 	d->writing = dss_bitmap(d->nr_regions);
+	d->lagging = dss_bitmap(d->nr_regions);
 	d->unsettled_regions = dss_bitmap(d->nr_regions);
 	d->unsettled_new = dss_bitmap(d->nr_regions);
 	d->evicted = dss_bitmap(DSS_EVICTED_BITS);
@@ -205,7 +225,7 @@ static int dss_create_planes(struct dss *d)
 	d->counts = vzalloc(array_size(DSS_CLASSES, sizeof(*d->counts)));
 	if (!d->valid || !d->dirty || !d->unsettled || !d->stale ||
 	    !d->stale_old || !d->copy || !d->pending || !d->writing ||
-	    !d->unsettled_regions || !d->unsettled_new || !d->evicted ||
+	    !d->lagging || !d->unsettled_regions || !d->unsettled_new || !d->evicted ||
 	    !d->evicted_old || !d->region_seq || !d->counts)
 		return -ENOMEM;
 	return 0;
@@ -302,6 +322,7 @@ static void dss_destroy(struct dss *d)
 	vfree(d->evicted);
 	vfree(d->unsettled_new);
 	vfree(d->unsettled_regions);
+	vfree(d->lagging);
 	vfree(d->writing);
 	vfree(d->pending);
 	vfree(d->copy);
@@ -404,6 +425,7 @@ static void dss_dtr(struct dm_target *ti)
 	struct dss *d = ti->private;
 
 	d->stopping = true;
+	dss_sysfs_remove(d);
 	cancel_delayed_work_sync(&d->tick_work);
 	cancel_delayed_work_sync(&d->clean_work);
 	dss_destroy(d);
@@ -429,6 +451,7 @@ static void dss_resume(struct dm_target *ti)
 	struct dss *d = ti->private;
 
 	d->last_request = jiffies;
+	dss_sysfs_add(d);
 	queue_delayed_work(d->clean_wq, &d->tick_work, DSS_TICK);
 }
 
@@ -438,6 +461,7 @@ static void dss_postsuspend(struct dm_target *ti)
 	struct dss *d = ti->private;
 
 	d->suspended = true;
+	dss_sysfs_remove(d);
 	cancel_delayed_work_sync(&d->tick_work);
 	cancel_delayed_work_sync(&d->clean_work);
 	wait_event(d->idle, !atomic_read(&d->nr_moves));
@@ -471,7 +495,7 @@ static void dss_io_hints(struct dm_target *ti, struct queue_limits *limits)
 
 static struct target_type dss_target = {
 	.name = "dss",
-	.version = {1, 0, 0},
+	.version = {1, 1, 0},
 	.module = THIS_MODULE,
 	.ctr = dss_ctr,
 	.dtr = dss_dtr,

@@ -28,8 +28,13 @@ CONSTANTS = {
     'DSS_TABLE_MAGIC': ondisk.TABLE_MAGIC, 'DSS_VERSION': ondisk.VERSION,
     'DSS_SUPER_CLEAN': ondisk.SUPER_CLEAN,
     'DSS_SUPER_FAILED': ondisk.SUPER_FAILED,
+    'DSS_SUPER_ORIGIN_SUM': ondisk.SUPER_ORIGIN_SUM,
+    'DSS_VERSION_MIN': ondisk.VERSION_MIN,
+    'DSS_SAMPLE_FIRST': ondisk.SAMPLE_FIRST,
+    'DSS_SAMPLE_SPREAD': ondisk.SAMPLE_SPREAD,
     'DSS_NO_OBLOCK': ondisk.NO_OBLOCK}
 TAIL = ondisk.SUPER.size + ondisk.SEGMENTS * ondisk.SEGMENT.size
+LAST = TAIL + ondisk.SUPER_TAIL.size + 32 * ondisk.CLASS.size
 #: Structure, member: the offset at which Python reads it.
 OFFSETS = {
     ('dss_super', 'version'): 4, ('dss_super', 'magic'): 8,
@@ -43,6 +48,8 @@ OFFSETS = {
     ('dss_super', 'meta_class'): TAIL, ('dss_super', 'strategy'): TAIL + 1,
     ('dss_super', 'mode'): TAIL + 2,
     ('dss_super', 'classes'): TAIL + ondisk.SUPER_TAIL.size,
+    ('dss_super', 'twin_seq'): LAST, ('dss_super', 'origin_id'): LAST + 8,
+    ('dss_super', 'origin_sum'): LAST + 24,
     ('dss_disk_segment', 'table_sector'): 0,
     ('dss_disk_segment', 'data_sector'): 8,
     ('dss_disk_segment', 'first_slot'): 16,
@@ -61,14 +68,13 @@ OFFSETS = {
     ('dss_table_head', 'record_bytes'): 30,
     ('dss_record', 'oblock'): 0, ('dss_record', 'recency'): 8,
     ('dss_record', 'class_id'): 12, ('dss_record', 'flags'): 13,
-    ('dss_record', 'reserved'): 14,
+    ('dss_record', 'head_check'): 14,
     ('dss_record', 'bits'): ondisk.RECORD.size}
 SIZES = {'dss_disk_segment': ondisk.SEGMENT.size,
          'dss_disk_class': ondisk.CLASS.size,
          'dss_table_head': ondisk.HEAD.size,
          'dss_record': ondisk.RECORD.size,
-         'dss_super': TAIL + ondisk.SUPER_TAIL.size
-         + 32 * ondisk.CLASS.size}
+         'dss_super': LAST + ondisk.SUPER_LAST.size}
 
 
 def asked_of_c(tmp_path, header, values):
