@@ -161,8 +161,14 @@ class DssDiskFileBase(BaseDiskFile):
         self.manager.dss_node.events.send_read(encode_read(
             source.version, source.partition, self._content_length or 0,
             offset, length, tiers, time.time()))
-        self._record('GET', source.version, self._content_length or 0,
-                     source.class_map, offset, length)
+        if length:
+            self._record('GET', source.version, self._content_length or 0,
+                         source.class_map, offset, length)
+
+    @property
+    def dss_is_manifest(self) -> bool:
+        """True if a dynamic large object hangs on it."""
+        return 'X-Object-Manifest' in (self._metadata or ())
 
     def delete(self, timestamp: Any) -> None:
         super().delete(timestamp)

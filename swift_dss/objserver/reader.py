@@ -159,7 +159,9 @@ class DssReaderBase(BaseDiskFileReader):
     def _announce(self) -> None:
         first, last = self._span
         self._span = (-1, -1)
-        if last > first:
+        # The manifest of a dynamic large object is empty, and its read says
+        # that its segments come next.
+        if last > first or last == 0 and self._diskfile.dss_is_manifest:
             self._diskfile.dss_note_read(
                 self.dss_bytes, first, last - first)
 

@@ -40,8 +40,7 @@ class Listings:
         :raises TierUnavailable: no container server answered
         """
         if self._ring is None:
-            set_swift_dir(self._swift_dir)
-            self._ring = Ring(self._swift_dir, ring_name='container')
+            self._ring = self._load()
         part, nodes = self._ring.get_nodes(account, container)
         reasons = []
         for node in nodes:
@@ -52,6 +51,14 @@ class Listings:
                 reasons.append('%s: %s' % (node['device'], err))
         raise TierUnavailable('no listing of %s/%s: %s' % (
             account, container, '; '.join(reasons) or 'no servers'))
+
+    def _load(self) -> Any:
+        try:
+            set_swift_dir(self._swift_dir)
+            return Ring(self._swift_dir, ring_name='container')
+        except (OSError, ValueError, SystemExit) as err:
+            # Without swift.conf, Swift's own code ends the process.
+            raise TierUnavailable('no container ring: %s' % err) from err
 
 
 def _ask(node: Any, part: int, account: str, container: str,

@@ -171,7 +171,7 @@ class Prefetcher(Watcher):
         """See :meth:`Watcher.on_reads`."""
         for event in some:
             # Of what came from S3 the fetch has told.
-            if event.length and not event.tier_bits & Tier.REMOTE:
+            if not event.tier_bits & Tier.REMOTE:
                 self.on_read(version, partition, event.offset, event.length,
                              True)
 
@@ -185,6 +185,8 @@ class Prefetcher(Watcher):
                 return
             if there and offset == 0:
                 self._manifests.look(known)
+            if not length or offset >= known.size:
+                return
             with self._lock:
                 self._read(known, offset, length, there, known.class_id
                            if class_id is None else class_id)

@@ -16,7 +16,7 @@ from swift_dss.core.errors import BadConfig, DamagedRecord
 from swift_dss.core.version import VersionId
 from swift_dss.tier.addresses import object_hash
 from swift_dss.tier.index import Index
-from swift_dss.tier.rows import VersionRow
+from swift_dss.tier.rows import SpanRow, VersionRow
 
 #: Versions whose account and size are kept in memory, about 500 bytes each.
 KNOWN = 20000
@@ -84,7 +84,7 @@ class Objects:
         digest, _, frag = object_id.partition('#')
         rows = [row for row in self._index.of_object(digest)
                 if row.version.frag_index == (int(frag) if frag else None)
-                and row.name.startswith('/%s/' % account)]
+                and row.size and row.name.startswith('/%s/' % account)]
         if not rows:
             return None
         rows.sort(key=lambda row: (row.version.timestamp, sum(
@@ -137,10 +137,11 @@ class Objects:
 
 def _known(row: VersionRow) -> Optional[Known]:
     parts = row.name.split('/', 3)
-    if len(parts) != 4 or not row.size or not row.spans:
+    if len(parts) != 4:
         return None
     frag = row.version.frag_index
-    largest = max(row.spans, key=lambda span: span.total_bytes)
+    largest = max(row.spans, key=lambda span: span.total_bytes,
+                  default=SpanRow(0))
     return Known(
         parts[1], row.version.object_hash + (
             '' if frag is None else '#%d' % frag),

@@ -10,6 +10,7 @@ from typing import Any, Iterator, List
 import eventlet
 import pytest
 from dss_disk import Disk
+from swift.obj.diskfile import read_metadata, write_metadata
 
 from swift_dss.core.limits import EVENT_BATCH_SECONDS, MAX_EVENT_BYTES
 from swift_dss.wire import control
@@ -101,3 +102,20 @@ def test_reads_that_nobody_hears_are_dropped_and_counted(
     disk.read('o')
     disk.read('o')
     assert disk.logger.counts['dss.events.dropped'] == 2
+
+
+def test_of_empty_objects_only_manifests_are_told(
+        disk: Disk, heard: Any) -> None:
+    disk.put('o', b'')
+    disk.put('m', b'')
+    path = disk.data_path('m')
+    metadata = dict(read_metadata(path))
+    metadata['X-Object-Manifest'] = 'c/segments'
+    with open(path, 'r+b') as target:
+        write_metadata(target, metadata)
+    datagrams(heard)
+    assert disk.read('o') == disk.read('m') == b''
+    told = [event for batch in datagrams(heard) for event in batch]
+    assert [(event.kind, event.length, event.version.object_hash)
+            for event in told] == [
+        (control.EventKind.READ, 0, os.path.basename(os.path.dirname(path)))]

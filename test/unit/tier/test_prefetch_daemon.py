@@ -6,20 +6,26 @@ import dataclasses
 import hashlib
 import json
 import os
+import re
 import threading
 import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from node import KIB, LOGGER, Rig
+from swift.common import utils as config
+from swift.common.ring import RingBuilder
 from swift.obj.diskfile import read_metadata, write_metadata
 
 from swift_dss.core.classes import ClassSpec, ClassTable, PrefetchHint
 from swift_dss.core.config import GatewayConf, PrefetchConf
-from swift_dss.core.errors import DamagedRecord, RemoteUnavailable
+from swift_dss.core.errors import (
+    DamagedRecord, RemoteUnavailable, TierUnavailable)
 from swift_dss.core.residency import RemoteCopy, Tier
 from swift_dss.gateway.ports import Sink
 from swift_dss.strategy.prefetch import STRATEGIES
 from swift_dss.strategy.prefetch.amp import Amp
+from swift_dss.tier.listings import Listings
 from swift_dss.tier.prefetch import Prefetcher
 from swift_dss.tier.prefetch_book import Fate
 from swift_dss.tier.prefetch_objects import Objects
@@ -103,7 +109,7 @@ class Bed:
             gateway=GatewayConf(part_bytes=PART),
             prefetch=PrefetchConf(strategy=strategy, **options))
         with open(os.path.join(str(root), 'swift.conf'), 'w') as out:
-            out.write('[swift-hash]\n')
+            out.write('[swift-hash]\nswift_hash_path_suffix = x\n')
         self.cloud = Cloud(self.rig)
         self.now = 1000.0
         self.wished = []
@@ -506,9 +512,82 @@ def test_the_segments_of_a_large_object_are_a_stream(bed):
     assert bed.local_parts(segments[5]) == set()
 
 
+class ContainerServer(BaseHTTPRequestHandler):
+    """Answers listings as Swift's does."""
+
+    asked = []
+    answer = 200, b'[]'
+
+    def do_GET(self):
+        self.asked.append(self.path)
+        self.send_response(self.answer[0])
+        self.end_headers()
+        self.wfile.write(self.answer[1])
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def containers(tmp_path, monkeypatch):
+    """A container server and the ring that leads to it."""
+    for name in ('HASH_PATH_SUFFIX', 'HASH_PATH_PREFIX'):
+        monkeypatch.setattr(config, name, getattr(config, name))
+    monkeypatch.setattr(config, 'SWIFT_CONF_FILE', config.SWIFT_CONF_FILE)
+    (tmp_path / 'swift.conf').write_text(
+        '[swift-hash]\nswift_hash_path_suffix = x\n')
+    server = HTTPServer(('127.0.0.1', 0), ContainerServer)
+    ContainerServer.asked = []
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    builder = RingBuilder(2, 1, 0)
+    builder.add_dev({'region': 1, 'zone': 1, 'weight': 1, 'device': 'sdc',
+                     'ip': '127.0.0.1', 'port': server.server_port})
+    builder.rebalance(seed=1)
+    builder.get_ring().save(str(tmp_path / 'container.ring.gz'))
+    yield ContainerServer
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_what_a_dynamic_large_object_lists_is_a_stream(bed, containers):
+    bed = bed()
+    segments = [bed.store('seg%d' % number, parts=1) for number in range(8)]
+    for number, place in enumerate(segments):
+        rename(bed, place, '/a/s/x/%d' % number)
+    containers.answer = 200, json.dumps(
+        [{'subdir': 'x/'}] + [{'name': 'x/%d' % number, 'bytes': PART}
+                              for number in range(8)]).encode()
+    place = bed.rig.put('whole', b'')
+    mark(place, 'X-Object-Manifest', 's/x%2F')
+    made = bed.start()
+    made.on_reads(place.version, place.partition, [Event(
+        EventKind.READ, place.version, place.partition, 0)])
+    wait(lambda: bed.rig.metrics.snapshot().get('tier.prefetch.manifests'))
+    assert len(containers.asked) == 1
+    assert re.match(r'/sdc/[0-3]/a/s[?].*prefix=x%2F', containers.asked[0])
+    bed.fetch(segments[0], 0)
+    wait(lambda: all(bed.local_parts(one) == {0} for one in segments[:5]))
+
+
+def test_without_a_ring_there_is_no_listing(tmp_path):
+    with pytest.raises(TierUnavailable):
+        Listings(str(tmp_path)).page('a', 's', 'x')
+
+
+@pytest.mark.parametrize('answer', [
+    (503, b''), (200, b'{'), (200, b'[{"name": "o"}]'), (404, b'[]')])
+def test_a_listing_that_fails_is_no_listing(tmp_path, containers, answer):
+    containers.answer = answer
+    with pytest.raises(TierUnavailable) as caught:
+        Listings(str(tmp_path)).page('a', 's', 'x')
+    assert 'a/s' in str(caught.value) and 'sdc' in str(caught.value)
+
+
 def rename(bed, place, path):
     """Give an object the hash that its name has in Swift."""
-    expected = hashlib.md5(path.encode()).hexdigest()
+    expected = hashlib.md5((path + 'x').encode()).hexdigest()
     version = dataclasses.replace(place.version, object_hash=expected)
     row = bed.rig.index.get(place.version)
     folder = os.path.join(os.path.dirname(os.path.dirname(place.hash_dir)),
