@@ -1,0 +1,54 @@
+"""What is read, and how it is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from swift_dss.bench import prefetch
+from swift_dss.bench.client import Sample
+from swift_dss.bench.prefetch import Cell, Plan
+
+PLAN = Plan(parts=2, segments=3, chain=4)
+
+
+@pytest.mark.parametrize('workload,size,count', [
+    ('parts', 10 << 20, 10), ('segments', 3 << 18, 3)])
+def test_a_stream_is_read_from_end_to_end(workload, size, count):
+    requests = list(prefetch._requests(PLAN, workload))
+    assert len(requests) == count
+    at = 0
+    for request, length in requests:
+        assert request.headers == {'Range': 'bytes=%d-%d' % (
+            at, at + length - 1)}
+        at += length
+    assert at == size
+
+
+def test_a_chain_has_one_order_and_not_that_of_its_names():
+    once, again = ([request.path for request, _ in prefetch._requests(
+        Plan(chain=40), 'chains')] for _ in range(2))
+    assert once == again and once != sorted(once)
+    assert len(set(once)) == 40
+
+
+def test_bodies_are_the_same_for_a_seed():
+    assert prefetch._body('a', 1000) == prefetch._body('a', 1000)
+    assert len(prefetch._body('a', 1000)) == 1000
+    assert prefetch._body('a', 1000) != prefetch._body('b', 1000)
+
+
+def cell(strategy, ms, **spent):
+    return Cell(strategy, 'parts', [
+        Sample('parts', 206, 0.0, one / 1000, 10) for one in ms], spent)
+
+
+def test_gains_are_ratios_to_none():
+    found = prefetch.report(PLAN, [
+        cell('none', [100, 100, 200]), cell('amp', [10, 20, 50],
+                                            useful_pieces=3.0, here=1.0)])
+    amp = found['cells'][1]
+    assert (amp['p50_ms'], amp['p50_gain'], amp['p90_gain']) == (
+        20.0, 5.0, 4.0)
+    assert amp['useful_pieces'] == 3 and amp['unread_pieces'] == 1
+    text = prefetch.text(found)
+    assert 'amp' in text and '20.0' in text and '5.0' in text
