@@ -29,7 +29,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
             ('block-chunks', 'chunk sizes of dm-dss and dm-cache'),
             ('cacs', 'CACS case 1 on Swift over dm-dss, in virtual time'),
             ('cacs-traffic', 'CACS case 2: kinds directed to the SSD'),
-            ('prefetch', 'prefetchers on a cluster whose S3 is far away')):
+            ('prefetch', 'prefetchers on a cluster whose S3 is far away'),
+            ('bundles', 'small objects to S3, singly and in bundles')):
         kind = kinds.add_parser(name, help=line, description=line)
         kind.add_argument('--quick', action='store_true',
                           help='a first look; the figures are noisy')
@@ -41,7 +42,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
          'flood': _flood_options, 'block': _block_options,
          'block-chunks': _chunks_options, 'cacs': _cacs_options,
          'cacs-traffic': _traffic_options,
-         'prefetch': _prefetch_options}[name](kind)
+         'prefetch': _prefetch_options,
+         'bundles': _bundles_options}[name](kind)
 
 
 def _overhead_options(kind: argparse.ArgumentParser) -> None:
@@ -156,6 +158,18 @@ def _prefetch_options(kind: argparse.ArgumentParser) -> None:
                       help='between two reads (50)')
 
 
+def _bundles_options(kind: argparse.ArgumentParser) -> None:
+    kind.add_argument('--workloads', type=_names, metavar='NAME,...',
+                      help='tiny, small, medium (all)')
+    kind.add_argument('--scale', type=float, help='of the counts (1)')
+    kind.add_argument('--rtt-ms', type=float, help='of the link (20)')
+    kind.add_argument('--link-mbit', type=float, help='of the link (100)')
+    kind.add_argument('--bundle-bytes', type=int, help='(16 MiB)')
+    kind.add_argument('--url', help='an S3 server (default: a second Swift)')
+    kind.add_argument('--bucket', help='of that server')
+    kind.add_argument('--secret-file', help='of that server')
+
+
 def _guest_options(kind: argparse.ArgumentParser, jobs: int) -> None:
     kind.add_argument('--hdd', metavar='PRESET[,KEY=VALUE...]',
                       help='of the laboratory (hdd)')
@@ -193,7 +207,8 @@ def run(args: argparse.Namespace) -> int:
     kinds: Dict[str, Callable[[argparse.Namespace], int]] = {
         'overhead': _overhead, 'tiers': _tiers, 'flood': _flood,
         'block': _block, 'block-chunks': _chunks, 'cacs': _cacs,
-        'cacs-traffic': _traffic, 'prefetch': _prefetch}
+        'cacs-traffic': _traffic, 'prefetch': _prefetch,
+        'bundles': _bundles}
     return kinds[args.kind](args)
 
 
@@ -333,6 +348,21 @@ def _prefetch(args: argparse.Namespace) -> int:
     report = prefetch.report(plan, prefetch.measure(
         plan, printer(sys.stderr)))
     _tell(args, report, prefetch.text(report), prefetch_plot.draw)
+    return 0
+
+
+def _bundles(args: argparse.Namespace) -> int:
+    from swift_dss.bench import bundles
+    plan = _plan(
+        bundles, args, workloads=args.workloads and tuple(args.workloads),
+        scale=args.scale, rtt_seconds=_seconds(args.rtt_ms),
+        link_bits=args.link_mbit and args.link_mbit * 1e6,
+        bundle_bytes=args.bundle_bytes, url=args.url, bucket=args.bucket,
+        secret_file=args.secret_file)
+    require_known('--workloads', plan.workloads, tuple(bundles.WORKLOADS))
+    report = bundles.report(plan, bundles.measure(
+        plan, printer(sys.stderr)))
+    _tell(args, report, bundles.text(report), bundles.draw)
     return 0
 
 
