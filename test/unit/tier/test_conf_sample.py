@@ -33,9 +33,11 @@ def test_every_option_is_there_at_its_default():
         conf.gateway, ca_bundle=None)) == NodeConf()
     for kind, section in ((NodeConf(), 'dss'), (NodeConf().io, 'io'),
                           (NodeConf().tier, 'tier'),
-                          (NodeConf().gateway, 'gateway')):
+                          (NodeConf().gateway, 'gateway'),
+                          (NodeConf().prefetch, 'prefetch')):
         body = text.split('[%s]' % section)[1].split('\n[')[0]
         for option in vars(kind):
-            if option in ('io', 'tier', 'gateway', 'capacity', 'engines'):
+            if option in ('io', 'tier', 'gateway', 'prefetch', 'capacity',
+                          'engines'):
                 continue
             assert re.search('(?m)^%s =' % option, body), option
