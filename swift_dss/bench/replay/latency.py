@@ -43,6 +43,14 @@ class Times:
     sigma: float = 0.0
     quantiles: Tuple[Tuple[float, float], ...] = ()
 
+    @property
+    def middle(self) -> float:
+        """The median, ms."""
+        if not self.quantiles:
+            return self.median
+        shares, ms = zip(*self.quantiles)
+        return float(numpy().interp(0.5, shares, ms))
+
     def draw(self, dice: Any, count: int) -> Any:
         """``count`` of them, as an array."""
         np = numpy()
