@@ -92,11 +92,7 @@ def parse(text: str, source: str = 'dss.conf',
     _check_order(conf.tier, source)
     _check_bundles(conf.gateway, source)
     _check_prefetch(conf.prefetch, source)
-    if len(conf.run_dir.encode()) > RUN_DIR_BYTES:
-        raise BadConfig(
-            '%s: [dss] run_dir: %r has more than %d bytes; the name of a '
-            'socket in it would be longer than the system takes' % (
-                source, conf.run_dir, RUN_DIR_BYTES))
+    _check_run_dir(conf.run_dir, source)
     return conf
 
 
@@ -187,6 +183,14 @@ def _check_order(tier: TierConf, source: str) -> None:
         if getattr(tier, low) >= getattr(tier, high):
             raise BadConfig('%s: [tier] %s must be below %s'
                             % (source, low, high))
+
+
+def _check_run_dir(run_dir: str, source: str) -> None:
+    if len(run_dir.encode()) > RUN_DIR_BYTES:
+        raise BadConfig(
+            '%s: [dss] run_dir: %r has more than %d bytes; the name of a '
+            'socket in it would be longer than the system takes' % (
+                source, run_dir, RUN_DIR_BYTES))
 
 
 def _check_prefetch(prefetch: PrefetchConf, source: str) -> None:
