@@ -118,7 +118,7 @@ def measure(plan: Plan, say: Say) -> List[Cell]:
     cells: List[Cell] = []
     port = processes.free_base_port(64, 18280)
     with bed.own(say, options(port, 'none'), PrefetchCluster,
-                 hdd_iops=0) as where:
+                 hdd_iops=0, storage='folders') as where:
         cluster = where.cluster
         assert cluster is not None
         with DelayedLink(cluster.conf.cloud_port, plan.rtt_seconds) as link:
