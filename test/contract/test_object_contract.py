@@ -190,6 +190,23 @@ def test_a_class_at_its_floor_exchanges_its_own():
     assert cache.evicted == [0, 1]
 
 
+@pytest.mark.parametrize('inner', list(objects.ORDERS))
+def test_a_floor_is_claimed_from_above_and_kept_whatever_the_sizes(inner):
+    cache = objects.make('class-' + inner, 10000, TABLE)
+    dice = random.Random(4)
+    for turn in range(2000):
+        cache.access(turn, dice.randrange(1, 40), 3)
+    assert cache.bytes_of(1) == 0
+    least = 10000
+    for turn in range(6000):
+        cache.access(10000 + turn, dice.randrange(1, 90), 1)
+        cache.access(2000 + turn, dice.randrange(1, 40), 3)
+        if turn > 500:
+            least = min(least, cache.bytes_of(1))
+    # The floor is 1,000; the largest object 89.
+    assert 1000 - 2 * 90 <= least <= cache.bytes_of(1) <= 1000 + 90
+
+
 def test_room_takes_only_what_is_free_and_never_nothing():
     cache = objects.make('class-lru', 100, TABLE)
     assert ask(cache, range(3), 40, 4) == [MISS, MISS, BYPASS]

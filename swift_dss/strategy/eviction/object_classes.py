@@ -10,6 +10,11 @@ class:
 - A class at or below its floor gives nothing to others; it may always
   exchange its own. As objects are whole, the last one that it gives may
   take it below by less than that object.
+- A newcomer with which its class stays within its floor may have room from
+  any class that is above its own, lowest rank first. Chunks of one size need
+  no such rule: an exchange leaves nothing over. With objects of many sizes
+  what an exchange leaves over goes to others, and a floor that could not be
+  claimed again would shrink to nothing.
 - A class that would pass its cap gives of its own first, or stays out.
 - Weighted: whoever has most bytes per weight gives, and nobody who would
   then have fewer per weight than the newcomer.
@@ -181,11 +186,12 @@ class ClassedCache(ObjectCache):
         """All that is needed, or nothing."""
         if over_cap > own.order.used_bytes:
             return False
-        strict = self._mode is GiveMode.STRICT
+        claims = own.used_bytes + size <= own.floor
+        strict = claims or self._mode is GiveMode.STRICT
         if over > 0:
             could = 0
             for one in self._ranked:
-                if strict and one.rank > own.rank:
+                if strict and not claims and one.rank > own.rank:
                     break
                 could += one.givable(own) if strict else \
                     one.givable_by_weight(own, size)
@@ -194,7 +200,10 @@ class ClassedCache(ObjectCache):
         if over_cap > 0:
             over -= self._take(own, over_cap)
         if strict:
-            for one in self._ranked:
+            # Who is below its floor grows rather than exchange its own.
+            givers = [one for one in self._ranked if one is not own] + [
+                own] if claims else self._ranked
+            for one in givers:
                 while over > 0 and one.may_give(own):
                     over -= self._take(one, 1)
         else:

@@ -1,0 +1,84 @@
+"""What each strategy hits on each trace, written down.
+
+A line changes only when a decision is meant to change: then run this file
+as a program, with ``--traces FOLDER`` where the published traces are (what
+is written of them stays as it is without). In CI generated traces are
+replayed; the published ones where ``SWIFT_DSS_TRACES`` names their folder.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+
+import pytest
+
+from swift_dss.bench.replay import classing, plan, simulator
+from swift_dss.bench.traces import generators, readers
+from swift_dss.strategy.eviction import objects
+
+GOLDEN = pathlib.Path(__file__).parent / 'objects.json'
+GENERATED = (
+    'gen:zipf,requests=30000,objects=4000,sigma=1',
+    'gen:cacs,requests=20000,objects=2000',
+    'gen:flood,requests=30000,objects=2000,scan_objects=2000',
+    'gen:chains,requests=20000,chain_count=40')
+PUBLISHED = ('adaptsize.trace.xz', 'cloudphysics.csv.gz', 'oltp.lis.zst',
+             'p6.lis.zst')
+SHARE = 0.1
+STRATEGIES = list(objects.ORDERS) + ['class-lru', 'weighted-lru',
+                                     'class-s3fifo']
+
+
+def counts(trace):
+    """Strategy to (accesses that hit, that came in, that stayed out)."""
+    table = classing.table_for(trace, None)
+    ready = plan.plan(trace)
+    found = {'accesses': ready.accesses}
+    for name in STRATEGIES:
+        setup = simulator.Setup(
+            name, int(ready.footprint_bytes * SHARE), table)
+        outcome = bytes(simulator._outcomes(
+            ready, setup.make_cache(), setup, None))
+        found[name] = [outcome.count(code) for code in (1, 0, 2)]
+    return found
+
+
+def of(name, folder=None):
+    if name.startswith(generators.PREFIX):
+        return counts(generators.generate(name))
+    trace = readers.read_file(os.path.join(folder, name))
+    if trace.unit_bytes:
+        trace = classing.apply('region:4', trace, None)
+    return counts(trace)
+
+
+@pytest.mark.parametrize('name', GENERATED)
+def test_counts_are_those_written_down(name):
+    assert of(name) == json.loads(GOLDEN.read_text())[name]
+
+
+@pytest.mark.parametrize('name', PUBLISHED)
+def test_published_traces_are_written_down(name):
+    written = json.loads(GOLDEN.read_text())[name]
+    assert set(written) == {'accesses', *STRATEGIES}
+    for row in STRATEGIES:
+        assert sum(written[row]) == written['accesses']
+    folder = os.environ.get('SWIFT_DSS_TRACES')
+    if folder:
+        assert of(name, folder) == written
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--traces')
+    options = parser.parse_args()
+    found = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
+    for name in GENERATED + (PUBLISHED if options.traces else ()):
+        found[name] = of(name, options.traces)
+        print(name, found[name], flush=True)
+        GOLDEN.write_text(json.dumps(found, indent=1, sort_keys=True) + '\n')
+
+
+if __name__ == '__main__':
+    main()
