@@ -7,6 +7,7 @@ and how many more come back than a reader asked for. Sizes are those of the
 workloads of *Storage on the Edge* (Table I), counts are scaled.
 """
 
+# long: link, node, server and figures of one measurement.
 from __future__ import annotations
 
 import asyncio

@@ -29,6 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, conf: NodeConf) -> int:
     """Restore; 1 if something could not be."""
+    # long: it puts the parts together, after Swift has its configuration.
     become_owner(conf)
     # Swift reads its configuration when it is imported.
     from swift.common.utils import set_swift_dir
