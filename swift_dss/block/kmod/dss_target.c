@@ -431,12 +431,30 @@ static void dss_dtr(struct dm_target *ti)
 	dss_destroy(d);
 }
 
+/*
+ * It was suspended, and goes on. If the SSD failed, memory alone knows what
+ * is where, and the mark on the SSD has to stay: nobody may start from it.
+ */
+static void dss_go_on(struct dss *d)
+{
+	if (d->health != DSS_OK || !dss_meta_mark(d, 0))
+		return;
+	spin_lock_irq(&d->lock);
+	d->ssd_errors++;
+	dss_ssd_failed(d);
+	spin_unlock_irq(&d->lock);
+}
+
 /* The first time, what is cached is read back; then requests may come. */
 static int dss_preresume(struct dm_target *ti)
 {
 	struct dss *d = ti->private;
-	int error = d->loaded ? dss_meta_mark(d, 0) : dss_meta_load(d);
+	int error = 0;
 
+	if (d->loaded)
+		dss_go_on(d);
+	else
+		error = dss_meta_load(d);
 	if (error) {
 		DMERR("%s: cannot start from the SSD %s: error %d",
 		      dm_table_device_name(ti->table), d->ssd->name, error);

@@ -1,0 +1,83 @@
+"""Campaign R09: either device under dm-dss fails, in part or altogether.
+
+``python test/kernel/r09.py [--faults N] [--seed N]`` goes through devices,
+faults and moments (``dss_r09.py``) until that many faults fired, and then
+makes sure that a device which lies about its writes is seen. Exit status 1
+if a reader got wrong bytes, a byte was lost, or the lie was not seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import random
+import sys
+from collections import Counter
+from typing import Any, Dict, Iterator, List, Sequence
+
+import dss_lab
+
+DEVICES = ('ssd', 'hdd')
+FAULTS = ('reads', 'writes', 'all', 'gone', 'now and then', 'bad blocks')
+MOMENTS = ('load', 'flush', 'switch', 'reload', 'start')
+#: Cases of one guest.
+GUEST_CASES = 20
+
+Case = Sequence[Any]
+
+
+def cases(seed: int) -> Iterator[Case]:
+    """All combinations, again and again, each time with other seeds."""
+    for number in itertools.count():
+        for place, (device, fault, moment) in enumerate(itertools.product(
+                DEVICES, FAULTS, MOMENTS)):
+            yield (seed + 1000 * number + place, device, fault, moment)
+
+
+def examined(some: List[Case]) -> List[Dict[str, Any]]:
+    """Run them in one guest."""
+    found: List[Dict[str, Any]] = dss_lab.found(
+        'dss_r09.py', [json.dumps(some)], timeout=3600)
+    return found
+
+
+def lie_is_seen(seed: int) -> bool:
+    """The HDD drops what it says that it wrote."""
+    ended = dss_lab.result(
+        'dss_r09.py', [json.dumps([[seed, 'hdd', 'lies', 'load']])],
+        timeout=3600)
+    return ended.status != 0 and b'WrongBytes' in ended.stderr
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('--faults', type=int, default=60)
+    parser.add_argument('--seed', type=int,
+                        default=random.randrange(1 << 20))
+    options = parser.parse_args()
+    fired, ends = 0, Counter()  # type: ignore[var-annotated]
+    waiting = cases(options.seed)
+    try:
+        while fired < options.faults:
+            rows = examined(list(itertools.islice(waiting, GUEST_CASES)))
+            for row in rows:
+                fired += row['fired']
+                ends[row['case'][1], row['end']] += 1
+                if not row['fired']:
+                    print('did not fire: %s' % json.dumps(row))
+            print('%d faults' % fired)
+            sys.stdout.flush()
+    except AssertionError as error:
+        print(error)
+        return 1
+    for (device, end), count in sorted(ends.items()):
+        print('%s failed %d times, then: %s' % (device, count, end))
+    print('%d faults, 0 wrong bytes' % fired)
+    seen = lie_is_seen(options.seed)
+    print('device that lies: %s' % ('seen' if seen else 'NOT SEEN'))
+    return int(not seen)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

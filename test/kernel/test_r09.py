@@ -1,0 +1,28 @@
+"""Failing devices, in small: ``r09.py`` has all of it."""
+
+from __future__ import annotations
+
+import r09
+
+#: One of each kind of fault and moment, and two that once went wrong: a
+#: resume took the mark of a failed SSD away, or never came.
+CASES = (
+    (29, 'ssd', 'bad blocks', 'reload'), (14, 'ssd', 'all', 'reload'),
+    (5, 'ssd', 'reads', 'start'), (21, 'ssd', 'now and then', 'load'),
+    (17, 'ssd', 'gone', 'flush'), (8, 'ssd', 'writes', 'switch'),
+    (41, 'hdd', 'all', 'load'), (56, 'hdd', 'bad blocks', 'start'))
+
+
+def test_readers_of_failing_devices_get_errors_or_right_bytes():
+    rows = r09.examined([list(case) for case in CASES])
+    assert [row['case'] for row in rows] == [list(case) for case in CASES]
+    assert all(row['fired'] for row in rows), rows
+    ends = {tuple(row['case'][1:]): row['end'] for row in rows}
+    # Dirty bytes of a dead SSD: nobody may forget that they were there.
+    assert ends['ssd', 'all', 'reload'] == 'refusing'
+    assert ends['ssd', 'reads', 'start'] == 'not started'
+    assert ends['hdd', 'all', 'load'] == 'ok'
+
+
+def test_a_device_that_lies_is_seen():
+    assert r09.lie_is_seen(1)
