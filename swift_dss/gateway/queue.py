@@ -190,6 +190,13 @@ class Queue:
             'UPDATE uploads SET not_before = ? WHERE attempts = 0 AND '
             'not_before > ?', (now, now))])
 
+    def again(self, now: float) -> None:
+        """S3 is back: uploads that failed are due in the order of their
+        age, and not when their waits happen to end."""
+        self._write(False, [(
+            'UPDATE uploads SET not_before = first_seen WHERE failures > 0 '
+            'AND not_before > ? AND first_seen < ?', (now, now))])
+
     def due_classes(self, now: float) -> List[int]:
         """Classes with an upload to try now."""
         return [row[0] for row in self._read(_DUE_CLASSES, (now,))]

@@ -433,6 +433,7 @@ class Gateway:
                 self._logger.warning('gateway: probe: %s', err)
             if self._breaker.state is BreakerState.CLOSED:
                 self._logger.info('gateway: S3 answers again')
+                self._queue.again(self._now())
                 return 0.0
             wait_seconds = self._breaker.seconds_until_probe()
         self._publish()

@@ -25,7 +25,6 @@ The judge is a file of digests that nothing of ours reads, and the bucket.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import hashlib
 import json
 import os
@@ -373,20 +372,28 @@ class Campaign:
 
     def _displacement(self, since: int, returned_at: float) -> float:
         """How far the upload that was furthest out of the order of age
-        was, as a share of the backlog. Keys end with the time of the PUT.
+        was, as a share of its class's backlog; the worst class.
+
+        Keys end with the object's hash and the time of its PUT.
         """
-        sent: List[float] = []
+        class_of = {row['hash']: row['name'].rpartition('/')[2].partition(
+            '-')[0] for row in tier(self.cluster, 'ls')}
+        sent: Dict[str, List[float]] = {}
         for request in self.faulty.requests[since:]:
-            stamp = request.target.partition('?')[0].rpartition('/')[2]
-            with contextlib.suppress(ValueError):
-                at = float(stamp)
-                if request.method == 'PUT' and at < returned_at and \
-                        at not in sent:
-                    sent.append(at)
-        places = {at: place for place, at in enumerate(sorted(sent))}
-        return max([abs(place - places[at])
-                    for place, at in enumerate(sent)] or [0]
-                   ) / max(1, len(sent))
+            parts = request.target.partition('?')[0].split('/')
+            if request.method != 'PUT' or parts[-2] not in class_of:
+                continue
+            times = sent.setdefault(class_of[parts[-2]], [])
+            if float(parts[-1]) < returned_at and \
+                    float(parts[-1]) not in times:
+                times.append(float(parts[-1]))
+        worst = 0.0
+        for times in sent.values():
+            places = {at: place for place, at in enumerate(sorted(times))}
+            worst = max([worst] + [
+                abs(place - places[at]) / len(times)
+                for place, at in enumerate(times)])
+        return worst
 
     def _judge_ingest(self, figures: Figures, puts: List[Put],
                       started: float) -> None:

@@ -173,3 +173,17 @@ def test_a_queue_of_an_earlier_release_gets_the_column(tmp_path):
     assert queue.due_classes(1.0) == [0]
     assert queue.due_uploads(1.0, 1)[0].version == _version(1)
     queue.close()
+
+
+def test_when_s3_is_back_failures_are_due_by_age(tmp_path):
+    queue = Queue(str(tmp_path / 'again.db'))
+    for number in (1, 2, 3):
+        queue.add_upload(_version(number), '7', float(number),
+                         float(number))
+    queue.retry_upload(_version(1), 900.0, 'x')
+    queue.retry_upload(_version(3), 500.0, 'x')
+    queue.retry_upload(_version(2), 400.0, '', failed=False)
+    queue.again(100.0)
+    assert [job.version for job in queue.due_uploads(100.0, 9)] == [
+        _version(1), _version(3)]
+    queue.close()
