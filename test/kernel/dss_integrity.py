@@ -1,12 +1,15 @@
 """In a guest: random requests of all classes against a shadow, through
-mode switches, class tables, watermarks, suspend, drain and demotion."""
+mode switches, class tables, watermarks, suspend, drain and demotion, while
+SSD and origin grow."""
 
 from __future__ import annotations
 
 import json
 import random
 import sys
+from typing import Dict
 
+from dm_ioctl import dm_path, dmsetup
 from dss_guest import Direct, Disk, Dss, Load, Shadow, seed_from
 
 ROWS = (
@@ -24,9 +27,53 @@ ROWS = (
 MODES = ('writeback', 'writethrough', 'writearound', 'passthrough')
 
 
-def disturb(dss: Dss, chance: random.Random) -> str:
+class Growing:
+    """Both disks as devices that begin with a half of them.
+
+    :ivar times: how often they grew
+    """
+
+    STEPS = 4
+
+    def __init__(self, disks: Dict[str, Disk]) -> None:
+        self._disks = disks
+        self.times = 0
+        for name, disk in disks.items():
+            dmsetup('create', 'l' + name, '--table',
+                    '0 %d linear %s 0' % (self._sectors(name), disk.path))
+
+    def _sectors(self, name: str) -> int:
+        half = self._disks[name].sectors // 2
+        return half + half * self.times // self.STEPS
+
+    def path(self, name: str) -> str:
+        return dm_path('l' + name)
+
+    @property
+    def origin(self) -> int:
+        return self._sectors('hdd')
+
+    def grow(self, dss: Dss) -> str:
+        """A step, under load: requests wait, and go on."""
+        if self.times == self.STEPS:
+            return 'no more'
+        before, self.times = self.origin, self.times + 1
+        dmsetup('suspend', dss.name)
+        for name, disk in self._disks.items():
+            dmsetup('suspend', 'l' + name)
+            dmsetup('load', 'l' + name, '--table', '0 %d linear %s 0' % (
+                self._sectors(name), disk.path))
+            dmsetup('resume', 'l' + name)
+        dss.table = dss.table.replace('0 %d dss' % before,
+                                      '0 %d dss' % self.origin)
+        dmsetup('load', dss.name, '--table', dss.table)
+        dmsetup('resume', dss.name)
+        return 'grow'
+
+
+def disturb(dss: Dss, chance: random.Random, growing: Growing) -> str:
     """One thing that an operator may do at any time."""
-    which = chance.randrange(8)
+    which = chance.randrange(9)
     if which == 0:
         words = ['mode', chance.choice(MODES)]
     elif which == 1:
@@ -43,6 +90,8 @@ def disturb(dss: Dss, chance: random.Random) -> str:
     elif which == 6:
         words = [chance.choice(('ahead', 'after')),
                  str(chance.choice((0, 16, 64, 2048)))]
+    elif which == 7:
+        return growing.grow(dss)
     else:
         dss.reload(dss.table)
         return 'reload'
@@ -57,15 +106,17 @@ def main() -> None:
     chance = random.Random(seed)
     ssd = Disk('ssd', 6, 80)
     hdd = Disk('hdd', 32, 2000, 4)
-    dss = Dss(ssd.path, hdd.path, hdd.sectors, chunk,
-              'idle_ms 0 grain %d' % grain)
+    growing = Growing({'ssd': ssd, 'hdd': hdd})
+    dss = Dss(growing.path('ssd'), growing.path('hdd'), growing.origin,
+              chunk, 'idle_ms 0 grain %d' % grain)
+    small = dss.status()['slots']
     shadow = Shadow(dss.sectors)
     load = Load(shadow, dss.path, seed)
     load.start()
     done = 0
     while load.requests < requests and not load.errors:
         load.wait(requests // 40)
-        disturb(dss, chance)
+        disturb(dss, chance, growing)
         done += 1
     load.stop()
     dss.message('check')
@@ -83,7 +134,8 @@ def main() -> None:
     print(json.dumps({
         'requests': load.requests, 'disturbed': done,
         'io_errors': load.io_errors, 'status': status, 'device': stats[-1],
-        'left_dirty': left['dirty_grains']}))
+        'left_dirty': left['dirty_grains'], 'grown': growing.times,
+        'slots': [small, left['slots']]}))
 
 
 main()

@@ -117,3 +117,4 @@ def test_every_reader_gets_the_right_bytes_whatever_is_switched(chunk, grain):
     assert found['disturbed'] >= 30
     assert found['io_errors'] == 0
     assert found['left_dirty'] == 0
+    assert found['grown'] and found['slots'][1] > found['slots'][0]
