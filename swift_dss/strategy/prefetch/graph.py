@@ -13,7 +13,9 @@ How many nodes an expansion brings (``p``) and how many of them are left
 when the next begins (``g``) is adapted at its root as AMP adapts its
 streams: ``p`` grows when the last of them is read and falls when one leaves
 unread; ``g`` grows when a reader has to wait. What was fetched in vain is
-remembered and not fetched again until somebody reads it.
+remembered and not fetched again until somebody reads it. In vain is what
+was not read although the node that led to it was; where a client left its
+chain before that, nothing was shown about the rest of it.
 
 Reads that go on where one ended belong to a stream and do not enter the
 graph: they lengthen the node that the stream began with. When the stream
@@ -90,11 +92,14 @@ class Graph(Prefetch):
             OrderedDict()
         #: The last read belonged to a stream.
         self.in_stream = False
+        #: Reads so far.
+        self._turn = 0
 
     # -- what it is told -------------------------------------------------
 
     def on_request(self, access: Access, room_bytes: int) -> List[Want]:
         """See :meth:`Prefetch.on_request`."""
+        self._turn += 1
         stream = self._streams.follow(access)
         self.in_stream = stream.reads >= STREAM_READS
         assert isinstance(stream, GraphStream)
@@ -157,7 +162,7 @@ class Graph(Prefetch):
                 if node.start < offset:
                     # What was read of it stays right.
                     node = self._nodes.split(node, offset)
-                node.wrong = True
+                node.wrong = self._was_reached(node)
             self._settle(node, Node.ABSENT)
         self._nodes.shrink()
 
@@ -239,6 +244,7 @@ class Graph(Prefetch):
                 self._adapt(root, node, node.state == Node.ASKED and
                             not access.hit)
             self._settle(node, Node.READ)
+            node.read_turn = self._turn
         return tagged
 
     def _adapt(self, root: Node, node: Node, late: bool) -> None:
@@ -248,6 +254,11 @@ class Graph(Prefetch):
         if node.first and late:
             root.trigger = min(root.trigger + 1, self._max_degree - 1)
             root.degree = max(root.degree, root.trigger + 1)
+
+    def _was_reached(self, node: Node) -> bool:
+        """What led to a node was read since the node was asked for."""
+        via = self._nodes.get(node.via)
+        return via is None or via.read_turn >= node.asked_turn
 
     @staticmethod
     def _settle(node: Node, state: int) -> None:
@@ -271,6 +282,7 @@ class Graph(Prefetch):
             for weight, likely in found], room_bytes)
         for place, (_, likely) in enumerate(found[:len(wants)]):
             likely.root = node.number
+            likely.asked_turn = self._turn
             likely.state = Node.ASKED
             likely.first = place == 0
             likely.last = place == len(wants) - 1
@@ -286,6 +298,8 @@ class Graph(Prefetch):
         found: List[Tuple[float, Node]] = []
         seen = set()
         heap = [(-1.0, node.number)]
+        #: The node nearest before it that leads to it.
+        via = {node.number: 0}
         for _ in range(EXPANSION_STEPS):
             if not heap or len(found) >= node.degree:
                 break
@@ -297,6 +311,7 @@ class Graph(Prefetch):
             if current is not node and not current.wrong and \
                     current.state == Node.ABSENT:
                 found.append((-weight, current))
+                current.via = via[number]
             # What followed this very read is not counted yet.
             reads = max(1, current.count - (current is node))
             for after, count in list(current.edges.items()):
@@ -305,5 +320,6 @@ class Graph(Prefetch):
                     continue
                 likely = weight * min(1.0, count / reads)
                 if -likely >= threshold and after not in seen:
+                    via[after] = number
                     heapq.heappush(heap, (likely, after))
         return found

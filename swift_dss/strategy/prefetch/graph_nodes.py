@@ -20,7 +20,7 @@ from typing import Any, Dict, Hashable, Iterator, List, Optional, Tuple
 
 #: What a node, an edge and an object with nodes take, bytes, with their
 #: entries in lists and dictionaries, measured on CPython 3.11.
-NODE_BYTES = 720
+NODE_BYTES = 800
 EDGE_BYTES = 72
 OBJECT_BYTES = 640
 #: Edges of a node: what is read after it in more ways than these is not
@@ -44,6 +44,9 @@ class Node:
     :ivar trigger: ``g`` of them
     :ivar root: number of the node whose expansion wanted this; 0: none
     :ivar tag: a read of it asks for more
+    :ivar via: number of the node that the expansion came to it from
+    :ivar asked_turn: when an expansion wanted it, in reads of all
+    :ivar read_turn: when it was read last
     :ivar first: it is the first of its expansion
     :ivar last: and the last
     :ivar state: where its bytes are, as far as we were told
@@ -51,9 +54,9 @@ class Node:
     :ivar wrong: it was fetched in vain; not again until it is read
     """
 
-    __slots__ = ('count', 'degree', 'edges', 'end', 'first', 'last',
-                 'number', 'old', 'place', 'root', 'start', 'state', 'tag',
-                 'trigger', 'wrong')
+    __slots__ = ('asked_turn', 'count', 'degree', 'edges', 'end', 'first',
+                 'last', 'number', 'old', 'place', 'read_turn', 'root',
+                 'start', 'state', 'tag', 'trigger', 'via', 'wrong')
 
     #: Not here; asked for; here and not read yet; here and read.
     ABSENT, ASKED, UNREAD, READ = range(4)
@@ -67,6 +70,7 @@ class Node:
         self.count = 0
         self.edges: Dict[int, int] = {}
         self.degree = self.trigger = self.root = 0
+        self.via = self.asked_turn = self.read_turn = 0
         self.state = self.ABSENT
         self.first = self.last = self.tag = self.old = self.wrong = False
 
@@ -186,6 +190,8 @@ class Nodes:
         self._edges += 1
         second.wrong, second.state = node.wrong, node.state
         second.root, second.old = node.root, node.old
+        second.via, second.asked_turn = node.via, node.asked_turn
+        second.read_turn = node.read_turn
         second.tag, node.tag = node.tag, False
         second.last, node.last = node.last, False
         return second

@@ -335,6 +335,19 @@ def test_what_was_fetched_in_vain_is_not_fetched_again_until_it_is_read():
     assert (places[1], 10) in read(graph, places[0])
 
 
+def test_what_its_reader_never_came_near_was_not_in_vain():
+    """He left the chain after the first: that the second comes next was
+    wrong, of the third nothing is known."""
+    graph, places = begun()
+    arrive(graph, read(graph, places[0]))
+    for place in places[1:5]:
+        graph.on_evict('a', 'x', place, 10, False, 0.0)
+    graph.on_evict('a', 'x', places[0], 10, True, 0.0)
+    wants = read(graph, places[0], client='d')
+    assert (places[1], 10) not in wants
+    assert wants[:3] == [(place, 10) for place in places[2:5]]
+
+
 def test_of_a_stream_only_what_was_not_read_is_wrong():
     graph = Graph(SETTINGS)
     for unit in range(20):
