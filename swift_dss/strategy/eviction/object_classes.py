@@ -92,8 +92,8 @@ class ClassedCache(ObjectCache):
     """See above.
 
     :param make_order: class id to a new, empty order for it
-    :param weights: class id to weight, 1 where it has none; for
-        ``GiveMode.WEIGHTED``
+    :param weights: class id to weight, the table's where it has none;
+        for ``GiveMode.WEIGHTED``
     """
 
     def __init__(self, make_order: Callable[[int], Order],
@@ -140,7 +140,7 @@ class ClassedCache(ObjectCache):
              sequential: bool = False) -> bool:
         """See :meth:`ObjectCache.fill`."""
         return key in self or self._bring_in(
-            key, size, class_id, sequential) == MISS
+            key, size, class_id, sequential, False) == MISS
 
     def _reclass(self, key: int, found: _Class, class_id: int,
                  sequential: bool) -> None:
@@ -165,9 +165,9 @@ class ClassedCache(ObjectCache):
                           sequential)
 
     def _bring_in(self, key: int, size: int, class_id: int,
-                  sequential: bool) -> int:
+                  sequential: bool, asked: bool = True) -> int:
         own = self._classes.get(class_id) or self._class(class_id)
-        wanted = own.order.miss(key, size, sequential)
+        wanted = own.order.miss(key, size, sequential, asked)
         if not wanted or own.allocate is Allocate.NEVER:
             return BYPASS
         over_cap = own.used_bytes + size - own.cap
@@ -240,7 +240,8 @@ class ClassedCache(ObjectCache):
         found = self._classes.get(class_id)
         if found is None:
             found = self._classes[class_id] = _Class(
-                class_id, self._table, self._weights.get(class_id, 1.0),
+                class_id, self._table, self._weights.get(
+                    class_id, self._table.spec(class_id).weight),
                 self._make_order(class_id), self.capacity_bytes)
             self._ranked = sorted(
                 self._classes.values(),

@@ -42,16 +42,16 @@ class PlainCache(ObjectCache):
              sequential: bool = False) -> bool:
         """See :meth:`ObjectCache.fill`."""
         return key in self or self._bring_in(
-            key, size, class_id, sequential) == MISS
+            key, size, class_id, sequential, False) == MISS
 
     def bytes_of(self, class_id: int) -> int:
         """See :meth:`ObjectCache.bytes_of`."""
         return self.used_bytes
 
     def _bring_in(self, key: int, size: int, class_id: int,
-                  sequential: bool) -> int:
+                  sequential: bool, asked: bool = True) -> int:
         order = self._order
-        wanted = order.miss(key, size, sequential)
+        wanted = order.miss(key, size, sequential, asked)
         over = self.used_bytes + size - self.capacity_bytes
         if not wanted or over > order.used_bytes:
             return BYPASS

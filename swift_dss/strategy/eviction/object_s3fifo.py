@@ -68,7 +68,8 @@ class S3FifoOrder(Order):
         node[_HITS] += 1
         return True
 
-    def miss(self, key: int, size: int, sequential: bool = False) -> bool:
+    def miss(self, key: int, size: int, sequential: bool = False,
+             asked: bool = True) -> bool:
         """See :meth:`Order.miss`."""
         ghost = self._ghost.pop(key, 0)
         self._ghost_bytes -= ghost

@@ -159,9 +159,10 @@ class SarcOrder(Order):
         self._seq.balance(watched_bytes)
         self._random.balance(watched_bytes)
 
-    def miss(self, key: int, size: int, sequential: bool = False) -> bool:
+    def miss(self, key: int, size: int, sequential: bool = False,
+             asked: bool = True) -> bool:
         """See :meth:`Order.miss`."""
-        if sequential:
+        if sequential and asked:
             self._seq_misses += 1
         return True
 

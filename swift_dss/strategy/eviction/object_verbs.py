@@ -53,10 +53,12 @@ class Order:
         and changes nothing)."""
         raise NotImplementedError
 
-    def miss(self, key: int, size: int, sequential: bool = False) -> bool:
-        """Somebody asked for what is no candidate. If it comes in,
-        evictions and :meth:`insert` follow, with no other miss between.
+    def miss(self, key: int, size: int, sequential: bool = False,
+             asked: bool = True) -> bool:
+        """What is no candidate may come in. If it does, evictions and
+        :meth:`insert` follow, with no other miss between.
 
+        :param asked: False: nobody asked for it yet
         :returns: False if the order would rather not have it
         """
         return True
