@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import fnmatch
+import re
+import sys
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as some
 
 from swift_dss.core.globs import Glob
@@ -35,8 +37,14 @@ def test_what_does_not(pattern, text):
 @settings(max_examples=1000)
 @given(some.text('ab*?[]!-', max_size=8), some.text('ab[]!-', max_size=8))
 def test_the_answers_are_those_of_fnmatch(pattern, text):
-    assert Glob.of(pattern).matches(text) == fnmatch.fnmatchcase(
-        text, pattern)
+    ours = Glob.of(pattern).matches(text)
+    try:
+        theirs = fnmatch.fnmatchcase(text, pattern)
+    except re.error:
+        # Up to Python 3.9 it trips over a class like [?--].
+        assert sys.version_info < (3, 10)
+        reject()
+    assert ours == theirs
 
 
 def test_many_stars_stay_quick():
