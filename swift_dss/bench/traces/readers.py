@@ -90,7 +90,20 @@ def cloudphysics(stream: Iterable[bytes], name: str) -> Trace:
             Verb.WRITE if parts[2] == _WRITE_10 else Verb.READ, 0,
             _SECTOR * _int(name, number, 'lbn', parts[4]),
             _int(name, number, 'size', parts[3], 1), 0)
-    return builder.build()
+    return _within_seconds(builder.build())
+
+
+def _within_seconds(trace: Trace) -> Trace:
+    """Requests of a second are evenly spread over it: all at once they
+    would wait for each other as they never did."""
+    np = numpy()
+    _, first, inverse, count = np.unique(
+        trace.at_ms, return_index=True, return_inverse=True,
+        return_counts=True)
+    inverse = inverse.reshape(-1)
+    trace.at_ms = trace.at_ms + 1000.0 * (
+        np.arange(len(trace)) - first[inverse]) / count[inverse]
+    return trace
 
 
 def msr(stream: Iterable[bytes], name: str) -> Trace:
@@ -179,10 +192,10 @@ def oracle_general(stream: Any, name: str) -> Trace:
     sizes = np.maximum(1, rows['size'].astype('int64'))[
         first][inverse.reshape(-1)]
     zero = np.zeros(count, dtype='int64')
-    return Trace(
+    return _within_seconds(Trace(
         name, rows['time'] * 1000.0, zero.astype('uint8'),
         order[inverse.reshape(-1)], zero, sizes, sizes,
-        zero.astype('uint8'), zero, zero, account_names=[''])
+        zero.astype('uint8'), zero, zero, account_names=['']))
 
 
 class Format(NamedTuple):
