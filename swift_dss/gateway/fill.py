@@ -156,6 +156,9 @@ class Filler:
                 offset += len(data)
                 yield data
                 deadline = time.monotonic() + self._stall_seconds()
+            if request.ahead:
+                # Whoever fetches ahead wants it stored, not read.
+                flight.wait(deadline)
         finally:
             self._flights.leave(flight)
             if ahead is not None:

@@ -63,6 +63,16 @@ class Flight:
             self.stored = stored
             self._ready.notify_all()
 
+    def wait(self, deadline: float) -> bool:
+        """True once the leader is through, and has stored the part if he
+        could.
+
+        :param deadline: ``time.monotonic`` until which to wait
+        """
+        with self._ready:
+            return self._ready.wait_for(
+                lambda: self._finished, max(0.0, deadline - time.monotonic()))
+
     def clear(self) -> None:
         """Let the bytes go; readers turn to local disk."""
         with self._ready:

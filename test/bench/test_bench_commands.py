@@ -73,3 +73,13 @@ def test_flood_hurts_stock_swift_more(run):
     assert ours['p50_ratio'] < stock['p50_ratio']
     assert ours['flooded']['worker_p99_ms'] < \
         stock['flooded']['worker_p99_ms']
+
+
+def test_a_prefetcher_fetches_what_is_read_next(run):
+    report = run('prefetch', '--quick', '--strategies', 'none,amp',
+                 '--workloads', 'segments', '--rtt-ms', '20')
+    none, amp = report['cells']
+    assert none['reads'] == amp['reads'] > 20
+    assert none['useful_pieces'] == none['dollars'] == 0
+    assert amp['useful_pieces'] + amp['late_pieces'] > 5
+    assert amp['dollars'] > 0

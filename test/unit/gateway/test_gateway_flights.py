@@ -137,3 +137,13 @@ def test_nobody_gives_up_what_a_reader_asked_for(leads):
     flights.leave(flight)
     flights.leave(flight)
     assert not flights.given_up(flight)
+
+
+def test_who_fetches_ahead_can_wait_until_it_is_stored(leads):
+    flights = Flights(2)
+    flight = flights.join(KEY, _soon(), leads.append, ahead=True)
+    flight.publish(b'abc')
+    assert flight.read(100, 3, _soon()) == b'abc'
+    assert not flight.wait(time.monotonic() + 0.01)
+    flights.land(flight, None, True)
+    assert flight.wait(_soon()) and flight.stored
