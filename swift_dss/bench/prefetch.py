@@ -123,13 +123,13 @@ def measure(plan: Plan, say: Say) -> List[Cell]:
         assert cluster is not None
         with DelayedLink(cluster.conf.cloud_port, plan.rtt_seconds) as link:
             _use(cluster, link, 'none')
-            stored = store(where.target, plan)
+            store(where.target, plan)
             _send(cluster.conf, say)
             for strategy in plan.strategies:
                 for workload in plan.workloads:
                     _use(cluster, link, strategy)
                     cells.append(_cell(where.target, cluster.conf, plan,
-                                       strategy, workload, stored, say))
+                                       strategy, workload, say))
             if not link.connections:
                 raise BenchFailed('nothing went over the delayed link')
     return cells
@@ -145,22 +145,29 @@ def _use(cluster: Any, link: DelayedLink, strategy: str) -> None:
     cluster.restart('tierd')
 
 
-def store(target: Target, plan: Plan) -> Dict[str, str]:
-    """Everything that is read; the MD5 of each by its name."""
+def store(target: Target, plan: Plan) -> None:
+    """Everything that is read."""
     client = Client(target)
     client.make_container(CONTAINER, 'dss')
-    digests = {}
 
     def put(name: str, size: int) -> str:
         body = _body('%s %d' % (name, plan.seed), size)
         client.must(Request('PUT', '%s/%s' % (CONTAINER, name), size=size,
                             body=_blocks(body)))
-        digests[name] = hashlib.md5(body).hexdigest()
-        return digests[name]
+        return hashlib.md5(body).hexdigest()
 
-    put('film', plan.parts * S3_MIN_PART_BYTES)
-    for number in range(plan.chain):
-        put('chain-%d' % number, plan.chain_bytes)
+    if 'parts' in plan.workloads:
+        put('film', plan.parts * S3_MIN_PART_BYTES)
+    if 'chains' in plan.workloads:
+        for number in range(plan.chain):
+            put('chain-%d' % number, plan.chain_bytes)
+    if 'segments' in plan.workloads:
+        _put_large(client, plan, put)
+    client.close()
+
+
+def _put_large(client: Client, plan: Plan,
+               put: Callable[[str, int], str]) -> None:
     rows = [{'path': '/%s/seg-%04d' % (CONTAINER, number),
              'etag': put('seg-%04d' % number, plan.segment_bytes),
              'size_bytes': plan.segment_bytes}
@@ -168,8 +175,6 @@ def store(target: Target, plan: Plan) -> Dict[str, str]:
     raw = json.dumps(rows).encode()
     client.must(Request('PUT', '%s/whole' % CONTAINER, size=len(raw),
                         body=[raw], query='multipart-manifest=put'))
-    client.close()
-    return digests
 
 
 def _body(seed: str, size: int) -> bytes:
@@ -184,7 +189,7 @@ def _blocks(body: bytes) -> Iterator[memoryview]:
 
 
 def _cell(target: Target, conf: Any, plan: Plan, strategy: str,
-          workload: str, stored: Dict[str, str], say: Say) -> Cell:
+          workload: str, say: Say) -> Cell:
     turns = plan.turns if workload == 'chains' else 1
     samples: List[Sample] = []
     before: Dict[str, float] = {}
