@@ -45,7 +45,7 @@ from swift_dss.wire.control import FetchReply, FetchRequest
 from swift_dss.wire.layout import hash_dir
 
 #: Workload to (bytes of an object, objects): Table I, counts scaled.
-WORKLOADS = {'tiny': (4096, 4000), 'small': (262144, 120),
+WORKLOADS = {'tiny': (4096, 2000), 'small': (262144, 120),
              'medium': (1000000, 40)}
 VARIANTS = ('single', 'bundled')
 #: List prices of a request, dollars.
