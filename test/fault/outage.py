@@ -25,6 +25,7 @@ The judge is a file of digests that nothing of ours reads, and the bucket.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -384,9 +385,10 @@ class Campaign:
             if request.method != 'PUT' or parts[-2] not in class_of:
                 continue
             times = sent.setdefault(class_of[parts[-2]], [])
-            if float(parts[-1]) < returned_at and \
-                    float(parts[-1]) not in times:
-                times.append(float(parts[-1]))
+            with contextlib.suppress(ValueError):  # a side car
+                at = float(parts[-1])
+                if at < returned_at and at not in times:
+                    times.append(at)
         worst = 0.0
         for times in sent.values():
             places = {at: place for place, at in enumerate(sorted(times))}
