@@ -295,9 +295,40 @@ def fetched_after(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     return found
 
 
+def flush_of_others(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
+    """Beside those that flush, what goes past the SSD is durable at once:
+    nobody's flush has to wait for it."""
+    dss = Dss(ssd.path, hdd.path, hdd.sectors, CHUNK, 'idle_ms 0')
+    dss.message('classes', '25,9,always,around,0,65536,1,0,-')
+    device = Direct(dss.path)
+    set_class(25)
+    device.write(0, b'a' * 4096)
+    device.flush()
+    first = hdd_counts(hdd)[15]
+    device.write(0, b'b' * 4096)
+    device.write(1 << 20, b'c' * 4096)
+    device.flush()
+    again = hdd_counts(hdd)[15] - first
+    device.close()
+    # No stop, no flush: the power is gone.
+    hdd.power(False)
+    hdd.power(True)
+    kept = Direct(hdd.path)
+    found = {'first': first, 'again': again,
+             'kept': (kept.read(0, 512)[:1]
+                      + kept.read(1 << 20, 512)[:1]).decode()}
+    kept.close()
+    dss.remove()
+    return found
+
+
 def hdd_reads(hdd: Disk) -> int:
+    return hdd_counts(hdd)[0]
+
+
+def hdd_counts(hdd: Disk) -> List[int]:
     with open('/sys/block/%s/stat' % hdd.name) as file:
-        return int(file.read().split()[0])
+        return [int(word) for word in file.read().split()]
 
 
 def memory(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
@@ -325,7 +356,8 @@ def main() -> None:
     scenario: Callable[[Disk, Disk], Dict[str, Any]] = globals()[sys.argv[1]]
     mib = 4096 if scenario is memory else 16
     depth = 8 if scenario is fetched_after else 1
-    ssd, hdd = Disk('ssd', mib, 80), Disk('hdd', 128, 2000, depth)
+    cache = 1 if scenario is flush_of_others else 0
+    ssd, hdd = Disk('ssd', mib, 80), Disk('hdd', 128, 2000, depth, cache)
     print(json.dumps(scenario(ssd, hdd)))
 
 

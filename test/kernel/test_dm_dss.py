@@ -74,6 +74,11 @@ def test_flush_waits_for_the_table_once():
     assert behaviour('flush_is_durable') == {'first': 1, 'again': 0}
 
 
+def test_flush_does_not_wait_for_what_others_gave_the_hdd():
+    assert behaviour('flush_of_others') == {
+        'first': 1, 'again': 0, 'kept': 'bc'}
+
+
 def test_memory_is_32_bytes_a_page_at_4_kib_and_one_at_256_kib():
     found = behaviour('memory')
     assert 10 < found['8'] <= 32

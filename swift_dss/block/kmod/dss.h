@@ -283,6 +283,7 @@ struct dss {
 	bool loaded;
 	bool stopping;
 	unsigned long last_request;	/* jiffies */
+	unsigned long last_flush;	/* the same; 0: none yet */
 
 	struct workqueue_struct *wq;
 	struct workqueue_struct *commit_wq;

@@ -515,6 +515,11 @@ static enum dss_next dss_write_here(struct dss_io *io, bool through)
 	return through ? DSS_NEXT_BOTH : DSS_NEXT_SUBMIT;
 }
 
+static bool dss_flushed_lately(const struct dss *d)
+{
+	return d->last_flush && time_before(jiffies, d->last_flush + HZ);
+}
+
 /* Writes the origin; what the SSD has of it is forgotten first, durably. */
 static enum dss_next dss_write_around(struct dss_io *io, enum dss_kind kind)
 {
@@ -526,6 +531,13 @@ static enum dss_next dss_write_around(struct dss_io *io, enum dss_kind kind)
 	if (d->health != DSS_OK)
 		commit = false;
 	dss_to_hdd(io, kind);
+	/*
+	 * Beside those that flush, each write is made durable by itself: left
+	 * to a flush, whoever wants his few bytes on the SSD durable would
+	 * wait for all that others gave the HDD.
+	 */
+	if (kind == DSS_WRITE_HDD && dss_flushed_lately(d))
+		io->bio->bi_opf |= REQ_FUA;
 	if (!commit)
 		return DSS_NEXT_SUBMIT;
 	dss_wait_commit(io, dss_issue);
@@ -711,6 +723,7 @@ int dss_map(struct dm_target *ti, struct bio *bio)
 		/* Empty: the mapper sends the data of one by itself. */
 		io->kind = DSS_FLUSH;
 		spin_lock_irqsave(&d->lock, irq);
+		d->last_flush = jiffies;
 		d->want_ssd_flush = true;
 		/* What the cleaner wrote the SSD still has. */
 		d->want_hdd_flush |= d->hdd_owes || d->hdd_flushing ||
@@ -1015,8 +1028,10 @@ static int dss_finish(struct dss_io *io, blk_status_t *error)
 	case DSS_WRITE_HDD:
 	case DSS_DISCARD:
 		d->hdd_errors += *error != BLK_STS_OK;
-		d->hdd_wrote = true;
-		d->hdd_owes = true;
+		if (*error || !(io->bio->bi_opf & REQ_FUA)) {
+			d->hdd_wrote = true;
+			d->hdd_owes = true;
+		}
 		break;
 	default:
 		break;
