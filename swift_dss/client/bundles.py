@@ -383,14 +383,15 @@ def _record(args: argparse.Namespace, name: str, data: bytes,
             kind: str) -> Dict[str, Any]:
     timestamp = '%016.5f' % time.time()
     etag = hashlib.md5(data).hexdigest()
+    metadata = {'name': '/%s/%s/%s' % (args.account, args.container,
+                                       name.replace(os.sep, '/')),
+                'X-Timestamp': timestamp, 'Content-Type': kind,
+                'Content-Length': str(len(data)), 'ETag': etag}
+    if args.class_id:
+        metadata['X-Object-Sysmeta-Dss-Map'] = str(args.class_id)
     return {'v': 1, 'policy': args.policy, 'hash': '',
             'timestamp': timestamp, 'frag': None, 'length': len(data),
-            'etag': etag, 'map': str(args.class_id), 'metadata': {
-                'name': '/%s/%s/%s' % (
-                    args.account, args.container,
-                    name.replace(os.sep, '/')),
-                'X-Timestamp': timestamp, 'Content-Type': kind,
-                'Content-Length': str(len(data)), 'ETag': etag}}
+            'etag': etag, 'map': str(args.class_id), 'metadata': metadata}
 
 
 def main(argv: Optional[List[str]] = None) -> int:

@@ -17,7 +17,9 @@ from tuned_cluster import TunedCluster
 
 from swift_dss.aio import configs, layout, processes, storage
 from swift_dss.aio.cluster import STORES, printer
+from swift_dss.client import bundles
 from swift_dss.core.residency import Tier
+from swift_dss.wire import nodeconf
 
 CLASSES = """
 [class:0]
@@ -247,6 +249,7 @@ def test_what_was_restored_is_verified_and_drained_both_ways(edge):
     swift.delete_object('plain', 'dir/caf\u00e9 5')
     wait_until(lambda: '/AUTH_test/plain/dir/caf\u00e9 5' not in {
         row['name'] for row in gateway(edge, 'ls')}, 60)
+    made_beside_the_bucket(edge, swift)
     # A key that is lost shows, by name.
     lost = gateway(edge, 'ls', '--container', 'AUTH_test/plain')[0]
     account, user, key = layout.CLOUD_USER
@@ -257,6 +260,39 @@ def test_what_was_restored_is_verified_and_drained_both_ways(edge):
     found = gateway(edge, 'verify', code=1)
     assert found['problems'] and all(
         'is not in the bucket' in text for text in found['said'])
+
+
+def made_beside_the_bucket(edge, swift):
+    """Objects that an application bundled in the cloud come in."""
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(3):
+            with open(os.path.join(folder, 'in-%d' % number), 'wb') as out:
+                out.write(pattern(3000 + number, 'cloud'))
+        to = os.path.join(folder, 'to')
+        assert bundles.main([
+            'bundle', folder, '--to', to, '--account', 'AUTH_test',
+            '--container', 'incoming', '--class-id', '21']) == 0
+        account, user, key = layout.CLOUD_USER
+        cloud = swiftclient.Connection(
+            authurl=edge.conf.cloud_url + '/auth/v1.0',
+            user='%s:%s' % (account, user), key=key)
+        with open(edge.conf.path('etc', 'dss.conf')) as source:
+            prefix = nodeconf.parse(source.read()).gateway.prefix
+        for path, _, names in os.walk(to):
+            for name in names:
+                with open(os.path.join(path, name), 'rb') as source:
+                    cloud.put_object(
+                        layout.CLOUD_BUCKET, '%sbundles/%s/%s' % (
+                            prefix, os.path.basename(path), name),
+                        source.read())
+    found = gateway(edge, 'restore', '--container', 'AUTH_test/incoming')
+    assert (found['written'], found['failed']) == (3, 0)
+    assert [row['name'] for row in swift.get_container('incoming')[1]] == [
+        'in-0', 'in-1', 'in-2']
+    for number in range(3):
+        head, body = swift.get_object('incoming', 'in-%d' % number)
+        assert body == pattern(3000 + number, 'cloud')
+        assert head['x-dss-object-class'] == '21'
 
 
 def stock_reads_all(edge):
