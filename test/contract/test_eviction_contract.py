@@ -115,12 +115,36 @@ def test_a_class_gives_only_when_all_below_it_have_given(node, need):
 
 
 @given(nodes(), st.integers(1, 2000), st.integers(0, 31))
-def test_a_newcomer_displaces_nobody_above_it(node, need, class_id):
+def test_a_newcomer_displaces_nobody_above_it_but_for_its_floor(
+        node, need, class_id):
     table, occupancies = node
     takes = ORDERED.make_way(occupancies, table, ROOM, need, class_id)
-    rank = table.spec(class_id).rank
-    for other in taken(takes or []):
-        assert table.spec(other).rank <= rank
+    spec = table.spec(class_id)
+    own = occupancies.get(class_id, Occupancy(0, 0)).used_bytes
+    claims = own + need <= int(spec.floor * ROOM)
+    for other, length in taken(takes or []).items():
+        assert claims or table.spec(other).rank <= spec.rank
+        if other != class_id:
+            floor = int(table.spec(other).floor * ROOM)
+            assert occupancies[other].used_bytes - length >= floor
+        else:
+            assert not claims
+
+
+def test_a_class_without_anything_claims_its_floor_from_above():
+    table = ClassTable.of([ClassSpec(1, 'low', 1, floor=0.1),
+                           ClassSpec(2, 'high', 2)])
+    full = {2: Occupancy(1000, 1000)}
+    assert taken(ORDERED.make_way(full, table, ROOM, 100, 1)) == {2: 100}
+    assert ORDERED.make_way(full, table, ROOM, 101, 1) is None
+
+
+def test_a_class_at_its_floor_exchanges_its_own_bytes():
+    table = ClassTable.of([ClassSpec(1, 'low', 1, floor=0.1),
+                           ClassSpec(2, 'high', 2)])
+    full = {1: Occupancy(100, 100), 2: Occupancy(900, 900)}
+    assert taken(ORDERED.make_way(full, table, ROOM, 40, 1)) == {1: 40}
+    assert taken(ORDERED.plan(full, table, ROOM, 1000)) == {2: 900}
 
 
 @given(nodes(), st.integers(1, 400), st.data())

@@ -20,8 +20,12 @@ class ClassOrdered(EvictionStrategy):
     - A pinned class gives nothing.
     - No class is taken below its floor.
     - A class over its cap gives its surplus before anybody else gives.
-    - A newcomer displaces classes of its own rank and below, never above;
-      at its cap it first displaces its own class.
+    - A newcomer displaces classes of its own rank and below; at its cap it
+      first displaces its own class. Its own class may give for it at its
+      floor, as it gets as much back.
+    - A newcomer displaces classes above its own only where its class stays
+      within its floor: else a floor that was once lost, or never had, could
+      not be had again.
     """
 
     name = 'class_ordered'
@@ -47,9 +51,17 @@ class ClassOrdered(EvictionStrategy):
                  class_id: int) -> Optional[List[Take]]:
         """See :meth:`EvictionStrategy.make_way`."""
         takable = _takable(occupancies, table, room_bytes)
-        rank = table.spec(class_id).rank
-        order = [other for other in _order(occupancies, table)
-                 if table.spec(other).rank <= rank]
+        spec, own = table.spec(class_id), occupancies.get(class_id)
+        used_bytes = own.used_bytes if own else 0
+        order = _order(occupancies, table)
+        if used_bytes + need_bytes <= int(spec.floor * room_bytes):
+            order = [other for other in order if other != class_id]
+        else:
+            order = [other for other in order
+                     if table.spec(other).rank <= spec.rank]
+            if own and not spec.pin:
+                # It gets as much as it gives.
+                takable[class_id] = own.evictable_bytes
         takes = take_in_order(order, takable, need_bytes)
         return takes if total(takes) == need_bytes else None
 

@@ -10,7 +10,8 @@ from collections import OrderedDict
 import pytest
 
 from swift_dss.core.classes import ClassSpec, ClassTable
-from swift_dss.strategy.eviction import STRATEGIES
+from swift_dss.strategy.eviction import STRATEGIES, objects
+from swift_dss.strategy.eviction.object_verbs import BYPASS, HIT, MISS
 from swift_dss.strategy.eviction.verbs import Occupancy
 from swift_dss.strategy.promotion import admit
 
@@ -119,6 +120,17 @@ def test_lru_makes_every_decision_of_one_queue(seed):
         queue[class_id, block] = True
         queue.move_to_end((class_id, block))
         assert (ours.access(class_id, block) == 'hit') == hit
+
+
+@pytest.mark.parametrize('table', [TABLE, FLOORED], ids=['plain', 'floor'])
+def test_byte_counts_and_whole_objects_decide_the_same(table):
+    """The daemon's strategy, and the one of a replay."""
+    ours = Enforcer(STRATEGIES['class_ordered'], table)
+    other = objects.make('class-lru', CHUNKS, table)
+    words = {HIT: 'hit', MISS: 'miss', BYPASS: 'bypass'}
+    for at, (class_id, block) in enumerate(trace(4)):
+        assert ours.access(class_id, block) == words[other.access(
+            class_id * 100000 + block, 1, class_id)], 'access %d' % at
 
 
 def figures():
