@@ -262,6 +262,21 @@ def resize(name: str, shrink: bool = False) -> TargetTable:
     return control.target_table(name)
 
 
+def shrink_ssd(name: str, size_bytes: int) -> TargetTable:
+    """Give up what the SSD has behind so many bytes; the device goes on.
+
+    What is there is written back and leaves, in whole regions of the table.
+    Then the SSD can be made smaller, and :func:`resize` is of no use before
+    that: it takes all that the SSD has.
+
+    :returns: the table, which stays as it is
+    :raises ControlFailed: nothing of the cache would be left
+    """
+    control.need(name)
+    control.message(name, ['shrink', '%d' % (size_bytes // 512)])
+    return control.target_table(name)
+
+
 def _sectors_below(number: str) -> int:
     """:param number: ``major:minor``, as tables have it"""
     with open('/sys/dev/block/%s/size' % number) as source:

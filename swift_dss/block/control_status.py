@@ -110,4 +110,25 @@ def samples(found: Dict[str, Any], labels: Dict[str, str]) -> List[Sample]:
                 put('class_latency_seconds',
                     latency['p%g_us' % percent] / 1e6, op=op,
                     quantile='%g' % (percent / 100), **one)
+            made += _histogram(latency, dict(labels, op=op, **one))
+    return made
+
+
+def _histogram(latency: Dict[str, Any],
+               labels: Dict[str, str]) -> List[Sample]:
+    """A histogram as Prometheus has them: each bucket counts all that is
+    not longer, the last one everything."""
+    made: List[Sample] = []
+    total = 0
+    for number, count in enumerate(latency['buckets']):
+        total += count
+        last = number == len(latency['buckets']) - 1
+        made.append((
+            'block.class_latency_histogram_seconds_bucket', dict(
+                labels, le='+Inf' if last else '%g' % ((1 << number) / 1e6)),
+            float(total)))
+    made.append(('block.class_latency_histogram_seconds_sum', labels,
+                 latency['mean_us'] * latency['count'] / 1e6))
+    made.append(('block.class_latency_histogram_seconds_count', labels,
+                 float(total)))
     return made

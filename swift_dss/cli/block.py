@@ -67,6 +67,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     sized.add_argument('name', metavar='NAME')
     sized.add_argument('--shrink', action='store_true',
                        help='also if that cuts the end off')
+    sized.add_argument('--ssd-size', metavar='SIZE',
+                       help='give up what the SSD has from there on; then '
+                       'the SSD may be made smaller')
     gone = add('remove', 'write everything back and take a device away')
     gone.add_argument('name', metavar='NAME')
     gone.add_argument('--wipe', action='store_true',
@@ -212,7 +215,11 @@ def _message(args: argparse.Namespace) -> int:
 def _resize(args: argparse.Namespace) -> int:
     control.need(args.name)
     before = control.status(args.name)
-    table = control_life.resize(args.name, args.shrink)
+    if args.ssd_size is not None:
+        table = control_life.shrink_ssd(args.name,
+                                        _size('--ssd-size', args.ssd_size))
+    else:
+        table = control_life.resize(args.name, args.shrink)
     after = control.status(args.name)
     if args.json:
         print(_json({'name': args.name, 'sectors': table.sectors,
@@ -371,6 +378,13 @@ def _examine_or_rebuild(args: argparse.Namespace,
 
 
 # -- arguments ---------------------------------------------------------------
+
+def _size(option: str, text: str) -> int:
+    found = re.match(r'([0-9]{1,15})([kmgt]?)\Z', text.lower())
+    if not found:
+        raise BadConfig('%s %s: not a size as 100g' % (option, text))
+    return int(found.group(1)) * _UNITS[found.group(2)]
+
 
 def _sectors(option: str, text: str) -> int:
     """``64k`` in sectors; 0 for an empty text."""

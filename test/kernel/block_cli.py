@@ -124,6 +124,10 @@ def sizes(writer: Writer, ssd: Disk, hdd: Disk) -> None:
     writer.write(80 * MIB, 16384, 11, 2)
     note('resized_differences', writer.differences())
     note('resized_rows', block('message', 'fast', 'classes'))
+    note('shrink_too_far', block('resize', 'fast', '--ssd-size', '1m'))
+    note('shrink_typo', block('resize', 'fast', '--ssd-size', 'much'))
+    note('shrink', block('resize', 'fast', '--ssd-size', '40m', '--json'))
+    note('shrunk_differences', writer.differences())
 
 
 def overwrite(path: str, data: bytes) -> bytes:

@@ -22,8 +22,8 @@ GUEST_POINTS = 200
 #: As in test_dm_dss_crash.py, where the twins are told apart.
 TWINS = {
     'flush_without_table': ('dss_commit.c',
-                            'pass.ssd_error = dss_write_regions(d, nr);',
-                            'pass.ssd_error = 0;'),
+                            'pass->ssd_error = dss_write_regions(d, nr);',
+                            'pass->ssd_error = 0;'),
     'no_intent': ('dss_map.c', 'commit = true;\n\t\t\td->nr_intents++;',
                   'd->nr_intents++;'),
 }

@@ -41,7 +41,9 @@ def test_what_might_cost_data_is_refused(said, step, text):
     ('create_again', 78, 'a device fast already'),
     ('bad_table', 78, "'2' is not a share"),
     ('bad_mode', 78, "no mode 'sideways'"),
-    ('bad_raw', 71, 'Invalid argument'), ('in_use', 75, 'in use'),
+    ('bad_raw', 71, 'Invalid argument'),
+    ('shrink_too_far', 71, 'Invalid argument'),
+    ('shrink_typo', 78, 'not a size'), ('in_use', 75, 'in use'),
     ('check_wiped', 8, 'no copy of the superblock'),
     ('no_device', 69, 'no dm-dss device fast')])
 def test_mistakes_are_named(said, step, code, text):
@@ -103,6 +105,13 @@ def test_both_devices_grow_under_the_class_table(said):
     assert found['slots'] > found['slots_before'] + 500
     assert said['resized_differences'] == []
     assert said['resized_rows'] == said['rows']
+
+
+def test_end_of_the_ssd_is_given_up(said):
+    found = parsed(said['shrink'])
+    # Eight of 48 MiB, to a whole number of regions.
+    assert 400 < found['slots_before'] - found['slots'] < 800
+    assert said['shrunk_differences'] == []
 
 
 def test_clean_stop_is_sound_and_warm(said):

@@ -279,6 +279,8 @@ struct dss {
 	u8 health;			/* enum dss_health */
 	bool suspended;
 	bool draining;
+	bool shrinking;			/* to limit slots */
+	u32 limit;
 	bool cleaning_all;
 	bool loaded;
 	bool stopping;
@@ -488,6 +490,10 @@ int dss_fill(struct dss_io *user);
 struct dss_batch *dss_batch_create(struct dss *d);
 void dss_clean_work(struct work_struct *work);
 void dss_kick_cleaner(struct dss *d, unsigned int delay);
+
+/* ---- dss_shrink.c ---- */
+int dss_shrink(struct dss *d, sector_t sectors);
+bool dss_give_up_slot(struct dss *d, dss_slot_t slot);
 
 /* ---- dss_message.c: lines of counters, under the lock; their length ---- */
 unsigned int dss_tell_class(const struct dss *d, unsigned int class_id,

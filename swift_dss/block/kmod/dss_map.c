@@ -448,6 +448,9 @@ static enum dss_global_mode dss_write_mode(const struct dss_io *io)
 	struct dss_class_spec spec;
 	enum dss_global_mode mode = d->mode;
 
+	/* The SSD becomes smaller: nothing gets dirty again. */
+	if (d->shrinking)
+		mode = max(mode, DSS_GLOBAL_THROUGH);
 	if (d->health != DSS_OK || (io->flags & DSS_IO_HDD_ONLY))
 		return DSS_GLOBAL_PASS;
 	dss_core_get_class(d->core, io->class_id, &spec);
@@ -641,6 +644,10 @@ static enum dss_next dss_decide(struct dss_io *io, bool in_map)
 		return DSS_NEXT_WAIT;
 	}
 	io->slot = dss_core_lookup(d->core, dss_to_oblock(io->oblock));
+	if (d->shrinking && io->slot != DSS_NO_SLOT &&
+	    dss_from_slot(io->slot) >= d->limit &&
+	    dss_give_up_slot(d, io->slot))
+		io->slot = DSS_NO_SLOT;
 	if (bio_op(io->bio) == REQ_OP_DISCARD)
 		return dss_discard(io);
 	if (!(io->flags & DSS_IO_COUNTED) &&

@@ -303,6 +303,15 @@ static int dss_message_drain(struct dss *d)
 }
 
 /* The chunks of a range of the origin leave the SSD, if they are clean. */
+static int dss_message_shrink(struct dss *d, const char *text)
+{
+	u64 sectors;
+
+	if (kstrtou64(text, 10, &sectors))
+		return -EINVAL;
+	return dss_shrink(d, sectors);
+}
+
 static int dss_message_demote(struct dss *d, const char *from, const char *nr)
 {
 	u64 begin, sectors, oblock, end;
@@ -538,6 +547,8 @@ static int dss_message_any(struct dss *d, unsigned int argc, char **argv,
 		return dss_message_classes(d, argc - 1, argv + 1, false);
 	if (argc == 2 && !strcasecmp(verb, "mode"))
 		return dss_message_mode(d, argv[1]);
+	if (argc == 2 && !strcasecmp(verb, "shrink"))
+		return dss_message_shrink(d, argv[1]);
 	if (argc == 2 && !strcasecmp(verb, "strategy"))
 		return dss_message_strategy(d, argv[1]);
 	if (argc == 2)

@@ -126,6 +126,11 @@ def test_status_is_put_together_and_becomes_metrics():
     assert ({'device': 'sdb1', 'class': 'user1', 'reason': 'room'},
             1.0) in by_name['block.class_bypasses']
     assert by_name['block.class_latency_seconds'][0][1] == 6e-6
+    buckets = by_name['block.class_latency_histogram_seconds_bucket']
+    assert [value for _labels, value in buckets] == [0.0] * 3 + [2.0] * 23
+    assert [labels['le'] for labels, _value in buckets][::25] == [
+        '1e-06', '+Inf']
+    assert by_name['block.class_latency_histogram_seconds_sum'][0][1] == 1e-5
     # One name, one set of labels: Prometheus has no families else.
     for rows in by_name.values():
         assert len({tuple(labels) for labels, _value in rows}) == 1

@@ -107,5 +107,5 @@ def test_tier_status_without_a_kernel_has_no_block_tables():
     found = {'pid': 1, 'up_seconds': 1.0, 'engine': 'file',
              'eviction': 'lru', 'carrier': 'null', 'event_backlog': 0,
              'rebuild_needed': False, 'sweep_needed': False, 'devices': [],
-             'classes': {}, 'gateway': None}
+             'classes': {}, 'gateway': None, 'space': {'warnings': []}}
     assert 'CHUNK' not in tier_tables.status(found)
