@@ -122,6 +122,8 @@ def _decode_remote(body: bytes,
     if flag == 2:
         offset, = _OFFSET.unpack_from(body, position)
         seal, position = _decode_text(body, position + _OFFSET.size)
+        if not offset and not seal:
+            raise ValueError('neither in a bundle nor sealed')
     return RemoteCopy(texts[0], texts[1], texts[2], verified_at, offset,
                       seal), position
 

@@ -25,7 +25,7 @@ from swift_dss.core.spans import ClassMap, Span
 from swift_dss.core.version import VersionId
 from swift_dss.strategy.classify import classify
 from swift_dss.wire import (
-    classmap, classtable, control, headers, layout, nodeconf, pressure,
+    bundle, classmap, classtable, control, headers, layout, nodeconf, pressure,
     regexes, residency, rules)
 from swift_dss.wire.dssfile import Decoder
 from swift_dss.wire.dsssection import encode_section
@@ -165,6 +165,37 @@ def _patterns(raw: bytes) -> None:
         found.fullmatch(name)
 
 
+def _good_bundle() -> bytes:
+    builder = bundle.Builder({'account': 'a', 'container': 'c'})
+    for data in (b'', b'some data', bytes(100)):
+        builder.add({'length': len(data), 'etag': 'e'}, data)
+    return builder.finish()
+
+
+def _bundle(raw: bytes) -> None:
+    """Both ways in; what either gives lies inside."""
+    entries = list(bundle.scan(raw))
+    trailer = bundle.read_trailer(raw[-bundle.TRAILER_BYTES:], len(raw))
+    entries += bundle.read_index(raw[
+        trailer.index_offset:-bundle.TRAILER_BYTES], trailer)
+    for entry in entries:
+        assert 0 <= entry.offset <= entry.offset + entry.stored_bytes \
+            <= len(raw)
+        assert entry.record['length'] >= 0
+
+
+def _bundle_index(raw: bytes) -> None:
+    """Behind a right digest, so that the meaning is what is tested."""
+    import hashlib
+    import zlib
+    packed = zlib.compress(raw)
+    entries = bundle.read_index(packed, bundle.Trailer(
+        500, len(packed), min(2, raw.count(b'etag')),
+        hashlib.sha256(packed).digest()))
+    assert all(entry.offset + entry.stored_bytes <= 500
+               for entry in entries)
+
+
 def _layout(raw: bytes) -> None:
     text = _text(raw)
     layout.parse_data_file(text)
@@ -197,6 +228,8 @@ def targets() -> List[Target]:
     copied = Residency.whole(4096).add(0, 1024, Tier.HDD).with_remote(
         RemoteCopy('s3', 'k', 'e', 1.0)).drop(0, 512, Tier.SSD)
     record = residency.encode(copied)
+    bundled = residency.encode(Residency.whole(9).with_remote(
+        RemoteCopy('s3', 'bundles/k', 'e', 1.0, 4096, 'g1.k.w.7')))
     event = control.Event(control.EventKind.PUT, VERSION, '12', 5, '25')
     fetch = control.FetchRequest(VERSION, '12', 0, 5, 25, 1.5)
     conf = (b'[dss]\nrun_dir = /r\n[capacity]\n* = /h/%(device)s\n[io]\n'
@@ -220,8 +253,13 @@ def targets() -> List[Target]:
                         evil_dss.GOOD_WIDE))),
         Target('classmap', _classmap, (
             classmap.encode(table_map).encode('ascii'), b'25')),
-        Target('residency', _residency, (record,)),
-        Target('residency body', _residency_body, (record[8:],)),
+        Target('residency', _residency, (record, bundled)),
+        Target('residency body', _residency_body, (
+            record[8:], bundled[8:])),
+        Target('bundle', _bundle, (_good_bundle(),)),
+        Target('bundle index', _bundle_index, (
+            b'[[100,5,{"length":5,"etag":"x"}],'
+            b'[105,0,{"length":0,"etag":""}]]',)),
         Target('event', _control, (control.encode_event(event),)),
         Target('fetch', _written_again(
             control.decode_fetch, control.encode_fetch),

@@ -27,6 +27,10 @@ STUB = Residency.whole(8192).add(0, 8192, Tier.HDD).with_remote(
     RemoteCopy('s3', 'abc/0/k', '5d41402abc4b2a76b9719d911017c592',
                1700000000.5)).drop(4096, 4096, Tier.SSD)
 
+BUNDLED = Residency.whole(9).with_remote(RemoteCopy(
+    's3', 'p/bundles/abc/k', '5d41402abc4b2a76b9719d911017c592',
+    1700000000.5, 4096, 'g1.k1.d3JhcA.7')).drop(0, 9, Tier.SSD)
+
 
 def _section(size, form, block_bytes=None):
     def encode(class_map):
@@ -46,6 +50,8 @@ RECORDS = [
     ('residency, whole on the SSD', Residency.whole(8192), residency.encode,
      residency.decode),
     ('residency, a stub with a remote copy', STUB, residency.encode,
+     residency.decode),
+    ('residency, a stub of a sealed bundle', BUNDLED, residency.encode,
      residency.decode),
     ('event', control.Event(control.EventKind.PUT, VERSION, '12', 5, '25',
                             0, 0, 1, 1700000000.5),
