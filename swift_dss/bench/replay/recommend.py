@@ -22,7 +22,7 @@ from swift_dss.strategy.eviction import objects
 
 #: Floors that are tried for a class, and what a class must have lost
 #: against LRU to be called starved.
-FLOORS = (0.02, 0.05, 0.1, 0.2)
+FLOORS = (0.02, 0.05, 0.1, 0.2, 0.4)
 STARVED = 0.02
 #: Sizes below the budget that are tried, as shares of it.
 SMALLER = (0.75, 0.5, 0.25)
