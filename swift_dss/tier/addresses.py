@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import configparser
+import functools
 import hashlib
 import os
 import re
+from typing import Tuple
 
 from swift_dss.core.errors import BadConfig
 
@@ -24,6 +26,16 @@ def object_hash(swift_dir: str, text: str) -> str:
     if len(parts) != 3 or not all(parts):
         raise BadConfig('%r is neither /account/container/object nor a hash'
                         % text)
+    prefix, suffix = _ends(swift_dir)
+    return hashlib.md5(b'%s/%s%s' % (
+        prefix.encode('utf-8'), '/'.join(parts).encode('utf-8'),
+        suffix.encode('utf-8')), usedforsecurity=False).hexdigest()
+
+
+@functools.lru_cache(maxsize=16)
+def _ends(swift_dir: str) -> Tuple[str, str]:
+    """Prefix and suffix; a cluster that changed them would lose all its
+    objects, so they are read once."""
     path = os.path.join(swift_dir, 'swift.conf')
     parser = configparser.ConfigParser(interpolation=None, strict=False)
     if not parser.read(path):
@@ -31,6 +43,4 @@ def object_hash(swift_dir: str, text: str) -> str:
     prefix, suffix = (
         parser.get('swift-hash', 'swift_hash_path_' + end, fallback='')
         for end in ('prefix', 'suffix'))
-    return hashlib.md5(b'%s/%s%s' % (
-        prefix.encode('utf-8'), '/'.join(parts).encode('utf-8'),
-        suffix.encode('utf-8')), usedforsecurity=False).hexdigest()
+    return prefix, suffix

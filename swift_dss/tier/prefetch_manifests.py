@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 from collections import OrderedDict
 from typing import Callable, List, Optional, Tuple
 from urllib.parse import unquote
@@ -24,6 +25,9 @@ from swift_dss.tier.prefetch_objects import (
 
 #: Versions that wait to be looked at; more are not.
 _MAX_WAITING = 256
+#: Each range of a large object reads its manifest: once in so many seconds
+#: is enough to know what it lists.
+_AGAIN_SECONDS = 30.0
 #: Versions known not to be manifests.
 _ORDINARY = 20000
 
@@ -48,6 +52,8 @@ class ManifestReader:
         self._waiting: queue.Queue[Optional[Known]] = \
             queue.Queue(_MAX_WAITING)
         self._ordinary: OrderedDict[VersionId, None] = OrderedDict()
+        #: When manifests were told of last, monotonic seconds.
+        self._told: OrderedDict[VersionId, float] = OrderedDict()
         self._thread = threading.Thread(
             target=self._work, name='dss-manifests', daemon=True)
 
@@ -66,6 +72,9 @@ class ManifestReader:
         if known.size > MAX_MANIFEST_BYTES or \
                 known.version in self._ordinary:
             return
+        if time.monotonic() - self._told.get(
+                known.version, -_AGAIN_SECONDS) < _AGAIN_SECONDS:
+            return
         try:
             self._waiting.put_nowait(known)
         except queue.Full:
@@ -79,12 +88,19 @@ class ManifestReader:
             try:
                 members = self._members(known)
                 if members:
+                    self._note(known.version)
                     self._found(known, members)
             except DssError as err:
                 self._metrics.count('tier.prefetch.manifest_errors')
                 self._logger.debug('manifest %s: %s', known.version.key, err)
             except Exception:  # the next one must still come
                 self._logger.exception('manifest %s', known.version.key)
+
+    def _note(self, version: VersionId) -> None:
+        self._told.pop(version, None)
+        self._told[version] = time.monotonic()
+        if len(self._told) > _ORDINARY:
+            self._told.popitem(last=False)
 
     def _members(self, known: Known) -> Members:
         if known.version in self._ordinary:
