@@ -33,7 +33,7 @@ def main() -> None:
     rounds = []
     for number in range(cuts):
         load = Load(shadow, dss.path, seed + number, threads=6,
-                    flush_every=chance.choice((5, 30, 200)))
+                    flush_every=chance.choice((5, 200, 1000)))
         dss.message(chance.choice(('ahead', 'after')), str(chunk))
         load.start()
         load.wait(chance.randrange(1, requests))
