@@ -99,12 +99,15 @@ class Keeper:
         :raises RemoteUnavailable, S3Rejected: the rest another time
         """
         for one in self._book.in_state('leaving', self._now()):
-            self._client.delete(one.key)
-            self._client.delete(one.key + bundle_since.SUFFIX)
+            # What lies beside it first: alone it would never be found.
+            for key in (one.key + bundle_since.SUFFIX, one.key):
+                self._client.delete(key)
+                if self._client.head(key) is not None:
+                    # Acknowledged and not done, or not everywhere yet.
+                    raise RemoteUnavailable(
+                        '%s is still there' % key,
+                        self._conf.retry_after_seconds)
             steps.reached('bundle.dropped')
-            if self._client.head(one.key) is not None:
-                raise RemoteUnavailable('%s is still there' % one.key,
-                                        self._conf.retry_after_seconds)
             self._book.forget(one.id)
             self._metrics.count('gateway.bundles_dropped')
 

@@ -20,7 +20,7 @@ import os
 import zlib
 from typing import (
     Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional,
-    Tuple)
+    Set, Tuple)
 from urllib.parse import quote
 
 from swift.common.ring import Ring
@@ -40,6 +40,8 @@ MAX_BYTES = 1024 * 1024
 _TIMEOUT_SECONDS = 10.0
 #: Places looked at in one go, and how long until each comes again.
 _AT_ONCE = 20
+#: Containers remembered in memory, so that not each object costs a write.
+_NOTED = 10000
 AGAIN_SECONDS = 600.0
 _KEPT = ('x-%s-meta-', 'x-%s-sysmeta-')
 _ACLS = ('x-container-read', 'x-container-write', 'x-container-sync-key',
@@ -213,13 +215,21 @@ class Places:
         self._metrics = metrics
         self._now = now
         self._close = close
+        #: Containers that the book has for sure.
+        self._noted: Set[str] = set()
 
     def note(self, name: str) -> None:
         """An object of this name went up."""
         parts = name.split('/', 3)
-        if len(parts) == 4 and not parts[0]:
-            self._book.note_places(['/' + parts[1],
-                                    '/%s/%s' % (parts[1], parts[2])])
+        if len(parts) != 4 or parts[0]:
+            return
+        path = '/%s/%s' % (parts[1], parts[2])
+        if path in self._noted:
+            return
+        self._book.note_places(['/' + parts[1], path])
+        if len(self._noted) >= _NOTED:
+            self._noted.clear()
+        self._noted.add(path)
 
     def run(self) -> None:
         """Look at those that are due.
@@ -242,6 +252,7 @@ class Places:
         if headers is None:
             self._client.delete(key)
             self._book.forget_place(path)
+            self._noted.discard(path)
             return
         raw = encode(place_of(path, headers))
         now_digest = hashlib.sha256(raw).hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from fault import bundle_faults
+from fault.faulty_s3 import FaultyS3
 from functional.s3_servers import VersityServer
 
 
@@ -21,6 +22,21 @@ def test_success_that_is_a_lie_at_every_call_of_up_and_back(
     assert found.lives > 4 and found.fired
     print('R24-R28 bundles: %d lives, %d faults fired, 0 wrong' % (
         found.lives, found.fired))
+
+
+def test_nothing_is_left_beside_a_bundle_that_goes(server, tmp_path):
+    """A delete that was acknowledged and not done."""
+    faulty = FaultyS3(server)
+    try:
+        armed = faulty.arm(
+            'swallow', lambda request: request.method == 'DELETE'
+            and request.target.split('?')[0].endswith('.since'), nth=2)
+        bundle_faults.life(faulty, 'beside/', str(tmp_path), False)
+        assert armed.fired
+    finally:
+        faulty.stop()
+    assert not [key for key in server.list_keys()
+                if key.startswith('beside/')]
 
 
 def test_a_bundle_that_is_not_proven_is_lost(server, tmp_path):
