@@ -13,6 +13,9 @@ between two reads:
     small objects in a random order that is always the same; all of it is
     sent back to S3 after each turn, and the turns after the first count
 
+At the end each is read once more with everything on this cluster: what a
+read takes above that is what it waited for S3.
+
 The same is done with each prefetcher; the daemon is started anew for each,
 and remembers nothing.
 """
@@ -21,6 +24,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import random
 import socket
@@ -42,6 +46,8 @@ Say = Callable[[str], None]
 CONTAINER = 'prefetch'
 SECONDS = 120.0
 WORKLOADS = ('parts', 'segments', 'chains')
+#: Reads of what is here already: what no prefetcher can better.
+LOCAL = '(local)'
 
 
 @dataclass(frozen=True)
@@ -130,6 +136,10 @@ def measure(plan: Plan, say: Say) -> List[Cell]:
                     _use(cluster, link, strategy)
                     cells.append(_cell(where.target, cluster.conf, plan,
                                        strategy, workload, say))
+                    if strategy == plan.strategies[-1]:
+                        # Once more, with all of it where it should be.
+                        cells.append(Cell(LOCAL, workload, _read(
+                            where.target, plan, workload), {}))
             if not link.connections:
                 raise BenchFailed('nothing went over the delayed link')
     return cells
@@ -311,7 +321,12 @@ def report(plan: Plan, cells: Sequence[Cell]) -> Dict[str, Any]:
         base = [one.seconds * 1000 for other in cells
                 if (other.strategy, other.workload) == (
                     'none', cell.workload) for one in other.samples]
+        local = [one.seconds * 1000 for other in cells
+                 if (other.strategy, other.workload) == (
+                     LOCAL, cell.workload) for one in other.samples]
         row: Dict[str, Any] = {
+            'waited_ms': max(0.0, figures.median(ms) - figures.median(
+                local)) if local else math.nan,
             'strategy': cell.strategy, 'workload': cell.workload,
             'reads': len(ms), 'ms': ms, 'mean_ms': sum(ms) / len(ms)}
         for percent in (50, 90, 99):
@@ -334,12 +349,14 @@ def text(found: Dict[str, Any]) -> str:
     """The report as a table."""
     return 'S3 behind %.0f ms, %.0f ms between reads\n%s' % (
         found['rtt_ms'], found['think_ms'], figures.table(
-            ('reads', 'prefetch', 'p50 ms', 'p90 ms', 'p99 ms', 'gain p50',
+            ('reads', 'prefetch', 'p50 ms', 'p90 ms', 'p99 ms',
+             'above local', 'gain p50',
              'p90', 'useful', 'late', 'wasted', 'unread', '$ 1e-6'),
             [(row['workload'], row['strategy'],
               figures.number(row['p50_ms'], 1),
               figures.number(row['p90_ms'], 1),
               figures.number(row['p99_ms'], 1),
+              figures.number(row['waited_ms'], 1),
               figures.number(row['p50_gain'], 1),
               figures.number(row['p90_gain'], 1),
               '%d' % row['useful_pieces'], '%d' % row['late_pieces'],

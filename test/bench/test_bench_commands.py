@@ -78,7 +78,8 @@ def test_flood_hurts_stock_swift_more(run):
 def test_a_prefetcher_fetches_what_is_read_next(run):
     report = run('prefetch', '--quick', '--strategies', 'none,amp',
                  '--workloads', 'segments', '--rtt-ms', '20')
-    none, amp = report['cells']
+    none, amp, local = report['cells']
+    assert local['strategy'] == '(local)'
     assert none['reads'] == amp['reads'] > 20
     assert none['useful_pieces'] == none['dollars'] == 0
     assert amp['useful_pieces'] + amp['late_pieces'] > 5

@@ -45,10 +45,12 @@ def cell(strategy, ms, **spent):
 def test_gains_are_ratios_to_none():
     found = prefetch.report(PLAN, [
         cell('none', [100, 100, 200]), cell('amp', [10, 20, 50],
-                                            useful_pieces=3.0, here=1.0)])
+                                            useful_pieces=3.0, here=1.0),
+        cell(prefetch.LOCAL, [5, 10, 15])])
     amp = found['cells'][1]
     assert (amp['p50_ms'], amp['p50_gain'], amp['p90_gain']) == (
         20.0, 5.0, 4.0)
+    assert [row['waited_ms'] for row in found['cells']] == [90, 10, 0]
     assert amp['useful_pieces'] == 3 and amp['unread_pieces'] == 1
     text = prefetch.text(found)
     assert 'amp' in text and '20.0' in text and '5.0' in text
