@@ -113,7 +113,7 @@ def _row(setup, chunk, mode, first, second, most):
         for name, mean in (('first', first), ('second', second))}}
 
 
-def test_the_verdict_wants_both_means_and_the_maximum():
+def test_the_verdict_tells_means_of_reads_and_of_all_and_the_maximum():
     rows = [_row('no cache', 0, 'back', 1000.0, 1000.0, 2000.0),
             _row('dm-dss', 32, 'back', 400.0, 210.0, 2000.0),
             _row('dm-dss', 64, 'back', 400.0, 210.0, 2000.1),
@@ -123,8 +123,15 @@ def test_the_verdict_wants_both_means_and_the_maximum():
     found = {'rows': rows, 'what': 'w', 'plan': {'origin': 'array'}}
     assert block_chunks.saved(rows[1], rows[0], 'first') == \
         pytest.approx(0.6)
-    assert 'reached by 1 of 4 cells of dm-dss: 32 KiB back' in \
-        block_chunks.verdict(found)
+    # Its reads are good enough, its writes are not.
+    for phase in rows[3]['phases'].values():
+        phase['read'] = dict(phase['read'], mean_us=1.0)
+    reads, both, maxima = block_chunks.verdict(found).splitlines()
+    assert reads.startswith('reads: ') and reads.endswith(
+        '3 of 4 cells of dm-dss: 32 KiB back, 64 KiB back, 128 KiB back')
+    assert both.endswith('2 of 4 cells of dm-dss: 32 KiB back, 64 KiB back')
+    assert maxima.endswith(
+        '3 of 4 cells of dm-dss: 32 KiB back, 128 KiB back, 256 KiB back')
     assert 'dm-dss 32 KiB, back' in block_chunks.text(found)
 
 
