@@ -255,6 +255,14 @@ class Book:
                     for key, number, offset, stored in placed])
             self._sum_up(bundle_id)
 
+    def wait_again(self, keys: Iterable[str]) -> None:
+        """These found no room in the bundle that they were planned for."""
+        with self._lock:
+            self._write(True, [(
+                "UPDATE members SET state = 'waiting', bundle = 0 WHERE "
+                "key = ? AND state = 'packed'", (key,)) for key in keys])
+            self._recount_all()
+
     def give_up(self, bundle_id: int) -> None:
         """A planned bundle came to nothing: its members wait again, its
         key goes. Durable."""

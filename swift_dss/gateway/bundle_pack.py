@@ -111,7 +111,12 @@ class Packer:
         steps.reached('bundle.planned')
         packed = self.begin(waiting.group)
         try:
-            for member in members:
+            for number, member in enumerate(members):
+                if not packed.builder.has_room(member.size):
+                    # Their metadata is larger than anybody would think.
+                    self._book.wait_again(
+                        one.version.key for one in members[number:])
+                    break
                 self._pack(packed, member)
             self.send(bundle_id, key, packed)
         except BaseException:

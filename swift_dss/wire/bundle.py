@@ -97,6 +97,16 @@ class Builder:
         fields = _HEAD_FIELDS.pack(SEALED if sealed else 0, len(text))
         self._raw = bytearray(MAGIC + fields + _crc(fields + text) + text)
         self._entries: List[List[Any]] = []
+        self._record_bytes = 0
+
+    def has_room(self, length: int) -> bool:
+        """False if a member of so many bytes could make the bundle, or its
+        index, larger than either may be."""
+        return (len(self._entries) < MAX_BUNDLE_MEMBERS
+                and len(self._raw) + length + self._record_bytes
+                + 2 * MAX_RECORD_BYTES < MAX_BUNDLE_BYTES
+                and self._record_bytes + MAX_RECORD_BYTES
+                < MAX_BUNDLE_INDEX_BYTES // 2)
 
     @property
     def members(self) -> int:
@@ -116,8 +126,9 @@ class Builder:
         number = len(self._entries)
         if number >= MAX_BUNDLE_MEMBERS:
             raise ValueError('more than %d members' % MAX_BUNDLE_MEMBERS)
-        packed = self._wrap('record', number,
-                            zlib.compress(_json(record), 6))
+        text = _json(record)
+        self._record_bytes += len(text)
+        packed = self._wrap('record', number, zlib.compress(text, 6))
         stored = self._wrap('data', number, data)
         fields = _MEMBER_FIELDS.pack(len(packed), len(stored))
         self._raw += _MEMBER_MAGIC + fields + _crc(fields + packed) + packed

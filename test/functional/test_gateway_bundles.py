@@ -305,3 +305,14 @@ def test_the_catalog_leaves_out_who_is_dead(server, tmp_path, nodes):
         theirs = found['/a/c/c%d' % number].remote
         assert (mine.key, mine.offset, mine.etag, mine.endpoint) == (
             theirs.key, theirs.offset, theirs.etag, theirs.endpoint)
+
+
+def test_what_finds_no_room_waits_for_the_next_bundle(
+        server, node, monkeypatch):
+    monkeypatch.setattr(bundle.Builder, 'has_room',
+                        lambda self, length: self.members < 2)
+    versions = [node.put('m%d' % n, b'm' * 900) for n in range(5)]
+    node.upload(versions)
+    assert sorted(len(node.members(key)) for key in node.bundles()) in (
+        [1, 2, 2], [1, 1, 1, 2], [1, 1, 1, 1, 1])
+    assert all(node.local.residency(one).remote for one in versions)

@@ -143,6 +143,17 @@ def test_an_index_that_explodes_is_refused():
         bundle.read_index(index, lying)
 
 
+def test_a_bundle_of_much_metadata_says_when_it_is_full():
+    builder = bundle.Builder(HEAD)
+    huge = {'length': 0, 'etag': '', 'metadata': 'x' * 500000}
+    while builder.has_room(0):
+        builder.add(huge, b'')
+    assert 50 < builder.members < 80
+    assert len(read(builder.finish())) == builder.members
+    roomy = bundle.Builder(HEAD)
+    assert roomy.has_room(64 << 20) and not roomy.has_room(95 << 20)
+
+
 def test_no_more_members_than_may_be():
     builder = bundle.Builder(HEAD)
     for _ in range(MAX_BUNDLE_MEMBERS):
