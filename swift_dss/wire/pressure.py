@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Dict, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Mapping, Optional, Tuple, Union
 
 from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.limits import CLASS_ID_MAX
@@ -23,8 +23,9 @@ ANSWERS = ('accept', 'throttle', 'retry', 'full')
 
 
 def encode(pressure: Pressure) -> bytes:
-    """The file's bytes."""
-    return json.dumps(asdict(pressure)).encode('utf-8') + b'\n'
+    """The file's bytes; without S3 they are what they were before there
+    was a backlog."""
+    return json.dumps(_values(pressure)).encode('utf-8') + b'\n'
 
 
 def decode(raw: Union[bytes, str]) -> Pressure:
@@ -43,6 +44,13 @@ def of_fields(fields: Fields) -> Pressure:
         fields.flag('hdd_ready'), fields.number('at'), _backlog(fields))
 
 
+def _values(pressure: Pressure) -> Dict[str, Any]:
+    values = asdict(pressure)
+    if pressure.backlog is None:
+        del values['backlog']
+    return values
+
+
 def _backlog(fields: Fields) -> Optional[Backlog]:
     if fields.values.get('backlog') is None:
         return None
@@ -59,7 +67,7 @@ def encode_node(pressures: Mapping[str, Pressure], now: float) -> bytes:
     """What an object server answers a proxy: all its devices, each with
     its age, so that clocks need not agree."""
     return json.dumps({'devices': {
-        device: dict(asdict(pressure), age=max(0.0, now - pressure.at))
+        device: dict(_values(pressure), age=max(0.0, now - pressure.at))
         for device, pressure in pressures.items()}}).encode('utf-8')
 
 

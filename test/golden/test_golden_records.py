@@ -62,6 +62,10 @@ RECORDS = [
      control.encode_fetch_reply, control.decode_fetch_reply),
     ('pressure', pressure.Pressure(100, 50, 80, None, True, 1.5),
      pressure.encode, pressure.decode),
+    ('pressure with a backlog', pressure.Pressure(
+        100, 50, 80, 7, False, 1.5, pressure.Backlog(
+            30, 60, 6, 90, 2.5, True, 4.0, 0.75, 2.0)),
+     pressure.encode, pressure.decode),
     ('.dss block form', ClassMap((Span(0, 8192, 25),), 26),
      *_section(8193, 'block', 4096)),
     ('.dss range form', MAP, *_section(2000, 'range')),
