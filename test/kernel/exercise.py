@@ -30,11 +30,11 @@ FILE_SYSTEMS = ('xfs', 'ext4')
 MODES = ('writeback', 'writethrough')
 PARTS = ('fsx', 'stress-ng', 'fio')
 #: Those that change or check files and folders, without a device or a
-#: privilege that a guest has not.
+#: privilege that a guest has not, and that take it seconds, not minutes.
 STRESSORS = (
     'chmod', 'chown', 'copy-file', 'dentry', 'dir', 'dirdeep', 'dirmany',
     'fallocate', 'fiemap', 'fsize', 'fstat', 'getdent', 'hdd',
-    'io', 'iomix', 'rename', 'symlink', 'sync-file', 'touch', 'utime',
+    'io', 'iomix', 'rename', 'touch', 'utime',
     'xattr')
 #: New bytes are never dirty: they are gone when their chunk leaves.
 TWIN = ('dss_map.c',
@@ -65,7 +65,7 @@ def job(file_system: str, device: str, parts: Sequence[str], seed: int,
     return dict({
         'file_system': file_system, 'device': device, 'parts': list(parts),
         'seed': seed, 'fsx': fsx_program(), 'fsx_operations': 5000,
-        'stressors': STRESSORS, 'stress_operations': 200, 'cuts': 5,
+        'stressors': STRESSORS, 'stress_operations': 20, 'cuts': 5,
         'fio_bytes': 3 << 20},
         **changes)
 
@@ -146,7 +146,7 @@ def main() -> int:
     parser.add_argument('--modes', default=','.join(MODES))
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--fsx-operations', type=int, default=5000)
-    parser.add_argument('--stress-operations', type=int, default=200)
+    parser.add_argument('--stress-operations', type=int, default=20)
     parser.add_argument('--cuts', type=int, default=5)
     parser.add_argument('--no-twin', action='store_true')
     options = parser.parse_args()
