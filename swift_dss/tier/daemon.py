@@ -43,6 +43,7 @@ from swift_dss.tier.metrics import CONTENT_TYPE, Metrics
 from swift_dss.tier.page import Page, html_view, json_view
 from swift_dss.tier.page_history import History
 from swift_dss.tier.page_html import page
+from swift_dss.tier.prefetch import Prefetcher
 from swift_dss.tier.relocate import Relocator
 from swift_dss.tier.survey import Survey
 from swift_dss.tier.workload import Workload
@@ -97,6 +98,10 @@ class Daemon:
                               self.metrics, logger, self.gateway,
                               self._wish, self.hits.count)
         self.local.on_remote = self._left_for_s3
+        self.prefetcher = Prefetcher(
+            conf, self.table, self.local, self.index, self.gateway,
+            self._wish, self.metrics, logger)
+        self.local.watcher = self.prefetcher
         self.intake = Intake(
             os.path.join(conf.run_dir, 'events.sock'),
             self.devices.discover, self._apply, self.metrics, logger)
@@ -140,6 +145,7 @@ class Daemon:
         self._find_devices()
         if self.gateway is not None:
             self.gateway.start()
+        self.prefetcher.start()
         self.intake.start()
         self._fetch.start()
         self._admin.start()
@@ -159,6 +165,7 @@ class Daemon:
         self._fetch.stop()
         # Before those that it hands work to.
         self.intake.stop()
+        self.prefetcher.stop()
         for keeper in self.keepers.values():
             keeper.stop()
         if self.gateway is not None:
@@ -380,6 +387,7 @@ class Daemon:
                 self.intake.read_spools(self._conf.io.spool_bytes)
                 self._find_devices()
                 self._feed_kernel()
+                self.prefetcher.save()
                 self._look_around()
                 report.publish(self)
             except (DssError, OSError) as err:

@@ -49,6 +49,7 @@ def status(daemon: Daemon) -> Dict[str, Any]:
         'event_backlog': daemon.intake.backlog,
         'devices': devices, 'classes': classes,
         'gateway': daemon.gateway.status() if daemon.gateway else None,
+        'prefetch': daemon.prefetcher.status(),
         'link': daemon.gateway.throughput.status()
         if daemon.gateway else None,
         'admissions': admitted.tally(daemon.conf().run_dir),
