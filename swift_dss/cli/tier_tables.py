@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterator, List, Tuple
 
 from swift_dss.cli import block_tables
 from swift_dss.cli.table import seconds, share, size, table
@@ -72,9 +72,26 @@ def _classes(classes: Dict[str, Any]) -> str:
 
 def _gateway(gateway: Dict[str, Any]) -> str:
     return table(('GATEWAY', ''), [
-        (name.replace('_', ' '), '-' if value in (None, '') else
-         seconds(value) if name.endswith('_seconds') else str(value))
-        for name, value in sorted(gateway.items())])
+        (name.replace('_', ' '), _told(name, value))
+        for name, value in sorted(_flat(gateway))])
+
+
+def _flat(found: Dict[str, Any], above: str = ''
+          ) -> Iterator[Tuple[str, Any]]:
+    """Each value under its own name and that of what it is in."""
+    for name, value in found.items():
+        if isinstance(value, dict):
+            yield from _flat(value, above + name + '_')
+        else:
+            yield above + name, value
+
+
+def _told(name: str, value: Any) -> str:
+    if value in (None, '', []):
+        return '-'
+    if name.endswith('_seconds'):
+        return seconds(value)
+    return size(value) if name.endswith('_bytes') else str(value)
 
 
 #: What became of pieces: key of the status, and what it is called.

@@ -1,0 +1,16 @@
+"""What operators are shown of the daemon's status."""
+
+from __future__ import annotations
+
+from swift_dss.cli import tier_tables
+
+
+def test_what_is_in_a_part_of_the_gateway_has_a_line_of_its_own():
+    told = tier_tables._gateway({
+        'bucket': 'b', 'errors': [], 'oldest_upload_seconds': None,
+        'bundles': {'waiting_bytes': 3 << 20, 'last_error': '', 'live': 7}})
+    rows = [line.split('  ', 1) for line in told.splitlines()[1:]]
+    assert {name.strip(): value.strip() for name, value in rows} == {
+        'bucket': 'b', 'errors': '-', 'oldest upload seconds': '-',
+        'bundles waiting bytes': '3.0 MiB', 'bundles last error': '-',
+        'bundles live': '7'}
