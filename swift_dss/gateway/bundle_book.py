@@ -24,14 +24,11 @@ accounts, whose metadata the bucket keeps too).
 from __future__ import annotations
 
 import os
-import sqlite3
-import threading
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
-from swift_dss.core.errors import BadConfig, TierUnavailable
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.store import Store
 from swift_dss.strategy.bundling import Kept, Waiting
 
 _SCHEMA = """
@@ -104,40 +101,17 @@ class Bundle:
     size: int = 0
 
 
-class Book:
-    """The tables of one node. Thread-safe; calls block on disk.
-
-    Every method raises :class:`TierUnavailable` when its disk is full or
-    fails; nothing is changed then.
-
-    :param path: the SQLite file; made if missing, set aside if damaged
-    """
+class Book(Store):
+    """The tables of one node; see :class:`Store`."""
 
     def __init__(self, path: str) -> None:
-        self._lock = threading.RLock()
+        there = os.path.exists(path)
+        super().__init__(path, 'bundle book',
+                         lambda db: db.executescript(_SCHEMA))
         #: True if it had to be begun anew: what is dead must be found.
-        self.began_anew = not os.path.exists(path)
-        try:
-            self._db = _open(path)
-        except sqlite3.OperationalError as err:
-            raise BadConfig('bundle book %s: %s' % (path, err)) from err
-        except sqlite3.DatabaseError:
-            self.began_anew = True
-            os.replace(path, path + '.damaged')
-            for suffix in ('-wal', '-shm'):
-                if os.path.exists(path + suffix):
-                    os.unlink(path + suffix)
-            self._db = _open(path)
+        self.began_anew = bool(self.damaged_path) or not there
         self._waiting: Dict[str, Waiting] = {}
-        for group, length, count, oldest in self._db.execute(
-                "SELECT grp, sum(size), count(*), min(parked_at) FROM "
-                "members WHERE state = 'waiting' GROUP BY grp"):
-            self._waiting[group] = Waiting(group, length, count, oldest)
-
-    def close(self) -> None:
-        """Let the file go."""
-        with self._lock:
-            self._db.close()
+        self._recount_all()
 
     # -- waiting ---------------------------------------------------------
 
@@ -568,51 +542,6 @@ class Book:
                 'SELECT grp, sum(size), count(*), min(parked_at) FROM '
                 "members WHERE state = 'waiting' GROUP BY grp", ())}
             self._waiting = found
-
-    def _read(self, statement: str,
-              values: Tuple[Any, ...]) -> List[Tuple[Any, ...]]:
-        with self._lock, _sqlite_errors():
-            return self._db.execute(statement, values).fetchall()
-
-    def _write(self, through_power_cut: bool,
-               statements: Iterable[Tuple[str, Tuple[Any, ...]]]) -> int:
-        """All or none; how many rows changed."""
-        with self._lock, _sqlite_errors():
-            before = self._db.total_changes
-            self._db.execute('PRAGMA synchronous=%s' % (
-                'FULL' if through_power_cut else 'NORMAL'))
-            self._db.execute('BEGIN IMMEDIATE')
-            try:
-                for statement, values in statements:
-                    self._db.execute(statement, values)
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute('ROLLBACK')
-                raise
-            # With FULL, COMMIT fsyncs the journal: the rows are durable.
-            self._db.execute('COMMIT')
-            return self._db.total_changes - before
-
-
-def _open(path: str) -> sqlite3.Connection:
-    book_db = sqlite3.connect(
-        path, check_same_thread=False, isolation_level=None, timeout=30.0)
-    try:
-        book_db.execute('PRAGMA journal_mode=WAL')
-        book_db.executescript(_SCHEMA)
-    except sqlite3.Error:
-        book_db.close()
-        raise
-    return book_db
-
-
-@contextmanager
-def _sqlite_errors() -> Iterator[None]:
-    """A full or failing disk under the book is an unavailable tier."""
-    try:
-        yield
-    except sqlite3.Error as err:
-        raise TierUnavailable('bundle book: %s' % err) from err
 
 
 def _held(version: VersionId,

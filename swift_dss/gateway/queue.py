@@ -13,15 +13,12 @@ daemon's sweep finds its version dirty and enqueues it again.
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import threading
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
-from swift_dss.core.errors import BadConfig, TierUnavailable
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.store import Store
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS uploads (
@@ -106,39 +103,15 @@ class DeleteJob:
     error: str = ''
 
 
-class Queue:
-    """The durable queue of one node. Thread-safe; calls block on disk.
+class Queue(Store):
+    """The durable queue of one node; see :class:`Store`.
 
-    Every method raises :class:`TierUnavailable` when its disk is full or
-    fails; nothing is changed then.
-
-    :param path: the SQLite file; made if missing, set aside if it is not
-        one
-    :raises BadConfig: it cannot be opened or made
+    A file that is no queue is set aside: uploads come back with the
+    daemon's sweep; keys that waited to be deleted stay in S3.
     """
 
     def __init__(self, path: str) -> None:
-        self._lock = threading.Lock()
-        #: Where a file that was not a queue went, or ''.
-        self.damaged_path = ''
-        try:
-            self._db = _open(path)
-        except sqlite3.OperationalError as err:
-            raise BadConfig('gateway queue %s: %s' % (path, err)) from err
-        except sqlite3.DatabaseError:
-            # Uploads come back with the daemon's sweep; keys that waited
-            # to be deleted stay in S3. The file is kept for a look at it.
-            self.damaged_path = path + '.damaged'
-            os.replace(path, self.damaged_path)
-            for suffix in ('-wal', '-shm'):
-                if os.path.exists(path + suffix):
-                    os.replace(path + suffix, self.damaged_path + suffix)
-            self._db = _open(path)
-
-    def close(self) -> None:
-        """Let the file go."""
-        with self._lock:
-            self._db.close()
+        super().__init__(path, 'gateway queue', _prepare)
 
     def add_upload(self, version: VersionId, partition: str,
                    not_before: float, now: float) -> None:
@@ -297,51 +270,13 @@ class Queue:
                 'deletes': deletes, 'oldest_delete': since,
                 'errors': errors}
 
-    def _read(self, statement: str,
-              values: Tuple[Any, ...]) -> List[Tuple[Any, ...]]:
-        with self._lock, _sqlite_errors():
-            return self._db.execute(statement, values).fetchall()
 
-    def _write(self, through_power_cut: bool,
-               statements: Iterable[Tuple[str, Tuple[Any, ...]]]) -> None:
-        with self._lock, _sqlite_errors():
-            self._db.execute('PRAGMA synchronous=%s' % (
-                'FULL' if through_power_cut else 'NORMAL'))
-            self._db.execute('BEGIN IMMEDIATE')
-            try:
-                for statement, values in statements:
-                    self._db.execute(statement, values)
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute('ROLLBACK')
-                raise
-            # With FULL, COMMIT fsyncs the journal: the row is durable.
-            self._db.execute('COMMIT')
-
-
-def _open(path: str) -> sqlite3.Connection:
-    queue_db = sqlite3.connect(
-        path, check_same_thread=False, isolation_level=None, timeout=30.0)
-    try:
-        queue_db.execute('PRAGMA journal_mode=WAL')
-        queue_db.executescript(_SCHEMA)
-        if 'class_id' not in {row[1] for row in queue_db.execute(
-                'PRAGMA table_info(uploads)')}:
-            queue_db.executescript(_LATER)
-        queue_db.executescript(_LATER_INDEX)
-    except sqlite3.Error:
-        queue_db.close()
-        raise
-    return queue_db
-
-
-@contextmanager
-def _sqlite_errors() -> Iterator[None]:
-    """A full or failing disk under the queue is an unavailable tier."""
-    try:
-        yield
-    except sqlite3.Error as err:
-        raise TierUnavailable('gateway queue: %s' % err) from err
+def _prepare(queue_db: sqlite3.Connection) -> None:
+    queue_db.executescript(_SCHEMA)
+    if 'class_id' not in {row[1] for row in queue_db.execute(
+            'PRAGMA table_info(uploads)')}:
+        queue_db.executescript(_LATER)
+    queue_db.executescript(_LATER_INDEX)
 
 
 def _delete_added(s3_key: str, version: VersionId, partition: str,

@@ -1,0 +1,99 @@
+"""A small SQLite file of a node, for several threads and for power cuts.
+
+What the queue and the bundle book have in common: one connection, one
+lock, a statement or a list of them at a time, and a file that is no
+database is set aside and begun anew.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from contextlib import contextmanager
+from typing import Any, Callable, Iterable, Iterator, List, Tuple
+
+from swift_dss.core.errors import BadConfig, TierUnavailable
+
+
+class Store:
+    """One file. Thread-safe; calls block on disk.
+
+    Every method raises :class:`TierUnavailable` when its disk is full or
+    fails; nothing is changed then.
+
+    :param path: the SQLite file; made if missing, set aside if it is not
+        one
+    :param what: it is called this in errors
+    :param prepare: makes the tables, or what an older file lacks of them
+    :raises BadConfig: it cannot be opened or made
+    """
+
+    def __init__(self, path: str, what: str,
+                 prepare: Callable[[sqlite3.Connection], object]) -> None:
+        self._lock = threading.RLock()
+        self._what = what
+        #: Where a file that was no database went, or ''.
+        self.damaged_path = ''
+        try:
+            self._db = _open(path, prepare)
+        except sqlite3.OperationalError as err:
+            raise BadConfig('%s %s: %s' % (what, path, err)) from err
+        except sqlite3.DatabaseError:
+            # The file is kept for a look at it.
+            self.damaged_path = path + '.damaged'
+            os.replace(path, self.damaged_path)
+            for suffix in ('-wal', '-shm'):
+                if os.path.exists(path + suffix):
+                    os.replace(path + suffix, self.damaged_path + suffix)
+            self._db = _open(path, prepare)
+
+    def close(self) -> None:
+        """Let the file go."""
+        with self._lock:
+            self._db.close()
+
+    def _read(self, statement: str,
+              values: Tuple[Any, ...]) -> List[Tuple[Any, ...]]:
+        with self._lock, self._sqlite_errors():
+            return self._db.execute(statement, values).fetchall()
+
+    def _write(self, through_power_cut: bool,
+               statements: Iterable[Tuple[str, Tuple[Any, ...]]]) -> int:
+        """All or none; how many rows changed."""
+        with self._lock, self._sqlite_errors():
+            before = self._db.total_changes
+            self._db.execute('PRAGMA synchronous=%s' % (
+                'FULL' if through_power_cut else 'NORMAL'))
+            self._db.execute('BEGIN IMMEDIATE')
+            try:
+                for statement, values in statements:
+                    self._db.execute(statement, values)
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute('ROLLBACK')
+                raise
+            # With FULL, COMMIT fsyncs the journal: the rows are durable.
+            self._db.execute('COMMIT')
+            return self._db.total_changes - before
+
+    @contextmanager
+    def _sqlite_errors(self) -> Iterator[None]:
+        """A full or failing disk under it is an unavailable tier."""
+        try:
+            yield
+        except sqlite3.Error as err:
+            raise TierUnavailable('%s: %s' % (self._what, err)) from err
+
+
+def _open(path: str, prepare: Callable[[sqlite3.Connection], object]
+          ) -> sqlite3.Connection:
+    made = sqlite3.connect(
+        path, check_same_thread=False, isolation_level=None, timeout=30.0)
+    try:
+        made.execute('PRAGMA journal_mode=WAL')
+        prepare(made)
+    except sqlite3.Error:
+        made.close()
+        raise
+    return made
