@@ -115,10 +115,10 @@ class _Player:
                       trace.sizes.tolist(), plan.renewed.tolist())):
             self.now = at_ms
             self._catch_up()
+            self._bytes[number] = size
             if self._prefetches:
                 self._accounts[number] = str(owner)
                 self._classes[number] = class_id
-                self._bytes[number] = size
             begin, end = first[row], first[row + 1]
             units = [(keys[at], sizes[at], class_id, sequential[at])
                      for at in range(begin, end)]
@@ -370,12 +370,9 @@ class _Player:
 
     def _size_of(self, key: int) -> int:
         if not self._unit:
-            return self._bytes.get(key, 1)
-        size = self._bytes.get(key >> UNIT_BITS)
-        if size is None:
-            return self._unit
-        return max(1, min(
-            self._unit, size - (key & _UNIT_MASK) * self._unit))
+            return self._bytes[key]
+        return max(1, min(self._unit, self._bytes[key >> UNIT_BITS]
+                          - (key & _UNIT_MASK) * self._unit))
 
     def _note(self, number: int, key: int) -> None:
         if self._unit and not self._plan.trace.unit_bytes:

@@ -121,6 +121,23 @@ def test_what_leaves_the_ssd_is_found_on_the_hdd():
     assert (outcome.counts['gets'], outcome.counts['hdd_hits']) == (3, 1)
 
 
+@pytest.mark.parametrize('unit', [0, 60])
+def test_the_hdd_holds_no_more_than_its_room(unit):
+    lines = ['%d GET %s 60' % (1000 * at, name)
+             for at, name in enumerate('abcda')]
+    ready = plan.plan(trace_of(*lines), unit)
+    outcome = simulator.replay(ready, setup('lru', 60, hdd_bytes=100))
+    assert (outcome.counts['gets'], outcome.counts['hdd_hits']) == (5, 0)
+
+
+def test_the_last_unit_of_an_object_takes_what_it_has_on_the_hdd():
+    lines = ['%d GET %s 60' % (1000 * at, name)
+             for at, name in enumerate('abca')]
+    ready = plan.plan(trace_of(*lines), 4096)
+    outcome = simulator.replay(ready, setup('lru', 60, hdd_bytes=120))
+    assert (outcome.counts['gets'], outcome.counts['hdd_hits']) == (3, 1)
+
+
 def test_metadata_that_is_not_in_memory_costs_a_read():
     ready = plan.plan(trace_of(
         '0 GET a 10', '1000 GET b 10', '2000 GET a 10', '3000 GET a 10'))
