@@ -278,29 +278,33 @@ def place(text: str, endpoint: str) -> Any:
 
 # -- commands -------------------------------------------------------------
 
-def bundles(source: Any) -> Iterator[Tuple[str, bytes, List[Member]]]:
-    """(name, bytes, live members) of each bundle of a place; what is none
-    is passed over, what is damaged is told of."""
-    for name in source.names():
-        if name.endswith('.since'):
-            continue
-        raw = source.read(name)
-        if raw is None or raw[:4] != b'DSB1':
-            continue
-        try:
-            yield name, raw, alive(raw, source.read(name + '.since'))
-        except (Damaged, ValueError, KeyError) as err:
-            print('%s: %s' % (name, err), file=sys.stderr)
-            bundles.damaged += 1  # type: ignore[attr-defined]
+class Bundles:
+    """The bundles of a place, as (name, bytes, live members); what is none
+    is passed over, what is damaged is told of and counted."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        self.damaged = 0
+
+    def __iter__(self) -> Iterator[Tuple[str, bytes, List[Member]]]:
+        for name in self._source.names():
+            if name.endswith('.since'):
+                continue
+            raw = self._source.read(name)
+            if raw is None or raw[:4] != b'DSB1':
+                continue
+            try:
+                yield name, raw, alive(
+                    raw, self._source.read(name + '.since'))
+            except (Damaged, ValueError, KeyError) as err:
+                print('%s: %s' % (name, err), file=sys.stderr)
+                self.damaged += 1
 
 
-bundles.damaged = 0  # type: ignore[attr-defined]
-
-
-def newest(source: Any) -> Dict[str, str]:
+def newest(bundles: Bundles) -> Dict[str, str]:
     """Timestamp of the newest version of each name."""
     found: Dict[str, str] = {}
-    for _, _, members in bundles(source):
+    for _, _, members in bundles:
         for one in members:
             found[one.name] = max(found.get(one.name, ''),
                                   str(one.record.get('timestamp', '')))
@@ -309,21 +313,22 @@ def newest(source: Any) -> Dict[str, str]:
 
 def show(args: argparse.Namespace) -> int:
     """``ls``."""
-    for name, _, members in bundles(place(args.place, args.endpoint)):
+    bundles = Bundles(place(args.place, args.endpoint))
+    for name, _, members in bundles:
         for one in members:
             print('%s\t%d\t%d\t%s\t%s' % (
                 name, one.offset, one.length, one.record.get('timestamp'),
                 one.name))
-    return 1 if bundles.damaged else 0  # type: ignore[attr-defined]
+    return 1 if bundles.damaged else 0
 
 
 def unbundle(args: argparse.Namespace) -> int:
     """``unbundle``: the newest version of each name."""
-    source = place(args.place, args.endpoint)
+    bundles = Bundles(place(args.place, args.endpoint))
     target = place(args.to, args.endpoint)
-    latest = newest(source)
+    latest = newest(bundles)
     wrote = failed = 0
-    for _, raw, members in bundles(source):
+    for _, raw, members in bundles:
         for one in members:
             if args.container and not one.name.startswith(
                     '/' + args.container.strip('/') + '/'):
@@ -338,7 +343,7 @@ def unbundle(args: argparse.Namespace) -> int:
                 print('%s: %s' % (one.name, err), file=sys.stderr)
                 failed += 1
     print('%d objects' % wrote)
-    return 1 if failed or bundles.damaged else 0  # type: ignore
+    return 1 if failed or bundles.damaged else 0
 
 
 def bundle(args: argparse.Namespace) -> int:
@@ -423,7 +428,6 @@ def main(argv: Optional[List[str]] = None) -> int:
     args = parser.parse_args(argv)
     if not args.command:
         parser.error('say which command')
-    bundles.damaged = 0  # type: ignore[attr-defined]
     return int(args.run(args))
 
 
