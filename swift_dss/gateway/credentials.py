@@ -13,14 +13,15 @@ import os
 import stat
 import threading
 from dataclasses import dataclass, field
-from typing import Dict, Optional, Tuple
+from typing import Callable, Dict, Generic, Optional, Tuple, TypeVar
 
 from swift_dss.core.errors import BadConfig
 
 _FIELDS = ('access_key', 'secret_key')
 #: Two keys and comments; a bigger file is not a secret file.
 _MAX_BYTES = 16384
-_Stamp = Tuple[int, int, int, int]
+Stamp = Tuple[int, int, int, int]
+_Found = TypeVar('_Found')
 
 
 @dataclass(frozen=True)
@@ -31,57 +32,79 @@ class Secret:
     secret_key: str = field(repr=False)
 
 
+class OwnerFile(Generic[_Found]):
+    """What is in a file of the owner's, read again when it changes. Safe
+    for threads.
+
+    :param what: it is called this in errors
+    :param parse: of (path, bytes); MUST NOT say what is in it
+    :param most_bytes: one byte more than these is read at most
+    """
+
+    def __init__(self, path: str, what: str,
+                 parse: Callable[[str, bytes], _Found],
+                 most_bytes: int) -> None:
+        self._path = path
+        self._what = what
+        self._parse = parse
+        self._most_bytes = most_bytes
+        self._lock = threading.Lock()
+        self._known: Optional[Tuple[_Found, Stamp]] = None
+
+    def read(self) -> Tuple[_Found, Stamp]:
+        """What is in it, and a stamp that differs whenever the file does.
+
+        :raises BadConfig: missing, readable by others, or malformed; the
+            text names the file and never what is in it
+        """
+        with self._lock:
+            try:
+                file_fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError as err:
+                raise BadConfig('%s %s: %s' % (
+                    self._what, self._path, err.strerror)) from err
+            try:
+                # The open file is what is judged, so it cannot be swapped
+                # between the check and the read.
+                found = os.fstat(file_fd)
+                stamp = (found.st_ino, found.st_mtime_ns, found.st_size,
+                         found.st_mode)
+                if self._known is None or stamp != self._known[1]:
+                    _check_mode('%s %s' % (self._what, self._path),
+                                self._path, found)
+                    self._known = self._parse(self._path, os.read(
+                        file_fd, self._most_bytes + 1)), stamp
+            finally:
+                os.close(file_fd)
+            return self._known
+
+
 class SecretFile:
     """The current secret of one file. Safe for threads."""
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._lock = threading.Lock()
-        self._stamp: Optional[_Stamp] = None
-        self._secret: Optional[Secret] = None
+        self._file = OwnerFile(path, 'secret file', _parse, _MAX_BYTES)
 
-    def read(self) -> Tuple[Secret, _Stamp]:
-        """The secret and a stamp that differs whenever the file does.
-
-        :raises BadConfig: missing, readable by others, or malformed; the
-            text names the file and never what is in it
-        """
+    def read(self) -> Tuple[Secret, Stamp]:
+        """See :meth:`OwnerFile.read`."""
         if not self._path:
             raise BadConfig('[gateway] secret_file is not set')
-        with self._lock:
-            try:
-                secret_fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-            except OSError as err:
-                raise BadConfig('secret file %s: %s' % (
-                    self._path, err.strerror)) from err
-            try:
-                # The open file is what is judged, so it cannot be swapped
-                # between the check and the read.
-                found = os.fstat(secret_fd)
-                stamp = (found.st_ino, found.st_mtime_ns, found.st_size,
-                         found.st_mode)
-                if self._secret is None or stamp != self._stamp:
-                    check_mode(self._path, found)
-                    self._secret = _parse(
-                        self._path, os.read(secret_fd, _MAX_BYTES + 1))
-                    self._stamp = stamp
-            finally:
-                os.close(secret_fd)
-            return self._secret, stamp
+        return self._file.read()
 
 
-def check_mode(path: str, found: os.stat_result) -> None:
+def _check_mode(named: str, path: str, found: os.stat_result) -> None:
     """:raises BadConfig: others than its owner may read an open file."""
     if not stat.S_ISREG(found.st_mode):
-        raise BadConfig('secret file %s: not a regular file' % path)
+        raise BadConfig('%s: not a regular file' % named)
     loose = stat.S_IMODE(found.st_mode) & 0o177
     if loose:
         raise BadConfig(
-            'secret file %s: mode %04o is too open; run: chmod 0600 %s'
-            % (path, stat.S_IMODE(found.st_mode), path))
+            '%s: mode %04o is too open; run: chmod 0600 %s'
+            % (named, stat.S_IMODE(found.st_mode), path))
     if found.st_uid not in (os.geteuid(), 0):
-        raise BadConfig('secret file %s: belongs to user %d, not to us (%d)'
-                        % (path, found.st_uid, os.geteuid()))
+        raise BadConfig('%s: belongs to user %d, not to us (%d)'
+                        % (named, found.st_uid, os.geteuid()))
 
 
 def _parse(path: str, raw: bytes) -> Secret:

@@ -24,13 +24,12 @@ import hmac
 import os
 import re
 import struct
-import threading
 from dataclasses import dataclass, replace
-from typing import Dict, Optional, Tuple
+from typing import Dict, Tuple
 
 from swift_dss.core.errors import BadConfig, DamagedRecord, RemoteCorrupt
 from swift_dss.gateway import digests
-from swift_dss.gateway.credentials import check_mode
+from swift_dss.gateway.credentials import OwnerFile
 from swift_dss.gateway.ports import LocalReader, LocalVersion
 from swift_dss.gateway.verify import check_local
 from swift_dss.wire import bundle
@@ -81,9 +80,7 @@ class KeyFile:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._lock = threading.Lock()
-        self._stamp: Optional[Tuple[int, ...]] = None
-        self._found: Optional[_Keys] = None
+        self._file = OwnerFile(path, 'key file', _parse, _MAX_FILE_BYTES)
 
     def __bool__(self) -> bool:
         return bool(self._path)
@@ -155,25 +152,7 @@ class KeyFile:
         if AESGCM is None:
             raise BadConfig('[gateway] key_file: the package "cryptography" '
                             'is not installed')
-        with self._lock:
-            try:
-                key_fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-            except OSError as err:
-                raise BadConfig('key file %s: %s' % (
-                    self._path, err.strerror)) from err
-            try:
-                # The open file is what is judged, not its name.
-                found = os.fstat(key_fd)
-                stamp = (found.st_ino, found.st_mtime_ns, found.st_size,
-                         found.st_mode)
-                if self._found is None or stamp != self._stamp:
-                    check_mode(self._path, found)
-                    self._found = _parse(self._path, os.read(
-                        key_fd, _MAX_FILE_BYTES + 1))
-                    self._stamp = stamp
-            finally:
-                os.close(key_fd)
-            return self._found
+        return self._file.read()[0]
 
 
 class Seal:
