@@ -20,7 +20,6 @@ from swift_dss.gateway import restore_places
 from swift_dss.gateway.client import S3Client, S3Missing
 from swift_dss.gateway.restore_adopt import Adoption
 from swift_dss.gateway.restore_catalog import Catalog, Held, Unreadable
-from swift_dss.gateway.restore_places import Place
 from swift_dss.gateway.restore_write import PlaceWriter, Writer
 
 #: The place to go on from is noted after so many keys.
@@ -180,8 +179,3 @@ class Restore:
 def plain(found: Restored) -> Dict[str, int]:
     """For ``--json``."""
     return asdict(found)
-
-
-def account_of(place: Place) -> str:
-    """The account that a place is, or is in."""
-    return place.path.split('/')[1]
