@@ -136,12 +136,6 @@ class ClassedCache(ObjectCache):
             return HIT
         return self._bring_in(key, size, class_id, sequential)
 
-    def fill(self, key: int, size: int, class_id: int = 0,
-             sequential: bool = False) -> bool:
-        """See :meth:`ObjectCache.fill`."""
-        return key in self or self._bring_in(
-            key, size, class_id, sequential, False) == MISS
-
     def _reclass(self, key: int, found: _Class, class_id: int,
                  sequential: bool) -> None:
         found.order.touch(key, sequential)
@@ -156,8 +150,7 @@ class ClassedCache(ObjectCache):
     def _join(self, key: int, size: int, into: _Class,
               sequential: bool) -> None:
         if into.pin:
-            self._held[key] = Held(size, into.class_id, _PIN_OF_CLASS,
-                                   sequential)
+            self._held[key] = Held(size, into.class_id, _PIN_OF_CLASS)
             self._where.pop(key, None)
             return
         self._where[key] = into
@@ -252,14 +245,13 @@ class ClassedCache(ObjectCache):
         found = self._where.pop(key, None)
         if found is None:
             return None
-        return Held(found.order.remove(key), found.class_id, 0, False)
+        return Held(found.order.remove(key), found.class_id)
 
     def _return(self, key: int, held: Held) -> None:
-        self._join(key, held.size, self._class(held.class_id),
-                   held.sequential)
+        self._join(key, held.size, self._class(held.class_id), False)
 
     def _account(self, class_id: int, change: int) -> None:
-        self.used_bytes += change
+        super()._account(class_id, change)
         self._class(class_id).used_bytes += change
 
 

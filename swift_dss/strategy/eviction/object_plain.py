@@ -38,12 +38,6 @@ class PlainCache(ObjectCache):
             return HIT
         return self._bring_in(key, size, class_id, sequential)
 
-    def fill(self, key: int, size: int, class_id: int = 0,
-             sequential: bool = False) -> bool:
-        """See :meth:`ObjectCache.fill`."""
-        return key in self or self._bring_in(
-            key, size, class_id, sequential, False) == MISS
-
     def bytes_of(self, class_id: int) -> int:
         """See :meth:`ObjectCache.bytes_of`."""
         return self.used_bytes
@@ -73,8 +67,8 @@ class PlainCache(ObjectCache):
 
     def _withdraw(self, key: int) -> Optional[Held]:
         size = self._order.remove(key)
-        return Held(size, 0, 0, False) if size else None
+        return Held(size, 0) if size else None
 
     def _return(self, key: int, held: Held) -> None:
         self._order.insert(key, held.size, self._cost_of(
-            held.size, held.class_id), held.sequential)
+            held.size, held.class_id))

@@ -93,14 +93,12 @@ class Order:
 class Held:
     """A dirty or pinned object."""
 
-    __slots__ = ('size', 'class_id', 'bits', 'sequential')
+    __slots__ = ('size', 'class_id', 'bits')
 
-    def __init__(self, size: int, class_id: int, bits: int,
-                 sequential: bool) -> None:
+    def __init__(self, size: int, class_id: int, bits: int = 0) -> None:
         self.size = size
         self.class_id = class_id
         self.bits = bits
-        self.sequential = sequential
 
 
 class ObjectCache:
@@ -150,7 +148,8 @@ class ObjectCache:
 
         :returns: whether it is there now
         """
-        raise NotImplementedError
+        return key in self or self._bring_in(
+            key, size, class_id, sequential, False) == MISS
 
     def bytes_of(self, class_id: int) -> int:
         """What a class has here; all of it for class-blind caches."""
@@ -195,6 +194,11 @@ class ObjectCache:
         return True
 
     # For caches to fill in.
+
+    def _bring_in(self, key: int, size: int, class_id: int,
+                  sequential: bool, asked: bool = True) -> int:
+        """``MISS`` if what was not here is now, else ``BYPASS``."""
+        raise NotImplementedError
 
     def _withdraw(self, key: int) -> Optional[Held]:
         """Out of its order but not out of the sums; None: not there."""
