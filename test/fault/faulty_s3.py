@@ -9,10 +9,11 @@ campaign whose faults never fire proves nothing.
 from __future__ import annotations
 
 import socket
-import struct
 import threading
 from dataclasses import dataclass
-from typing import Callable, Dict, List, Optional, Set, Tuple
+from typing import Callable, Dict, List, Tuple
+
+from fault.cuttable import Cuttable, break_off
 
 #: Name to what the client sees.
 FAULTS = {
@@ -84,7 +85,7 @@ class Armed:
 _NONE = Armed('', lambda _request: False, 0, 0)
 
 
-class FaultyS3:
+class FaultyS3(Cuttable):
     """The proxy; same life as an ``S3Server``.
 
     :param server: the real one, with ``url`` and keys
@@ -95,17 +96,12 @@ class FaultyS3:
         self.secret_key = server.secret_key  # type: ignore[attr-defined]
         url: str = server.url  # type: ignore[attr-defined]
         self._upstream = ('127.0.0.1', int(url.rpartition(':')[2]))
-        self._lock = threading.Lock()
         self._armed: List[Armed] = []
-        self._open: Set[socket.socket] = set()
         self._stopped = threading.Event()
         self.requests: List[Request] = []
         self.running = 0
         self.most_running = 0
-        self._listener: Optional[socket.socket] = None
-        self.port = 0
-        self.up()
-        self.url = 'http://127.0.0.1:%d' % self.port
+        super().__init__()
 
     def arm(self, fault: str,
             matches: Callable[[Request], bool] = lambda _request: True,
@@ -122,58 +118,15 @@ class FaultyS3:
         with self._lock:
             self._armed = []
 
-    def down(self) -> None:
-        """Refuse connections, cut those that are open."""
-        with self._lock:
-            listener, self._listener = self._listener, None
-            conns = list(self._open)
-        if listener is not None:
-            # Closing alone does not wake the thread in accept().
-            listener.shutdown(socket.SHUT_RDWR)
-            listener.close()
-        for conn in conns:
-            _reset(conn)
-
-    def up(self) -> None:
-        """Listen (again) on the same port."""
-        listener = socket.socket()
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(('127.0.0.1', self.port))
-        listener.listen(128)
-        self.port = listener.getsockname()[1]
-        self._listener = listener
-        threading.Thread(target=self._accept, args=(listener,),
-                         daemon=True).start()
-
     def stop(self) -> None:
-        """Down for good."""
+        """Cut for good."""
         self._stopped.set()
-        self.down()
+        self.cut()
 
-    def _accept(self, listener: socket.socket) -> None:
-        while True:
-            try:
-                conn, _peer = listener.accept()
-            except OSError:
-                return
-            with self._lock:
-                if self._listener is not listener:
-                    conn.close()
-                    return
-                self._open.add(conn)
-            threading.Thread(target=self._serve, args=(conn,),
-                             daemon=True).start()
-
-    def _serve(self, conn: socket.socket) -> None:
-        try:
-            while self._one(conn):
-                pass
-        except OSError:
-            pass  # either side left: what a network does
-        finally:
-            with self._lock:
-                self._open.discard(conn)
-            conn.close()
+    def serve(self, conn: socket.socket) -> None:
+        """Its requests, one after another."""
+        while self._one(conn):
+            pass
 
     def _one(self, conn: socket.socket) -> bool:
         """One request and its answer; True if the connection goes on."""
@@ -357,11 +310,5 @@ def _send_success(conn: socket.socket, body: bytes) -> None:
 
 
 def _reset(conn: socket.socket) -> None:
-    """RST instead of FIN: what a crashed peer or a firewall does."""
-    try:
-        conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
-                        struct.pack('ii', 1, 0))
-        conn.shutdown(socket.SHUT_RD)
-        conn.close()
-    except OSError:
-        pass  # it was gone already
+    """RST instead of FIN."""
+    break_off(conn, socket.SHUT_RD)

@@ -213,7 +213,7 @@ class Campaign:
         self.faulty.disarm()
         self.link.set_rate(0)
         self.link.flow()
-        if self.link._listener is None:
+        if self.link.is_cut:
             self.link.mend()
 
     # -- traffic ---------------------------------------------------------

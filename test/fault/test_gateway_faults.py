@@ -251,7 +251,7 @@ def test_ingest_goes_on_through_an_outage_and_nothing_is_hammered(
     rig.gateway.enqueue_upload(first, '7')
     rig.settle()
     rig.local.drop_local(first)
-    faulty.down()
+    faulty.cut()
     versions = {}
     for name, body in bodies.items():
         versions[name] = rig.local.put(name, body)
@@ -268,7 +268,7 @@ def test_ingest_goes_on_through_an_outage_and_nothing_is_hammered(
     assert rig.fetch(versions['o3'])[1].data == bodies['o3']
     faulty.requests.clear()
     faulty.most_running = 0
-    faulty.up()
+    faulty.mend()
     wait_until(lambda: len(faulty.requests) > 5, 30)
     assert faulty.most_running <= rig.conf.gateway.uploads
     rig.settle()
@@ -375,7 +375,7 @@ def test_keys_rotate_without_a_restart(real, tmp_path):
 
 def test_a_restart_finds_the_backlog(real, tmp_path):
     faulty = FaultyS3(real)
-    faulty.down()
+    faulty.cut()
     rig = Rig(faulty, tmp_path)
     versions = [rig.local.put('b%d' % i, pattern(900, str(i)))
                 for i in range(12)]

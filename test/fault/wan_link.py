@@ -12,7 +12,9 @@ import queue
 import socket
 import threading
 import time
-from typing import Optional, Set, Tuple
+from typing import Tuple
+
+from fault.cuttable import Cuttable, break_off
 
 _PIECE_BYTES = 16384
 #: Pieces under way in one direction of a connection: what a router holds.
@@ -40,7 +42,7 @@ class Gate:
             return self._free_at - now
 
 
-class WanLink:
+class WanLink(Cuttable):
     """Same life as an ``S3Server``: ``url``, keys, ``stop()``.
 
     :param server: what it leads to
@@ -59,14 +61,7 @@ class WanLink:
         self.set_rate(bytes_per_second)
         self._flowing = threading.Event()
         self._flowing.set()
-        self._lock = threading.Lock()
-        self._open: Set[socket.socket] = set()
-        self._listener: Optional[socket.socket] = None
-        self.port = 0
-        self.refused = 0
-        self.accepted = 0
-        self.mend()
-        self.url = 'http://127.0.0.1:%d' % self.port
+        super().__init__()
 
     def set_rate(self, bytes_per_second: float) -> None:
         """From now on, each way."""
@@ -81,62 +76,33 @@ class WanLink:
         """It passes again."""
         self._flowing.set()
 
-    def cut(self) -> None:
-        """Refuse connections and break those that are open."""
-        with self._lock:
-            listener, self._listener = self._listener, None
-            conns = list(self._open)
-        if listener is not None:
-            listener.shutdown(socket.SHUT_RDWR)
-            listener.close()
-        for conn in conns:
-            _break(conn)
-
-    def mend(self) -> None:
-        """Listen (again) on the same port."""
-        listener = socket.socket()
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(('127.0.0.1', self.port))
-        listener.listen(128)
-        self.port = listener.getsockname()[1]
-        self._listener = listener
-        threading.Thread(target=self._accept, args=(listener,),
-                         daemon=True).start()
-
     def stop(self) -> None:
         """For good."""
         self.flow()
         self.cut()
 
-    def _accept(self, listener: socket.socket) -> None:
-        while True:
-            try:
-                conn, _peer = listener.accept()
-            except OSError:
+    def serve(self, conn: socket.socket) -> None:
+        """Carry bytes both ways until both are through."""
+        with socket.create_connection(self._upstream, 10) as other:
+            if not self._enter(other):
                 return
             try:
-                other = socket.create_connection(self._upstream, 10)
-            except OSError:
-                conn.close()
-                continue
-            self.accepted += 1
-            with self._lock:
-                if self._listener is not listener:
-                    conn.close()
-                    other.close()
-                    return
-                self._open |= {conn, other}
-            for way in ((conn, other, self.up_gate),
-                        (other, conn, self.down_gate)):
-                self._start(*way)
+                writers = [self._start(conn, other, self.up_gate),
+                           self._start(other, conn, self.down_gate)]
+                for writer in writers:
+                    writer.join()
+            finally:
+                self._leave(other)
 
     def _start(self, source: socket.socket, target: socket.socket,
-               gate: Gate) -> None:
+               gate: Gate) -> threading.Thread:
         held: queue.Queue[Tuple[float, bytes]] = queue.Queue(_HELD)
         threading.Thread(target=self._read, args=(source, gate, held),
                          daemon=True).start()
-        threading.Thread(target=self._write, args=(source, target, held),
-                         daemon=True).start()
+        writer = threading.Thread(
+            target=self._write, args=(source, target, held), daemon=True)
+        writer.start()
+        return writer
 
     def _read(self, source: socket.socket, gate: Gate,
               held: queue.Queue[Tuple[float, bytes]]) -> None:
@@ -165,16 +131,6 @@ class WanLink:
                     return
                 target.sendall(data)
             except OSError:
-                _break(source)
-                with self._lock:
-                    self._open -= {source, target}
+                break_off(source)
                 if not data:
                     return
-
-
-def _break(conn: socket.socket) -> None:
-    try:
-        conn.shutdown(socket.SHUT_RDWR)
-        conn.close()
-    except OSError:
-        pass  # it was gone already
