@@ -7,6 +7,10 @@ the breaker, its failure opens it for longer. After closing, background
 work returns slowly: :meth:`Breaker.background_slots` starts at one and
 grows by one a success, so that an S3 that just came back is not hammered
 with the whole backlog.
+
+A server that says yes and does not do it, or refuses whatever is asked,
+answers all the time: no breaker opens for it, and a backlog would be sent
+to it again and again. :class:`Trust` is for that one.
 """
 
 from __future__ import annotations
@@ -86,14 +90,15 @@ class Breaker:
             self._ramp = 1
             self.last_error = ''
 
-    def failed(self, error: str) -> None:
+    def failed(self, error: str, for_sure: bool = False) -> None:
         """S3 refused, broke off, timed out or said 5xx.
 
         :param error: one line for status; never a secret
+        :param for_sure: others need not fail too
         """
         with self._lock:
             self.last_error = error
-            self._failures += 1
+            self._failures += self._threshold if for_sure else 1
             if (self._state is BreakerState.HALF_OPEN
                     or (self._state is BreakerState.CLOSED
                         and self._failures >= self._threshold)):
@@ -108,6 +113,11 @@ class Breaker:
         with self._lock:
             if self._state is BreakerState.HALF_OPEN:
                 self._state = BreakerState.OPEN
+
+    def ramp(self) -> None:
+        """Let background work widen from one again."""
+        with self._lock:
+            self._ramp = 1
 
     def background_slots(self, limit: int) -> int:
         """How many uploads and deletes may run at once, 0..``limit``."""
@@ -127,3 +137,63 @@ class Breaker:
             if self._state is BreakerState.CLOSED:
                 return 0.0
             return max(0.0, self._probe_at - self._clock())
+
+
+class Trust:
+    """Do uploads become what S3 says of them? Thread-safe.
+
+    After ``threshold`` uploads in a row that S3 refused, or took and then
+    did not hold, only one goes out as a trial when a jittered, growing
+    wait is over. The first upload that proves right ends that.
+
+    :param clock: monotonic seconds
+    """
+
+    def __init__(self, threshold: int = DEFAULT_THRESHOLD,
+                 base_seconds: float = DEFAULT_BASE_SECONDS,
+                 cap_seconds: float = DEFAULT_CAP_SECONDS,
+                 clock: Callable[[], float] = time.monotonic,
+                 dice: Optional[random.Random] = None) -> None:
+        self._threshold = threshold
+        self._backoff = Backoff(base_seconds, cap_seconds,
+                                dice or random.Random())
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._unproven = 0
+        self._trial_at = 0.0
+
+    @property
+    def is_lost(self) -> bool:
+        """Only trials go out."""
+        with self._lock:
+            return self._unproven >= self._threshold
+
+    def proven(self) -> bool:
+        """S3 holds what was sent; True if trust had been lost."""
+        with self._lock:
+            was_lost = self._unproven >= self._threshold
+            self._unproven = 0
+            return was_lost
+
+    def unproven(self) -> None:
+        """S3 refused an upload, or does not hold what it took."""
+        with self._lock:
+            self._unproven += 1
+            trials = self._unproven - self._threshold + 1
+            if trials > 0:
+                self._trial_at = self._clock() + self._backoff.seconds(
+                    trials)
+
+    def slots(self, limit: int) -> int:
+        """How many uploads may run at once, 0..``limit``."""
+        with self._lock:
+            if self._unproven < self._threshold:
+                return limit
+            return min(limit, int(self._clock() >= self._trial_at))
+
+    def seconds_until_trial(self) -> float:
+        """0 while there is trust, or a trial is due."""
+        with self._lock:
+            if self._unproven < self._threshold:
+                return 0.0
+            return max(0.0, self._trial_at - self._clock())

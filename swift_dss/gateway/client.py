@@ -4,7 +4,8 @@ Each call is one try, bounded by the connect and read time-outs (boto3's
 own retries are off: the caller knows what may be repeated, and for how
 long). Every outcome is told to the breaker, and every failure is one of
 
-``RemoteUnavailable``  refused, broken off, timed out, 5xx, throttled
+``RemoteUnavailable``  refused, broken off, timed out, 5xx, throttled, or
+                       the bucket is gone
 ``S3Missing``          404 for a key or an upload
 ``S3Rejected``         any other 4xx: our request or rights are wrong
 
@@ -44,6 +45,8 @@ _TRANSIENT_STATUS = frozenset((408, 425, 429))
 _TRANSIENT_CODES = frozenset((
     'RequestTimeout', 'SlowDown', 'Throttling', 'ThrottlingException',
     'TooManyRequests', 'RequestLimitExceeded', 'OperationAborted'))
+#: Nothing at all is there: whatever we ask, it is no answer about a key.
+_GONE_CODES = frozenset(('NoSuchBucket',))
 _MISSING_CODES = frozenset((
     'NoSuchKey', 'NoSuchUpload', 'NotFound', '404', 'NoSuchVersion'))
 #: Read at a time.
@@ -176,6 +179,19 @@ class S3Client:
         return S3Head(int(answer['ContentLength']), _etag(answer),
                       {name.lower(): value for name, value
                        in answer.get('Metadata', {}).items()})
+
+    def probe(self, key: str) -> None:
+        """Ask for a key that need not be there.
+
+        By GET: the answer to a HEAD has no body, and so does not tell a
+        missing key from a missing bucket.
+
+        :raises RemoteUnavailable, S3Rejected: S3 does not work for us
+        """
+        try:
+            self.get(key, 0, 1).close()
+        except S3Missing:
+            return
 
     def put(self, key: str, data: bytes, md5: bytes,
             metadata: Optional[Mapping[str, str]] = None) -> str:
@@ -337,13 +353,17 @@ class S3Client:
         if (status >= 500 or status in _TRANSIENT_STATUS
                 or code in _TRANSIENT_CODES):
             return self._broken(text)
+        if code in _GONE_CODES:
+            # Requests for keys go on to be answered, with 404.
+            return self._broken(text, for_sure=True)
         self._breaker.succeeded()
         if status == 404 and (not code or code in _MISSING_CODES):
             return S3Missing(text)
         return S3Rejected(text)
 
-    def _broken(self, text: str) -> RemoteUnavailable:
-        self._breaker.failed(text)
+    def _broken(self, text: str,
+                for_sure: bool = False) -> RemoteUnavailable:
+        self._breaker.failed(text, for_sure)
         return RemoteUnavailable(text, self._retry_after())
 
     def _retry_after(self) -> int:

@@ -168,7 +168,7 @@ class Queue(Store):
         age, and not when their waits happen to end."""
         self._write(False, [(
             'UPDATE uploads SET not_before = first_seen WHERE failures > 0 '
-            'AND not_before > ? AND first_seen < ?', (now, now))])
+            'AND not_before > first_seen AND first_seen < ?', (now,))])
 
     def due_classes(self, now: float) -> List[int]:
         """Classes with an upload to try now."""

@@ -21,14 +21,14 @@ from typing import (
 from swift_dss.core.classes import RemoteMode
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import (
-    BadConfig, DssError, RemoteUnavailable, VersionGone)
+    BadConfig, DssError, RemoteCorrupt, RemoteUnavailable, VersionGone)
 from swift_dss.core.version import VersionId
 from swift_dss.gateway import wan
-from swift_dss.gateway.breaker import Breaker, BreakerState
+from swift_dss.gateway.breaker import Breaker, BreakerState, Trust
 from swift_dss.gateway.bundle_book import Book
 from swift_dss.gateway.bundle_pack import book_path
 from swift_dss.gateway.bundle_work import SENDERS, Bundler
-from swift_dss.gateway.client import S3Client, S3Down
+from swift_dss.gateway.client import S3Client, S3Down, S3Rejected
 from swift_dss.gateway.deletes import Deleter
 from swift_dss.gateway.encrypt import KeyFile
 from swift_dss.gateway.fill import Filler
@@ -51,6 +51,9 @@ _RETRY_BASE_SECONDS = 2.0
 _RETRY_CAP_SECONDS = 600.0
 #: First wait of a replica that looks for another's upload.
 _LOOK_SECONDS = 2.0
+#: What failed while S3 lied is tried at once no more often than this:
+#: there may be versions that it refuses for good.
+_AGAIN_SECONDS = 60.0
 #: A key that need not exist: 404 is as good an answer as 200.
 _PROBE_KEY = '.dss-probe'
 _QUEUE_FILE = 'gateway.db'
@@ -104,6 +107,8 @@ class Gateway:
         self._now = now
         self._ranks = ranks or Ranks(conf.swift_dir)
         self._breaker = breaker or Breaker()
+        self._trust = Trust()
+        self._again_at = -math.inf
         self._retry = retry or Backoff(
             _RETRY_BASE_SECONDS, _RETRY_CAP_SECONDS)
         self._queue = Queue(os.path.join(
@@ -282,9 +287,9 @@ class Gateway:
     def link(self) -> Tuple[float, bool, float]:
         """(predicted bytes a second that leave, S3 answers, seconds
         until it is asked again if it does not)."""
-        return (self.throughput.drain.rate(),
-                self._breaker.state is BreakerState.CLOSED,
-                self._breaker.seconds_until_probe())
+        return (self.throughput.drain.rate(), self._is_up(),
+                max(self._breaker.seconds_until_probe(),
+                    self._trust.seconds_until_trial()))
 
     def status(self) -> Dict[str, Any]:
         """Plain values for status output; no secrets in it."""
@@ -299,11 +304,21 @@ class Gateway:
                 None if since is None else max(0.0, now - since))
         return dict(
             counts, endpoint=self._conf.endpoint, bucket=self._conf.bucket,
-            state=self._breaker.state.value,
+            state=self._state(),
             last_error=self._breaker.last_error,
             probe_in_seconds=self._breaker.seconds_until_probe(),
             uploading=uploading, deleting=deleting, reading=flying,
             read_buffers=held, bundles=self._bundler.status())
+
+    def _is_up(self) -> bool:
+        return self._breaker.state is BreakerState.CLOSED and \
+            not self._trust.is_lost
+
+    def _state(self) -> str:
+        state = self._breaker.state
+        if state is BreakerState.CLOSED and self._trust.is_lost:
+            return 'distrusted'
+        return state.value
 
     def _partition(self, version: VersionId, partition: str) -> str:
         return partition or self._ranks.partition(version)
@@ -351,28 +366,38 @@ class Gateway:
             return self._probe()
         slots = self._breaker.background_slots(self._conf.uploads)
         with self._wake:
-            upload_slots = slots - self._uploading
+            upload_slots = self._trust.slots(slots) - self._uploading
             delete_slots = min(slots, _DELETES) - self._deleting
             busy = len(self._running)
         for delete in self._queue.due_deletes(
                 now, max(0, delete_slots) and delete_slots + busy):
             if delete_slots > 0 and self._submit(delete):
                 delete_slots -= 1
+        if self._trust.is_lost:
+            # A version that was never tried tells more than one that S3
+            # may have its reasons to refuse.
+            upload_slots = self._submit_fairly(
+                now, upload_slots, busy, fresh=True)
         upload_slots = self._submit_fairly(now, upload_slots, busy)
         self._push_in_plenty(now, upload_slots, busy)
         self._publish()
         following = self._queue.next_due(now)
-        if following is None:
-            return _IDLE_SECONDS
-        return min(_IDLE_SECONDS, max(0.01, following - now))
+        wait_seconds = self._trust.seconds_until_trial() or _IDLE_SECONDS
+        if following is not None:
+            wait_seconds = min(wait_seconds, following - now)
+        return min(_IDLE_SECONDS, max(0.01, wait_seconds))
 
-    def _submit_fairly(self, now: float, slots: int, busy: int) -> int:
+    def _submit_fairly(self, now: float, slots: int, busy: int,
+                       fresh: bool = False) -> int:
         """Fill the workers, class by class in fair turns, each class in
-        the order in which its uploads became due; slots that are left."""
+        the order in which its uploads became due; slots that are left.
+
+        :param fresh: only with versions that were never tried
+        """
         waiting: Dict[Flow, Iterator[UploadJob]] = {}
         if slots > 0:
             waiting = {wan.upload(class_id): iter(self._queue.due_uploads(
-                now, slots + busy, class_id))
+                now, slots + busy, class_id, fresh))
                 for class_id in self._queue.due_classes(now)}
         if not waiting:
             self._turns.rest()
@@ -420,15 +445,14 @@ class Gateway:
         return plenty(
             len(self._queue.due_classes(self._now())),
             running + self._filler.counts()[0],
-            self._conf.uploads + self._conf.fills,
-            self._breaker.state is BreakerState.CLOSED)
+            self._conf.uploads + self._conf.fills, self._is_up())
 
     def _probe(self) -> float:
         """While S3 is down, one small question when its time has come."""
         wait_seconds = self._breaker.seconds_until_probe()
         if wait_seconds <= 0:
             try:
-                self._client.head(self._conf.prefix + _PROBE_KEY)
+                self._client.probe(self._conf.prefix + _PROBE_KEY)
             except DssError as err:
                 self._logger.warning('gateway: probe: %s', err)
             if self._breaker.state is BreakerState.CLOSED:
@@ -443,8 +467,7 @@ class Gateway:
         counts = self._queue.counts()
         self._metrics.gauge('gateway.queued_uploads', counts['uploads'])
         self._metrics.gauge('gateway.queued_deletes', counts['deletes'])
-        self._metrics.gauge('gateway.up', float(
-            self._breaker.state is BreakerState.CLOSED))
+        self._metrics.gauge('gateway.up', float(self._is_up()))
 
     def _submit(self, job: _Job) -> bool:
         """Run a job unless one of the same version runs already."""
@@ -499,6 +522,8 @@ class Gateway:
                     job, local, self._table_source(), may_send)
         if outcome is None:
             outcome = self._uploader.run(job, may_send)
+            if outcome in (Outcome.UPLOADED, Outcome.FOUND):
+                self._proven()
         self._metrics.count('gateway.upload.%s' % outcome.value)
         if outcome is Outcome.WAITING:
             look = Backoff(_LOOK_SECONDS, max(
@@ -514,6 +539,18 @@ class Gateway:
         if outcome is Outcome.OBSOLETE:
             self.enqueue_delete(job.version, job.partition)
         self._queue.finish_upload(job.version)
+
+    def _proven(self) -> None:
+        """S3 holds a version. If it lied until now, what it did not take
+        is due in the order of its age."""
+        if not self._trust.proven():
+            return
+        self._logger.info('gateway: S3 holds what it takes again')
+        self._breaker.ramp()
+        now = self._now()
+        if now - self._again_at >= _AGAIN_SECONDS:
+            self._again_at = now
+            self._queue.again(now)
 
     def _delete(self, job: DeleteJob) -> None:
         if not self._bundler.buries(job):
@@ -545,6 +582,9 @@ class Gateway:
     def _failed(self, job: _Job, err: DssError) -> None:
         if self._stopping.is_set():
             return
+        if isinstance(job, UploadJob) and isinstance(
+                err, (RemoteCorrupt, S3Rejected)):
+            self._trust.unproven()
         # A job that was not even sent (breaker open) did not fail.
         tried = not isinstance(err, S3Down)
         failures = (job.failures if isinstance(job, UploadJob)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
+import urllib.parse
 from dataclasses import dataclass
 from typing import Callable, Dict, List, Tuple
 
@@ -20,6 +22,7 @@ FAULTS = {
     'refuse': 'connection reset before any answer',
     '500': 'internal error, request not carried out',
     '503': 'SlowDown, request not carried out',
+    'gone': 'no such bucket, request not carried out',
     'reset_request': 'reset in the middle of the request',
     'reset_answer': 'carried out, reset in the middle of the answer',
     'hang': 'no answer, request not carried out',
@@ -32,9 +35,12 @@ FAULTS = {
 }
 #: Faults that spoil any answer, and those that need a body to spoil.
 _BLUNT = frozenset((
-    'refuse', '500', '503', 'reset_request', 'reset_answer', 'hang',
+    'refuse', '500', '503', 'gone', 'reset_request', 'reset_answer', 'hang',
     'timeout_after_commit'))
 _FINE = frozenset(('drip', 'wrong_bytes', 'other_body', 'short'))
+#: Status and code of those that are errors of S3's own.
+_ERRORS = {'500': ('500', 'InternalError'), '503': ('503', 'SlowDown'),
+           'gone': ('404', 'NoSuchBucket')}
 _HEAD_LIMIT = 65536
 _XML = ('<?xml version="1.0"?><Error><Code>%s</Code>'
         '<Message>as armed</Message></Error>')
@@ -42,13 +48,25 @@ _XML = ('<?xml version="1.0"?><Error><Code>%s</Code>'
 
 @dataclass
 class Request:
-    """One request, as far as faults care."""
+    """One request, as far as faults care.
+
+    :param at: ``time.monotonic`` when its head was here
+    :param beside: others that were being answered then
+    """
 
     number: int
     method: str
     target: str
     head: bytes
     length: int
+    at: float
+    beside: int
+
+    @property
+    def key(self) -> str:
+        """What it is about, without the bucket."""
+        path = urllib.parse.unquote(self.target.partition('?')[0])
+        return path.lstrip('/').partition('/')[2]
 
 
 @dataclass
@@ -151,7 +169,7 @@ class FaultyS3(Cuttable):
         length = int(fields.get('content-length', '0'))
         with self._lock:
             request = Request(len(self.requests) + 1, method, target, head,
-                              length)
+                              length, time.monotonic(), self.running)
             self.requests.append(request)
         return request
 
@@ -169,7 +187,7 @@ class FaultyS3(Cuttable):
         if fault == 'reset_request':
             _reset(conn)
             return False
-        if fault in ('500', '503'):
+        if fault in _ERRORS:
             _send_error(conn, request, fault)
             return True
         if fault == 'swallow' and request.method in ('PUT', 'DELETE'):
@@ -295,12 +313,11 @@ def _fields(head: bytes) -> Dict[str, str]:
 
 
 def _send_error(conn: socket.socket, request: Request, fault: str) -> None:
-    code, reason = {'500': ('InternalError', 'Internal Server Error'),
-                    '503': ('SlowDown', 'Slow Down')}[fault]
+    status, code = _ERRORS[fault]
     body = b'' if request.method == 'HEAD' else (_XML % code).encode()
-    conn.sendall(('HTTP/1.1 %s %s\r\nContent-Type: application/xml\r\n'
-                  'Content-Length: %d\r\n\r\n' % (
-                      fault, reason, len(body))).encode() + body)
+    conn.sendall(('HTTP/1.1 %s As Armed\r\nContent-Type: application/xml'
+                  '\r\nContent-Length: %d\r\n\r\n' % (
+                      status, len(body))).encode() + body)
 
 
 def _send_success(conn: socket.socket, body: bytes) -> None:

@@ -22,7 +22,7 @@ from support import md5, pattern, wait_until
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.residency import Tier
 from swift_dss.gateway import source, verify
-from swift_dss.gateway.breaker import Breaker
+from swift_dss.gateway.breaker import Breaker, Trust
 from swift_dss.gateway.retry import Backoff
 from swift_dss.gateway.service import Gateway
 from swift_dss.wire.control import FetchRequest
@@ -277,6 +277,75 @@ def test_ingest_goes_on_through_an_outage_and_nothing_is_hammered(
         key = rig.local.residency(version).remote.key
         assert real.body(key) == bodies[name]
     print('outage: 40 versions taken in, 40 in S3 after it, 0 lost')
+
+
+def backlog(rig, count):
+    """Versions that wait, oldest first."""
+    versions = [rig.local.put('w%02d' % number, pattern(900, str(number)),
+                              '17000%05d.00000' % number)
+                for number in range(count)]
+    for version in versions:
+        rig.gateway.enqueue_upload(version, '7')
+    return versions
+
+
+def sent_in_order(faulty, since):
+    """Timestamps of the versions that were sent, as they went."""
+    return list(dict.fromkeys(
+        request.key.rpartition('/')[2] for request
+        in faulty.requests[since:] if request.method == 'PUT'))
+
+
+@pytest.mark.parametrize('trusting', [False, True],
+                         ids=['right', 'wrong_twin'])
+def test_a_liar_gets_one_upload_at_a_time_until_it_keeps_one(
+        rig, faulty, trusting):
+    rig.gateway._trust = Trust(10 ** 9 if trusting else 5, 0.05, 0.3)
+    armed = faulty.arm('swallow', lambda r: r.method == 'PUT', times=0)
+    versions = backlog(rig, 40)
+    failed = rig.metrics.counters
+    wait_until(lambda: failed.get('gateway.upload_failed', 0) >= 8, 30)
+    since = len(faulty.requests)
+    wait_until(lambda: failed['gateway.upload_failed'] >= 16, 30)
+    beside = max(request.beside for request in faulty.requests[since:])
+    if trusting:
+        assert beside > 0, 'the test must see who is not careful'
+        return
+    assert beside == 0
+    assert rig.gateway.status()['state'] == 'distrusted'
+    assert not rig.gateway.link()[1], 'writers are told when to come again'
+    assert armed.fired >= 16
+    since = len(faulty.requests)
+    faulty.disarm()
+    rig.settle()
+    assert all(rig.local.residency(version).remote for version in versions)
+    order = sent_in_order(faulty, since)
+    places = {one: place for place, one in enumerate(sorted(order))}
+    # The trial may have been of any age, and four go side by side.
+    assert max(abs(place - places[one]) for place, one
+               in enumerate(order[1:], 1)) <= 6
+    assert rig.gateway.status()['state'] == 'closed'
+
+
+def test_a_bucket_that_is_gone_is_asked_for_and_not_hammered(
+        rig, faulty, real):
+    armed = faulty.arm('gone', times=0)
+    versions = backlog(rig, 20)
+    wait_until(lambda: rig.gateway.status()['state'] == 'open', 30)
+    asked = len(faulty.requests)
+    wait_until(lambda: len(faulty.requests) >= asked + 3, 30)
+    probes = {(request.method, request.key.rpartition('/')[2])
+              for request in faulty.requests[asked:asked + 3]}
+    assert probes == {('GET', '.dss-probe')}
+    assert armed.fired >= 8
+    assert all(rig.local.residency(version).remote is None
+               for version in versions)
+    assert 'NoSuchBucket' in rig.gateway.status()['last_error']
+    faulty.disarm()
+    rig.settle()
+    keys = set(real.list_keys())
+    assert all(rig.local.residency(version).remote.key in keys
+               for version in versions)
 
 
 def test_a_reader_that_leaves_does_not_end_the_fill(rig, faulty):

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from swift_dss.gateway.breaker import Breaker, BreakerState
+from swift_dss.gateway.breaker import Breaker, BreakerState, Trust
 from swift_dss.gateway.retry import Backoff
 
 
@@ -45,6 +45,12 @@ def test_it_opens_after_failures_in_a_row_only(breaker):
     assert breaker.state is BreakerState.OPEN
     assert not breaker.allow()
     assert breaker.last_error == '500'
+
+
+def test_what_is_sure_opens_it_at_once(breaker):
+    assert breaker.allow()
+    breaker.failed('no such bucket', for_sure=True)
+    assert breaker.state is BreakerState.OPEN and not breaker.allow()
 
 
 def test_one_probe_goes_out_when_the_wait_is_over(breaker, clock):
@@ -98,3 +104,35 @@ def test_backoff_is_jittered_between_half_and_all_of_its_step():
         waits = {backoff.seconds(attempt) for _ in range(50)}
         assert all(step / 2 <= wait <= step for wait in waits)
         assert len(waits) == 50
+
+
+@pytest.fixture
+def trust(clock):
+    return Trust(threshold=3, base_seconds=1.0, cap_seconds=8.0,
+                 clock=clock, dice=random.Random(1))
+
+
+def test_one_that_takes_uploads_and_keeps_none_gets_trials(trust, clock):
+    for _ in range(2):
+        trust.unproven()
+    assert not trust.is_lost and trust.slots(4) == 4
+    trust.unproven()
+    assert trust.is_lost and trust.slots(4) == 0
+    waits = []
+    for _ in range(6):
+        waits.append(trust.seconds_until_trial())
+        clock.now += waits[-1]
+        assert trust.slots(4) == 1, 'one trial, however many workers'
+        trust.unproven()
+    assert waits[0] <= 1.0 and waits[-1] > 3.9 and max(waits) <= 8.0
+    assert trust.proven(), 'it had been lost'
+    assert not trust.is_lost and trust.slots(4) == 4
+    assert trust.seconds_until_trial() == 0.0
+
+
+def test_single_versions_that_s3_refuses_cost_no_trust(trust):
+    for _ in range(5):
+        trust.unproven()
+        trust.unproven()
+        assert not trust.proven()
+    assert not trust.is_lost
