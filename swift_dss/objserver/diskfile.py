@@ -160,15 +160,17 @@ class DssDiskFileBase(BaseDiskFile):
             self._logger.increment(name)
         self.manager.dss_node.events.send_read(encode_read(
             source.version, source.partition, self._content_length or 0,
-            offset, length, tiers, time.time()))
+            offset, length, tiers, time.time(), self.dss_is_manifest))
         if length:
             self._record('GET', source.version, self._content_length or 0,
                          source.class_map, offset, length)
 
     @property
     def dss_is_manifest(self) -> bool:
-        """True if a dynamic large object hangs on it."""
-        return 'X-Object-Manifest' in (self._metadata or ())
+        """True if it lists the segments of a large object."""
+        found = self._metadata or ()
+        return 'X-Object-Manifest' in found or \
+            'X-Static-Large-Object' in found
 
     def delete(self, timestamp: Any) -> None:
         super().delete(timestamp)

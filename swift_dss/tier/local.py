@@ -167,7 +167,7 @@ class Local(LocalVersions):
                 self.require_room(place.capacity.path, place.content_length)
                 moves.copy_to_capacity(place, ranges, class_map, self.io)
             left = moves.evict_ssd(place, ranges, class_map, self.io)
-        self.watcher.on_left(version, partition)
+        self.watcher.on_left(version, left)
         return left
 
     def promote(self, version: VersionId, partition: str,
@@ -182,7 +182,7 @@ class Local(LocalVersions):
         """Take bytes off the HDD that lie on another tier too."""
         with self._moving(version, partition) as (place, _, _):
             left = moves.drop_capacity(place)
-        self.watcher.on_left(version, partition)
+        self.watcher.on_left(version, left)
         return left
 
     def pin(self, version: VersionId, partition: str, pinned: bool) -> None:
@@ -251,7 +251,7 @@ class Local(LocalVersions):
                 except TierUnavailable:
                     # The sweep removes it once the HDD is back.
                     self._metrics.count('tier.orphans_left')
-        self.watcher.on_left(version, partition)
+        self.watcher.on_left(version, None)
         return True
 
     def moving_place(self, version: VersionId, partition: str) -> Place:

@@ -26,8 +26,8 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import NodeConf
-from swift_dss.core.errors import DssError, VersionGone
-from swift_dss.core.residency import Tier
+from swift_dss.core.errors import DssError
+from swift_dss.core.residency import Residency, Tier
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.ports import Sink
 from swift_dss.gateway.service import Gateway
@@ -174,6 +174,14 @@ class Prefetcher(Watcher):
             if not event.tier_bits & Tier.REMOTE:
                 self.on_read(version, partition, event.offset, event.length,
                              True)
+            if event.manifest and event.offset == 0:
+                self._look(version)
+
+    def _look(self, version: VersionId) -> None:
+        with self._guarded():
+            known = self._objects.known(version)
+            if known is not None:
+                self._manifests.look(known)
 
     def on_read(self, version: VersionId, partition: str, offset: int,
                 length: int, there: bool,
@@ -183,25 +191,26 @@ class Prefetcher(Watcher):
             known = self._objects.known(version)
             if known is None:
                 return
-            if there and offset == 0:
-                self._manifests.look(known)
             if not length or offset >= known.size:
                 return
             with self._lock:
                 self._read(known, offset, length, there, known.class_id
                            if class_id is None else class_id)
 
-    def on_left(self, version: VersionId, partition: str) -> None:
+    def on_left(self, version: VersionId,
+                left: Optional[Residency]) -> None:
         """See :meth:`Watcher.on_left`."""
         with self._guarded():
             if self._objects.is_new(version) and not self._book.of(version):
                 return
-            known = self._objects.known(version)
-            try:
-                gone = _remote_only(self._local, version, partition)
-            except VersionGone:
-                gone = None
+            known = gone = None
+            if left is None:
                 self._objects.forget(version)
+            else:
+                known = self._objects.known(version)
+                gone = [(extent.offset, extent.length)
+                        for extent in left.extents
+                        if not extent.tiers & _LOCAL]
             with self._lock:
                 self._left(version, known, gone)
 
@@ -495,13 +504,6 @@ class Prefetcher(Watcher):
         except Exception:
             self._metrics.count('tier.prefetch.errors')
             self._logger.exception('prefetch')
-
-
-def _remote_only(local: Local, version: VersionId,
-                 partition: str) -> List[Tuple[int, int]]:
-    return [(extent.offset, extent.length) for extent
-            in local.describe(version, partition).residency.extents
-            if not extent.tiers & _LOCAL]
 
 
 def _without(ranges: List[Tuple[int, int]],

@@ -1,8 +1,7 @@
 """Which objects are manifests, and what they list.
 
-A thread of its own looks at versions that were read locally: it reads their
-metadata, and of manifests the list; whoever tells it never waits. What was
-no manifest once is not looked at again while it is remembered.
+A thread of its own reads the list of manifests that an object server said
+it served; whoever tells it never waits.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ _MAX_WAITING = 256
 #: Each range of a large object reads its manifest: once in so many seconds
 #: is enough to know what it lists.
 _AGAIN_SECONDS = 30.0
-#: Versions known not to be manifests.
-_ORDINARY = 20000
+#: Manifests whose last time is remembered.
+_REMEMBERED = 20000
 
 Members = List[Tuple[str, int]]
 
@@ -51,7 +50,6 @@ class ManifestReader:
         self._found = found
         self._waiting: queue.Queue[Optional[Known]] = \
             queue.Queue(_MAX_WAITING)
-        self._ordinary: OrderedDict[VersionId, None] = OrderedDict()
         #: When manifests were told of last, monotonic seconds.
         self._told: OrderedDict[VersionId, float] = OrderedDict()
         self._thread = threading.Thread(
@@ -68,9 +66,8 @@ class ManifestReader:
             self._thread.join()
 
     def look(self, known: Known) -> None:
-        """A version was read: is it a manifest? Never waits."""
-        if known.size > MAX_MANIFEST_BYTES or \
-                known.version in self._ordinary:
+        """A manifest was read. Never waits."""
+        if known.size > MAX_MANIFEST_BYTES:
             return
         if time.monotonic() - self._told.get(
                 known.version, -_AGAIN_SECONDS) < _AGAIN_SECONDS:
@@ -99,12 +96,10 @@ class ManifestReader:
     def _note(self, version: VersionId) -> None:
         self._told.pop(version, None)
         self._told[version] = time.monotonic()
-        if len(self._told) > _ORDINARY:
+        if len(self._told) > _REMEMBERED:
             self._told.popitem(last=False)
 
     def _members(self, known: Known) -> Members:
-        if known.version in self._ordinary:
-            return []
         headers = {name.lower(): value for name, value in
                    self._local.describe(known.version, known.partition)
                    .metadata.items()}
@@ -113,10 +108,7 @@ class ManifestReader:
             return self._listed(known.account, unquote(listed))
         if headers.get('x-static-large-object', '').lower() not in (
                 'true', '1', 'yes', 'on', 't', 'y'):
-            self._ordinary[known.version] = None
-            if len(self._ordinary) > _ORDINARY:
-                self._ordinary.popitem(last=False)
-            return []
+            return []               # a POST made it an ordinary object
         with self._local.open(known.version, known.partition) as reader:
             raw = reader.read(0, known.size)
         return self._objects.members(known.account, raw)

@@ -6,8 +6,9 @@ of the daemon that see reads and moves tell this, and know no more of it.
 
 from __future__ import annotations
 
-from typing import Sequence
+from typing import Optional, Sequence
 
+from swift_dss.core.residency import Residency
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.ports import Sink
 from swift_dss.wire.control import Event, FetchRequest
@@ -28,8 +29,12 @@ class Watcher:
                  some: Sequence[Event]) -> None:
         """What object servers read of a version without us."""
 
-    def on_left(self, version: VersionId, partition: str) -> None:
-        """Bytes of a version left a local tier, or all of it is gone."""
+    def on_left(self, version: VersionId,
+                left: Optional[Residency]) -> None:
+        """Bytes of a version left a local tier.
+
+        :param left: where its bytes are now; None if all of it is gone
+        """
 
     def keeps(self, version: VersionId) -> bool:
         """Bytes of a version are the next to leave.

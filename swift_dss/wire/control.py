@@ -58,6 +58,7 @@ class Event:
     :param size: Content-Length of the version (0 for DELETE)
     :param map_text: encoded class map (``wire.classmap``); '' if unknown
     :param at: seconds since the epoch
+    :param manifest: a READ of what lists the segments of a large object
     """
 
     kind: EventKind
@@ -69,6 +70,7 @@ class Event:
     length: int = 0
     tier_bits: int = 0
     at: float = 0.0
+    manifest: bool = False
 
 
 def encode_event(event: Event) -> bytes:
@@ -81,6 +83,8 @@ def encode_event(event: Event) -> bytes:
         'f': version.frag_index, 'n': event.partition, 's': event.size,
         'm': event.map_text, 'o': event.offset, 'l': event.length,
         'r': event.tier_bits, 'a': event.at}
+    if event.manifest:
+        message['x'] = True
     raw = _COMPACT.encode(message).encode('utf-8')
     if len(raw) > MAX_EVENT_BYTES and event.map_text:
         message['m'] = ''
@@ -89,16 +93,18 @@ def encode_event(event: Event) -> bytes:
 
 
 def encode_read(version: VersionId, partition: str, size: int, offset: int,
-                length: int, tier_bits: int, at: float) -> bytes:
+                length: int, tier_bits: int, at: float,
+                manifest: bool = False) -> bytes:
     """What :func:`encode_event` makes of a READ, at a fraction of the cost:
     one goes with every GET."""
     frag = version.frag_index
     return ('{"k":"read","d":%s,"p":%d,"h":%s,"t":%s,"f":%s,"n":%s,"s":%d,'
-            '"m":"","o":%d,"l":%d,"r":%d,"a":%r}' % (
+            '"m":"","o":%d,"l":%d,"r":%d,"a":%r%s}' % (
                 _quoted(version.device), version.policy,
                 _quoted(version.object_hash), _quoted(version.timestamp),
                 'null' if frag is None else frag, _quoted(partition), size,
-                offset, length, tier_bits, at)).encode('ascii')
+                offset, length, tier_bits, at,
+                ',"x":true' if manifest else '')).encode('ascii')
 
 
 def split_events(raw: bytes) -> List[bytes]:
@@ -122,11 +128,11 @@ def _plain_event(raw: bytes) -> Optional[Event]:
         kind, frag, at = _KINDS[said['k']], said['f'], said['a']
         names = said['d'], said['h'], said['t'], said['n']
         wholes = said['p'], said['s'], said['o'], said['l'], said['r']
-        map_text = said['m']
+        map_text, manifest = said['m'], said.get('x', False)
     except (ValueError, RecursionError, LookupError, TypeError):
         return None
-    if type(map_text) is not str or type(at) is not float or \
-            not isfinite(at) or frag is not None and (
+    if type(map_text) is not str or type(manifest) is not bool or \
+            type(at) is not float or not isfinite(at) or frag is not None and (
                 type(frag) is not int or frag < 0):
         return None
     for name in names:
@@ -137,7 +143,8 @@ def _plain_event(raw: bytes) -> Optional[Event]:
             return None
     return Event(
         kind, VersionId(said['d'], said['p'], said['h'], said['t'], frag),
-        said['n'], said['s'], map_text, said['o'], said['l'], said['r'], at)
+        said['n'], said['s'], map_text, said['o'], said['l'], said['r'], at,
+        manifest)
 
 
 def _checked_event(raw: bytes) -> Event:
@@ -149,7 +156,8 @@ def _checked_event(raw: bytes) -> Event:
     return Event(
         kind, fields.version('d', 'p', 'h', 't', 'f'), fields.name('n'),
         fields.whole('s'), fields.text('m'), fields.whole('o'),
-        fields.whole('l'), fields.whole('r'), fields.number('a'))
+        fields.whole('l'), fields.whole('r'), fields.number('a'),
+        fields.flag('x', False))
 
 
 @dataclass(frozen=True)

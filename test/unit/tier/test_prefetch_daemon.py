@@ -505,7 +505,7 @@ def test_the_segments_of_a_large_object_are_a_stream(bed):
     made = bed.start()
     made.on_reads(place.version, place.partition, [Event(
         EventKind.READ, place.version, place.partition, len(manifest), '',
-        0, len(manifest), int(Tier.SSD))])
+        0, len(manifest), int(Tier.SSD), manifest=True)])
     wait(lambda: bed.rig.metrics.snapshot().get('tier.prefetch.manifests'))
     bed.fetch(segments[0], 0)
     wait(lambda: all(bed.local_parts(one) == {0} for one in segments[:5]))
@@ -563,7 +563,7 @@ def test_what_a_dynamic_large_object_lists_is_a_stream(bed, containers):
     mark(place, 'X-Object-Manifest', 's/x%2F')
     made = bed.start()
     made.on_reads(place.version, place.partition, [Event(
-        EventKind.READ, place.version, place.partition, 0)])
+        EventKind.READ, place.version, place.partition, 0, manifest=True)])
     wait(lambda: bed.rig.metrics.snapshot().get('tier.prefetch.manifests'))
     assert len(containers.asked) == 1
     assert re.match(r'/sdc/[0-3]/a/s[?].*prefix=x%2F', containers.asked[0])
@@ -711,4 +711,4 @@ def test_unavailable_is_not_our_callers_trouble(bed):
         raise RemoteUnavailable('no', 1)
     made._objects.known = away
     bed.fetch(place, 0)
-    made.on_left(place.version, place.partition)
+    made.on_left(place.version, None)

@@ -14,7 +14,7 @@ from swift_dss.wire.control import Event, EventKind, encode_event
 
 EVENT = Event(EventKind.PUT, VersionId('sda', 0, 'ab' * 16,
                                        '1700000000.00000', 2),
-              '37', 8192, '5', 0, 4096, 1, 1700000000.5)
+              '37', 8192, '5', 0, 4096, 1, 1700000000.5, True)
 VALUES = (None, True, 0, 1, -1, 1.5, float('nan'), float('inf'), 1 << 70, '',
           '.', '..', 'a.b', 'a/b', 'a\0b', 'é', '\ud800', 'put', 'read',
           'other', [], {}, ['put'])
@@ -29,8 +29,12 @@ def careful(raw):
 
 def test_an_ordinary_event_is_read_the_fast_way():
     assert control._plain_event(encode_event(EVENT)) == EVENT
-    raw = control.encode_read(EVENT.version, '37', 8192, 0, 4096, 1, 5.0)
-    assert control._plain_event(raw) == control._checked_event(raw)
+    for manifest in (False, True):
+        raw = control.encode_read(EVENT.version, '37', 8192, 0, 4096, 1, 5.0,
+                                  manifest)
+        found = control._plain_event(raw)
+        assert found == control._checked_event(raw)
+        assert found.manifest == manifest
 
 
 @pytest.mark.parametrize('name', sorted(json.loads(encode_event(EVENT))))

@@ -79,12 +79,15 @@ def test_events_survive_their_datagram():
 
 
 @given(some_texts, some.one_of(some.none(), some.integers(0, 20)),
-       some.integers(0, 1 << 62), some.floats(0, 1e11))
-def test_a_read_is_written_as_any_event_is(device, frag_index, size, at):
+       some.integers(0, 1 << 62), some.floats(0, 1e11), some.booleans())
+def test_a_read_is_written_as_any_event_is(device, frag_index, size, at,
+                                           manifest):
     version = VersionId(device, 1, 'ab' * 16, '1700000000.00000', frag_index)
-    assert control.encode_read(version, '12', size, 7, 8, 3, at) == \
+    assert control.encode_read(version, '12', size, 7, 8, 3, at,
+                               manifest) == \
         control.encode_event(control.Event(
-            control.EventKind.READ, version, '12', size, '', 7, 8, 3, at))
+            control.EventKind.READ, version, '12', size, '', 7, 8, 3, at,
+            manifest))
 
 
 def test_a_map_too_long_for_a_datagram_is_left_out():
