@@ -83,10 +83,11 @@ class ClassSpec:
     :param deadline_ms: the latency promised to it; 0 is none
     :param inner: order inside the class (``lru``, ...)
     :param prefetch: what comes before it is asked for
+    :param weight: share of the SSD where classes share by weight, and what
+        a miss counts
 
     Of the engine ``block`` alone:
 
-    :param weight: share of the SSD where classes share by weight
     :param cutoff_kib: sequential runs this long stay on the HDD; 0: none
     :param evict_on_hit: what was read once leaves the SSD
     :param no_allocate: misses stay on the HDD, hits change no order

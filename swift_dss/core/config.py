@@ -29,7 +29,8 @@ class TierConf:
 
     :param engine: who moves bytes between SSD and HDD, of devices that
         [engine] does not name
-    :param eviction: ``class_ordered``, or ``lru`` to measure it against
+    :param eviction: ``class_ordered``, ``weighted``, or an order for all
+        classes
     :param ssd_bytes: room for objects on each device's SSD; 0 takes the
         file system's size
     :param high_watermark: share of ``ssd_bytes`` where eviction starts

@@ -43,6 +43,7 @@ from swift_dss.tier.metrics import CONTENT_TYPE, Metrics
 from swift_dss.tier.page import Page, html_view, json_view
 from swift_dss.tier.page_history import History
 from swift_dss.tier.page_html import page
+from swift_dss.tier.placing import Placing
 from swift_dss.tier.prefetch import Prefetcher
 from swift_dss.tier.relocate import Relocator
 from swift_dss.tier.survey import Survey
@@ -73,7 +74,8 @@ class Daemon:
         conf = self._conf
         os.makedirs(conf.run_dir, exist_ok=True)
         self._lock_fd = lock_node(conf.run_dir)
-        self.index, aside = open_or_replace(index_path(conf))
+        self.index, aside = open_or_replace(index_path(conf), Placing(
+            lambda: self._conf.tier.eviction, self.table))
         if aside:
             logger.error('the index was damaged: moved to %s; reading the '
                          'devices anew', aside)

@@ -1,8 +1,8 @@
 """What is done for one device: make room, clean, bring back.
 
 Mechanism only: each duty asks the strategy with the sums of the index,
-never with objects, and takes the least recently used bytes of the classes
-it names. A few movers carry out; one thread calls.
+never with objects, and takes the bytes of the classes it names that are
+next in their order. A few movers carry out; one thread calls.
 """
 
 # long: the duties share one order of work and one view of the device.
@@ -126,6 +126,10 @@ class Duties:
             self._full_below = 0
             self._book.say('hdd_state', 'ready')
 
+    def settle_orders(self) -> bool:
+        """After an order was exchanged; False if some are left to do."""
+        return self._index.settle_orders(self.device.name)
+
     def make_room(self, conf: NodeConf) -> None:
         """Between the watermarks of the SSD, and under every cap."""
         room, used, _ = self.levels(conf)
@@ -172,6 +176,13 @@ class Duties:
             one['ssd'], one['evictable'] + one['cleanable'])
             for class_id, one in sums.items()}
         for take in strategy.plan(if_clean, self._table(), room, need):
+            some = self._index.next_if_clean(
+                self.device.name, take.class_ids, take.length)
+            if some is not None:
+                self._each(self._clean_one, [
+                    one for one in some if self._table().spec(
+                        one.class_id).remote is not RemoteMode.ONLY])
+                continue
             clean = sum(sums[class_id]['evictable']
                         for class_id in take.class_ids)
             self._clean_classes(take.class_ids, take.length - clean, None)
@@ -183,9 +194,9 @@ class Duties:
             wanted = take.length
             skipped: Set[VersionId] = set()
             while wanted > 0 and not self.stopping.is_set():
-                found = [one for one in self._index.least_recent(
-                    self.device.name, take.class_ids,
-                    _BATCH + len(skipped)) if one.version not in skipped]
+                found = self._index.victims(
+                    self.device.name, take.class_ids, wanted, _BATCH,
+                    skipped)
                 some = _until(self._not_kept(found), wanted)
                 if not some:
                     break
@@ -201,8 +212,7 @@ class Duties:
         kept = {one.version for one in found
                 if self._local.watcher.keeps(one.version)}
         if kept:
-            self._index.touch({version: (self._now(), None)
-                               for version in kept})
+            self._index.renew(kept, self._now())
         return [one for one in found if one.version not in kept]
 
     def _demote(self, one: Candidate) -> int:

@@ -20,7 +20,8 @@ from typing import (
 
 from swift_dss.core.errors import DssError
 from swift_dss.core.version import VersionId
-from swift_dss.tier import schema
+from swift_dss.tier import placing, schema
+from swift_dss.tier.placing import Placing
 from swift_dss.tier.rows import Candidate, SpanRow, VersionRow
 
 #: Rows changed in one transaction when a whole class changes: keeps the
@@ -35,12 +36,13 @@ _ADD_VERSION = (
     'VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) '
     'ON CONFLICT (hash, device_id, policy, frag, timestamp) DO NOTHING')
 _ADD_SPAN = (
-    'INSERT INTO span (version_id, class_id, device_id, %s, read_at, put_at) '
-    'VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)' % _SPAN_COLUMNS)
+    'INSERT INTO span (version_id, class_id, device_id, %s, read_at, put_at, '
+    '%s) VALUES (%s)' % (_SPAN_COLUMNS, placing.COLUMNS, ', '.join('?' * 16)))
 _SPANS_OF = (
-    'SELECT v.id, s.class_id, s.read_at FROM version v JOIN span s ON '
-    's.version_id = v.id WHERE v.hash = ? AND v.device_id = ? AND '
-    'v.policy = ? AND v.frag = ? AND v.timestamp = ? ORDER BY s.class_id')
+    'SELECT v.id, s.class_id, s.read_at, s.ssd, %s FROM version v JOIN span '
+    's ON s.version_id = v.id WHERE v.hash = ? AND v.device_id = ? AND '
+    'v.policy = ? AND v.frag = ? AND v.timestamp = ? ORDER BY s.class_id'
+    % placing.COLUMNS)
 #: When a version was read, and which of its classes (None: all of them).
 Touch = Tuple[float, Optional[Collection[int]]]
 
@@ -60,16 +62,22 @@ class IndexDamaged(DssError):
     counter = 'index_damaged'
 
 
+class _Undo(Exception):
+    """Take a transaction back: it was only to see what would be."""
+
+
 class Index:
     """One open index.
 
     :param path: the file; made if it is not there
+    :param order: what orders victims inside classes; LRU if None
     :raises IndexDamaged: there is a file and it is not a sound index
     :raises IndexUnavailable: it cannot be made or written
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, order: Optional[Placing] = None) -> None:
         self.path = path
+        self._placing = order or Placing()
         self._lock = threading.RLock()
         self._depth = 0
         self._devices: Dict[str, int] = {}
@@ -119,6 +127,7 @@ class Index:
                 self._db.close()
             self._devices.clear()
             self._names.clear()
+            self._placing.forget()
             aside = _move_aside(self.path)
             self._open()
             self.replaced += 1
@@ -141,7 +150,9 @@ class Index:
                 self._db.execute('BEGIN IMMEDIATE')
                 try:
                     yield
+                    self._placing.flush(self._db)
                 except BaseException:
+                    self._placing.forget()
                     with contextlib.suppress(sqlite3.Error):
                         self._db.execute('ROLLBACK')
                     raise
@@ -191,7 +202,7 @@ class Index:
 
     def _put_spans(self, version_id: int, row: VersionRow) -> None:
         device_id = self._device_id(row.version.device)
-        there = {found[0]: found[1:] for found in self._db.execute(
+        there = {found[0]: found[1:8] for found in self._db.execute(
             'SELECT class_id, %s FROM span WHERE version_id = ?'
             % _SPAN_COLUMNS, (version_id,))}
         for span in row.spans:
@@ -203,8 +214,10 @@ class Index:
                 self._db.execute(
                     _ADD_SPAN,
                     (version_id, span.class_id, device_id) + values
-                    + (row.read_at or row.put_at, row.put_at))
+                    + (row.read_at or row.put_at, row.put_at)
+                    + self._came(device_id, span))
             elif old != values:
+                self._place(version_id, device_id, span, old[2])
                 self._db.execute(
                     'UPDATE span SET movable = ?, total = ?, ssd = ?, '
                     'hdd = ?, remote = ?, dirty = ?, spare = ? '
@@ -214,6 +227,53 @@ class Index:
             self._db.execute(
                 'DELETE FROM span WHERE version_id = ? AND class_id = ?',
                 (version_id, class_id))
+
+    def _came(self, device_id: int, span: SpanRow) -> placing.Stored:
+        """The place of a row that is new."""
+        if not span.ssd_bytes:
+            return placing.NOWHERE
+        return self._placing.came(self._db, device_id, span.class_id,
+                                  span.ssd_bytes)
+
+    def _place(self, version_id: int, device_id: int, span: SpanRow,
+               ssd_before: int) -> None:
+        """Bytes of a row may have come to the SSD, or left it."""
+        class_id = span.class_id
+        if not self._placing.names_order(class_id) or \
+                not ssd_before and not span.ssd_bytes:
+            return
+        stored = self._db.execute(
+            'SELECT %s FROM span WHERE version_id = ? AND class_id = ?'
+            % placing.COLUMNS, (version_id, class_id)).fetchone()
+        if ssd_before and span.ssd_bytes:
+            stored = self._placing.ensure(
+                self._db, device_id, class_id, span.ssd_bytes, stored)
+        elif ssd_before:
+            stored = self._placing.left(
+                self._db, device_id, class_id, ssd_before, stored)
+        else:
+            stored = self._placing.came(
+                self._db, device_id, class_id, span.ssd_bytes, stored)
+        self._db.execute(
+            'UPDATE span SET %s WHERE version_id = ? AND class_id = ?'
+            % placing.SET_PLACE, stored + (version_id, class_id))
+
+    def arrived(self, versions: Iterable[VersionId]) -> List[VersionId]:
+        """S3 has every byte of these; those of them that are not here."""
+        unknown: List[VersionId] = []
+        with self.batch():
+            for version in versions:
+                key = self._key(version) + (version.timestamp,)
+                if not self._db.execute(
+                        'UPDATE version SET on_remote = 1 WHERE %s AND '
+                        'timestamp = ?' % _KEY, key).rowcount:
+                    unknown.append(version)
+                    continue
+                self._db.execute(
+                    'UPDATE span SET remote = total, dirty = 0, spare = hdd '
+                    'WHERE version_id = (SELECT id FROM version WHERE %s '
+                    'AND timestamp = ?)' % _KEY, key)
+        return unknown
 
     def add(self, rows: Iterable[VersionRow]) -> List[VersionRow]:
         """Add versions; those that were there, and are left as they are.
@@ -239,13 +299,18 @@ class Index:
                     made.lastrowid, span.class_id, key[1], span.movable,
                     span.total_bytes, span.ssd_bytes, span.hdd_bytes,
                     span.remote_bytes, span.dirty_bytes, span.spare_bytes,
-                    read_at, row.put_at) for span in row.spans]
+                    read_at, row.put_at) + self._came(key[1], span)
+                    for span in row.spans]
             self._db.executemany(_ADD_SPAN, spans)
         return known
 
-    def touch(self, reads: Mapping[VersionId, Touch]
+    def touch(self, reads: Mapping[VersionId, Touch],
+              sequential: Collection[VersionId] = ()
               ) -> Dict[VersionId, List[int]]:
-        """Note accesses; the classes of each version that is there."""
+        """Note accesses; the classes of each version that is there.
+
+        :param sequential: of them, those that go on where the last ended
+        """
         found: Dict[VersionId, List[int]] = {}
         touched: List[Tuple[Any, ...]] = []
         with self.batch():
@@ -255,13 +320,45 @@ class Index:
                 ).fetchall()
                 if spans:
                     found[version] = [span[1] for span in spans]
-                touched += [(at, version_id, class_id) for version_id,
-                            class_id, read_at in spans if read_at < at and (
-                                class_ids is None or class_id in class_ids)]
+                for span in spans:
+                    if span[2] < at and (
+                            class_ids is None or span[1] in class_ids):
+                        touched.append((at, *span[:2]))
+                        self._read(version, span, version in sequential)
             self._db.executemany(
                 'UPDATE span SET read_at = ? WHERE version_id = ? AND '
                 'class_id = ?', touched)
         return found
+
+    def _read(self, version: VersionId, span: Tuple[Any, ...],
+              sequential: bool) -> None:
+        """Place a row of ``_SPANS_OF`` after a read."""
+        version_id, class_id, _, size = span[:4]
+        if not self._placing.names_order(class_id):
+            return
+        stored = self._placing.read(
+            self._db, self._device_id(version.device), class_id, size,
+            span[4:], sequential)
+        if stored != span[4:]:
+            self._db.execute(
+                'UPDATE span SET %s WHERE version_id = ? AND class_id = ?'
+                % placing.SET_PLACE, stored + (version_id, class_id))
+
+    def renew(self, versions: Iterable[VersionId], at: float) -> None:
+        """They leave no sooner than what came last: as if just come."""
+        with self.batch():
+            for version in versions:
+                device_id = self._device_id(version.device)
+                for span in self._db.execute(
+                        _SPANS_OF, self._key(version)
+                        + (version.timestamp,)).fetchall():
+                    stored = self._placing.came(
+                        self._db, device_id, span[1], span[3]) \
+                        if span[3] else span[4:]
+                    self._db.execute(
+                        'UPDATE span SET read_at = max(read_at, ?), %s '
+                        'WHERE version_id = ? AND class_id = ?'
+                        % placing.SET_PLACE, (at, *stored, *span[:2]))
 
     def remove(self, version: VersionId) -> None:
         """Forget a version."""
@@ -319,6 +416,83 @@ class Index:
                 % ', '.join(schema.COLUMNS),
                 (self._device_id(device),)).fetchall()
         return {row[0]: dict(zip(schema.COLUMNS, row[1:])) for row in rows}
+
+    def victims(self, device: str, class_ids: Sequence[int], wanted: int,
+                limit: int, skipped: Collection[VersionId] = ()
+                ) -> List[Candidate]:
+        """Evictable bytes that leave next, in the order of their classes.
+
+        An order may note that it was asked: who asks MUST send them away,
+        or name them as skipped when it asks again.
+
+        :param class_ids: one order over all of them
+        :param wanted: bytes; no more rows than it takes
+        """
+        if not class_ids or not self._placing.names_order(class_ids[0]):
+            return [one for one in self.least_recent(
+                device, class_ids, limit + len(skipped))
+                if one.version not in skipped]
+        device_id, more = self._device_id(device), True
+        hidden = self._spans_of_all(skipped)
+        found: List[placing.Victim] = []
+        while more and not found:
+            with self.batch():
+                found, more = self._placing.victims(
+                    self._db, device_id, class_ids, wanted, limit, hidden)
+        some = [self._candidate(device, victim) for victim in found]
+        return some or [one for one in self.least_recent(
+            device, class_ids, limit + len(skipped))
+            if one.version not in skipped]
+
+    def next_if_clean(self, device: str, class_ids: Sequence[int],
+                      wanted: int) -> Optional[List[Candidate]]:
+        """Dirty bytes among those that would leave next if all were clean;
+        None where that is what was used longest ago. Changes nothing."""
+        if not class_ids or not self._placing.names_order(class_ids[0]):
+            return None
+        found: List[placing.Victim] = []
+        with contextlib.suppress(_Undo), self.batch():
+            found, _ = self._placing.victims(
+                self._db, self._device_id(device), class_ids, wanted,
+                placing.STEPS, (), dirty=True)
+            raise _Undo
+        return [self._candidate(device, victim) for victim in found
+                if self._is_dirty(victim)]
+
+    def _is_dirty(self, victim: placing.Victim) -> bool:
+        found = self._one('SELECT ssd = dirty FROM span WHERE version_id = ? '
+                          'AND class_id = ?', victim[:2])
+        return bool(found and found[0])
+
+    def settle_orders(self, device: str) -> bool:
+        """Give a place to rows that have none in the order in force, some
+        at a time; False if there are more."""
+        device_id = self._device_id(device)
+        with self._lock, _translated():
+            left = self._placing.to_settle(self._db, device_id,
+                                           self.occupancy(device))
+        for class_id in left:
+            with self.batch():
+                self._placing.settle(self._db, device_id, class_id)
+        return not left
+
+    def _spans_of_all(self, versions: Iterable[VersionId]
+                      ) -> List[Tuple[int, int]]:
+        with self._lock, _translated():
+            return [span[:2] for version in versions
+                    for span in self._db.execute(
+                        _SPANS_OF, self._key(version)
+                        + (version.timestamp,))]
+
+    def _candidate(self, device: str, victim: placing.Victim) -> Candidate:
+        found = self._one(
+            'SELECT hash, timestamp, frag, policy, partition, size FROM '
+            'version WHERE id = ?', (victim.version_id,))
+        assert found is not None  # A span without its version cannot be.
+        return Candidate(
+            VersionId(device, found[3], found[0].hex(), found[1],
+                      None if found[2] < 0 else found[2]),
+            found[4], found[5], victim.class_id, victim.length)
 
     def least_recent(self, device: str, class_ids: Iterable[int],
                      limit: int) -> List[Candidate]:
@@ -385,7 +559,12 @@ class Index:
                                  _CHUNK_ROWS)).rowcount
             changed += done
             if not done:
-                return changed
+                break
+        if changed and movable and self._placing.names_order(class_id):
+            with self.batch():
+                for device_id in self._names:
+                    self._placing.unsettle(self._db, device_id, class_id)
+        return changed
 
     def pin_sizes(self, device: str) -> List[Tuple[int, int, int]]:
         """(bucket, versions, bytes) of what the pin rule fits."""
@@ -450,6 +629,22 @@ class Index:
             'AND class_id NOT IN (%s)' % ','.join(
                 '?%d' % number for number in range(3, 3 + len(class_ids))),
             [(one, min_demote_bytes) + tuple(class_ids) for one in ids])
+        for one in ids:
+            self._ensure_placed(one)
+
+    def _ensure_placed(self, version_id: int) -> None:
+        """Rows that may leave again stand in a queue."""
+        for row in self._db.execute(
+                'SELECT device_id, class_id, ssd - dirty, %s FROM span '
+                'WHERE version_id = ?' % placing.COLUMNS,
+                (version_id,)).fetchall():
+            if self._placing.names_order(row[1]):
+                self._db.execute(
+                    'UPDATE span SET %s WHERE version_id = ? AND '
+                    'class_id = ?' % placing.SET_PLACE,
+                    self._placing.ensure(
+                        self._db, row[0], row[1], row[2], row[3:])
+                    + (version_id, row[1]))
 
     def listing(self, where: str, values: Tuple[Any, ...], limit: int,
                 after_id: int = 0) -> List[Tuple[int, VersionRow]]:
@@ -558,16 +753,18 @@ def _span_row(found: Tuple[Any, ...]) -> SpanRow:
                    bool(movable))
 
 
-def open_or_replace(path: str) -> Tuple[Index, str]:
+def open_or_replace(path: str, order: Optional[Placing] = None
+                    ) -> Tuple[Index, str]:
     """The index at ``path``; a damaged one is moved aside first.
 
+    :param order: see :class:`Index`
     :returns: the index and where the damaged file went ('' if it was fine)
     """
     try:
-        return Index(path), ''
+        return Index(path, order), ''
     except IndexDamaged:
         aside = _move_aside(path)
-        return Index(path), aside
+        return Index(path, order), aside
 
 
 def _move_aside(path: str) -> str:

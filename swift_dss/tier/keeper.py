@@ -150,9 +150,10 @@ class Keeper:
         before = self.duties.moved
         clean = self.duties.clean(conf)
         promoted = self.duties.promote(conf)
+        settled = self.duties.settle_orders()
         if self.duties.moved != before:
             self.publish_pressure(conf)
-        return clean and promoted
+        return clean and promoted and settled
 
     def publish_pressure(self, conf: NodeConf) -> None:
         """Tell object servers how full the device is."""

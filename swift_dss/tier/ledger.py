@@ -13,8 +13,9 @@ is locked that others need.
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from typing import (
-    Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple,
+    Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple,
     TypeVar)
 
 from swift_dss.core.classes import ClassTable, RemoteMode
@@ -31,6 +32,9 @@ from swift_dss.wire import classmap
 from swift_dss.wire.control import Event, EventKind
 
 _Found = TypeVar('_Found')
+#: Versions of which it is known where their last read ended, about 300
+#: bytes each.
+_ENDS = 10000
 
 
 class Ledger:
@@ -55,6 +59,8 @@ class Ledger:
         self._gateway = gateway
         self._wish = wish
         self._hits = hits
+        #: Where the last read of a version ended.
+        self._ends: OrderedDict[VersionId, int] = OrderedDict()
         #: Something was said and could not be kept: a sweep is due. Who
         #: begins one clears it first.
         self.missed = False
@@ -135,7 +141,7 @@ class Ledger:
             classes = self._index.touch({
                 version: (max(event.at for event in some),
                           _classes_named(some))
-                for version, some in reads.items()})
+                for version, some in reads.items()}, self._going_on(reads))
         # Known before this batch, so others may be at work on them: what
         # was read of their files above may be old by now.
         for row in known:
@@ -144,8 +150,26 @@ class Ledger:
         for event in said:
             if event.kind is EventKind.CLASS:
                 self._reclassified(event)
+            elif event.kind is EventKind.HDD_DIFFERS:
+                self._keep(lambda event=event:  # type: ignore[misc]
+                           self._hdd_differs(event))
         for version, some in reads.items():
             self._note_reads(version, some, classes.get(version))
+
+    def _going_on(self, reads: Mapping[VersionId, Sequence[Event]]
+                  ) -> Set[VersionId]:
+        """Versions with a read that begins where their last one ended."""
+        found: Set[VersionId] = set()
+        for version, some in reads.items():
+            end = self._ends.pop(version, 0)
+            for event in some:
+                if event.offset and event.offset == end:
+                    found.add(version)
+                end = event.offset + event.length
+            self._ends[version] = end
+            if len(self._ends) > _ENDS:
+                self._ends.popitem(last=False)
+        return found
 
     def _rows_of(self, puts: Sequence[Event],
                  newest: Sequence[VersionId]) -> List[VersionRow]:
@@ -202,6 +226,16 @@ class Ledger:
         """The highest class of a version: it speaks for it on the link."""
         return max((span.class_id for span in row.spans), default=0,
                    key=lambda one: self._table().spec(one).rank)
+
+    def _hdd_differs(self, event: Event) -> None:
+        """The copy on the HDD is given up; the SSD's is copied again like
+        any that has none."""
+        self._logger.error('%s: the HDD has other bytes of %s than the SSD: '
+                           'given up', event.version.device,
+                           event.version.key)
+        self._local.drop_capacity(event.version, event.partition)
+        self._local.track(event.version, event.partition)
+        self._metrics.count('tier.hdd_copies_given_up')
 
     def _reclassified(self, event: Event) -> None:
         row = self._track(event.version, event.partition, event.at, event.at)

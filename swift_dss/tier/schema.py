@@ -9,7 +9,7 @@ leads to eviction.
 
 from swift_dss.strategy.pinning import BUCKETS
 
-VERSION = 2
+VERSION = 3
 
 _OCCUPANCY = (
     ('objects', '1'), ('total', '{0}.total'), ('ssd', '{0}.ssd'),
@@ -61,15 +61,38 @@ CREATE TABLE span (
     spare INTEGER NOT NULL,
     read_at REAL NOT NULL,
     put_at REAL NOT NULL,
+    queue INTEGER,
+    place REAL NOT NULL DEFAULT 0,
+    turn INTEGER NOT NULL DEFAULT 0,
+    uses INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (version_id, class_id)) WITHOUT ROWID;
 CREATE INDEX span_lru ON span (device_id, class_id, read_at)
     WHERE movable = 1 AND ssd > dirty;
+CREATE INDEX span_place ON span (device_id, class_id, queue, place, turn)
+    WHERE movable = 1 AND ssd > dirty AND queue IS NOT NULL;
+CREATE INDEX span_place_dirty ON span (
+    device_id, class_id, queue, place, turn)
+    WHERE movable = 1 AND ssd = dirty AND dirty > 0 AND queue IS NOT NULL;
+CREATE INDEX span_gone ON span (device_id, class_id, queue, place, turn)
+    WHERE ssd = 0 AND queue IS NOT NULL;
 CREATE INDEX span_dirty ON span (device_id, class_id, put_at)
     WHERE movable = 1 AND dirty > 0;
 CREATE INDEX span_dirty_lru ON span (device_id, class_id, read_at)
     WHERE movable = 1 AND dirty > 0;
 CREATE INDEX span_spare ON span (device_id, class_id, read_at)
     WHERE spare > 0;
+CREATE TABLE order_state (
+    device_id INTEGER NOT NULL,
+    class_group INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    value REAL NOT NULL,
+    PRIMARY KEY (device_id, class_group, name)) WITHOUT ROWID;
+CREATE TABLE queue_bytes (
+    device_id INTEGER NOT NULL,
+    class_id INTEGER NOT NULL,
+    queue INTEGER NOT NULL,
+    bytes INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (device_id, class_id, queue)) WITHOUT ROWID;
 CREATE TABLE occupancy (
     device_id INTEGER NOT NULL,
     class_id INTEGER NOT NULL,
@@ -104,6 +127,38 @@ CREATE TRIGGER span_update AFTER UPDATE OF movable, total, ssd, hdd, remote,
     {minus} {plus}
 END;
 '''.format(make=_MAKE, plus=_change('+', 'NEW'), minus=_change('-', 'OLD'))
+
+
+def _queue_change(sign: str, row: str) -> str:
+    return ('INSERT OR IGNORE INTO queue_bytes (device_id, class_id, queue) '
+            'VALUES ({0}.device_id, {0}.class_id, {0}.queue); '
+            'UPDATE queue_bytes SET bytes = bytes {1} CASE {0}.queue % 4 '
+            'WHEN 2 THEN {0}.total ELSE {0}.movable * {0}.ssd END WHERE '
+            'device_id = {0}.device_id AND class_id = {0}.class_id AND '
+            'queue = {0}.queue;').format(row, sign)
+
+
+#: Bytes of each queue of the orders but the first, which has the rest of
+#: what may leave, or might if it were clean. An order with one queue, and
+#: LRU, pay nothing for it.
+TRIGGERS += '''
+CREATE TRIGGER queue_insert AFTER INSERT ON span
+        WHEN NEW.queue % 4 > 0 BEGIN
+    {plus}
+END;
+CREATE TRIGGER queue_delete AFTER DELETE ON span
+        WHEN OLD.queue % 4 > 0 BEGIN
+    {minus}
+END;
+CREATE TRIGGER queue_leave AFTER UPDATE OF queue, movable, total, ssd, dirty
+        ON span WHEN OLD.queue % 4 > 0 BEGIN
+    {minus}
+END;
+CREATE TRIGGER queue_enter AFTER UPDATE OF queue, movable, total, ssd, dirty
+        ON span WHEN NEW.queue % 4 > 0 BEGIN
+    {plus}
+END;
+'''.format(plus=_queue_change('+', 'NEW'), minus=_queue_change('-', 'OLD'))
 
 
 def _pin_change(sign: str, row: str) -> str:

@@ -28,7 +28,7 @@ _SECTION = re.compile(r'^class:(0|[1-9][0-9]?)$')
 _RESERVED = frozenset(('all', 'any', 'default', 'false', 'none', 'true'))
 _ENUMS = {'allocate': Allocate, 'write': WriteMode, 'remote': RemoteMode,
           'prefetch': PrefetchHint, 'direct': Direct}
-_INNER = ('lru',)
+_INNER = ('lru', 's3fifo', 'sieve', 'gdsf', 'sarc')
 _SHARES = frozenset(('floor', 'cap'))
 #: Option: least and greatest value.
 _WHOLE = {'rank': (0, 1000000), 'wan_share': (1, 1000),

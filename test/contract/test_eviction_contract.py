@@ -26,6 +26,7 @@ def nodes(draw):
         cap = draw(st.sampled_from((1.0, 1.0, 0.5, 0.3)))
         specs.append(ClassSpec(
             class_id, 'c%d' % class_id, rank, floor=floor,
+            weight=1 + class_id % 5,
             cap=max(floor, cap), pin=draw(st.booleans()),
             allocate=draw(st.sampled_from(list(Allocate)))))
         used = draw(st.integers(0, 400))
@@ -34,7 +35,8 @@ def nodes(draw):
 
 
 STRATEGY = pytest.mark.parametrize(
-    'strategy', STRATEGIES.values(), ids=list(STRATEGIES))
+    'strategy', [STRATEGIES[name] for name in (
+        'class_ordered', 'weighted', 'lru')])  # All blind ones are alike.
 ORDERED = STRATEGIES['class_ordered']
 
 
@@ -137,6 +139,27 @@ def test_a_class_without_anything_claims_its_floor_from_above():
     full = {2: Occupancy(1000, 1000)}
     assert taken(ORDERED.make_way(full, table, ROOM, 100, 1)) == {2: 100}
     assert ORDERED.make_way(full, table, ROOM, 101, 1) is None
+
+
+@given(nodes(), st.integers(1, 2000))
+@settings(max_examples=300)
+def test_weighted_takes_level_the_classes_by_their_weights(node, need):
+    table, occupancies = node
+    gave = taken(STRATEGIES['weighted'].plan(
+        occupancies, table, ROOM, need))
+    left = {one: (occupancies[one].used_bytes - gave.get(one, 0))
+            / table.spec(one).weight for one in occupancies}
+    for one, length in gave.items():
+        spec = table.spec(one)
+        if length <= occupancies[one].used_bytes - int(spec.cap * ROOM):
+            continue  # over its cap
+        for other, occupancy in occupancies.items():
+            below = table.spec(other)
+            could = min(occupancy.evictable_bytes, max(
+                0, occupancy.used_bytes - int(below.floor * ROOM)))
+            # Who could still give is not heavier than who gave.
+            assert below.pin or gave.get(other, 0) >= could or \
+                left[other] <= left[one] + 1 + 1 / spec.weight
 
 
 def test_a_class_at_its_floor_exchanges_its_own_bytes():

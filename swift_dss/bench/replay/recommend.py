@@ -28,8 +28,10 @@ STARVED = 0.02
 SMALLER = (0.75, 0.5, 0.25)
 #: A smaller cache is as good if it loses no more than this share.
 AS_GOOD = 0.01
-#: What the tier daemon can run, and how ``[tier] eviction`` names it.
-DAEMON = {'lru': 'lru', 'class-lru': 'class_ordered'}
+#: How ``[tier] eviction`` names what classes give by.
+_DAEMON = {'class': 'class_ordered', 'weighted': 'weighted'}
+#: The daemon's default: above this share of ``ssd_bytes`` it evicts.
+_HIGH_WATERMARK = 0.85
 
 Row = Dict[str, Any]
 
@@ -105,7 +107,7 @@ class Found:
     """What was tried and what is best.
 
     :param base: LRU at the whole budget
-    :param best: of all; ``daemon`` of those that the tier daemon runs
+    :param best: of all
     :param smaller: at less room, the largest first
     """
 
@@ -113,7 +115,6 @@ class Found:
     tried: List[Tuple[Setup, Row]]
     base: Tuple[Setup, Row]
     best: Tuple[Setup, Row]
-    daemon: Tuple[Setup, Row]
     smaller: List[Tuple[Setup, Row]]
 
 
@@ -152,10 +153,9 @@ def search(plan: Plan, first: Setup, budget_bytes: int, goal: Goal,
         attempt([replace(best_of(tried)[0], prefetch=name)
                  for name in ahead])
     best = best_of(tried)
-    daemon = best_of([one for one in tried if one[0].strategy in DAEMON])
     smaller = attempt([replace(best[0], cache_bytes=max(1, int(
         budget_bytes * share))) for share in SMALLER])
-    return Found(goal, tried, base, best, daemon, smaller)
+    return Found(goal, tried, base, best, smaller)
 
 
 def _with_floors(plan: Plan, start: Tuple[Setup, Row],
@@ -213,7 +213,7 @@ def report(found: Found) -> Dict[str, Any]:
                                  setup.table),
                 'score': found.goal.score(row)}
     return {'goal': found.goal.kind, 'best': told(found.best),
-            'lru': told(found.base), 'daemon': told(found.daemon),
+            'lru': told(found.base),
             'smaller': [told(one) for one in found.smaller],
             'tried': len(found.tried)}
 
@@ -228,11 +228,6 @@ def text(found: Found, table: ClassTable) -> str:
              '  %s; LRU on the same room: %s (%s)' % (
                  goal.shown(best), goal.shown(base),
                  _gain(goal, base, best))]
-    if found.daemon is not found.best:
-        lines += ['Best of what the tier daemon runs: '
-                  + _said(found.daemon, table), '  %s (%s)' % (
-                      goal.shown(goal.score(found.daemon[1])),
-                      _gain(goal, base, goal.score(found.daemon[1])))]
     lines += ['', 'With less room:'] + ['  %s: %s%s' % (
         figures.size_text(setup.cache_bytes), goal.shown(goal.score(row)),
         ' (as good)' if _as_good(goal, best, goal.score(row)) else '')
@@ -271,14 +266,25 @@ def _said(one: Tuple[Setup, Row], table: ClassTable) -> str:
 
 def _settings(found: Found, table: ClassTable) -> str:
     """What the operator writes into his files."""
-    setup, row = found.daemon
-    lines = ['For dss.conf:', '  [tier]',
-             '  eviction = %s' % DAEMON[setup.strategy],
-             '  ssd_bytes = %d' % setup.cache_bytes]
-    floor_of = floors([int(class_id) for class_id in row['classes']],
-                      setup.table)
-    if floor_of and setup.strategy != 'lru':
-        lines.append('For dss-classes.conf:')
-        for class_id, floor in floor_of.items():
-            lines += ['  [class:%d]' % class_id, '  floor = %g' % floor]
+    setup, row = found.best
+    kind, _, inner = setup.strategy.partition('-')
+    lines = ['For dss.conf (objects have the high watermark\'s share, %g, '
+             'of ssd_bytes):' % _HIGH_WATERMARK, '  [tier]',
+             '  eviction = %s' % _DAEMON.get(kind, kind),
+             '  ssd_bytes = %d' % math.ceil(
+                 setup.cache_bytes / _HIGH_WATERMARK)]
+    if setup.prefetch != 'none':
+        lines += ['  [prefetch]', '  strategy = %s' % setup.prefetch]
+    if kind not in _DAEMON:
+        return '\n'.join(lines)
+    lines.append('For dss-classes.conf:')
+    for name in row['classes']:
+        spec = setup.table.spec(int(name))
+        options = ['inner = %s' % (inner or spec.inner)]
+        if spec.floor:
+            options.append('floor = %g' % spec.floor)
+        if kind == 'weighted' or inner == 'gdsf':
+            options.append('weight = %d' % max(1, round(
+                setup.weights.get(int(name), spec.weight))))
+        lines += ['  [class:%s]' % name] + ['  ' + one for one in options]
     return '\n'.join(lines)

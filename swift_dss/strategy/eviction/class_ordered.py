@@ -7,7 +7,7 @@ strict order alone starves low classes.
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional
+from typing import Dict, Iterable, List, Optional
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.strategy.eviction.verbs import (
@@ -41,29 +41,51 @@ class ClassOrdered(EvictionStrategy):
                                        class_id))
             for class_id in order}
         takes = take_in_order(order, surplus, need_bytes)
+        left = {class_id: one.used_bytes
+                for class_id, one in occupancies.items()}
         for take in takes:
             takable[take.class_ids[0]] -= take.length
-        return takes + take_in_order(order, takable,
-                                     need_bytes - total(takes))
+            left[take.class_ids[0]] -= take.length
+        return takes + self._more(left, takable, table,
+                                  need_bytes - total(takes))
 
     def make_way(self, occupancies: Occupancies, table: ClassTable,
                  room_bytes: int, need_bytes: int,
                  class_id: int) -> Optional[List[Take]]:
         """See :meth:`EvictionStrategy.make_way`."""
         takable = _takable(occupancies, table, room_bytes)
-        spec, own = table.spec(class_id), occupancies.get(class_id)
+        own = occupancies.get(class_id)
         used_bytes = own.used_bytes if own else 0
-        order = _order(occupancies, table)
-        if used_bytes + need_bytes <= int(spec.floor * room_bytes):
-            order = [other for other in order if other != class_id]
+        if used_bytes + need_bytes <= int(
+                table.spec(class_id).floor * room_bytes):
+            takes = take_in_order(
+                [other for other in _order(occupancies, table)
+                 if other != class_id], takable, need_bytes)
         else:
-            order = [other for other in order
-                     if table.spec(other).rank <= spec.rank]
-            if own and not spec.pin:
-                # It gets as much as it gives.
-                takable[class_id] = own.evictable_bytes
-        takes = take_in_order(order, takable, need_bytes)
+            takes = self._exchange(occupancies, takable, table, need_bytes,
+                                   class_id)
         return takes if total(takes) == need_bytes else None
+
+    def _more(self, used: Dict[int, int], takable: Dict[int, int],
+              table: ClassTable, need_bytes: int) -> List[Take]:
+        """Takes beyond what is over caps.
+
+        :param used: bytes by class, without what is over caps
+        """
+        return take_in_order(_order(used, table), takable, need_bytes)
+
+    def _exchange(self, occupancies: Occupancies, takable: Dict[int, int],
+                  table: ClassTable, need_bytes: int,
+                  class_id: int) -> List[Take]:
+        """Takes for a newcomer whose class is, or comes, above its floor.
+        """
+        spec, own = table.spec(class_id), occupancies.get(class_id)
+        if own and not spec.pin:
+            # It gets as much as it gives.
+            takable[class_id] = own.evictable_bytes
+        return take_in_order(
+            [other for other in _order(occupancies, table)
+             if table.spec(other).rank <= spec.rank], takable, need_bytes)
 
     def surplus(self, occupancies: Occupancies, table: ClassTable,
                 room_bytes: int, class_id: int) -> int:
@@ -74,8 +96,8 @@ class ClassOrdered(EvictionStrategy):
                                        * room_bytes))
 
 
-def _order(occupancies: Occupancies, table: ClassTable) -> List[int]:
-    return sorted(occupancies,
+def _order(class_ids: Iterable[int], table: ClassTable) -> List[int]:
+    return sorted(class_ids,
                   key=lambda class_id: (table.spec(class_id).rank, class_id))
 
 

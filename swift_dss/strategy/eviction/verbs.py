@@ -2,9 +2,9 @@
 
 A strategy is pure: it sees how many bytes of each class lie on the SSD and
 how many of those may leave, never a single object, and answers with
-classes and byte counts. The mechanism takes the least recently used bytes
-of those classes. Dirty and pinned bytes are not *evictable*, so no
-strategy can choose them.
+classes and byte counts. The mechanism takes the bytes that are next in the
+order of those classes: used longest ago, or as ``row_orders`` have it.
+Dirty and pinned bytes are not *evictable*, so no strategy can choose them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Occupancy:
 
 @dataclass(frozen=True)
 class Take:
-    """Evict ``length`` bytes, least recently used first.
+    """Evict ``length`` bytes.
 
-    :param class_ids: one recency order over all of these classes
+    :param class_ids: one order over all of these classes
     """
 
     class_ids: Tuple[int, ...]
@@ -46,6 +46,8 @@ class EvictionStrategy:
     """The verbs. All MUST be pure, and cost O(classes)."""
 
     name = ''
+    #: The one order over all classes; '': each class has its own.
+    order = ''
 
     def plan(self, occupancies: Occupancies, table: ClassTable,
              room_bytes: int, need_bytes: int) -> List[Take]:

@@ -23,6 +23,9 @@ TABLE = ClassTable.of([
 FLOORED = ClassTable.of([
     ClassSpec(0, 'plain', 0), ClassSpec(1, 'low', 10, floor=0.2),
     ClassSpec(2, 'middle', 20), ClassSpec(3, 'high', 30)])
+WEIGHTED = ClassTable.of([
+    ClassSpec(0, 'plain', 0), ClassSpec(1, 'low', 10, weight=3),
+    ClassSpec(2, 'middle', 20), ClassSpec(3, 'high', 30, weight=2)])
 _GOLDEN = os.path.join(os.path.dirname(__file__), os.pardir, os.pardir,
                        'golden', 'eviction.json')
 
@@ -122,11 +125,14 @@ def test_lru_makes_every_decision_of_one_queue(seed):
         assert (ours.access(class_id, block) == 'hit') == hit
 
 
-@pytest.mark.parametrize('table', [TABLE, FLOORED], ids=['plain', 'floor'])
-def test_byte_counts_and_whole_objects_decide_the_same(table):
+@pytest.mark.parametrize('name, kind, table', [
+    ('class_ordered', 'class-lru', TABLE),
+    ('class_ordered', 'class-lru', FLOORED),
+    ('weighted', 'weighted-lru', WEIGHTED)])
+def test_byte_counts_and_whole_objects_decide_the_same(name, kind, table):
     """The daemon's strategy, and the one of a replay."""
-    ours = Enforcer(STRATEGIES['class_ordered'], table)
-    other = objects.make('class-lru', CHUNKS, table)
+    ours = Enforcer(STRATEGIES[name], table)
+    other = objects.make(kind, CHUNKS, table)
     words = {HIT: 'hit', MISS: 'miss', BYPASS: 'bypass'}
     for at, (class_id, block) in enumerate(trace(4)):
         assert ours.access(class_id, block) == words[other.access(

@@ -17,6 +17,7 @@ from swift_dss.tier.keeper import Keeper
 from swift_dss.tier.ledger import Ledger
 from swift_dss.tier.local import Local
 from swift_dss.tier.metrics import Metrics
+from swift_dss.tier.placing import Placing
 from swift_dss.wire import classmap
 from swift_dss.wire.control import Event, EventKind
 
@@ -58,7 +59,9 @@ class Rig:
             run_dir=os.path.join(str(root), 'run'),
             capacity={'sda': self.node.capacity_path} if with_hdd else {},
             tier=TierConf(**options))
-        self.index = Index(os.path.join(str(root), 'run', 'index.db'))
+        self.index = Index(
+            os.path.join(str(root), 'run', 'index.db'),
+            Placing(lambda: self.conf.tier.eviction, lambda: self.table))
         self.metrics = Metrics(self.conf, LOGGER)
         self.hits = Hits()
         self.gateway = FakeGateway()

@@ -62,6 +62,31 @@ def test_inside_a_class_the_least_recently_read_leaves(rig):
     assert rig.index.get(places[1].version).spans[0].ssd_bytes == 0
 
 
+@pytest.mark.parametrize('inner, eviction, gone', [
+    ('sieve', 'class_ordered', [7, 8]), ('gdsf', 'weighted', [7, 8]),
+    ('lru', 'gdsf', [7, 8]), ('s3fifo', 'class_ordered', [1, 2]),
+    ('lru', 'class_ordered', [0, 1]), ('sarc', 'class_ordered', [0, 1])])
+def test_the_order_that_the_class_or_the_node_names_is_obeyed(
+        tmp_path, inner, eviction, gone):
+    table = ClassTable.of([ClassSpec(0, 'plain', 0, inner=inner)])
+    rig = Rig(tmp_path, table=table, eviction=eviction)
+    places = fill(rig, *[0] * 7)
+    for _ in range(3):
+        # Read three times, but before all others came or were read.
+        rig.now += 100
+        rig.tell(EventKind.READ, places[0], ClassMap.uniform(0),
+                 int(Tier.SSD))
+    for place in places[1:]:
+        rig.now += 100
+        rig.tell(EventKind.READ, place, ClassMap.uniform(0), int(Tier.SSD))
+    places += [rig.put(name, sample_bytes(SIZE, 7), 0)
+               for name in ('new', 'newer')]
+    rig.keeper.round()
+    assert [number for number, place in enumerate(places)
+            if not rig.index.get(place.version).spans[0].ssd_bytes] == gone
+    rig.close()
+
+
 def test_a_burst_of_dirty_low_bytes_does_not_push_out_clean_high_ones(rig):
     fill(rig, *[9] * 5)
     rig.now += 100

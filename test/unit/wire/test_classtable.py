@@ -95,7 +95,7 @@ def test_defaults_hold_for_classes_that_say_nothing_else():
      r"allocate: 'maybe' is not one of always, room, never"),
     (row('write = 1'), "write: '1' is not one of back, through"),
     (row('remote ='), "remote: '' is not one of back, through, never, only"),
-    (row('inner = gdsf'), "inner: 'gdsf' is not one of lru"),
+    (row('inner = mru'), "inner: 'mru' is not one of lru"),
     (row('pin = maybe'), "pin: 'maybe' is neither true nor false"),
     (row('floor = 1.5'), r'\[class:25\] floor: .*not a share'),
     (row('floor = -0.1'), r'\[class:25\] floor: .*not a share'),

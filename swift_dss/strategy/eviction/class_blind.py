@@ -1,4 +1,4 @@
-"""Plain LRU over all classes: what classes are measured against."""
+"""One order over all classes: what classes are measured against."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from swift_dss.strategy.eviction.verbs import (
     EvictionStrategy, Occupancies, Take, total)
 
 
-class Lru(EvictionStrategy):
-    """The least recently used bytes leave, whatever their class.
+class ClassBlind(EvictionStrategy):
+    """Whoever is next leaves, whatever its class.
 
     Knows neither ranks nor floors nor caps; a pinned class stays.
+
+    :param name: of the order
     """
 
-    name = 'lru'
+    def __init__(self, name: str = 'lru') -> None:
+        self.name = self.order = name
 
     def plan(self, occupancies: Occupancies, table: ClassTable,
              room_bytes: int, need_bytes: int) -> List[Take]:
