@@ -80,14 +80,14 @@ def _untouched(folder: str, scenario: Scenario) -> object:
     def count(name: str) -> None:
         hits[name] = hits.get(name, 0) + 1
 
-    with _fresh(folder, scenario) as root:
+    with fresh(folder, scenario) as root:
         bench = Bench(root, scenario.with_hdd)
         steps.listen(count)
         try:
             scenario.run(bench)
         finally:
             steps.listen(None)
-        goal = _where(bench)
+        goal = where(bench)
         bench.close()
     assert hits, '%s reaches no step' % scenario.name
     return goal, hits
@@ -96,7 +96,7 @@ def _untouched(folder: str, scenario: Scenario) -> object:
 def _kill(folder: str, scenario: Scenario, point: str,
           goal: Dict[str, Residency]) -> object:
     """One kill: what was lost by it, and how long recovery took."""
-    with _fresh(folder, scenario) as root:
+    with fresh(folder, scenario) as root:
         status = _in_child(root, scenario, point)
         assert os.WIFSIGNALED(status) and \
             os.WTERMSIG(status) == signal.SIGKILL, \
@@ -112,7 +112,7 @@ def _kill(folder: str, scenario: Scenario, point: str,
                      for one in judge(root, scenario)]
         scenario.run(bench)
         failures += ['repeated: ' + one for one in judge(root, scenario)]
-        if _where(bench) != goal:
+        if where(bench) != goal:
             failures.append('ends elsewhere than the untouched run')
         left = os.listdir(layout.stub_tmp_dir(bench.node.device_path)) \
             if os.path.isdir(layout.stub_tmp_dir(bench.node.device_path)) \
@@ -148,7 +148,7 @@ def _in_child(root: str, scenario: Scenario, point: str) -> int:
     return os.waitpid(pid, 0)[1]
 
 
-def _where(bench: Bench) -> Dict[str, Residency]:
+def where(bench: Bench) -> Dict[str, Residency]:
     """Residency of every version: what a move changes."""
     found = {}
     for place in bench.node.places():
@@ -165,7 +165,8 @@ def _check_invariant(place: Place, live: LiveVersion) -> None:
 
 
 @contextlib.contextmanager
-def _fresh(folder: str, scenario: Scenario) -> Iterator[str]:
+def fresh(folder: str, scenario: Scenario) -> Iterator[str]:
+    """A node on which the operation is ready to run."""
     root = os.path.join(folder, 'node')
     os.makedirs(root, exist_ok=True)
     for name in ('devices', 'hdd', 'run'):

@@ -15,7 +15,8 @@ from sample_node import SampleNode, sample_bytes
 
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.config import NodeConf
-from swift_dss.core.errors import VersionGone
+from swift_dss.core.errors import (
+    TierFull, TierUnavailable, VersionGone)
 from swift_dss.core.residency import RemoteCopy
 from swift_dss.core.spans import ClassMap, Span
 from swift_dss.core.version import VersionId
@@ -149,8 +150,10 @@ def _drop(bench: Bench) -> None:
 def _fill(bench: Bench) -> None:
     """Bring everything back in two ranges, the way a read would."""
     for version in bench.versions():
-        place = next(one for one in bench.node.places()
-                     if one.version == version)
+        place = next((one for one in bench.node.places()
+                      if one.version == version), None)
+        if place is None:
+            raise TierUnavailable('the device cannot be read')
         body = {len(body): body for body in contents(
             place.content_length // 100 * 100).values()}[
                 place.content_length]
@@ -158,7 +161,8 @@ def _fill(bench: Bench) -> None:
         for offset, end in ((0, half), (half, place.content_length)):
             fill = bench.local.begin_fill(version, place.partition, offset,
                                           end - offset, 0)
-            assert fill is not None
+            if fill is None:
+                raise TierFull('nothing can be filled')
             fill.write(offset, body[offset:end])
             fill.commit()
 
