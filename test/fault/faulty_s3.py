@@ -51,6 +51,7 @@ class Request:
     """One request, as far as faults care.
 
     :param at: ``time.monotonic`` when its head was here
+    :param connected: when its connection was
     :param beside: others that were being answered then
     """
 
@@ -60,6 +61,7 @@ class Request:
     head: bytes
     length: int
     at: float
+    connected: float
     beside: int
 
     @property
@@ -143,15 +145,16 @@ class FaultyS3(Cuttable):
 
     def serve(self, conn: socket.socket) -> None:
         """Its requests, one after another."""
-        while self._one(conn):
+        connected = time.monotonic()
+        while self._one(conn, connected):
             pass
 
-    def _one(self, conn: socket.socket) -> bool:
+    def _one(self, conn: socket.socket, connected: float) -> bool:
         """One request and its answer; True if the connection goes on."""
         head, rest = _read_head(conn)
         if not head:
             return False
-        request = self._note(head)
+        request = self._note(head, connected)
         with self._lock:
             self.running += 1
             self.most_running = max(self.most_running, self.running)
@@ -163,13 +166,14 @@ class FaultyS3(Cuttable):
             with self._lock:
                 self.running -= 1
 
-    def _note(self, head: bytes) -> Request:
+    def _note(self, head: bytes, connected: float) -> Request:
         method, target, _ = head.split(b'\r\n')[0].decode('latin1').split()
         fields = _fields(head)
         length = int(fields.get('content-length', '0'))
         with self._lock:
             request = Request(len(self.requests) + 1, method, target, head,
-                              length, time.monotonic(), self.running)
+                              length, time.monotonic(), connected,
+                              self.running)
             self.requests.append(request)
         return request
 

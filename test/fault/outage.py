@@ -1,7 +1,8 @@
 """S3 goes away under a steady ingest, and comes back.
 
     python test/fault/outage.py [--faults refused,slow,...] [--budget 16m]
-        [--rate 1m] [--object 128k] [--cycles 0] [--without-admission]
+        [--rate 1m] [--object 128k] [--cycles 0]
+        [--without-admission | --trusting]
 
 A real cluster (three devices, three replicas, so that each device gets
 every byte) writes to a real S3 server through a link that can be cut,
@@ -13,12 +14,13 @@ writes of the top class go on.
 What must hold: the first refusal comes not before 0.95 of what budget and
 rate say; the lowest class is refused first and the top class last; every
 refusal is a 503 with Retry-After and none a time-out; nothing is hammered
-when S3 is back; every acknowledged object is in S3, byte for byte. With
-``--cycles`` S3 then goes and comes that often, with kill -9 of the tier
-daemon thrown in.
+when S3 is back; what is new then does not wait for the end of the backlog;
+every acknowledged object is in S3, byte for byte. With ``--cycles`` S3 then
+goes and comes that often, with kill -9 of the tier daemon thrown in.
 
 The judge is a file of digests that nothing of ours reads, and the bucket.
-``--without-admission`` is the wrong twin: the campaign must fail with it.
+``--without-admission`` is the wrong twin of the outage, ``--trusting`` the
+one of the cycles: the campaign must fail with them.
 """
 
 # long: one campaign, told in the order in which it happens.
@@ -37,7 +39,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Sequence
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 os.pardir))
@@ -57,12 +59,19 @@ TABLE = ''.join(
     '[class:%d]\nname = %s\nrank = %d\nremote = through\n' % (
         number, name, rank) for number, name, rank in (
             (0, 'bulk', 0), (1, 'normal', 50), (2, 'alarm', 90)))
-FAULTS = ('refused', 'hung', 'slow', 'throttled', 'lying')
+FAULTS = ('refused', 'hung', 'slow', 'throttled', 'lying', 'gone')
+#: Those that S3 itself commits, by name of :mod:`fault.faulty_s3`.
+ARMED = {'throttled': '503', 'gone': 'gone', 'lying': 'swallow'}
 #: What a link is when it is "slow": far under any ingest.
 SLOW_BYTES = 20 * KIB
 BUCKET = 'outage'
 #: A refusal is an answer and not a time-out: nothing near this.
 REFUSAL_SECONDS = 10.0
+#: So many requests at once may be among the first ones after an outage:
+#: one upload, one delete, a bundle.
+AT_ONCE = 3
+FIRST_REQUESTS = 8
+FIRST_SECONDS = 3.0
 
 
 class Wrong(AssertionError):
@@ -88,8 +97,9 @@ class OutageCluster(TunedCluster):
     """A cluster whose gateway goes through the link."""
 
     def __init__(self, conf: layout.AioConf, url: str, budget: int,
-                 admission: bool) -> None:
+                 admission: bool, trusting: bool = False) -> None:
         super().__init__(conf)
+        self._trusting = trusting
         self._url = url
         self._budget = budget
         self._admission = admission
@@ -104,6 +114,19 @@ class OutageCluster(TunedCluster):
                         'read_timeout_seconds': '3',
                         'connect_timeout_seconds': '1',
                         'throttle_seconds': '0.2'}}
+
+    def spawn(self, name: str, procs: Optional[Sequence[str]] = None,
+              arguments: Sequence[str] = (),
+              extra_env: Optional[Dict[str, str]] = None) -> int:
+        """The wrong twin's daemon is another one."""
+        if name == 'tierd' and self._trusting:
+            return processes.spawn(
+                self.conf.root, name,
+                os.path.join(self.conf.log, name + '.log'),
+                [os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                              'trusting_daemon.py'),
+                 '--config', self.conf_file(name)], [], extra_env).pid
+        return super().spawn(name, procs, arguments, extra_env)
 
     def _configure(self) -> None:
         super()._configure()
@@ -142,14 +165,16 @@ class Figures:
     accepted: int = 0
     refused: int = 0
     slowest_refusal_seconds: float = 0.0
-    retry_after: List[int] = field(default_factory=list)
+    retry_after: Dict[int, int] = field(default_factory=dict)
     fired: int = 0
-    first_second_requests: int = 0
+    first_seconds_requests: int = 0
+    first_requests_at_once: int = 0
     s3_retry_after: str = ''
     drained_seconds: float = 0.0
     drain_displacement: float = 0.0
     top_during_drain: int = 0
     top_refused_during_drain: int = 0
+    new_write_in_s3_seconds: float = 0.0
     lost: int = 0
 
 
@@ -160,7 +185,7 @@ class Campaign:
     least = 0.95
 
     def __init__(self, budget: int, rate: float, size: int,
-                 admission: bool = True) -> None:
+                 admission: bool = True, trusting: bool = False) -> None:
         self.budget, self.rate, self.size = budget, rate, size
         self.acknowledged: Dict[str, str] = {}
         self._lock = threading.Lock()
@@ -173,7 +198,7 @@ class Campaign:
         self.faulty = FaultyS3(Server(self.conf))
         self.link = WanLink(self.faulty)
         self.cluster = OutageCluster(self.conf, self.link.url, budget,
-                                     admission)
+                                     admission, trusting)
         try:
             self.cluster.start()
         except BaseException:
@@ -200,12 +225,10 @@ class Campaign:
             self.link.stall()
         elif fault == 'slow':
             self.link.set_rate(SLOW_BYTES)
-        elif fault == 'throttled':
-            return self.faulty.arm('503', times=0)
         else:
             return self.faulty.arm(
-                'swallow', lambda request: request.method == 'PUT',
-                times=0)
+                ARMED[fault], lambda request: fault != 'lying'
+                or request.method == 'PUT', times=0)
         return None
 
     def end(self) -> None:
@@ -318,7 +341,7 @@ class Campaign:
         figures = Figures(fault, self.budget, self.rate,
                           self.budget / self.rate)
         armed = self.begin(fault)
-        if fault in ('refused', 'hung', 'throttled'):
+        if fault in ('refused', 'hung', 'throttled', 'gone'):
             # The first write's upload finds out; all others are counted
             # from a known state.
             self.put('bulk', 1000)
@@ -337,9 +360,9 @@ class Campaign:
         before = len(self.faulty.requests)
         self.end()
         returned = time.monotonic()
-        time.sleep(1.0)
-        figures.first_second_requests = len(self.faulty.requests) - before
-        self._drain(figures, returned)
+        drained = self._drain(figures, returned)
+        self._judge_return(figures, before, returned)
+        self._judge_new(figures, drained, before)
         figures.drain_displacement = self._displacement(before, time.time()
                                                         - time.monotonic()
                                                         + returned)
@@ -370,6 +393,40 @@ class Campaign:
             require(said['HTTPStatusCode'] == 503, 'S3: %s', said)
             return str(said['HTTPHeaders'].get('retry-after', ''))
         return ''
+
+    def _judge_return(self, figures: Figures, before: int,
+                      returned: float) -> None:
+        """Was S3 hammered? Requests that hung are not new ones."""
+        new = [request for request in self.faulty.requests[before:]
+               if figures.fault != 'hung' or request.connected > returned]
+        figures.first_seconds_requests = sum(
+            request.at < returned + FIRST_SECONDS for request in new)
+        figures.first_requests_at_once = 1 + max(
+            [request.beside for request in new[:FIRST_REQUESTS]] or [0])
+        # On a slow link transfers were under way all the time.
+        require(figures.fault == 'slow'
+                or figures.first_requests_at_once <= AT_ONCE,
+                '%s: %d requests at once when S3 was back', figures.fault,
+                figures.first_requests_at_once)
+
+    def _judge_new(self, figures: Figures, puts: List[Put],
+                   before: int) -> None:
+        """Did what was written while the backlog drained wait for it?"""
+        hash_of = {row['name'].rpartition('/')[2]: row['hash']
+                   for row in tier(self.cluster, 'ls')}
+        at = {}
+        for request in self.faulty.requests[before:]:
+            if request.method == 'PUT':
+                at.setdefault(request.key.split('/')[-2], request.at)
+        waits = sorted(at[hash_of[one.name]] - one.begun for one in puts
+                       if hash_of.get(one.name) in at)
+        require(waits, '%s: no new write of the top class came in during '
+                'the drain', figures.fault)
+        figures.new_write_in_s3_seconds = waits[len(waits) // 2]
+        require(waits[len(waits) // 2] < max(
+            10.0, figures.drained_seconds / 2),
+                '%s: new writes waited %.1f s for the backlog',
+                figures.fault, waits[len(waits) // 2])
 
     def _displacement(self, since: int, returned_at: float) -> float:
         """How far the upload that was furthest out of the order of age
@@ -407,7 +464,9 @@ class Campaign:
             require(one.status == 503 and (one.retry_after or '').isdigit(),
                     '%s: %s was answered %s, Retry-After %s', figures.fault,
                     one.name, one.status, one.retry_after)
-            figures.retry_after.append(int(one.retry_after or 0))
+            after = int(one.retry_after or 0)
+            figures.retry_after[after] = figures.retry_after.get(
+                after, 0) + 1
             figures.slowest_refusal_seconds = max(
                 figures.slowest_refusal_seconds, one.seconds)
             at = one.begun - started
@@ -434,47 +493,66 @@ class Campaign:
                 '%s: a refusal took %.1f s', figures.fault,
                 figures.slowest_refusal_seconds)
 
-    def _drain(self, figures: Figures, returned: float) -> None:
+    def _drain(self, figures: Figures, returned: float) -> List[Put]:
+        """Until nothing waits; writes of the top class that came in
+        meanwhile."""
+        taken: List[Put] = []
+
         def drained() -> bool:
             made = self.put(CLASSES[-1], 16000)
             figures.top_during_drain += 1
             figures.top_refused_during_drain += made.status != 201
+            if made.status == 201:
+                taken.append(made)
             time.sleep(0.3)
             return self.pending() < self.budget // 4
 
-        wait_until(drained, 240, 'the backlog drains')
-        wait_until(lambda: self.settled() and self.pending() == 0, 240,
+        wait_until(drained, 300, 'the backlog drains')
+        wait_until(lambda: self.settled() and self.pending() == 0, 300,
                    'the backlog is empty')
         figures.drained_seconds = time.monotonic() - returned
+        return taken
 
     # -- many ------------------------------------------------------------
+
+    def _kill(self) -> None:
+        """The tier daemon dies, objects come in, it starts again."""
+        processes.kill(self.conf.root, ['tierd'], signal.SIGKILL)
+        wait_until(lambda: not processes.find(self.conf.root).get('tierd'),
+                   30, 'the daemon is dead')
+        self.put(CLASSES[-1], 20000)
+        self.cluster.restart('tierd')
 
     def cycles(self, count: int) -> Dict[str, Any]:
         """S3 goes and comes, and the tier daemon is killed in between."""
         kills = 0
+        fired = dict.fromkeys(FAULTS, 0)
         started = time.monotonic()
         for number in range(count):
             fault = FAULTS[number % len(FAULTS)]
-            self.begin(fault)
-            for step in range(6):
+            armed = self.begin(fault)
+            for step in range(4):
                 self.put(CLASSES[step % len(CLASSES)], 20000)
-            if number % 2:
-                processes.kill(self.conf.root, ['tierd'], signal.SIGKILL)
-                wait_until(lambda: not processes.find(self.conf.root).get(
-                    'tierd'), 30, 'the daemon is dead')
-                self.put(CLASSES[-1], 20000)
-                self.end()
-                self.cluster.restart('tierd')
+            # The other half of the kills meets an S3 that is there.
+            if number % 4 == 1:
+                self._kill()
                 kills += 1
-            else:
-                self.end()
-            for step in range(3):
+            fired[fault] += armed.fired > 0 if armed else \
+                not self.settled()
+            self.end()
+            for step in range(2):
                 self.put(CLASSES[step % len(CLASSES)], 20000)
+            if number % 4 == 3:
+                self._kill()
+                kills += 1
+        require(all(fired[fault] for fault in FAULTS[:count]),
+                'some faults never fired: %s', fired)
         wait_until(lambda: self.settled() and self.pending() == 0, 400,
                    'everything is in S3')
         lost = self.lost()
         require(not lost, 'lost after %d cycles: %s', count, lost[:3])
         return {'cycles': count, 'kills': kills, 'lost': len(lost),
+                'cycles_with_fault': sum(fired.values()), 'fired': fired,
                 'acknowledged': len(self.acknowledged),
                 'seconds': time.monotonic() - started}
 
@@ -493,12 +571,14 @@ def main(argv: Optional[List[str]] = None) -> int:
     parser.add_argument('--rate', type=size, default=MIB)
     parser.add_argument('--object', type=size, default=128 * KIB)
     parser.add_argument('--cycles', type=int, default=0)
-    parser.add_argument('--without-admission', action='store_true')
+    twins = parser.add_mutually_exclusive_group()
+    twins.add_argument('--without-admission', action='store_true')
+    twins.add_argument('--trusting', action='store_true')
     args = parser.parse_args(argv)
     # A time limit from outside must not leave a cluster behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     campaign = Campaign(args.budget, args.rate, args.object,
-                        not args.without_admission)
+                        not args.without_admission, args.trusting)
     try:
         for fault in filter(None, args.faults.split(',')):
             print(json.dumps(asdict(campaign.outage(fault)),

@@ -1,0 +1,38 @@
+"""The wrong twin of the outage cycles: a tier daemon that takes S3's word.
+
+Runs like ``swift_dss.tier.daemon``, but an upload that was answered with
+200 is not looked at again. A campaign over a liar must lose bytes with it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Optional
+
+from swift_dss.gateway import client, verify
+from swift_dss.tier import daemon
+
+_really = client.S3Client.head
+
+
+def _head(self: client.S3Client, key: str) -> Optional[client.S3Head]:
+    return _really(self, key) or (
+        client.S3Head(0, '', {}) if key in _sent else None)
+
+
+def _put(self: client.S3Client, key: str, *arguments: Any) -> str:
+    _sent.add(key)
+    return _put_really(self, key, *arguments)
+
+
+_sent = set()
+_put_really = client.S3Client.put
+
+if __name__ == '__main__':
+    client.S3Client.head = _head  # type: ignore[method-assign]
+    client.S3Client.put = _put  # type: ignore[method-assign]
+    verify.Verifier.proves = (  # type: ignore[method-assign]
+        lambda *arguments: True)
+    verify.Verifier.proves_small = (  # type: ignore[method-assign]
+        lambda *arguments: True)
+    sys.exit(daemon.main())
