@@ -171,6 +171,12 @@ class Residency:
 
     def with_remote(self, remote: RemoteCopy) -> Residency:
         """The same with a verified remote copy of every byte."""
+        if len(self.extents) == 1:
+            # Nearly all there are, at a third of the cost.
+            extent = self.extents[0]
+            return Residency(self.content_length, (Extent(
+                extent.offset, extent.length,
+                extent.tiers | Tier.REMOTE),), remote)
         added = self.add(0, self.content_length, Tier.REMOTE)
         return replace(added, remote=remote)
 

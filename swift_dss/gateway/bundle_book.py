@@ -23,9 +23,12 @@ accounts, whose metadata the bucket keeps too).
 # long: every statement on the two tables, in the one class that locks them.
 from __future__ import annotations
 
+import itertools
 import os
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+from typing import (
+    Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence,
+    Set, Tuple)
 
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.store import Store
@@ -69,6 +72,8 @@ CREATE TABLE IF NOT EXISTS places (
     WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS places_due ON places (look_at);
 """
+#: Values of one statement; SQLite's own limit is 999 in old versions.
+_ASKED_AT_ONCE = 500
 _COLUMNS = ('key, state, device, policy, hash, timestamp, frag, partition, '
             'grp, size, etag, parked_at, bundle, number, offset, stored')
 
@@ -87,6 +92,16 @@ class Member:
     number: int = 0
     offset: int = 0
     stored: int = 0
+
+
+class Parked(NamedTuple):
+    """A version that is to wait for a bundle of its group."""
+
+    version: VersionId
+    partition: str
+    group: str
+    size: int
+    etag: str
 
 
 @dataclass(frozen=True)
@@ -115,41 +130,66 @@ class Book(Store):
 
     # -- waiting ---------------------------------------------------------
 
-    def park(self, version: VersionId, partition: str, group: str,
-             size: int, etag: str, now: float) -> bool:
-        """Have a version wait for a bundle. Idempotent.
+    def park(self, some: Sequence[Parked], now: float) -> List[bool]:
+        """Have versions wait for a bundle, all or none. Idempotent.
 
-        :returns: False if the book knows the version already
+        :returns: for each: False if the book knows the version already
         """
         with self._lock:
-            done = self._write(False, [(
-                'INSERT OR IGNORE INTO members (%s) VALUES '
-                "(?,'waiting',?,?,?,?,?,?,?,?,?,?,0,0,0,0)" % _COLUMNS,
-                (version.key, version.device, version.policy,
-                 version.object_hash, version.timestamp,
-                 version.frag_index, partition, group, size, etag, now)),
-                _held(version, partition)])
-            # The holder may be one that was known.
-            parked = done and self._read(
-                "SELECT 1 FROM members WHERE key = ? AND device = ? AND "
-                "state = 'waiting' AND parked_at = ?",
-                (version.key, version.device, now))
-            if parked:
-                self._add(group, size, now)
-            return bool(parked)
+            known = self._known([one.version.key for one in some])
+            new: List[bool] = []
+            for one in some:
+                new.append(one.version.key not in known)
+                known.add(one.version.key)
+            self._write(False, itertools.chain((
+                ('INSERT INTO members (%s) VALUES '
+                 "(?,'waiting',?,?,?,?,?,?,?,?,?,?,0,0,0,0)" % _COLUMNS,
+                 (one.version.key, one.version.device, one.version.policy,
+                  one.version.object_hash, one.version.timestamp,
+                  one.version.frag_index, one.partition, one.group,
+                  one.size, one.etag, now))
+                for one, is_new in zip(some, new) if is_new), (
+                    _held(one.version, one.partition) for one in some)))
+            for one, is_new in zip(some, new):
+                if is_new:
+                    self._add(one.group, one.size, now)
+            return new
+
+    def find_all(self, keys: Iterable[str]
+                 ) -> Dict[str, Tuple[Member, Bundle]]:
+        """:meth:`find` for many; those that it finds."""
+        with self._lock:
+            return {key: where for key in self._known(keys)
+                    for where in [self.find(key)] if where is not None}
+
+    def _known(self, keys: Iterable[str]) -> Set[str]:
+        found: Set[str] = set()
+        for some in _slices(keys):
+            found.update(row[0] for row in self._read(
+                'SELECT key FROM members WHERE key IN (%s)'
+                % ','.join('?' * len(some)), some))
+        return found
 
     def hold(self, version: VersionId, partition: str) -> None:
         """A device's record is about to name its place; durable."""
         self._write(True, [_held(version, partition)])
 
-    def holders(self, member: Member) -> List[Tuple[VersionId, str]]:
-        """Versions (and partitions) of this node with the member's key."""
-        one = member.version
-        return [(VersionId(row[0], one.policy, one.object_hash,
-                           one.timestamp, one.frag_index), row[1])
-                for row in self._read(
-                    'SELECT device, partition FROM holders WHERE key = ?',
-                    (one.key,))]
+    def holders(self, members: Iterable[Member]
+                ) -> Dict[str, List[Tuple[VersionId, str]]]:
+        """Versions (and partitions) of this node with the keys of these
+        members, by key."""
+        by_key = {member.version.key: member.version for member in members}
+        found: Dict[str, List[Tuple[VersionId, str]]] = {
+            key: [] for key in by_key}
+        for some in _slices(by_key):
+            for key, device, partition in self._read(
+                    'SELECT key, device, partition FROM holders WHERE '
+                    'key IN (%s)' % ','.join('?' * len(some)), some):
+                one = by_key[key]
+                found[key].append((VersionId(
+                    device, one.policy, one.object_hash, one.timestamp,
+                    one.frag_index), partition))
+        return found
 
     def let_go(self, version: VersionId) -> None:
         """The version left this device."""
@@ -542,6 +582,16 @@ class Book(Store):
                 'SELECT grp, sum(size), count(*), min(parked_at) FROM '
                 "members WHERE state = 'waiting' GROUP BY grp", ())}
             self._waiting = found
+
+
+def _slices(keys: Iterable[str]) -> Iterator[Tuple[str, ...]]:
+    """Some at a time: a statement has a limit of values."""
+    left = iter(keys)
+    while True:
+        some = tuple(itertools.islice(left, _ASKED_AT_ONCE))
+        if not some:
+            return
+        yield some
 
 
 def _held(version: VersionId,

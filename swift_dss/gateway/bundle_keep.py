@@ -182,8 +182,8 @@ class Keeper:
                    ) -> Optional[Tuple[bundle.Record, bytes]]:
         """The newest record and the local bytes, if they are here."""
         try:
-            local = self._local.describe(member.version, member.partition)
-            data = self._packer.read(local)
+            local, data = self._packer.read(member.version,
+                                            member.partition)
         except (VersionGone, TierUnavailable, DamagedRecord,
                 RemoteCorrupt):
             return None

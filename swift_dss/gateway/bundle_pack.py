@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import uuid
 from dataclasses import dataclass
-from typing import Callable, Dict, Iterable, List, Optional, Tuple
+from typing import (
+    Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple)
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import GatewayConf
@@ -29,13 +31,13 @@ from swift_dss.gateway.bundle_book import Book, Bundle, Member
 from swift_dss.gateway.bundle_read import FOLDER, read_whole
 from swift_dss.gateway.client import S3Client
 from swift_dss.gateway.ports import (
-    LocalVersion, LocalVersions, Logger, Metrics)
+    Arrival, LocalVersion, LocalVersions, Logger, Metrics)
 from swift_dss.io import steps
 from swift_dss.strategy.bundling import Batch, Waiting
 from swift_dss.wire import bundle
 
-#: Rows of the book that one transaction marks as recorded.
-_RECORDED_AT_ONCE = 256
+#: Records that are written, and rows that are marked, in one go.
+RECORDED_AT_ONCE = 256
 #: A member that is away or damaged is looked at again after this.
 AGAIN_SECONDS = 600.0
 
@@ -72,10 +74,19 @@ class Packed:
     placed: List[Tuple[str, int, int, int]]
 
 
+class Claim(NamedTuple):
+    """Members that a bundle was planned for."""
+
+    bundle_id: int
+    key: str
+    group: str
+    members: List[Member]
+
+
 class Packer:
     """Builds, sends, proves and records one bundle, in any thread.
 
-    :param done: told of each version whose record names its bundle
+    :param done: told of versions whose records name their bundle
     :param away: told of each version that could not be packed, and why
     """
 
@@ -83,7 +94,7 @@ class Packer:
                  local: LocalVersions, book: Book, metrics: Metrics,
                  logger: Logger, now: Callable[[], float],
                  keys: encrypt.KeyFile,
-                 done: Callable[[VersionId], None],
+                 done: Callable[[List[VersionId]], None],
                  away: Callable[[VersionId, DssError], None]) -> None:
         self._conf = conf
         self._client = client
@@ -95,21 +106,33 @@ class Packer:
         self._keys = keys
         self._done = done
         self._away = away
+        #: Records of one bundle at a time are written: who writes a bundle
+        #: anew must not meet one that still points at the old.
+        self._recording = threading.Lock()
 
-    def flush(self, waiting: Waiting) -> int:
-        """Send one bundle of a group; how many versions it has.
+    def claim(self, waiting: Waiting) -> Optional[Claim]:
+        """What one bundle of a group will have; nobody else takes it.
 
-        :raises RemoteUnavailable, S3Rejected, RemoteCorrupt: S3's side;
-            the members wait again
+        Who has a claim MUST :meth:`flush` it.
         """
         key = self.new_key()
         bundle_id, members = self._book.plan(
             waiting.group, key, self._conf.bundle_bytes, MAX_BUNDLE_MEMBERS,
             self._now())
         if not members:
-            return 0
+            return None
         steps.reached('bundle.planned')
-        packed = self.begin(waiting.group)
+        return Claim(bundle_id, key, waiting.group, members)
+
+    def flush(self, claim: Claim) -> int:
+        """Build and send a bundle; how many versions it has. Its records
+        are still to be written.
+
+        :raises RemoteUnavailable, S3Rejected, RemoteCorrupt: S3's side;
+            the members wait again
+        """
+        bundle_id, key, group, members = claim
+        packed = self.begin(group)
         try:
             for number, member in enumerate(members):
                 if not packed.builder.has_room(member.size):
@@ -123,7 +146,6 @@ class Packer:
             # Also what is no error of ours: nothing may stay planned.
             self._book.give_up(bundle_id)
             raise
-        self.record(bundle_id)
         return len(packed.placed)
 
     def wrap(self, old: Bundle) -> bundle.Wrap:
@@ -155,8 +177,7 @@ class Packer:
 
     def _pack(self, packed: Packed, member: Member) -> None:
         try:
-            local = self._local.describe(member.version, member.partition)
-            data = self.read(local)
+            local, data = self.read(member.version, member.partition)
             self.add(packed, member.version.key, metadata.record_of(local),
                      data)
         except (VersionGone, TierUnavailable, DamagedRecord,
@@ -165,17 +186,16 @@ class Packer:
             self._book.unpark(member.version.key)
             self._away(member.version, err)
 
-    def read(self, local: LocalVersion) -> bytes:
-        """All local bytes of a small version, proven.
+    def read(self, version: VersionId,
+             partition: str) -> Tuple[LocalVersion, bytes]:
+        """A small version and all its local bytes, proven.
 
         :raises LocalCorrupt: they are not what the metadata says
         """
-        if not local.content_length:
-            return b''
-        with self._local.open(local.version, local.partition) as reader:
-            data = reader.read(0, local.content_length)
-        verify.check_local(local, digests.md5(data).digest())
-        return data
+        local, data = self._local.read_whole(version, partition)
+        if local.content_length:
+            verify.check_local(local, digests.md5(data).digest())
+        return local, data
 
     def add(self, packed: Packed, key: str, record: bundle.Record,
             data: bytes) -> None:
@@ -221,41 +241,53 @@ class Packer:
 
     def record(self, bundle_id: int) -> None:
         """Let residency records name a sealed bundle. Idempotent."""
-        found = self._book.bundle(bundle_id)
-        if found is None or found.state != 'sealed':
-            return
-        noted: List[str] = []
-        for member in self._book.members(bundle_id, ('there',)):
-            if self._record_one(found, member):
-                noted.append(member.version.key)
-            if len(noted) >= _RECORDED_AT_ONCE:
-                self._book.recorded(noted)
-                noted = []
-            steps.reached('bundle.recorded')
-        self._book.recorded(noted)
+        with self._recording:
+            found = self._book.bundle(bundle_id)
+            if found is None or found.state != 'sealed':
+                return
+            members = self._book.members(bundle_id, ('there',))
+            for at in range(0, len(members), RECORDED_AT_ONCE):
+                self._record_some(found, members[at:at + RECORDED_AT_ONCE])
+                steps.reached('bundle.recorded')
         steps.reached('bundle.done')
 
-    def _record_one(self, found: Bundle, member: Member) -> bool:
-        """False if some record could not be written."""
-        whole = True
-        for version, partition in self._book.holders(member):
-            try:
-                self.point(found, member, version, partition)
-                self._done(version)
-            except VersionGone:
-                newest = self._local.newest(version, partition)
-                if newest is not None and newest > version.timestamp:
-                    self._book.bury([version.key])
-                    return True
-                # It only left this device: its bytes stay in the bundle.
-                self._book.let_go(version)
-                self._done(version)
-            except (TierUnavailable, DamagedRecord) as err:
-                whole = False
+    def _record_some(self, found: Bundle, members: List[Member]) -> None:
+        holders = self._book.holders(members)
+        arrivals: List[Arrival] = []
+        whole = {member.version.key: True for member in members}
+        done: List[VersionId] = []
+        for member in members:
+            for version, partition in holders[member.version.key]:
+                if member.size:
+                    arrivals.append(_arrival(
+                        self._conf, found, member, version, partition,
+                        self._now()))
+                else:
+                    # It has no byte that could be remote.
+                    done.append(version)
+        for one, err in zip(arrivals, self._local.record_remotes(arrivals)):
+            key = one.version.key
+            if err is None:
+                done.append(one.version)
+            elif not isinstance(err, VersionGone):
+                whole[key] = False
                 self._metrics.count('gateway.%s' % err.counter)
-                self._logger.warning('bundle: %s on %s: %s', version.key,
-                                     version.device, err)
-        return whole
+                self._logger.warning('bundle: %s on %s: %s', key,
+                                     one.version.device, err)
+            elif self._is_left(one):
+                done.append(one.version)
+        self._done(done)
+        self._book.recorded(key for key in whole if whole[key])
+
+    def _is_left(self, one: Arrival) -> bool:
+        """Of a version that is gone: True if it only left this device; its
+        bytes stay in the bundle then."""
+        newest = self._local.newest(one.version, one.partition)
+        if newest is not None and newest > one.version.timestamp:
+            self._book.bury([one.version.key])
+            return False
+        self._book.let_go(one.version)
+        return True
 
     def point(self, found: Bundle, member: Member, version: VersionId,
               partition: str) -> None:
@@ -265,9 +297,15 @@ class Packer:
         """
         if not member.size:
             return  # an empty version has no byte that could be remote
-        self._local.record_remote(version, partition, RemoteCopy(
-            self._conf.endpoint, found.key, member.etag, self._now(),
-            member.offset, seal_of(found.seal, member.number)))
+        self._local.record_remote(*_arrival(
+            self._conf, found, member, version, partition, self._now())[:3])
+
+
+def _arrival(conf: GatewayConf, found: Bundle, member: Member,
+             version: VersionId, partition: str, now: float) -> Arrival:
+    return Arrival(version, partition, RemoteCopy(
+        conf.endpoint, found.key, member.etag, now, member.offset,
+        seal_of(found.seal, member.number)), member.size)
 
 
 def seal_of(text: str, number: int) -> str:

@@ -1,8 +1,9 @@
 """The bundler: parks small versions, and sends them many at a time.
 
 One thread looks for what is due and does the keeping; a few workers build
-and send, so that the next bundle is read while one is on the link. While
-the breaker is open nothing is sent, and the members wait in the book.
+and send, so that the next bundle is read while one is on the link; one more
+writes the records of those that are proven. While the breaker is open
+nothing is sent, and the members wait in the book.
 """
 
 from __future__ import annotations
@@ -11,19 +12,22 @@ import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, Callable, Dict, Iterable, Optional, Tuple
+from typing import (
+    Any, Callable, Container, Dict, Iterable, List, NamedTuple, Optional,
+    Sequence, Tuple)
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import GatewayConf
-from swift_dss.core.errors import DssError, RemoteUnavailable
+from swift_dss.core.errors import (
+    DssError, RemoteUnavailable, VersionGone)
 from swift_dss.core.residency import RemoteCopy
 from swift_dss.core.version import VersionId
 from swift_dss.gateway import wan
 from swift_dss.gateway.breaker import Breaker, BreakerState
-from swift_dss.gateway.bundle_book import Book
+from swift_dss.gateway.bundle_book import Book, Parked
 from swift_dss.gateway.bundle_keep import Keeper
 from swift_dss.gateway.bundle_pack import (
-    AGAIN_SECONDS, Packer, batch_of, group_of, seal_of)
+    AGAIN_SECONDS, Claim, Packer, batch_of, group_of, seal_of)
 from swift_dss.gateway.client import S3Client, S3Down
 from swift_dss.gateway.encrypt import KeyFile, close_envelope
 from swift_dss.gateway.ports import (
@@ -46,6 +50,17 @@ _RETRY_CAP_SECONDS = 120.0
 #: Upload rows of parked versions come back after this many ages: if the
 #: book was lost meanwhile, they are parked again.
 _AGES = 3
+
+
+class Offer(NamedTuple):
+    """A version that may share an S3 object with others.
+
+    :param may_send: False only looks whether another replica did it
+    """
+
+    job: UploadJob
+    local: LocalVersion
+    may_send: bool
 
 
 class Bundler:
@@ -71,7 +86,7 @@ class Bundler:
         self._now = now
         self._keys = keys
         self._packer = Packer(conf, client, local, book, metrics, logger,
-                              now, keys, queue.finish_upload, self._away)
+                              now, keys, queue.finish_uploads, self._away)
         self._keeper = Keeper(conf, client, local, book, self._packer,
                               metrics, logger, keys, now)
         self._renewer = Renewer(conf, client, local, queue, book, metrics,
@@ -81,15 +96,19 @@ class Bundler:
         self._has_rings = ring_there(swift_dir)
         self._wake = threading.Condition()
         self._poked = False
-        self._sending: Dict[str, int] = {}
+        self._sending = 0
+        self._recording = 0
         self._hurry_until = 0.0
         self._failures: Dict[str, int] = {}
         self._not_before: Dict[str, float] = {}
         self._keep_at = 0.0
+        self._was_down = False
         self._rekeying = False
         self.last_error = ''
         self._workers = ThreadPoolExecutor(
             SENDERS, thread_name_prefix='dss-bundle')
+        self._recorder = ThreadPoolExecutor(
+            1, thread_name_prefix='dss-bundle-records')
         self._thread = threading.Thread(
             target=self._run, name='dss-bundler', daemon=True)
         self._backoff = Backoff(_RETRY_BASE_SECONDS, _RETRY_CAP_SECONDS)
@@ -104,6 +123,7 @@ class Bundler:
         if self._thread.is_alive():
             self._thread.join()
         self._workers.shutdown(wait=True)
+        self._recorder.shutdown(wait=True)
         self._book.close()
 
     def kick(self) -> None:
@@ -121,30 +141,60 @@ class Bundler:
 
     def takes(self, job: UploadJob, local: LocalVersion,
               table: ClassTable, may_send: bool) -> Optional[Outcome]:
-        """Park a version that goes into a bundle, or settle one that is in
-        a proven one already; None if it needs a key of its own.
+        """:meth:`take_all` for one."""
+        return self.take_all([Offer(job, local, may_send)], table)[0]
 
-        :param may_send: False only looks whether another replica did it
-        :raises VersionGone: it left the device meanwhile
-        """
-        group = group_of(local, table, self._conf.bundle_member_bytes)
-        if group is None or local.residency.remote is not None:
-            return None
-        if self._settled(job, local):
-            return Outcome.FOUND
-        if not may_send:
-            return Outcome.WAITING
+    def take_all(self, offers: Sequence[Offer],
+                 table: ClassTable) -> List[Optional[Outcome]]:
+        """Park versions that go into a bundle, settle those that are in a
+        proven one already; None for those that need a key of their own, or
+        that left the device meanwhile."""
+        groups = [None if one.local.residency.remote is not None else
+                  group_of(one.local, table, self._conf.bundle_member_bytes)
+                  for one in offers]
+        known = self._book.find_all(
+            one.job.version.key for one, group in zip(offers, groups)
+            if group is not None)
+        said: List[Optional[Outcome]] = []
+        parked: List[Tuple[Offer, str]] = []
+        for one, group in zip(offers, groups):
+            outcome = None if group is None else self._judge(one, known)
+            said.append(outcome)
+            if group is not None and outcome is Outcome.PARKED:
+                parked.append((one, group))
+        if parked:
+            self._park(parked)
+        return said
+
+    def _judge(self, one: Offer, known: Container[str]
+               ) -> Optional[Outcome]:
+        if one.job.version.key in known:
+            try:
+                if self._settled(one.job, one.local):
+                    return Outcome.FOUND
+            except VersionGone:
+                return None
+        return Outcome.PARKED if one.may_send else Outcome.WAITING
+
+    def _park(self, some: List[Tuple[Offer, str]]) -> None:
         now = self._now()
-        # The row of the upload stays: it says that the version is dirty.
-        self._queue.retry_upload(
-            job.version, now + max(60.0, _AGES
-                                   * self._conf.bundle_age_seconds), '',
-            failed=False)
-        if self._book.park(job.version, job.partition, group,
-                           local.content_length, local.etag, now):
-            self.went_up(local)
-            self._poke_for(group)
-        return Outcome.PARKED
+        # The rows of the uploads stay: they say that these are dirty.
+        again = now + max(60.0, _AGES * self._conf.bundle_age_seconds)
+        self._queue.wait((one.job.version, again) for one, _ in some)
+        before = {waiting.group: waiting for waiting in self._book.waiting()}
+        new = self._book.park([Parked(
+            one.job.version, one.job.partition, group,
+            one.local.content_length, one.local.etag)
+            for one, group in some], now)
+        for (one, _), is_new in zip(some, new):
+            if is_new:
+                self.went_up(one.local)
+        batch = batch_of(self._conf)
+        if any(waiting.group not in before
+               or batch.is_full(waiting)
+               and not batch.is_full(before[waiting.group])
+               for waiting in self._book.waiting()):
+            self.kick()
 
     def _settled(self, job: UploadJob, local: LocalVersion) -> bool:
         found = self._book.find(job.version.key)
@@ -242,7 +292,7 @@ class Bundler:
     def status(self) -> Dict[str, Any]:
         """Plain values for status output."""
         with self._wake:
-            sending = sum(self._sending.values())
+            sending = self._sending + self._recording
         return dict(self._book.counts(), sending=sending,
                     last_error=self.last_error)
 
@@ -266,13 +316,6 @@ class Bundler:
         self._queue.retry_upload(
             version, self._now() + AGAIN_SECONDS,
             '%s: %s' % (type(err).__name__, err))
-
-    def _poke_for(self, group: str) -> None:
-        batch = batch_of(self._conf)
-        for one in self._book.waiting():
-            if one.group == group and (
-                    one.count == 1 or batch.is_full(one)):
-                self.kick()
 
     def _run(self) -> None:
         recovered = False
@@ -298,16 +341,24 @@ class Bundler:
     def _look(self) -> float:
         """Send and keep what is due; seconds until there may be more."""
         if self._breaker.state is not BreakerState.CLOSED:
+            self._was_down = True
             return 1.0
+        if self._was_down:
+            # What failed while S3 was down need not wait any more.
+            self._was_down = False
+            self._failures.clear()
+            self._not_before.clear()
         now = self._now()
         batch = batch_of(self._conf)
         if now < self._hurry_until:
             batch = bundling.Batch(batch.bundle_bytes, batch.members, 0.0)
-        waiting = [one for one in self._book.waiting()
-                   if self._not_before.get(one.group, 0.0) <= now]
         slots = min(SENDERS, self._breaker.background_slots(SENDERS))
-        for one in bundling.due(waiting, batch, now):
-            self._submit(one, slots)
+        waiting = self._waiting(now)
+        while self._has_slot(slots):
+            due = bundling.due(waiting, batch, now)
+            if not due or not self._submit(due[0]):
+                break
+            waiting = self._waiting(now)
         following = [bundling.next_due(waiting, batch),
                      min(self._not_before.values(), default=None)]
         if now >= self._keep_at:
@@ -316,31 +367,53 @@ class Bundler:
         return max(0.05, min([_IDLE_SECONDS] + [
             at - now for at in following if at is not None and at > now]))
 
-    def _submit(self, one: bundling.Waiting, slots: int) -> None:
-        with self._wake:
-            if sum(self._sending.values()) >= slots:
-                return
-            self._sending[one.group] = self._sending.get(one.group, 0) + 1
-        self._workers.submit(self._flush, one)
+    def _waiting(self, now: float) -> List[bundling.Waiting]:
+        return [one for one in self._book.waiting()
+                if self._not_before.get(one.group, 0.0) <= now]
 
-    def _flush(self, one: bundling.Waiting) -> None:
+    def _has_slot(self, slots: int) -> bool:
+        with self._wake:
+            return self._sending < slots
+
+    def _submit(self, one: bundling.Waiting) -> bool:
+        claim = self._packer.claim(one)
+        if claim is None:
+            return False
+        with self._wake:
+            self._sending += 1
+        self._workers.submit(self._flush, claim)
+        return True
+
+    def _flush(self, claim: Claim) -> None:
         try:
-            with wan.working_for(wan.bundle(_class_of(one.group))):
-                self._packer.flush(one)
-            self._failures.pop(one.group, None)
-            self._not_before.pop(one.group, None)
+            with wan.working_for(wan.bundle(_class_of(claim.group))):
+                self._packer.flush(claim)
+            self._failures.pop(claim.group, None)
+            self._not_before.pop(claim.group, None)
             self.last_error = ''
+            with self._wake:
+                self._recording += 1
+            self._recorder.submit(self._record, claim.bundle_id)
         except DssError as err:
-            self._fail(one.group, err)
+            self._fail(claim.group, err)
         except Exception as err:
-            self._logger.exception('bundle of %s', one.group)
-            self._fail(one.group, DssError(type(err).__name__))
+            self._logger.exception('bundle of %s', claim.group)
+            self._fail(claim.group, DssError(type(err).__name__))
         finally:
             with self._wake:
-                self._sending[one.group] -= 1
-                if not self._sending[one.group]:
-                    del self._sending[one.group]
+                self._sending -= 1
             self.kick()
+
+    def _record(self, bundle_id: int) -> None:
+        try:
+            self._packer.record(bundle_id)
+        except DssError as err:
+            self._note(err)  # the keeping writes what is left
+        except Exception:
+            self._logger.exception('records of bundle %d', bundle_id)
+        finally:
+            with self._wake:
+                self._recording -= 1
 
     def _fail(self, group: str, err: DssError) -> None:
         failures = self._failures.get(group, 0) + (
@@ -361,7 +434,9 @@ class Bundler:
         """The keeping, at most so often; when the next key is to go."""
         self._keep_at = now + min(30.0, max(
             0.2, self._conf.bundle_age_seconds))
-        if not self._sending:
+        with self._wake:
+            busy = self._sending or self._recording
+        if not busy:
             self._keeper.record_rest()
         self._renewer.run()
         self._keeper.drop()

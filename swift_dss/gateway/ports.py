@@ -14,9 +14,12 @@ import logging
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import (
-    TYPE_CHECKING, Callable, Mapping, Optional, Type, Union)
+    TYPE_CHECKING, Callable, List, Mapping, NamedTuple, Optional, Sequence,
+    Tuple, Type, Union)
 
 from swift_dss.core.classes import ClassTable
+from swift_dss.core.errors import (
+    DamagedRecord, DssError, TierFull, TierUnavailable, VersionGone)
 from swift_dss.core.residency import RemoteCopy, Residency
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
 from swift_dss.core.version import VersionId
@@ -116,6 +119,18 @@ class LocalFill(abc.ABC):
         """Drop what was written. Never raises; may be called twice."""
 
 
+class Arrival(NamedTuple):
+    """A version of which S3 has all bytes, proven.
+
+    :param length: its Content-Length, or -1 if its metadata is to say that
+    """
+
+    version: VersionId
+    partition: str
+    remote: RemoteCopy
+    length: int = -1
+
+
 class LocalVersions(abc.ABC):
     """This node's devices, as the gateway sees them.
 
@@ -131,6 +146,18 @@ class LocalVersions(abc.ABC):
     @abc.abstractmethod
     def open(self, version: VersionId, partition: str) -> LocalReader:
         """A reader of its SSD and HDD bytes."""
+
+    def read_whole(self, version: VersionId,
+                   partition: str) -> Tuple[LocalVersion, bytes]:
+        """Metadata and all bytes of a small version.
+
+        May be implemented as one look at its files.
+        """
+        found = self.describe(version, partition)
+        if not found.content_length:
+            return found, b''
+        with self.open(version, partition) as reader:
+            return found, reader.read(0, found.content_length)
 
     @abc.abstractmethod
     def newest(self, version: VersionId, partition: str) -> Optional[str]:
@@ -150,6 +177,23 @@ class LocalVersions(abc.ABC):
         Called only after the copy was verified. Idempotent. From here on
         the daemon may drop local bytes.
         """
+
+    def record_remotes(self, arrivals: Sequence[Arrival]
+                       ) -> List[Optional[DssError]]:
+        """:meth:`record_remote` of several, each by itself; durable when
+        it returns.
+
+        :returns: for each what it would have raised, or None
+        """
+        said: List[Optional[DssError]] = []
+        for one in arrivals:
+            try:
+                self.record_remote(*one[:3])
+                said.append(None)
+            except (VersionGone, TierFull, TierUnavailable,
+                    DamagedRecord) as err:
+                said.append(err)
+        return said
 
     @abc.abstractmethod
     def forget_remote(self, version: VersionId, partition: str) -> None:

@@ -40,12 +40,13 @@ CREATE INDEX IF NOT EXISTS deletes_due ON deletes (not_before, timestamp);
 """
 _VERSION_COLUMNS = 'device, policy, hash, timestamp, frag, partition'
 #: What queues of earlier releases lack.
-_LATER = """
-ALTER TABLE uploads ADD COLUMN class_id INTEGER NOT NULL DEFAULT 0;
-"""
-#: After the columns: it names one that an old queue has to get first.
+_LATER = {name: 'ALTER TABLE uploads ADD COLUMN %s INTEGER NOT NULL '
+          'DEFAULT 0' % name for name in ('class_id', 'alone')}
+#: After the columns: it names some that an old queue has to get first.
 _LATER_INDEX = """
-CREATE INDEX IF NOT EXISTS uploads_class ON uploads (class_id, not_before);
+CREATE INDEX IF NOT EXISTS uploads_alone ON uploads (
+    class_id, alone, not_before);
+DROP INDEX IF EXISTS uploads_class;
 """
 #: Classes that have something due, however many rows there are: one look
 #: into the index for each class.
@@ -54,8 +55,11 @@ WITH RECURSIVE found (id) AS (
     SELECT min(class_id) FROM uploads UNION ALL
     SELECT (SELECT min(class_id) FROM uploads WHERE class_id > id)
     FROM found WHERE id IS NOT NULL)
-SELECT id FROM found WHERE id IS NOT NULL AND EXISTS (
-    SELECT 1 FROM uploads WHERE class_id = id AND not_before <= ?)
+SELECT id FROM found WHERE id IS NOT NULL AND (EXISTS (
+    SELECT 1 FROM uploads WHERE class_id = id AND alone = 0
+    AND not_before <= ?1) OR EXISTS (
+    SELECT 1 FROM uploads WHERE class_id = id AND alone = 1
+    AND not_before <= ?1))
 """
 _UPLOAD_COLUMNS = _VERSION_COLUMNS + (
     ', first_seen, not_before, attempts, failures, upload_id, error, '
@@ -176,11 +180,14 @@ class Queue(Store):
 
     def due_uploads(self, now: float, limit: int,
                     class_id: Optional[int] = None,
-                    fresh: bool = False) -> List[UploadJob]:
+                    fresh: bool = False,
+                    alone: Optional[bool] = None) -> List[UploadJob]:
         """Up to ``limit`` uploads to try now, longest due first.
 
         :param class_id: only of this class
         :param fresh: only those that were never tried
+        :param alone: only those that share no S3 object with others
+            (True), or may share one as far as anybody knows (False)
         """
         where, values = 'not_before <= ?', [now]
         if class_id is not None:
@@ -188,6 +195,9 @@ class Queue(Store):
             values.append(class_id)
         if fresh:
             where += ' AND attempts = 0'
+        if alone is not None:
+            where += ' AND alone = ?'
+            values.append(int(alone))
         rows = self._read(
             'SELECT %s FROM uploads WHERE %s ORDER BY not_before LIMIT ?'
             % (_UPLOAD_COLUMNS, where), (*values, limit))
@@ -215,12 +225,18 @@ class Queue(Store):
 
         :param failed: False for a wait that is no failure
         """
+        self._write(False, [_retried(version, not_before, error, failed)])
+
+    def wait(self, some: Iterable[Tuple[VersionId, float]]) -> None:
+        """Look at these again later, each at its time: no failure."""
+        self._write(False, [_retried(version, at, '', False)
+                            for version, at in some])
+
+    def go_alone(self, versions: Iterable[VersionId]) -> None:
+        """These share no S3 object with others."""
         self._write(False, [(
-            'UPDATE uploads SET not_before = ?, attempts = attempts + 1, '
-            'failures = failures + ?, error = ? '
-            'WHERE device = ? AND key = ?',
-            (not_before, int(failed), error[:_MAX_ERROR], version.device,
-             version.key))])
+            'UPDATE uploads SET alone = 1 WHERE device = ? AND key = ?',
+            (version.device, version.key)) for version in versions])
 
     def note_upload_id(self, version: VersionId, upload_id: str) -> None:
         """Remember, durably, the multipart upload in progress."""
@@ -238,9 +254,13 @@ class Queue(Store):
 
     def finish_upload(self, version: VersionId) -> None:
         """The copy is recorded, or the version is no more."""
+        self.finish_uploads([version])
+
+    def finish_uploads(self, versions: Iterable[VersionId]) -> None:
+        """The same for several, all or none."""
         self._write(False, [(
             'DELETE FROM uploads WHERE device = ? AND key = ?',
-            (version.device, version.key))])
+            (version.device, version.key)) for version in versions])
 
     def finish_delete(self, s3_key: str) -> None:
         """S3 acknowledged."""
@@ -273,10 +293,20 @@ class Queue(Store):
 
 def _prepare(queue_db: sqlite3.Connection) -> None:
     queue_db.executescript(_SCHEMA)
-    if 'class_id' not in {row[1] for row in queue_db.execute(
-            'PRAGMA table_info(uploads)')}:
-        queue_db.executescript(_LATER)
+    there = {row[1] for row in queue_db.execute(
+        'PRAGMA table_info(uploads)')}
+    for name, statement in _LATER.items():
+        if name not in there:
+            queue_db.execute(statement)
     queue_db.executescript(_LATER_INDEX)
+
+
+def _retried(version: VersionId, not_before: float, error: str,
+             failed: bool) -> Tuple[str, Tuple[Any, ...]]:
+    return ('UPDATE uploads SET not_before = ?, attempts = attempts + 1, '
+            'failures = failures + ?, error = ? WHERE device = ? AND '
+            'key = ?', (not_before, int(failed), error[:_MAX_ERROR],
+                        version.device, version.key))
 
 
 def _delete_added(s3_key: str, version: VersionId, partition: str,

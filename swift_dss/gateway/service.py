@@ -13,20 +13,20 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import (
-    Any, Callable, Dict, Iterable, Iterator, NamedTuple, Optional, Set,
-    Tuple, Union)
+    Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional,
+    Sequence, Set, Tuple, Union)
 
 from swift_dss.core.classes import RemoteMode
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import (
-    BadConfig, DssError, RemoteCorrupt, RemoteUnavailable, VersionGone)
+    BadConfig, DssError, RemoteCorrupt, RemoteUnavailable)
 from swift_dss.core.version import VersionId
 from swift_dss.gateway import wan
 from swift_dss.gateway.breaker import Breaker, BreakerState, Trust
 from swift_dss.gateway.bundle_book import Book
 from swift_dss.gateway.bundle_pack import book_path
+from swift_dss.gateway.bundle_park import Jobs, Parker
 from swift_dss.gateway.bundle_work import SENDERS, Bundler
 from swift_dss.gateway.client import S3Client, S3Down, S3Rejected
 from swift_dss.gateway.deletes import Deleter
@@ -63,6 +63,8 @@ _KEEP_SECONDS = 300.0
 _HURRY_SECONDS = 60.0
 #: The dispatcher looks at least this often (gauges, clock jumps).
 _IDLE_SECONDS = 10.0
+#: Gauges of the queue are at most so old.
+_PUBLISH_SECONDS = 1.0
 _Job = Union[UploadJob, DeleteJob]
 
 
@@ -125,6 +127,11 @@ class Gateway:
                 conf.tier.index_dir or conf.run_dir)), metrics, logger,
             self._breaker, self._stopping, conf.swift_dir,
             self._keys, now)
+        self._parker = Parker(
+            Jobs(self._claim, self._release, self._described,
+                 self._may_send, self._wanted_remote, self._look_again_at,
+                 self._notify), self._queue, self._bundler, table_source,
+            metrics, logger, self._stopping, now)
         self._uploader = Uploader(
             self._conf, self._client, local, self._queue, metrics,
             self._keys, self._is_cancelled, self._stopping.is_set, now)
@@ -136,6 +143,7 @@ class Gateway:
             local, metrics, logger, table_source)
         self._turns = Turns()
         self._top_upload_at = -math.inf
+        self._publish_at = -math.inf
         self._wake = threading.Condition()
         self._poked = False
         #: When the dispatcher looks next; at work it may have just missed
@@ -171,6 +179,7 @@ class Gateway:
                 'trusted network', self._conf.url)
         self._dispatcher.start()
         self._bundler.start()
+        self._parker.start()
 
     def stop(self) -> None:
         """Finish or give up what is running; the queue keeps the rest."""
@@ -179,6 +188,7 @@ class Gateway:
             self._wake.notify_all()
         if self._dispatcher.is_alive():
             self._dispatcher.join()
+        self._parker.stop()
         self._workers.shutdown(wait=True)
         self._bundler.stop()
         self._filler.stop()
@@ -201,6 +211,7 @@ class Gateway:
         if rows:
             self._queue.add_uploads(rows, now)
             self._notify(min(row[2] for row in rows))
+            self._parker.kick()
 
     def enqueue_delete(self, version: VersionId,
                        partition: str = '') -> None:
@@ -247,6 +258,7 @@ class Gateway:
     def hurry(self) -> None:
         """Let no version wait for its age any more."""
         self._queue.hurry(self._now())
+        self._parker.kick()
         self._bundler.hurry(_HURRY_SECONDS)
         self._notify()
 
@@ -276,7 +288,7 @@ class Gateway:
         return self._filler.fetch(request, sink)
 
     def reading(self) -> Tuple[int, int]:
-        """(parts on their way from S3, parts in memory)."""
+        """(parts on their way from S3, parts in memory); costs nothing."""
         return self._filler.counts()
 
     @property
@@ -395,13 +407,17 @@ class Gateway:
         :param fresh: only with versions that were never tried
         """
         waiting: Dict[Flow, Iterator[UploadJob]] = {}
+        table = self._table_source()
         if slots > 0:
-            waiting = {wan.upload(class_id): iter(self._queue.due_uploads(
-                now, slots + busy, class_id, fresh))
+            # What may share an S3 object is the parker's.
+            found = {wan.upload(class_id): self._queue.due_uploads(
+                now, slots + busy, class_id, fresh,
+                True if table.spec(class_id).bundle else None)
                 for class_id in self._queue.due_classes(now)}
+            waiting = {flow: iter(jobs) for flow, jobs in found.items()
+                       if jobs}
         if not waiting:
             self._turns.rest()
-        table = self._table_source()
         top = {flow for flow in waiting if wan.is_highest(flow, table)}
         if top:
             self._top_upload_at = now
@@ -458,12 +474,18 @@ class Gateway:
             if self._breaker.state is BreakerState.CLOSED:
                 self._logger.info('gateway: S3 answers again')
                 self._queue.again(self._now())
+                self._bundler.kick()
                 return 0.0
             wait_seconds = self._breaker.seconds_until_probe()
         self._publish()
         return max(0.05, min(wait_seconds, _IDLE_SECONDS))
 
     def _publish(self) -> None:
+        now = time.monotonic()
+        if now < self._publish_at:
+            return
+        # Counting rows costs more the more there are.
+        self._publish_at = now + _PUBLISH_SECONDS
         counts = self._queue.counts()
         self._metrics.gauge('gateway.queued_uploads', counts['uploads'])
         self._metrics.gauge('gateway.queued_deletes', counts['deletes'])
@@ -483,6 +505,25 @@ class Gateway:
                 self._deleting += 1
         self._workers.submit(self._work, job)
         return True
+
+    def _claim(self, jobs: Sequence[UploadJob]) -> List[UploadJob]:
+        found: List[UploadJob] = []
+        with self._wake:
+            for job in jobs:
+                if job.version.key not in self._running:
+                    self._running.add(job.version.key)
+                    found.append(job)
+        return found
+
+    def _release(self, jobs: Iterable[UploadJob]) -> None:
+        with self._wake:
+            waited = False
+            for job in jobs:
+                self._running.discard(job.version.key)
+                waited = waited or job.version.key in self._cancelled
+                self._cancelled.discard(job.version.key)
+        if waited:
+            self._notify()  # a delete could not run meanwhile
 
     def _work(self, job: _Job) -> None:
         try:
@@ -508,29 +549,22 @@ class Gateway:
             self._notify()
 
     def _upload(self, job: UploadJob) -> None:
-        waited = self._now() - job.first_seen
-        rank = self._ranks.rank(job.version)
-        may_send = waited >= rank * self._conf.take_over_seconds
+        may_send = self._may_send(job)
         outcome = None
         local = self._described(job)
         if local is not None:
             if not self._wanted_remote(local):
                 self._queue.finish_upload(job.version)
                 return
-            with suppress(VersionGone):
-                outcome = self._bundler.takes(
-                    job, local, self._table_source(), may_send)
+            outcome = self._bundler.takes(
+                job, local, self._table_source(), may_send)
         if outcome is None:
             outcome = self._uploader.run(job, may_send)
             if outcome in (Outcome.UPLOADED, Outcome.FOUND):
                 self._proven()
         self._metrics.count('gateway.upload.%s' % outcome.value)
         if outcome is Outcome.WAITING:
-            look = Backoff(_LOOK_SECONDS, max(
-                _LOOK_SECONDS, self._conf.take_over_seconds / 4))
-            self._queue.retry_upload(
-                job.version, self._now() + look.seconds(job.attempts + 1),
-                '', failed=False)
+            self._queue.wait([(job.version, self._look_again_at(job))])
             return
         if outcome is Outcome.PARKED:
             return  # its row stays until the bundle is proven
@@ -551,6 +585,15 @@ class Gateway:
         if now - self._again_at >= _AGAIN_SECONDS:
             self._again_at = now
             self._queue.again(now)
+
+    def _may_send(self, job: UploadJob) -> bool:
+        return (self._now() - job.first_seen >= self._ranks.rank(job.version)
+                * self._conf.take_over_seconds)
+
+    def _look_again_at(self, job: UploadJob) -> float:
+        look = Backoff(_LOOK_SECONDS, max(
+            _LOOK_SECONDS, self._conf.take_over_seconds / 4))
+        return self._now() + look.seconds(job.attempts + 1)
 
     def _delete(self, job: DeleteJob) -> None:
         if not self._bundler.buries(job):

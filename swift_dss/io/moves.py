@@ -274,14 +274,17 @@ def fill_ssd(place: Place, source: int, offset: int, length: int,
         return residency
 
 
-def mark_remote(place: Place, remote: RemoteCopy) -> Residency:
-    """Record a copy in S3 that MUST have been verified already."""
-    with LiveVersion(place) as live:
-        residency = live.residency.with_remote(remote)
-        # S3 has the bytes; from here on local ones may be dropped.
-        live.mark(residency)
-        steps.reached('remote.marked')
-        return residency
+def mark_remote(live: LiveVersion, remote: RemoteCopy,
+                synced: bool = True) -> Residency:
+    """Record a copy in S3 that MUST have been verified already.
+
+    :param synced: False leaves it to the caller to make it durable
+    """
+    residency = live.residency.with_remote(remote)
+    # S3 has the bytes; from here on local ones may be dropped.
+    live.mark(residency, synced)
+    steps.reached('remote.marked')
+    return residency
 
 
 def forget_remote(place: Place) -> Residency:

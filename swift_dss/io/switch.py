@@ -123,8 +123,10 @@ class LiveVersion:
         """False while the relinker has given the inode a second name."""
         return os.fstat(self.fd).st_nlink == 1
 
-    def mark(self, residency: Residency) -> None:
+    def mark(self, residency: Residency, synced: bool = True) -> None:
         """Write ``residency`` into the live inode; durable on return.
+
+        :param synced: False leaves it to the caller to make it durable
 
         Only for changes of HDD and REMOTE: the caller MUST NOT change
         which bytes the SSD holds. One attribute is replaced as a whole by
@@ -134,8 +136,9 @@ class LiveVersion:
         try:
             residency_store.store(self.fd, residency,
                                   self.capacity_id(residency))
-            # After this a power cut finds the new record.
-            os.fsync(self.fd)
+            if synced:
+                # After this a power cut finds the new record.
+                os.fsync(self.fd)
         except OSError as err:
             raise translated(err, 'residency of ' + self.path) from err
         self.records = _records(self.fd, os.listxattr(self.fd))

@@ -254,10 +254,9 @@ class Daemon:
 
     # -- inside ----------------------------------------------------------
 
-    def _left_for_s3(self, version: VersionId, partition: str) -> None:
-        row = self.index.get(version)
-        if row is not None and self.gateway is not None:
-            self.gateway.throughput.drain.moved(row.size)
+    def _left_for_s3(self, version: VersionId, length: int) -> None:
+        if self.gateway is not None:
+            self.gateway.throughput.drain.moved(length)
         self.kick(version.device)
 
     def _relocate_before_stop(self) -> None:

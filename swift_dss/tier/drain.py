@@ -180,7 +180,7 @@ class Drainer:
         gateway = self._daemon.gateway
         deadline = time.monotonic() + _DEADLINE_SECONDS
         while True:
-            idle = gateway is None or not gateway.status()['reading']
+            idle = gateway is None or not gateway.reading()[0]
             left = self._away(version, partition)
             if not left or idle or time.monotonic() > deadline:
                 return left

@@ -12,15 +12,18 @@ import contextlib
 import errno
 import logging
 import os
-from typing import Callable, Iterable, List, Optional, Tuple
+from typing import (
+    Callable, Dict, Iterable, List, Optional, Sequence, Tuple)
 
 from swift_dss.core.config import NodeConf
-from swift_dss.core.errors import TierFull, TierUnavailable, VersionGone
+from swift_dss.core.errors import (
+    DamagedRecord, DssError, TierFull, TierUnavailable, VersionGone)
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
 from swift_dss.core.spans import ClassMap
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.ports import (
-    LocalFill, LocalReader, LocalVersion, LocalVersions, TableSource)
+    Arrival, LocalFill, LocalReader, LocalVersion, LocalVersions,
+    TableSource)
 from swift_dss.io import moves
 from swift_dss.io.carriers import Carrier
 from swift_dss.io.switch import LiveVersion, Place
@@ -56,21 +59,30 @@ class Local(LocalVersions):
         self.pins = Pins(conf, index, table)
         self._metrics = metrics
         self._logger = logger
-        #: Called when S3 has got a version: it may be one to drop here.
         #: Hears of reads and of bytes that leave.
         self.watcher = Watcher()
-        self.on_remote: Callable[[VersionId, str], None] = \
-            lambda version, partition: None
+        #: Called when S3 has got a version, with its bytes: it may be one
+        #: to drop here. MUST be cheap.
+        self.on_remote: Callable[[VersionId, int], None] = \
+            lambda version, length: None
 
     # -- looking ---------------------------------------------------------
 
     def describe(self, version: VersionId, partition: str) -> LocalVersion:
         """See :meth:`LocalVersions.describe`."""
-        place, found = self._look(version, partition)
-        with self._disk_errors(), LiveVersion(place) as live:
-            return LocalVersion(version, partition, found.etag,
-                                found.headers, live.residency,
-                                found.class_map)
+        place, found, opened = self._open(version, partition)
+        with self._disk_errors(), LiveVersion(place, opened) as live:
+            return _described(version, partition, found, live)
+
+    def read_whole(self, version: VersionId,
+                   partition: str) -> Tuple[LocalVersion, bytes]:
+        """See :meth:`LocalVersions.read_whole`."""
+        place, found, opened = self._open(version, partition)
+        with self._disk_errors():
+            reader = Reader(LiveVersion(place, opened))
+            with reader:
+                return (_described(version, partition, found, reader.live),
+                        reader.read(0, found.content_length))
 
     def newest(self, version: VersionId, partition: str) -> Optional[str]:
         """See :meth:`LocalVersions.newest`."""
@@ -199,9 +211,79 @@ class Local(LocalVersions):
     def record_remote(self, version: VersionId, partition: str,
                       remote: RemoteCopy) -> None:
         """See :meth:`LocalVersions.record_remote`."""
-        with self._moving(version, partition) as (place, _, _):
-            moves.mark_remote(place, remote)
-        self.on_remote(version, partition)
+        err, = self.record_remotes([Arrival(version, partition, remote)])
+        if err is not None:
+            raise err
+
+    def record_remotes(self, arrivals: Sequence[Arrival]
+                       ) -> List[Optional[DssError]]:
+        """See :meth:`LocalVersions.record_remotes`.
+
+        One look at each, one transaction of the index for all. Of one
+        device only the last record is synced: a journalling file system
+        brings those before it along. If one did not, a power cut would
+        leave a version that is whole here and only seems dirty; whatever
+        drops its bytes later syncs a record of its own first.
+        """
+        done: List[Arrival] = []
+        said: List[Optional[DssError]] = [None] * len(arrivals)
+        last: Dict[str, int] = {}
+        with self.locks.hold_all(one.version for one in arrivals):
+            try:
+                for number, one in enumerate(arrivals):
+                    try:
+                        done.append(self._arrive(one, last))
+                    except (VersionGone, TierFull, TierUnavailable,
+                            DamagedRecord) as err:
+                        said[number] = err
+                with self._disk_errors():
+                    for fd in last.values():
+                        # After this a power cut finds all of the records.
+                        os.fsync(fd)
+            finally:
+                for fd in last.values():
+                    os.close(fd)
+            self._tell_index(done)
+        for one in done:
+            self.on_remote(one.version, one.length)
+        return said
+
+    def _arrive(self, one: Arrival, last: Dict[str, int]) -> Arrival:
+        """Write a record; its descriptor stays open in ``last``."""
+        place, opened = self._place(one)
+        with self._disk_errors(), LiveVersion(place, opened) as live:
+            moves.mark_remote(live, one.remote, synced=False)
+            before = last.pop(one.version.device, None)
+            last[one.version.device] = os.dup(live.fd)
+            if before is not None:
+                os.close(before)
+        return one._replace(partition=place.partition,
+                            length=place.content_length)
+
+    def _place(self, one: Arrival) -> Tuple[Place, Tuple[str, int]]:
+        """Where it is; its metadata is read only if it has to be."""
+        if one.length < 0:
+            place, _, opened = self._open(one.version, one.partition)
+            return place, opened
+        device = self._device(one.version)
+        with self._disk_errors():
+            path, partition, _ = self._find(device, one.version,
+                                            one.partition)
+            try:
+                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError as err:
+                raise VersionGone(path) from err
+        return device.place(one.version, partition, one.length), (path, fd)
+
+    def _tell_index(self, done: List[Arrival]) -> None:
+        try:
+            unknown = set(self.index.arrived(one.version for one in done))
+        except (IndexUnavailable, IndexDamaged) as err:
+            self._metrics.count('tier.' + err.counter)
+            return
+        for one in done:
+            if one.version in unknown:
+                self.retrack(one.version, one.partition)
 
     def forget_remote(self, version: VersionId, partition: str) -> None:
         """See :meth:`LocalVersions.forget_remote`."""
@@ -362,6 +444,13 @@ class Local(LocalVersions):
         return DISK_ERRORS
 
 
+def _described(version: VersionId, partition: str,
+               found: metadata.VersionMetadata,
+               live: LiveVersion) -> LocalVersion:
+    return LocalVersion(version, partition, found.etag, found.headers,
+                        live.residency, found.class_map)
+
+
 class _DiskErrors:
     """I/O errors of a disk mean that its tier is not available."""
 
@@ -411,7 +500,7 @@ class Reader(LocalReader):
     """The local bytes of a version as they were when it was opened."""
 
     def __init__(self, live: LiveVersion) -> None:
-        self._live = live
+        self.live = live
         self._capacity_fd: Optional[int] = None
         self._closed = False
         self.residency = live.residency
@@ -431,7 +520,7 @@ class Reader(LocalReader):
         pieces = []
         for extent in self.residency.split(offset, length):
             if extent.tiers & Tier.SSD:
-                fd = self._live.fd
+                fd = self.live.fd
             elif not extent.tiers & Tier.HDD:
                 raise VersionGone('bytes %d-%d are only remote'
                                   % (extent.offset, extent.end))
@@ -451,7 +540,7 @@ class Reader(LocalReader):
         """See :meth:`LocalReader.close`."""
         if not self._closed:
             self._closed = True
-            os.close(self._live.fd)
+            os.close(self.live.fd)
             if self._capacity_fd is not None:
                 os.close(self._capacity_fd)
 

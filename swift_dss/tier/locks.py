@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import os
 import threading
-from typing import Dict, Iterator, List, Tuple
+from typing import Dict, Iterable, Iterator, List, Tuple
 
 from swift_dss.core.errors import TierUnavailable
 from swift_dss.core.version import VersionId
@@ -38,6 +38,16 @@ class VersionLocks:
                 entry[1] -= 1  # type: ignore[operator]
                 if not entry[1]:
                     del self._held[key]
+
+    @contextlib.contextmanager
+    def hold_all(self, versions: Iterable[VersionId]) -> Iterator[None]:
+        """Hold those of several, always in one order: who holds one by
+        :meth:`hold` MUST NOT ask for another."""
+        by_key = {(one.device, one.key): one for one in versions}
+        with contextlib.ExitStack() as held:
+            for key in sorted(by_key):
+                held.enter_context(self.hold(by_key[key]))
+            yield
 
 
 def lock_node(run_dir: str) -> int:

@@ -8,14 +8,15 @@ object through it: a stock DiskFile would quarantine a stub.
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import pickle
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import (
+    Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union)
 
 from pyeclib.ec_iface import ECDriver, ECDriverError
-from swift.common.exceptions import DiskFileError
 from swift.common.request_helpers import is_sys_meta
-from swift.obj.diskfile import read_metadata
+from swift.common.utils.pickle import unpickle
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import BadClassInput, DamagedRecord, VersionGone
@@ -23,6 +24,9 @@ from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
 from swift_dss.strategy.fragments import fragment_map
 from swift_dss.wire import classmap, layout, names
 
+#: Where Swift's diskfile keeps metadata; more of it under ``...1`` and on.
+_ATTRIBUTE = 'user.swift.metadata'
+_CHECKSUM = 'user.swift.metadata_checksum'
 _EC_SCHEME = 'X-Object-Sysmeta-Ec-Scheme'
 _EC_SEGMENT = 'X-Object-Sysmeta-Ec-Segment-Size'
 
@@ -157,19 +161,47 @@ def _newer_meta_files(data_path: str, timestamp: str,
     return [path for _, path in sorted(found, reverse=True)]
 
 
-def _read(target: object) -> Dict[str, str]:
+def _read(target: Union[int, str]) -> Dict[str, str]:
     try:
-        found: Dict[str, str] = read_metadata(target)
-    except DiskFileError as err:
-        if isinstance(target, str) and not os.path.exists(target):
-            raise VersionGone(target) from err
-        raise DamagedRecord('Swift metadata: %r' % err) from err
+        found = _metadata(target)
+    except FileNotFoundError as err:
+        raise VersionGone(str(target)) from err
     except (EOFError, ValueError, pickle.UnpicklingError) as err:
         # A file without Swift's attributes, or with torn ones.
         raise DamagedRecord('Swift metadata: %r' % err) from err
     if 'X-Timestamp' not in found:
         raise DamagedRecord('Swift metadata has no X-Timestamp')
     return found
+
+
+def _metadata(target: Union[int, str]) -> Dict[str, str]:
+    """What Swift's diskfile wrote, at half the price of its own reader: it
+    is called for every version that is looked at.
+
+    :raises ValueError, EOFError, pickle.UnpicklingError: it is damaged
+    """
+    there = set(os.listxattr(target))
+    raw = b''
+    number = 0
+    while _ATTRIBUTE + str(number or '') in there:
+        raw += os.getxattr(target, _ATTRIBUTE + str(number or ''))
+        number += 1
+    if _CHECKSUM in there and os.getxattr(
+            target, _CHECKSUM) != hashlib.md5(raw).hexdigest().encode():
+        raise ValueError('checksum does not match')
+    if not raw:
+        raise ValueError('none')
+    # Python 2 wrote text that nobody can know the encoding of.
+    encoding = 'utf-8' if b'_codecs\nencode' in raw[:32] else 'latin-1'
+    return {_text(name, encoding): _text(
+        value, 'utf-8' if name == b'name' else encoding)
+        for name, value in unpickle(raw, encoding='bytes').items()}
+
+
+def _text(value: Any, encoding: str) -> Any:
+    if isinstance(value, bytes):
+        return value.decode(encoding, 'surrogateescape')
+    return value
 
 
 def _listdir(folder: str) -> List[str]:

@@ -96,13 +96,13 @@ class Builder:
         text = _json(dict(head))
         fields = _HEAD_FIELDS.pack(SEALED if sealed else 0, len(text))
         self._raw = bytearray(MAGIC + fields + _crc(fields + text) + text)
-        self._entries: List[List[Any]] = []
+        self._rows: List[bytes] = []
         self._record_bytes = 0
 
     def has_room(self, length: int) -> bool:
         """False if a member of so many bytes could make the bundle, or its
         index, larger than either may be."""
-        return (len(self._entries) < MAX_BUNDLE_MEMBERS
+        return (len(self._rows) < MAX_BUNDLE_MEMBERS
                 and len(self._raw) + length + self._record_bytes
                 + 2 * MAX_RECORD_BYTES < MAX_BUNDLE_BYTES
                 and self._record_bytes + MAX_RECORD_BYTES
@@ -111,7 +111,7 @@ class Builder:
     @property
     def members(self) -> int:
         """How many there are so far."""
-        return len(self._entries)
+        return len(self._rows)
 
     @property
     def size(self) -> int:
@@ -123,7 +123,7 @@ class Builder:
 
         :raises ValueError: the bundle has all the members it may have
         """
-        number = len(self._entries)
+        number = len(self._rows)
         if number >= MAX_BUNDLE_MEMBERS:
             raise ValueError('more than %d members' % MAX_BUNDLE_MEMBERS)
         text = _json(record)
@@ -134,7 +134,7 @@ class Builder:
         self._raw += _MEMBER_MAGIC + fields + _crc(fields + packed) + packed
         offset = len(self._raw)
         self._raw += stored
-        self._entries.append([offset, len(stored), record])
+        self._rows.append(b'[%d,%d,%s]' % (offset, len(stored), text))
         return offset, len(stored)
 
     def finish(self) -> bytes:
@@ -143,11 +143,11 @@ class Builder:
         :raises ValueError: larger than a bundle may be
         """
         index = self._wrap('index', 0, zlib.compress(
-            _json(self._entries), 6))
+            b'[%s]' % b','.join(self._rows), 6))
         offset = len(self._raw)
         self._raw += index
         self._raw += _TRAILER.pack(
-            offset, len(index), len(self._entries), _END_MAGIC,
+            offset, len(index), len(self._rows), _END_MAGIC,
             hashlib.sha256(index).digest())
         if len(self._raw) > MAX_BUNDLE_BYTES:
             raise ValueError('more than %d bytes' % MAX_BUNDLE_BYTES)

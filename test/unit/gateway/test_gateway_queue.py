@@ -166,12 +166,30 @@ def test_a_queue_of_an_earlier_release_gets_the_column(tmp_path):
     path = str(tmp_path / 'old.db')
     queue = Queue(path)
     queue.add_upload(_version(1), '7', 0.0, 0.0)
-    queue._db.executescript('DROP INDEX uploads_class; '
+    queue._db.executescript('DROP INDEX uploads_alone; '
+                            'ALTER TABLE uploads DROP COLUMN alone; '
                             'ALTER TABLE uploads DROP COLUMN class_id;')
     queue.close()
     queue = Queue(path)
     assert queue.due_classes(1.0) == [0]
     assert queue.due_uploads(1.0, 1)[0].version == _version(1)
+    queue.close()
+
+
+def test_what_goes_alone_is_taken_apart_from_what_may_share(tmp_path):
+    queue = Queue(str(tmp_path / 'alone.db'))
+    queue.add_uploads([(_version(n), '7', 0.0, 1) for n in range(3)], 0.0)
+    queue.go_alone([_version(1)])
+    assert [job.version for job in queue.due_uploads(
+        1.0, 9, 1, alone=True)] == [_version(1)]
+    assert [job.version for job in queue.due_uploads(
+        1.0, 9, 1, alone=False)] == [_version(0), _version(2)]
+    queue.wait([(_version(0), 50.0), (_version(2), 60.0)])
+    assert queue.due_uploads(1.0, 9, 1, alone=False) == []
+    assert queue.due_classes(1.0) == [1]
+    queue.finish_uploads([_version(0), _version(1)])
+    assert [job.version for job in queue.due_uploads(99.0, 9)] == [
+        _version(2)]
     queue.close()
 
 

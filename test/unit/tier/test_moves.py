@@ -137,9 +137,14 @@ def test_a_replaced_hdd_is_not_believed(node, place):
     assert read_version(place, {}) == DATA
 
 
+def _mark_remote(place):
+    with switch.LiveVersion(place) as live:
+        moves.mark_remote(live, REMOTE)
+
+
 def test_a_remote_copy_lets_both_local_ones_go(place):
     moves.copy_to_capacity(place)
-    moves.mark_remote(place, REMOTE)
+    _mark_remote(place)
     moves.evict_ssd(place)
     moves.drop_capacity(place)
     assert tiers_of(place) == 'remote'
@@ -155,7 +160,7 @@ def test_the_last_hdd_copy_is_never_dropped(place):
 
 
 def test_a_remote_copy_that_is_the_only_one_cannot_be_forgotten(place):
-    moves.mark_remote(place, REMOTE)
+    _mark_remote(place)
     moves.evict_ssd(place)
     with pytest.raises(ValueError, match='on no tier'):
         moves.forget_remote(place)
@@ -164,7 +169,7 @@ def test_a_remote_copy_that_is_the_only_one_cannot_be_forgotten(place):
 
 def test_a_relinked_version_keeps_its_capacity_file(place):
     moves.copy_to_capacity(place)
-    moves.mark_remote(place, REMOTE)
+    _mark_remote(place)
     os.link(place.data_file(), place.data_file() + '.relinked')
     moves.drop_capacity(place)
     assert os.path.exists(place.capacity.file_path(place.version))
