@@ -31,6 +31,9 @@ DEFAULT_MAX_DSS_SECTION_BYTES = 4 * 1024 * 1024
 #: Extents in one residency record: XFS holds 64 KiB in one attribute.
 MAX_EXTENTS = 2048
 
+#: The word that stands for a reader: two a byte of its digest.
+MAX_READER_CHARS = 12
+
 #: One event to the tier daemon, bytes: fits a Unix datagram everywhere.
 MAX_EVENT_BYTES = 4096
 

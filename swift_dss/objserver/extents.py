@@ -74,6 +74,8 @@ class VersionBytes:
         self._residency = residency
         self.class_map = class_map
         self.purpose = purpose
+        #: A word for who reads.
+        self.client = ''
         self._forget = not keep_cache
         self._hdd_fd: Optional[int] = None
         self._hdd_absent = False
@@ -338,7 +340,7 @@ class VersionBytes:
             offset=window.offset, length=window.length,
             class_id=window.class_id,
             deadline_seconds=self._node.conf.io.remote_deadline_seconds,
-            keep=self.purpose == CLIENT))
+            keep=self.purpose == CLIENT, client=self.client))
 
 
 def _hashed(blocks: Iterator[bytes], digest: Any) -> Iterator[bytes]:

@@ -22,6 +22,7 @@ from swift.obj.server import ObjectController
 
 from swift_dss.core.errors import (
     RemoteUnavailable, TierUnavailable, VersionGone)
+from swift_dss.core.limits import MAX_READER_CHARS
 from swift_dss.core.residency import Tier, tier_text
 from swift_dss.io import native
 from swift_dss.objserver import tags
@@ -34,6 +35,7 @@ from swift_dss.wire import names
 _REOPENS = 3
 #: ``X-Backend-Replication`` without the search for its name.
 _REPLICATION = 'HTTP_X_BACKEND_REPLICATION'
+_READER = 'HTTP_' + names.BACKEND_READER.upper().replace('-', '_')
 #: Bits of a set of tiers to what a header says.
 _TIER_TEXTS = [tier_text(Tier(bits)) for bits in range(8)]
 #: The same of a device whose SSD and HDD the kernel keeps apart: which of
@@ -91,6 +93,8 @@ class DssObjectController(ObjectController):
             if config_true_value(
                     request.environ.get(_REPLICATION, 'false')):
                 opened.dss_purpose = reader.dss_bytes.purpose = REPLICATE
+            reader.dss_bytes.client = request.environ.get(_READER, '')[
+                :MAX_READER_CHARS]
             if not reader.dss_bytes.is_stub:
                 return _with_tier(response, opened)
             try:

@@ -20,6 +20,7 @@ from swift_dss.proxy.admission import Refused
 from swift_dss.proxy.dssbody import (
     BoundedRanges, CheckedInput, DssInput, Prefixed)
 from swift_dss.proxy.incoming import Asked
+from swift_dss.proxy.readers import reader_of
 from swift_dss.proxy.services import Services
 from swift_dss.proxy.settings import State
 from swift_dss.proxy.target import Target
@@ -78,6 +79,8 @@ class Objects:
             return self._get_for_copier(env, start)
         if incoming.wants_file_form(env):
             return self._get_file_form(env, start, state)
+        if env['REQUEST_METHOD'] == 'GET':
+            set_headers(env, {names.BACKEND_READER: reader_of(env)})
         is_s3_head = env['REQUEST_METHOD'] == 'HEAD' and \
             env.get('swift.source') == 'S3'
 

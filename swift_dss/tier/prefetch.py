@@ -106,8 +106,8 @@ class Prefetcher(Watcher):
         self._saved_at = clock()
         self._manifests = ManifestReader(
             local, self._objects, conf.swift_dir, metrics, logger,
-            lambda known, members: self._tell_manifest(
-                manifests, known, members))
+            lambda known, client, members: self._tell_manifest(
+                manifests, known, client, members))
         self._threads = [
             threading.Thread(target=self._work, daemon=True,
                              name='dss-prefetch-%d' % number)
@@ -173,19 +173,19 @@ class Prefetcher(Watcher):
             # Of what came from S3 the fetch has told.
             if not event.tier_bits & Tier.REMOTE:
                 self.on_read(version, partition, event.offset, event.length,
-                             True)
+                             True, client=event.client)
             if event.manifest and event.offset == 0:
-                self._look(version)
+                self._look(version, event.client)
 
-    def _look(self, version: VersionId) -> None:
+    def _look(self, version: VersionId, client: str) -> None:
         with self._guarded():
             known = self._objects.known(version)
             if known is not None:
-                self._manifests.look(known)
+                self._manifests.look(known, client)
 
     def on_read(self, version: VersionId, partition: str, offset: int,
                 length: int, there: bool,
-                class_id: Optional[int] = None) -> None:
+                class_id: Optional[int] = None, client: str = '') -> None:
         """Somebody reads; ``there``: from a local tier."""
         with self._guarded():
             known = self._objects.known(version)
@@ -195,7 +195,7 @@ class Prefetcher(Watcher):
                 return
             with self._lock:
                 self._read(known, offset, length, there, known.class_id
-                           if class_id is None else class_id)
+                           if class_id is None else class_id, client)
 
     def on_left(self, version: VersionId,
                 left: Optional[Residency]) -> None:
@@ -243,7 +243,7 @@ class Prefetcher(Watcher):
     # -- under the lock --------------------------------------------------
 
     def _read(self, known: Known, offset: int, length: int, there: bool,
-              class_id: int) -> None:
+              class_id: int, client: str) -> None:
         now = self._clock()
         pieces = self._book.within(known.version, offset, length)
         for piece in pieces:
@@ -254,7 +254,7 @@ class Prefetcher(Watcher):
         hit = there or bool(pieces) and all(
             piece.stage is Stage.HERE for piece in pieces)
         wants = self._strategy.on_request(Access(
-            known.account, '', known.object_id, offset,
+            known.account, client, known.object_id, offset,
             min(length, known.size - offset), known.size, hit, now,
             class_id), self._room())
         for piece in pieces:
@@ -346,10 +346,10 @@ class Prefetcher(Watcher):
                     known.account, known.object_id, offset, length, True,
                     now)
 
-    def _tell_manifest(self, manifests: Any, known: Known,
+    def _tell_manifest(self, manifests: Any, known: Known, client: str,
                        members: List[Tuple[str, int]]) -> None:
         with self._guarded(), self._lock:
-            manifests.on_manifest(known.account, '', known.object_id,
+            manifests.on_manifest(known.account, client, known.object_id,
                                   members, self._clock())
             self._metrics.count('tier.prefetch.manifests')
 

@@ -36,19 +36,20 @@ Members = List[Tuple[str, int]]
 class ManifestReader:
     """Tells of manifests that were read.
 
-    :param found: gets the manifest and its members, in this thread
+    :param found: gets the manifest, who reads it and its members, in this
+        thread
     """
 
     def __init__(self, local: Local, objects: Objects, swift_dir: str,
                  metrics: Metrics, logger: logging.Logger,
-                 found: Callable[[Known, Members], None]) -> None:
+                 found: Callable[[Known, str, Members], None]) -> None:
         self._local = local
         self._objects = objects
         self._listings = Listings(swift_dir)
         self._metrics = metrics
         self._logger = logger
         self._found = found
-        self._waiting: queue.Queue[Optional[Known]] = \
+        self._waiting: queue.Queue[Optional[Tuple[Known, str]]] = \
             queue.Queue(_MAX_WAITING)
         #: When manifests were told of last, monotonic seconds.
         self._told: OrderedDict[VersionId, float] = OrderedDict()
@@ -65,28 +66,29 @@ class ManifestReader:
             self._waiting.put(None)
             self._thread.join()
 
-    def look(self, known: Known) -> None:
-        """A manifest was read. Never waits."""
+    def look(self, known: Known, client: str = '') -> None:
+        """A manifest was read by a client. Never waits."""
         if known.size > MAX_MANIFEST_BYTES:
             return
         if time.monotonic() - self._told.get(
                 known.version, -_AGAIN_SECONDS) < _AGAIN_SECONDS:
             return
         try:
-            self._waiting.put_nowait(known)
+            self._waiting.put_nowait((known, client))
         except queue.Full:
             self._metrics.count('tier.prefetch.manifests_skipped')
 
     def _work(self) -> None:
         while True:
-            known = self._waiting.get()
-            if known is None:
+            found = self._waiting.get()
+            if found is None:
                 return
+            known, client = found
             try:
                 members = self._members(known)
                 if members:
                     self._note(known.version)
-                    self._found(known, members)
+                    self._found(known, client, members)
             except DssError as err:
                 self._metrics.count('tier.prefetch.manifest_errors')
                 self._logger.debug('manifest %s: %s', known.version.key, err)

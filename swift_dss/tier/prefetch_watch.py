@@ -54,7 +54,8 @@ class Watched(Sink):
         self._told = min(self._end, border)
         self._prefetcher.on_read(
             self._request.version, self._request.partition, offset,
-            self._told - offset, there, self._request.class_id)
+            self._told - offset, there, self._request.class_id,
+            client=self._request.client)
 
 
 class Nobody(Sink):

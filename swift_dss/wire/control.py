@@ -20,7 +20,7 @@ from math import isfinite
 from typing import Any, Dict, List, Optional
 
 from swift_dss.core.errors import DamagedRecord
-from swift_dss.core.limits import MAX_EVENT_BYTES
+from swift_dss.core.limits import MAX_EVENT_BYTES, MAX_READER_CHARS
 from swift_dss.core.version import VersionId
 from swift_dss.wire.jsonfields import Fields
 
@@ -59,6 +59,7 @@ class Event:
     :param map_text: encoded class map (``wire.classmap``); '' if unknown
     :param at: seconds since the epoch
     :param manifest: a READ of what lists the segments of a large object
+    :param client: a word for who reads; '' if nobody said
     """
 
     kind: EventKind
@@ -71,6 +72,7 @@ class Event:
     tier_bits: int = 0
     at: float = 0.0
     manifest: bool = False
+    client: str = ''
 
 
 def encode_event(event: Event) -> bytes:
@@ -85,6 +87,8 @@ def encode_event(event: Event) -> bytes:
         'r': event.tier_bits, 'a': event.at}
     if event.manifest:
         message['x'] = True
+    if event.client:
+        message['c'] = event.client
     raw = _COMPACT.encode(message).encode('utf-8')
     if len(raw) > MAX_EVENT_BYTES and event.map_text:
         message['m'] = ''
@@ -94,7 +98,7 @@ def encode_event(event: Event) -> bytes:
 
 def encode_read(version: VersionId, partition: str, size: int, offset: int,
                 length: int, tier_bits: int, at: float,
-                manifest: bool = False) -> bytes:
+                manifest: bool = False, client: str = '') -> bytes:
     """What :func:`encode_event` makes of a READ, at a fraction of the cost:
     one goes with every GET."""
     frag = version.frag_index
@@ -104,7 +108,8 @@ def encode_read(version: VersionId, partition: str, size: int, offset: int,
                 _quoted(version.object_hash), _quoted(version.timestamp),
                 'null' if frag is None else frag, _quoted(partition), size,
                 offset, length, tier_bits, at,
-                ',"x":true' if manifest else '')).encode('ascii')
+                ',"x":true' if manifest else '',
+                ',"c":' + _quoted(client) if client else '')).encode('ascii')
 
 
 def split_events(raw: bytes) -> List[bytes]:
@@ -129,11 +134,14 @@ def _plain_event(raw: bytes) -> Optional[Event]:
         names = said['d'], said['h'], said['t'], said['n']
         wholes = said['p'], said['s'], said['o'], said['l'], said['r']
         map_text, manifest = said['m'], said.get('x', False)
+        client = said.get('c', '')
     except (ValueError, RecursionError, LookupError, TypeError):
         return None
     if type(map_text) is not str or type(manifest) is not bool or \
             type(at) is not float or not isfinite(at) or frag is not None and (
                 type(frag) is not int or frag < 0):
+        return None
+    if type(client) is not str or len(client) > MAX_READER_CHARS:
         return None
     for name in names:
         if type(name) is not str or not _is_plain(name):
@@ -144,7 +152,7 @@ def _plain_event(raw: bytes) -> Optional[Event]:
     return Event(
         kind, VersionId(said['d'], said['p'], said['h'], said['t'], frag),
         said['n'], said['s'], map_text, said['o'], said['l'], said['r'], at,
-        manifest)
+        manifest, client)
 
 
 def _checked_event(raw: bytes) -> Event:
@@ -157,7 +165,16 @@ def _checked_event(raw: bytes) -> Event:
         kind, fields.version('d', 'p', 'h', 't', 'f'), fields.name('n'),
         fields.whole('s'), fields.text('m'), fields.whole('o'),
         fields.whole('l'), fields.whole('r'), fields.number('a'),
-        fields.flag('x', False))
+        fields.flag('x', False), _reader(fields, 'event: c'))
+
+
+def _reader(fields: Fields, where: str) -> str:
+    found = fields.text(where.rpartition(' ')[2], '')
+    if len(found) > MAX_READER_CHARS:
+        raise DamagedRecord('%s is a reader of %d characters; at most %d '
+                            'stand for one' % (where, len(found),
+                                               MAX_READER_CHARS))
+    return found
 
 
 @dataclass(frozen=True)
@@ -169,6 +186,7 @@ class FetchRequest:
     :param deadline_seconds: until the first byte
     :param ahead: nobody reads them yet: who does goes first. Only within
         the daemon; never on the wire
+    :param client: as in :class:`Event`
     """
 
     version: VersionId
@@ -179,12 +197,15 @@ class FetchRequest:
     deadline_seconds: float
     keep: bool = True
     ahead: bool = False
+    client: str = ''
 
 
 def encode_fetch(request: FetchRequest) -> bytes:
     """The request line, newline included."""
     said = asdict(request)
     del said['ahead']
+    if not request.client:
+        del said['client']
     return json.dumps(said).encode('utf-8') + b'\n'
 
 
@@ -199,7 +220,8 @@ def decode_fetch(line: bytes) -> FetchRequest:
             'device', 'policy', 'object_hash', 'timestamp', 'frag_index'),
         fields.name('partition'), fields.whole('offset'),
         fields.whole('length'), fields.whole('class_id'),
-        fields.number('deadline_seconds'), fields.flag('keep', True))
+        fields.number('deadline_seconds'), fields.flag('keep', True),
+        client=_reader(fields, 'fetch request: client'))
 
 
 @dataclass(frozen=True)

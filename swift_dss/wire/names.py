@@ -17,6 +17,8 @@ RECLASSIFY_QUERY = 'dss-classes'
 # What the proxy tells the object servers; gatekeeper keeps clients out.
 #: The encoded class map (``wire.classmap``), cut over ``-0``, ``-1``, ...
 BACKEND_MAP = 'X-Backend-Dss-Map'
+#: Proxy to object server: a word for who reads.
+BACKEND_READER = 'X-Backend-Dss-Reader'
 #: Why a GET could not be served: seconds until it may work.
 BACKEND_UNAVAILABLE = 'X-Backend-Dss-Unavailable'
 #: Tiers that hold the version on the node that answered.

@@ -125,7 +125,8 @@ def test_precedence(dss, swift):
 @pytest.mark.parametrize('way', ['PUT', 'POST', 'GET', 'HEAD', 'DELETE'])
 @pytest.mark.parametrize('path', [OBJECT, '/v1/a/c', '/v1/a'])
 @pytest.mark.parametrize('name', [
-    names.BACKEND_MAP, names.SYSMETA_MAP, names.SYSMETA_MAP + '-0',
+    names.BACKEND_MAP, names.BACKEND_READER, names.SYSMETA_MAP,
+    names.SYSMETA_MAP + '-0',
     names.TRANSIENT_MAP, names.CONTAINER_SYSMETA_CLASS,
     names.ACCOUNT_SYSMETA_CLASSES, 'X_Backend-dss_map',
     'X-Object-Sysmeta-Dss-Seal'])
@@ -135,6 +136,7 @@ def test_forged_headers_never_go_down(dss, swift, way, path, name):
     for source in (None, 'SSC', 'S3', 'OV'):
         call(dss, way, path, {name: '25'}, source=source)
         _method, _path, headers = swift.requests[-1]
+        assert headers.pop(names.BACKEND_READER, '') != '25'
         assert not [found for found in headers if 'Dss' in found]
     assert dss.logger.counted.count('dss.dropped_headers') == 4
 
@@ -156,6 +158,23 @@ def test_the_tier_is_shown(dss, swift):
     answer = call(dss, 'GET')
     assert answer.headers['X-DSS-Tier'] == 'ssd+hdd'
     assert names.BACKEND_TIER not in answer.headers
+
+
+def test_object_servers_hear_who_reads_and_neither_name_nor_address(
+        dss, swift):
+    call(dss, 'PUT', body=BODY)
+    words = []
+    for environ, headers in (
+            ({'REMOTE_ADDR': '10.0.0.1'}, {}),
+            ({'REMOTE_ADDR': '10.0.0.1', 'REMOTE_USER': 'bob'}, {}),
+            ({'REMOTE_ADDR': '10.0.0.1'}, {'X-Forwarded-For': '9.9.9.9'}),
+            ({'REMOTE_ADDR': '10.0.0.1'},
+             {names.BACKEND_READER: 'somebody'})):
+        request = Request.blank(OBJECT, environ=environ, headers=headers)
+        assert request.get_response(dss).status_int == 200
+        words.append(swift.requests[-1][-1][names.BACKEND_READER])
+    assert len(set(words[:3])) == 3 and words[3] == words[0]
+    assert all(len(word) == 12 and int(word, 16) >= 0 for word in words)
 
 
 @pytest.mark.parametrize('source', [None, 'S3', 'SSC'])

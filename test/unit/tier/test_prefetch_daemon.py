@@ -138,22 +138,23 @@ class Bed:
             self.rig.local.demote(place.version, place.partition)
         return place
 
-    def fetch(self, place, part, parts=1):
+    def fetch(self, place, part, parts=1, client=''):
         """A reader lacks parts; he gets them through the watcher."""
         request = FetchRequest(place.version, place.partition, part * PART,
-                               parts * PART, 0, 5.0)
+                               parts * PART, 0, 5.0, client=client)
         reader = Reader()
         self.now += 0.1
         self.cloud.fetch(request, self.made.on_fetch(request, reader))
         assert reader.data == self.cloud.bodies[place.version][
             part * PART:(part + parts) * PART]
 
-    def read(self, place, part, tier=Tier.HDD):
+    def read(self, place, part, tier=Tier.HDD, client=''):
         """A read that an object server did without us."""
         self.now += 0.1
         self.made.on_reads(place.version, place.partition, [Event(
             EventKind.READ, place.version, place.partition,
-            place.content_length, '', part * PART, PART, int(tier))])
+            place.content_length, '', part * PART, PART, int(tier),
+            client=client)])
 
     def local_parts(self, place):
         found = self.rig.local.describe(place.version, place.partition)
@@ -447,6 +448,26 @@ def test_history_brings_objects_that_were_read_together(bed):
     assert all(bed.local_parts(place) == set() for place in places)
     bed.fetch(places[0], 0)
     wait(lambda: all(bed.local_parts(place) == {0} for place in places))
+
+
+@pytest.mark.parametrize('reads_local', [False, True])
+def test_what_two_clients_of_an_account_read_is_not_mixed_up(
+        bed, reads_local):
+    bed = bed(strategy='graph')
+    mine = [bed.store('a%d' % number, parts=1) for number in range(3)]
+    other = [bed.store('b%d' % number, parts=1) for number in range(3)]
+    bed.start()
+    for pair in zip(mine, other):
+        for client, place in zip(('me', 'you'), pair):
+            bed.fetch(place, 0, client=client)
+            if reads_local:
+                bed.read(place, 0, client=client)
+    for place in mine + other:
+        bed.rig.local.drop_capacity(place.version, place.partition)
+    bed.fetch(mine[0], 0, client='me')
+    wait(lambda: all(bed.local_parts(place) == {0} for place in mine))
+    assert {version for version, _, _ in bed.cloud.asked} == {
+        place.version for place in mine[1:]}
 
 
 def test_history_outlives_a_restart(bed):

@@ -74,20 +74,23 @@ EVENT = control.Event(control.EventKind.READ, VERSION, '12', 5, '25', 1, 2,
 
 def test_events_survive_their_datagram():
     for kind in control.EventKind:
-        event = dataclasses.replace(EVENT, kind=kind)
-        assert control.decode_event(control.encode_event(event)) == event
+        for client in ('', '0123456789ab'):
+            event = dataclasses.replace(EVENT, kind=kind, client=client)
+            assert control.decode_event(
+                control.encode_event(event)) == event
 
 
 @given(some_texts, some.one_of(some.none(), some.integers(0, 20)),
-       some.integers(0, 1 << 62), some.floats(0, 1e11), some.booleans())
+       some.integers(0, 1 << 62), some.floats(0, 1e11), some.booleans(),
+       some.sampled_from(['', '0123456789ab']))
 def test_a_read_is_written_as_any_event_is(device, frag_index, size, at,
-                                           manifest):
+                                           manifest, client):
     version = VersionId(device, 1, 'ab' * 16, '1700000000.00000', frag_index)
     assert control.encode_read(version, '12', size, 7, 8, 3, at,
-                               manifest) == \
+                               manifest, client) == \
         control.encode_event(control.Event(
             control.EventKind.READ, version, '12', size, '', 7, 8, 3, at,
-            manifest))
+            manifest, client))
 
 
 def test_a_map_too_long_for_a_datagram_is_left_out():
@@ -111,6 +114,7 @@ def test_a_map_too_long_for_a_datagram_is_left_out():
     control.encode_event(EVENT).replace(b'"f":2', b'"f":-2'),
     control.encode_event(EVENT).replace(b'"a":4.5', b'"a":Infinity'),
     control.encode_event(EVENT).replace(b'"a":4.5', b'"a":NaN'),
+    control.encode_event(dataclasses.replace(EVENT, client='0' * 13)),
     control.encode_event(EVENT).replace(b'"n":"12"', b'"n":".."')])
 def test_what_is_no_event_is_refused(raw):
     assert raw != control.encode_event(EVENT)
@@ -120,9 +124,13 @@ def test_what_is_no_event_is_refused(raw):
 
 def test_fetches_survive_their_lines():
     request = control.FetchRequest(VERSION, '12', 5, 6, 25, 1.5, False)
-    line = control.encode_fetch(request)
-    assert line.endswith(b'\n') and line.count(b'\n') == 1
-    assert control.decode_fetch(line) == request
+    for request in (request, dataclasses.replace(request, client='0123')):
+        line = control.encode_fetch(request)
+        assert line.endswith(b'\n') and line.count(b'\n') == 1
+        assert control.decode_fetch(line) == request
+    with pytest.raises(DamagedRecord, match='client is a reader of 5000'):
+        control.decode_fetch(control.encode_fetch(dataclasses.replace(
+            request, client='0' * 5000)))
     for reply in (control.FetchReply(200),
                   control.FetchReply(503, 'down\n"', 15)):
         line = control.encode_fetch_reply(reply)
