@@ -166,6 +166,16 @@ class DssDiskFileBase(BaseDiskFile):
             self._record('GET', source.version, self._content_length or 0,
                          source.class_map, offset, length)
 
+    def dss_note_difference(self, source: VersionBytes) -> None:
+        """Tell the daemon that the HDD has other bytes than the SSD; said
+        again by the next audit if nobody hears it."""
+        self._logger.error('%s: its copy on the HDD has other bytes than '
+                           'the one on the SSD', self._data_file)
+        self._logger.increment('dss.errors.hdd_differs')
+        self.manager.dss_node.events.tell(Event(
+            EventKind.HDD_DIFFERS, source.version, source.partition,
+            self._content_length or 0, at=time.time()))
+
     @property
     def dss_is_manifest(self) -> bool:
         """True if it lists the segments of a large object."""

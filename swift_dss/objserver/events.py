@@ -46,12 +46,15 @@ class EventSender:
 
         :param event: any but a READ
         """
-        raw = encode_event(event)
-        if self._connected() and self._write(raw):
+        if self.tell(event):
             return
         device = event.version.device
         self._node.pool(Tier.SSD, device).background(
-            self._keep, device, raw)
+            self._keep, device, encode_event(event))
+
+    def tell(self, event: Event) -> bool:
+        """Tell the daemon now; False if it cannot be told."""
+        return self._connected() and self._write(encode_event(event))
 
     def send_read(self, raw: bytes) -> None:
         """Tell the daemon of a read, at once or within

@@ -40,6 +40,7 @@ INLINE_BYTES = 65536
 TRIP_BYTES = 4 * CHUNK_BYTES
 
 _SSD_BIT = Tier.SSD.value
+_BOTH = Tier.SSD | Tier.HDD
 
 #: Why a version is read: decides whether remote bytes may be asked for and
 #: whether they may be kept.
@@ -82,17 +83,24 @@ class VersionBytes:
         self._streams: Dict[int, FetchStream] = {}
         self._job: Optional[Job] = None
         self._read_ahead = class_map.is_uniform
+        #: An audit reads what lies on both disks twice.
+        self._is_compared = purpose == AUDIT and any(
+            extent.tiers & _BOTH == _BOTH for extent in residency.extents)
         #: True if the data file lacks bytes.
         self.is_stub = residency.is_stub
         #: Bytes that an audit left out because they are not local.
         self.skipped_bytes = 0
         #: Bits of the tiers that bytes came from.
         self.tiers_read = 0
+        #: True if an audit found other bytes on the HDD than on the SSD,
+        #: or none.
+        self.hdd_differs = False
 
     @property
     def is_plain(self) -> bool:
         """True if stock code may read the data file from end to end."""
-        return self._read_ahead and not self.is_stub
+        return self._read_ahead and not self.is_stub \
+            and not self._is_compared
 
     def prepare(self, ranges: Sequence[Tuple[int, int]]) -> None:
         """Make sure that ranges can be read, before the first byte goes.
@@ -141,6 +149,8 @@ class VersionBytes:
                 continue
             if window.tier is Tier.SSD:
                 blocks: Iterable[bytes] = self._ssd(window, digest)
+                if self._is_compared:
+                    blocks = self._compared(window.offset, blocks)
             else:
                 blocks = (job or self._from_hdd(window, digest)).wait()
                 job = self._job = None
@@ -312,6 +322,33 @@ class VersionBytes:
         data: bytes = self._job.wait()
         self._job = None
         return data
+
+    def _compared(self, offset: int,
+                  blocks: Iterable[bytes]) -> Iterator[bytes]:
+        """The same blocks, each looked up on the HDD if it is there too."""
+        for data in blocks:
+            for extent in self._residency.split(offset, len(data)):
+                if extent.tiers & Tier.HDD and not self._hdd_absent:
+                    first = extent.offset - offset
+                    self._compare(extent, data[first:first + extent.length])
+            offset += len(data)
+            yield data
+
+    def _compare(self, extent: Extent, expected: bytes) -> None:
+        try:
+            self._open_hdd()
+            found = self._begin(
+                Tier.HDD, read_exact, self._node.carrier, self._hdd_fd,
+                extent.length, extent.offset,
+                self.class_map.class_at(extent.offset)).wait()
+            self.hdd_differs = self.hdd_differs or found != expected
+            assert self._hdd_fd is not None
+            forget(self._hdd_fd, extent.offset, extent.length)
+        except TierUnavailable:
+            self._hdd_absent = True
+        except (VersionGone, OSError):
+            # There is none, or it cannot be read.
+            self.hdd_differs = self._hdd_absent = True
 
     def _from_hdd(self, window: Window, digest: Any) -> Job:
         self._job = self._begin(

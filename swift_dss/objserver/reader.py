@@ -155,6 +155,8 @@ class DssReaderBase(BaseDiskFileReader):
         if self.dss_bytes.is_busy:
             self._fp = _ClosedLater(self._fp, self.dss_bytes)
         super().close()
+        if self.dss_bytes.hdd_differs and not self._quarantined_dir:
+            self._diskfile.dss_note_difference(self.dss_bytes)
 
     def _announce(self) -> None:
         first, last = self._span

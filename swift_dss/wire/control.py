@@ -36,6 +36,7 @@ class EventKind(Enum):
     READ = 'read'
     CLASS = 'class'
     DELETE = 'delete'
+    HDD_DIFFERS = 'hdd-differs'
 
 
 _KINDS = {kind.value: kind for kind in EventKind}
@@ -51,7 +52,8 @@ class Event:
     object (and fragment) is obsolete. For DELETE it is the tombstone. For
     READ, ``offset`` and ``length`` say what was read and ``tier_bits``
     which tiers served it; for CLASS a POST changed the metadata, and maybe
-    the class map.
+    the class map. For HDD_DIFFERS an audit found other bytes on the HDD
+    than on the SSD, whose digest is right.
 
     :param version: device, policy, hash, timestamp, fragment
     :param partition: Swift's partition, to find the hash directory
@@ -103,7 +105,7 @@ def encode_read(version: VersionId, partition: str, size: int, offset: int,
     one goes with every GET."""
     frag = version.frag_index
     return ('{"k":"read","d":%s,"p":%d,"h":%s,"t":%s,"f":%s,"n":%s,"s":%d,'
-            '"m":"","o":%d,"l":%d,"r":%d,"a":%r%s}' % (
+            '"m":"","o":%d,"l":%d,"r":%d,"a":%r%s%s}' % (
                 _quoted(version.device), version.policy,
                 _quoted(version.object_hash), _quoted(version.timestamp),
                 'null' if frag is None else frag, _quoted(partition), size,

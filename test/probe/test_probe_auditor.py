@@ -6,7 +6,7 @@ import os
 
 import pytest
 import stubs
-from support import md5, quarantined
+from support import md5, quarantined, wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -57,6 +57,26 @@ def test_rot_on_the_hdd_is_found_and_healed(any_objects, cluster):
     stubs.say('auditor, %s: %d flipped bits on HDDs, %d quarantined, '
               'healed from the others' % (
                   any_objects.policy_name, len(made), len(victims)))
+
+
+@pytest.mark.damage
+def test_rot_on_the_hdd_is_found_behind_a_sound_ssd(any_objects, cluster):
+    one = any_objects.make('whole')
+    any_objects.demote(one)
+    any_objects.promote(one)
+    victim = any_objects.copies(one)[0]
+    path = any_objects.capacity_path(victim)
+    _flip_a_bit(path, victim.content_length // 2)
+    before = quarantined(cluster)
+    cluster.run_once('object-auditor')
+    assert quarantined(cluster) == before
+    wait_until(lambda: not os.path.exists(path), 10, 'the copy to go')
+    # What the SSD's bytes are evicted to is a new copy of them.
+    any_objects.demote(one)
+    found = any_objects.copy_on(one, victim.device)
+    assert found.residency.is_stub
+    reply = any_objects.direct(one, found)
+    assert (reply.status, md5(reply.body)) == (200, victim.etag)
 
 
 def _flip_a_bit(path, offset):

@@ -183,3 +183,23 @@ def test_a_read_of_a_version_that_nobody_told_of_tracks_it(rig):
                            tier_bits=int(Tier.HDD), at=6.0)])
     assert rig.index.get(place.version).spans[0].ssd_bytes == SIZE
     assert rig.keeper.duties.waiting == 1
+
+
+def test_an_hdd_copy_that_differs_is_given_up_and_written_again(rig):
+    place = stored(rig, 1)
+    rig.ledger.apply([said(place)])
+    rig.local.demote(place.version, place.partition)
+    rig.local.promote(place.version, place.partition)
+    rig.local.track(place.version, place.partition)
+    copy = place.capacity.file_path(place.version)
+    assert os.path.exists(copy) and not list(
+        rig.index.least_recent_dirty('sda', [0], 9))
+    rig.ledger.apply([said(place, EventKind.HDD_DIFFERS)])
+    assert not os.path.exists(copy)
+    assert [one.version for one in rig.index.least_recent_dirty(
+        'sda', [0], 9)] == [place.version]
+    # Said twice, or of a version that is gone: no harm.
+    rig.ledger.apply([said(place, EventKind.HDD_DIFFERS)])
+    os.unlink(place.data_file())
+    rig.ledger.apply([said(place, EventKind.HDD_DIFFERS)])
+    assert rig.metrics.snapshot()['tier.hdd_copies_given_up'] == 2
