@@ -5,7 +5,7 @@ from __future__ import annotations
 import dss_lab
 
 #: A kernel that takes whatever copy it can read.
-TRUSTING = ('dss_meta.c', 'dss_lost_counts(load)) {', 'false) {')
+TRUSTING = ('dss_load.c', 'dss_lost_counts(load)) {', 'false) {')
 
 
 def test_rotten_table_blocks_cost_no_byte_in_silence():

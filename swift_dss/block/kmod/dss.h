@@ -54,7 +54,7 @@
 #define DSS_CHUNK_MAX		2048	/* 1 MiB */
 #define DSS_GRAINS_MAX		256	/* in a chunk: pages of one bio */
 #define DSS_BUCKETS		1024	/* of requests in flight */
-#define DSS_EVICTED_BITS	65536	/* see dss_evicted_set() */
+#define DSS_EVICTED_BITS	65536	/* see dss_was_evicted() */
 #define DSS_COMMIT_REGIONS	64	/* table blocks written at once */
 #define DSS_POOL_PAGES		1024	/* kept back for moves; 4 MiB */
 #define DSS_POOL_MOVES		64
@@ -105,13 +105,10 @@ enum dss_kind {
 #define DSS_IO_AGAIN		(1U << 4)	/* written while cleaned */
 #define DSS_IO_GIVE_UP		(1U << 5)	/* DSS_GIVE_UP afterwards */
 #define DSS_IO_UNSETTLED	(1U << 6)	/* a fill beside HDD writes */
-#define DSS_IO_PIECE		(1U << 7)	/* not a bio of the mapper */
-#define DSS_IO_ENDED		(1U << 8)	/* its work is done */
-#define DSS_IO_STARTED		(1U << 9)	/* start_ns is set */
-#define DSS_IO_HDD_ONLY		(1U << 10)	/* the SSD failed it */
-#define DSS_IO_INVALIDATED	(1U << 11)	/* dropped valid grains */
-#define DSS_IO_AFTER		(1U << 12)	/* a fill nobody waits for */
-#define DSS_IO_READING		(1U << 13)	/* one that has no bytes yet */
+#define DSS_IO_ENDED		(1U << 7)	/* its work is done */
+#define DSS_IO_HDD_ONLY		(1U << 8)	/* the SSD failed it */
+#define DSS_IO_AFTER		(1U << 9)	/* a fill nobody waits for */
+#define DSS_IO_READING		(1U << 10)	/* one that has no bytes yet */
 
 struct dss;
 struct dss_batch;
@@ -170,7 +167,6 @@ struct dss_piece {
 /* A bio of a commit. */
 struct dss_meta_bio {
 	struct dss_commit *commit;
-	u32 region;
 	struct bio bio;		/* last */
 };
 
@@ -266,7 +262,6 @@ struct dss {
 	struct list_head deferred;	/* wait for a range */
 	struct list_head ready;		/* for the worker */
 	struct list_head committing;	/* wait for a commit */
-	bool want_commit;
 	bool want_twins;
 	bool want_hdd_flush;
 	bool want_ssd_flush;
@@ -460,11 +455,20 @@ int dss_map(struct dm_target *ti, struct bio *bio);
 int dss_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error);
 void dss_work(struct work_struct *work);
 void dss_ready(struct dss_io *io, void (*then)(struct dss_io *io));
-void dss_hash(struct dss_io *io, enum dss_kind kind);
-void dss_unhash(struct dss_io *io);
+void dss_reprocess(struct dss_io *io);
 void dss_wait_commit(struct dss_io *io, void (*then)(struct dss_io *io));
 void dss_issue(struct dss_io *io);
 unsigned short dss_priority_of(unsigned int class_id);
+
+/* ---- dss_flight.c: who holds which grains ---- */
+void dss_hash(struct dss_io *io, enum dss_kind kind);
+void dss_unhash(struct dss_io *io);
+bool dss_conflict(struct dss *d, const struct dss_io *io, bool writes_hdd);
+bool dss_range_busy(struct dss *d, const struct dss_io *io);
+void dss_overtake(struct dss *d, const struct dss_io *io);
+bool dss_only_behind(struct dss *d, const struct dss_io *io);
+void dss_tell_cleaner(struct dss_io *io);
+bool dss_in_flight(struct dss *d, u64 oblock);
 
 /* ---- dss_planes.c: what a slot holds, told to planes, core and table ---- */
 void dss_touch_region(struct dss *d, dss_slot_t slot);
@@ -482,7 +486,6 @@ void dss_forget(struct dss *d, dss_slot_t slot, u64 oblock);
 void dss_evict(struct dss *d, dss_slot_t slot, enum dss_evict reason);
 bool dss_is_stale(const struct dss *d, dss_slot_t slot);
 bool dss_was_evicted(const struct dss *d, u64 oblock);
-bool dss_in_flight(struct dss *d, u64 oblock);
 void dss_settle(struct dss *d);
 
 /* ---- dss_move.c ---- */
@@ -519,10 +522,15 @@ void dss_fail_work(struct work_struct *work);
 int dss_meta_probe(struct dss *d, char **error);
 int dss_meta_load(struct dss *d);
 int dss_meta_mark(struct dss *d, u32 flags);
+int dss_meta_mark_or_fail(struct dss *d, u32 flags);
 int dss_meta_stop(struct dss *d);
 int dss_sync_io(struct dss *d, blk_opf_t opf, sector_t sector,
 		struct page **pages, unsigned int nr_pages);
 u32 dss_crc(const void *data);
+
+/* ---- dss_load.c ---- */
+int dss_load_table(struct dss *d, const struct dss_super *super,
+		   u32 nr_segments);
 
 /* ---- dss_message.c ---- */
 int dss_message(struct dm_target *ti, unsigned int argc, char **argv,

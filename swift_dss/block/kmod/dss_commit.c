@@ -406,13 +406,14 @@ static u64 dss_twin_seq(const struct dss *d)
 static void dss_write_twins(struct dss *d, struct dss_pass *waited)
 {
 	struct dss_pass pass = { .twins = true };
+	bool wanted;
 	u64 seq;
 
 	spin_lock_irq(&d->lock);
-	pass.cursor = d->want_twins ? 0 : d->nr_regions;
+	wanted = d->want_twins;
 	d->want_twins = false;
 	spin_unlock_irq(&d->lock);
-	if (pass.cursor || waited->ssd_error || waited->hdd_error)
+	if (!wanted || waited->ssd_error || waited->hdd_error)
 		return;
 	if (dss_commit_regions(d, &pass)) {
 		/* Who waits for a commit comes first. */
@@ -429,12 +430,7 @@ static void dss_write_twins(struct dss *d, struct dss_pass *waited)
 	}
 	d->twin_seq = seq;
 	spin_unlock_irq(&d->lock);
-	if (!dss_meta_mark(d, d->super_flags))
-		return;
-	spin_lock_irq(&d->lock);
-	d->ssd_errors++;
-	dss_ssd_failed(d);
-	spin_unlock_irq(&d->lock);
+	dss_meta_mark_or_fail(d, d->super_flags);
 }
 
 void dss_commit_work(struct work_struct *work)

@@ -8,8 +8,6 @@
  * looked at again in the worker, where it is cut into pieces instead.
  */
 /* long: one request's way from map to end is read best in one file */
-#include <linux/hash.h>
-
 #include "dss.h"
 
 /* The carrier of the class: swift_dss/io/carriers/ioprio.py */
@@ -55,134 +53,12 @@ static unsigned int dss_class_of(const struct dss *d, const struct bio *bio)
 	return DSS_UNCLASSIFIED;
 }
 
-/* ---- what is in flight ---- */
-
-static struct hlist_head *dss_bucket(struct dss *d, u64 oblock)
-{
-	return &d->inflight[hash_64(oblock, ilog2(DSS_BUCKETS))];
-}
-
-void dss_hash(struct dss_io *io, enum dss_kind kind)
-{
-	io->kind = kind;
-	if (io->flags & DSS_IO_HASHED)
-		return;
-	io->flags |= DSS_IO_HASHED;
-	io->d->nr_inflight++;
-	hlist_add_head(&io->node, dss_bucket(io->d, io->oblock));
-}
-
-static void dss_reprocess(struct dss_io *io);
-
-/* Gives the range up, and lets those that wait for it look again. */
-void dss_unhash(struct dss_io *io)
-{
-	struct dss *d = io->d;
-	struct dss_io *other, *next;
-	bool work = false;
-
-	if (!(io->flags & DSS_IO_HASHED))
-		return;
-	io->flags &= ~DSS_IO_HASHED;
-	d->nr_inflight--;
-	hlist_del(&io->node);
-	list_for_each_entry_safe(other, next, &d->deferred, list) {
-		if (other->oblock != io->oblock)
-			continue;
-		other->then = dss_reprocess;
-		list_move_tail(&other->list, &d->ready);
-		work = true;
-	}
-	if (work)
-		queue_work(d->wq, &d->work);
-}
-
 static bool dss_is_write(const struct dss_io *io)
 {
 	return io->bio && op_is_write(bio_op(io->bio));
 }
 
-/*
- * Whether @io has to wait for somebody. Reads under way stop nobody: their
- * chunk cannot leave its slot before they end. The cleaner stops only those
- * that write the origin; to others it is told to look again.
- */
-static bool dss_conflict(struct dss *d, const struct dss_io *io,
-			 bool writes_hdd)
-{
-	struct dss_io *other;
-
-	hlist_for_each_entry(other, dss_bucket(d, io->oblock), node) {
-		if (other->oblock != io->oblock ||
-		    other->first >= io->first + io->nr ||
-		    io->first >= other->first + other->nr)
-			continue;
-		switch (other->kind) {
-		case DSS_READ_SSD:
-		case DSS_READ_HDD:
-			continue;
-		case DSS_CLEAN:
-			if (writes_hdd)
-				return true;
-			continue;
-		default:
-			return true;
-		}
-	}
-	return false;
-}
-
-/*
- * A write does not wait for bytes that nobody waits for: as long as those
- * are being read, they are given up, and never reach the SSD.
- */
-static void dss_overtake(struct dss *d, const struct dss_io *io)
-{
-	struct dss_io *other;
-	struct hlist_node *next;
-
-	hlist_for_each_entry_safe(other, next, dss_bucket(d, io->oblock), node)
-		if (other->oblock == io->oblock &&
-		    (other->flags & DSS_IO_READING) &&
-		    other->first < io->first + io->nr &&
-		    io->first < other->first + other->nr)
-			dss_unhash(other);
-}
-
-/*
- * Neither does a read: the origin has the bytes, and may give them twice.
- *
- * Return: whether bytes that nobody waits for are all that is in the way.
- */
-static bool dss_only_behind(struct dss *d, const struct dss_io *io)
-{
-	struct dss_io *other;
-
-	if (io->slot == DSS_NO_SLOT ||
-	    dss_any(d, d->valid, io->slot, io->first, io->nr))
-		return false;
-	hlist_for_each_entry(other, dss_bucket(d, io->oblock), node)
-		if (other->oblock == io->oblock &&
-		    other->kind != DSS_READ_SSD &&
-		    other->kind != DSS_READ_HDD &&
-		    !(other->flags & DSS_IO_READING) &&
-		    other->first < io->first + io->nr &&
-		    io->first < other->first + other->nr)
-			return false;
-	return true;
-}
-
-/* What the cleaner copies of this range may be older than what comes now. */
-static void dss_tell_cleaner(struct dss_io *io)
-{
-	struct dss_io *other;
-
-	hlist_for_each_entry(other, dss_bucket(io->d, io->oblock), node)
-		if (other->oblock == io->oblock && other->kind == DSS_CLEAN &&
-		    other->first < io->first + io->nr &&
-		    io->first < other->first + other->nr)
-			other->flags |= DSS_IO_AGAIN;
-}
+/* ---- the worker ---- */
 
 void dss_ready(struct dss_io *io, void (*then)(struct dss_io *io))
 {
@@ -628,12 +504,12 @@ static enum dss_next dss_decide(struct dss_io *io, bool in_map)
 
 	if (d->health == DSS_GIVEN_UP)
 		return dss_to_hdd(io, write ? DSS_WRITE_HDD : DSS_READ_HDD);
-	if (write)
+	if (write && d->nr_after)
 		dss_overtake(d, io);
+	io->slot = dss_core_lookup(d->core, dss_to_oblock(io->oblock));
 	if (dss_conflict(d, io, write && (bio_op(io->bio) == REQ_OP_DISCARD ||
 				       dss_write_mode(io) !=
 				       DSS_GLOBAL_BACK))) {
-		io->slot = dss_core_lookup(d->core, dss_to_oblock(io->oblock));
 		if (!write && dss_only_behind(d, io)) {
 			dss_count_hit(io);
 			d->counts[io->class_id].grain_misses++;
@@ -643,7 +519,6 @@ static enum dss_next dss_decide(struct dss_io *io, bool in_map)
 		d->nr_deferred++;
 		return DSS_NEXT_WAIT;
 	}
-	io->slot = dss_core_lookup(d->core, dss_to_oblock(io->oblock));
 	if (d->shrinking && io->slot != DSS_NO_SLOT &&
 	    dss_from_slot(io->slot) >= d->limit &&
 	    dss_give_up_slot(d, io->slot))
@@ -701,7 +576,8 @@ static bool dss_process(struct dss_io *io, bool in_map)
 	return false;
 }
 
-static void dss_reprocess(struct dss_io *io)
+/* Looks at a request that had to wait, or a rest of one, in the worker. */
+void dss_reprocess(struct dss_io *io)
 {
 	if (dss_process(io, false))
 		submit_bio_noacct(io->bio);
@@ -873,7 +749,7 @@ static void dss_cut(struct dss_io *io)
 	bio->bi_end_io = dss_piece_end;
 	dss_io_init(d, &piece->io, bio);
 	piece->io.class_id = io->class_id;
-	piece->io.flags = DSS_IO_PIECE | (io->flags & DSS_IO_HDD_ONLY);
+	piece->io.flags = io->flags & DSS_IO_HDD_ONLY;
 	piece->io.parent = io;
 	dss_place(&piece->io);
 	bio_inc_remaining(io->bio);

@@ -302,7 +302,6 @@ static int dss_message_drain(struct dss *d)
 	return error ?: dss_commit_all(d);
 }
 
-/* The chunks of a range of the origin leave the SSD, if they are clean. */
 static int dss_message_shrink(struct dss *d, const char *text)
 {
 	u64 sectors;
@@ -312,6 +311,7 @@ static int dss_message_shrink(struct dss *d, const char *text)
 	return dss_shrink(d, sectors);
 }
 
+/* The chunks of a range of the origin leave the SSD, if they are clean. */
 static int dss_message_demote(struct dss *d, const char *from, const char *nr)
 {
 	u64 begin, sectors, oblock, end;

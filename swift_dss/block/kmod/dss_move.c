@@ -7,7 +7,6 @@
  * said.
  */
 /* long: fills and cleaning share the move */
-#include <linux/hash.h>
 #include <linux/sort.h>
 
 #include "dss.h"
@@ -102,23 +101,6 @@ static struct dss_move *dss_move_of(struct dss_io *io)
 }
 
 /* ---- fills ---- */
-
-/* Whether a request that changes bytes is under way in the range. */
-static bool dss_range_busy(struct dss *d, const struct dss_io *io)
-{
-	struct dss_io *other;
-
-	hlist_for_each_entry(other,
-			     &d->inflight[hash_64(io->oblock,
-						  ilog2(DSS_BUCKETS))], node)
-		if (other->oblock == io->oblock &&
-		    other->kind != DSS_READ_SSD &&
-		    other->kind != DSS_READ_HDD &&
-		    other->first < io->first + io->nr &&
-		    io->first < other->first + other->nr)
-			return true;
-	return false;
-}
 
 static void dss_fill_next(struct dss_io *io);
 

@@ -143,18 +143,6 @@ void dss_evict(struct dss *d, dss_slot_t slot, enum dss_evict reason)
 	dss_core_evict(d->core, slot, reason);
 }
 
-bool dss_in_flight(struct dss *d, u64 oblock)
-{
-	struct dss_io *io;
-
-	hlist_for_each_entry(io, &d->inflight[hash_64(oblock,
-						      ilog2(DSS_BUCKETS))],
-			     node)
-		if (io->oblock == oblock)
-			return true;
-	return false;
-}
-
 /*
  * The origin was flushed: what was unsettled before that began, and is not
  * being written right now, is settled.

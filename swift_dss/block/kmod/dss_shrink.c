@@ -170,13 +170,7 @@ int dss_shrink(struct dss *d, sector_t sectors)
 	dss_cut_off(d, &cut);
 	spin_unlock_irq(&d->lock);
 	/* The cache ends there once this is durable. */
-	error = dss_meta_mark(d, d->super_flags);
+	error = dss_meta_mark_or_fail(d, d->super_flags);
 	mutex_unlock(&d->meta_mutex);
-	if (!error)
-		return 0;
-	spin_lock_irq(&d->lock);
-	d->ssd_errors++;
-	dss_ssd_failed(d);
-	spin_unlock_irq(&d->lock);
 	return error;
 }

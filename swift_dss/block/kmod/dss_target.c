@@ -225,8 +225,8 @@ static int dss_create_planes(struct dss *d)
 	d->counts = vzalloc(array_size(DSS_CLASSES, sizeof(*d->counts)));
 	if (!d->valid || !d->dirty || !d->unsettled || !d->stale ||
 	    !d->stale_old || !d->copy || !d->pending || !d->writing ||
-	    !d->lagging || !d->unsettled_regions || !d->unsettled_new || !d->evicted ||
-	    !d->evicted_old || !d->region_seq || !d->counts)
+	    !d->lagging || !d->unsettled_regions || !d->unsettled_new ||
+	    !d->evicted || !d->evicted_old || !d->region_seq || !d->counts)
 		return -ENOMEM;
 	return 0;
 }
@@ -437,12 +437,8 @@ static void dss_dtr(struct dm_target *ti)
  */
 static void dss_go_on(struct dss *d)
 {
-	if (d->health != DSS_OK || !dss_meta_mark(d, 0))
-		return;
-	spin_lock_irq(&d->lock);
-	d->ssd_errors++;
-	dss_ssd_failed(d);
-	spin_unlock_irq(&d->lock);
+	if (d->health == DSS_OK)
+		dss_meta_mark_or_fail(d, 0);
 }
 
 /* The first time, what is cached is read back; then requests may come. */

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What is in flight: each request and each move holds its grains from when
+ * it is decided to when it ends, and others look here whether they have to
+ * wait. All of it runs under d->lock.
+ */
+#include <linux/hash.h>
+
+#include "dss.h"
+
+static struct hlist_head *dss_bucket(struct dss *d, u64 oblock)
+{
+	return &d->inflight[hash_64(oblock, ilog2(DSS_BUCKETS))];
+}
+
+static bool dss_overlap(const struct dss_io *a, const struct dss_io *b)
+{
+	return a->oblock == b->oblock && a->first < b->first + b->nr &&
+	       b->first < a->first + a->nr;
+}
+
+void dss_hash(struct dss_io *io, enum dss_kind kind)
+{
+	io->kind = kind;
+	if (io->flags & DSS_IO_HASHED)
+		return;
+	io->flags |= DSS_IO_HASHED;
+	io->d->nr_inflight++;
+	hlist_add_head(&io->node, dss_bucket(io->d, io->oblock));
+}
+
+/* Gives the range up, and lets those that wait for it look again. */
+void dss_unhash(struct dss_io *io)
+{
+	struct dss *d = io->d;
+	struct dss_io *other, *next;
+	bool work = false;
+
+	if (!(io->flags & DSS_IO_HASHED))
+		return;
+	io->flags &= ~DSS_IO_HASHED;
+	d->nr_inflight--;
+	hlist_del(&io->node);
+	list_for_each_entry_safe(other, next, &d->deferred, list) {
+		if (other->oblock != io->oblock)
+			continue;
+		other->then = dss_reprocess;
+		list_move_tail(&other->list, &d->ready);
+		work = true;
+	}
+	if (work)
+		queue_work(d->wq, &d->work);
+}
+
+/*
+ * Whether @io has to wait for somebody. Reads under way stop nobody: their
+ * chunk cannot leave its slot before they end. The cleaner stops only those
+ * that write the origin; to others it is told to look again.
+ */
+bool dss_conflict(struct dss *d, const struct dss_io *io, bool writes_hdd)
+{
+	struct dss_io *other;
+
+	hlist_for_each_entry(other, dss_bucket(d, io->oblock), node) {
+		if (!dss_overlap(other, io))
+			continue;
+		switch (other->kind) {
+		case DSS_READ_SSD:
+		case DSS_READ_HDD:
+			continue;
+		case DSS_CLEAN:
+			if (writes_hdd)
+				return true;
+			continue;
+		default:
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Whether somebody does more there than read; who has the flag is let be. */
+static bool dss_busy_but(struct dss *d, const struct dss_io *io, u16 flag)
+{
+	struct dss_io *other;
+
+	hlist_for_each_entry(other, dss_bucket(d, io->oblock), node)
+		if (dss_overlap(other, io) && other->kind != DSS_READ_SSD &&
+		    other->kind != DSS_READ_HDD && !(other->flags & flag))
+			return true;
+	return false;
+}
+
+/* Whether a request that changes bytes is under way in the range. */
+bool dss_range_busy(struct dss *d, const struct dss_io *io)
+{
+	return dss_busy_but(d, io, 0);
+}
+
+/*
+ * A write does not wait for bytes that nobody waits for: as long as those
+ * are being read, they are given up, and never reach the SSD.
+ */
+void dss_overtake(struct dss *d, const struct dss_io *io)
+{
+	struct dss_io *other;
+	struct hlist_node *next;
+
+	hlist_for_each_entry_safe(other, next, dss_bucket(d, io->oblock), node)
+		if ((other->flags & DSS_IO_READING) && dss_overlap(other, io))
+			dss_unhash(other);
+}
+
+/*
+ * Neither does a read: the origin has the bytes, and may give them twice.
+ *
+ * Return: whether bytes that nobody waits for are all that is in the way.
+ */
+bool dss_only_behind(struct dss *d, const struct dss_io *io)
+{
+	return io->slot != DSS_NO_SLOT &&
+	       !dss_any(d, d->valid, io->slot, io->first, io->nr) &&
+	       !dss_busy_but(d, io, DSS_IO_READING);
+}
+
+/* What the cleaner copies of this range may be older than what comes now. */
+void dss_tell_cleaner(struct dss_io *io)
+{
+	struct dss_io *other;
+
+	hlist_for_each_entry(other, dss_bucket(io->d, io->oblock), node)
+		if (other->kind == DSS_CLEAN && dss_overlap(other, io))
+			other->flags |= DSS_IO_AGAIN;
+}
+
+bool dss_in_flight(struct dss *d, u64 oblock)
+{
+	struct dss_io *io;
+
+	hlist_for_each_entry(io, dss_bucket(d, oblock), node)
+		if (io->oblock == oblock)
+			return true;
+	return false;
+}
