@@ -95,6 +95,17 @@ class Cluster:
         if erase:
             storage.erase(root, FOLDERS)
 
+    @classmethod
+    def running(cls, root: str) -> Cluster:
+        """The cluster that runs in a folder.
+
+        :raises BadConfig: none does
+        """
+        if 'proxy-server' not in processes.find(root):
+            raise BadConfig('no cluster runs in %s; "swift-dss aio start '
+                            '--root %s" starts one' % (root, root))
+        return cls(layout.load(root))
+
     def _refuse_running(self) -> None:
         found = processes.find(self.conf.root)
         if 'proxy-server' in found:

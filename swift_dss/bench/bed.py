@@ -103,10 +103,7 @@ def running(root: str) -> Bed:
 
     :raises BadConfig: none does
     """
-    cluster = Cluster(layout.load(root))
-    if 'proxy-server' not in processes.find(root):
-        raise BadConfig('no cluster runs in %s' % root)
-    return _bed(cluster)
+    return _bed(Cluster.running(root))
 
 
 def by_url(auth_url: str, user: str, key: str) -> Bed:

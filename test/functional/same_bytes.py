@@ -27,6 +27,7 @@ from support import await_listings, pattern
 
 from swift_dss.aio import layout
 from swift_dss.aio.cluster import Cluster
+from swift_dss.core.errors import BadConfig
 from swift_dss.core.spans import ClassMap, Span
 from swift_dss.wire.dssfile import encode_section
 
@@ -254,7 +255,7 @@ def main() -> int:
     parser.add_argument('--seed', type=int,
                         default=random.randrange(1 << 32))
     options = parser.parse_args()
-    cluster = Cluster(layout.load(options.root))
+    cluster = Cluster.running(options.root)
     print('seed %d' % options.seed)
     total, wrong = 0, []
     for policy in ('dss', 'dss-ec'):
@@ -270,4 +271,7 @@ def main() -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except BadConfig as err:
+        sys.exit(str(err))

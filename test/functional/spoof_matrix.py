@@ -24,6 +24,7 @@ from spoof_ways import ACCOUNT, Forgery, Ways
 
 from swift_dss.aio import layout, processes
 from swift_dss.aio.cluster import Cluster
+from swift_dss.core.errors import BadConfig
 from swift_dss.wire import names
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -243,7 +244,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     parser.add_argument('--root', default=os.environ.get(
         'SWIFT_DSS_AIO_ROOT', layout.default_root()))
-    cluster = Cluster(layout.load(parser.parse_args().root))
+    cluster = Cluster.running(parser.parse_args().root)
     _url, token = cluster.connection().get_auth()
     spied = SpiedCluster(cluster)
     try:
@@ -268,4 +269,7 @@ def main() -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except BadConfig as err:
+        sys.exit(str(err))
