@@ -13,6 +13,8 @@ the SSD's pool. Bytes of the HDD are always read and hashed in the HDD's
 pool, one window a trip, the next window under way while one is sent.
 """
 
+# long: all ways to a byte, and what two copies of one have to agree on.
+
 from __future__ import annotations
 
 import os
