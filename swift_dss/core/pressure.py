@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Optional
+from dataclasses import dataclass, field
+from typing import Mapping, Optional
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,8 @@ class Pressure:
     :param hdd_ready: the capacity tier is mounted and has room
     :param at: seconds since the epoch
     :param backlog: None where there is no remote tier
+    :param claims: class id to bytes of its floor that it has not had yet
+        and would get, whoever ranks above it
     """
 
     ssd_bytes: int
@@ -53,3 +55,4 @@ class Pressure:
     hdd_ready: bool
     at: float
     backlog: Optional[Backlog] = None
+    claims: Mapping[int, int] = field(default_factory=dict)

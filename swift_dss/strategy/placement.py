@@ -4,7 +4,8 @@ Selective allocation after the CACS paper and hStorage-DB: a class says
 whether it takes the SSD always, while there is room, or never. When the
 SSD is over its high watermark, a class that takes it always may do so only
 if something of its own rank or below can be evicted for it; else it goes
-around the SSD rather than push out what ranks above it.
+around the SSD rather than push out what ranks above it, but for what is
+left of its floor: that it may have from anybody.
 """
 
 from __future__ import annotations
@@ -18,16 +19,17 @@ from swift_dss.core.spans import ClassMap
 
 
 def place(spec: ClassSpec, pressure: Optional[Pressure],
-          size: int) -> Tier:
+          size: int, class_id: int) -> Tier:
     """The tiers that ``size`` new bytes of a class are written to.
 
+    :param spec: of the class, which may be that of class 0
     :param pressure: the device as the daemon last saw it; None if nobody
         says, and then each class goes where it wants to be first
     :returns: SSD, HDD, or both for a class that writes through
     """
     if pressure is not None and not pressure.hdd_ready:
         return Tier.SSD
-    if not _takes_ssd(spec, pressure, size):
+    if not _takes_ssd(spec, pressure, size, class_id):
         return Tier.HDD
     if spec.write is WriteMode.THROUGH:
         return Tier.SSD | Tier.HDD
@@ -35,7 +37,7 @@ def place(spec: ClassSpec, pressure: Optional[Pressure],
 
 
 def _takes_ssd(spec: ClassSpec, pressure: Optional[Pressure],
-               size: int) -> bool:
+               size: int, class_id: int) -> bool:
     if spec.allocate is Allocate.NEVER:
         return False
     if pressure is None or spec.pin:
@@ -45,6 +47,8 @@ def _takes_ssd(spec: ClassSpec, pressure: Optional[Pressure],
         return True
     if spec.allocate is Allocate.ROOM or after > pressure.ssd_bytes:
         return False
+    if size <= pressure.claims.get(class_id, 0):
+        return True
     return (pressure.lowest_rank is not None
             and pressure.lowest_rank <= spec.rank)
 
@@ -68,7 +72,8 @@ def plan(class_map: ClassMap, size: Optional[int],
     totals: Dict[int, int] = {}
     for span in class_map.split(0, end):
         totals[span.class_id] = totals.get(span.class_id, 0) + span.length
-    tiers = {class_id: place(table.spec(class_id), pressure, total)
+    tiers = {class_id: place(table.spec(class_id), pressure, total,
+                             class_id)
              for class_id, total in totals.items()}
     placed: List[Extent] = []
     for span in class_map.split(0, end):

@@ -168,7 +168,9 @@ class Keeper:
             self.state.hdd_state == 'ready', self._now(),
             backlog.of_device(
                 self.device, self.duties.sums(), table, conf, room, used,
-                self.state.hdd_state == 'ready', self._link()))
+                self.state.hdd_state == 'ready', self._link()),
+            {} if self.device.is_block else self.duties.strategy(
+                conf).claims(self.duties.occupancies(), table, room))
         known, self.state.pressure = self._published, pressure
         if known is not None and self.state.publish_state == 'ready' and \
                 replace(known, at=pressure.at) == pressure and \

@@ -41,14 +41,34 @@ def of_fields(fields: Fields) -> Pressure:
     return Pressure(
         fields.whole('ssd_bytes'), fields.whole('ssd_used_bytes'),
         fields.whole('high_bytes'), fields.whole_or_none('lowest_rank'),
-        fields.flag('hdd_ready'), fields.number('at'), _backlog(fields))
+        fields.flag('hdd_ready'), fields.number('at'), _backlog(fields),
+        _claims(fields))
 
 
 def _values(pressure: Pressure) -> Dict[str, Any]:
     values = asdict(pressure)
     if pressure.backlog is None:
         del values['backlog']
+    if pressure.claims:
+        values['claims'] = {str(class_id): length for class_id, length
+                            in sorted(pressure.claims.items())}
+    else:
+        del values['claims']
     return values
+
+
+def _claims(fields: Fields) -> Dict[int, int]:
+    if 'claims' not in fields.values:
+        return {}
+    inner = fields.inner('claims')
+    return {_class_id(name, 'claims'): inner.whole(name)
+            for name in inner.values}
+
+
+def _class_id(name: str, where: str) -> int:
+    if not name.isdigit() or int(name) > CLASS_ID_MAX:
+        raise DamagedRecord('%s: %r is no class' % (where, name[:32]))
+    return int(name)
 
 
 def _backlog(fields: Fields) -> Optional[Backlog]:
@@ -98,9 +118,7 @@ def decode_tally(text: str) -> Dict[int, Dict[str, int]]:
     fields = Fields(text, 'admissions')
     tally: Dict[int, Dict[str, int]] = {}
     for name in fields.values:
-        if not name.isdigit() or int(name) > CLASS_ID_MAX:
-            raise DamagedRecord('admissions: %r is no class' % name[:32])
-        inner = fields.inner(name)
-        tally[int(name)] = {answer: inner.whole(answer)
+        class_id, inner = _class_id(name, 'admissions'), fields.inner(name)
+        tally[class_id] = {answer: inner.whole(answer)
                             for answer in inner.values if answer in ANSWERS}
     return tally

@@ -133,6 +133,24 @@ def test_a_newcomer_displaces_nobody_above_it_but_for_its_floor(
             assert not claims
 
 
+@STRATEGY
+@given(nodes())
+def test_way_is_made_for_exactly_what_may_be_claimed(strategy, node):
+    table, occupancies = node
+    claims = strategy.claims(occupancies, table, ROOM)
+    for class_id, spec in table.specs.items():
+        own = occupancies.get(class_id, Occupancy(0, 0)).used_bytes
+        left = int(spec.floor * ROOM) - own
+        claim = claims.get(class_id, 0)
+        assert claim <= max(0, left)
+        if claim:
+            assert strategy.make_way(
+                occupancies, table, ROOM, claim, class_id) is not None
+            if claim < left:
+                assert strategy.make_way(
+                    occupancies, table, ROOM, claim + 1, class_id) is None
+
+
 def test_a_class_without_anything_claims_its_floor_from_above():
     table = ClassTable.of([ClassSpec(1, 'low', 1, floor=0.1),
                            ClassSpec(2, 'high', 2)])

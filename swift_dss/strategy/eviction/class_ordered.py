@@ -95,6 +95,20 @@ class ClassOrdered(EvictionStrategy):
         return max(0, used_bytes - int(table.spec(class_id).cap
                                        * room_bytes))
 
+    def claims(self, occupancies: Occupancies, table: ClassTable,
+               room_bytes: int) -> Dict[int, int]:
+        """See :meth:`EvictionStrategy.claims`."""
+        takable = _takable(occupancies, table, room_bytes)
+        found = {}
+        for class_id, spec in table.specs.items():
+            own = occupancies.get(class_id)
+            others = sum(takable.values()) - takable.get(class_id, 0)
+            open_bytes = min(others, int(spec.floor * room_bytes)
+                             - (own.used_bytes if own else 0))
+            if open_bytes > 0:
+                found[class_id] = open_bytes
+        return found
+
 
 def _order(class_ids: Iterable[int], table: ClassTable) -> List[int]:
     return sorted(class_ids,

@@ -74,6 +74,12 @@ class EvictionStrategy:
         """Bytes that a class has above what it may take at most."""
         return 0
 
+    def claims(self, occupancies: Occupancies, table: ClassTable,
+               room_bytes: int) -> Dict[int, int]:
+        """Class id to bytes that :meth:`make_way` gives it whoever ranks
+        above it; without classes that it gives none."""
+        return {}
+
 
 def take_in_order(order: List[int], takable: Dict[int, int],
                   need_bytes: int) -> List[Take]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Optional
 
 import pytest
@@ -40,30 +41,42 @@ def spec(allocate: str = 'always', rank: int = 50,
 def test_selective_allocation(allocate: str, used: int,
                               lowest: Optional[int],
                               expected: Tier) -> None:
-    assert place(spec(allocate), pressure(used, lowest), 100) == expected
+    assert place(spec(allocate), pressure(used, lowest), 100, 1) == expected
+
+
+@pytest.mark.parametrize('allocate,claim,used,expected', [
+    ('always', 100, 800, SSD), ('always', 99, 800, HDD),
+    ('room', 100, 800, HDD), ('never', 100, 0, HDD),
+    ('always', 100, 950, HDD)])
+def test_what_is_left_of_a_floor_goes_to_the_ssd_whoever_is_there(
+        allocate: str, claim: int, used: int, expected: Tier) -> None:
+    seen = dataclasses.replace(pressure(used, 99), claims={7: claim})
+    assert place(spec(allocate), seen, 100, 7) == expected
+    if used == 800:
+        assert place(spec(allocate), seen, 100, 8) == HDD
 
 
 @pytest.mark.parametrize('allocate', ['always', 'room', 'never'])
 def test_without_an_hdd_everything_goes_to_the_ssd(allocate: str) -> None:
-    assert place(spec(allocate), pressure(999, 99, False), 500) == SSD
+    assert place(spec(allocate), pressure(999, 99, False), 500, 1) == SSD
 
 
 @pytest.mark.parametrize('allocate,expected', [
     ('always', SSD), ('room', SSD), ('never', HDD)])
 def test_without_news_a_class_goes_where_it_wants(
         allocate: str, expected: Tier) -> None:
-    assert place(spec(allocate), None, 10 ** 12) == expected
+    assert place(spec(allocate), None, 10 ** 12, 1) == expected
 
 
 def test_a_pinned_class_always_takes_the_ssd() -> None:
-    assert place(spec(pin=True), pressure(999, 99), 100) == SSD
+    assert place(spec(pin=True), pressure(999, 99), 100, 1) == SSD
 
 
 def test_write_through_makes_both_copies_where_it_takes_the_ssd() -> None:
     through = spec(write=WriteMode.THROUGH)
-    assert place(through, pressure(), 1) == SSD | HDD
-    assert place(through, pressure(ready=False), 1) == SSD
-    assert place(through, pressure(900), 100) == HDD
+    assert place(through, pressure(), 1, 1) == SSD | HDD
+    assert place(through, pressure(ready=False), 1, 1) == SSD
+    assert place(through, pressure(900), 100, 1) == HDD
 
 
 TABLE = ClassTable.of([spec(), ClassSpec(

@@ -15,6 +15,7 @@ from swift_dss.core.classes import (
 from swift_dss.core.errors import TierFull
 from swift_dss.core.residency import RemoteCopy, Tier
 from swift_dss.core.spans import ClassMap, Span
+from swift_dss.strategy.placement import plan
 from swift_dss.tier import keeper
 from swift_dss.wire import layout, pressure
 from swift_dss.wire.control import EventKind
@@ -239,6 +240,21 @@ def test_the_pressure_file_says_what_is_so(rig):
     assert found.ssd_used_bytes == 2 * SIZE
     assert found.lowest_rank == 0
     assert found.hdd_ready
+
+
+def test_writes_of_a_class_below_its_floor_find_the_ssd(tmp_path):
+    table = ClassTable.of([ClassSpec(0, 'low', 0, floor=0.3),
+                           ClassSpec(9, 'high', 90)])
+    rig = Rig(tmp_path, table=table)
+    fill(rig, *[9] * 8)
+    rig.keeper.round()
+    seen = rig.keeper.state.pressure
+    assert seen.claims == {0: int(0.3 * seen.ssd_bytes)}
+    assert seen.ssd_used_bytes + SIZE > seen.high_bytes
+    low = ClassMap.uniform(0)
+    assert plan(low, SIZE, seen, table, 0)[0].tiers == Tier.SSD
+    assert plan(low, 4 * SIZE, seen, table, 0)[0].tiers == Tier.HDD
+    rig.close()
 
 
 def test_a_pressure_file_is_not_written_again_before_it_says_more(rig):

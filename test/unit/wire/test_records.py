@@ -123,8 +123,9 @@ def test_what_is_no_event_is_refused(raw):
 
 
 def test_fetches_survive_their_lines():
-    request = control.FetchRequest(VERSION, '12', 5, 6, 25, 1.5, False)
-    for request in (request, dataclasses.replace(request, client='0123')):
+    for client in ('', '0123'):
+        request = control.FetchRequest(VERSION, '12', 5, 6, 25, 1.5, False,
+                                       client=client)
         line = control.encode_fetch(request)
         assert line.endswith(b'\n') and line.count(b'\n') == 1
         assert control.decode_fetch(line) == request
@@ -151,7 +152,8 @@ def test_admin_lines_are_json_objects():
 
 def test_pressure_survives_its_file():
     for rank in (None, 0, 900):
-        state = pressure.Pressure(100, 50, 80, rank, True, 5.5)
+        state = pressure.Pressure(100, 50, 80, rank, True, 5.5,
+                                  claims={5: 10} if rank else {})
         assert pressure.decode(pressure.encode(state)) == state
         with_backlog = dataclasses.replace(state, backlog=pressure.Backlog(
             1, 2, 3, 4, 5.5, False, 6.5, 0.75, 2.0))
