@@ -233,11 +233,13 @@ def _careless(bench: Bench) -> None:
                 continue
             data = os.pread(live.fd, place.content_length, 0)
             copy_fd = place.capacity.create()
-            with contextlib.suppress(OSError):
-                os.write(copy_fd, data)
-                os.fsync(copy_fd)
-            place.capacity.publish(copy_fd, place.version)
-            os.close(copy_fd)
+            try:
+                with contextlib.suppress(OSError):
+                    os.write(copy_fd, data)
+                    os.fsync(copy_fd)
+                place.capacity.publish(copy_fd, place.version)
+            finally:
+                os.close(copy_fd)
             live.mark(Residency.whole(place.content_length, Tier.HDD))
             with open(live.path, 'r+b') as target:
                 target.truncate(0)
