@@ -8,7 +8,8 @@ between two reads:
 ``parts``
     a large object from end to end, by ranges
 ``segments``
-    a static large object from end to end, one segment at a time
+    a static large object from end to end: its manifest, and then one
+    segment after the other, as clients do that download large objects
 ``chains``
     small objects in a random order that is always the same; all of it is
     sent back to S3 after each turn, and the turns after the first count
@@ -222,6 +223,9 @@ def _read(target: Target, plan: Plan, workload: str) -> List[Sample]:
     client = Client(target)
     client.connect()
     samples = []
+    if workload == 'segments':
+        client.must(Request('GET', '%s/whole' % CONTAINER,
+                            query='multipart-manifest=get'))
     for request, length in _requests(plan, workload):
         sample = client.do(request)
         if sample.status not in (200, 206) or sample.length != length:
@@ -241,15 +245,17 @@ def _requests(plan: Plan, workload: str) -> Iterator[Tuple[Request, int]]:
         for name in names:
             yield Request('GET', '%s/%s' % (CONTAINER, name), workload), \
                 plan.chain_bytes
-        return
-    name, length, count = ('whole', plan.segment_bytes, plan.segments) \
-        if workload == 'segments' else (
-            'film', S3_MIN_PART_BYTES // plan.reads_per_part,
-            plan.parts * plan.reads_per_part)
-    for number in range(count):
-        yield Request('GET', '%s/%s' % (CONTAINER, name), workload, headers={
-            'Range': 'bytes=%d-%d' % (
-                number * length, (number + 1) * length - 1)}), length
+    elif workload == 'segments':
+        for number in range(plan.segments):
+            yield Request('GET', '%s/seg-%04d' % (CONTAINER, number),
+                          workload), plan.segment_bytes
+    else:
+        length = S3_MIN_PART_BYTES // plan.reads_per_part
+        for number in range(plan.parts * plan.reads_per_part):
+            yield Request(
+                'GET', '%s/film' % CONTAINER, workload, headers={
+                    'Range': 'bytes=%d-%d' % (
+                        number * length, (number + 1) * length - 1)}), length
 
 
 # -- the daemon ----------------------------------------------------------

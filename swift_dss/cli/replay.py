@@ -76,8 +76,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help='write the figures ("-": to stdout)')
     parser.add_argument('--plot', metavar='FILE.png', help='draw them')
     parser.add_argument('--measure', metavar='N', type=int,
-                        help='no trace: what each strategy costs while it '
-                        'tracks N objects')
+                        help='no trace: what each of --strategy and '
+                        '--prefetch costs while it tracks N objects')
     parser.add_argument('--recommend', action='store_true',
                         help='say what serves --goal best within --budget')
     parser.add_argument('--goal', default='hits', metavar='GOAL',
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     strategies = _chosen('--strategy', args.strategy, objects.names())
     prefetchers = _chosen('--prefetch', args.prefetch, list(PREFETCHERS))
     if args.measure is not None:
-        return _measure(args, strategies)
+        return _measure(args, strategies, prefetchers)
     if not args.traces:
         raise BadConfig('a TRACE is missing')
     if args.plot:
@@ -167,11 +167,12 @@ def _recommend(args: argparse.Namespace, ready: plan.Plan,
     return 0
 
 
-def _measure(args: argparse.Namespace, strategies: List[str]) -> int:
+def _measure(args: argparse.Namespace, strategies: List[str],
+             prefetchers: List[str]) -> int:
     from swift_dss.bench.replay import speed
     if args.measure < 1:
         raise BadConfig('--measure: %d is not at least 1' % args.measure)
-    report = speed.measure(strategies, args.measure, args.seed)
+    report = speed.measure(strategies, args.measure, args.seed, prefetchers)
     if args.json != '-':
         print(speed.text(report))
     if args.json:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from swift_dss.bench import prefetch
 from swift_dss.bench.client import Sample
 from swift_dss.bench.prefetch import Cell, Plan
@@ -11,10 +9,16 @@ from swift_dss.bench.prefetch import Cell, Plan
 PLAN = Plan(parts=2, segments=3, chain=4)
 
 
-@pytest.mark.parametrize('workload,size,count', [
-    ('parts', 10 << 20, 10), ('segments', 3 << 18, 3)])
-def test_a_stream_is_read_from_end_to_end(workload, size, count):
-    requests = list(prefetch._requests(PLAN, workload))
+def test_segments_are_read_in_their_order_and_whole():
+    assert [(request.path, request.headers, length) for request, length
+            in prefetch._requests(PLAN, 'segments')] == [
+        ('prefetch/seg-%04d' % number, None, 1 << 18)
+        for number in range(3)]
+
+
+def test_a_large_object_is_read_from_end_to_end():
+    size, count = 10 << 20, 10
+    requests = list(prefetch._requests(PLAN, 'parts'))
     assert len(requests) == count
     at = 0
     for request, length in requests:

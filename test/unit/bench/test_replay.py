@@ -421,6 +421,18 @@ def test_the_command_measures_what_strategies_cost(capsys):
     assert [row['tracked'] for row in rows] == [3000, 3000]
 
 
+def test_the_command_measures_prefetchers_against_their_bound(capsys):
+    assert main.main(['replay', '--measure', '1000', '--strategy', 'lru',
+                      '--prefetch', 'all', '--json', '-']) == 0
+    rows = json.loads(capsys.readouterr().out)['prefetchers']
+    assert [row['prefetch'] for row in rows] == [
+        'seq', 'amp', 'graph', 'combined']
+    for row in rows:
+        assert 0.5 < row['most_bytes'] / row['bound_bytes'] <= 1
+        assert row['reads'] == 2000 and row['seconds_a_million'] > 0
+    assert rows[2]['nodes'] > 300
+
+
 @pytest.mark.parametrize('options, said', [
     ([], 'a TRACE is missing'),
     (['gen:none'], "'none' is not one of zipf"),
