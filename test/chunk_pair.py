@@ -93,7 +93,9 @@ class Driver:
             weight=self.number(5) + (self.number(20) > 0),
             cutoff_sectors=self.pick((0, 0, 16, 64)),
             allocate=self.pick((Allocate.ALWAYS,) * 6 + tuple(Allocate)),
-            flags=self.pick(FLAGS))
+            flags=self.pick(FLAGS),
+            dirty_cap_parts=self.pick(CAPS)
+            if self.number(40) else PARTS + 1)
 
     def table(self):
         rows = {class_id: self.row() for class_id in CLASS_IDS[:5]
@@ -131,7 +133,8 @@ class Driver:
         slot = self.pair.lookup(oblock)
         if slot is not None:
             return self.hit(slot, class_id, write)
-        verdict = self.pair.miss(class_id, sequential)
+        back = write and self.number(4) > 0
+        verdict = self.pair.miss(class_id, sequential, back)
         if verdict.kind is Kind.BYPASS:
             return None
         if self.number(12) == 0:
@@ -139,12 +142,13 @@ class Driver:
         slot = self.pair.take(verdict, oblock)
         if self.number(8) == 0:
             return self.taken.append(slot)
-        return self.filled(slot, write)
+        return self.filled(slot, back)
 
     def hit(self, slot, class_id, write):
         state = self.pair.slot_state(slot).state
         give_up = self.pair.touch(slot, class_id, write)
-        if write and self.number(4):
+        if write and self.number(4) and (
+                state & State.DIRTY or self.pair.may_dirty(class_id)):
             self.pair.set_dirty(slot)
         elif give_up and not state & State.DIRTY:
             self.pair.evict(slot, Evict.HIT)

@@ -70,13 +70,22 @@ def _cutoff(rows: Rows) -> Rows:
         rows[lowest], cutoff_sectors=32 * CHUNK_SECTORS)}
 
 
+def _dirty_caps(rows: Rows) -> Rows:
+    """The highest class may dirty everything, each below it a sixteenth
+    of that."""
+    return {class_id: replace(rows[class_id],
+                              dirty_cap_parts=PARTS >> 4 * place)
+            for place, class_id in enumerate(reversed(_by_rank(rows)))}
+
+
 SCENARIOS = {one.name: one for one in (
     Scenario('strict'),
     Scenario('lru', Mode.LRU),
     Scenario('weighted', Mode.WEIGHTED, _weighted),
     Scenario('shares', change=_shares),
     Scenario('cutoff', change=_cutoff),
-    Scenario('write back', write_back=True))}
+    Scenario('write back', write_back=True),
+    Scenario('dirty caps', change=_dirty_caps, write_back=True))}
 
 
 @dataclass(frozen=True)
@@ -118,7 +127,8 @@ class _Player:
             self.kinds.append(_HIT)
             self._hit(slot, class_id, write)
             return
-        verdict = self.cache.miss(class_id, sequential)
+        verdict = self.cache.miss(class_id, sequential,
+                                  write and self.write_back)
         self.kinds.append(verdict.kind << 4 | verdict.reason)
         if verdict.kind is not Kind.BYPASS:
             if verdict.victim is not None:
@@ -128,12 +138,18 @@ class _Player:
 
     def _hit(self, slot: int, class_id: int, write: bool) -> None:
         give_up = self.cache.touch(slot, class_id, write)
-        if write and self.write_back:
+        if write and self.write_back and self._may_dirty(slot, class_id):
             self.cache.set_dirty(slot)
         if give_up:
             found = self.cache.slot_state(slot)
             if found and not found.state & State.DIRTY:
                 self.cache.evict(slot, Evict.HIT)
+
+    def _may_dirty(self, slot: int, class_id: int) -> bool:
+        """What must not become dirty is written through."""
+        found = self.cache.slot_state(slot)
+        return bool(found and found.state & State.DIRTY) \
+            or self.cache.may_dirty(class_id)
 
     def clean(self) -> None:
         """What a cleaner does that needs no time."""

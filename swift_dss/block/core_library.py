@@ -54,8 +54,8 @@ class NoCompiler(DssError):
 class _Spec(ctypes.Structure):
     _fields_ = [('rank', _u32), ('floor_parts', _u32), ('cap_parts', _u32),
                 ('weight', _u32), ('cutoff_sectors', _u32),
-                ('allocate', _u8), ('write_mode', _u8), ('flags', _u8),
-                ('unused', _u8)]
+                ('dirty_cap_parts', _u32), ('allocate', _u8),
+                ('write_mode', _u8), ('flags', _u8), ('unused', _u8)]
 
 
 class _Verdict(ctypes.Structure):
@@ -82,6 +82,7 @@ class _Trace(ctypes.Structure):
 
 
 _REPLAY_BACK, _REPLAY_RUNS = 1, 2
+_MISS_SEQUENTIAL, _MISS_DIRTY = 1, 2
 
 #: Name behind ``dss_core_``: result, then arguments behind the core.
 _PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
@@ -97,7 +98,8 @@ _PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'lookup': (_u32, _u64),
     'touch': (ctypes.c_int, _u32, _uint, _bool),
     'run': (_bool, _uint, _u64, _u32),
-    'miss': (None, _uint, _bool, ctypes.POINTER(_Verdict)),
+    'may_dirty': (_bool, _uint),
+    'miss': (None, _uint, _uint, ctypes.POINTER(_Verdict)),
     'take': (_u32, ctypes.POINTER(_Verdict), _u64),
     'decline': (None, ctypes.POINTER(_Verdict)),
     'commit': (None, _u32, _bool),
@@ -201,7 +203,8 @@ def _optional(slot: int) -> Optional[int]:
 
 def _spec(row: ChunkRow) -> _Spec:
     return _Spec(row.rank, row.floor_parts, row.cap_parts, row.weight,
-                 row.cutoff_sectors, ALLOCATE[row.allocate],
+                 row.cutoff_sectors, row.dirty_cap_parts,
+                 ALLOCATE[row.allocate],
                  row.write_mode, int(row.flags), 0)
 
 
@@ -311,11 +314,17 @@ class ChunkLibrary(ChunkStrategy):
         """See :meth:`ChunkStrategy.run`."""
         return bool(self._call('run', class_id, sector, sectors))
 
-    def miss(self, class_id: int, sequential: bool = False) -> Verdict:
+    def may_dirty(self, class_id: int) -> bool:
+        """See :meth:`ChunkStrategy.may_dirty`."""
+        return bool(self._call('may_dirty', class_id))
+
+    def miss(self, class_id: int, sequential: bool = False,
+             dirty: bool = False) -> Verdict:
         """See :meth:`ChunkStrategy.miss`."""
         raw = self._verdict
-        self.library.dss_core_miss(self._core, class_id, sequential,
-                                   self._verdict_at)
+        self.library.dss_core_miss(
+            self._core, class_id, (_MISS_SEQUENTIAL if sequential else 0)
+            | (_MISS_DIRTY if dirty else 0), self._verdict_at)
         kind = Kind(raw.kind)
         return Verdict(
             kind, raw.class_id, raw.reason, _optional(raw.slot),

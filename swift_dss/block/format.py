@@ -20,7 +20,7 @@ from swift_dss.block.format_crc import (
 from swift_dss.core.classes import Allocate
 from swift_dss.core.errors import BadClassInput, DamagedRecord
 from swift_dss.strategy.eviction.chunk_verbs import (
-    ALLOCATE, CLASSES, ChunkRow, Flag)
+    ALLOCATE, CLASSES, PARTS, ChunkRow, Flag)
 
 BLOCK_SECTORS = 8
 SUPER_SECTORS = 16
@@ -50,6 +50,8 @@ CLASS = struct.Struct('<IIIIIBBBB')
 SUPER = struct.Struct('<IIQ16sQQQIIIIIIQ')
 SUPER_TAIL = struct.Struct('<BBB5s')
 SUPER_LAST = struct.Struct('<Q16sI')
+#: By class, :data:`PARTS` less its dirty cap: zeroes are no cap.
+NO_DIRTY = struct.Struct('<32I')
 NO_ORIGIN_ID = bytes(16)
 HEAD = struct.Struct('<IIQQIHH')
 RECORD = struct.Struct('<QIBBH')
@@ -311,6 +313,8 @@ def _parse_classes(block: bytes, at: int
                    ) -> Tuple[Dict[int, ChunkRow], Tuple[int, ...]]:
     rows: Dict[int, ChunkRow] = {}
     bad: List[int] = []
+    no_dirty = NO_DIRTY.unpack_from(
+        block, at + CLASSES * CLASS.size + SUPER_LAST.size)
     for class_id in range(CLASSES):
         (rank, floor, cap, weight, cutoff, allocate, write, flags,
          present) = CLASS.unpack_from(block, at + class_id * CLASS.size)
@@ -321,7 +325,8 @@ def _parse_classes(block: bytes, at: int
             bad.append(class_id)
             continue
         row = ChunkRow(rank, floor, cap, weight, cutoff,
-                       _ALLOCATE[allocate], write, Flag(flags))
+                       _ALLOCATE[allocate], write, Flag(flags),
+                       PARTS - no_dirty[class_id])
         if row.fault():
             bad.append(class_id)
         else:
@@ -355,8 +360,12 @@ def build_super(found: Superblock) -> bytes:
             row.cap_parts, row.weight, row.cutoff_sectors,
             ALLOCATE[Allocate(row.allocate)], row.write_mode,
             int(row.flags), 1)
-    SUPER_LAST.pack_into(block, at + CLASSES * CLASS.size, found.twin_seq,
-                         found.origin_id, found.origin_sum)
+    at += CLASSES * CLASS.size
+    SUPER_LAST.pack_into(block, at, found.twin_seq, found.origin_id,
+                         found.origin_sum)
+    NO_DIRTY.pack_into(block, at + SUPER_LAST.size, *(
+        PARTS - found.classes[one].dirty_cap_parts
+        if one in found.classes else 0 for one in range(CLASSES)))
     return seal(bytes(block))
 
 

@@ -214,7 +214,7 @@ def row_text(class_id: int, row: ChunkRow) -> str:
     return ','.join(str(value) for value in (
         class_id, row.rank, row.allocate.value, WRITE_NAMES[row.write_mode],
         row.floor_parts, row.cap_parts, row.weight, row.cutoff_sectors,
-        flags or '-'))
+        flags or '-', row.dirty_cap_parts))
 
 
 def parse_row(text: str, word: int = 1) -> Tuple[int, ChunkRow]:
@@ -223,11 +223,11 @@ def parse_row(text: str, word: int = 1) -> Tuple[int, ChunkRow]:
     :raises BadLine: says what is wrong with it
     """
     fields = text.split(',')
-    if len(fields) != 9:
-        raise BadLine('class row', word, '%r has %d fields, not 9'
+    if len(fields) != 10:
+        raise BadLine('class row', word, '%r has %d fields, not 10'
                       % (text, len(fields)))
     numbers = [0 if at in (2, 3, 8) else _whole('class row', fields, at)
-               for at in range(9)]
+               for at in range(10)]
     allocate = {one.value: one for one in Allocate}.get(fields[2])
     write = {name: one for one, name in WRITE_NAMES.items()}.get(fields[3])
     flags = Flag.NONE
@@ -241,7 +241,7 @@ def parse_row(text: str, word: int = 1) -> Tuple[int, ChunkRow]:
         raise BadLine('class row', word, '%r: allocate %r or write %r' % (
             text, fields[2], fields[3]))
     row = ChunkRow(numbers[1], numbers[4], numbers[5], numbers[6],
-                   numbers[7], allocate, write, flags)
+                   numbers[7], allocate, write, flags, numbers[9])
     if numbers[0] >= CLASSES or row.fault():
         raise BadLine('class row', word, '%r: %s' % (
             text, row.fault() or 'no class %d' % numbers[0]))

@@ -103,7 +103,8 @@ def examined(found: Examined, chunks: bool) -> Dict[str, Any]:
             'rank': row.rank, 'allocate': row.allocate.value,
             'floor_parts': row.floor_parts, 'cap_parts': row.cap_parts,
             'weight': row.weight, 'cutoff_sectors': row.cutoff_sectors,
-            'write_mode': row.write_mode, 'flags': int(row.flags)}
+            'write_mode': row.write_mode, 'flags': int(row.flags),
+            'dirty_cap_parts': row.dirty_cap_parts}
             for class_id, row in sorted(superblock.classes.items())},
         'classes': _sums(found),
         'chunks': len(found.chunks), 'dirty_chunks': len(found.dirty),

@@ -90,6 +90,8 @@ class ClassSpec:
 
     :param cutoff_kib: sequential runs this long stay on the HDD; 0: none
     :param evict_on_hit: what was read once leaves the SSD
+    :param dirty_cap: share of the SSD (0..1) that dirty bytes of it and
+        of all that rank below it may take before its writes go to the HDD
     :param no_allocate: misses stay on the HDD, hits change no order
     :param direct: to one of the disks, whatever the order
     """
@@ -112,6 +114,7 @@ class ClassSpec:
     cutoff_kib: int = 0
     evict_on_hit: bool = False
     no_allocate: bool = False
+    dirty_cap: float = 1.0
     direct: Direct = Direct.NONE
 
 

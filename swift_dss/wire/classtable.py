@@ -29,7 +29,7 @@ _RESERVED = frozenset(('all', 'any', 'default', 'false', 'none', 'true'))
 _ENUMS = {'allocate': Allocate, 'write': WriteMode, 'remote': RemoteMode,
           'prefetch': PrefetchHint, 'direct': Direct}
 _INNER = ('lru', 's3fifo', 'sieve', 'gdsf', 'sarc')
-_SHARES = frozenset(('floor', 'cap'))
+_SHARES = frozenset(('floor', 'cap', 'dirty_cap'))
 #: Option: least and greatest value.
 _WHOLE = {'rank': (0, 1000000), 'wan_share': (1, 1000),
           'deadline_ms': (0, 3600000), 'weight': (1, 1000),

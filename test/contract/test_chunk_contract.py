@@ -56,6 +56,10 @@ def test_seeded_calls_get_the_same_answers_and_reach_every_reason():
 
 #: File, what it says, and what a wrong twin says there.
 TWINS = {
+    'a dirty cap counts what ranks above, too': (
+        'dss_verdict.c', '''		if (spec_of(core, other)->rank > rank)
+			break;
+		dirty''', '''		dirty'''),
     'a floor is one too low': (
         'dss_verdict.c', 'resident <= row->floor', 'resident < row->floor'),
     'equal ranks displace nobody': (
@@ -158,7 +162,7 @@ def ask(cache, oblock, class_id, write=False, dirty=False):
     if slot is not None:
         cache.touch(slot, class_id, write)
         return 'hit'
-    verdict = cache.miss(class_id)
+    verdict = cache.miss(class_id, False, dirty)
     if verdict.kind is Kind.BYPASS:
         return Bypass(verdict.reason)
     cache.commit(cache.take(verdict, oblock), dirty)
@@ -240,6 +244,35 @@ def test_a_pinned_chunk_never_leaves_for_anybody(make):
     assert ask(cache, 1, 2) is Bypass.HELD
     assert ask(cache, 1, 1) is Bypass.HELD
     assert cache.lookup(0) is not None
+
+
+@EITHER
+def test_dirty_chunks_of_a_class_and_below_stop_at_its_dirty_cap(make):
+    cache = make(8)
+    cache.set_table(classes(
+        c1=ChunkRow(rank=1, dirty_cap_parts=PARTS // 4), c2=ChunkRow(
+            rank=5, dirty_cap_parts=PARTS // 2), c3=HIGH))
+    assert [ask(cache, n, 1, True, True) for n in range(3)] == [
+        'free', 'free', Bypass.DIRTY_CAP]
+    assert [ask(cache, 10 + n, 2, True, True) for n in range(3)] == [
+        'free', 'free', Bypass.DIRTY_CAP]
+    # Whoever ranks above has a limit of his own, or none.
+    assert [ask(cache, 20 + n, 3, True, True) for n in range(2)] == [
+        'free', 'free']
+    # What the origin gets too is no dirt.
+    assert ask(cache, 30, 1, True) == 'free'
+    assert cache.miss(1, False, True).want_clean is False
+    assert (cache.may_dirty(1), cache.may_dirty(3)) == (False, True)
+    cache.set_clean(cache.lookup(0))
+    assert (cache.may_dirty(1), cache.may_dirty(2)) == (True, True)
+
+
+@EITHER
+def test_one_lru_has_no_dirty_caps(make):
+    cache = make(2)
+    cache.set_mode(Mode.LRU)
+    cache.set_table(classes(c1=ChunkRow(rank=1, dirty_cap_parts=0)))
+    assert ask(cache, 0, 1, True, True) == 'free'
 
 
 @EITHER

@@ -83,15 +83,16 @@ def test_status_is_a_table_for_people(said):
 def test_class_table_is_loaded_live_and_whole(said):
     assert said['same_table'][1] == 'fast: was in force already\n'
     assert said['new_table'][1] == 'fast: loaded\n'
-    assert '17,90,always,back,0,65536,1,0,-' in said['rows'][1].split()
-    assert '20,5,always,back,0,65536,7,512,no-allocate' in \
+    assert '17,90,always,back,0,65536,1,0,-,65536' in said['rows'][1].split()
+    assert '20,5,always,back,0,65536,7,512,no-allocate,65536' in \
         said['rows'][1].split()
     assert said['rows_after'] == said['rows']
     assert said['raw'][0] == 0 and 'class=11' in said['raw'][1]
 
 
 def test_watch_brings_a_changed_file_and_leaves_what_the_kernel_says(said):
-    assert '17,80,always,back,0,65536,1,0,-' in said['watched_80'][1].split()
+    assert '17,80,always,back,0,65536,1,0,-,65536' in \
+        said['watched_80'][1].split()
     assert said['watched_90'] == said['watched_bad'] == said['rows']
     code, err = said['watch']
     assert code == 0

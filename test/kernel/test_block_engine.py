@@ -68,9 +68,9 @@ def test_daemon_shows_the_kernels_counters(said):
 
 def test_changed_class_table_reaches_the_kernel_whole(said):
     rows = said['rows_of_bad_file'].split()
-    assert '7,57,always,back,0,65536,1,0,-' in rows
+    assert '7,57,always,back,0,65536,1,0,-,65536' in rows
     changed = said['rows'].split()
-    assert '7,59,always,back,0,65536,1,0,-' in changed
+    assert '7,59,always,back,0,65536,1,0,-,65536' in changed
     assert len(changed) == len(rows) == 8
 
 

@@ -87,6 +87,7 @@ struct dss_super {
 	__le64 twin_seq;	/* regions up to this one have twins */
 	__u8 origin_id[16];	/* as the constructor said; zeroes: nothing */
 	__le32 origin_sum;	/* CRC32C of parts of it at the clean stop */
+	__le32 no_dirty_parts[32]; /* by class: 65536 - dirty_cap_parts */
 } __packed;
 
 struct dss_table_head {

@@ -190,15 +190,18 @@ static void dss_count_hit(struct dss_io *io)
  *
  * Return: whether the chunk has one now, at io->slot.
  */
-static bool dss_allocate(struct dss_io *io)
+static bool dss_allocate(struct dss_io *io, bool dirty)
 {
 	struct dss *d = io->d;
+	unsigned int how = dirty ? DSS_MISS_DIRTY : 0;
 	struct dss_verdict verdict;
 
 	if (io->flags & DSS_IO_COUNTED)
 		return false;
 	io->flags |= DSS_IO_COUNTED;
-	dss_core_miss(d->core, io->class_id, io->flags & DSS_IO_RUN, &verdict);
+	if (io->flags & DSS_IO_RUN)
+		how |= DSS_MISS_SEQUENTIAL;
+	dss_core_miss(d->core, io->class_id, how, &verdict);
 	if (verdict.want_clean)
 		dss_kick_cleaner(d, 0);
 	if (verdict.kind == DSS_VERDICT_BYPASS)
@@ -294,7 +297,7 @@ static enum dss_next dss_read(struct dss_io *io, bool in_map)
 	unsigned int nr;
 
 	if (io->slot == DSS_NO_SLOT) {
-		if (avoid_ssd || d->suspended || !dss_allocate(io))
+		if (avoid_ssd || d->suspended || !dss_allocate(io, false))
 			return dss_to_hdd(io, DSS_READ_HDD);
 		return dss_fill_or_not(io);
 	}
@@ -317,7 +320,20 @@ static enum dss_next dss_read(struct dss_io *io, bool in_map)
 	return dss_fill_or_not(io);
 }
 
-/* How the write is done: the stricter of the device's mode and the class's. */
+/* Whether a write that the origin does not get changes what is dirty. */
+static bool dss_may_dirty(const struct dss_io *io)
+{
+	struct dss *d = io->d;
+
+	return io->slot == DSS_NO_SLOT ||
+	       dss_core_slot_state(d->core, io->slot, NULL, NULL) &
+	       DSS_SLOT_DIRTY || dss_core_may_dirty(d->core, io->class_id);
+}
+
+/*
+ * How the write is done: the stricter of the device's mode and the class's.
+ * A clean chunk that must not become dirty is written on both devices.
+ */
 static enum dss_global_mode dss_write_mode(const struct dss_io *io)
 {
 	struct dss *d = io->d;
@@ -332,7 +348,9 @@ static enum dss_global_mode dss_write_mode(const struct dss_io *io)
 	dss_core_get_class(d->core, io->class_id, &spec);
 	if (spec.flags & DSS_DIRECT_HDD)
 		return max(mode, DSS_GLOBAL_AROUND);
-	return max_t(enum dss_global_mode, mode, spec.write_mode);
+	mode = max_t(enum dss_global_mode, mode, spec.write_mode);
+	return mode == DSS_GLOBAL_BACK && !dss_may_dirty(io) ?
+		DSS_GLOBAL_THROUGH : mode;
 }
 
 /*
@@ -473,7 +491,8 @@ static enum dss_next dss_write(struct dss_io *io, bool in_map)
 	if (io->slot != DSS_NO_SLOT)
 		dss_count_hit(io);
 	if (around || (io->slot == DSS_NO_SLOT &&
-		       (d->suspended || !dss_allocate(io))))
+		       (d->suspended ||
+			!dss_allocate(io, mode == DSS_GLOBAL_BACK))))
 		return dss_write_around(io, DSS_WRITE_HDD);
 	return dss_write_here(io, mode == DSS_GLOBAL_THROUGH);
 }

@@ -33,7 +33,7 @@ static const char *const dss_flag_names[DSS_NR_FLAGS] = {
 /* In the order of enum dss_bypass and enum dss_evict. */
 static const char *const dss_bypass_names[DSS_NR_BYPASS] = {
 	"direct", "never", "sequential", "cap", "room", "rank", "held",
-	"dirty", "declined", "failed",
+	"dirty", "declined", "failed", "dirty_cap",
 };
 
 static const char *const dss_evict_names[DSS_NR_EVICT] = {
@@ -78,12 +78,12 @@ static int dss_parse_flags(char *text, u8 *flags)
 	return 0;
 }
 
-/* One row: nine fields, joined by commas. */
+/* One row: nine fields, joined by commas; the tenth may be left out. */
 static int dss_parse_row(const char *word, unsigned int *class_id,
 			 struct dss_class_spec *spec)
 {
 	char *copy = kstrdup(word, GFP_KERNEL);
-	char *rest = copy, *field[9];
+	char *rest = copy, *field[9], *dirty_cap;
 	int i, allocate, write_mode, error = -EINVAL;
 
 	if (!copy)
@@ -93,7 +93,9 @@ static int dss_parse_row(const char *word, unsigned int *class_id,
 		if (!field[i])
 			goto out;
 	}
+	dirty_cap = strsep(&rest, ",");
 	memset(spec, 0, sizeof(*spec));
+	spec->dirty_cap_parts = DSS_PARTS;
 	allocate = dss_parse_name(field[2], dss_allocate_names,
 				  DSS_NR_ALLOCATE);
 	write_mode = dss_parse_name(field[3], dss_write_names,
@@ -105,7 +107,8 @@ static int dss_parse_row(const char *word, unsigned int *class_id,
 	    kstrtou32(field[5], 10, &spec->cap_parts) ||
 	    kstrtou32(field[6], 10, &spec->weight) ||
 	    kstrtou32(field[7], 10, &spec->cutoff_sectors) ||
-	    dss_parse_flags(field[8], &spec->flags))
+	    dss_parse_flags(field[8], &spec->flags) ||
+	    (dirty_cap && kstrtou32(dirty_cap, 10, &spec->dirty_cap_parts)))
 		goto out;
 	spec->allocate = allocate;
 	spec->write_mode = write_mode;
@@ -358,7 +361,8 @@ static int dss_tell_classes(struct dss *d, char *result, unsigned int maxlen)
 			DMEMIT("%s%s", sep, dss_flag_names[bit]);
 			sep = "+";
 		}
-		DMEMIT("%s\n", spec.flags ? "" : "-");
+		DMEMIT("%s,%u\n", spec.flags ? "" : "-",
+		       spec.dirty_cap_parts);
 	}
 	return 1;
 }

@@ -167,6 +167,8 @@ static void dss_pack_classes(struct dss *d, struct dss_super *super)
 		row->cap_parts = cpu_to_le32(spec.cap_parts);
 		row->weight = cpu_to_le32(spec.weight);
 		row->cutoff_sectors = cpu_to_le32(spec.cutoff_sectors);
+		super->no_dirty_parts[i] =
+			cpu_to_le32(DSS_PARTS - spec.dirty_cap_parts);
 		row->allocate = spec.allocate;
 		row->write_mode = spec.write_mode;
 		row->flags = spec.flags;
@@ -189,6 +191,9 @@ static void dss_unpack_classes(struct dss *d, const struct dss_super *super)
 		spec.cap_parts = le32_to_cpu(row->cap_parts);
 		spec.weight = le32_to_cpu(row->weight);
 		spec.cutoff_sectors = le32_to_cpu(row->cutoff_sectors);
+		/* Over DSS_PARTS it wraps, and is refused. */
+		spec.dirty_cap_parts = DSS_PARTS -
+			le32_to_cpu(super->no_dirty_parts[i]);
 		spec.allocate = row->allocate;
 		spec.write_mode = row->write_mode;
 		spec.flags = row->flags;

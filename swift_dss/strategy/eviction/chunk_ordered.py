@@ -104,9 +104,12 @@ class ChunkOrdered(ChunkStrategy):
 
     def _share_out(self) -> None:
         self._floors = [self._share(row.floor_parts) for row in self._rows]
-        self._caps = [
-            _NO_CAP if row.cap_parts == PARTS
-            else self._share(row.cap_parts) for row in self._rows]
+        self._caps = [self._cap(row.cap_parts) for row in self._rows]
+        self._dirty_caps = [
+            self._cap(row.dirty_cap_parts) for row in self._rows]
+
+    def _cap(self, parts: int) -> int:
+        return _NO_CAP if parts == PARTS else self._share(parts)
 
     def _share(self, parts: int) -> int:
         return parts * self._limit // PARTS
@@ -201,12 +204,23 @@ class ChunkOrdered(ChunkStrategy):
         cutoff = self._rows[class_id].cutoff_sectors
         return bool(cutoff) and length >= cutoff
 
-    def miss(self, class_id: int, sequential: bool = False) -> Verdict:
+    def may_dirty(self, class_id: int) -> bool:
+        """See :meth:`ChunkStrategy.may_dirty`."""
+        if self._mode is Mode.LRU:
+            return True
+        rank = self._rows[class_id].rank
+        return sum(stats.dirty for row, stats in zip(self._rows, self._stats)
+                   if row.rank <= rank) < self._dirty_caps[class_id]
+
+    def miss(self, class_id: int, sequential: bool = False,
+             dirty: bool = False) -> Verdict:
         """See :meth:`ChunkStrategy.miss`."""
         row = self._rows[class_id]
         search = _Search(class_id)
         self._stats[class_id].misses += 1
         reason = _stays_out(row, sequential)
+        if reason is None and dirty and not self.may_dirty(class_id):
+            reason = Bypass.DIRTY_CAP
         if reason is not None:
             return self._bypass(search, reason)
         if self._at_cap(class_id):

@@ -69,6 +69,7 @@ class Bypass(IntEnum):
     DIRTY = 7
     DECLINED = 8
     FAILED = 9
+    DIRTY_CAP = 10
 
 
 class Evict(IntEnum):
@@ -131,6 +132,8 @@ class ChunkRow:
     :param cutoff_sectors: sequential runs this long stay on the origin; 0
         is no cutoff
     :param write_mode: kept for the caller
+    :param dirty_cap_parts: share that dirty chunks of the class and of all
+        below it may take before its writes stay on the origin
     """
 
     rank: int = 0
@@ -141,6 +144,7 @@ class ChunkRow:
     allocate: Allocate = Allocate.ALWAYS
     write_mode: int = WRITE_BACK
     flags: Flag = Flag.NONE
+    dirty_cap_parts: int = PARTS
 
     @classmethod
     def of(cls, spec: ClassSpec) -> ChunkRow:
@@ -153,7 +157,7 @@ class ChunkRow:
                 flags |= flag
         return cls(spec.rank, parts(spec.floor), parts(spec.cap), spec.weight,
                    spec.cutoff_kib * _SECTORS_PER_KIB, spec.allocate,
-                   WRITE[spec.write], flags)
+                   WRITE[spec.write], flags, parts(spec.dirty_cap))
 
     def fault(self) -> str:
         """What is wrong with it, or an empty string."""
@@ -162,6 +166,9 @@ class ChunkRow:
         if not 0 <= self.floor_parts <= self.cap_parts <= PARTS:
             return 'not 0 <= floor %d <= cap %d <= %d' % (
                 self.floor_parts, self.cap_parts, PARTS)
+        if not 0 <= self.dirty_cap_parts <= PARTS:
+            return 'dirty cap %d is not in 0..%d' % (
+                self.dirty_cap_parts, PARTS)
         if not 1 <= self.weight <= WEIGHT_MAX:
             return 'weight %d is not in 1..%d' % (self.weight, WEIGHT_MAX)
         stays_away = self.flags & _AWAY or self.allocate is Allocate.NEVER
@@ -284,8 +291,16 @@ class ChunkStrategy:
         """Whether a request belongs to a run over the cutoff."""
         raise NotImplementedError
 
-    def miss(self, class_id: int, sequential: bool = False) -> Verdict:
-        """What to do with a miss; changes only counters."""
+    def may_dirty(self, class_id: int) -> bool:
+        """Whether a write may make a slot dirty that is not."""
+        raise NotImplementedError
+
+    def miss(self, class_id: int, sequential: bool = False,
+             dirty: bool = False) -> Verdict:
+        """What to do with a miss; changes only counters.
+
+        :param dirty: a write that the origin does not get
+        """
         raise NotImplementedError
 
     def take(self, verdict: Verdict, oblock: int) -> int:

@@ -209,9 +209,10 @@ def test_file_takes_what_the_core_takes_and_nothing_else(
 def test_shares_of_the_class_table_become_parts():
     row = ChunkRow.of(ClassSpec(
         25, 'gold', 900, floor=0.1, cap=0.5, write=WriteMode.THROUGH,
-        pin=True))
+        pin=True, dirty_cap=0.25))
     assert row == ChunkRow(rank=900, floor_parts=6554, cap_parts=32768,
-                           write_mode=WRITE_THROUGH, flags=Flag.PIN)
+                           write_mode=WRITE_THROUGH, flags=Flag.PIN,
+                           dirty_cap_parts=16384)
     assert [parts(share) for share in (0.0, 1.0, 0.333333333)] == [
         0, PARTS, 21845]
 

@@ -50,6 +50,7 @@ OFFSETS = {
     ('dss_super', 'classes'): TAIL + ondisk.SUPER_TAIL.size,
     ('dss_super', 'twin_seq'): LAST, ('dss_super', 'origin_id'): LAST + 8,
     ('dss_super', 'origin_sum'): LAST + 24,
+    ('dss_super', 'no_dirty_parts'): LAST + ondisk.SUPER_LAST.size,
     ('dss_disk_segment', 'table_sector'): 0,
     ('dss_disk_segment', 'data_sector'): 8,
     ('dss_disk_segment', 'first_slot'): 16,
@@ -74,7 +75,7 @@ SIZES = {'dss_disk_segment': ondisk.SEGMENT.size,
          'dss_disk_class': ondisk.CLASS.size,
          'dss_table_head': ondisk.HEAD.size,
          'dss_record': ondisk.RECORD.size,
-         'dss_super': LAST + ondisk.SUPER_LAST.size}
+         'dss_super': LAST + ondisk.SUPER_LAST.size + ondisk.NO_DIRTY.size}
 
 
 def asked_of_c(tmp_path, header, values):
@@ -145,6 +146,7 @@ geometries = st.sampled_from([8, 16, 32, 64, 256, 512, 2048]).flatmap(
 rows = st.builds(
     ChunkRow, rank=st.integers(0, 1000000),
     floor_parts=st.integers(0, 30000), cap_parts=st.integers(30000, 65536),
+    dirty_cap_parts=st.integers(0, 65536),
     weight=st.integers(1, 1000), cutoff_sectors=st.integers(0, 1 << 32 - 1))
 
 

@@ -19,6 +19,7 @@ STATUS = ('0 131072 dss 1 ok writeback strict 512 8 12/100 3 40 7 5 9 8 1 2 '
 rows = st.builds(
     ChunkRow, rank=st.integers(0, 1000000),
     floor_parts=st.integers(0, 30000), cap_parts=st.integers(30000, 65536),
+    dirty_cap_parts=st.integers(0, 65536),
     weight=st.integers(1, 1000), cutoff_sectors=st.integers(0, 1 << 31),
     allocate=st.sampled_from(list(Allocate)),
     write_mode=st.integers(0, 2),
@@ -101,9 +102,13 @@ def test_class_rows_come_back(found):
 
 
 @pytest.mark.parametrize('row', [
-    '1,2', '40,1,room,back,0,65536,1,0,-', '1,1,some,back,0,65536,1,0,-',
-    '1,1,room,back,9,8,1,0,-', '1,1,room,back,0,65536,1,0,shiny',
-    '1,1,never,back,0,65536,1,0,pin', 'x,1,room,back,0,65536,1,0,-'])
+    '1,2', '1,1,room,back,0,65536,1,0,-',
+    '40,1,room,back,0,65536,1,0,-,65536',
+    '1,1,some,back,0,65536,1,0,-,65536', '1,1,room,back,9,8,1,0,-,65536',
+    '1,1,room,back,0,65536,1,0,shiny,65536',
+    '1,1,never,back,0,65536,1,0,pin,65536',
+    '1,1,room,back,0,65536,1,0,-,65537', '1,1,room,back,0,65536,1,0,-,x',
+    'x,1,room,back,0,65536,1,0,-,65536'])
 def test_bad_rows_are_refused(row):
     with pytest.raises(BadLine):
         table.parse_row(row)
@@ -112,10 +117,10 @@ def test_bad_rows_are_refused(row):
 def test_rows_of_a_class_table():
     found = table.rows_of(ClassTable.of([
         ClassSpec(0, 'unclassified', 0, Allocate.ROOM),
-        ClassSpec(25, 'gold', 900, floor=0.1, pin=True)]))
+        ClassSpec(25, 'gold', 900, floor=0.1, pin=True, dirty_cap=0.5)]))
     assert table.classes_message(found) == (
-        'classes 0,0,room,back,0,65536,1,0,- '
-        '25,900,always,back,6554,65536,1,0,pin')
+        'classes 0,0,room,back,0,65536,1,0,-,65536 '
+        '25,900,always,back,6554,65536,1,0,pin,32768')
 
 
 def test_counters():

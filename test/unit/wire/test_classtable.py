@@ -28,11 +28,11 @@ def test_every_option():
         'remote = never\npin = yes\nbundle = on\nwan_share = 7\n'
         'deadline_ms = 20\ninner = lru\nprefetch = never\nweight = 5\n'
         'cutoff_kib = 512\nevict_on_hit = no\nno_allocate = no\n'
-        'direct = SSD', name='Gold'))
+        'direct = SSD\ndirty_cap = 25%', name='Gold'))
     assert table.spec(25) == ClassSpec(
         25, 'gold', 10, Allocate.ROOM, 0.1, 0.5, WriteMode.THROUGH,
         RemoteMode.NEVER, True, True, 7, 20, 'lru', PrefetchHint.NEVER, 5,
-        512, False, False, Direct.SSD)
+        512, False, False, 0.25, Direct.SSD)
 
 
 @pytest.mark.parametrize('options, said', [

@@ -155,6 +155,10 @@ enum dss_write_mode {
  * @weight: 1..DSS_WEIGHT_MAX, for DSS_MODE_WEIGHTED
  * @cutoff_sectors: sequential runs at least this long stay on the origin;
  *	0 is no cutoff
+ * @dirty_cap_parts: share that dirty slots of this class and of all that
+ *	rank below it may take together before its writes make another one
+ *	dirty; what is left can be cleared at once for those above.
+ *	DSS_PARTS is no limit
  * @allocate: enum dss_allocate
  * @write_mode: enum dss_write_mode
  * @flags: DSS_EVICT_ON_HIT ... DSS_PIN. DSS_DIRECT_SSD excludes
@@ -168,6 +172,7 @@ struct dss_class_spec {
 	u32 cap_parts;
 	u32 weight;
 	u32 cutoff_sectors;
+	u32 dirty_cap_parts;
 	u8 allocate;
 	u8 write_mode;
 	u8 flags;
@@ -218,6 +223,7 @@ enum dss_bypass {
 	DSS_BYPASS_DIRTY,	/* who would leave is dirty or busy */
 	DSS_BYPASS_DECLINED,	/* the caller did not follow the verdict */
 	DSS_BYPASS_FAILED,	/* dss_core_abort() */
+	DSS_BYPASS_DIRTY_CAP,	/* DSS_MISS_DIRTY, and !dss_core_may_dirty() */
 	DSS_NR_BYPASS
 };
 
@@ -349,7 +355,7 @@ int dss_core_set_limit(struct dss_core *core, u32 limit);
  */
 dss_slot_t dss_core_over_limit(const struct dss_core *core, dss_slot_t from);
 
-/* The defaults: rank 0, always, back, no floor, no cap, weight 1. */
+/* The defaults: rank 0, always, back, no floor, no caps, weight 1. */
 void dss_core_default_class(struct dss_class_spec *spec);
 
 /**
@@ -450,12 +456,27 @@ bool dss_core_run(struct dss_core *core, unsigned int class_id, u64 sector,
 		  u32 sectors);
 
 /**
+ * dss_core_may_dirty() - whether a write of @class_id may make a slot dirty
+ *
+ * That is, one that is not dirty yet: a chunk that is new (see
+ * DSS_MISS_DIRTY), or a clean one, whose write the caller otherwise gives
+ * the origin too. O(classes). Always true in DSS_MODE_LRU.
+ */
+bool dss_core_may_dirty(const struct dss_core *core, unsigned int class_id);
+
+/* What is known of a miss. */
+#define DSS_MISS_SEQUENTIAL	BIT(0)	/* dss_core_run() said so */
+#define DSS_MISS_DIRTY		BIT(1)	/* a write that the origin does not */
+					/* get: its slot will be dirty */
+
+/**
  * dss_core_miss() - what to do with a miss of @class_id
- * @sequential: what dss_core_run() said
+ * @how: DSS_MISS_*
  *
  * In this order:
  *  1. DSS_DIRECT_HDD, DSS_NO_ALLOCATE and DSS_ALLOCATE_NEVER bypass; so
- *     does a sequential run, unless DSS_DIRECT_SSD.
+ *     does a sequential run, unless DSS_DIRECT_SSD; so does what would be
+ *     dirty, unless dss_core_may_dirty().
  *  2. At its cap a class evicts its own oldest, even if slots are free
  *     (DSS_ALLOCATE_ROOM bypasses).
  *  3. A free slot is taken.
@@ -469,7 +490,7 @@ bool dss_core_run(struct dss_core *core, unsigned int class_id, u64 sector,
  * verdict.
  */
 void dss_core_miss(struct dss_core *core, unsigned int class_id,
-		   bool sequential, struct dss_verdict *verdict);
+		   unsigned int how, struct dss_verdict *verdict);
 
 /**
  * dss_core_take() - follow a verdict of FREE or VICTIM

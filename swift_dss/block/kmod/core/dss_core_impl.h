@@ -61,6 +61,7 @@ struct dss_row {
 	struct dss_class_spec spec;
 	u32 floor;
 	u32 cap;
+	u32 dirty_cap;
 };
 
 struct dss_core {

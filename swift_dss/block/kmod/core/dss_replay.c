@@ -30,7 +30,9 @@ static u8 hit(struct dss_core *core, dss_slot_t slot, u8 class_id, bool write,
 {
 	enum dss_touched touched = dss_core_touch(core, slot, class_id, write);
 
-	if (dirty)
+	/* What must not become dirty is written through. */
+	if (dirty && (dss_core_slot_state(core, slot, NULL, NULL) &
+		      DSS_SLOT_DIRTY || dss_core_may_dirty(core, class_id)))
 		dss_core_set_dirty(core, slot);
 	if (touched == DSS_GIVE_UP &&
 	    !(dss_core_slot_state(core, slot, NULL, NULL) & DSS_SLOT_DIRTY))
@@ -44,7 +46,9 @@ static u8 miss(struct dss_core *core, struct dss_trace *trace, u64 at,
 	dss_oblock_t oblock = dss_to_oblock(trace->oblocks[at]);
 	struct dss_verdict verdict;
 
-	dss_core_miss(core, trace->class_ids[at], sequential, &verdict);
+	dss_core_miss(core, trace->class_ids[at],
+		      (sequential ? DSS_MISS_SEQUENTIAL : 0) |
+		      (dirty ? DSS_MISS_DIRTY : 0), &verdict);
 	if (verdict.kind != DSS_VERDICT_BYPASS) {
 		if (verdict.kind == DSS_VERDICT_VICTIM)
 			trace->victims[trace->nr_victims++] =

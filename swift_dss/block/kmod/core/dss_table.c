@@ -6,6 +6,7 @@
 
 static const struct dss_class_spec default_spec = {
 	.cap_parts = DSS_PARTS,
+	.dirty_cap_parts = DSS_PARTS,
 	.weight = 1,
 	.allocate = DSS_ALLOCATE_ALWAYS,
 	.write_mode = DSS_WRITE_BACK,
@@ -14,6 +15,12 @@ static const struct dss_class_spec default_spec = {
 static u32 share(const struct dss_core *core, u32 parts)
 {
 	return (u32)((u64)parts * core->limit >> 16);
+}
+
+/* The same where all of it stands for "as many as there are". */
+static u32 cap_of(const struct dss_core *core, u32 parts)
+{
+	return parts == DSS_PARTS ? NO_CAP : share(core, parts);
 }
 
 static void sort_order(struct dss_core *core)
@@ -45,8 +52,8 @@ void dss_table_refresh(struct dss_core *core)
 		row->spec = core->has & 1U << class_id ?
 			core->given[class_id] : *fallback;
 		row->floor = share(core, row->spec.floor_parts);
-		row->cap = row->spec.cap_parts == DSS_PARTS ? NO_CAP :
-			share(core, row->spec.cap_parts);
+		row->cap = cap_of(core, row->spec.cap_parts);
+		row->dirty_cap = cap_of(core, row->spec.dirty_cap_parts);
 		if (row->spec.cutoff_sectors)
 			core->cutoffs |= 1U << class_id;
 	}
@@ -72,6 +79,7 @@ static bool spec_is_sound(const struct dss_class_spec *spec)
 	return spec->rank <= DSS_RANK_MAX &&
 	       spec->cap_parts <= DSS_PARTS &&
 	       spec->floor_parts <= spec->cap_parts &&
+	       spec->dirty_cap_parts <= DSS_PARTS &&
 	       spec->weight >= 1 && spec->weight <= DSS_WEIGHT_MAX &&
 	       spec->allocate < DSS_NR_ALLOCATE &&
 	       spec->write_mode < DSS_NR_WRITE_MODE &&

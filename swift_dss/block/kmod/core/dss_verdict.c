@@ -175,21 +175,46 @@ static void miss_when_full(struct dss_core *core, struct dss_verdict *verdict,
 		bypass(core, verdict, DSS_BYPASS_RANK);
 }
 
-/* Whether the class keeps away from the SSD by itself, and why. */
-static int stays_out(const struct dss_class_spec *spec, bool sequential)
+bool dss_core_may_dirty(const struct dss_core *core, unsigned int class_id)
 {
+	u32 rank, dirty = 0, cap;
+	unsigned int place;
+
+	DSS_FORBID(class_id >= DSS_CLASSES);
+	rank = spec_of(core, class_id)->rank;
+	cap = core->rows[class_id].dirty_cap;
+	if (cap == NO_CAP || core->mode == DSS_MODE_LRU)
+		return true;
+	for (place = 0; place < DSS_CLASSES; place++) {
+		unsigned int other = core->order[place];
+
+		if (spec_of(core, other)->rank > rank)
+			break;
+		dirty += core->stats[other].dirty;
+	}
+	return dirty < cap;
+}
+
+/* Whether the class keeps away from the SSD by itself, and why. */
+static int stays_out(const struct dss_core *core, unsigned int class_id,
+		     unsigned int how)
+{
+	const struct dss_class_spec *spec = spec_of(core, class_id);
+
 	if (spec->flags & DSS_DIRECT_HDD)
 		return DSS_BYPASS_DIRECT;
 	if (spec->flags & DSS_NO_ALLOCATE ||
 	    spec->allocate == DSS_ALLOCATE_NEVER)
 		return DSS_BYPASS_NEVER;
-	if (sequential && !(spec->flags & DSS_DIRECT_SSD))
+	if (how & DSS_MISS_SEQUENTIAL && !(spec->flags & DSS_DIRECT_SSD))
 		return DSS_BYPASS_SEQUENTIAL;
+	if (how & DSS_MISS_DIRTY && !dss_core_may_dirty(core, class_id))
+		return DSS_BYPASS_DIRTY_CAP;
 	return -1;
 }
 
 void dss_core_miss(struct dss_core *core, unsigned int class_id,
-		   bool sequential, struct dss_verdict *verdict)
+		   unsigned int how, struct dss_verdict *verdict)
 {
 	struct search search = { .newcomer = class_id };
 	const struct dss_class_spec *spec;
@@ -201,7 +226,7 @@ void dss_core_miss(struct dss_core *core, unsigned int class_id,
 	verdict->class_id = class_id;
 	verdict->slot = DSS_NO_SLOT;
 	core->stats[class_id].misses++;
-	reason = stays_out(spec, sequential);
+	reason = stays_out(core, class_id, how);
 	if (reason >= 0) {
 		bypass(core, verdict, reason);
 	} else if (at_cap(core, class_id)) {
