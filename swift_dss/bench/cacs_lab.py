@@ -14,7 +14,14 @@ The caches have an SSD of ``share`` of the data's bytes. All set-ups run the
 same Swift, with the same classes; only what is below XFS differs. All
 objects are uploaded once; then objects drawn at random are downloaded, each
 as likely as any other. Between the two the page cache is emptied.
+
+Clients are one crowd that takes whatever comes next, or each kind of object
+has a crowd of its own (``--crowds``, as in case 2): then a kind's bandwidth
+is over the time in which its own clients were at work, and that of all of
+them is the sum.
 """
+
+# long: the plan, its set-ups, and what is made of them are one experiment.
 
 from __future__ import annotations
 
@@ -40,6 +47,10 @@ PHASES = ('upload', 'download')
 
 _MIB = 1 << 20
 _LEAST_DISK_BYTES = 512 * _MIB
+#: What a device has on its SSD beside its share of the data: XFS's journal,
+#: which does not get smaller with the model, and room for its metadata and
+#: Swift's databases. Of an SSD of usual size it would be next to nothing.
+METADATA_BYTES = 6 * _MIB
 GUEST_BYTES = 1536 * _MIB
 #: Names of dm-dss's strategies.
 _STRATEGIES = {'hdd': '', 'ssd': '', 'lru': 'lru', 'classes': 'strict'}
@@ -51,7 +62,11 @@ class Plan:
 
     :param share: of the data's bytes, that the caches have as SSD
     :param scale: of object sizes, see :func:`cacs.sample`
+    :param clients: at once, or of each kind
+    :param crowds: each kind has clients of its own
     :param reads: downloads
+    :param watermarks: percent of the SSD that is dirty when cleaning
+        begins and ends
     :param jobs: guests at once
     :param timeout: of each guest, real seconds
     """
@@ -61,9 +76,11 @@ class Plan:
     scale: float = 0.25
     share: float = 0.14
     clients: int = 16
+    crowds: bool = False
     reads: int = 400
     devices: int = 4
     chunk_bytes: int = 16384
+    watermarks: Sequence[int] = (50, 25)
     hdd: str = 'hdd'
     ssd: str = 'sata-ssd'
     setups: Sequence[str] = SETUPS
@@ -123,7 +140,7 @@ def device_data_bytes(plan: Plan) -> int:
 
 def cache_bytes(plan: Plan) -> int:
     """SSD of a device in the caches, with its table: whole chunks."""
-    exact = device_data_bytes(plan) * plan.share
+    exact = device_data_bytes(plan) * plan.share + METADATA_BYTES
     return int(exact) // plan.chunk_bytes * plan.chunk_bytes
 
 
@@ -149,10 +166,12 @@ def job_of(plan: Plan, setup: str) -> Dict[str, Any]:
     """What the guest is told."""
     return {'objects': plan.objects, 'seed': plan.seed,
             'scale': plan.scale, 'clients': plan.clients,
-            'reads': reads_of(plan), 'devices': plan.devices,
+            'crowds': plan.crowds, 'reads': reads_of(plan),
+            'devices': plan.devices,
             'strategy': _STRATEGIES[setup],
             'cache_bytes': cache_bytes(plan),
-            'chunk_bytes': plan.chunk_bytes}
+            'chunk_bytes': plan.chunk_bytes,
+            'watermarks': list(plan.watermarks)}
 
 
 def check(plan: Plan) -> None:
@@ -162,12 +181,12 @@ def check(plan: Plan) -> None:
         if getattr(plan, name) <= 0:
             raise BadConfig('--%s %s: more than 0' % (
                 name, getattr(plan, name)))
-    if cache_bytes(plan) < _MIB and set(plan.setups) & {'lru', 'classes'}:
-        raise BadConfig('--share %g of %s a device is %s of SSD; dm-dss '
-                        'needs 1 MiB: more --objects or --scale' % (
+    if cache_bytes(plan) < METADATA_BYTES + _MIB \
+            and set(plan.setups) & {'lru', 'classes'}:
+        raise BadConfig('--share %g of %s a device is not 1 MiB of SSD: more '
+                        '--objects or --scale' % (
                             plan.share, figures.size_text(
-                                device_data_bytes(plan)),
-                            figures.size_text(cache_bytes(plan))))
+                                device_data_bytes(plan))))
 
 
 def measure(plan: Plan, say: Say) -> Dict[str, Any]:
@@ -184,7 +203,8 @@ def measure(plan: Plan, say: Say) -> Dict[str, Any]:
                            obj.size for obj in objects_of(plan)),
                        plan.timeout, say)
         return {'setup': setup, 'phases': {
-            phase['name']: summary(phase) for phase in phases}}
+            phase['name']: summary(phase, plan.crowds)
+            for phase in phases}}
     with ThreadPoolExecutor(plan.jobs) as pool:
         rows = list(pool.map(one, plan.setups))
     return report(plan, rows)
@@ -226,8 +246,12 @@ def _progress(name: str, say: Say) -> lab.machine.Sink:
     return sink
 
 
-def summary(phase: Mapping[str, Any]) -> Dict[str, Any]:
-    """One phase of one set-up: in all, by class, by kind of disk."""
+def summary(phase: Mapping[str, Any],
+            crowds: bool = False) -> Dict[str, Any]:
+    """One phase of one set-up: in all, by class, by kind of disk.
+
+    :param crowds: kinds are judged each by its own time
+    """
     rows: List[Dict[str, Any]] = phase['requests']
     found = group(rows, phase['seconds'])
     for at, name in enumerate(('kinds', 'classes')):
@@ -236,9 +260,25 @@ def summary(phase: Mapping[str, Any]) -> Dict[str, Any]:
             groups.setdefault(row['label'].split()[at], []).append(row)
         found[name] = {label: group(groups[label], phase['seconds'])
                        for label in sorted(groups)}
+    if crowds:
+        found['kinds'] = by_own_time(rows)
+        found['mb_per_second'] = sum(
+            kind['mb_per_second'] for kind in found['kinds'].values())
     found['disks'] = disks(phase)
     found['cache'] = cache(phase)
     return found
+
+
+def by_own_time(rows: Sequence[Mapping[str, Any]]
+                ) -> Dict[str, Dict[str, Any]]:
+    """What each kind's clients had, over the time in which *they* were at
+    work, as each kind ends at another time."""
+    kinds: Dict[str, List[Mapping[str, Any]]] = {}
+    for row in rows:
+        kinds.setdefault(row['label'].split()[0], []).append(row)
+    return {name: group(kinds[name], max(
+        row['at'] + row['seconds'] for row in kinds[name]))
+        for name in sorted(kinds)}
 
 
 def group(rows: Sequence[Mapping[str, Any]],
@@ -330,11 +370,13 @@ def failures(found: Mapping[str, Any]) -> int:
 
 def text(found: Mapping[str, Any]) -> str:
     """For people."""
-    parts = ['%s of data; SSD of the caches: %s (%.1f %% of the copies)' % (
+    parts = ['%s of data; SSD of the caches: %s (%.1f %% of the copies, %s of it '
+             'for metadata)' % (
         figures.size_text(found['data_bytes']),
         figures.size_text(found['cache_bytes']),
         100 * figures.ratio(found['cache_bytes'],
-                            REPLICAS * found['data_bytes']))]
+                            REPLICAS * found['data_bytes']),
+        figures.size_text(METADATA_BYTES * found['plan']['devices']))]
     for phase in PHASES:
         parts += ['', _phase_table(found, phase)]
     parts += ['', _disk_table(found)]
@@ -349,14 +391,15 @@ def text(found: Mapping[str, Any]) -> str:
 
 def _phase_table(found: Mapping[str, Any], phase: str) -> str:
     rows: List[Sequence[str]] = []
+    of = 'kinds' if found['plan']['crowds'] else 'classes'
     for row in found['setups']:
         mine = row['phases'][phase]
         rows.append(_cells(row['setup'], 'all', 1.0, mine))
-        for name, group in mine['classes'].items():
+        for name, group in mine[of].items():
             rows.append(_cells('', name, figures.ratio(
                 group['bytes'], mine['bytes']), group))
     return figures.table(
-        (phase, 'class', 'of bytes', 'requests', 'MB/s', 'MB/s a request',
+        (phase, of, 'of bytes', 'requests', 'MB/s', 'MB/s a request',
          'mean ms', 'p50 ms', 'p99 ms', 'failed'), rows)
 
 

@@ -118,7 +118,8 @@ def make_device(job: Dict[str, Any], name: str) -> str:
     control.create('ssd-' + name, TargetTable(
         _sectors(hdd), '/dev/mapper/room-' + name, hdd,
         job['chunk_bytes'] // _SECTOR, strategy=job['strategy'],
-        meta_class=METADATA_CLASS))
+        meta_class=METADATA_CLASS,
+        **dict(zip(('high', 'low'), job.get('watermarks', ())))))
     return path
 
 
@@ -228,15 +229,25 @@ def _phase(name: str, job: Dict[str, Any], names: Sequence[str],
             'settled': _look(job, names)}
 
 
+def crowds(job: Dict[str, Any], objects: Sequence[cacs.CacsObject]
+           ) -> List[List[cacs.CacsObject]]:
+    """What each crowd of clients has to do: one crowd, or one a kind."""
+    found: Dict[str, List[cacs.CacsObject]] = {}
+    for obj in objects:
+        found.setdefault(obj.kind if job['crowds'] else '', []).append(obj)
+    return list(found.values())
+
+
 def mix(job: Dict[str, Any], target: client.Target,
         names: Sequence[str]) -> List[Dict[str, Any]]:
     """Everything is uploaded, then read in the order of the job."""
     objects = cacs.sample(job['objects'], job['seed'], job['scale'], 1)
-    upload = _phase('upload', job, names, target, [[
-        _put(obj) for obj in objects]])
+    upload = _phase('upload', job, names, target, [
+        [_put(obj) for obj in crowd] for crowd in crowds(job, objects)])
     _forget()
-    download = _phase('download', job, names, target, [[
-        _get(objects[at]) for at in job['reads']]])
+    download = _phase('download', job, names, target, [
+        [_get(obj) for obj in crowd] for crowd in crowds(
+            job, [objects[at] for at in job['reads']])])
     _verify(target, objects)
     return [upload, download]
 

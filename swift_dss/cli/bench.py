@@ -126,8 +126,13 @@ def _cacs_options(kind: argparse.ArgumentParser) -> None:
     kind.add_argument('--share', type=float,
                       help='of the data, that the caches have as SSD (0.14)')
     kind.add_argument('--clients', type=int, help='at once (16)')
+    kind.add_argument('--crowds', action='store_true', default=None,
+                      help='each kind of object has clients of its own')
     kind.add_argument('--chunk', metavar='KIB', type=int,
                       help='of dm-dss (16)')
+    kind.add_argument('--watermarks', metavar='HIGH,LOW', type=_numbers,
+                      help='percent dirty where its cleaning begins and ends '
+                      '(50,25)')
     kind.add_argument('--seed', type=int)
     kind.add_argument('--setups', type=_names, metavar='NAME,...',
                       help='hdd, lru, classes, ssd (all)')
@@ -317,6 +322,7 @@ def _cacs(args: argparse.Namespace) -> int:
     from swift_dss.bench import cacs_lab, cacs_lab_plot
     plan = _plan(cacs_lab, args, objects=args.objects, reads=args.reads,
                  scale=args.scale, share=args.share, clients=args.clients,
+                 crowds=args.crowds, watermarks=args.watermarks,
                  chunk_bytes=args.chunk and 1024 * args.chunk,
                  seed=args.seed, setups=args.setups, hdd=args.hdd,
                  ssd=args.ssd, jobs=args.jobs, timeout=args.timeout)

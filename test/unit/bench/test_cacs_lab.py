@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from swift_dss.bench import cacs_lab, cacs_lab_plot
+from swift_dss.bench import cacs_lab, cacs_lab_guest, cacs_lab_plot
 from swift_dss.core.errors import BadConfig
 
 PLAN = cacs_lab.Plan(objects=50, reads=80)
@@ -44,7 +44,8 @@ def setups(**slower):
 
 def test_the_caches_have_their_share_of_the_copies():
     total = sum(obj.size for obj in cacs_lab.objects_of(PLAN))
-    whole = cacs_lab.cache_bytes(PLAN) * PLAN.devices
+    whole = (cacs_lab.cache_bytes(PLAN) - cacs_lab.METADATA_BYTES) \
+        * PLAN.devices
     assert 0.13 < whole / (3 * total) <= 0.14
     assert cacs_lab.cache_bytes(PLAN) % PLAN.chunk_bytes == 0
 
@@ -80,6 +81,25 @@ def test_only_what_was_answered_counts():
     assert found['classes']['user7']['requests'] == 0
     assert math.isnan(found['classes']['user7']['mean_ms'])
     assert set(found['kinds']) == {'files', 'video'}
+
+
+def test_crowds_are_judged_each_by_its_own_time():
+    told = phase()
+    told['requests'].append(request('pictures user2', 1.0, 2000000))
+    found = cacs_lab.summary(told, crowds=True)
+    assert found['kinds']['pictures']['mb_per_second'] == 2.0
+    assert found['kinds']['files']['mb_per_second'] == pytest.approx(4 / 0.3)
+    assert found['mb_per_second'] == pytest.approx(2 + 4 / 0.3)
+
+
+def test_each_kind_gets_a_crowd_only_where_it_was_asked_for():
+    objects = cacs_lab.objects_of(PLAN)
+    one, = cacs_lab_guest.crowds({'crowds': False}, objects)
+    assert one == objects
+    found = cacs_lab_guest.crowds({'crowds': True}, objects)
+    assert [len({obj.kind for obj in crowd}) for crowd in found] == \
+        [1] * len({obj.kind for obj in objects})
+    assert sum(map(len, found)) == len(objects)
 
 
 def test_disks_are_added_up_by_role_and_over_the_phase_alone():
@@ -127,7 +147,7 @@ def test_report_is_told_counted_and_drawn(tmp_path):
 
 @pytest.mark.parametrize('change, said', [
     ({'setups': ('tape',)}, 'tape'), ({'objects': 0}, '--objects 0'),
-    ({'scale': 0.0001}, 'dm-dss needs'), ({'clients': -1}, '--clients')])
+    ({'scale': 0.0001}, 'not 1 MiB of SSD'), ({'clients': -1}, '--clients')])
 def test_a_plan_that_cannot_be_measured_is_refused(change, said):
     with pytest.raises(BadConfig, match=said):
         cacs_lab.check(dataclasses.replace(PLAN, **change))
