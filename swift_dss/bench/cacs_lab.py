@@ -370,8 +370,8 @@ def failures(found: Mapping[str, Any]) -> int:
 
 def text(found: Mapping[str, Any]) -> str:
     """For people."""
-    parts = ['%s of data; SSD of the caches: %s (%.1f %% of the copies, %s of it '
-             'for metadata)' % (
+    parts = ['%s of data; SSD of the caches: %s (%.1f %% of the copies, '
+             '%s of it for metadata)' % (
         figures.size_text(found['data_bytes']),
         figures.size_text(found['cache_bytes']),
         100 * figures.ratio(found['cache_bytes'],
