@@ -10,16 +10,17 @@ it. A hint is the owner's word, so it is also for who has no strategy.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any, Callable, Dict, Hashable, List, Tuple
+from typing import Callable, Hashable, List, Tuple
 
 from swift_dss.core.classes import PrefetchHint
 from swift_dss.strategy.prefetch.base import (
     ITEM_BYTES, Access, Prefetch, Settings, Urgency, Want)
+from swift_dss.strategy.prefetch.relay import Relay
 
 _Place = Tuple[str, Hashable]
 
 
-class Hinted(Prefetch):
+class Hinted(Relay):
     """See above; the contract is :class:`Prefetch`.
 
     :param hint: of a class id; asked with each read, as the class table may
@@ -31,6 +32,7 @@ class Hinted(Prefetch):
 
     def __init__(self, settings: Settings, inner: Prefetch,
                  hint: Callable[[int], PrefetchHint]) -> None:
+        super().__init__(inner)
         self.name = inner.name
         self._inner = inner
         self._hint = hint
@@ -49,45 +51,21 @@ class Hinted(Prefetch):
             return self._whole(access, room_bytes)
         return self._inner.on_request(access, room_bytes)
 
-    def on_arrival(self, account: str, object_id: Hashable, offset: int,
-                   length: int, waited: bool, now: float) -> None:
-        """See :meth:`Prefetch.on_arrival`."""
-        self._inner.on_arrival(account, object_id, offset, length, waited,
-                               now)
-
     def on_dropped(self, account: str, object_id: Hashable, offset: int,
                    length: int, now: float) -> None:
         """See :meth:`Prefetch.on_dropped`."""
         self._left.pop((account, object_id), None)
-        self._inner.on_dropped(account, object_id, offset, length, now)
-
-    def on_last_chance(self, account: str, object_id: Hashable, offset: int,
-                       length: int, now: float) -> bool:
-        """See :meth:`Prefetch.on_last_chance`."""
-        return self._inner.on_last_chance(account, object_id, offset,
-                                          length, now)
+        super().on_dropped(account, object_id, offset, length, now)
 
     def on_evict(self, account: str, object_id: Hashable, offset: int,
                  length: int, used: bool, now: float) -> None:
         """See :meth:`Prefetch.on_evict`."""
         self._left.pop((account, object_id), None)
-        self._inner.on_evict(account, object_id, offset, length, used, now)
+        super().on_evict(account, object_id, offset, length, used, now)
 
     def state_bytes(self) -> int:
         """See :meth:`Prefetch.state_bytes`."""
-        return len(self._left) * ITEM_BYTES + self._inner.state_bytes()
-
-    def counts(self) -> Dict[str, float]:
-        """See :meth:`Prefetch.counts`."""
-        return self._inner.counts()
-
-    def save(self) -> Dict[str, Any]:
-        """See :meth:`Prefetch.save`."""
-        return self._inner.save()
-
-    def load(self, saved: Dict[str, Any]) -> None:
-        """See :meth:`Prefetch.load`."""
-        self._inner.load(saved)
+        return len(self._left) * ITEM_BYTES + super().state_bytes()
 
     def _whole(self, access: Access, room_bytes: int) -> List[Want]:
         """All of the object that was not wanted yet, round from the end of

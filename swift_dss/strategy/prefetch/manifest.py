@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import OrderedDict
-from typing import (
-    Any, Dict, Hashable, Iterator, List, Sequence, Tuple)
+from typing import Dict, Hashable, Iterator, List, Sequence, Tuple
 
 from swift_dss.strategy.prefetch.base import (
     ITEM_BYTES, Access, Prefetch, Settings, Want)
+from swift_dss.strategy.prefetch.relay import Relay
 
 #: Members of one manifest: Swift's own limit of an SLO's is 1,000, and a
 #: listing is read in pages.
@@ -69,13 +69,15 @@ class Members:
             at += 1
 
 
-class Manifests(Prefetch):
-    """See above; the contract is :class:`Prefetch`.
+class Manifests(Relay):
+    """See above; the contract is :class:`Prefetch`. Nothing of its own is
+    saved: manifests are read again.
 
     :param inner: sees each manifest as one object
     """
 
     def __init__(self, settings: Settings, inner: Prefetch) -> None:
+        super().__init__(inner)
         self.name = inner.name
         self._inner = inner
         self._unit_bytes = settings.unit_bytes
@@ -126,45 +128,34 @@ class Manifests(Prefetch):
                    length: int, waited: bool, now: float) -> None:
         """See :meth:`Prefetch.on_arrival`."""
         object_id, offset = self._there(account, object_id, offset)
-        self._inner.on_arrival(account, object_id, offset, length, waited,
-                               now)
+        super().on_arrival(account, object_id, offset, length, waited, now)
 
     def on_dropped(self, account: str, object_id: Hashable, offset: int,
                    length: int, now: float) -> None:
         """See :meth:`Prefetch.on_dropped`."""
         object_id, offset = self._there(account, object_id, offset)
-        self._inner.on_dropped(account, object_id, offset, length, now)
+        super().on_dropped(account, object_id, offset, length, now)
 
     def on_last_chance(self, account: str, object_id: Hashable, offset: int,
                        length: int, now: float) -> bool:
         """See :meth:`Prefetch.on_last_chance`."""
         object_id, offset = self._there(account, object_id, offset)
-        return self._inner.on_last_chance(account, object_id, offset,
-                                          length, now)
+        return super().on_last_chance(account, object_id, offset, length,
+                                      now)
 
     def on_evict(self, account: str, object_id: Hashable, offset: int,
                  length: int, used: bool, now: float) -> None:
         """See :meth:`Prefetch.on_evict`."""
         object_id, offset = self._there(account, object_id, offset)
-        self._inner.on_evict(account, object_id, offset, length, used, now)
+        super().on_evict(account, object_id, offset, length, used, now)
 
     def state_bytes(self) -> int:
         """See :meth:`Prefetch.state_bytes`."""
-        return self._own_bytes() + self._inner.state_bytes()
+        return self._own_bytes() + super().state_bytes()
 
     def counts(self) -> Dict[str, float]:
         """See :meth:`Prefetch.counts`."""
-        found = dict(self._inner.counts())
-        found['manifests'] = len(self._by_manifest)
-        return found
-
-    def save(self) -> Dict[str, Any]:
-        """See :meth:`Prefetch.save`: manifests are read again."""
-        return self._inner.save()
-
-    def load(self, saved: Dict[str, Any]) -> None:
-        """See :meth:`Prefetch.load`."""
-        self._inner.load(saved)
+        return dict(super().counts(), manifests=len(self._by_manifest))
 
     # -- inside ----------------------------------------------------------
 

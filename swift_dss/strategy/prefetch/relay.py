@@ -1,0 +1,66 @@
+"""A strategy made of others: what it is told, they are told."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Hashable
+
+from swift_dss.strategy.prefetch.base import Prefetch
+
+
+class Relay(Prefetch):
+    """Passes everything on but reads, which are who derives from it to
+    answer; the contract is :class:`Prefetch`.
+
+    :param others: at most one of them has something to save
+    """
+
+    def __init__(self, *others: Prefetch) -> None:
+        self._others = others
+
+    def on_arrival(self, account: str, object_id: Hashable, offset: int,
+                   length: int, waited: bool, now: float) -> None:
+        """See :meth:`Prefetch.on_arrival`."""
+        for one in self._others:
+            one.on_arrival(account, object_id, offset, length, waited, now)
+
+    def on_dropped(self, account: str, object_id: Hashable, offset: int,
+                   length: int, now: float) -> None:
+        """See :meth:`Prefetch.on_dropped`."""
+        for one in self._others:
+            one.on_dropped(account, object_id, offset, length, now)
+
+    def on_last_chance(self, account: str, object_id: Hashable, offset: int,
+                       length: int, now: float) -> bool:
+        """See :meth:`Prefetch.on_last_chance`: all are asked."""
+        kept = [one.on_last_chance(account, object_id, offset, length, now)
+                for one in self._others]
+        return any(kept)
+
+    def on_evict(self, account: str, object_id: Hashable, offset: int,
+                 length: int, used: bool, now: float) -> None:
+        """See :meth:`Prefetch.on_evict`."""
+        for one in self._others:
+            one.on_evict(account, object_id, offset, length, used, now)
+
+    def state_bytes(self) -> int:
+        """See :meth:`Prefetch.state_bytes`."""
+        return sum(one.state_bytes() for one in self._others)
+
+    def counts(self) -> Dict[str, float]:
+        """See :meth:`Prefetch.counts`."""
+        found: Dict[str, float] = {}
+        for one in self._others:
+            found.update(one.counts())
+        return found
+
+    def save(self) -> Dict[str, Any]:
+        """See :meth:`Prefetch.save`."""
+        found: Dict[str, Any] = {}
+        for one in self._others:
+            found.update(one.save())
+        return found
+
+    def load(self, saved: Dict[str, Any]) -> None:
+        """See :meth:`Prefetch.load`."""
+        for one in self._others:
+            one.load(saved)
