@@ -1,16 +1,18 @@
 """Small objects over a far link, each by itself and in bundles.
 
-The backlog of an edge is sent to S3 through an emulated link: how fast,
-with how many requests, at what list price; how long each version waited
-until its record named a proven copy; how many bytes more lie in the bucket
-and how many more come back than a reader asked for. Sizes are those of the
-workloads of *Storage on the Edge* (Table I), counts are scaled.
+Versions of an edge are sent to S3 through an emulated link, in two halves.
+The first is queued while S3 is there: how fast it goes up, and how long
+each version waited until its record named a proven copy. The second is
+queued while the link is cut, so that nothing but sending is left when it is
+back: how much of the link this backlog fills. Besides: how many requests,
+at what list price; how many bytes more lie in the bucket and how many more
+come back than a reader asked for. Sizes are those of the workloads of
+*Storage on the Edge* (Table I), counts are scaled.
 """
 
-# long: link, node, server and figures of one measurement.
+# long: node, server and figures of one measurement.
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
 import os
@@ -25,7 +27,7 @@ from urllib.parse import urlsplit
 from swift.obj.diskfile import write_metadata
 
 from swift_dss.bench import figures
-from swift_dss.bench.delay import DelayedLink
+from swift_dss.bench.bundles_link import Link
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.config import GatewayConf, NodeConf, TierConf
 from swift_dss.core.errors import DssError
@@ -45,8 +47,11 @@ from swift_dss.wire.control import FetchReply, FetchRequest
 from swift_dss.wire.layout import hash_dir
 
 #: Workload to (bytes of an object, objects): Table I, counts scaled.
-WORKLOADS = {'tiny': (4096, 2000), 'small': (262144, 120),
-             'medium': (1000000, 40)}
+WORKLOADS = {'tiny': (4096, 24000), 'small': (262144, 480),
+             'medium': (1000000, 60)}
+#: A share of the objects is enough to see what each costs by itself.
+SHARES = {'single': {'tiny': 0.02, 'small': 0.25, 'medium': 1.0},
+          'bundled': {'tiny': 1.0, 'small': 1.0, 'medium': 1.0}}
 VARIANTS = ('single', 'bundled')
 #: List prices of a request, dollars.
 PUT_PRICE, GET_PRICE = 0.005 / 1000, 0.0004 / 1000
@@ -87,7 +92,11 @@ class Figures:
     variant: str
     objects: int = 0
     data_bytes: int = 0
+    #: Of the half that was queued while S3 was there, and of the other,
+    #: from S3's return on; until the last record named a proven copy.
     seconds: float = 0.0
+    drain_seconds: float = 0.0
+    drain_sent_bytes: int = 0
     puts: int = 0
     gets: int = 0
     price: float = 0.0
@@ -97,56 +106,10 @@ class Figures:
     read_bytes: int = 0
     link_read_bytes: int = 0
     link_sent_bytes: int = 0
+    #: Data of a half over the time that it took, and over the link's rate.
+    fresh_share: float = 0.0
     link_share: float = 0.0
     read_p50_ms: float = 0.0
-
-
-class Link(DelayedLink):
-    """The same at a rate, both ways, and counted."""
-
-    def __init__(self, port: int, rtt_seconds: float,
-                 bits_per_second: float) -> None:
-        super().__init__(port, rtt_seconds)
-        self._rate = bits_per_second / 8
-        self._free_at: Dict[str, float] = {}
-        self.sent = {'up': 0, 'down': 0}
-
-    def __enter__(self) -> Link:
-        super().__enter__()
-        return self
-
-    async def _join(self, reader: Any, writer: Any) -> None:
-        there, back = await asyncio.open_connection('127.0.0.1', self._to)
-        try:
-            await asyncio.gather(
-                self._pass(_Paced(self, 'up', reader), back),
-                self._pass(_Paced(self, 'down', there), writer))
-        finally:
-            back.close()
-
-    async def take(self, direction: str, length: int) -> None:
-        """Wait until the link has carried so many bytes more."""
-        now = self._loop.time()
-        self.sent[direction] += length
-        at = max(now, self._free_at.get(direction, 0.0)) \
-            + length / self._rate
-        self._free_at[direction] = at
-        await asyncio.sleep(at - now)
-
-
-class _Paced:
-    """A source of bytes that the link lets through at its rate."""
-
-    def __init__(self, link: Link, direction: str, source: Any) -> None:
-        self._link = link
-        self._direction = direction
-        self._source = source
-
-    async def read(self, most: int) -> bytes:
-        """Some bytes, once the link has carried them."""
-        piece: bytes = await self._source.read(most)
-        await self._link.take(self._direction, len(piece))
-        return piece
 
 
 class _Nowhere(Sink):
@@ -195,7 +158,8 @@ def measure(plan: Plan,
 def _measure(plan: Plan, conf: GatewayConf, workload: str,
              variant: str) -> Figures:
     size, count = WORKLOADS[workload]
-    count = max(10, int(count * plan.scale))
+    count = max(10, int(
+        count * SHARES[variant][workload] * plan.scale) // 2 * 2)
     figure = Figures(workload, variant, count, size * count)
     root = tempfile.mkdtemp(prefix='dss-bundles-', dir=(
         '/dev/shm' if os.path.isdir('/dev/shm') else None))
@@ -208,41 +172,66 @@ def _measure(plan: Plan, conf: GatewayConf, workload: str,
                 variant == 'bundled')
             try:
                 versions = node.make(size, count, plan.seed)
-                _upload(node, link, versions, figure)
+                _upload(node, link, versions[:count // 2], figure)
+                _drain(node, link, versions[count // 2:], figure)
                 _read(node, link, versions, size, figure, plan.seed)
             finally:
                 node.close()
         figure.stored_bytes = _stored(node.conf.gateway, conf.url)
     finally:
         shutil.rmtree(root)
-    figure.link_share = 8 * figure.data_bytes / figure.seconds \
-        / plan.link_bits
+    half = 8 * figure.data_bytes / 2 / plan.link_bits
+    figure.fresh_share = half / figure.seconds
+    figure.link_share = half / figure.drain_seconds
     return figure
 
 
 def _upload(node: _Node, link: Link, versions: List[VersionId],
             figure: Figures) -> None:
     before = link.sent['up']
-    began = time.monotonic()
-    node.began = began
-    node.gateway.enqueue_uploads([Upload(version, '7', True, 1)
-                                  for version in versions])
-    # Asking for the status costs what is measured here.
-    while len(node.waits) < len(versions) or \
-            node.gateway.status()['uploads']:
-        if time.monotonic() - began > _DONE_SECONDS:
-            raise DssError('%s %s: %r' % (
-                figure.workload, figure.variant, node.gateway.status()))
-        time.sleep(0.02)
-    figure.seconds = time.monotonic() - began
+    node.queue(versions)
+    node.wait_for(len(versions), figure)
+    figure.seconds = time.monotonic() - node.began
     figure.wait_p50 = figures.percentile(node.waits, 50)
     figure.wait_p99 = figures.percentile(node.waits, 99)
     figure.link_sent_bytes = link.sent['up'] - before
-    figure.puts = node.operations['put_object'] + \
-        node.operations['upload_part'] + \
-        2 * node.operations['create_multipart_upload']
-    figure.gets = node.operations['head_object'] + \
-        node.operations['get_object']
+    _count(node, figure, {})
+
+
+def _drain(node: _Node, link: Link, versions: List[VersionId],
+           figure: Figures) -> None:
+    """What was queued while the link was cut goes up when it is back."""
+    link.cut()
+    node.queue(versions)
+    node.wait_until(lambda: not node.gateway.link()[1] and (
+        figure.variant == 'single'
+        or node.waiting() == len(versions)), figure)
+    done = len(node.waits)
+    if done > figure.objects - len(versions):
+        raise DssError('something went over a link that is cut')
+    # What was tried over a link that is cut, S3 has no price for.
+    operations = node.operations
+    link.mend()
+    # Its next question to S3 comes when the breaker's wait is over: that
+    # is no matter of the link.
+    node.wait_until(lambda: node.gateway.link()[1], figure)
+    before, began = link.sent['up'], time.monotonic()
+    node.wait_for(figure.objects, figure)
+    figure.drain_seconds = time.monotonic() - began
+    figure.drain_sent_bytes = link.sent['up'] - before
+    figure.link_sent_bytes += figure.drain_sent_bytes
+    _count(node, figure, operations)
+
+
+def _count(node: _Node, figure: Figures,
+           before: Dict[str, int]) -> None:
+    """Requests since then, and their price."""
+    after = node.operations
+    done = _Counts({name: after[name] - before.get(name, 0)
+                    for name in after})
+    figure.puts += done['put_object'] + done['upload_part'] + \
+        2 * done['create_multipart_upload']
+    figure.gets += done['head_object'] + done['get_object']
     figure.price = figure.puts * PUT_PRICE + figure.gets * GET_PRICE
 
 
@@ -301,6 +290,34 @@ class _Node:
         self.began = 0.0
         self.local.on_remote = self._arrived
         self.gateway.start()
+
+    def queue(self, versions: List[VersionId]) -> None:
+        """S3 is to get these now."""
+        self.began = time.monotonic()
+        self.gateway.enqueue_uploads([Upload(version, '7', True, 1)
+                                      for version in versions])
+
+    def waiting(self) -> int:
+        """Versions that wait for a bundle, or are in one under way."""
+        found = self.gateway.status()['bundles']
+        return int(found['waiting'])
+
+    def wait_for(self, arrivals: int, figure: Figures) -> None:
+        """Until the records of so many versions name a proven copy."""
+        # Asking for the status costs what is measured here.
+        self.wait_until(lambda: len(self.waits) >= arrivals, figure)
+        self.wait_until(lambda: not self.gateway.status()['uploads'],
+                        figure)
+
+    def wait_until(self, holds: Callable[[], bool],
+                   figure: Figures) -> None:
+        """:raises DssError: it takes too long"""
+        deadline = time.monotonic() + _DONE_SECONDS
+        while not holds():
+            if time.monotonic() > deadline:
+                raise DssError('%s %s: %r' % (
+                    figure.workload, figure.variant, self.gateway.status()))
+            time.sleep(0.02)
 
     @property
     def operations(self) -> Any:
@@ -421,9 +438,12 @@ def text(report_: Dict[str, Any]) -> str:
     rows = report_['figures']
     return '\n\n'.join((
         figures.table(
-            ('upload', 'objects', 'MB/s', 'objects/s', 'of the link',
-             'PUT', 'GET, HEAD', '$ per million', 'p50 s', 'p99 s'),
+            ('upload', 'objects', 'MB/s', 'of the link', 'until durable '
+             'p50 s', 'p99 s', 'backlog MB/s', 'objects/s', 'of the link'),
             [_upload_row(one) for one in rows]),
+        figures.table(
+            ('requests', 'PUT', 'GET, HEAD', 'PUT per 1,000',
+             '$ per million objects'), [_price_row(one) for one in rows]),
         figures.table(
             ('in the bucket, and back', 'data MB', 'stored more',
              'sent more', 'read MB', 'read more', 'p50 ms'),
@@ -432,14 +452,22 @@ def text(report_: Dict[str, Any]) -> str:
 
 
 def _upload_row(one: Dict[str, Any]) -> List[str]:
+    data, count = one['data_bytes'] / 2, one['objects'] / 2
     return ['%s %s' % (one['workload'], one['variant']),
             str(one['objects']),
-            '%.2f' % (one['data_bytes'] / one['seconds'] / _MEGA),
-            '%.0f' % (one['objects'] / one['seconds']),
-            '%.0f %%' % (100 * one['link_share']),
+            '%.2f' % (data / one['seconds'] / _MEGA),
+            '%.0f %%' % (100 * one['fresh_share']),
+            '%.2f' % one['wait_p50'], '%.2f' % one['wait_p99'],
+            '%.2f' % (data / one['drain_seconds'] / _MEGA),
+            '%.0f' % (count / one['drain_seconds']),
+            '%.0f %%' % (100 * one['link_share'])]
+
+
+def _price_row(one: Dict[str, Any]) -> List[str]:
+    return ['%s %s' % (one['workload'], one['variant']),
             str(one['puts']), str(one['gets']),
-            '%.2f' % (one['price'] / one['objects'] * _MEGA),
-            '%.2f' % one['wait_p50'], '%.2f' % one['wait_p99']]
+            '%.2f' % (1000 * one['puts'] / one['objects']),
+            '%.2f' % (one['price'] / one['objects'] * _MEGA)]
 
 
 def _bytes_row(one: Dict[str, Any]) -> List[str]:
@@ -461,9 +489,12 @@ def _saved(rows: List[Dict[str, Any]]) -> Iterator[str]:
         single = by_name.get((workload, 'single'))
         bundled = by_name.get((workload, 'bundled'))
         if single and bundled:
-            yield '%s: %.0f times fewer PUTs, %.1f times as fast' % (
-                workload, figures.ratio(single['puts'], bundled['puts']),
-                figures.ratio(single['seconds'], bundled['seconds']))
+            yield ('%s: %.0f times fewer PUTs, a backlog drains %.1f times '
+                   'as fast' % (workload, figures.ratio(
+                       single['puts'] / single['objects'],
+                       bundled['puts'] / bundled['objects']),
+                       figures.ratio(bundled['link_share'],
+                                     single['link_share'])))
 
 
 def draw(report_: Dict[str, Any], path: str) -> None:

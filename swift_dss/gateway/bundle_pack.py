@@ -106,6 +106,10 @@ class Packer:
         self._keys = keys
         self._done = done
         self._away = away
+        #: Members of one bundle at a time are read: side by side they
+        #: would hand the interpreter to one another at each system call,
+        #: and the first would be as late as the last.
+        self._packing = threading.Lock()
         #: Records of one bundle at a time are written: who writes a bundle
         #: anew must not meet one that still points at the old.
         self._recording = threading.Lock()
@@ -134,13 +138,14 @@ class Packer:
         bundle_id, key, group, members = claim
         packed = self.begin(group)
         try:
-            for number, member in enumerate(members):
-                if not packed.builder.has_room(member.size):
-                    # Their metadata is larger than anybody would think.
-                    self._book.wait_again(
-                        one.version.key for one in members[number:])
-                    break
-                self._pack(packed, member)
+            with self._packing:
+                for number, member in enumerate(members):
+                    if not packed.builder.has_room(member.size):
+                        # Their metadata is larger than anybody would think.
+                        self._book.wait_again(
+                            one.version.key for one in members[number:])
+                        break
+                    self._pack(packed, member)
             self.send(bundle_id, key, packed)
         except BaseException:
             # Also what is no error of ours: nothing may stay planned.

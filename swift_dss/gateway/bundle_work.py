@@ -41,10 +41,13 @@ from swift_dss.gateway.upload import Outcome
 from swift_dss.io import steps
 from swift_dss.strategy import bundling
 
-#: Bundles on their way at a time: one is built while another is sent.
-SENDERS = 2
+#: Bundles on their way at a time: one is built and one proven while another
+#: has the link.
+SENDERS = 3
 #: The bundler looks at least this often.
 _IDLE_SECONDS = 10.0
+#: After an outage, how often it asks whether more may be sent at once.
+_WIDER_SECONDS = 0.1
 _RETRY_BASE_SECONDS = 1.0
 _RETRY_CAP_SECONDS = 120.0
 #: Upload rows of parked versions come back after this many ages: if the
@@ -354,13 +357,14 @@ class Bundler:
             batch = bundling.Batch(batch.bundle_bytes, batch.members, 0.0)
         slots = min(SENDERS, self._breaker.background_slots(SENDERS))
         waiting = self._waiting(now)
-        while self._has_slot(slots):
-            due = bundling.due(waiting, batch, now)
-            if not due or not self._submit(due[0]):
-                break
+        due = bundling.due(waiting, batch, now)
+        while due and self._has_slot(slots) and self._submit(due[0]):
             waiting = self._waiting(now)
+            due = bundling.due(waiting, batch, now)
         following = [bundling.next_due(waiting, batch),
                      min(self._not_before.values(), default=None)]
+        if due and slots < SENDERS:
+            following.append(now + _WIDER_SECONDS)
         if now >= self._keep_at:
             following.append(self._keep(now))
         following.append(self._keep_at)
