@@ -1,0 +1,166 @@
+#!/usr/bin/env python
+"""All campaigns of the fault room, in short: one command for who doubts.
+
+    python test/fault/campaign.py [--only R12,R18] [--full]
+
+Each line of the table is a command of its own, which asserts that its faults
+fired and that a deliberately wrong twin of the code is caught. The last line
+is the sum: faults fired, what was lost, twins caught. ``--full`` runs each
+at its own length (hours). As root, for what makes file systems.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+from typing import List, NamedTuple, Optional, Tuple
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_TEST = os.path.dirname(_HERE)
+_FIRED = re.compile(
+    r'(\d+) (?:kills\b|states\b|faults\b|flips\b|without room'
+    r'|drives pulled|evictions\b|outages\b|stubs\b|flipped bits)')
+_LOST = re.compile(r'(\d+) (?:lost|wrong|divergences|false quarantines)\b')
+_CYCLES = re.compile(r'"cycles_with_fault": (\d+).*"lost": (\d+)')
+
+
+class Campaign(NamedTuple):
+    """One command.
+
+    :param short: arguments for a minute or two; ``full`` for all of it
+    :param twin: True if the command runs its wrong twin itself, False if
+        it *is* a wrong twin and must fail
+    """
+
+    number: str
+    what: str
+    script: str
+    short: Tuple[str, ...] = ()
+    full: Tuple[str, ...] = ()
+    twin: Optional[bool] = True
+
+
+CAMPAIGNS = (
+    Campaign('R01', 'kill -9 at every step of every move', 'r01.py',
+             ('--per-scenario', '3')),
+    Campaign('R01', 'kill -9 at every step of a bundle', 'bundle_kill.py',
+             ('--per-verb', '3')),
+    Campaign('R02', 'every state that a power cut may leave', 'r02.py',
+             ('--most', '4')),
+    Campaign('R12', 'every system call of every move fails', 'r12.py',
+             ('--per-scenario', '12')),
+    Campaign('R14', 'no bytes or inodes: SSD, HDD, index', 'r14.py',
+             ('--only', 'demote', '--step-kib', '256')),
+    Campaign('R17', 'a drive is pulled and returns stale', 'r17.py',
+             ('--lives', '40')),
+    Campaign('R18', 'bits flip in records, books, bundles', 'r18.py',
+             ('--flips', '2')),
+    Campaign('R22', "Swift's daemons over stubs", '-m',
+             ('pytest', '-q', 'probe/test_probe_auditor.py'),
+             ('pytest', '-q', 'probe/test_probe_auditor.py',
+              'probe/test_probe_expirer.py', 'probe/test_probe_rebuild.py',
+              'probe/test_probe_relinker.py'), None),
+    Campaign('R24-28', 'S3 fails at every call of a version', '-m',
+             ('pytest', '-q', 'fault/test_gateway_faults.py', '-k',
+              'swallow or other_body or trusts or twin'),
+             ('pytest', '-q', 'fault/test_gateway_faults.py')),
+    Campaign('R24-28', 'S3 fails at every call of a bundle',
+             'bundle_faults.py', ('--faults', 'swallow', '--short')),
+    Campaign('R31', 'anything in any order against a dict', 'r31.py',
+             ('--examples', '3', '--steps', '20')),
+    Campaign('R35', 'S3 goes and comes, the daemon dies', 'outage.py',
+             ('--faults', '', '--cycles', '6'),
+             ('--faults', '', '--cycles', '100'), None),
+    Campaign('R35', 'the same, taking the word of S3', 'outage.py',
+             ('--faults', '', '--cycles', '6', '--trusting'),
+             ('--faults', '', '--cycles', '12', '--trusting'), False))
+
+
+class Result(NamedTuple):
+    """What a campaign printed."""
+
+    fired: int
+    lost: int
+    caught: int
+    is_right: bool
+    seconds: float
+    text: str
+
+
+def run(one: Campaign, full: bool) -> Result:
+    """Run it to its end."""
+    script = one.script if one.script == '-m' else os.path.join(
+        _HERE, one.script)
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, script, *(one.full if full else one.short)],
+        cwd=_TEST, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True,
+        env=dict(os.environ, PYTHONPATH=os.pathsep.join(
+            filter(None, (_TEST, os.environ.get('PYTHONPATH'))))))
+    seconds = time.monotonic() - began
+    if one.twin is False:
+        # The wrong twin has to lose something, and to be told so.
+        caught = done.returncode == 1 and 'wrong: lost' in done.stdout
+        return Result(0, 0, int(caught), caught, seconds, done.stdout)
+    fired, lost = counted(done.stdout)
+    right = not done.returncode and fired > 0 and not lost
+    return Result(fired, lost, int(right and bool(one.twin)), right,
+                  seconds, done.stdout)
+
+
+def counted(text: str) -> Tuple[int, int]:
+    """(faults that fired, what was lost) by the lines of figures."""
+    fired = lost = 0
+    for line in text.splitlines():
+        if 'wrong twin' in line:
+            continue
+        cycles = _CYCLES.search(line)
+        if cycles:
+            fired += int(cycles.group(1))
+            lost += int(cycles.group(2))
+        elif re.match(r'R\d\d', line):
+            fired += sum(map(int, _FIRED.findall(line)))
+            lost += sum(map(int, _LOST.findall(line)))
+    return fired, lost
+
+
+def main() -> int:
+    """Run all and print the table; 1 if any of it is not right."""
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('--only', default='')
+    parser.add_argument('--full', action='store_true')
+    args = parser.parse_args()
+    wanted = set(filter(None, args.only.split(',')))
+    fired = lost = caught = failed = 0
+    for one in CAMPAIGNS:
+        if wanted and one.number not in wanted:
+            continue
+        found = run(one, args.full)
+        fired += found.fired
+        lost += found.lost
+        caught += found.caught
+        failed += not found.is_right
+        print('%-7s %-40s %6d fired %3d lost  %-11s %5.0f s  %s' % (
+            one.number, one.what, found.fired, found.lost,
+            'twin caught' if found.caught else '', found.seconds,
+            'ok' if found.is_right else 'FAILED'), flush=True)
+        if not found.is_right:
+            print(_end(found.text))
+    print('%d faults fired, %d bytes lost, %d twins caught%s' % (
+        fired, lost, caught, ', %d campaigns FAILED' % failed if failed
+        else ''))
+    return 1 if failed or lost else 0
+
+
+def _end(text: str) -> str:
+    lines: List[str] = text.rstrip().splitlines()[-15:]
+    return '\n'.join('    ' + line for line in lines)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
