@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional, Tuple
 
+from swift.common.constraints import check_drive
 from swift.common.swob import Request, Response
+from swift.common.utils import config_fallocate_value, config_true_value
 
 from swift_dss.core.errors import DamagedRecord
 from swift_dss.objserver.settings import count, node_for
@@ -32,6 +34,11 @@ class Pressures:
 
     def __init__(self, conf: Any, logger: Any) -> None:
         self._conf = conf
+        self._root = conf.get('devices', '/srv/node')
+        self._mount_check = config_true_value(
+            conf.get('mount_check', 'true'))
+        self._reserve = config_fallocate_value(
+            conf.get('fallocate_reserve', '1%'))
         self._logger = logger
         self._tally: Dict[int, Dict[str, int]] = {}
         self._written = 0.0
@@ -42,14 +49,31 @@ class Pressures:
             return Response(status=405, request=request)(env, start_response)
         self._add(request.headers.get(names.BACKEND_ADMISSIONS))
         node = node_for(self._conf, self._logger)
-        found = {}
+        found, rooms = {}, {}
         for device in self._devices(node.conf.run_dir):
             pressure = node.pressure(device)
             if pressure is not None:
                 found[device] = pressure
+            room = self._room(device)
+            if room is not None:
+                rooms[device] = room
         return Response(
-            body=wire.encode_node(found, time.time()), request=request,
+            body=wire.encode_node(found, time.time(), rooms),
+            request=request,
             content_type='application/json')(env, start_response)
+
+    def _room(self, device: str) -> Optional[Tuple[int, int]]:
+        """(bytes that Swift would still let be written, all bytes); None
+        if the device is not mounted."""
+        try:
+            stat = os.statvfs(check_drive(
+                self._root, device, self._mount_check))
+        except (ValueError, OSError):
+            return None
+        size = stat.f_blocks * stat.f_frsize
+        reserve, is_percent = self._reserve
+        kept = size * reserve / 100.0 if is_percent else reserve
+        return max(0, int(stat.f_bavail * stat.f_frsize - kept)), size
 
     def _devices(self, run_dir: str) -> List[str]:
         try:

@@ -16,19 +16,17 @@ from contextlib import contextmanager
 from typing import Any, Callable, Iterator, List, Optional, Set, Tuple
 
 import eventlet
-from swift.common.storage_policy import POLICIES
 from swift.common.swob import HTTPException
 from swift.common.utils import quorum_size
-from swift.proxy.controllers.base import get_container_info
 
 from swift_dss.core.limits import MAX_THROTTLED
 from swift_dss.core.spans import ClassMap
 from swift_dss.proxy import retry_after
-from swift_dss.proxy.pipeline import below_of
 from swift_dss.proxy.pressures import Pressures, Server
+from swift_dss.proxy.replicas import Replicas
 from swift_dss.proxy.settings import State
 from swift_dss.proxy.target import Target
-from swift_dss.proxy.wsgi import App, Env
+from swift_dss.proxy.wsgi import Env
 from swift_dss.strategy.admission import (
     Answer, Verdict, decide, of_quorum)
 
@@ -42,19 +40,17 @@ class Refused(HTTPException):
 class Admission:
     """Judges the PUTs of one filter.
 
-    :param app: what is below the filter; it knows the rings
     :param pressures: None: everything comes in
     """
 
-    def __init__(self, app: App, logger: Any,
+    def __init__(self, replicas: Replicas, logger: Any,
                  pressures: Optional[Pressures],
                  sleep: Callable[[float], None] = eventlet.sleep) -> None:
-        self._app = app
+        self._replicas = replicas
         self._logger = logger
         self._pressures = pressures
         self._sleep = sleep
         self._throttled = 0
-        self._rings: Any = None
 
     @contextmanager
     def judged(self, env: Env, target: Target, state: State,
@@ -118,25 +114,13 @@ class Admission:
     def _places(self, env: Env, target: Target, size: int
                 ) -> List[Tuple[Server, str, int, int]]:
         """(server, device, bytes, quorum) of each replica."""
-        if self._rings is None:
-            self._rings = getattr(below_of(self._app)[-1],
-                                  'get_object_ring', False)
-        if not self._rings:
+        placed = self._replicas.of(env, target)
+        if placed is None:
             return []
-        index = env.get('HTTP_X_BACKEND_STORAGE_POLICY_INDEX')
-        if index is None:
-            index = get_container_info(
-                env, self._app, swift_source='DSS')['storage_policy']
-        policy = POLICIES.get_by_index(index)
-        if policy is None:
-            return []
-        _, nodes = self._rings(int(index)).get_nodes(
-            target.account, target.container, target.obj)
-        pieces = getattr(policy, 'ec_ndata', 1)
-        quorum = int(policy.quorum) if pieces > 1 else \
-            quorum_size(len(nodes))
+        quorum = int(placed.policy.quorum) if placed.pieces > 1 else \
+            quorum_size(len(placed.nodes))
         return [((node['ip'], node['port']), node['device'],
-                 -(-size // pieces), quorum) for node in nodes]
+                 placed.length_of(size), quorum) for node in placed.nodes]
 
     def _refusal(self, env: Env, class_name: str,
                  verdict: Verdict) -> Refused:

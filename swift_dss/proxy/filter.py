@@ -121,8 +121,10 @@ from swift_dss.proxy import pipeline
 from swift_dss.proxy.accounts import ALL, AccountClasses
 from swift_dss.proxy.admission import Admission
 from swift_dss.proxy.containers import Containers
+from swift_dss.proxy.full_devices import FullDevices
 from swift_dss.proxy.objects import Objects
 from swift_dss.proxy.pressures import Pressures
+from swift_dss.proxy.replicas import Replicas
 from swift_dss.proxy.services import Services
 from swift_dss.proxy.settings import Settings, State, optional_path
 from swift_dss.proxy.target import Target
@@ -157,13 +159,16 @@ class DssMiddleware:
             optional_path(conf, 'rules_file'),
             _number(conf, 'reload_interval', 5, 86400), self.logger,
             self._publish)
+        replicas = Replicas(app)
         services = Services(
             self.logger, AccountClasses(
                 app, self._account_classes, self.settings.current().table,
                 _number(conf, 'account_recheck', 60, 86400)),
             Uploads(app), self._max_spans, self._max_section_bytes,
             _number(conf, 'client_timeout', 60, 86400),
-            Admission(app, self.logger, pressures_of(conf, self.logger)))
+            Admission(replicas, self.logger,
+                      pressures_of(conf, self.logger)),
+            FullDevices(replicas, self.logger))
         objects = Objects(app, services)
         containers = Containers(app, services)
         self._objects = {'PUT': objects.put, 'GET': objects.get,

@@ -233,7 +233,9 @@ class Objects:
         try:
             with self._services.admission.judged(
                     env, target, state, class_map, size):
-                return self._store_now(env, start, state, class_map)
+                return self._store_now(
+                    env, self._services.full_devices.watching(
+                        env, target, size, start), state, class_map)
         except Refused:
             # Who may not write here learns nothing of how full it is.
             self._authorize(env)

@@ -153,20 +153,34 @@ class Pressures:
 
 def ask_server(server: Server, tally: str
                ) -> Dict[str, Tuple[float, wire.Pressure]]:
-    """Ask an object server over HTTP.
+    """Ask an object server over HTTP for the pressure of its devices.
 
     :raises OSError: it does not answer
     :raises DamagedRecord: not as one of ours
     """
+    raw = _get(server, {names.BACKEND_ADMISSIONS: tally})
+    return wire.decode_node(raw) if raw else {}
+
+
+def ask_rooms(server: Server) -> Dict[str, Tuple[int, int]]:
+    """Ask an object server how much room its mounted devices have, as
+    (bytes that may still be written, all bytes).
+
+    :raises OSError: it does not answer
+    :raises DamagedRecord: not as one of ours
+    """
+    raw = _get(server, {})
+    return wire.decode_rooms(raw) if raw else {}
+
+
+def _get(server: Server, headers: Dict[str, str]) -> bytes:
+    """The answer; nothing of a server without classes."""
     with eventlet.Timeout(_TIMEOUT_SECONDS):
         connection = http_connect_raw(
-            server[0], server[1], 'GET', names.PRESSURE_PATH,
-            {names.BACKEND_ADMISSIONS: tally})
+            server[0], server[1], 'GET', names.PRESSURE_PATH, headers)
         try:
             response = connection.getresponse()
-            raw = response.read(_MAX_BYTES)
-            if response.status != 200:
-                return {}  # a server without classes
-            return wire.decode_node(raw)
+            raw: bytes = response.read(_MAX_BYTES)
+            return raw if response.status == 200 else b''
         finally:
             connection.close()

@@ -8,6 +8,7 @@ from swift_dss.core.spans import ClassMap
 from swift_dss.proxy import trusted
 from swift_dss.proxy.accounts import AccountClasses
 from swift_dss.proxy.admission import Admission
+from swift_dss.proxy.full_devices import FullDevices
 from swift_dss.proxy.settings import State
 from swift_dss.proxy.trusted import Sealer
 from swift_dss.proxy.uploads import Uploads
@@ -25,7 +26,8 @@ class Services:
 
     def __init__(self, logger: Any, accounts: AccountClasses,
                  uploads: Uploads, max_spans: int, max_section_bytes: int,
-                 client_timeout: float, admission: Admission) -> None:
+                 client_timeout: float, admission: Admission,
+                 full_devices: FullDevices) -> None:
         self.logger = logger
         self.accounts = accounts
         self.uploads = uploads
@@ -33,6 +35,7 @@ class Services:
         self.max_section_bytes = max_section_bytes
         self.client_timeout = client_timeout
         self.admission = admission
+        self.full_devices = full_devices
         self.sealer = Sealer()
 
     def count(self, counter: str) -> None:

@@ -83,12 +83,19 @@ def _backlog(fields: Fields) -> Optional[Backlog]:
         inner.number('throttle_seconds'))
 
 
-def encode_node(pressures: Mapping[str, Pressure], now: float) -> bytes:
+def encode_node(pressures: Mapping[str, Pressure], now: float,
+                rooms: Mapping[str, Tuple[int, int]]) -> bytes:
     """What an object server answers a proxy: all its devices, each with
-    its age, so that clocks need not agree."""
+    its age, so that clocks need not agree.
+
+    :param rooms: of mounted devices, (bytes that may still be written, all
+        bytes)
+    """
     return json.dumps({'devices': {
         device: dict(_values(pressure), age=max(0.0, now - pressure.at))
-        for device, pressure in pressures.items()}}).encode('utf-8')
+        for device, pressure in pressures.items()}, 'rooms': {
+            device: {'room': room, 'size': size}
+            for device, (room, size) in rooms.items()}}).encode('utf-8')
 
 
 def decode_node(raw: bytes) -> Dict[str, Tuple[float, Pressure]]:
@@ -102,6 +109,20 @@ def decode_node(raw: bytes) -> Dict[str, Tuple[float, Pressure]]:
         fields = devices.inner(device)
         found[device] = (fields.number('age'), of_fields(fields))
     return found
+
+
+def decode_rooms(raw: bytes) -> Dict[str, Tuple[int, int]]:
+    """Device to (bytes that may still be written, all bytes).
+
+    :raises DamagedRecord: not an answer of ours
+    """
+    fields = Fields(raw, 'pressure answer')
+    if 'rooms' not in fields.values:
+        return {}
+    rooms = fields.inner('rooms')
+    return {device: (rooms.inner(device).whole('room'),
+                     rooms.inner(device).whole('size'))
+            for device in rooms.values}
 
 
 def encode_tally(tally: Mapping[int, Mapping[str, int]]) -> str:

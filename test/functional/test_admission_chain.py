@@ -18,7 +18,7 @@ from swift_dss.core.rules import Rules
 from swift_dss.core.spans import ClassMap
 from swift_dss.objserver import pressures as asked
 from swift_dss.objserver import settings
-from swift_dss.proxy import admission, pressures
+from swift_dss.proxy import admission, pressures, replicas
 from swift_dss.proxy.settings import State
 from swift_dss.proxy.target import Target
 from swift_dss.wire import names
@@ -46,9 +46,9 @@ class Chain:
         monkeypatch.setattr(settings, '_LOOK_SECONDS', 0.0)
         # Each write is in the daemon's books before the next one comes.
         monkeypatch.setattr(pressures, '_SETTLE_SECONDS', 0.0)
-        monkeypatch.setattr(admission, 'get_container_info',
+        monkeypatch.setattr(replicas, 'get_container_info',
                             lambda *args, **kwargs: {'storage_policy': '0'})
-        monkeypatch.setattr(admission.POLICIES, 'get_by_index',
+        monkeypatch.setattr(replicas.POLICIES, 'get_by_index',
                             lambda index: types.SimpleNamespace(ec_ndata=1))
         self.node = relocate.Node(
             root, server, url=self.link.url, dirty_bytes=str(BUDGET),
@@ -65,11 +65,13 @@ class Chain:
                     names.BACKEND_ADMISSIONS: tally}).get_response(
                         app).body)
 
-        ring = types.SimpleNamespace(get_nodes=lambda *name: (0, [
-            {'ip': '127.0.0.1', 'port': 1, 'device': 'sda'}]))
+        ring = types.SimpleNamespace(
+            get_more_nodes=lambda partition: iter(()),
+            get_nodes=lambda *name: (0, [
+                {'ip': '127.0.0.1', 'port': 1, 'device': 'sda'}]))
         self.admission = admission.Admission(
-            types.SimpleNamespace(app=None,
-                                  get_object_ring=lambda index: ring),
+            replicas.Replicas(types.SimpleNamespace(
+                app=None, get_object_ring=lambda index: ring)),
             logger, pressures.Pressures(
                 0.0, logger, ask, lambda work, *args: work(*args)))
         self.state = State(self.node.daemon.table(), Rules())

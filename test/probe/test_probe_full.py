@@ -22,8 +22,6 @@ KIB = 1024
 #: SSD: under what Swift keeps free (1 %), and over what an inode needs.
 LEFT_BYTES = {'devices': 2048 * KIB, 'hdd': 128 * KIB}
 BODY = b'full' * 64 * KIB
-#: A 507 makes the proxy avoid the node (error_suppression_interval).
-SUPPRESSED_SECONDS = 20.0
 
 
 def test_a_full_ssd_refuses_only_what_must_lie_there(any_objects, loops):
@@ -33,9 +31,9 @@ def test_a_full_ssd_refuses_only_what_must_lie_there(any_objects, loops):
         # What may leave the SSD leaves it now: take that room too.
         wait_until(lambda: fill() or _refusal(
             any_objects, 'pinned') in (503, 507), 40, 'refusal')
-        _all_read(any_objects, made)
+        _all_read(any_objects, made, fill)
         wait_until(lambda: _placed(any_objects, 'fast') == Tier.HDD,
-                   SUPPRESSED_SECONDS, 'a class that goes round the SSD')
+                   20.0, 'a class that goes round the SSD')
         found = stubs.admin(loops, 'promote', object=made[1].path)
         assert found['failed'], 'promoted into no room'
     _nothing_lost(any_objects, made, before)
@@ -70,7 +68,7 @@ def test_with_no_room_at_all_writes_are_refused(any_objects, loops):
         wait_until(lambda: fill_hdd() or fill_ssd() or all(
             _refusal(any_objects, name) in (503, 507)
             for name in classes), 60, 'refusal of every class')
-        _all_read(any_objects, made)
+        _all_read(any_objects, made, fill_hdd, fill_ssd)
     _nothing_lost(any_objects, made, before)
     stubs.say('full SSD and HDD, %s: writes of %d classes refused, %d '
               'objects read, 0 lost' % (any_objects.policy_name,
@@ -144,23 +142,22 @@ def _nothing_lost(objects, made, quarantines):
     assert len(quarantined(objects.cluster)) == quarantines
 
 
-def _all_read(objects, made):
-    """Each object server serves what it has; so does the proxy, as soon
-    as it asks them again."""
+def _all_read(objects, made, *fills):
+    """Each object server serves what it has; so does the proxy, right
+    after a write that it could not place."""
+    connection = objects.cluster.connection()
+    connection.retries = 0
+    refused = 0
     for one in made:
+        for fill in fills:
+            fill()
         for copy in objects.copies(one):
             reply = objects.direct(one, copy)
             assert (reply.status, md5(reply.body)) == (200, copy.etag)
-    wait_until(lambda: all(_readable(objects, one) for one in made),
-               SUPPRESSED_SECONDS, 'reads through the proxy')
-
-
-def _readable(objects, one):
-    try:
-        return objects.get(one) == one.body
-    except ClientException as err:
-        assert err.http_status == 503
-        return False
+        refused += _refusal(objects, 'pinned') in (503, 507)
+        assert connection.get_object(one.container, one.name)[1] == one.body
+    connection.close()
+    assert refused
 
 
 @contextlib.contextmanager

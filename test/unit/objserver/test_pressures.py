@@ -64,6 +64,29 @@ def test_every_device_is_told_of_with_its_age(served, tmp_path):
     assert 3 <= age < 60 and pressure == state
 
 
+def test_a_mounted_device_says_how_much_may_still_be_written(
+        tmp_path, monkeypatch):
+    monkeypatch.setattr(module, 'node_for', lambda conf, logger: Node(
+        NodeConf(run_dir=str(tmp_path), devices=str(tmp_path)), Logger()))
+    os.mkdir(str(tmp_path / 'sda'))
+    for device in ('sda', 'gone'):
+        write(tmp_path, device)
+
+    def rooms(**options):
+        conf = dict({'devices': str(tmp_path), 'mount_check': 'false'},
+                    **options)
+        return wire.decode_rooms(ask(module.Pressures(conf, Logger())).body)
+    stat = os.statvfs(str(tmp_path))
+    size = stat.f_blocks * stat.f_frsize
+    (name, (half, told)), = rooms(fallocate_reserve='50%').items()
+    assert (name, told) == ('sda', size)
+    whole = rooms(fallocate_reserve='0')['sda'][0]
+    assert whole > 0 and half <= max(0, whole - size // 2) + (256 << 20)
+    assert rooms(fallocate_reserve=str(size))['sda'][0] == 0
+    assert rooms(mount_check='true') == {}
+    assert wire.decode_rooms(b'{"devices": {}}') == {}
+
+
 def test_old_and_missing_states_say_nothing(served, tmp_path):
     assert wire.decode_node(ask(served).body) == {}
     write(tmp_path, 'sda', at=time.time() - 1000)

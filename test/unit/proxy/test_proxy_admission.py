@@ -13,10 +13,11 @@ from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.pressure import Backlog, Pressure
 from swift_dss.core.rules import Rules
 from swift_dss.core.spans import ClassMap
-from swift_dss.proxy import admission as module
-from swift_dss.proxy import unavailable
+from swift_dss.proxy import admission, unavailable
+from swift_dss.proxy import replicas as module
 from swift_dss.proxy.admission import Admission, Refused
 from swift_dss.proxy.pressures import STALE_SECONDS, Pressures
+from swift_dss.proxy.replicas import Replicas
 from swift_dss.proxy.retry_after import RetryAfter, tell
 from swift_dss.proxy.settings import State
 from swift_dss.proxy.target import Target
@@ -50,6 +51,9 @@ class Ring:
         return 7, [{'ip': '10.0.0.%d' % number, 'port': 6200,
                     'device': 'sda'} for number in range(self.count)]
 
+    def get_more_nodes(self, partition):
+        return iter(())
+
 
 class Cluster:
     """Object servers whose backlogs a test sets."""
@@ -71,8 +75,9 @@ class Cluster:
             1.0, self.logger, self.ask, lambda work, *args: work(*args),
             lambda: self.now)
         self.admission = Admission(
-            types.SimpleNamespace(app=None, get_object_ring=lambda index:
-                                  Ring(count)), self.logger,
+            Replicas(types.SimpleNamespace(
+                app=None, get_object_ring=lambda index: Ring(count))),
+            self.logger,
             self.pressures, self.slept.append)
 
     def ask(self, server, tally):
@@ -195,7 +200,7 @@ def test_above_the_soft_limit_a_write_waits_a_little(servers):
 
 
 def test_not_more_than_a_bound_of_writes_wait(servers, monkeypatch):
-    monkeypatch.setattr(module, 'MAX_THROTTLED', 0)
+    monkeypatch.setattr(admission, 'MAX_THROTTLED', 0)
     servers.set(pending_bytes=900, drain_rate=1.0)
     with pytest.raises(Refused) as caught:
         servers.put()
@@ -204,7 +209,7 @@ def test_not_more_than_a_bound_of_writes_wait(servers, monkeypatch):
 
 
 def test_without_rings_or_with_admission_off_everything_comes_in():
-    off = Admission(types.SimpleNamespace(), Logger(), None)
+    off = Admission(Replicas(types.SimpleNamespace()), Logger(), None)
     with off.judged({}, TARGET, STATE, ClassMap.uniform(0), 1 << 60):
         pass
 
