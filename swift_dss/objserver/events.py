@@ -119,6 +119,20 @@ class EventSender:
         return self._socket is not None
 
     def _write(self, raw: bytes) -> bool:
+        if self._try_to_write(raw):
+            return True
+        if self._socket is not None:
+            return False
+        # A daemon that was started anew has another socket of that name.
+        self._connect()
+        if self._socket is not None and self._try_to_write(raw):
+            return True
+        if self._socket is None:
+            self._quiet_until = time.monotonic() + _RETRY_SECONDS
+        return False
+
+    def _try_to_write(self, raw: bytes) -> bool:
+        """False if it is not sent; the socket is closed if it is dead."""
         assert self._socket is not None
         try:
             # Not through the green socket: it would turn a full queue into
@@ -129,7 +143,6 @@ class EventSender:
             return False  # the daemon is slow; the socket is fine
         except OSError:
             self._close()
-            self._quiet_until = time.monotonic() + _RETRY_SECONDS
             return False
 
     def _connect(self) -> None:

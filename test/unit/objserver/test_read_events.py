@@ -95,6 +95,23 @@ def test_a_fork_sends_nothing_of_its_parent(
     assert datagrams(heard) == []
 
 
+def test_a_daemon_that_was_started_anew_hears_the_very_next_read(
+        disk: Disk, heard: Any) -> None:
+    disk.put('o', BODY)
+    disk.read('o')
+    assert len(datagrams(heard)) == 2
+    path = heard.getsockname()
+    heard.close()
+    os.unlink(path)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as again:
+        again.bind(path)
+        again.setblocking(False)
+        disk.read('o')
+        (event,), = datagrams(again)
+    assert event.kind is control.EventKind.READ
+    assert disk.logger.counts.get('dss.events.dropped') is None
+
+
 def test_reads_that_nobody_hears_are_dropped_and_counted(
         disk: Disk, green: None, heard: Any) -> None:
     disk.put('o', BODY)
