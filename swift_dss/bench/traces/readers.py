@@ -9,7 +9,8 @@ field, and why.
 from __future__ import annotations
 
 import itertools
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional
+from typing import (
+    Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple)
 
 from swift_dss.bench.traces import native, streams
 from swift_dss.bench.traces.model import (
@@ -36,10 +37,25 @@ def _int(name: str, number: int, field: str, raw: bytes,
     return int(raw)
 
 
-def _count(name: str, number: int, parts: List[bytes], fields: str) -> None:
-    if len(parts) != len(fields.split()):
-        raise BadTrace(name, 'line %d' % number, '',
-                       '%d fields, not %s' % (len(parts), fields))
+def _rows(stream: Iterable[bytes], name: str, fields: str,
+          separator: Optional[bytes] = None,
+          head: bytes = b'') -> Iterator[Tuple[int, List[bytes]]]:
+    """Number and fields of each line that is not empty.
+
+    :param fields: names, one a field
+    :param separator: None is blanks
+    :param head: how a first line begins that is none of the trace
+    """
+    count = len(fields.split())
+    for number, text in enumerate(stream, 1):
+        parts = text.strip().split(separator)
+        if not any(parts) or \
+                number == 1 and head and text.startswith(head):
+            continue
+        if len(parts) != count:
+            raise BadTrace(name, 'line %d' % number, '',
+                           '%d fields, not %s' % (len(parts), fields))
+        yield number, parts
 
 
 def arc(stream: Iterable[bytes], name: str) -> Trace:
@@ -47,11 +63,8 @@ def arc(stream: Iterable[bytes], name: str) -> Trace:
     blocks of 512 bytes; reads, without times."""
     builder = Builder(name, timed=False, unit_bytes=BLOCK_UNIT_BYTES)
     add = builder.add
-    for number, text in enumerate(stream, 1):
-        parts = text.split()
-        if not parts:
-            continue
-        _count(name, number, parts, 'start_block n_blocks ignored request')
+    for number, parts in _rows(
+            stream, name, 'start_block n_blocks ignored request'):
         start, blocks = parts[0], parts[1]
         if not (start.isdigit() and blocks.isdigit() and blocks != b'0'):
             _int(name, number, 'start_block', start)
@@ -71,12 +84,8 @@ def cloudphysics(stream: Iterable[bytes], name: str) -> Trace:
     READ(10) nor WRITE(10) moves no data and is left out."""
     builder = Builder(name, unit_bytes=BLOCK_UNIT_BYTES)
     add = builder.add
-    for number, text in enumerate(stream, 1):
-        parts = text.strip().split(b',')
-        if number == 1 and text.strip() == _CLOUDPHYSICS_HEAD or \
-                parts == [b'']:
-            continue
-        _count(name, number, parts, 'version time op size lbn')
+    for number, parts in _rows(stream, name, 'version time op size lbn',
+                               b',', _CLOUDPHYSICS_HEAD):
         if parts[2] not in (_READ_10, _WRITE_10):
             try:
                 int(parts[2], 16)
@@ -112,12 +121,9 @@ def msr(stream: Iterable[bytes], name: str) -> Trace:
     builder = Builder(name, unit_bytes=BLOCK_UNIT_BYTES)
     first: Optional[int] = None
     verbs = {b'read': Verb.READ, b'write': Verb.WRITE}
-    for number, text in enumerate(stream, 1):
-        parts = text.strip().split(b',')
-        if parts == [b''] or number == 1 and parts[0] == b'Timestamp':
-            continue
-        _count(name, number, parts, 'Timestamp Hostname DiskNumber Type '
-               'Offset Size ResponseTime')
+    for number, parts in _rows(
+            stream, name, 'Timestamp Hostname DiskNumber Type Offset Size '
+            'ResponseTime', b',', b'Timestamp,'):
         ticks = _int(name, number, 'Timestamp', parts[0])
         first = ticks if first is None else first
         verb = verbs.get(parts[3].lower())
@@ -139,11 +145,7 @@ def adaptsize(stream: Iterable[bytes], name: str) -> Trace:
     sizes: Dict[bytes, int] = {}
     builder = Builder(name, timed=False)
     add = builder.add
-    for number, text in enumerate(stream, 1):
-        parts = text.split()
-        if not parts:
-            continue
-        _count(name, number, parts, 'time id size')
+    for number, parts in _rows(stream, name, 'time id size'):
         raw_id, raw_size = parts[1], parts[2]
         if not (raw_id.isdigit() and raw_size.isdigit()
                 and raw_size != b'0' and parts[0].isdigit()):
