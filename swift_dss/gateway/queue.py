@@ -167,6 +167,15 @@ class Queue(Store):
             'UPDATE uploads SET not_before = ? WHERE attempts = 0 AND '
             'not_before > ?', (now, now))])
 
+    def look_now(self, version: VersionId, now: float) -> int:
+        """S3 has got this one: replicas of it on other devices of the node
+        need not wait for their turn to look, and not behind what is to be
+        sent. How many there are."""
+        return self._write(False, [(
+            'UPDATE uploads SET not_before = min(first_seen, ?) '
+            'WHERE key = ? AND device != ? AND failures = 0',
+            (now, version.key, version.device))])
+
     def again(self, now: float) -> None:
         """S3 is back: uploads that failed are due in the order of their
         age, and not when their waits happen to end."""

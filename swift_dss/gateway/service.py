@@ -570,6 +570,7 @@ class Gateway:
             return  # its row stays until the bundle is proven
         if outcome is Outcome.UPLOADED and local is not None:
             self._bundler.went_up(local)
+            self._queue.look_now(job.version, self._now())
         if outcome is Outcome.OBSOLETE:
             self.enqueue_delete(job.version, job.partition)
         self._queue.finish_upload(job.version)

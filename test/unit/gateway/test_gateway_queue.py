@@ -193,6 +193,18 @@ def test_what_goes_alone_is_taken_apart_from_what_may_share(tmp_path):
     queue.close()
 
 
+def test_other_devices_look_once_one_of_them_has_sent_it(tmp_path):
+    queue = Queue(str(tmp_path / 'look.db'))
+    for device in ('sda', 'sdb', 'sdc'):
+        queue.add_upload(_version(device=device), '7', 500.0, 0.0)
+    queue.retry_upload(_version(device='sdc'), 500.0, 'it failed')
+    queue.add_upload(_version(2, device='sdb'), '7', 500.0, 0.0)
+    assert queue.look_now(_version(device='sda'), 10.0) == 1
+    assert [job.version for job in queue.due_uploads(10.0, 9)] == [
+        _version(device='sdb')]
+    queue.close()
+
+
 def test_when_s3_is_back_failures_are_due_by_age(tmp_path):
     queue = Queue(str(tmp_path / 'again.db'))
     for number in (1, 2, 3):
