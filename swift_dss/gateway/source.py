@@ -17,7 +17,7 @@ import threading
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Callable, Iterator, Optional, Tuple
+from typing import Callable, Iterator, List, Optional, Tuple
 
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
@@ -29,6 +29,8 @@ from swift_dss.gateway.client import (
 from swift_dss.gateway.metadata import SUMS_SUFFIX
 from swift_dss.gateway.ports import LocalVersion, Metrics
 from swift_dss.gateway.retry import Backoff
+from swift_dss.gateway.wan import SLICE_BYTES
+from swift_dss.strategy.wan import Flow
 
 #: Tries at one block, the first included.
 _TRIES = 3
@@ -295,7 +297,10 @@ class Source:
 
 
 class _Resuming:
-    """One ranged GET that is opened where it is needed, up to ``end``."""
+    """Ranged GETs, begun where bytes are needed, up to ``end``.
+
+    One is enough, unless readers of the top class would wait for it.
+    """
 
     def __init__(self, client: S3Client, remote: RemoteCopy,
                  end: int) -> None:
@@ -306,20 +311,58 @@ class _Resuming:
         self._end = end
         self._body: Optional[S3Body] = None
         self._at = 0
+        self._until = 0
+        self._has_turn = False
+        #: Between two GETs the flow keeps its place on the link.
+        self._flow: Optional[Flow] = None
 
     def read(self, offset: int, length: int, deadline: float) -> bytes:
-        if self._body is None or self._at != offset:
-            self.close()
-            self._body = self._client.get(
-                self._key, self._start + offset, self._end - offset)
-        data = self._body.read(length, deadline)
-        self._at = offset + length
-        return data
+        pieces: List[bytes] = []
+        end = offset + length
+        while offset < end:
+            body = self._body_at(offset)
+            # Looked at anew now and then: the top class may have come.
+            some = min(end, self._until, offset + SLICE_BYTES) - offset
+            pieces.append(body.read(some, deadline))
+            if offset + some >= self._until:
+                self._end_body()  # others may ask
+            offset += some
+            self._at = offset
+        return pieces[0] if len(pieces) == 1 else b''.join(pieces)
 
     def close(self) -> None:
+        self._end_body()
+        self._client.down_lane.end(self._flow)
+        self._flow = None
+
+    def _body_at(self, offset: int) -> S3Body:
+        lane = self._client.down_lane
+        most = lane.most_at_once()
+        if self._body is not None and self._at == offset < self._until and (
+                most is None or self._until - offset <= 2 * most):
+            return self._body
+        # A long answer under way is given up: readers of the top class
+        # would wait for all of it.
+        self._end_body()
+        if self._flow is None:
+            self._flow = lane.begin()
+        length = self._end - offset
+        if most is not None:
+            lane.take_turn()
+            self._has_turn = True
+            length = min(length, most)
+        self._until = offset + length
+        self._body = self._client.get(
+            self._key, self._start + offset, length)
+        return self._body
+
+    def _end_body(self) -> None:
         if self._body is not None:
             self._body.close()
             self._body = None
+        if self._has_turn:
+            self._client.down_lane.end_turn()
+            self._has_turn = False
 
 
 def _remote(local: LocalVersion) -> RemoteCopy:

@@ -19,9 +19,9 @@ from fault.gateway_node import (
 from functional.s3_servers import VersityServer
 from support import md5, pattern, wait_until
 
-from swift_dss.core.classes import ClassTable
+from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.residency import Tier
-from swift_dss.gateway import source, verify
+from swift_dss.gateway import source, verify, wan
 from swift_dss.gateway.breaker import Breaker, Trust
 from swift_dss.gateway.retry import Backoff
 from swift_dss.gateway.service import Gateway
@@ -49,7 +49,7 @@ def faulty(real):
 class Rig:
     """A gateway behind a faulty server, with short waits."""
 
-    def __init__(self, faulty, root, **options):
+    def __init__(self, faulty, root, table=None, **options):
         options.setdefault('read_timeout_seconds', 0.6)
         options.setdefault('prefix', root.name + '/')
         self.conf = conf_for(faulty, str(root), **options)
@@ -57,8 +57,8 @@ class Rig:
         self.metrics = CountingMetrics()
         self.breaker = Breaker(base_seconds=0.2, cap_seconds=1.0)
         self.gateway = Gateway(
-            self.conf, ClassTable, self.local, LOG, self.metrics,
-            ranks=FixedRanks(), breaker=self.breaker,
+            self.conf, lambda: table or ClassTable(), self.local, LOG,
+            self.metrics, ranks=FixedRanks(), breaker=self.breaker,
             retry=Backoff(0.05, 0.5))
         self.gateway.start()
 
@@ -459,3 +459,32 @@ def test_a_restart_finds_the_backlog(real, tmp_path):
     finally:
         again.gateway.stop()
         faulty.stop()
+
+
+@pytest.mark.parametrize('size', [70000, 2 * MIB + 77, 5 * MIB + 1000])
+def test_in_slices_the_same_bytes_come(faulty, tmp_path, size):
+    """While the top class is at work, a reader of another asks for a
+    little at a time; a fault in between changes nothing."""
+    table = ClassTable.of([ClassSpec(0, 'bulk', 0), ClassSpec(9, 'top', 9)])
+    rig = Rig(faulty, tmp_path, table=table, read_timeout_seconds=10.0)
+    try:
+        body = pattern(size, 'slices')
+        version = rig.local.put('s', body)
+        rig.gateway.enqueue_upload(version, '7')
+        rig.settle()
+        rig.local.drop_local(version)
+        rig.local.room = False
+        since = len(faulty.requests)
+        lane = rig.gateway._client.down_lane
+        with wan.working_for(wan.fill(9)), lane.transfer():
+            assert rig.fetch(version)[1].data == body
+            armed = faulty.arm('reset_answer', lambda r: r.method == 'GET'
+                               and b'bytes=262144-' in r.head)
+            assert rig.fetch(version)[1].data == body
+        gets = [request for request in faulty.requests[since:]
+                if request.method == 'GET' and b'Range' in request.head]
+        assert len(gets) >= 2 * (size // wan.SLICE_BYTES)
+        assert armed.fired == (size > wan.SLICE_BYTES)
+        assert lane._slices == 0 and lane.flows() == []
+    finally:
+        rig.gateway.stop()

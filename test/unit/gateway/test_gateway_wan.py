@@ -173,3 +173,60 @@ def test_what_is_sent_reads_like_a_file():
     assert sent.read() == b'456789' and sent.read() == b''
     assert sent.seek(0, 2) == 10 and sent.seek(-3, 1) == 7
     assert sent.read(99) == b'789' and sent.seekable()
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_long_answers_give_way_while_the_top_class_is_at_work():
+    clock = Clock()
+    lane = Lane(lambda: TABLE, clock)
+    with wan.working_for(fill(0)):
+        assert lane.most_at_once() is None, 'nobody else is there'
+    with wan.working_for(fill(9)), lane.transfer():
+        assert lane.most_at_once() is None, 'it is the top class itself'
+        with wan.working_for(fill(0)):
+            assert lane.most_at_once() == wan.SLICE_BYTES
+    with wan.working_for(fill(0)):
+        assert lane.most_at_once() == wan.SLICE_BYTES, 'it may come again'
+        clock.now += wan.LINGER_SECONDS
+        assert lane.most_at_once() is None
+    assert lane.most_at_once() is None, 'who says no flow is not held'
+
+
+def test_one_slice_is_under_way_at_a_time():
+    lane = Lane(lambda: TABLE)
+    order, asked = [], threading.Event()
+
+    def ask():
+        with wan.working_for(fill(0)):
+            asked.set()
+            lane.take_turn()
+            order.append('second')
+            lane.end_turn()
+
+    with wan.working_for(fill(9)), lane.transfer():
+        with wan.working_for(fill(0)):
+            lane.take_turn()
+        thread = threading.Thread(target=ask)
+        thread.start()
+        asked.wait(10)
+        order.append('first')
+        lane.end_turn()
+        thread.join(60)
+    assert order == ['first', 'second']
+
+
+def test_a_slice_that_hangs_holds_up_the_next_one_for_a_while(monkeypatch):
+    monkeypatch.setattr(wan, 'TURN_SECONDS', 0.05)
+    lane = Lane(lambda: TABLE)
+    with wan.working_for(fill(9)), lane.transfer(), \
+            wan.working_for(fill(0)):
+        lane.take_turn()
+        lane.take_turn()
+        lane.end_turn()
+        lane.end_turn()
