@@ -111,22 +111,31 @@ class Filler:
     def _bytes(self, request: FetchRequest) -> Iterator[bytes]:
         deadline = time.monotonic() + request.deadline_seconds
         offset, end = request.offset, request.offset + request.length
+        lost = False
         while offset < end:
             local = self._local.describe(request.version, request.partition)
             if end > local.content_length:
                 raise VersionGone('%s has only %d bytes' % (
                     request.version.key, local.content_length))
             extent = next(local.residency.split(offset, end - offset))
-            if extent.tiers & _LOCAL:
+            from_disk = bool(extent.tiers & _LOCAL) and not lost
+            if from_disk:
                 pieces = self._from_disk(request, extent)
             else:
                 pieces = self._from_flight(request, local, extent, deadline)
-            for data in pieces:
-                offset += len(data)
-                yield data
-                # Only the first byte has the request's deadline; later
-                # ones wait as long as S3's own time-outs allow.
-                deadline = time.monotonic() + self._stall_seconds()
+            try:
+                for data in pieces:
+                    offset += len(data)
+                    yield data
+                    # Only the first byte has the request's deadline; later
+                    # ones wait as long as S3's own time-outs allow.
+                    deadline = time.monotonic() + self._stall_seconds()
+            except (VersionGone, TierUnavailable):
+                lost = from_disk and bool(extent.tiers & Tier.REMOTE)
+                if not lost:
+                    raise
+                # The record says that they are here, and they are not.
+                self._metrics.count('gateway.local_lost')
 
     def _from_disk(self, request: FetchRequest,
                    extent: Extent) -> Iterator[bytes]:

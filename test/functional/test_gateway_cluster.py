@@ -6,6 +6,7 @@ import boto3
 import pytest
 from botocore.config import Config
 from support import data_files, drop_local, md5, pattern, tier, wait_until
+from swiftclient import ClientException
 
 from swift_dss.aio import layout
 from swift_dss.gateway import metadata
@@ -116,3 +117,17 @@ def test_deleted_objects_leave_the_bucket(
     swift.delete_object(container, thing.name)
     # The cluster's configuration has a delay, of seconds.
     wait_until(lambda: not bucket(thing.object_hash), 120)
+
+
+def test_a_write_is_acknowledged_and_then_refused_by_the_quota(
+        cluster, swift, container, bucket):
+    """rclone 9099: Swift's quotas speak before the acknowledgement, and
+    nothing of what they refuse stays here or goes to S3."""
+    swift.post_container(container, {'X-Container-Meta-Quota-Bytes': '1000'})
+    with pytest.raises(ClientException) as refused:
+        swift.put_object(container, 'too-large', b'x' * 2000)
+    assert refused.value.http_status == 413
+    assert data_files(cluster, 'AUTH_test', container, 'too-large', layout
+                      .POLICIES.index('dss')) == []
+    swift.put_object(container, 'fits', b'x' * 900)
+    assert swift.get_object(container, 'fits')[1] == b'x' * 900
