@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Optional
 from swift_dss.bench import figures
 from swift_dss.bench.choices import require_known
 from swift_dss.bench.replay import (
-    classing, latency, plan, results, runs, simulator)
+    classing, latency, plan, recommend, results, runs, simulator)
 from swift_dss.bench.traces import generators, model, readers
 from swift_dss.cli.table import Progress
 from swift_dss.core.classes import ClassTable
@@ -30,6 +30,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help='a file (.gz, .xz, .zst; "-": standard input), or '
         'gen:NAME,KEY=VALUE,... with a NAME of %s'
         % ', '.join(generators.GENERATORS))
+    parser.add_argument('--each', action='store_true',
+                        help='several traces one after the other, not at '
+                        'the same time')
     parser.add_argument('--format', default='auto', metavar='NAME',
                         help='auto, %s (auto)' % ', '.join(readers.FORMATS))
     parser.add_argument('--strategy', default='lru,class', metavar='NAME,..',
@@ -45,6 +48,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         'or rules:FILE (trace)')
     parser.add_argument('--table', metavar='FILE',
                         help='class table: ranks, floors, caps')
+    parser.add_argument('--floors', default='', metavar='CLASS=SHARE,...',
+                        help='of classes, by name or id: user2=20%%,9=0.05')
     parser.add_argument('--weights', default='', metavar='CLASS=W,...',
                         help='of classes, by name or id (1 each)')
     parser.add_argument('--unit', metavar='BYTES',
@@ -97,6 +102,8 @@ def run(args: argparse.Namespace) -> int:
         return _measure(args, strategies, prefetchers)
     if not args.traces:
         raise BadConfig('a TRACE is missing')
+    if args.each:
+        return _each(args)
     if args.plot:
         from swift_dss.bench import plots
         plots.pyplot()
@@ -106,6 +113,8 @@ def run(args: argparse.Namespace) -> int:
     trace = classing.apply(args.classes, trace, table)
     if args.classes != 'trace' and not args.table:
         table = classing.table_for(trace, None)
+    for class_id, share in _floors(args.floors, table).items():
+        table = recommend.floored(table, class_id, share)
     weights = _weights(args.weights, table)
     unit = -1 if args.unit is None else 0 if args.unit == '0' else \
         classing.size_of('--unit', args.unit)
@@ -135,6 +144,18 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _each(args: argparse.Namespace) -> int:
+    """One replay a trace."""
+    if args.json or args.plot:
+        raise BadConfig('--each: --json and --plot are for one replay')
+    for number, name in enumerate(args.traces):
+        if number:
+            print()
+        run(argparse.Namespace(**dict(vars(args), traces=[name],
+                                      each=False)))
+    return 0
+
+
 def _keep(args: argparse.Namespace, report: Dict[str, Any],
           table: ClassTable) -> None:
     if args.json:
@@ -148,7 +169,6 @@ def _keep(args: argparse.Namespace, report: Dict[str, Any],
 def _recommend(args: argparse.Namespace, ready: plan.Plan,
                first: simulator.Setup, table: ClassTable,
                prefetchers: List[str]) -> int:
-    from swift_dss.bench.replay import recommend
     budget, = runs.cache_sizes(args.budget or '10%', ready.footprint_bytes,
                                '--budget')[:1]
     goal = recommend.parse_goal(args.goal, table, ready,
@@ -222,6 +242,23 @@ def _chosen(option: str, text: str, known: List[str]) -> List[str]:
 
 
 def _weights(text: str, table: ClassTable) -> Dict[int, float]:
+    return _by_class('--weights', text, table, 1e9,
+                     'CLASS=W with a class of the table and a number above '
+                     '0')
+
+
+def _floors(text: str, table: ClassTable) -> Dict[int, float]:
+    found = _by_class('--floors', text, table, 1.0,
+                      'CLASS=SHARE with a class of the table and a share '
+                      'of the cache')
+    if sum(found.values()) > 1:
+        raise BadConfig('--floors: %s is more than the whole cache' % text)
+    return found
+
+
+def _by_class(option: str, text: str, table: ClassTable, most: float,
+              what: str) -> Dict[int, float]:
+    """Numbers above 0 and up to ``most``; ``5%`` is 0.05."""
     found: Dict[int, float] = {}
     for part in filter(None, text.split(',')):
         name, equals, number = part.partition('=')
@@ -229,13 +266,13 @@ def _weights(text: str, table: ClassTable) -> Dict[int, float]:
         class_id: Optional[int] = spec.class_id if spec else (
             int(name) if name.isdigit() else None)
         try:
-            weight = float(number)
+            value = float(number[:-1]) / 100 if number.endswith('%') \
+                else float(number)
         except ValueError:
-            weight = 0.0
-        if not equals or class_id is None or not 0 < weight < 1e9:
-            raise BadConfig('--weights: %r is not CLASS=W with a class of '
-                            'the table and a number above 0' % part)
-        found[class_id] = weight
+            value = 0.0
+        if not equals or class_id is None or not 0 < value <= most:
+            raise BadConfig('%s: %r is not %s' % (option, part, what))
+        found[class_id] = value
     return found
 
 

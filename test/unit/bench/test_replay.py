@@ -421,6 +421,21 @@ def test_the_command_measures_what_strategies_cost(capsys):
     assert [row['tracked'] for row in rows] == [3000, 3000]
 
 
+def test_each_trace_by_itself_gives_what_it_gives_alone(capsys):
+    names = ['gen:zipf,requests=500,objects=50',
+             'gen:zipf,requests=700,objects=90']
+    alone = []
+    for name in names:
+        assert main.main(['replay', name, '--strategy', 'lru']) == 0
+        alone.append(capsys.readouterr().out)
+    assert main.main(['replay', '--each', *names, '--strategy', 'lru']) == 0
+
+    def lines(text):
+        # Speeds differ each time.
+        return [line.split()[:-1] for line in text.splitlines()]
+    assert lines(capsys.readouterr().out) == lines('\n'.join(alone))
+
+
 def test_the_command_measures_prefetchers_against_their_bound(capsys):
     assert main.main(['replay', '--measure', '1000', '--strategy', 'lru',
                       '--prefetch', 'all', '--json', '-']) == 0
@@ -436,11 +451,14 @@ def test_the_command_measures_prefetchers_against_their_bound(capsys):
 @pytest.mark.parametrize('options, said', [
     ([], 'a TRACE is missing'),
     (['gen:none'], "'none' is not one of zipf"),
+    (['--each', CACS, '--json', '-'], '--each: --json and --plot'),
     (['gen:zipf,objects=x'], "objects: 'x' is not a whole number"),
     (['gen:zipf,colour=1'], "'colour=1' is not KEY=VALUE"),
     ([CACS, '--strategy', 'fifo'], '--strategy: fifo is not one of lru'),
     ([CACS, '--cache', '0%'], "--cache: '0%' is not a share"),
     ([CACS, '--cache', 'x'], "--cache: 'x' is not a number of bytes"),
+    ([CACS, '--floors', 'user1=2'], "--floors: 'user1=2' is not CLASS=SHARE"),
+    ([CACS, '--floors', 'user1=60%,user2=60%'], 'than the whole cache'),
     ([CACS, '--weights', 'user1'], "--weights: 'user1' is not CLASS=W"),
     ([CACS, '--prefetch', 'seq'], 'kept as whole objects; say --unit'),
     ([CACS, '--limit', '0'], '--limit: 0 is not at least 1'),
