@@ -17,7 +17,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import Dict, List, Tuple
 
-from swift_dss.strategy.eviction.object_verbs import UNIT_COST, Order
+from swift_dss.strategy.eviction.object_verbs import UNIT_COST, MappedOrder
 
 _Entry = Tuple[float, int, int]
 #: A heap is rebuilt when it has this many entries of removed objects, and
@@ -39,23 +39,17 @@ class _Rank:
         self.cost = cost
 
 
-class GdsfOrder(Order):
+class GdsfOrder(MappedOrder):
     """See above; the contract is :class:`Order`."""
 
     name = 'gdsf'
 
     def __init__(self, room_bytes: int = 0) -> None:
-        super().__init__(room_bytes)
         self._ranks: Dict[int, _Rank] = {}
+        super().__init__(room_bytes, self._ranks)
         self._heap: List[_Entry] = []
         self._age = 0.0
         self._turn = 0
-
-    def __len__(self) -> int:
-        return len(self._ranks)
-
-    def __contains__(self, key: int) -> bool:
-        return key in self._ranks
 
     def touch(self, key: int, sequential: bool = False) -> bool:
         """See :meth:`Order.touch`."""

@@ -9,23 +9,17 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Tuple
 
-from swift_dss.strategy.eviction.object_verbs import UNIT_COST, Order
+from swift_dss.strategy.eviction.object_verbs import UNIT_COST, MappedOrder
 
 
-class LruOrder(Order):
+class LruOrder(MappedOrder):
     """See above; the contract is :class:`Order`."""
 
     name = 'lru'
 
     def __init__(self, room_bytes: int = 0) -> None:
-        super().__init__(room_bytes)
         self._queue: OrderedDict[int, int] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._queue)
-
-    def __contains__(self, key: int) -> bool:
-        return key in self._queue
+        super().__init__(room_bytes, self._queue)
 
     def touch(self, key: int, sequential: bool = False) -> bool:
         """See :meth:`Order.touch`."""

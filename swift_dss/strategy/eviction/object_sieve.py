@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Dict, Optional, Tuple
 
-from swift_dss.strategy.eviction.object_verbs import UNIT_COST, Order
+from swift_dss.strategy.eviction.object_verbs import UNIT_COST, MappedOrder
 
 
 class _Node:
@@ -32,23 +32,17 @@ class _Node:
         self.older: Optional[_Node] = None
 
 
-class SieveOrder(Order):
+class SieveOrder(MappedOrder):
     """See above; the contract is :class:`Order`."""
 
     name = 'sieve'
 
     def __init__(self, room_bytes: int = 0) -> None:
-        super().__init__(room_bytes)
         self._nodes: Dict[int, _Node] = {}
+        super().__init__(room_bytes, self._nodes)
         self._oldest: Optional[_Node] = None
         self._youngest: Optional[_Node] = None
         self._hand: Optional[_Node] = None
-
-    def __len__(self) -> int:
-        return len(self._nodes)
-
-    def __contains__(self, key: int) -> bool:
-        return key in self._nodes
 
     def touch(self, key: int, sequential: bool = False) -> bool:
         """See :meth:`Order.touch`."""

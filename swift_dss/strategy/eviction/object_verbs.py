@@ -13,7 +13,7 @@ order can give them.
 
 from __future__ import annotations
 
-from typing import Callable, Dict, List, Optional, Tuple
+from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
 #: What became of an access. A bypass is a miss that did not come in.
 MISS, HIT, BYPASS = 0, 1, 2
@@ -88,6 +88,24 @@ class Order:
         :returns: its size; 0 if it was no candidate
         """
         raise NotImplementedError
+
+
+class MappedOrder(Order):
+    """An order that has all of its candidates in one mapping.
+
+    :param candidates: by key; the same one as long as the order lives
+    """
+
+    def __init__(self, room_bytes: int,
+                 candidates: Mapping[int, object]) -> None:
+        super().__init__(room_bytes)
+        self._candidates = candidates
+
+    def __len__(self) -> int:
+        return len(self._candidates)
+
+    def __contains__(self, key: int) -> bool:
+        return key in self._candidates
 
 
 class Held:
