@@ -100,6 +100,28 @@ class Filler:
         self._metrics.count('gateway.fetched_bytes', sent)
         return True
 
+    def prove(self, local: LocalVersion) -> None:
+        """Read all of a version from S3 when nobody else wants the link.
+
+        :raises RemoteCorrupt, S3Missing: S3 has it wrong or not at all
+        :raises DssError: it cannot be said
+        """
+        self._leaders.submit(wan.scrub(local.class_map.rest), self._prove,
+                             local).result()
+
+    def _prove(self, local: LocalVersion) -> None:
+        plan = self._source.plan(local)
+        if self._source.too_big_to_hold(plan):
+            for _ in self._source.unproven(local):
+                pass
+            return
+        offset = 0
+        while offset < local.content_length:
+            start, length = plan.part(offset)
+            for _ in self._source.blocks(local, plan, start, length):
+                pass
+            offset = start + length
+
     def counts(self) -> Tuple[int, int]:
         """(parts on their way from S3, parts in memory)."""
         return self._flights.counts()

@@ -37,6 +37,7 @@ from swift_dss.gateway.ports import (
 from swift_dss.gateway.queue import DeleteJob, Queue, UploadJob
 from swift_dss.gateway.ranks import Ranks
 from swift_dss.gateway.retry import Backoff
+from swift_dss.gateway.scrub import Scrubber
 from swift_dss.gateway.source import Source
 from swift_dss.gateway.throughput import Throughput
 from swift_dss.gateway.upload import Outcome, Uploader
@@ -141,6 +142,9 @@ class Gateway:
             self._conf, Source(self._conf, self._client, metrics,
                                self._stopping.wait),
             local, metrics, logger, table_source)
+        self.scrubber = Scrubber(
+            self._conf, self._filler, local, metrics, logger,
+            self._uploader.resend, self.enqueue_upload, self._stopping)
         self._turns = Turns()
         self._top_upload_at = -math.inf
         self._publish_at = -math.inf
@@ -191,6 +195,7 @@ class Gateway:
         self._parker.stop()
         self._workers.shutdown(wait=True)
         self._bundler.stop()
+        self.scrubber.stop()
         self._filler.stop()
         self._queue.close()
 
@@ -320,7 +325,8 @@ class Gateway:
             last_error=self._breaker.last_error,
             probe_in_seconds=self._breaker.seconds_until_probe(),
             uploading=uploading, deleting=deleting, reading=flying,
-            read_buffers=held, bundles=self._bundler.status())
+            read_buffers=held, bundles=self._bundler.status(),
+            scrub=self.scrubber.status())
 
     def _is_up(self) -> bool:
         return self._breaker.state is BreakerState.CLOSED and \

@@ -18,6 +18,7 @@ from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
     DssError, RemoteCorrupt, TierUnavailable, VersionGone)
 from swift_dss.core.residency import RemoteCopy
+from swift_dss.core.version import VersionId
 from swift_dss.gateway import digests, encrypt, metadata, verify
 from swift_dss.gateway.client import S3Client
 from swift_dss.gateway.multipart import Multipart
@@ -103,6 +104,20 @@ class Uploader:
             return self._left(job)
         steps.reached('upload.recorded')
         return outcome
+
+    def resend(self, version: VersionId, partition: str) -> None:
+        """Send a version whatever is under its key: what is there proved
+        wrong to who read it.
+
+        :raises DssError: as :meth:`run`; S3 has what it had
+        """
+        local = self._local.describe(version, partition)
+        now = self._now()
+        job = UploadJob(version, partition, now, now)
+        with self._local.open(version, partition) as reader:
+            copy = self._send(remote_key(self._conf.prefix, version), job,
+                              local, reader)
+        self._record(job, local, copy)
 
     def _left(self, job: UploadJob) -> Outcome:
         # A handoff that was emptied is not a deletion: the primaries own

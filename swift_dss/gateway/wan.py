@@ -396,6 +396,11 @@ def prefetch(class_id: int) -> Flow:
     return Flow(Work.PREFETCH, class_id)
 
 
+def scrub(class_id: int) -> Flow:
+    """A copy that is read to prove it."""
+    return Flow(Work.SCRUB, class_id)
+
+
 def bundle(class_id: int) -> Flow:
     """Small versions that go up together."""
     return Flow(Work.BUNDLE, class_id)

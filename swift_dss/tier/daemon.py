@@ -25,6 +25,7 @@ from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig, DssError, TierUnavailable
 from swift_dss.core.limits import EVENT_BATCH_SECONDS
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.scrub import Listed
 from swift_dss.gateway.service import Gateway
 from swift_dss.io import carriers, switch
 from swift_dss.tier import report, space
@@ -52,6 +53,10 @@ from swift_dss.wire import classtable, nodeconf
 from swift_dss.wire.control import Event
 
 _CLEAN_STOP = 'clean_stop'
+#: Row up to which the bucket was read back.
+_SCRUBBED = 'scrubbed'
+#: Versions of a page of that.
+_SCRUB_PAGE = 100
 _REBUILD_NEEDED = 'rebuild_needed'
 _WORKLOAD = 'workload'
 #: How often spools, devices and metrics are looked at.
@@ -147,6 +152,9 @@ class Daemon:
         self._find_devices()
         if self.gateway is not None:
             self.gateway.start()
+            self.gateway.scrubber.start(
+                self._to_scrub, int(self.index.get_state(_SCRUBBED, '0')),
+                lambda at: self.index.set_state(_SCRUBBED, str(at)))
         self.prefetcher.start()
         self.intake.start()
         self._fetch.start()
@@ -253,6 +261,11 @@ class Daemon:
                    for keeper in list(self.keepers.values()))
 
     # -- inside ----------------------------------------------------------
+
+    def _to_scrub(self, after: int) -> List[Listed]:
+        return [(row_id, row.version, row.partition)
+                for row_id, row in self.index.listing(
+                    'AND v.on_remote = 1', (), _SCRUB_PAGE, after)]
 
     def _left_for_s3(self, version: VersionId, length: int) -> None:
         if self.gateway is not None:
