@@ -1,7 +1,7 @@
 """S3 goes away under a steady ingest, and comes back.
 
     python test/fault/outage.py [--faults refused,slow,...] [--budget 16m]
-        [--rate 1m] [--object 128k] [--cycles 0]
+        [--rate 1m] [--object 128k] [--cycles 0] [--minutes 0]
         [--without-admission | --trusting]
 
 A real cluster (three devices, three replicas, so that each device gets
@@ -523,12 +523,19 @@ class Campaign:
         self.put(CLASSES[-1], 20000)
         self.cluster.restart('tierd')
 
-    def cycles(self, count: int) -> Dict[str, Any]:
-        """S3 goes and comes, and the tier daemon is killed in between."""
+    def cycles(self, count: int, minutes: float = 0.0) -> Dict[str, Any]:
+        """S3 goes and comes, and the tier daemon is killed in between.
+
+        :param minutes: end after so many, and tell how often that was
+        """
         kills = 0
         fired = dict.fromkeys(FAULTS, 0)
         started = time.monotonic()
+        done = 0
         for number in range(count):
+            if minutes and time.monotonic() - started > 60 * minutes:
+                break
+            done += 1
             fault = FAULTS[number % len(FAULTS)]
             armed = self.begin(fault)
             for step in range(4):
@@ -545,13 +552,13 @@ class Campaign:
             if number % 4 == 3:
                 self._kill()
                 kills += 1
-        require(all(fired[fault] for fault in FAULTS[:count]),
+        require(all(fired[fault] for fault in FAULTS[:done]),
                 'some faults never fired: %s', fired)
         wait_until(lambda: self.settled() and self.pending() == 0, 400,
                    'everything is in S3')
         lost = self.lost()
-        require(not lost, 'lost after %d cycles: %s', count, lost[:3])
-        return {'cycles': count, 'kills': kills, 'lost': len(lost),
+        require(not lost, 'lost after %d cycles: %s', done, lost[:3])
+        return {'cycles': done, 'kills': kills, 'lost': len(lost),
                 'cycles_with_fault': sum(fired.values()), 'fired': fired,
                 'acknowledged': len(self.acknowledged),
                 'seconds': time.monotonic() - started}
@@ -571,6 +578,8 @@ def main(argv: Optional[List[str]] = None) -> int:
     parser.add_argument('--rate', type=size, default=MIB)
     parser.add_argument('--object', type=size, default=128 * KIB)
     parser.add_argument('--cycles', type=int, default=0)
+    parser.add_argument('--minutes', type=float, default=0.0,
+                        help='of cycles, at most about; 0 is no limit')
     twins = parser.add_mutually_exclusive_group()
     twins.add_argument('--without-admission', action='store_true')
     twins.add_argument('--trusting', action='store_true')
@@ -584,7 +593,8 @@ def main(argv: Optional[List[str]] = None) -> int:
             print(json.dumps(asdict(campaign.outage(fault)),
                              sort_keys=True), flush=True)
         if args.cycles:
-            print(json.dumps(campaign.cycles(args.cycles), sort_keys=True))
+            print(json.dumps(campaign.cycles(args.cycles, args.minutes),
+                             sort_keys=True))
     except Wrong as err:
         print('wrong: %s' % err)
         return 1
