@@ -6,10 +6,8 @@ import json
 import logging
 import uuid
 
-import pytest
 from fault.gateway_node import (
     DEVICE, Collector, CountingMetrics, FixedRanks, FolderVersions, conf_for)
-from functional.s3_servers import SwiftServer, VersityServer
 from support import md5, pattern, wait_until
 
 from swift_dss.core.classes import ClassSpec, ClassTable
@@ -26,14 +24,6 @@ LOG = logging.getLogger('test.bundles')
 TABLE = ClassTable.of([
     ClassSpec(0, 'plain', 0), ClassSpec(1, 'small', 1, bundle=True),
     ClassSpec(2, 'tiny', 2, bundle=True)])
-
-
-@pytest.fixture(scope='module', params=[VersityServer, SwiftServer],
-                ids=['versitygw', 'swift'])
-def server(request):
-    made = request.param()
-    yield made
-    made.close()
 
 
 class Node:
@@ -96,23 +86,6 @@ class Node:
         return {one.record['metadata']['name']: raw[
             one.offset:one.offset + one.stored_bytes]
             for one in bundle.scan(raw)}
-
-
-@pytest.fixture
-def nodes():
-    made = []
-
-    def make(*arguments, **options):
-        made.append(Node(*arguments, **options))
-        return made[-1]
-    yield make
-    for node in made:
-        node.gateway.stop()
-
-
-@pytest.fixture
-def node(server, tmp_path, nodes):
-    return nodes(server, tmp_path)
 
 
 def test_small_versions_share_an_object_and_come_back(server, node):

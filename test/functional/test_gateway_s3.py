@@ -9,7 +9,7 @@ import uuid
 import pytest
 from fault.gateway_node import (
     Collector, CountingMetrics, FixedRanks, FolderVersions, conf_for)
-from functional.s3_servers import SwiftServer, VersityServer
+from functional.s3_servers import VersityServer
 from support import md5, pattern, wait_until
 
 from swift_dss.core.classes import ClassSpec, ClassTable, RemoteMode
@@ -22,14 +22,6 @@ from swift_dss.wire.control import FetchRequest
 MIB = 1024 * 1024
 PART = 5 * MIB
 LOG = logging.getLogger('test.gateway')
-
-
-@pytest.fixture(scope='module', params=[VersityServer, SwiftServer],
-                ids=['versitygw', 'swift'])
-def server(request):
-    made = request.param()
-    yield made
-    made.close()
 
 
 @pytest.fixture(scope='module')
@@ -82,23 +74,6 @@ class Node:
     def key(self, version):
         return '%s%s/%s' % (self.prefix, version.object_hash[-3:],
                             version.key)
-
-
-@pytest.fixture
-def nodes():
-    made = []
-
-    def make(*arguments, **options):
-        made.append(Node(*arguments, **options))
-        return made[-1]
-    yield make
-    for node in made:
-        node.gateway.stop()
-
-
-@pytest.fixture
-def node(server, tmp_path, nodes):
-    return nodes(server, tmp_path)
 
 
 def mine(server, node):

@@ -7,8 +7,8 @@ import os
 import zlib
 
 import pytest
-from functional.s3_servers import BUCKET, SwiftServer, VersityServer
-from functional.test_gateway_bundles import Node
+from functional import test_gateway_bundles
+from functional.s3_servers import BUCKET
 from support import pattern, wait_until
 
 from swift_dss.core.errors import BadConfig
@@ -18,29 +18,11 @@ from swift_dss.gateway.restore_catalog import (
     Catalog, Held, Unreadable, open_client)
 
 MIB = 1 << 20
+#: What the nodes of these tests are.
+Node = test_gateway_bundles.Node
 CANARY = 'canary-%s-canary' % 'x9Kq'
 BODY = CANARY.encode() * 64
 SIZES = {'small': 5000, 'large': 3 * MIB + 11, 'parts': 12 * MIB + 5}
-
-
-@pytest.fixture(scope='module', params=[VersityServer, SwiftServer],
-                ids=['versitygw', 'swift'])
-def server(request):
-    made = request.param()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def nodes():
-    made = []
-
-    def make(*arguments, **options):
-        made.append(Node(*arguments, **options))
-        return made[-1]
-    yield make
-    for node in made:
-        node.gateway.stop()
 
 
 def write_keys(path, active, *ids):

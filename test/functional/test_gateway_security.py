@@ -92,18 +92,6 @@ class Node:
         return self.local.residency(version).remote is not None
 
 
-@pytest.fixture
-def nodes():
-    made = []
-
-    def make(*args, **kwargs):
-        made.append(Node(*args, **kwargs))
-        return made[-1]
-    yield make
-    for one in made:
-        one.gateway.stop()
-
-
 # -- TLS --------------------------------------------------------------------
 
 def test_a_self_signed_server_is_refused_and_hears_nothing(
