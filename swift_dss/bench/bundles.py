@@ -395,21 +395,11 @@ class _server:
             bundle_age_seconds=2.0, read_timeout_seconds=60.0)
 
     def _second_swift(self) -> Tuple[str, str, str]:
-        from swift_dss.aio import configs, layout, processes, rings
+        from swift_dss.aio import cloud, layout
         from swift_dss.aio.cluster import Cluster
         self._root = tempfile.mkdtemp(prefix='dss-s3-', dir=(
             '/dev/shm' if os.path.isdir('/dev/shm') else None))
-        conf = layout.AioConf(
-            root=self._root, storage='folders',
-            base_port=processes.free_base_port(layout.PORTS, first=29080))
-        for folder in (conf.log, conf.run,
-                       conf.path('cloud', 'devices', 'c1')):
-            os.makedirs(folder, exist_ok=True)
-        configs.write(conf, configs.cloud_files(conf))
-        for name, offset in (('object', 1), ('container', 2),
-                             ('account', 3)):
-            rings.write(conf.path('cloud', 'etc'), name, 1,
-                        conf.cloud_port + offset, ['c1'])
+        conf = cloud.prepare(self._root, 29080)
         self._cluster = Cluster(conf, self._say)
         self._cluster.start_cloud()
         self._cluster._make_bucket()

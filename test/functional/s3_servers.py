@@ -181,20 +181,10 @@ class SwiftServer(S3Server):
     name = 'swift'
 
     def __init__(self) -> None:
-        from swift_dss.aio import configs, layout, rings
+        from swift_dss.aio import cloud, layout
         from swift_dss.aio.cluster import Cluster, printer
         self.root = scratch_dir()
-        conf = layout.AioConf(
-            root=self.root, storage='folders',
-            base_port=processes.free_base_port(layout.PORTS, first=28080))
-        for folder in (conf.log, conf.run,
-                       conf.path('cloud', 'devices', 'c1')):
-            os.makedirs(folder, exist_ok=True)
-        configs.write(conf, configs.cloud_files(conf))
-        for name, offset in (('object', 1), ('container', 2),
-                             ('account', 3)):
-            rings.write(conf.path('cloud', 'etc'), name, 1,
-                        conf.cloud_port + offset, ['c1'])
+        conf = cloud.prepare(self.root, 28080)
         self._cluster = Cluster(conf, printer())
         self.url = conf.cloud_url
         self.access_key = '%s:%s' % layout.CLOUD_USER[:2]
