@@ -194,7 +194,7 @@ class Bcache(Target):
     def start(self) -> str:
         size = self.job['cache_bytes']
         ssd = _create('ssd-data', size // _SECTOR, 'linear %s 0' % self.ssd)
-        bucket = 1 << max(14, (size // _BCACHE_BUCKETS).bit_length() - 1)
+        bucket = 1 << max(13, (size // _BCACHE_BUCKETS).bit_length() - 1)
         pair = block_bcache.superblocks(size, min(bucket, 1 << 19),
                                         b'dss-bench-bcache')
         for path, content in zip((ssd, self.hdd), pair):

@@ -116,6 +116,10 @@ GOALS = (
          True),
     Goal('LRU download latency / ours', 5.5, 'download', 'lru', 'mean_ms',
          True),
+    Goal('LRU upload median latency / ours', 5.5, 'upload', 'lru', 'p50_ms',
+         True),
+    Goal('LRU download median latency / ours', 5.5, 'download', 'lru',
+         'p50_ms', True),
     Goal('upload bandwidth / SSD only', 0.85, 'upload', 'ssd'),
     Goal('download bandwidth / SSD only', 0.85, 'download', 'ssd'),
 )
