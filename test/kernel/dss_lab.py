@@ -10,10 +10,12 @@ import guests
 from swift_dss.block.lab import build, machine
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+#: The kernel of the guests: ``debug`` has KASAN and lockdep watch dm-dss.
+VARIANT = os.environ.get('DSS_TEST_KERNEL', 'plain')
 
 
 def result(script: str, args: Sequence[Any] = (), module: str = 'dm-dss',
-           variant: str = 'plain', timeout: float = 900.0) -> machine.Result:
+           variant: str = VARIANT, timeout: float = 900.0) -> machine.Result:
     """Run a program of this folder in a guest."""
     return machine.run(
         os.path.join(HERE, script), [str(arg) for arg in args],
@@ -21,7 +23,7 @@ def result(script: str, args: Sequence[Any] = (), module: str = 'dm-dss',
 
 
 def found(script: str, args: Sequence[Any] = (), module: str = 'dm-dss',
-          variant: str = 'plain', timeout: float = 900.0) -> Any:
+          variant: str = VARIANT, timeout: float = 900.0) -> Any:
     """The JSON in the last line that it prints.
 
     Fails if the program does, or if the kernel complains.

@@ -134,7 +134,8 @@ def run(script: str, args: Sequence[str] = (), *,
         _write_job(folder, job)
         tails = _Tails(folder, sink)
         ended = _boot(kernel.binary, folder, virtual_time, memory,
-                      kernel_options, begin + timeout, tails)
+                      (*build.BOOT_OPTIONS.get(variant, ()),
+                       *kernel_options), begin + timeout, tails)
         return _result(folder, ended, tails, time.monotonic() - begin)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
