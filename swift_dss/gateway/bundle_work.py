@@ -316,6 +316,12 @@ class Bundler:
 
     def _away(self, version: VersionId, err: DssError) -> None:
         """A version could not be packed: its upload row says why."""
+        if isinstance(err, VersionGone):
+            # Overwritten, deleted or moved on: its own upload finds that
+            # out, at once, and lets the row go.
+            self._queue.go_alone([version])
+            self._queue.wait([(version, self._now())])
+            return
         self._queue.retry_upload(
             version, self._now() + AGAIN_SECONDS,
             '%s: %s' % (type(err).__name__, err))

@@ -38,7 +38,7 @@ from swift_dss.core.spans import ClassMap
 from swift_dss.core.version import VersionId
 from swift_dss.gateway import bundle_pack
 from swift_dss.gateway.restore_catalog import Catalog, Held, open_client
-from swift_dss.gateway.service import Gateway
+from swift_dss.gateway.service import Gateway, Upload
 from swift_dss.io import steps
 
 TABLE = ClassTable.of([ClassSpec(0, 'plain', 0),
@@ -159,8 +159,8 @@ def idle(gateway: Gateway) -> bool:
 
 def make(gateway: Gateway, bench: Bench) -> None:
     """All versions go up in a bundle."""
-    for version in bench.alive().values():
-        gateway.enqueue_upload(version, '7')
+    gateway.enqueue_uploads([Upload(version, '7', True, 1)
+                             for version in bench.alive().values()])
     wait_until(lambda: idle(gateway), 60, 'bundles are made')
 
 

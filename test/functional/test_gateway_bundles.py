@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 import uuid
@@ -16,7 +17,7 @@ from swift_dss.core.spans import ClassMap
 from swift_dss.gateway import bundle_since
 from swift_dss.gateway.bundle_read import is_bundle
 from swift_dss.gateway.restore_catalog import Catalog, Held, open_client
-from swift_dss.gateway.service import Gateway
+from swift_dss.gateway.service import Gateway, Upload
 from swift_dss.wire import bundle
 from swift_dss.wire.control import FetchRequest
 
@@ -54,8 +55,8 @@ class Node:
             class_id), **options)
 
     def upload(self, versions):
-        for version in versions:
-            self.gateway.enqueue_upload(version, '7')
+        self.gateway.enqueue_uploads([
+            Upload(version, '7', True, class_id=1) for version in versions])
         self.settle()
 
     def settle(self):
@@ -173,6 +174,34 @@ def test_the_bucket_is_told_who_is_dead(server, tmp_path, nodes):
         node.local.tombstone(version, '1800000000.00000')
         node.gateway.enqueue_delete(version, '7')
     wait_until(lambda: not node.listed(), 30, 'an empty bundle goes')
+
+
+def test_a_replica_on_another_node_leans_on_no_bundle_but_its_own(
+        server, tmp_path, nodes):
+    first = nodes(server, tmp_path / 'first')
+    other = nodes(server, tmp_path / 'other', ranks={DEVICE: 1},
+                  prefix=first.prefix, take_over_seconds=3600.0)
+    body = pattern(5000, 'twice')
+    version = first.put('twice', body)
+    assert other.put('twice', body) == version
+    first.upload([version])
+    other.gateway.enqueue_uploads([Upload(version, '7', True, class_id=1)])
+    wait_until(lambda: other.metrics.counters.get('gateway.upload.waiting'))
+    # What the first has in a bundle the other does not count as a copy.
+    assert other.local.residency(version).remote is None
+    other.gateway.stop()
+    other.conf = dataclasses.replace(other.conf, gateway=dataclasses.replace(
+        other.conf.gateway, take_over_seconds=0.0))
+    other.start()
+    other.upload([version])
+    theirs = first.local.residency(version).remote.key
+    assert other.local.residency(version).remote.key != theirs
+    # So it can be read whatever the first does with its own.
+    first.gateway.stop()
+    server.client().delete_object(Bucket='dss-test', Key=theirs)
+    other.local.drop_local(version)
+    assert other.fetch(version) == body
+    first.start()
 
 
 def test_a_newest_version_is_never_dead(server, node):

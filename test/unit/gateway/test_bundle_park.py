@@ -120,3 +120,14 @@ def test_a_replica_whose_turn_it_is_not_waits(tmp_path):
         assert node.gateway.status()['uploads'] == 1
     finally:
         node.gateway.stop()
+
+
+def test_what_is_gone_when_it_is_packed_leaves_the_queue_at_once(node):
+    gone = node.local.put('gone', b'x' * 10, class_map=SMALL)
+    node.queue([gone])
+    wait_until(lambda: node.bundles()['waiting'] == 1, 60)
+    node.local.unlink(gone)
+    bundler = node.gateway._bundler
+    claim = bundler._packer.claim(node.gateway._bundler._book.waiting()[0])
+    assert bundler._packer.flush(claim) == 0
+    wait_until(lambda: node.gateway.status()['uploads'] == 0, 60)
