@@ -2,14 +2,17 @@
 
     python test/fault/edge_writes.py table-iv [--objects 200] [--object 1m]
         [--rate 12500000] [--shares 0.25,0.5,0.985,2.48]
+        [--client swift|rclone]
     python test/fault/edge_writes.py checkpoint [--writers 8]
         [--object 512m] [--rate 12500000]
 
-``table-iv``: a data set is written with the ``swift`` command line client,
-as it is, into data caches of shares of its size, over a link that takes
-longer than the writes do. In the paper the first three failed. Here every
-upload must end well: what does not fit yet is refused with a time to come
-again, and the client does.
+``table-iv``: a data set is written with the ``swift`` command line client
+(or rclone), as it is, into data caches of shares of its size, over a link
+that takes longer than the writes do. In the paper the first three failed.
+Here every upload must end well: what does not fit yet is refused with a time
+to come again, and the client does. What waits for S3 must never be more than
+the cache may hold; the wrong twin is a proxy that admits everything, and must
+be caught at that.
 
 ``checkpoint``: writers put a checkpoint each, side by side; the stall is
 until the last is acknowledged. Once into the cluster, which sends it on
@@ -28,6 +31,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, List, Optional
@@ -36,7 +40,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 os.pardir))
 
 from fault.outage import (
-    BUCKET, MIB, Campaign, require, size)
+    BUCKET, MIB, Campaign, Wrong, require, size)
 from support import tier, wait_until
 
 from swift_dss.aio import layout
@@ -45,8 +49,9 @@ from swift_dss.aio import layout
 class Edge(Campaign):
     """A cluster behind a link that is slower than it."""
 
-    def __init__(self, budget: int, rate: float) -> None:
-        super().__init__(budget, rate, MIB)
+    def __init__(self, budget: int, rate: float,
+                 admission: bool = True) -> None:
+        super().__init__(budget, rate, MIB, admission)
         self.link.set_rate(rate)
         self.link.delay_seconds = 0.02
 
@@ -79,7 +84,51 @@ class Edge(Campaign):
                    ['admissions'].values())
 
 
-def table_iv(edge: Edge, folder: str, share: float) -> Dict[str, Any]:
+class Peak:
+    """The most that waited for S3 on a device while the block lasted."""
+
+    def __init__(self, edge: Edge) -> None:
+        self._edge = edge
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self.bytes = 0
+
+    def __enter__(self) -> Peak:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._ended.wait(0.25):
+            self.bytes = max(self.bytes, self._edge.pending())
+
+
+def upload(edge: Edge, client: str, container: str,
+           folder: str) -> subprocess.CompletedProcess[str]:
+    """The data set, by a client as anybody has it."""
+    if client == 'rclone':
+        command = ['rclone', 'copy', folder, 'edge:%s/data' % container,
+                   '--transfers', '4', '--low-level-retries', '100',
+                   '--retries', '5', '--config', '/dev/null']
+    else:
+        command = [
+            sys.executable, '-m', 'swiftclient.shell', '-A',
+            edge.conf.auth_url, '-U', 'test:tester', '-K', 'testing', '-R',
+            '12', 'upload', '--object-threads', '4', '--object-name',
+            'data', container, folder]
+    return subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        env=dict(os.environ, RCLONE_CONFIG_EDGE_TYPE='swift',
+                 RCLONE_CONFIG_EDGE_AUTH=edge.conf.auth_url,
+                 RCLONE_CONFIG_EDGE_USER='test:tester',
+                 RCLONE_CONFIG_EDGE_KEY='testing'))
+
+
+def table_iv(edge: Edge, folder: str, share: float,
+             client: str) -> Dict[str, Any]:
     """One row: the data set into a cache of that share of it."""
     names = sorted(os.listdir(folder))
     total = sum(os.path.getsize(os.path.join(folder, name))
@@ -88,17 +137,17 @@ def table_iv(edge: Edge, folder: str, share: float) -> Dict[str, Any]:
     edge.set_budget(budget)
     container = 'cache-%d' % int(share * 1000)
     before, began = edge.refusals(), time.monotonic()
-    done = subprocess.run(
-        [sys.executable, '-m', 'swiftclient.shell', '-A',
-         edge.conf.auth_url, '-U', 'test:tester', '-K', 'testing', '-R',
-         '12', 'upload', '--object-threads', '4', '--object-name', 'data',
-         container, folder], stdin=subprocess.DEVNULL,
-        capture_output=True, text=True)
+    with Peak(edge) as peak:
+        done = upload(edge, client, container, folder)
     seconds = time.monotonic() - began
     require(done.returncode == 0, 'cache of %.1f %%: %s', 100 * share,
             (done.stderr or done.stdout)[-500:])
-    # The client's last question to the cluster is a second old.
+    require(peak.bytes <= budget, 'cache of %.1f %%: %d bytes waited where '
+            'there was room for %d', 100 * share, peak.bytes, budget)
+    # What the proxies count reaches the daemon a moment later.
     time.sleep(2.5)
+    refused = edge.refusals() - before
+    require(share > 0.5 or refused, 'the link was no slower than the writes')
     swift = edge.cluster.connection()
     wrong = 0
     for name in names:
@@ -111,8 +160,8 @@ def table_iv(edge: Edge, folder: str, share: float) -> Dict[str, Any]:
     require(not wrong, '%d objects read back wrong', wrong)
     return {'share': share, 'budget': budget, 'data': total,
             'objects': len(names), 'failed': 0, 'wrong': wrong,
-            'told_to_retry': edge.refusals() - before,
-            'seconds': round(seconds, 1)}
+            'told_to_retry': refused, 'most_waiting': peak.bytes,
+            'client': client, 'seconds': round(seconds, 1)}
 
 
 def run_table_iv(args: argparse.Namespace) -> None:
@@ -124,8 +173,17 @@ def run_table_iv(args: argparse.Namespace) -> None:
         edge = Edge(args.objects * args.object, args.rate)
         try:
             for share in map(float, args.shares.split(',')):
-                print(json.dumps(table_iv(edge, folder, share),
+                print(json.dumps(table_iv(edge, folder, share, args.client),
                                  sort_keys=True), flush=True)
+        finally:
+            edge.close()
+        edge = Edge(args.objects * args.object, args.rate, admission=False)
+        try:
+            table_iv(edge, folder, 0.25, args.client)
+        except Wrong as caught:
+            print('wrong twin, caught: %s' % caught, flush=True)
+        else:
+            raise Wrong('the wrong twin was not caught')
         finally:
             edge.close()
 
@@ -140,7 +198,10 @@ def stall(put: Any, writers: int) -> float:
 
 def run_checkpoint(args: argparse.Namespace) -> None:
     """Written back, and straight to S3."""
+    import io
+
     import boto3
+    from boto3.s3.transfer import TransferConfig
     from botocore.config import Config
     body = os.urandom(args.object)
     edge = Edge(2 * args.writers * args.object, args.rate)
@@ -157,8 +218,12 @@ def run_checkpoint(args: argparse.Namespace) -> None:
             aws_secret_access_key=edge.link.secret_key,
             config=Config(s3={'addressing_style': 'path'},
                           read_timeout=3600))
-        client.put_object(Bucket=layout.CLOUD_BUCKET,
-                          Key='sync-%d' % number, Body=body)
+        # In parts, as every S3 client does: servers give up on one PUT of
+        # so many bytes over such a link.
+        client.upload_fileobj(
+            io.BytesIO(body), layout.CLOUD_BUCKET, 'sync-%d' % number,
+            Config=TransferConfig(multipart_chunksize=8 * MIB,
+                                  max_concurrency=1))
 
     try:
         back = stall(local, args.writers)
@@ -181,6 +246,8 @@ def main(argv: Optional[List[str]] = None) -> int:
     rows.add_argument('--objects', type=int, default=200)
     rows.add_argument('--object', type=size, default=MIB)
     rows.add_argument('--shares', default='0.25,0.5,0.985,2.48')
+    rows.add_argument('--client', choices=('swift', 'rclone'),
+                      default='swift')
     rows.set_defaults(run=run_table_iv)
     writes = verbs.add_parser('checkpoint')
     writes.add_argument('--writers', type=int, default=8)
