@@ -23,6 +23,7 @@ and remembers nothing.
 
 from __future__ import annotations
 
+import configparser
 import hashlib
 import json
 import math
@@ -96,10 +97,19 @@ class Cell:
 
 class PrefetchCluster(bed.BenchCluster):
     """One replica, so that a reader meets the copy that was fetched for
-    him."""
+    him; and a proxy that remembers accounts and containers, as any does
+    that has memcached: else half of a local read is asking for them."""
 
     def _configure(self) -> None:
         super()._configure()
+        proxy = self.conf.path('etc', 'proxy-server.conf')
+        parser = configparser.RawConfigParser()
+        parser.read(proxy)
+        first, rest = parser.get('pipeline:main', 'pipeline').split(None, 1)
+        bed.change(proxy, {
+            'pipeline:main': {'pipeline': '%s memory %s' % (first, rest)},
+            'filter:memory': {'paste.filter_factory':
+                              'swift_dss.aio.memory:filter_factory'}})
         rings.write(self.conf.etc, 'object', 1, self.conf.object_port,
                     self.conf.device_names)
 

@@ -28,7 +28,7 @@ _CLASSES = 3
 _UNIT_BYTES = 64 * 1024
 _OBJECT_BYTES = 1024 * _UNIT_BYTES
 _ROOM_BYTES = 64 * _UNIT_BYTES
-_BATCH = 4096
+_BATCH = 256
 
 
 def measure(names: List[str], count: int, seed: int = 1,
