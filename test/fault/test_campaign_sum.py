@@ -1,0 +1,43 @@
+"""The one command for all campaigns: what it counts, and what it runs."""
+
+from __future__ import annotations
+
+import os
+
+import campaign
+
+
+def test_figures_are_added_up_and_those_of_twins_are_not():
+    assert campaign.counted(
+        'R12: 63 calls, 51 faults fired, 0 wrong\n'
+        'R12 wrong twin: 40 faults fired, 9 wrong (must be more than 0)\n'
+        'R01: 30 kills at 9 steps, 2 lost, worst recovery 0.1 s\n'
+        'WRONG: 7 lost in a line that is no figure\n'
+        '{"cycles": 6, "cycles_with_fault": 5, "kills": 3, "lost": 1}\n'
+    ) == (51 + 30 + 5, 2 + 1)
+
+
+def test_nothing_that_fired_is_not_right(tmp_path, monkeypatch):
+    script = tmp_path / 'none.py'
+    script.write_text("print('R99: 0 faults fired, 0 wrong')\n")
+    monkeypatch.setattr(campaign, '_HERE', str(tmp_path))
+    found = campaign.run(campaign.Campaign('R99', 'x', 'none.py'), False)
+    assert not found.is_right and not found.caught
+    script.write_text("print('R99: 3 faults fired, 0 wrong')\n")
+    found = campaign.run(campaign.Campaign('R99', 'x', 'none.py'), False)
+    assert found.is_right and (found.fired, found.caught) == (3, 1)
+    script.write_text("print('wrong: lost x')\nraise SystemExit(1)\n")
+    found = campaign.run(campaign.Campaign(
+        'R99', 'x', 'none.py', twin=False), False)
+    assert found.caught and found.is_right
+
+
+def test_every_campaign_is_there():
+    here = os.path.dirname(os.path.abspath(campaign.__file__))
+    for one in campaign.CAMPAIGNS:
+        if one.script == '-m':
+            paths = [word for word in one.short if word.endswith('.py')]
+            assert paths and all(os.path.exists(os.path.join(
+                here, os.pardir, path)) for path in paths)
+        else:
+            assert os.path.exists(os.path.join(here, one.script))
