@@ -157,12 +157,14 @@ def _each(args: argparse.Namespace) -> int:
 
 
 def _keep(args: argparse.Namespace, report: Dict[str, Any],
-          table: ClassTable) -> None:
+          table: ClassTable,
+          drawn: Optional[List[Dict[str, Any]]] = None) -> None:
     if args.json:
         figures.write_json(args.json, report)
     if args.plot:
         from swift_dss.bench.replay import drawing
-        drawing.draw(report, args.plot, table)
+        drawing.draw(report if drawn is None else dict(report, runs=drawn),
+                     args.plot, table)
         print('plot: %s' % args.plot, file=sys.stderr)
 
 
@@ -183,7 +185,7 @@ def _recommend(args: argparse.Namespace, ready: plan.Plan,
     report['runs'] = [row for _, row in found.tried]
     if args.json != '-':
         print(recommend.text(found, table))
-    _keep(args, report, table)
+    _keep(args, report, table, recommend.drawn(found))
     return 0
 
 

@@ -218,6 +218,13 @@ def report(found: Found) -> Dict[str, Any]:
             'tried': len(found.tried)}
 
 
+def drawn(found: Found) -> List[Row]:
+    """Rows worth a curve: LRU, and the best at all sizes."""
+    return [found.base[1]] + [
+        dict(row, strategy='best: ' + setup.strategy)
+        for setup, row in [found.best] + found.smaller]
+
+
 def text(found: Found, table: ClassTable) -> str:
     """For people."""
     goal = found.goal
@@ -283,8 +290,8 @@ def _settings(found: Found, table: ClassTable) -> str:
         options = ['inner = %s' % (inner or spec.inner)]
         if spec.floor:
             options.append('floor = %g' % spec.floor)
-        if kind == 'weighted' or inner == 'gdsf':
-            options.append('weight = %d' % max(1, round(
-                setup.weights.get(int(name), spec.weight))))
+        weight = max(1, round(setup.weights.get(int(name), spec.weight)))
+        if kind == 'weighted' or inner == 'gdsf' and weight != 1:
+            options.append('weight = %d' % weight)
         lines += ['  [class:%s]' % name] + ['  ' + one for one in options]
     return '\n'.join(lines)

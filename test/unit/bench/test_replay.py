@@ -320,6 +320,8 @@ def test_what_is_recommended_is_best_of_what_was_replayed(cacs):
     assert found.best[0].strategy == 'gdsf'
     assert goal.score(found.best[1]) == max(
         goal.score(row) for _, row in found.tried)
+    assert [row['strategy'] for row in recommend.drawn(found)] == [
+        'lru'] + ['best: gdsf'] * 4
     again = simulator.replay(ready, found.best[0])
     assert results.summary(ready, again)['hit_ratio'] == \
         found.best[1]['hit_ratio']
