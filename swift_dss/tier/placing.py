@@ -371,13 +371,17 @@ class _Rows(Candidates):
 
     def within(self, queue: int, length: int) -> float:
         """See :meth:`Candidates.within`."""
-        last = float('-inf')
-        for entry in self._walk(queue, (last, -1), -1):
-            length -= entry.size
-            if length < 0:
-                break
-            last = entry.place.at
-        return last
+        last, start = float('-inf'), (float('-inf'), -1)
+        while True:
+            found = self._walk(queue, start, _FETCH)
+            for entry in found:
+                length -= entry.size
+                if length < 0:
+                    return last
+                last = entry.place.at
+            if not found:
+                return last
+            start = found[-1].place.at, found[-1].place.turn
 
     def write(self) -> None:
         """Bring moves to the rows."""
@@ -420,7 +424,7 @@ class _Rows(Candidates):
 
     def _walk(self, queue: int, start: Tuple[float, int],
               limit: int) -> List[Entry]:
-        """Up to ``limit`` entries (-1: all) after ``start``."""
+        """Up to ``limit`` entries after ``start``."""
         found: List[Entry] = []
         kinds = (_NEXT_GONE,) if queue == GONE else self._kinds
         for class_id in self._class_ids:
@@ -431,7 +435,7 @@ class _Rows(Candidates):
                         self._device_id, class_id,
                         self._stored_queue(queue), *start, limit))]
         found.sort(key=lambda entry: (entry.place.at, entry.place.turn))
-        return found if limit < 0 else found[:limit]
+        return found[:limit]
 
 
 _SELECT = ('SELECT version_id, place, turn, uses, %s FROM span WHERE '
