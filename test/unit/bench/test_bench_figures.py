@@ -181,7 +181,7 @@ def test_cold_asks_for_every_file_and_survives_one_that_left(tmp_path):
 @pytest.mark.parametrize('arguments, complaint', [
     (['tiers', '--setups', 'fifo'], 'fifo is not one of'),
     (['overhead', '--plot', '/nonexistent/x.png'], 'No such file'),
-    (['overhead', '--cluster', '/nonexistent'], 'no cluster in'),
+    (['overhead', '--cluster', '/nonexistent'], 'no cluster runs in'),
 ])
 def test_bad_options_are_refused_before_anything_starts(
         arguments, complaint, capsys):
