@@ -42,6 +42,7 @@ COUNT = 3
 TABLE = ClassTable.of([ClassSpec(0, 'plain', 0),
                        ClassSpec(1, 'small', 1, bundle=True)])
 LIVES_SECONDS = 150.0
+FETCH_SECONDS = 150.0
 #: Faults that only a time-out ends: the others never wait for one, however
 #: busy the machine is.
 _SLOW = frozenset(('hang', 'timeout_after_commit', 'drip'))
@@ -127,7 +128,7 @@ def _fetched(gateway: Gateway, version: object, length: int) -> bytes:
         if whole:
             found.append(sink.data)
         return bool(whole)
-    wait_until(got, LIVES_SECONDS, 'fetched')
+    wait_until(got, FETCH_SECONDS, 'fetched')
     wait_until(lambda: not gateway.status()['reading'])
     return found[0]
 
@@ -176,8 +177,9 @@ def twin(server: S3Server, folder: str) -> Outcome:
     right = bundle_work.Packer
     bundle_work.Packer = Trusting  # type: ignore[misc]
     faulty = FaultyS3(server)
-    global LIVES_SECONDS
-    patience, LIVES_SECONDS = LIVES_SECONDS, 3.0
+    # What was never there is not worth a long wait.
+    global FETCH_SECONDS
+    patience, FETCH_SECONDS = FETCH_SECONDS, 3.0
     try:
         armed = faulty.arm('swallow', lambda request: 'bundles/'
                            in request.target and request.method == 'PUT')
@@ -188,7 +190,7 @@ def twin(server: S3Server, folder: str) -> Outcome:
             wrong.append(str(err))
         return Outcome(1, armed.fired, wrong)
     finally:
-        LIVES_SECONDS = patience
+        FETCH_SECONDS = patience
         bundle_work.Packer = right  # type: ignore[misc]
         faulty.stop()
 
@@ -214,7 +216,8 @@ def main() -> int:
         found.lives, found.fired, len(found.wrong)))
     print('R24-R28 bundles wrong twin: %d faults fired, %d wrong (must be '
           'more than 0)' % (wrong.fired, len(wrong.wrong)))
-    return 1 if found.wrong or not wrong.wrong or not found.fired else 0
+    return 1 if found.wrong or not found.fired or \
+        not (wrong.fired and wrong.wrong) else 0
 
 
 if __name__ == '__main__':
