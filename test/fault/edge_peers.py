@@ -17,7 +17,7 @@ a quarter of its size: writes that failed, and the most that the cache held),
 *outage* (S3 is cut off, the gateway's process is killed with -9 before S3 is
 back: writes acknowledged, and lost), *checkpoint* (writers side by side: how
 long they stall). The judge reads S3, or through the gateway where S3 has
-bundles. A write is an S3 PUT with twelve tries, or a file until its close.
+bundles. A write is an S3 PUT with eight tries, or a file until its close.
 """
 
 # long: three systems, four workloads and the table of one comparison.
@@ -53,19 +53,25 @@ from swift_dss.aio import configs, layout
 from swift_dss.bench import figures
 
 BUCKET = 'peers'
-_SETTLED_SECONDS = 120.0
+_SETTLED_SECONDS = 60.0
 _HEARD_SECONDS = 2.5
+#: A write that has no answer after this was not acknowledged.
+_HURRY_SECONDS = 15.0
 
 
-def client_of(url: str, access_key: str, secret_key: str) -> Any:
-    """What writes with, and what the judge looks with."""
+def client_of(url: str, access_key: str, secret_key: str,
+              tries: int = 8, seconds: float = 60.0) -> Any:
+    """What writes, and what the judge looks with.
+
+    :param seconds: without an answer, until a try has failed
+    """
     return boto3.client(
         's3', endpoint_url=url, region_name='us-east-1',
         aws_access_key_id=access_key, aws_secret_access_key=secret_key,
         config=Config(
             s3={'addressing_style': 'path'}, max_pool_connections=16,
-            retries={'max_attempts': 12, 'mode': 'legacy'},
-            connect_timeout=5, read_timeout=300,
+            retries={'max_attempts': tries - 1, 'mode': 'legacy'},
+            connect_timeout=5, read_timeout=seconds,
             request_checksum_calculation='when_required',
             response_checksum_validation='when_required'))
 
@@ -84,6 +90,9 @@ class System:
 
     def limit(self, length: int) -> None:
         """The cache may have so many bytes."""
+
+    def hurry(self) -> None:
+        """From now on a write is tried once, and for some seconds."""
 
     def held(self) -> int:
         """Bytes that the cache has for the sake of writes."""
@@ -140,11 +149,17 @@ class Dss(System):
         self._client = client_of(edge.conf.s3_url, 'test:tester', 'testing')
         self._client.create_bucket(Bucket=BUCKET)
 
+    def hurry(self) -> None:
+        self._client = client_of(self._edge.conf.s3_url, 'test:tester',
+                                 'testing', 1, _HURRY_SECONDS)
+
     def put(self, name: str, body: bytes) -> None:
         self._client.put_object(Bucket=BUCKET, Key=name, Body=body)
 
     def limit(self, length: int) -> None:
         self._edge.set_budget(length)
+        # Proxies ask once a second.
+        time.sleep(_HEARD_SECONDS)
 
     def held(self) -> int:
         with self._asking:
@@ -260,7 +275,11 @@ class Rclone(_Far):
         self._start()
         self._client = client_of('http://127.0.0.1:%d' % self._port,
                                  'key', 'secret')
-        self._client.create_bucket(Bucket='writes')
+        try:
+            self._client.create_bucket(Bucket='writes')
+        except BaseException:
+            self.close()
+            raise
 
     def _start(self) -> None:
         env = dict(os.environ, **{
@@ -284,6 +303,10 @@ class Rclone(_Far):
 
     def put(self, name: str, body: bytes) -> None:
         self._client.put_object(Bucket='writes', Key=name, Body=body)
+
+    def hurry(self) -> None:
+        self._client = client_of('http://127.0.0.1:%d' % self._port,
+                                 'key', 'secret', 1, _HURRY_SECONDS)
 
     def limit(self, length: int) -> None:
         self._end(signal.SIGTERM)
@@ -472,9 +495,10 @@ def cache(system: System, scale: float) -> Dict[str, Any]:
 def outage(system: System, scale: float) -> Dict[str, Any]:
     """Workload 3."""
     writes = Writes(system)
+    system.hurry()
     system.cut()
     seconds = writes.run('outage', iter(
-        [64 * KIB] * max(4, int(40 * scale))), 4)
+        [64 * KIB] * max(4, int(12 * scale))), 4)
     system.kill()
     system.mend()
     lost = writes.settle()
@@ -494,8 +518,9 @@ def checkpoint(system: System, scale: float) -> Dict[str, Any]:
             'failed': writes.failed, 'lost': lost}
 
 
-WORKLOADS = {one.__name__: one for one in (small, cache, outage,
-                                           checkpoint)}
+#: The outage last: from there on writes are not tried again.
+WORKLOADS = {one.__name__: one for one in (small, cache, checkpoint,
+                                           outage)}
 
 
 def compare(names: List[str], rate: float, scale: float,
@@ -514,8 +539,8 @@ def compare(names: List[str], rate: float, scale: float,
                     found[name].update({
                         '%s: %s' % (label, key): value
                         for key, value in figure.items()})
-                    say('%s %s: %.0f s' % (name, label,
-                                           time.monotonic() - began))
+                    say('%s %s: %.0f s, %s' % (
+                        name, label, time.monotonic() - began, figure))
             finally:
                 system.close()
     finally:
@@ -545,6 +570,8 @@ def main() -> int:
         require(name in SYSTEMS, '%r is none of %s', name, list(SYSTEMS))
         require(name == 'dss' or shutil.which(name),
                 '%s is not installed', name)
+    # What was started is ended, however this ends.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     found = compare(names, args.rate, args.scale,
                     lambda line: print(line, file=sys.stderr, flush=True))
     print(text(found))
