@@ -54,12 +54,15 @@ class Writers:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.rename(path + '.tmp', path)
-        folder = os.open(MOUNT, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+            os.rename(path + '.tmp', path)
+            folder = os.open(MOUNT, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+            # XFS makes nothing durable once its log has failed, says so of
+            # files, and does not say so of folders.
+            os.fsync(file.fileno())
         self.kept[name] = hashlib.md5(data).hexdigest()
 
 
