@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
-from typing import Any, Callable, Dict, Iterator, Optional
+from typing import Any, BinaryIO, Callable, Dict, Iterator, Optional
 
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig, DssError, TierUnavailable
@@ -38,16 +39,23 @@ def ask(conf: NodeConf, request: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
         connection.close()
         raise TierUnavailable('no tier daemon answers on %s: %s'
                               % (path, err)) from err
+    message: Dict[str, Any] = {}
     with connection, connection.makefile('rb') as lines:
-        connection.sendall(encode_line(request))
-        message: Dict[str, Any] = {}
-        for line in lines:
+        for line in _lines(connection, lines, request):
             message = decode_line(line)
             if 'error' in message:
                 raise DaemonSaid(message['error'], message['exit_code'])
             yield message
-        if 'result' not in message:
-            raise TierUnavailable('the tier daemon stopped on the way')
+    if 'result' not in message:
+        raise TierUnavailable('the tier daemon stopped on the way')
+
+
+def _lines(connection: socket.socket, lines: BinaryIO,
+           request: Dict[str, Any]) -> Iterator[bytes]:
+    """What it says until it ends, or is ended."""
+    with contextlib.suppress(ConnectionError):
+        connection.sendall(encode_line(request))
+        yield from lines
 
 
 def result(messages: Iterator[Dict[str, Any]],
