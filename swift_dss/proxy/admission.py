@@ -70,6 +70,9 @@ class Admission:
             return
         class_ids = class_map.class_ids(size) or {class_map.rest}
         verdict = self._verdict(state, places, class_ids)
+        if verdict.answer in _STATUS and pressures.renew(
+                server for server, _, _, _ in places):
+            verdict = self._verdict(state, places, class_ids)
         if verdict.answer is Answer.THROTTLE:
             verdict = self._wait(verdict)
         top = max(class_ids, key=lambda one: state.table.spec(one).rank)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import collections
 import time
 from typing import (
-    Any, Callable, Deque, Dict, List, NamedTuple, Optional, Tuple)
+    Any, Callable, Deque, Dict, Iterable, List, NamedTuple, Optional, Tuple)
 
 import eventlet
 from swift.common.bufferedhttp import http_connect_raw
@@ -116,6 +116,19 @@ class Pressures:
         age, pressure = found
         return pressure.backlog, self._coming_bytes(
             (server, device), known.answered_at - age)
+
+    def renew(self, servers: Iterable[Server]) -> bool:
+        """Ask servers whose answers are older than the interval, and wait:
+        an old one is no reason to refuse a write.
+
+        :returns: whether there were any
+        """
+        now = self.clock()
+        old = {server for server in servers if server in self._known and
+               now - self._known[server].answered_at > self._interval}
+        for server in old:
+            self._refresh(server)
+        return bool(old)
 
     def coming(self, devices: List[Tuple[Tuple[Server, str], int]]
                ) -> Coming:

@@ -261,3 +261,23 @@ def test_other_answers_are_left_as_they_are():
 
     assert 'Retry-After' not in Request.blank('/').get_response(
         RetryAfter(fine)).headers
+
+
+def test_what_was_long_ago_is_no_reason_to_refuse(servers):
+    """A proxy that saw no writes for a while knows old figures only."""
+    at_once = servers.pressures._spawn
+    servers.set(pending_bytes=1000)
+    with pytest.raises(Refused):
+        servers.put(size=250)
+    servers.pressures._spawn = lambda work, *args: None    # asks too late
+    servers.set(pending_bytes=0)
+    asked = len(servers.asked)
+    assert servers.put(size=250) == 201
+    assert len(servers.asked) == asked + 3
+    # What is known well enough is not asked for again.
+    servers.pressures._spawn = at_once
+    servers.set(pending_bytes=1000)
+    for _ in range(3):
+        with pytest.raises(Refused):
+            servers.put(size=250)
+    assert len(servers.asked) == asked + 6
