@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-import campaign
+import fuzz_campaign
 import evil_dss
 import naive_dss
 
@@ -27,10 +27,10 @@ def test_names_of_evils_are_unique_and_enough():
 
 def test_every_truncation_is_refused_where_it_ends():
     cut = list(evil_dss.truncations())
-    refused, wrong, peak = campaign.judge_evils(cut)
+    refused, wrong, peak = fuzz_campaign.judge_evils(cut)
     assert wrong == []
     assert refused == len(cut) > 100
-    assert peak < campaign.MAX_PEAK_BYTES
+    assert peak < fuzz_campaign.MAX_PEAK_BYTES
 
 
 def test_the_good_streams_behind_the_evils_are_taken():
@@ -42,13 +42,13 @@ def test_the_good_streams_behind_the_evils_are_taken():
 
 
 def test_floods_of_a_legal_size_stay_in_bounded_memory():
-    _, wrong, peak = campaign.judge_floods()
+    _, wrong, peak = fuzz_campaign.judge_floods()
     assert wrong == []
-    assert peak < campaign.MAX_PEAK_BYTES
+    assert peak < fuzz_campaign.MAX_PEAK_BYTES
 
 
 def test_wrong_twin_lets_evils_in():
-    refused, wrong, _ = campaign.judge_evils(
+    refused, wrong, _ = fuzz_campaign.judge_evils(
         evil_dss.EVILS, naive_dss.NaiveDecoder)
     assert wrong
     assert refused < len(evil_dss.EVILS) // 2

@@ -1,4 +1,4 @@
-"""A short run of the fuzzing campaign; ``campaign.py`` is the long one.
+"""A short run of the fuzzing campaign; ``fuzz_campaign.py`` is the long one.
 
 ``SWIFT_DSS_FUZZ_SEED`` replays a run.
 """

@@ -158,6 +158,15 @@ def test_top_level_is_that_of_the_design():
     assert {name for name in top if not name.startswith('.')} <= TOP_LEVEL
 
 
+def test_modules_of_the_tests_have_names_of_their_own():
+    """They are imported by their bare names: the first one found wins."""
+    names = [path.name for path in committed()
+             if path.suffix == '.py' and 'test' in path.parts
+             and path.name not in ('conftest.py', '__init__.py')]
+    assert names and not [name for name in sorted(set(names))
+                          if names.count(name) > 1]
+
+
 def test_no_path_of_a_machine_is_committed():
     # Spelt in pieces, so that this file does not find itself.
     forbidden = re.compile('|'.join((

@@ -1,6 +1,6 @@
 """The S05 campaign: malicious ``.dss`` and fuzzed parsers, with figures.
 
-    python test/fuzz/campaign.py [--seed N] [--executions N]
+    python test/fuzz/fuzz_campaign.py [--seed N] [--executions N]
 
 Ends with one line, ``S05: N evils refused, M executions, peak memory X
 KiB``, and exit code 0 if every evil was refused at its position, no parser
