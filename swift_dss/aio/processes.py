@@ -13,7 +13,8 @@ import socket
 import subprocess
 import sys
 import time
-from typing import Callable, Dict, List, Mapping, Optional, Sequence
+from typing import (Callable, Collection, Dict, List, Mapping, Optional,
+                    Sequence)
 
 from swift_dss.aio.run import LOG_ENV
 from swift_dss.core.errors import DssError
@@ -81,44 +82,78 @@ def find(root: str) -> Dict[str, List[int]]:
     return found
 
 
-def kill(root: str, names: Optional[Sequence[str]] = None,
-         signum: int = signal.SIGKILL) -> int:
+def send(root: str, names: Optional[Sequence[str]] = None,
+         signum: int = signal.SIGTERM) -> List[int]:
     """Send a signal to processes of the cluster.
 
     :param names: of which servers; None is all
-    :returns: how many processes got it
+    :returns: the pids of those that got it
     """
-    count = 0
+    sent = []
     for name, pids in find(root).items():
         if names is not None and name not in names:
             continue
         for pid in pids:
             try:
                 os.kill(pid, signum)
-                count += 1
+                sent.append(pid)
             except ProcessLookupError:
                 pass
-    return count
+    return sent
+
+
+def kill(root: str, names: Optional[Sequence[str]] = None) -> int:
+    """End processes without asking; returns when they are gone, with every
+    port and file that they held.
+
+    :param names: of which servers; None is all
+    :returns: how many there were
+    """
+    killed = send(root, names, signal.SIGKILL)
+    _await_death(killed)
+    return len(killed)
 
 
 def end(root: str, names: Optional[Sequence[str]] = None,
         grace_seconds: float = 5.0) -> int:
-    """End processes politely, then not; returns when they are gone.
+    """End processes politely, then not; returns when they are gone, with
+    every port and file that they held.
 
     :returns: how many had to be killed
     """
+    asked = set(send(root, names))
+
     def gone() -> bool:
         left = find(root)
-        return not any(name in left for name in names or left)
+        asked.update(pid for name in names or left
+                     for pid in left.get(name, ()))
+        return not any(map(_alive, asked))
 
-    kill(root, names, signal.SIGTERM)
     if wait(gone, grace_seconds):
         return 0
-    killed = kill(root, names, signal.SIGKILL)
-    if not wait(gone, 10.0):
-        raise DssError('processes of %s do not end: %s'
-                       % (root, find(root)))
+    killed = kill(root, names)
+    _await_death(asked)
     return killed
+
+
+def _await_death(pids: Collection[int]) -> None:
+    if not wait(lambda: not any(map(_alive, pids)), 30.0):
+        raise DssError('processes do not end, though killed: %s'
+                       % sorted(filter(_alive, pids)))
+
+
+def _alive(pid: int) -> bool:
+    """Does a process still hold anything?
+
+    One that dies loses its environment with its memory, and only then
+    closes its files: what :func:`find` misses may still be listening.
+    """
+    try:
+        with open('/proc/%d/stat' % pid, 'rb') as source:
+            state = source.read().rpartition(b')')[2].split()[0]
+    except OSError:
+        return False
+    return state not in (b'Z', b'X')
 
 
 def wait(predicate: Callable[[], bool], seconds: float) -> bool:

@@ -172,10 +172,7 @@ class Dss(System):
         self._edge.link.mend()
 
     def kill(self) -> None:
-        root = self._edge.conf.root
-        processes.kill(root, ['tierd'], signal.SIGKILL)
-        wait_until(lambda: not processes.find(root).get('tierd'), 30,
-                   'the daemon is dead')
+        processes.kill(self._edge.conf.root, ['tierd'])
         self._restart()
 
     def _restart(self) -> None:

@@ -67,7 +67,7 @@ class Edge(Campaign):
                 for line in lines) + '\n')
         os.rename(path + '.new', path)
         from fault.outage import processes
-        processes.kill(self.conf.root, ['tierd'], signal.SIGHUP)
+        processes.send(self.conf.root, ['tierd'], signal.SIGHUP)
         wait_until(lambda: all(
             device['pressure']['backlog']['budget_bytes'] == budget
             for device in tier(self.cluster, 'status')['devices']), 60,

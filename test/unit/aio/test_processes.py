@@ -55,6 +55,29 @@ def test_a_process_that_ignores_sigterm_is_killed(tmp_path):
     assert child.wait() == -signal.SIGKILL
 
 
+_LISTENER = [
+    '-c', 'import socket, sys, time\n'
+    'memory = bytes(300 << 20).replace(b"\\0", b"x")\n'
+    'with socket.socket() as ours:\n'
+    '    ours.bind(("127.0.0.1", 0))\n'
+    '    ours.listen()\n'
+    '    print(ours.getsockname()[1], flush=True)\n'
+    '    time.sleep(600)\n']
+
+
+def test_what_ended_does_not_listen_any_more(tmp_path):
+    """Ports are closed after the memory is given back, which takes long
+    enough for a start to mistake the old server for the new one."""
+    root = str(tmp_path)
+    child, log = _spawn(tmp_path, root, 'listener', _LISTENER)
+    assert processes.wait(lambda: processes.tail(log).strip().isdigit(), 30)
+    port = int(processes.tail(log))
+    assert processes.listening(port)
+    processes.end(root)
+    assert not processes.listening(port)
+    child.wait()
+
+
 def test_output_goes_to_the_log_and_tail_shows_its_end(tmp_path):
     child, log = _spawn(tmp_path, str(tmp_path), 'talker', [
         '-c', 'print("\\n".join(str(n) for n in range(50)))'])
