@@ -9,6 +9,7 @@ decides anything: :mod:`swift_dss.io.moves` says which bytes go where.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
@@ -19,7 +20,7 @@ from typing import (
     Callable, Dict, List, Optional, Sequence, Tuple, Type)
 
 from swift_dss.core.errors import (
-    DamagedRecord, FULL_ERRNOS, TierFull, VersionGone)
+    DamagedRecord, FULL_ERRNOS, TierFull, TierUnavailable, VersionGone)
 from swift_dss.core.residency import Residency, Tier
 from swift_dss.core.version import VersionId
 from swift_dss.io import residency_store, steps
@@ -85,14 +86,19 @@ class LiveVersion:
 
     :param opened: path and descriptor of its data file, if the caller has
         them: ours from here on, even if this raises
+    :param for_reading: an HDD that is not there is only a tier less to
+        read from; nothing may be recorded then
     :raises VersionGone: there is no such file any more
+    :raises TierUnavailable: the HDD that the record speaks of is not there
     :raises DamagedRecord: its residency cannot be trusted; nothing that
         drops bytes may go on
     """
 
     def __init__(self, place: Place,
-                 opened: Optional[Tuple[str, int]] = None) -> None:
+                 opened: Optional[Tuple[str, int]] = None,
+                 for_reading: bool = False) -> None:
         self.place = place
+        self._for_reading = for_reading
         #: The record speaks of an HDD that is not the one mounted now.
         self.says_foreign = False
         self.path, self.fd = opened or _open_data_file(place)
@@ -160,8 +166,15 @@ class LiveVersion:
                                       self.stat.st_size)
         if not found.tiers & Tier.HDD or not self.place.capacity.configured:
             return found
-        if residency_store.load_capacity_id(self.fd) == \
-                self.place.capacity.identity:
+        try:
+            if residency_store.load_capacity_id(self.fd) == \
+                    self.place.capacity.identity:
+                return found
+        except TierUnavailable:
+            if not self._for_reading:
+                raise
+            with contextlib.suppress(ValueError):
+                return found.drop(0, found.content_length, Tier.HDD)
             return found
         self.says_foreign = True
         try:

@@ -121,10 +121,12 @@ class DssDiskFileBase(BaseDiskFile):
     def dss_open_bytes(self, fd: int, keep_cache: bool) -> VersionBytes:
         """What a reader reads through; captures all it needs now."""
         assert self.dss_residency is not None
+        data_file = self._data_file
         return VersionBytes(
             self.manager.dss_node, self.dss_version(), self.dss_partition,
             fd, self.dss_residency, self.dss_stored_map(),
-            self.dss_purpose, keep_cache)
+            self.dss_purpose, keep_cache,
+            lambda: self.dss_has_changed(data_file))
 
     def reader(self, *args: Any, **kwargs: Any) -> Any:
         self.dss_reader = super().reader(*args, **kwargs)
@@ -167,10 +169,11 @@ class DssDiskFileBase(BaseDiskFile):
                          source.class_map, offset, length)
 
     def dss_note_difference(self, source: VersionBytes) -> None:
-        """Tell the daemon that the HDD has other bytes than the SSD; said
-        again by the next audit if nobody hears it."""
-        self._logger.error('%s: its copy on the HDD has other bytes than '
-                           'the one on the SSD', self._data_file)
+        """Tell the daemon that the HDD has not the bytes that another tier
+        has; said again by the next reader if nobody hears it."""
+        self._logger.error('%s: its copy on the HDD is not there or has '
+                           'other bytes than the one on the SSD',
+                           self._data_file)
         self._logger.increment('dss.errors.hdd_differs')
         self.manager.dss_node.events.tell(Event(
             EventKind.HDD_DIFFERS, source.version, source.partition,

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import os
 from typing import (
-    Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence,
-    Tuple)
+    Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional,
+    Sequence, Tuple)
 
 from swift_dss.core.errors import TierUnavailable, VersionGone
 from swift_dss.core.limits import IO_WINDOW_BYTES
@@ -65,11 +65,13 @@ class VersionBytes:
 
     :param fd: of the data file; stays the caller's
     :param keep_cache: leave what was read in the page cache
+    :param has_changed: says if the record is another one by now
     """
 
     def __init__(self, node: Node, version: VersionId, partition: str,
                  fd: int, residency: Residency, class_map: ClassMap,
-                 purpose: str, keep_cache: bool) -> None:
+                 purpose: str, keep_cache: bool,
+                 has_changed: Callable[[], bool]) -> None:
         self._node = node
         self.version = version
         self.partition = partition
@@ -80,6 +82,7 @@ class VersionBytes:
         #: A word for who reads.
         self.client = ''
         self._forget = not keep_cache
+        self._has_changed = has_changed
         self._hdd_fd: Optional[int] = None
         self._hdd_absent = False
         self._streams: Dict[int, FetchStream] = {}
@@ -94,8 +97,8 @@ class VersionBytes:
         self.skipped_bytes = 0
         #: Bits of the tiers that bytes came from.
         self.tiers_read = 0
-        #: True if an audit found other bytes on the HDD than on the SSD,
-        #: or none.
+        #: True if the HDD has not what the record says, and another tier
+        #: has it.
         self.hdd_differs = False
 
     @property
@@ -114,7 +117,7 @@ class VersionBytes:
         :raises TierUnavailable: bytes lie only on an HDD that is not there
         :raises RemoteUnavailable: bytes lie only in S3 and it is silent
         :raises VersionGone: the residency of the version has changed:
-            open it again
+            open it again; or the HDD has lost the only copy
         """
         if not self.is_stub:
             return
@@ -260,6 +263,10 @@ class VersionBytes:
                 if self.purpose != AUDIT and \
                         not extent.tiers & Tier.REMOTE:
                     raise
+            except VersionGone:
+                if not extent.tiers & Tier.REMOTE or self._has_changed():
+                    raise
+                self.hdd_differs = self._hdd_absent = True
         if self.purpose == AUDIT:
             return Tier.NONE
         if extent.tiers & Tier.REMOTE:

@@ -84,10 +84,9 @@ class FetchServer:
         try:
             with self._local.open(request.version,
                                   request.partition) as reader:
-                if not _is_local(reader, request):
+                if not _is_local(reader, request) or \
+                        not self._from_disk(request, reader, sink):
                     self._from_gateway(request, sink)
-                    return
-                self._from_disk(request, reader, sink)
         except (DssError, OSError) as err:
             self._metrics.count('tier.fetches_failed')
             self._logger.warning('fetch %s on %s: %s', request.version.key,
@@ -98,9 +97,12 @@ class FetchServer:
                 sink.begin(refusal(err))
 
     def _from_disk(self, request: FetchRequest, reader: LocalReader,
-                   sink: SocketSink) -> None:
+                   sink: SocketSink) -> bool:
         """The whole range is here. The reply waits for the first bytes, so
-        that a disk that fails is still an answer and not a cut."""
+        that a disk that fails is still an answer and not a cut.
+
+        :returns: False if it is not here after all, and S3 may have it
+        """
         self._local.io.enter(request.class_id)
         try:
             end = request.offset + request.length
@@ -110,6 +112,11 @@ class FetchServer:
                 if not sink.began:
                     sink.begin(FetchReply(200))
                 sink.write(data)
+            return True
+        except (VersionGone, TierUnavailable):
+            if sink.began or self._gateway is None:
+                raise
+            return False
         finally:
             self._local.io.leave()
 

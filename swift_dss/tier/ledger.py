@@ -228,11 +228,10 @@ class Ledger:
                    key=lambda one: self._table().spec(one).rank)
 
     def _hdd_differs(self, event: Event) -> None:
-        """The copy on the HDD is given up; the SSD's is copied again like
-        any that has none."""
-        self._logger.error('%s: the HDD has other bytes of %s than the SSD: '
-                           'given up', event.version.device,
-                           event.version.key)
+        """The copy on the HDD is given up; one on the SSD is copied again
+        like any that has none."""
+        self._logger.error('%s: the HDD has not the bytes of %s: given up',
+                           event.version.device, event.version.key)
         self._local.drop_capacity(event.version, event.partition)
         self._local.track(event.version, event.partition)
         self._metrics.count('tier.hdd_copies_given_up')

@@ -71,7 +71,8 @@ class Local(LocalVersions):
     def describe(self, version: VersionId, partition: str) -> LocalVersion:
         """See :meth:`LocalVersions.describe`."""
         place, found, opened = self._open(version, partition)
-        with self._disk_errors(), LiveVersion(place, opened) as live:
+        with self._disk_errors(), LiveVersion(place, opened,
+                                              for_reading=True) as live:
             return _described(version, partition, found, live)
 
     def read_whole(self, version: VersionId,
@@ -79,7 +80,7 @@ class Local(LocalVersions):
         """See :meth:`LocalVersions.read_whole`."""
         place, found, opened = self._open(version, partition)
         with self._disk_errors():
-            reader = Reader(LiveVersion(place, opened))
+            reader = Reader(LiveVersion(place, opened, for_reading=True))
             with reader:
                 return (_described(version, partition, found, reader.live),
                         reader.read(0, found.content_length))
@@ -102,7 +103,7 @@ class Local(LocalVersions):
         """See :meth:`LocalVersions.open`."""
         place, _ = self._look(version, partition)
         with self._disk_errors():
-            return Reader(LiveVersion(place))
+            return Reader(LiveVersion(place, for_reading=True))
 
     def exists(self, version: VersionId, partition: str) -> bool:
         """True if the version's data file is on its device."""

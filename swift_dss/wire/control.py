@@ -53,7 +53,8 @@ class Event:
     READ, ``offset`` and ``length`` say what was read and ``tier_bits``
     which tiers served it; for CLASS a POST changed the metadata, and maybe
     the class map. For HDD_DIFFERS an audit found other bytes on the HDD
-    than on the SSD, whose digest is right.
+    than on the SSD, whose digest is right, or a reader found none there of
+    a version that S3 has.
 
     :param version: device, policy, hash, timestamp, fragment
     :param partition: Swift's partition, to find the hash directory

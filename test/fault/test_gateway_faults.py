@@ -118,8 +118,12 @@ def live(rig, real, body, number, tally):
 
 
 def read_back(rig, version, body, tally):
-    """Read until it works; what comes before may be short, never wrong."""
-    for _ in range(20):
+    """Read until it works; what comes before may be short, never wrong.
+
+    A refusal comes at once where the breaker waits longer than a reader
+    would.
+    """
+    for _ in range(100):
         whole, sink = rig.fetch(version)
         if not body.startswith(sink.data) or (whole and sink.data != body):
             tally.wrong += 1
@@ -129,6 +133,7 @@ def read_back(rig, version, body, tally):
         if sink.reply.status == 503:
             assert sink.reply.retry_after_seconds >= 1
             tally.refused += 1
+            time.sleep(0.05)
         else:
             assert sink.reply.status == 200, sink.reply
             tally.cut += 1

@@ -39,16 +39,20 @@ FAST, SLOW, CLOUD, ATTIC, PINNED = 20, 21, 22, 23, 24
 HDD, MIXED, REMOTE, MIXED_REMOTE = 'hdd', 'mixed', 'remote', 'mixed-remote'
 LOCAL_STUBS = (HDD, MIXED)
 ALL_STUBS = (HDD, MIXED, REMOTE, MIXED_REMOTE)
+#: On the HDD, and in S3 too.
+BACKED = 'backed'
 _HEADERS = {
     'whole': {'X-DSS-Object-Class': 'fast'},
     HDD: {'X-DSS-Object-Class': 'fast'},
     MIXED: {'X-DSS-Object-Class': 'fast',
             'X-DSS-Range-Class': '%s-%d' % (_RANGE, SLOW)},
     REMOTE: {'X-DSS-Object-Class': 'cloud'},
+    BACKED: {'X-DSS-Object-Class': 'cloud'},
     MIXED_REMOTE: {'X-DSS-Object-Class': 'cloud',
                    'X-DSS-Range-Class': '%s-%d' % (_RANGE, ATTIC)},
 }
-_TIERS = {HDD: Tier.HDD, REMOTE: Tier.REMOTE}
+_TIERS = {HDD: Tier.HDD, REMOTE: Tier.REMOTE,
+          BACKED: Tier.HDD | Tier.REMOTE}
 
 
 class Copy(NamedTuple):
@@ -191,11 +195,11 @@ class Objects:
         return made
 
     def _bring(self, state: str, one: Object) -> None:
-        if state == HDD:
-            self.demote(one)
-        if state in (REMOTE, MIXED_REMOTE):
+        if state in (REMOTE, MIXED_REMOTE, BACKED):
             wait_until(lambda: self.all_remote(one), 60,
                        'copies of %s in S3' % one.name)
+        if state in (HDD, BACKED):
+            self.demote(one)
         if state == REMOTE:
             self.demote(one, 'remote')
         if state == MIXED_REMOTE:

@@ -8,6 +8,8 @@ import pytest
 import stubs
 from support import md5, quarantined, wait_until
 
+from swift_dss.core.residency import Tier
+
 pytestmark = pytest.mark.cluster
 
 
@@ -77,6 +79,25 @@ def test_rot_on_the_hdd_is_found_behind_a_sound_ssd(any_objects, cluster):
     assert found.residency.is_stub
     reply = any_objects.direct(one, found)
     assert (reply.status, md5(reply.body)) == (200, victim.etag)
+
+
+@pytest.mark.damage
+def test_what_an_hdd_lost_comes_from_the_cloud(any_objects, cluster):
+    made = any_objects.make_all((stubs.BACKED, stubs.BACKED))
+    victims = [any_objects.copies(one)[0] for one in made]
+    for victim in victims:
+        os.unlink(any_objects.capacity_path(victim))
+    before = quarantined(cluster)
+    # One is found by a reader, one by the auditor.
+    reply = any_objects.direct(made[0], victims[0])
+    assert (reply.status, md5(reply.body)) == (200, victims[0].etag)
+    cluster.run_once('object-auditor')
+    assert quarantined(cluster) == before
+    for one, victim in zip(made, victims):
+        wait_until(lambda one=one, victim=victim: not any_objects.copy_on(
+            one, victim.device).residency.tiers & Tier.HDD, 10,
+            'the record of %s' % one.name)
+        assert any_objects.get(one) == one.body
 
 
 def _flip_a_bit(path, offset):
