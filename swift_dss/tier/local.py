@@ -41,6 +41,9 @@ from swift_dss.wire import layout, names
 #: Room that moves and fills leave free on any file system: metadata,
 #: journals and the object server's own writes need some.
 RESERVE_BYTES = 16 * 1024 * 1024
+#: Looks at a version that is moved again and again while it is looked at:
+#: each but the first is for a move that ended meanwhile.
+_LOOKS = 10
 
 
 class Local(LocalVersions):
@@ -139,15 +142,25 @@ class Local(LocalVersions):
 
     def track(self, version: VersionId, partition: str, put_at: float = 0.0,
               read_at: float = 0.0) -> VersionRow:
-        """Bring the index up to date with the version's files."""
+        """Bring the index up to date with the version's files.
+
+        Who moves the version meanwhile tells the index itself, and MUST
+        not be overwritten with what was read before: looked at again
+        after, and no lock that a long copy holds is waited for.
+        """
         row = self.row(version, partition, put_at, read_at)
-        self.index.put(row)
+        for _ in range(_LOOKS):
+            self.index.put(row)
+            read, row = row, self.row(version, partition, put_at, read_at)
+            if read == row:
+                break
         return row
 
     def retrack(self, version: VersionId, partition: str) -> None:
-        """The same after a move: a failing index only gets counted."""
+        """The same after a move, whose lock the caller holds: a failing
+        index only gets counted."""
         try:
-            self.track(version, partition)
+            self.index.put(self.row(version, partition))
         except VersionGone:
             self.index.remove(version)
         except (IndexUnavailable, IndexDamaged) as err:

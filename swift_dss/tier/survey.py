@@ -6,10 +6,11 @@ for longer than one version, and may be broken off and repeated at will.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from swift_dss.core.errors import (
@@ -107,8 +108,15 @@ class Survey:
 
     def _store(self, rows: List[VersionRow]) -> None:
         with self._index.batch():
-            for row in rows:
-                self._index.put(row)
+            known = self._index.add(rows)
+        # Others may be at work on those, and tell the index of it: what
+        # was read of their files above may be old by now.
+        for row in known:
+            said = self._index.get(row.version)
+            if said is None or said != replace(
+                    row, put_at=said.put_at, read_at=said.read_at):
+                with contextlib.suppress(VersionGone):
+                    self._local.track(row.version, row.partition)
         self._settle(rows)
         del rows[:]
 

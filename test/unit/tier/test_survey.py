@@ -1,0 +1,71 @@
+"""A walk over a device beside those that move what it reads."""
+
+from __future__ import annotations
+
+import pytest
+from node import KIB, LOGGER, Rig
+
+from swift_dss.core.residency import RemoteCopy
+from swift_dss.tier.survey import Survey
+
+
+@pytest.fixture
+def rig(tmp_path):
+    made = Rig(tmp_path, with_hdd=False)
+    yield made
+    made.close()
+
+
+def _walk(rig):
+    survey = Survey(rig.local, LOGGER, lambda rows: None, lambda row: None,
+                    lambda: False)
+    return survey.device(rig.local.devices.get('sda'), 0, False,
+                         lambda said: None)
+
+
+def _upload_after_look(rig, monkeypatch, place, times=1):
+    """S3 gets the version right after somebody has read its files."""
+    look, left = rig.local.row, [times]
+
+    def row(*args, **kwargs):
+        found = look(*args, **kwargs)
+        if left[0]:
+            left[0] -= 1
+            rig.local.record_remote(
+                place.version, place.partition,
+                RemoteCopy('s3', 'key', 'e%d' % left[0], 1.0))
+        return found
+
+    monkeypatch.setattr(rig.local, 'row', row)
+    return left
+
+
+@pytest.mark.parametrize('known', [True, False])
+def test_a_walk_does_not_undo_what_was_told_meanwhile(
+        rig, monkeypatch, known):
+    place = rig.put('one', b'x' * KIB)
+    if not known:
+        rig.index.remove(place.version)
+    left = _upload_after_look(rig, monkeypatch, place)
+    assert _walk(rig).versions == 1
+    said = rig.index.get(place.version)
+    assert not left[0] and said.on_remote
+    assert [span.dirty_bytes for span in said.spans] == [0]
+
+
+def test_tracking_does_not_undo_what_was_told_meanwhile(rig, monkeypatch):
+    place = rig.put('one', b'x' * KIB)
+    left = _upload_after_look(rig, monkeypatch, place)
+    rig.local.track(place.version, place.partition)
+    assert not left[0] and rig.index.get(place.version).on_remote
+
+
+def test_a_walk_corrects_what_the_index_says(rig):
+    place = rig.put('one', b'x' * KIB)
+    row = rig.index.get(place.version)
+    row.spans[0].dirty_bytes, row.on_remote = 0, True
+    rig.index.put(row)
+    _walk(rig)
+    said = rig.index.get(place.version)
+    assert not said.on_remote and said.spans[0].dirty_bytes == KIB
+    assert said.put_at == row.put_at
