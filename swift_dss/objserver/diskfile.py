@@ -163,7 +163,7 @@ class DssDiskFileBase(BaseDiskFile):
         self.manager.dss_node.events.send_read(encode_read(
             source.version, source.partition, self._content_length or 0,
             offset, length, tiers, time.time(), self.dss_is_manifest,
-            source.client))
+            source.client), at_once=source.lacks_bytes)
         if length:
             self._record('GET', source.version, self._content_length or 0,
                          source.class_map, offset, length)

@@ -56,11 +56,12 @@ class EventSender:
         """Tell the daemon now; False if it cannot be told."""
         return self._connected() and self._write(encode_event(event))
 
-    def send_read(self, raw: bytes) -> None:
+    def send_read(self, raw: bytes, at_once: bool = False) -> None:
         """Tell the daemon of a read, at once or within
         ``EVENT_BATCH_SECONDS``; lost if it cannot be told.
 
         :param raw: from ``encode_read``
+        :param at_once: before anything else that happens on this node
         """
         if not self._connected():
             self._node.logger.increment('dss.events.dropped')
@@ -71,10 +72,15 @@ class EventSender:
         self._read_bytes += len(raw) + 1
         # The first after a pause goes at once. Who waits for a timer that
         # went with its event loop goes with the next one.
-        if time.monotonic() >= self._reads_due:
+        if at_once or time.monotonic() >= self._reads_due:
             self._send_reads()
         elif not self._timer_set:
             self._set_timer()
+
+    def send_what_waits(self) -> None:
+        """Tell of every read up to now."""
+        if self._reads and self._pid == os.getpid():
+            self._send_reads()
 
     def _set_timer(self) -> None:
         loop = native.loop()
@@ -86,8 +92,7 @@ class EventSender:
 
     def _timer_rings(self) -> None:
         self._timer_set = False
-        if self._reads and self._pid == os.getpid():
-            self._send_reads()
+        self.send_what_waits()
 
     def _send_reads(self) -> None:
         reads, self._reads, self._read_bytes = self._reads, [], 0

@@ -217,6 +217,12 @@ class VersionBytes:
             self.after_io(lambda: pool.background(os.close, fd))
 
     @property
+    def lacks_bytes(self) -> bool:
+        """True if some are on no tier of this node."""
+        return self.is_stub and any(
+            not extent.tiers & _BOTH for extent in self._residency.extents)
+
+    @property
     def is_busy(self) -> bool:
         """True if a pool thread may use our descriptors."""
         return self._job is not None
@@ -381,6 +387,8 @@ class VersionBytes:
             stream.close()
 
     def _ask(self, window: Window) -> FetchStream:
+        # What was read before makes a stream of it.
+        self._node.events.send_what_waits()
         return open_fetch(self._node.conf.run_dir, FetchRequest(
             version=self.version, partition=self.partition,
             offset=window.offset, length=window.length,

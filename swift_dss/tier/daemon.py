@@ -107,7 +107,8 @@ class Daemon:
         self.local.on_remote = self._left_for_s3
         self.prefetcher = Prefetcher(
             conf, self.table, self.local, self.index, self.gateway,
-            self._wish, self.metrics, logger)
+            self._wish, self.metrics, logger,
+            in_order=lambda call: self.intake.in_order(call))
         self.local.watcher = self.prefetcher
         self.intake = Intake(
             os.path.join(conf.run_dir, 'events.sock'),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import os
 import socket
 import threading
 from collections import deque
-from typing import Callable, Deque, Iterable, List, Optional
+from typing import Callable, Deque, Dict, Iterable, List, Optional, Union
 
 from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.limits import MAX_EVENT_BYTES
@@ -27,6 +28,12 @@ BATCH = 500
 GATHER_SECONDS = 0.2
 #: The kernel's queue of datagrams, asked for; it may give less.
 _RECEIVE_BYTES = 4 * 1024 * 1024
+#: Who wants to be called in order waits so long for room in that queue.
+MARK_SECONDS = 0.1
+#: What begins a datagram of ours, and never an event.
+_MARK = b'\0'
+
+Call = Callable[[], None]
 
 
 class Intake:
@@ -48,8 +55,11 @@ class Intake:
         self._apply = apply
         self._metrics = metrics
         self._logger = logger
-        #: Lines as they came, in order.
-        self._waiting: Deque[bytes] = deque()
+        #: Lines as they came, in order, and what runs between them.
+        self._waiting: Deque[Union[bytes, Call]] = deque()
+        self._marks: Dict[bytes, Call] = {}
+        self._numbers = itertools.count()
+        self._marked = 0
         self._more = threading.Condition()
         #: Who waits under ``_more``, and so has to be woken.
         self._idle = self._held_back = False
@@ -134,6 +144,23 @@ class Intake:
             finally:
                 self._hurried -= 1
 
+    def in_order(self, call: Call) -> None:
+        """Run ``call`` once all that was sent before has been applied, and
+        before anything that is sent from now on. Nothing gathers meanwhile.
+
+        :param call: runs in the thread that applies, or here if the queue
+            stays full or is at its end; MUST NOT raise
+        """
+        mark = _MARK + str(next(self._numbers)).encode('ascii')
+        self._marks[mark] = call
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+                sender.settimeout(MARK_SECONDS)
+                sender.sendto(mark, self._path)
+        except OSError:
+            if self._marks.pop(mark, None) is not None:
+                call()
+
     def _receive(self) -> None:
         while True:
             try:
@@ -141,7 +168,9 @@ class Intake:
             except OSError as err:
                 self._logger.error('events: %s', err)
                 return
-            if raw:
+            if raw.startswith(_MARK):
+                self._accept_mark(raw)
+            elif raw:
                 self._accept(split_events(raw))
             elif self._stopping:
                 return
@@ -169,23 +198,45 @@ class Intake:
                 self._idle = False
                 self._more.notify_all()
 
+    def _accept_mark(self, mark: bytes) -> None:
+        call = self._marks.pop(mark, None)
+        if call is None:
+            return
+        with self._more:
+            self._waiting.append(call)
+            self._marked += 1
+            self._idle = False
+            self._more.notify_all()
+
     def _work(self) -> None:
         while True:
             batch = self._gather()
             if batch is None:
                 return
-            events = []
-            for line in batch:
-                try:
-                    events.append(decode_event(line))
-                except DamagedRecord as err:
-                    self._metrics.count('tier.events_damaged')
-                    self._logger.warning('%s', err)
+            lines: List[bytes] = []
+            for one in batch:
+                if callable(one):
+                    self._hand_over(lines)
+                    lines = []
+                    one()
+                else:
+                    lines.append(one)
+            self._hand_over(lines)
+
+    def _hand_over(self, lines: List[bytes]) -> None:
+        events = []
+        for line in lines:
+            try:
+                events.append(decode_event(line))
+            except DamagedRecord as err:
+                self._metrics.count('tier.events_damaged')
+                self._logger.warning('%s', err)
+        if events:
             self._apply(events)
 
-    def _gather(self) -> Optional[List[bytes]]:
-        """Lines for a batch; None once there are none and none will come.
-        """
+    def _gather(self) -> Optional[List[Union[bytes, Call]]]:
+        """What makes a batch; None once there is nothing and nothing will
+        come."""
         with self._more:
             self._busy = False
             if self._hurried:
@@ -194,13 +245,14 @@ class Intake:
             self._more.wait_for(lambda: self._waiting or self._received)
             self._idle = False
             self._more.wait_for(
-                lambda: self._hurried or self._stopping
+                lambda: self._hurried or self._stopping or self._marked
                 or len(self._waiting) >= BATCH, GATHER_SECONDS)
             if not self._waiting:
                 return None
             self._busy = True
             batch = [self._waiting.popleft() for _ in range(
                 min(BATCH, len(self._waiting)))]
+            self._marked -= sum(map(callable, batch))
             if self._held_back:
                 self._more.notify_all()
             return batch

@@ -58,6 +58,8 @@ MAX_PIECES = 20000
 #: in the budget is needed.
 _WRITE_OFF_SECONDS = 30.0
 _SAVE_SECONDS = 600.0
+#: An event that claims to be older is of another clock.
+_OLDEST_SECONDS = 5.0
 _DAY_SECONDS = 86400.0
 Wish = Callable[[VersionId, str, List[int]], None]
 
@@ -68,12 +70,16 @@ class Prefetcher(Watcher):
     :param gateway: None where there is no remote tier
     :param wish: brings classes of a version from the HDD to the SSD
     :param clock: monotonic seconds
+    :param in_order: runs what is told of a fetch after what object servers
+        told before it
     """
 
     def __init__(self, conf: NodeConf, table: Callable[[], ClassTable],
                  local: Local, index: Index, gateway: Optional[Gateway],
                  wish: Wish, metrics: Metrics, logger: logging.Logger,
-                 clock: Callable[[], float] = time.monotonic) -> None:
+                 clock: Callable[[], float] = time.monotonic,
+                 in_order: Callable[[Callable[[], None]], None]
+                 = lambda call: call()) -> None:
         # long: the one place where the parts of prefetching meet.
         self._conf = conf.prefetch
         self._part_bytes = conf.gateway.part_bytes
@@ -84,6 +90,7 @@ class Prefetcher(Watcher):
         self._metrics = metrics
         self._logger = logger
         self._clock = clock
+        self.in_order = in_order
         self._path = os.path.join(
             conf.tier.index_dir or conf.run_dir, _FILE)
         self._strategy, manifests = build(
@@ -173,7 +180,7 @@ class Prefetcher(Watcher):
             # Of what came from S3 the fetch has told.
             if not event.tier_bits & Tier.REMOTE:
                 self.on_read(version, partition, event.offset, event.length,
-                             True, client=event.client)
+                             True, client=event.client, at=event.at)
             if event.manifest and event.offset == 0:
                 self._look(version, event.client)
 
@@ -185,8 +192,13 @@ class Prefetcher(Watcher):
 
     def on_read(self, version: VersionId, partition: str, offset: int,
                 length: int, there: bool,
-                class_id: Optional[int] = None, client: str = '') -> None:
-        """Somebody reads; ``there``: from a local tier."""
+                class_id: Optional[int] = None, client: str = '',
+                at: float = 0.0) -> None:
+        """Somebody reads; ``there``: from a local tier.
+
+        :param at: when, in seconds since the epoch; 0: now
+        """
+        ago = min(max(0.0, time.time() - at), _OLDEST_SECONDS) if at else 0.0
         with self._guarded():
             known = self._objects.known(version)
             if known is None:
@@ -195,7 +207,7 @@ class Prefetcher(Watcher):
                 return
             with self._lock:
                 self._read(known, offset, length, there, known.class_id
-                           if class_id is None else class_id, client)
+                           if class_id is None else class_id, client, ago)
 
     def on_left(self, version: VersionId,
                 left: Optional[Residency]) -> None:
@@ -243,7 +255,7 @@ class Prefetcher(Watcher):
     # -- under the lock --------------------------------------------------
 
     def _read(self, known: Known, offset: int, length: int, there: bool,
-              class_id: int, client: str) -> None:
+              class_id: int, client: str, ago: float) -> None:
         now = self._clock()
         pieces = self._book.within(known.version, offset, length)
         for piece in pieces:
@@ -255,7 +267,7 @@ class Prefetcher(Watcher):
             piece.stage is Stage.HERE for piece in pieces)
         wants = self._strategy.on_request(Access(
             known.account, client, known.object_id, offset,
-            min(length, known.size - offset), known.size, hit, now,
+            min(length, known.size - offset), known.size, hit, now - ago,
             class_id), self._room())
         for piece in pieces:
             if piece.stage is Stage.WAITING:

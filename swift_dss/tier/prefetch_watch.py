@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Callable
 
 from swift_dss.gateway.ports import Sink
@@ -52,10 +53,12 @@ class Watched(Sink):
         offset = self._told
         border = offset - offset % self._part_bytes + self._part_bytes
         self._told = min(self._end, border)
-        self._prefetcher.on_read(
-            self._request.version, self._request.partition, offset,
-            self._told - offset, there, self._request.class_id,
-            client=self._request.client)
+        # The last read of a stream's part is still on its way to us when
+        # the first of the next part is here.
+        self._prefetcher.in_order(partial(
+            self._prefetcher.on_read, self._request.version,
+            self._request.partition, offset, self._told - offset, there,
+            self._request.class_id, self._request.client, time.time()))
 
 
 class Nobody(Sink):

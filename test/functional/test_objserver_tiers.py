@@ -14,6 +14,7 @@ import pytest
 from object_node import ObjectNode, make_node, running_node
 from support import md5, pattern, wait_until
 
+from swift_dss.core.limits import MAX_READER_CHARS
 from swift_dss.core.residency import Extent, RemoteCopy, Residency, Tier
 from swift_dss.core.spans import ClassMap, Span
 from swift_dss.io import residency_store, spool
@@ -179,6 +180,41 @@ def test_remote_bytes_are_streamed_from_the_daemon(
     assert (part.offset, part.length) == (1600000, 10)
     assert whole.keep and not part.keep
     assert whole.class_id == 2 and whole.partition == '7'
+
+
+def test_who_reads_a_stub_is_told_at_once_and_by_name(
+        node: Any, name: str) -> None:
+    """Or the daemon would not know a stream from single reads."""
+    make_remote(node, name)
+    path = os.path.join(node.root, 'run', 'events.sock')
+    word = {names.BACKEND_READER: 'r' * (MAX_READER_CHARS + 9)}
+    with Daemon(node, control.FetchReply(200)) as daemon, socket.socket(
+            socket.AF_UNIX, socket.SOCK_DGRAM) as heard:
+        heard.bind(path)
+        heard.settimeout(10)
+        try:
+            # The server looks for a lost daemon twice a second.
+            wait_until(lambda: node.request('GET', name, headers={
+                'Range': 'bytes=0-9'}).status == 206 and _waiting(heard), 10)
+            for number in range(4):
+                node.request('GET', name, headers=dict(
+                    word, Range='bytes=%d-%d' % (number, number + 99)))
+            node.request('GET', name, headers=dict(
+                word, Range='bytes=1500000-1500009'))
+            found: List[control.Event] = []
+            while len(found) < 4:
+                line, = control.split_events(heard.recv(65536))
+                event = control.decode_event(line)
+                if event.client:
+                    found.append(event)
+            assert [(event.offset, event.length, event.client)
+                    for event in found] == [
+                (number, 100, 'r' * MAX_READER_CHARS)
+                for number in range(4)]
+        finally:
+            os.unlink(path)
+    assert [one.client for one in daemon.requests] == [
+        'r' * MAX_READER_CHARS]
 
 
 @pytest.mark.parametrize('status,expected', [

@@ -125,6 +125,36 @@ def test_a_line_that_is_no_event_is_counted_and_harms_no_other(heard):
     assert heard.metrics.found == {'tier.events_damaged': 1}
 
 
+def test_a_call_comes_after_what_was_sent_before_it(heard, monkeypatch):
+    """And at once, though events gather for an hour."""
+    monkeypatch.setattr(intake_module, 'MARK_SECONDS', 60.0)
+    seen = []
+    for round in range(20):
+        heard.send(2 * round, 2 * round + 1)
+        heard.intake.in_order(lambda: seen.append(list(heard.numbers)))
+    wait_until(lambda: len(seen) == 20, 60)
+    for round, numbers in enumerate(seen):
+        assert numbers == list(range(2 * round + 2))
+    assert heard.intake.backlog == 0
+
+
+def test_a_call_at_the_end_is_not_lost(tmp_path):
+    made = Heard(str(tmp_path / 'events.sock'))
+    made.close()
+    seen = []
+    made.intake.in_order(lambda: seen.append(1))
+    assert seen == [1]
+
+
+def test_a_mark_that_nobody_made_is_nothing(heard):
+    heard.send(1)
+    heard._socket.send(b'\x0012345')
+    heard.send(2)
+    wait_until(lambda: heard.intake.backlog == 2)
+    assert heard.intake.wait_until_idle(60)
+    assert heard.numbers == [1, 2]
+
+
 def test_all_that_was_sent_before_the_end_is_applied(tmp_path, monkeypatch):
     monkeypatch.setattr(intake_module, 'GATHER_SECONDS', 3600.0)
     made = Heard(str(tmp_path / 'events.sock'))

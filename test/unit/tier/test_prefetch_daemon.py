@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import socket
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -25,12 +26,14 @@ from swift_dss.core.residency import RemoteCopy, Tier
 from swift_dss.gateway.ports import Sink
 from swift_dss.strategy.prefetch import STRATEGIES
 from swift_dss.strategy.prefetch.amp import Amp
+from swift_dss.tier import intake
 from swift_dss.tier.listings import Listings
 from swift_dss.tier.prefetch import Prefetcher
 from swift_dss.tier.prefetch_book import Fate
 from swift_dss.tier.prefetch_objects import Objects
 from swift_dss.tier.prefetch_spare import LEAST_SHARE, Spare
-from swift_dss.wire.control import Event, EventKind, FetchReply, FetchRequest
+from swift_dss.wire.control import (
+    Event, EventKind, FetchReply, FetchRequest, encode_event)
 
 PART = 64 * KIB
 TABLE = ClassTable.of([
@@ -115,11 +118,11 @@ class Bed:
         self.wished = []
         self.made = None
 
-    def start(self):
+    def start(self, **options):
         self.made = Prefetcher(
             self.rig.conf, lambda: TABLE, self.rig.local, self.rig.index,
             self.cloud, lambda *what: self.wished.append(what),
-            self.rig.metrics, LOGGER, lambda: self.now)
+            self.rig.metrics, LOGGER, lambda: self.now, **options)
         self.rig.local.watcher = self.made
         self.made.start()
         return self.made
@@ -140,13 +143,17 @@ class Bed:
 
     def fetch(self, place, part, parts=1, client=''):
         """A reader lacks parts; he gets them through the watcher."""
-        request = FetchRequest(place.version, place.partition, part * PART,
-                               parts * PART, 0, 5.0, client=client)
+        self.ask(place, part * PART, parts * PART, client)
+
+    def ask(self, place, offset, length, client=''):
+        """The same of any range."""
+        request = FetchRequest(place.version, place.partition, offset,
+                               length, 0, 5.0, client=client)
         reader = Reader()
         self.now += 0.1
         self.cloud.fetch(request, self.made.on_fetch(request, reader))
         assert reader.data == self.cloud.bodies[place.version][
-            part * PART:(part + parts) * PART]
+            offset:offset + length]
 
     def read(self, place, part, tier=Tier.HDD, client=''):
         """A read that an object server did without us."""
@@ -257,6 +264,36 @@ def test_reads_from_local_disks_go_on_with_the_stream(bed):
     bed.read(place, 9)
     wait(lambda: bed.local_parts(place) >= set(range(17)))
     assert bed.made.status()['useful_pieces'] >= 7
+
+
+def test_reads_that_are_still_on_their_way_belong_to_the_stream(
+        bed, tmp_path, monkeypatch):
+    """Object servers' events gather, and a fetch overtakes them."""
+    monkeypatch.setattr(intake, 'GATHER_SECONDS', 3600.0)
+    monkeypatch.setattr(intake, 'MARK_SECONDS', 60.0)
+    bed = bed()
+    place = bed.store('film')
+    path = str(tmp_path / 'events.sock')
+    events = intake.Intake(
+        path, lambda: (), lambda batch: bed.made.on_reads(
+            place.version, place.partition, batch), bed.rig.metrics, LOGGER)
+    bed.start(in_order=events.in_order)
+    events.start()
+    piece = PART // 8
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            for offset in range(0, PART, piece):
+                if offset:
+                    sender.sendto(encode_event(Event(
+                        EventKind.READ, place.version, place.partition,
+                        place.content_length, '', offset, piece,
+                        int(Tier.HDD), at=time.time())), path)
+                else:
+                    bed.ask(place, offset, piece)
+            bed.ask(place, PART, piece)
+        wait(lambda: bed.local_parts(place) >= set(range(2, 6)))
+    finally:
+        events.stop()
 
 
 def test_a_reader_who_comes_too_early_is_late_not_useful(bed):
