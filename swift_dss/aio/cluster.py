@@ -152,12 +152,13 @@ class Cluster:
                       % ', '.join(missing))
         configs.write(conf, configs.cluster_files(conf))
         names = conf.device_names
-        for name, port in (('account', conf.account_port),
-                           ('container', conf.container_port),
-                           ('object', conf.object_port),
-                           ('object-1', conf.object_port),
-                           ('object-2', conf.object_port)):
-            rings.write(conf.etc, name, 3, port, names)
+        for name, replicas, port in (
+                ('account', 3, conf.account_port),
+                ('container', 3, conf.container_port),
+                ('object', conf.replicas, conf.object_port),
+                ('object-1', 3, conf.object_port),
+                ('object-2', conf.replicas, conf.object_port)):
+            rings.write(conf.etc, name, replicas, port, names)
         if conf.plain:
             return
         configs.write(conf, configs.cloud_files(conf))

@@ -156,7 +156,9 @@ def _proxy(conf: AioConf) -> str:
         'allow_account_management = true\naccount_autocreate = true\n'
         # A server that was killed by a test is asked again soon.
         'error_suppression_interval = 5\nnode_timeout = 20\n'
-        'recoverable_node_timeout = 20\nconn_timeout = 1\n\n',
+        'recoverable_node_timeout = 20\nconn_timeout = 1\n'
+        'client_chunk_size = %d\nobject_chunk_size = %d\n\n'
+        % (conf.chunk_bytes, conf.chunk_bytes),
         _plain_filters(pipeline),
         _filter('versioned_writes', 'egg:swift#versioned_writes',
                 'allow_versioned_writes = true',
@@ -183,9 +185,10 @@ def _object(conf: AioConf) -> str:
     return ''.join((
         default, '\n', ours, '\n',
         '[pipeline:main]\npipeline = healthcheck recon object-server\n\n',
-        '[app:object-server]\nuse = %s\n\n' % (
+        '[app:object-server]\nuse = %s\nnetwork_chunk_size = %d\n'
+        'disk_chunk_size = %d\n\n' % (
             'egg:swift_dss#object' if has(conf, 'objserver')
-            else 'egg:swift#object'),
+            else 'egg:swift#object', conf.chunk_bytes, conf.chunk_bytes),
         _filter('healthcheck', 'egg:swift#healthcheck'),
         _filter('recon', 'egg:swift#recon',
                 'recon_cache_path = %s' % recon),

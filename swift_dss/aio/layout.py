@@ -63,6 +63,9 @@ class AioConf:
     :param background: run replicator, auditors, updaters, expirer, ...
     :param plain: nothing of ours at all, to compare with
     :param default_policy: which of :data:`POLICIES` new containers get
+    :param replicas: of objects, but those of ``dss-ec``; an edge whose
+        second copy is in S3 has 1
+    :param chunk_bytes: what proxy and object server move at a time
     """
 
     root: str
@@ -77,6 +80,8 @@ class AioConf:
     background: bool = True
     plain: bool = False
     default_policy: str = 'dss'
+    replicas: int = 3
+    chunk_bytes: int = 65536
 
     @property
     def proxy_port(self) -> int:
@@ -207,3 +212,9 @@ def check(conf: AioConf) -> None:
                         % (MIN_IMAGE_BYTES // MIB))
     if conf.default_policy not in POLICIES:
         raise BadConfig('--default-policy: one of %s' % ', '.join(POLICIES))
+    if not 1 <= conf.replicas <= conf.devices:
+        raise BadConfig('--replicas %d: 1 to %d, the number of devices'
+                        % (conf.replicas, conf.devices))
+    if not 4096 <= conf.chunk_bytes <= 16 * MIB:
+        raise BadConfig('--chunk-kib %d: 4 to 16384'
+                        % (conf.chunk_bytes // 1024))

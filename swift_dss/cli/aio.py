@@ -74,6 +74,12 @@ def _add_start_options(start: argparse.ArgumentParser) -> None:
                        help='stock Swift, to compare with')
     start.add_argument('--default-policy', default='dss',
                        choices=layout.POLICIES)
+    start.add_argument('--replicas', type=int, default=3, metavar='N',
+                       help='of objects (3); an edge whose second copy is '
+                            'in S3 needs 1')
+    start.add_argument('--chunk-kib', type=int, default=64, metavar='N',
+                       help='what proxy and object server move at a time '
+                            '(64)')
 
 
 def run(args: argparse.Namespace) -> int:
@@ -115,7 +121,8 @@ def _start(root: str, args: argparse.Namespace) -> int:
             ssd_bytes=args.ssd_size, hdd_bytes=args.hdd_size,
             ssd_budget_bytes=args.ssd_budget, hdd_iops=args.hdd_iops,
             workers=args.workers, background=not args.no_background,
-            plain=args.plain, default_policy=args.default_policy)
+            plain=args.plain, default_policy=args.default_policy,
+            replicas=args.replicas, chunk_bytes=args.chunk_kib * 1024)
     cluster = Cluster(conf, say)
     cluster.start(keep=args.keep)
     say('the cluster is up: %s (%s)' % (conf.s3_url, root))

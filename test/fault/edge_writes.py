@@ -4,7 +4,7 @@
         [--rate 12500000] [--shares 0.25,0.5,0.985,2.48]
         [--client swift|rclone]
     python test/fault/edge_writes.py checkpoint [--writers 8]
-        [--object 512m] [--rate 12500000]
+        [--object 512m] [--rate 12500000] [--replicas 1] [--chunk-kib 1024]
 
 ``table-iv``: a data set is written with the ``swift`` command line client
 (or rclone), as it is, into data caches of shares of its size, over a link
@@ -40,7 +40,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 os.pardir))
 
 from fault.outage import (
-    BUCKET, MIB, Campaign, Wrong, require, size)
+    BUCKET, KIB, MIB, Campaign, Wrong, require, size)
 from support import tier, wait_until
 
 from swift_dss.aio import layout
@@ -50,8 +50,8 @@ class Edge(Campaign):
     """A cluster behind a link that is slower than it."""
 
     def __init__(self, budget: int, rate: float,
-                 admission: bool = True) -> None:
-        super().__init__(budget, rate, MIB, admission)
+                 admission: bool = True, **cluster: Any) -> None:
+        super().__init__(budget, rate, MIB, admission, **cluster)
         self.link.set_rate(rate)
         self.link.delay_seconds = 0.02
 
@@ -204,7 +204,8 @@ def run_checkpoint(args: argparse.Namespace) -> None:
     from boto3.s3.transfer import TransferConfig
     from botocore.config import Config
     body = os.urandom(args.object)
-    edge = Edge(2 * args.writers * args.object, args.rate)
+    edge = Edge(2 * args.writers * args.object, args.rate,
+                replicas=args.replicas, chunk_bytes=args.chunk_kib * KIB)
 
     def local(number: int) -> None:
         swift = edge.cluster.connection()
@@ -231,6 +232,9 @@ def run_checkpoint(args: argparse.Namespace) -> None:
         through = stall(remote, args.writers)
         print(json.dumps({
             'writers': args.writers, 'object': args.object,
+            'replicas': args.replicas, 'chunk_kib': args.chunk_kib,
+            'written_back_per_second': int(
+                args.writers * args.object / back),
             'rate': args.rate, 'stall_back_seconds': round(back, 2),
             'stall_sync_seconds': round(through, 2),
             'times': round(through / back, 1)}, sort_keys=True))
@@ -252,6 +256,10 @@ def main(argv: Optional[List[str]] = None) -> int:
     writes = verbs.add_parser('checkpoint')
     writes.add_argument('--writers', type=int, default=8)
     writes.add_argument('--object', type=size, default=512 * MIB)
+    writes.add_argument('--replicas', type=int, default=1,
+                        help='on the edge; S3 has one more (1)')
+    writes.add_argument('--chunk-kib', type=int, default=1024,
+                        help='that the edge moves at a time (1024)')
     writes.set_defaults(run=run_checkpoint)
     for one in (rows, writes):
         one.add_argument('--rate', type=float, default=12.5e6)

@@ -1,7 +1,7 @@
 """S3 goes away under a steady ingest, and comes back.
 
-    python test/fault/outage.py [--faults refused,slow,...] [--budget 16m]
-        [--rate 1m] [--object 128k] [--cycles 0] [--minutes 0]
+    python test/fault/outage.py [--faults refused,slow,...] [--budget 8m]
+        [--rate 512k] [--object 64k] [--cycles 0] [--minutes 0]
         [--without-admission | --trusting]
 
 A real cluster (three devices, three replicas, so that each device gets
@@ -160,7 +160,11 @@ class Figures:
     budget_bytes: int = 0
     bytes_per_second: float = 0.0
     expected_seconds: float = 0.0
+    #: Of the rate, what the writers really did until the first refusal.
+    rate_held: float = 0.0
     first_refusal_seconds: Dict[str, float] = field(default_factory=dict)
+    #: The first of them, to what budget and rate say.
+    refusal_ratio: float = 0.0
     accepted_bytes_before: int = 0
     accepted: int = 0
     refused: int = 0
@@ -179,13 +183,17 @@ class Figures:
 
 
 class Campaign:
-    """One cluster and what was acknowledged."""
+    """One cluster and what was acknowledged.
+
+    :param cluster: what :class:`layout.AioConf` has otherwise than others
+    """
 
     #: Of what budget and rate say, what must have been before a refusal.
     least = 0.95
 
     def __init__(self, budget: int, rate: float, size: int,
-                 admission: bool = True, trusting: bool = False) -> None:
+                 admission: bool = True, trusting: bool = False,
+                 **cluster: Any) -> None:
         self.budget, self.rate, self.size = budget, rate, size
         self.acknowledged: Dict[str, str] = {}
         self._lock = threading.Lock()
@@ -194,7 +202,8 @@ class Campaign:
         root = tempfile.mkdtemp(prefix='dss-out-', dir='/var/tmp')
         self.conf = layout.AioConf(
             root=root, storage='folders', devices=3, background=False,
-            base_port=processes.free_base_port(layout.PORTS, first=21080))
+            base_port=processes.free_base_port(layout.PORTS, first=21080),
+            **cluster)
         self.faulty = FaultyS3(Server(self.conf))
         self.link = WanLink(self.faulty)
         self.cluster = OutageCluster(self.conf, self.link.url, budget,
@@ -478,6 +487,12 @@ class Campaign:
         figures.accepted_bytes_before = self.size * sum(
             one.status == 201 and one.begun - started < min(first.values())
             for one in puts)
+        figures.refusal_ratio = round(
+            min(first.values()) / figures.expected_seconds, 3)
+        figures.rate_held = round(
+            self.size * sum(one.begun - started < min(first.values())
+                            for one in puts)
+            / min(first.values()) / self.rate, 3)
         require(figures.accepted_bytes_before >= (self.least - 0.05)
                 * self.budget,
                 '%s: refused with %d of %d bytes taken', figures.fault,
@@ -582,9 +597,9 @@ def main(argv: Optional[List[str]] = None) -> int:
     """The command; 1 if something that must hold did not."""
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     parser.add_argument('--faults', default=','.join(FAULTS))
-    parser.add_argument('--budget', type=size, default=16 * MIB)
-    parser.add_argument('--rate', type=size, default=MIB)
-    parser.add_argument('--object', type=size, default=128 * KIB)
+    parser.add_argument('--budget', type=size, default=8 * MIB)
+    parser.add_argument('--rate', type=size, default=512 * KIB)
+    parser.add_argument('--object', type=size, default=64 * KIB)
     parser.add_argument('--cycles', type=int, default=0)
     parser.add_argument('--minutes', type=float, default=0.0,
                         help='of cycles, at most about; 0 is no limit')

@@ -21,6 +21,9 @@ CONF = layout.AioConf(root='/r', base_port=9000)
     ({'devices': 2}, 'three'),
     ({'storage': 'loops', 'ssd_bytes': 1 << 20}, '320 MiB'),
     ({'default_policy': 'gold'}, 'dss-ec'),
+    ({'replicas': 5}, '1 to 4'),
+    ({'replicas': 0}, '1 to 4'),
+    ({'chunk_bytes': 1 << 30}, '16384'),
 ])
 def test_what_cannot_work_is_refused_with_the_reason(change, said):
     with pytest.raises(BadConfig, match=said):
