@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What differs between the kernels that dm-dss is built for (6.1 and 6.12).
- * Nothing else of the module looks at LINUX_VERSION_CODE.
+ * The names DSS_HAS_... are defined by the Kbuild file beside this; nothing else
+ * of the module looks at them.
  */
 #ifndef DSS_COMPAT_H
 #define DSS_COMPAT_H
@@ -9,12 +10,11 @@
 #include <linux/bio.h>
 #include <linux/blkdev.h>
 #include <linux/device-mapper.h>
-#include <linux/version.h>
 
 /* Inode write hints reach the bio from 6.9 on. */
 static inline unsigned int dss_bio_write_hint(const struct bio *bio)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
+#ifdef DSS_HAS_BIO_WRITE_HINT
 	return bio->bi_write_hint;
 #else
 	return 0;
@@ -23,7 +23,7 @@ static inline unsigned int dss_bio_write_hint(const struct bio *bio)
 
 static inline void dss_copy_write_hint(struct bio *to, const struct bio *from)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
+#ifdef DSS_HAS_BIO_WRITE_HINT
 	to->bi_write_hint = from->bi_write_hint;
 #endif
 }
@@ -34,7 +34,7 @@ static inline void dss_copy_write_hint(struct bio *to, const struct bio *from)
  */
 static inline void dss_split_discards(struct dm_target *ti)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
+#ifdef DSS_HAS_DISCARD_GRANULARITY
 	ti->max_discard_granularity = true;
 #endif
 }
@@ -48,7 +48,7 @@ static inline void dss_discard_limits(struct queue_limits *limits,
 
 	if (!bdev_max_discard_sectors(origin))
 		most = 0;
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
+#ifdef DSS_HAS_USER_DISCARD_LIMIT
 	limits->max_hw_discard_sectors = most;
 #else
 	limits->max_discard_sectors = most;
@@ -60,7 +60,7 @@ static inline void dss_discard_limits(struct queue_limits *limits,
 /* Whether pages under write must not change: we write them twice. */
 static inline void dss_stable_writes(struct queue_limits *limits)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
+#ifdef DSS_HAS_STABLE_WRITES_LIMIT
 	limits->features |= BLK_FEAT_STABLE_WRITES;
 #endif
 }
