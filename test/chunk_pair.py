@@ -15,7 +15,8 @@ from swift_dss.block.core_library import ChunkLibrary, load
 from swift_dss.core.classes import Allocate
 from swift_dss.strategy.eviction.chunk_ordered import ChunkOrdered
 from swift_dss.strategy.eviction.chunk_verbs import (
-    CLASSES, PARTS, ChunkRow, Evict, Flag, Kind, Mode, Refused, State)
+    CLASSES, PARTS, ChunkRow, Evict, Flag, Inner, Kind, Mode, Refused,
+    State)
 
 #: Few enough classes to meet each other; 7 and 31 have no row.
 CLASS_IDS = (0, 1, 2, 3, 4, 7, 31)
@@ -64,6 +65,7 @@ class Pair:
             self.stats(class_id)
             self.in_order(class_id, False)
             self.in_order(class_id, True)
+            self.to_come(class_id, False)
         self.free_slots()
         self.dirty_slots()
         self.reclaim()
@@ -95,7 +97,8 @@ class Driver:
             allocate=self.pick((Allocate.ALWAYS,) * 6 + tuple(Allocate)),
             flags=self.pick(FLAGS),
             dirty_cap_parts=self.pick(CAPS)
-            if self.number(40) else PARTS + 1)
+            if self.number(40) else PARTS + 1,
+            inner=self.pick(tuple(Inner)))
 
     def table(self):
         rows = {class_id: self.row() for class_id in CLASS_IDS[:5]

@@ -9,7 +9,8 @@ from swift_dss.bench.plots import COLOURS, plain_ticks, pyplot, save
 
 _COLOURS = {'hdd': '#999999', 'ssd': COLOURS[2], 'dm-cache': COLOURS[1],
             'bcache': COLOURS[3], 'dm-writecache': COLOURS[4],
-            'dm-dss': COLOURS[0], 'dm-dss-lru': COLOURS[5]}
+            'dm-dss': COLOURS[0], 'dm-dss-lru': COLOURS[5],
+            'dm-dss-sieve': '#000000'}
 _PANELS = (('mb_per_second', 1.0, 'MB/s'),
            ('mean_us', 1e3, 'mean latency, ms'),
            ('p99_us', 1e3, '99th percentile, ms'))

@@ -237,11 +237,16 @@ def _wait(done: Callable[[], bool], reason: str) -> None:
 
 
 class Dss(Target):
-    """dm-dss, with classes by rank or blind to them."""
+    """dm-dss, with classes by rank or blind to them.
 
-    def __init__(self, job: Mapping[str, Any], strategy: str) -> None:
+    :param inner: order inside each class
+    """
+
+    def __init__(self, job: Mapping[str, Any], strategy: str,
+                 inner: str = 'lru') -> None:
         super().__init__(job)
         self._strategy = strategy
+        self._inner = inner
 
     def start(self) -> str:
         ssd = _create('ssd-data', self.job['cache_bytes'] // _SECTOR,
@@ -252,8 +257,9 @@ class Dss(Target):
                               self.job['mode']], self._strategy))
         for name in ('ahead', 'after'):
             _message(name, '%d' % (self.job[name + '_bytes'] // _SECTOR))
-        if self.job['classes']:
-            _message('classes', *dss_rows(self.job['classes']))
+        rows = dss_rows(self.job['classes'], self._inner)
+        if rows:
+            _message('classes', *rows)
         return path
 
     def counters(self) -> Counters:
@@ -267,10 +273,15 @@ def _message(*words: str) -> str:
     return command('dmsetup', 'message', 'cached', '0', *words)
 
 
-def dss_rows(ranks: Mapping[str, int]) -> List[str]:
-    """Rows of the class table: always allocate, by rank, nothing else."""
-    return ['%s,%d,always,back,0,%d,1,0,-' % (class_id, rank, _PARTS)
-            for class_id, rank in ranks.items()]
+def dss_rows(ranks: Mapping[str, int], inner: str = 'lru') -> List[str]:
+    """Rows of the class table: always allocate, by rank, nothing else.
+
+    With an order that is not the default the unclassified get a row, too.
+    """
+    rows = dict(ranks) if inner == 'lru' else {'0': 0, **ranks}
+    return ['%s,%d,always,back,0,%d,1,0,-,%d,%s' % (
+        class_id, rank, _PARTS, _PARTS, inner)
+        for class_id, rank in rows.items()]
 
 
 def dss_counters(stats: str) -> Counters:
@@ -312,5 +323,6 @@ TARGETS: Dict[str, Callable[[Mapping[str, Any]], Target]] = {
     'bcache': Bcache,
     'dm-writecache': DmWritecache,
     'dm-dss': lambda job: Dss(job, 'strict'),
+    'dm-dss-sieve': lambda job: Dss(job, 'strict', 'sieve'),
     'dm-dss-lru': lambda job: Dss(job, 'lru'),
 }

@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, Iterable, List, Tuple
 from swift_dss.bench.chunk_traces import ChunkTrace
 from swift_dss.block.core_library import ChunkLibrary
 from swift_dss.strategy.eviction.chunk_verbs import (
-    PARTS, Bypass, ChunkRow, ChunkStrategy, Evict, Kind, Mode, State)
+    PARTS, Bypass, ChunkRow, ChunkStrategy, Evict, Inner, Kind, Mode, State)
 
 #: A chunk has at least this many sectors; for runs.
 CHUNK_SECTORS = 8
@@ -78,6 +78,12 @@ def _dirty_caps(rows: Rows) -> Rows:
             for place, class_id in enumerate(reversed(_by_rank(rows)))}
 
 
+def _sieved(rows: Rows) -> Rows:
+    """SIEVE inside each class."""
+    return {class_id: replace(row, inner=Inner.SIEVE)
+            for class_id, row in rows.items()}
+
+
 SCENARIOS = {one.name: one for one in (
     Scenario('strict'),
     Scenario('lru', Mode.LRU),
@@ -85,7 +91,9 @@ SCENARIOS = {one.name: one for one in (
     Scenario('shares', change=_shares),
     Scenario('cutoff', change=_cutoff),
     Scenario('write back', write_back=True),
-    Scenario('dirty caps', change=_dirty_caps, write_back=True))}
+    Scenario('dirty caps', change=_dirty_caps, write_back=True),
+    Scenario('sieve', change=_sieved),
+    Scenario('sieve back', change=_sieved, write_back=True))}
 
 
 @dataclass(frozen=True)

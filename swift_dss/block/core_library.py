@@ -55,7 +55,7 @@ class _Spec(ctypes.Structure):
     _fields_ = [('rank', _u32), ('floor_parts', _u32), ('cap_parts', _u32),
                 ('weight', _u32), ('cutoff_sectors', _u32),
                 ('dirty_cap_parts', _u32), ('allocate', _u8),
-                ('write_mode', _u8), ('flags', _u8), ('unused', _u8)]
+                ('write_mode', _u8), ('flags', _u8), ('inner', _u8)]
 
 
 class _Verdict(ctypes.Structure):
@@ -120,6 +120,7 @@ _PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'load': (ctypes.c_int, _u32, _u64, _uint, _bool),
     'oldest': (_u32, _uint, _bool),
     'younger': (_u32, _u32),
+    'number': (_u32, _uint, _bool, ctypes.POINTER(_u32), _u32),
     'stats': (None, _uint, ctypes.POINTER(_Stats)),
     'nr_slots': (_u32,),
     'nr_free': (_u32,),
@@ -205,7 +206,7 @@ def _spec(row: ChunkRow) -> _Spec:
     return _Spec(row.rank, row.floor_parts, row.cap_parts, row.weight,
                  row.cutoff_sectors, row.dirty_cap_parts,
                  ALLOCATE[row.allocate],
-                 row.write_mode, int(row.flags), 0)
+                 row.write_mode, int(row.flags), int(row.inner))
 
 
 def _raw(verdict: Verdict) -> _Verdict:
@@ -445,6 +446,13 @@ class ChunkLibrary(ChunkStrategy):
             found.append(slot)
             slot = self._call('younger', slot)
         return found
+
+    def to_come(self, class_id: int, dirty: bool) -> List[int]:
+        """See :meth:`ChunkStrategy.to_come`."""
+        numbers = (_u32 * self._call('nr_slots'))()
+        self._call('number', class_id, dirty, numbers, 1)
+        return sorted((slot for slot, number in enumerate(numbers)
+                       if number), key=numbers.__getitem__)
 
     def stats(self, class_id: int) -> ChunkStats:
         """See :meth:`ChunkStrategy.stats`."""

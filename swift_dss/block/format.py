@@ -20,7 +20,7 @@ from swift_dss.block.format_crc import (
 from swift_dss.core.classes import Allocate
 from swift_dss.core.errors import BadClassInput, DamagedRecord
 from swift_dss.strategy.eviction.chunk_verbs import (
-    ALLOCATE, CLASSES, PARTS, ChunkRow, Flag)
+    ALLOCATE, CLASSES, PARTS, ChunkRow, Flag, Inner)
 
 BLOCK_SECTORS = 8
 SUPER_SECTORS = 16
@@ -321,12 +321,12 @@ def _parse_classes(block: bytes, at: int
         if not present:
             continue
         if allocate not in _ALLOCATE or write >= _WRITE_MODES or \
-                flags & ~_all_flags():
+                flags & ~_all_flags() or present >> 1 >= len(Inner):
             bad.append(class_id)
             continue
         row = ChunkRow(rank, floor, cap, weight, cutoff,
                        _ALLOCATE[allocate], write, Flag(flags),
-                       PARTS - no_dirty[class_id])
+                       PARTS - no_dirty[class_id], Inner(present >> 1))
         if row.fault():
             bad.append(class_id)
         else:
@@ -359,7 +359,7 @@ def build_super(found: Superblock) -> bytes:
             block, at + class_id * CLASS.size, row.rank, row.floor_parts,
             row.cap_parts, row.weight, row.cutoff_sectors,
             ALLOCATE[Allocate(row.allocate)], row.write_mode,
-            int(row.flags), 1)
+            int(row.flags), 1 | row.inner << 1)
     at += CLASSES * CLASS.size
     SUPER_LAST.pack_into(block, at, found.twin_seq, found.origin_id,
                          found.origin_sum)

@@ -16,8 +16,8 @@ from typing import Dict, Iterable, List, Mapping, Optional, Tuple
 from swift_dss.core.classes import Allocate, ClassTable
 from swift_dss.core.errors import DssError
 from swift_dss.strategy.eviction.chunk_verbs import (
-    CLASSES, WRITE_AROUND, WRITE_BACK, WRITE_THROUGH, Bypass, ChunkRow,
-    Evict, Flag, Mode)
+    CLASSES, INNER, WRITE_AROUND, WRITE_BACK, WRITE_THROUGH, Bypass,
+    ChunkRow, Evict, Flag, Inner, Mode)
 
 TARGET = 'dss'
 #: By the number of ``enum dss_global_mode``.
@@ -32,6 +32,7 @@ FLAG_NAMES = {Flag.EVICT_ON_HIT: 'evict-on-hit',
               Flag.PIN: 'pin'}
 WRITE_NAMES = {WRITE_BACK: 'back', WRITE_THROUGH: 'through',
                WRITE_AROUND: 'around'}
+INNER_NAMES = {one: name for name, one in INNER.items()}
 BYPASS_NAMES = tuple(one.name.lower() for one in Bypass)
 EVICT_NAMES = tuple(one.name.lower() for one in Evict)
 
@@ -208,13 +209,18 @@ def parse_status(line: str) -> Status:
 # -- the class table ---------------------------------------------------------
 
 def row_text(class_id: int, row: ChunkRow) -> str:
-    """A row as the message ``classes`` takes it."""
+    """A row as the message ``classes`` takes it.
+
+    Without the last field if that is ``lru``: an older module knows no
+    other.
+    """
     flags = '+'.join(name for flag, name in FLAG_NAMES.items()
                      if row.flags & flag)
     return ','.join(str(value) for value in (
         class_id, row.rank, row.allocate.value, WRITE_NAMES[row.write_mode],
         row.floor_parts, row.cap_parts, row.weight, row.cutoff_sectors,
-        flags or '-', row.dirty_cap_parts))
+        flags or '-', row.dirty_cap_parts,
+        *([INNER_NAMES[row.inner]] if row.inner else [])))
 
 
 def parse_row(text: str, word: int = 1) -> Tuple[int, ChunkRow]:
@@ -223,8 +229,8 @@ def parse_row(text: str, word: int = 1) -> Tuple[int, ChunkRow]:
     :raises BadLine: says what is wrong with it
     """
     fields = text.split(',')
-    if len(fields) != 10:
-        raise BadLine('class row', word, '%r has %d fields, not 10'
+    if len(fields) not in (10, 11):
+        raise BadLine('class row', word, '%r has %d fields, not 10 or 11'
                       % (text, len(fields)))
     numbers = [0 if at in (2, 3, 8) else _whole('class row', fields, at)
                for at in range(10)]
@@ -237,11 +243,12 @@ def parse_row(text: str, word: int = 1) -> Tuple[int, ChunkRow]:
         if name not in by_name:
             raise BadLine('class row', word, 'no flag %r' % name)
         flags |= by_name[name]
-    if allocate is None or write is None:
-        raise BadLine('class row', word, '%r: allocate %r or write %r' % (
-            text, fields[2], fields[3]))
+    inner = INNER.get(fields[10]) if len(fields) > 10 else Inner.LRU
+    if allocate is None or write is None or inner is None:
+        raise BadLine('class row', word, '%r: no such allocate, write or '
+                      'inner' % text)
     row = ChunkRow(numbers[1], numbers[4], numbers[5], numbers[6],
-                   numbers[7], allocate, write, flags, numbers[9])
+                   numbers[7], allocate, write, flags, numbers[9], inner)
     if numbers[0] >= CLASSES or row.fault():
         raise BadLine('class row', word, '%r: %s' % (
             text, row.fault() or 'no class %d' % numbers[0]))

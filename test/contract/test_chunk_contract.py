@@ -18,7 +18,8 @@ from swift_dss.block.core_library import ChunkLibrary, load
 from swift_dss.core.classes import Allocate
 from swift_dss.strategy.eviction.chunk_ordered import ChunkOrdered
 from swift_dss.strategy.eviction.chunk_verbs import (
-    CLASSES, PARTS, Bypass, ChunkRow, Evict, Flag, Kind, Mode)
+    CLASSES, PARTS, SIEVE_LOOKS, Bypass, ChunkRow, Evict, Flag, Inner, Kind,
+    Mode)
 
 LIBRARY = load()
 KINDS = {'reference': ChunkOrdered,
@@ -80,8 +81,27 @@ TWINS = {
     'a run is one request late': (
         'dss_verdict.c', '->sectors >= cutoff', '->sectors > cutoff'),
     'the youngest leaves': (
-        'dss_verdict.c', 'core->clean[class_id].oldest;\n\tconst',
-        'core->clean[class_id].youngest;\n\tconst'),
+        'dss_verdict.c', 'return list->oldest;\n\tslot',
+        'return list->youngest;\n\tslot'),
+    'a hand leaves marks where they are': (
+        'dss_verdict.c', 'bits &= ~BITS_MARKED', 'bits |= 0'),
+    'a hand begins at the oldest each time': (
+        'dss_verdict.c', 'list->hand = slot;', ''),
+    'a hand stays behind a slot that leaves': (
+        'dss_core.c', 'list->hand = entry->younger;',
+        'list->hand = entry->older;'),
+    'a hit moves what is sieved': (
+        'dss_core.c', '!(entry->bits & BITS_DIRTY) && is_sieved(core, home)',
+        'false'),
+    'what is to leave next keeps its mark': (
+        'dss_core.c', 'entry->bits &= ~BITS_MARKED;', ''),
+    'who was declined is offered again': (
+        'dss_verdict.c', 'is_sieved(core, verdict->victim_class)', 'false'),
+    'what was used is numbered like what was not': (
+        'dss_verdict.c', 'marked == !!(bits & BITS_MARKED)', '!marked'),
+    'one LRU is sieved': (
+        'dss_core_impl.h', 'core->mode != DSS_MODE_LRU &&\n\t       spec',
+        'spec'),
     'unclassified writeback takes the class away': (
         'dss_core.c', 'if (class_id != DSS_UNCLASSIFIED && class_id != entry',
         'if (class_id != entry'),
@@ -442,6 +462,93 @@ def test_plain_lru_knows_no_class(make):
     ask(cache, 0, 1)
     ask(cache, 1, 2)
     assert [ask(cache, 2, 2), ask(cache, 3, 2)] == [0, 1]
+
+
+SIEVED = ChunkRow(inner=Inner.SIEVE)
+
+
+@EITHER
+def test_a_sieve_keeps_what_was_used_again_and_moves_nothing(make):
+    cache = make(4)
+    cache.set_table(classes(c1=SIEVED))
+    for oblock in range(4):
+        ask(cache, oblock, 1)
+    for oblock in (0, 1, 1):
+        assert ask(cache, oblock, 1) == 'hit'
+    assert cache.in_order(1, False) == [
+        cache.lookup(oblock) for oblock in range(4)]
+    # 0 and 1 lose their marks and stay; the hand goes on from 2.
+    assert [ask(cache, n, 1) for n in (10, 11)] == [2, 3]
+    # Behind the ones that stayed came 10 and 11, not used again.
+    assert [ask(cache, n, 1) for n in (12, 13)] == [10, 11]
+    ask(cache, 12, 1)
+    # From the youngest the hand comes back to the oldest, whose marks it
+    # has taken.
+    assert [ask(cache, n, 1) for n in (14, 15, 16)] == [13, 0, 1]
+
+
+@EITHER
+def test_a_scan_leaves_a_sieve_before_what_is_used_again(make):
+    cache = make(8)
+    cache.set_table(classes(c1=SIEVED))
+    for oblock in (0, 1, 2, 3, 0, 1, 2, 3):
+        ask(cache, oblock, 1)
+    for oblock in range(100, 130):
+        ask(cache, oblock, 1)
+        ask(cache, oblock % 4, 1)
+    assert all(cache.lookup(oblock) is not None for oblock in range(4))
+
+
+@EITHER
+def test_one_miss_takes_so_many_marks_and_no_more(make):
+    slots = 3 * SIEVE_LOOKS
+    cache = make(slots)
+    cache.set_table(classes(c1=SIEVED))
+    for oblock in [*range(slots)] * 2:
+        ask(cache, oblock, 1)
+    assert [ask(cache, n, 1) for n in (1000, 1001)] == [
+        SIEVE_LOOKS, 2 * SIEVE_LOOKS + 1]
+
+
+@EITHER
+def test_what_is_dirtied_and_cleaned_keeps_its_mark(make):
+    cache = make(3)
+    cache.set_table(classes(c1=SIEVED))
+    ask(cache, 0, 1, dirty=True)
+    ask(cache, 1, 1, dirty=True)
+    ask(cache, 0, 1, write=True)
+    ask(cache, 2, 1)
+    for slot in cache.pull_dirty(2):
+        cache.cleaned(slot)
+    assert [ask(cache, n, 1) for n in (3, 4)] == [2, 1]
+
+
+@EITHER
+def test_a_class_changes_its_order_live(make):
+    cache = make(3)
+    cache.set_table(classes(c1=ChunkRow()))
+    for oblock in (0, 1, 2, 0):
+        ask(cache, oblock, 1)
+    cache.set_table(classes(c1=SIEVED))
+    assert ask(cache, 3, 1) == 1
+    cache.set_table(classes(c1=ChunkRow()))
+    assert ask(cache, 4, 1) == 2
+
+
+@EITHER
+def test_an_order_that_is_loaded_again_leaves_the_same(make):
+    cache, again = make(6), make(6)
+    for one in (cache, again):
+        one.set_table(classes(c1=SIEVED))
+    for oblock in (0, 1, 2, 3, 4, 5, 1, 4):
+        ask(cache, oblock, 1)
+    ask(cache, 6, 1)
+    order = cache.to_come(1, False)
+    for slot in order:
+        again.load(slot, cache.slot_state(slot).oblock, 1, False)
+    gone = [[ask(one, n, 1) for n in range(10, 14)]
+            for one in (cache, again)]
+    assert gone[0] == gone[1] == [2, 3, 5, 6]
 
 
 @EITHER

@@ -69,6 +69,39 @@ def warm(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
             'seconds': seconds}
 
 
+def sieved(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
+    """In order ``sieve`` what was used again stays, over a stop too."""
+    dss = Dss(ssd.path, hdd.path, hdd.sectors, CHUNK)
+    dss.message('classes', PLAIN % (11, 5, '-,65536,sieve'))
+    slots, rows = dss.status()['slots'], dss.message('classes')
+    device = Direct(dss.path)
+    fill(device, range(slots), 11)
+    for chunk in range(5):
+        device.read(chunk * CHUNK_BYTES, 4096)
+    fill(device, range(2000, 2005), 11)
+    # Their marks are gone; these get one.
+    device.read(20 * CHUNK_BYTES, 4096)
+    device.close()
+    dss.message('check')
+    dss.remove()
+    dss = Dss(ssd.path, hdd.path, hdd.sectors, CHUNK)
+    device = Direct(dss.path)
+    # From 10 on, but not 20.
+    fill(device, range(3000, 3011), 11)
+    dss.message('check')
+
+    def is_there(chunk: int) -> bool:
+        hits = dss.status()['read_hits']
+        device.read(chunk * CHUNK_BYTES, 4096)
+        return bool(dss.status()['read_hits'] > hits)
+
+    stayed = [chunk for chunk in [0, 4, 20, 22, 2000] if is_there(chunk)]
+    left = [chunk for chunk in [5, 9, 10, 19, 21] if not is_there(chunk)]
+    device.close()
+    return {'rows': rows.split() == dss.message('classes').split() == [
+        PLAIN % (11, 5, '-,65536,sieve')], 'stayed': stayed, 'left': left}
+
+
 def small_misses(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     """A small miss of a chunk of 1 MiB moves what was asked for."""
     dss = Dss(ssd.path, hdd.path, hdd.sectors, 2048)
@@ -224,6 +257,7 @@ def refusals(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
                   ['classes', PLAIN % (25, 1, '-'), PLAIN % (25, 2, '-')],
                   ['classes', PLAIN % (3, 1, '-'), PLAIN % (32, 2, '-')],
                   ['class', '3,1,always,back,9,8,1,0,-'],
+                  ['class', '3,1,always,back,0,8,1,0,-,65536,fifo'],
                   ['class', '3,1,always,back,0,1,1,0,direct-ssd+direct-hdd'],
                   ['watermarks', '10', '20'], ['meta_class', '256'],
                   ['demote', '0', '0'], ['demote', str(sectors), '1']):

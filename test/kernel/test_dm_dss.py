@@ -20,6 +20,12 @@ def test_clean_stop_keeps_classes_dirty_bytes_order_and_class_table():
     assert found['oldest_missed'] == 1
 
 
+def test_sieve_keeps_what_was_used_again_and_over_a_clean_stop():
+    assert behaviour('sieved') == {
+        'rows': True, 'stayed': [0, 4, 20, 22, 2000],
+        'left': [5, 9, 10, 19, 21]}
+
+
 def test_small_miss_of_a_large_chunk_moves_only_what_was_asked_for():
     found = behaviour('small_misses')
     # 8 KiB, and the grain around 512 bytes.

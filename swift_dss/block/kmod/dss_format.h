@@ -59,7 +59,7 @@ struct dss_disk_class {
 	__u8 allocate;
 	__u8 write_mode;
 	__u8 flags;
-	__u8 present;
+	__u8 present;		/* 1, and enum dss_inner above that bit; 0: none */
 } __packed;
 
 struct dss_super {

@@ -23,6 +23,11 @@ static const char *const dss_write_names[DSS_NR_WRITE_MODE] = {
 	[DSS_WRITE_AROUND] = "around",
 };
 
+static const char *const dss_inner_names[DSS_NR_INNER] = {
+	[DSS_INNER_LRU] = "lru",
+	[DSS_INNER_SIEVE] = "sieve",
+};
+
 #define DSS_NR_FLAGS 5
 
 /* By bit. */
@@ -78,13 +83,16 @@ static int dss_parse_flags(char *text, u8 *flags)
 	return 0;
 }
 
-/* One row: nine fields, joined by commas; the tenth may be left out. */
+/*
+ * One row: nine fields, joined by commas; the tenth and eleventh may be
+ * left out.
+ */
 static int dss_parse_row(const char *word, unsigned int *class_id,
 			 struct dss_class_spec *spec)
 {
 	char *copy = kstrdup(word, GFP_KERNEL);
-	char *rest = copy, *field[9], *dirty_cap;
-	int i, allocate, write_mode, error = -EINVAL;
+	char *rest = copy, *field[9], *dirty_cap, *order;
+	int i, allocate, write_mode, inner = DSS_INNER_LRU, error = -EINVAL;
 
 	if (!copy)
 		return -ENOMEM;
@@ -94,13 +102,16 @@ static int dss_parse_row(const char *word, unsigned int *class_id,
 			goto out;
 	}
 	dirty_cap = strsep(&rest, ",");
+	order = strsep(&rest, ",");
+	if (order)
+		inner = dss_parse_name(order, dss_inner_names, DSS_NR_INNER);
 	memset(spec, 0, sizeof(*spec));
 	spec->dirty_cap_parts = DSS_PARTS;
 	allocate = dss_parse_name(field[2], dss_allocate_names,
 				  DSS_NR_ALLOCATE);
 	write_mode = dss_parse_name(field[3], dss_write_names,
 				    DSS_NR_WRITE_MODE);
-	if (rest || allocate < 0 || write_mode < 0 ||
+	if (rest || allocate < 0 || write_mode < 0 || inner < 0 ||
 	    kstrtouint(field[0], 10, class_id) || *class_id >= DSS_CLASSES ||
 	    kstrtou32(field[1], 10, &spec->rank) ||
 	    kstrtou32(field[4], 10, &spec->floor_parts) ||
@@ -112,6 +123,7 @@ static int dss_parse_row(const char *word, unsigned int *class_id,
 		goto out;
 	spec->allocate = allocate;
 	spec->write_mode = write_mode;
+	spec->inner = inner;
 	error = 0;
 out:
 	kfree(copy);
@@ -361,8 +373,10 @@ static int dss_tell_classes(struct dss *d, char *result, unsigned int maxlen)
 			DMEMIT("%s%s", sep, dss_flag_names[bit]);
 			sep = "+";
 		}
-		DMEMIT("%s,%u\n", spec.flags ? "" : "-",
-		       spec.dirty_cap_parts);
+		DMEMIT("%s,%u", spec.flags ? "" : "-", spec.dirty_cap_parts);
+		if (spec.inner != DSS_INNER_LRU)
+			DMEMIT(",%s", dss_inner_names[spec.inner]);
+		DMEMIT("\n");
 	}
 	return 1;
 }

@@ -161,7 +161,8 @@ static void dss_pack_classes(struct dss *d, struct dss_super *super)
 		struct dss_disk_class *row = &super->classes[i];
 
 		dss_core_get_class(d->core, i, &spec);
-		row->present = dss_core_has_class(d->core, i);
+		row->present = dss_core_has_class(d->core, i) ?
+			1 | spec.inner << 1 : 0;
 		row->rank = cpu_to_le32(spec.rank);
 		row->floor_parts = cpu_to_le32(spec.floor_parts);
 		row->cap_parts = cpu_to_le32(spec.cap_parts);
@@ -197,6 +198,7 @@ static void dss_unpack_classes(struct dss *d, const struct dss_super *super)
 		spec.allocate = row->allocate;
 		spec.write_mode = row->write_mode;
 		spec.flags = row->flags;
+		spec.inner = row->present >> 1;
 		if (dss_core_set_class(d->core, i, &spec))
 			DMWARN("row of class %u on the SSD is not valid", i);
 	}
@@ -564,19 +566,16 @@ static int dss_mark_clean(struct dss *d)
 	return dss_meta_mark(d, flags);
 }
 
-/* Notes the order of use of every chunk, for the table. */
+/* Notes for the table in which order chunks would leave. */
 static void dss_number_recency(struct dss *d)
 {
 	u32 number = 1, class_id;
-	dss_slot_t slot;
 	int dirty;
 
 	for (class_id = 0; class_id < DSS_CLASSES; class_id++)
 		for (dirty = 0; dirty < 2; dirty++)
-			for (slot = dss_core_oldest(d->core, class_id, dirty);
-			     slot != DSS_NO_SLOT;
-			     slot = dss_core_younger(d->core, slot))
-				d->recency[dss_from_slot(slot)] = number++;
+			number = dss_core_number(d->core, class_id, dirty,
+						 d->recency, number);
 }
 
 /**

@@ -6,7 +6,9 @@ on a miss of class *p* a free slot is taken; else *v* is the lowest-ranked
 class that has something to give; if *v* ranks above *p*, the miss stays
 on the origin; else the oldest chunk of *v* leaves. Floors, caps and pins
 as in :mod:`~swift_dss.strategy.eviction.class_ordered`; no-allocate and
-evict-on-hit after hStorage-DB (Luo et al., VLDB 2012).
+evict-on-hit after hStorage-DB (Luo et al., VLDB 2012). Clean chunks of a
+class leave in the order of their use, or by SIEVE; see
+:mod:`~swift_dss.strategy.eviction.chunk_line`.
 
 ``dss_core.h`` is the contract of every verb.
 """
@@ -18,15 +20,16 @@ from __future__ import annotations
 import errno
 from collections import OrderedDict
 from itertools import islice
-from typing import Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Set, Tuple
 
 from swift_dss.core.classes import Allocate
 from swift_dss.core.limits import UNCLASSIFIED
+from swift_dss.strategy.eviction.chunk_line import Line
 from swift_dss.strategy.eviction.chunk_streams import Streams
 from swift_dss.strategy.eviction.chunk_verbs import (
     CLASSES, OBLOCKS_MAX, PARTS, BrokenContract, Bypass, ChunkRow,
-    ChunkStats, ChunkStrategy, Evict, Flag, Kind, Mode, Refused, SlotState,
-    State, Verdict)
+    ChunkStats, ChunkStrategy, Evict, Flag, Inner, Kind, Mode, Refused,
+    SlotState, State, Verdict)
 
 #: Of a class that may have all slots: it is never at its cap.
 _NO_CAP = 1 << 32
@@ -58,8 +61,8 @@ class _Search:
         self.held = False
 
 
-def _lists() -> List[OrderedDict[int, None]]:
-    return [OrderedDict() for _ in range(CLASSES)]
+def _lines() -> List[Line]:
+    return [Line() for _ in range(CLASSES)]
 
 
 class ChunkOrdered(ChunkStrategy):
@@ -80,8 +83,9 @@ class ChunkOrdered(ChunkStrategy):
         self._where: Dict[int, int] = {}
         self._free: OrderedDict[int, None] = OrderedDict.fromkeys(
             range(slots))
-        self._clean = _lists()
-        self._dirty = _lists()
+        self._clean = _lines()
+        self._dirty = _lines()
+        self._marked: Set[int] = set()
         self._stats = [ChunkStats() for _ in range(CLASSES)]
         self._streams = Streams()
         self.set_table({})
@@ -177,14 +181,24 @@ class ChunkOrdered(ChunkStrategy):
             stats.read_hits += 1
         if self._rows[class_id].flags & Flag.NO_ALLOCATE:
             return False
-        self._leave(slot, chunk)
-        if class_id not in (UNCLASSIFIED, chunk.class_id) \
+        home = chunk.class_id
+        if class_id not in (UNCLASSIFIED, home) \
                 and not self._at_cap(class_id):
-            self._move(chunk, class_id)
+            home = class_id
         give_up = chunk.busy is None and self._gives_up(
-            chunk.class_id, class_id, write)
+            home, class_id, write)
+        self._marked.add(slot)
+        if home == chunk.class_id and not (give_up or chunk.dirty) \
+                and self._is_sieved(home):
+            return False
+        self._leave(slot, chunk)
+        self._move(chunk, home)
         self._join(slot, chunk, oldest=give_up)
         return give_up
+
+    def _is_sieved(self, class_id: int) -> bool:
+        return self._mode is not Mode.LRU \
+            and self._rows[class_id].inner is Inner.SIEVE
 
     def _gives_up(self, chunk_class: int, class_id: int,
                   write: bool) -> bool:
@@ -249,13 +263,13 @@ class ChunkOrdered(ChunkStrategy):
         slot, dirty = None, search.dirty_class is not None
         if search.dirty_class is not None:
             reason = Bypass.DIRTY
-            slot = next(iter(self._dirty[search.dirty_class]), None)
+            slot = self._dirty[search.dirty_class].oldest()
         self._stats[search.newcomer].bypass[reason] += 1
         return Verdict(Kind.BYPASS, search.newcomer, reason, slot,
                        want_clean=dirty)
 
     def _give(self, search: _Search, list_class: int, cap: bool) -> Verdict:
-        slot = next(iter(self._clean[list_class]))
+        slot = self._first_out(list_class)
         chunk = self._used[slot]
         if cap:
             reason = Evict.CAP
@@ -269,6 +283,12 @@ class ChunkOrdered(ChunkStrategy):
         return Verdict(Kind.VICTIM, search.newcomer, reason, slot,
                        chunk.oblock, chunk.class_id,
                        search.dirty_class is not None)
+
+    def _first_out(self, list_class: int) -> int:
+        line = self._clean[list_class]
+        if self._is_sieved(list_class):
+            return line.sieve(self._marked)
+        return next(iter(line))
 
     def _giver(self, search: _Search) -> Optional[int]:
         if self._mode is Mode.STRICT:
@@ -347,6 +367,9 @@ class ChunkOrdered(ChunkStrategy):
         if verdict.kind is Kind.BYPASS:
             raise BrokenContract('a bypass is not declined')
         self._stats[verdict.class_id].bypass[Bypass.DECLINED] += 1
+        if verdict.slot is not None and verdict.kind is Kind.VICTIM \
+                and self._is_sieved(verdict.victim_class):
+            self._marked.add(verdict.slot)
 
     def commit(self, slot: int, dirty: bool = False) -> None:
         """See :meth:`ChunkStrategy.commit`."""
@@ -470,7 +493,7 @@ class ChunkOrdered(ChunkStrategy):
             if self._stats[class_id].resident > self._caps[class_id] \
                     and self._clean[class_id] \
                     and not self._rows[class_id].flags & Flag.PIN:
-                return next(iter(self._clean[class_id]))
+                return self._first_out(class_id)
         return None
 
     # Restart, and looking inside
@@ -495,6 +518,12 @@ class ChunkOrdered(ChunkStrategy):
     def in_order(self, class_id: int, dirty: bool) -> List[int]:
         """See :meth:`ChunkStrategy.in_order`."""
         return list((self._dirty if dirty else self._clean)[class_id])
+
+    def to_come(self, class_id: int, dirty: bool) -> List[int]:
+        """See :meth:`ChunkStrategy.to_come`."""
+        if dirty or not self._is_sieved(class_id):
+            return self.in_order(class_id, dirty)
+        return self._clean[class_id].to_come(self._marked)
 
     def stats(self, class_id: int) -> ChunkStats:
         """See :meth:`ChunkStrategy.stats`."""
@@ -522,21 +551,23 @@ class ChunkOrdered(ChunkStrategy):
         return self._mode is not Mode.LRU and \
             self._stats[class_id].resident >= self._caps[class_id]
 
-    def _list(self, chunk: _Slot) -> OrderedDict[int, None]:
+    def _line(self, chunk: _Slot) -> Line:
         class_id = UNCLASSIFIED if self._mode is Mode.LRU \
             else chunk.class_id
         return (self._dirty if chunk.dirty else self._clean)[class_id]
 
     def _leave(self, slot: int, chunk: _Slot) -> None:
         if chunk.busy is None:
-            del self._list(chunk)[slot]
+            self._line(chunk).remove(slot)
 
     def _join(self, slot: int, chunk: _Slot, oldest: bool = False) -> None:
-        if chunk.busy is None:
-            found = self._list(chunk)
-            found[slot] = None
-            if oldest:
-                found.move_to_end(slot, last=False)
+        if chunk.busy is not None:
+            return
+        if oldest:
+            self._marked.discard(slot)
+            self._line(chunk).add_oldest(slot)
+        else:
+            self._line(chunk).add_youngest(slot)
 
     def _mark_dirty(self, chunk: _Slot, dirty: bool) -> None:
         change = 1 if dirty else -1
@@ -572,6 +603,7 @@ class ChunkOrdered(ChunkStrategy):
 
     def _vacate(self, slot: int, chunk: _Slot) -> None:
         del self._used[slot], self._where[chunk.oblock]
+        self._marked.discard(slot)
         self._stats[chunk.class_id].resident -= 1
         if slot < self._limit:
             self._free[slot] = None

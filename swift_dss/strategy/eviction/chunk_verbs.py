@@ -10,6 +10,8 @@ chunk on the origin. Broken preconditions are :class:`BrokenContract` in
 the reference and an abort in the library: both are bugs of the caller.
 """
 
+# long: every word and number of dss_core.h, and every verb.
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -23,6 +25,8 @@ PARTS = 65536
 OBLOCKS_MAX = 1 << 48
 RANK_MAX = 1000000
 WEIGHT_MAX = 1000
+#: Marks that one miss takes at most.
+SIEVE_LOOKS = 64
 
 
 class BrokenContract(AssertionError):
@@ -46,6 +50,13 @@ class Mode(IntEnum):
     STRICT = 0
     WEIGHTED = 1
     LRU = 2
+
+
+class Inner(IntEnum):
+    """Who leaves first of the clean chunks of one class."""
+
+    LRU = 0
+    SIEVE = 1
 
 
 class Kind(IntEnum):
@@ -112,6 +123,10 @@ ALLOCATE = {Allocate.ALWAYS: 0, Allocate.ROOM: 1, Allocate.NEVER: 2}
 WRITE_BACK, WRITE_THROUGH, WRITE_AROUND = range(3)
 WRITE = {WriteMode.BACK: WRITE_BACK, WriteMode.THROUGH: WRITE_THROUGH}
 
+#: Orders of the class table that a chunk cache has too; it takes others
+#: for ``lru``.
+INNER = {'lru': Inner.LRU, 'sieve': Inner.SIEVE}
+
 _DIRECT = {Direct.NONE: Flag.NONE, Direct.HDD: Flag.DIRECT_HDD,
            Direct.SSD: Flag.DIRECT_SSD}
 _SECTORS_PER_KIB = 2
@@ -134,6 +149,7 @@ class ChunkRow:
     :param write_mode: kept for the caller
     :param dirty_cap_parts: share that dirty chunks of the class and of all
         below it may take before its writes stay on the origin
+    :param inner: not asked in :attr:`Mode.LRU`
     """
 
     rank: int = 0
@@ -145,6 +161,7 @@ class ChunkRow:
     write_mode: int = WRITE_BACK
     flags: Flag = Flag.NONE
     dirty_cap_parts: int = PARTS
+    inner: Inner = Inner.LRU
 
     @classmethod
     def of(cls, spec: ClassSpec) -> ChunkRow:
@@ -157,7 +174,8 @@ class ChunkRow:
                 flags |= flag
         return cls(spec.rank, parts(spec.floor), parts(spec.cap), spec.weight,
                    spec.cutoff_kib * _SECTORS_PER_KIB, spec.allocate,
-                   WRITE[spec.write], flags, parts(spec.dirty_cap))
+                   WRITE[spec.write], flags, parts(spec.dirty_cap),
+                   INNER.get(spec.inner, Inner.LRU))
 
     def fault(self) -> str:
         """What is wrong with it, or an empty string."""
@@ -297,7 +315,8 @@ class ChunkStrategy:
 
     def miss(self, class_id: int, sequential: bool = False,
              dirty: bool = False) -> Verdict:
-        """What to do with a miss; changes only counters.
+        """What to do with a miss; changes only counters, and marks and
+        hand of a class in order :attr:`Inner.SIEVE`.
 
         :param dirty: a write that the origin does not get
         """
@@ -383,6 +402,10 @@ class ChunkStrategy:
 
     def in_order(self, class_id: int, dirty: bool) -> List[int]:
         """Idle slots of a class, oldest first."""
+        raise NotImplementedError
+
+    def to_come(self, class_id: int, dirty: bool) -> List[int]:
+        """The same slots as they would leave, the first one first."""
         raise NotImplementedError
 
     def stats(self, class_id: int) -> ChunkStats:

@@ -47,8 +47,11 @@ def test_another_status_is_refused(reader, text):
 
 def test_class_rows_are_those_of_the_target():
     assert block_targets.dss_rows({'11': 890, '12': 880}) == [
-        '11,890,always,back,0,65536,1,0,-',
-        '12,880,always,back,0,65536,1,0,-']
+        '11,890,always,back,0,65536,1,0,-,65536,lru',
+        '12,880,always,back,0,65536,1,0,-,65536,lru']
+    assert block_targets.dss_rows({}) == []
+    assert block_targets.dss_rows({}, 'sieve') == [
+        '0,0,always,back,0,65536,1,0,-,65536,sieve']
 
 
 def test_the_checksum_of_bcache_is_the_known_one():

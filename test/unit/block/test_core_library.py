@@ -153,9 +153,9 @@ def test_an_unsound_row_is_refused_and_nothing_of_its_table_is_loaded(
     assert core.miss(2).kind is Kind.FREE
 
 
-def test_flags_nobody_knows_and_filled_padding_are_refused(core):
+def test_flags_and_orders_that_nobody_knows_are_refused(core):
     spec = core_library._spec(ChunkRow())
-    for field in ('flags', 'unused', 'allocate'):
+    for field in ('flags', 'inner', 'allocate'):
         spec = core_library._spec(ChunkRow())
         setattr(spec, field, 0x20)
         assert LIBRARY.dss_core_set_class(

@@ -15,7 +15,7 @@ from swift_dss.block import format_crc
 from swift_dss.block.format import (
     DamagedBlock, Geometry, Record, TableBlock)
 from swift_dss.core.errors import BadClassInput
-from swift_dss.strategy.eviction.chunk_verbs import ChunkRow
+from swift_dss.strategy.eviction.chunk_verbs import ChunkRow, Inner
 from unit.block import images
 
 KMOD = pathlib.Path(ondisk.__file__).parent / 'kmod'
@@ -147,7 +147,8 @@ rows = st.builds(
     ChunkRow, rank=st.integers(0, 1000000),
     floor_parts=st.integers(0, 30000), cap_parts=st.integers(30000, 65536),
     dirty_cap_parts=st.integers(0, 65536),
-    weight=st.integers(1, 1000), cutoff_sectors=st.integers(0, 1 << 32 - 1))
+    weight=st.integers(1, 1000), cutoff_sectors=st.integers(0, 1 << 32 - 1),
+    inner=st.sampled_from(list(Inner)))
 
 
 def records(geometry):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from swift_dss.block import table
 from swift_dss.block.table import BadLine, Latency, TargetTable
 from swift_dss.core.classes import Allocate, ClassSpec, ClassTable
-from swift_dss.strategy.eviction.chunk_verbs import ChunkRow, Flag
+from swift_dss.strategy.eviction.chunk_verbs import ChunkRow, Flag, Inner
 
 KMOD = pathlib.Path(table.__file__).parent / 'kmod'
 STATUS = ('0 131072 dss 1 ok writeback strict 512 8 12/100 3 40 7 5 9 8 1 2 '
@@ -24,7 +24,8 @@ rows = st.builds(
     allocate=st.sampled_from(list(Allocate)),
     write_mode=st.integers(0, 2),
     flags=st.sampled_from([Flag.NONE, Flag.EVICT_ON_HIT,
-                           Flag.NO_ALLOCATE | Flag.DIRECT_HDD]))
+                           Flag.NO_ALLOCATE | Flag.DIRECT_HDD]),
+    inner=st.sampled_from(list(Inner)))
 
 
 def names_in_c(file, array):
@@ -107,6 +108,8 @@ def test_class_rows_come_back(found):
     '1,1,some,back,0,65536,1,0,-,65536', '1,1,room,back,9,8,1,0,-,65536',
     '1,1,room,back,0,65536,1,0,shiny,65536',
     '1,1,never,back,0,65536,1,0,pin,65536',
+    '1,1,room,back,0,65536,1,0,-,65536,fifo',
+    '1,1,room,back,0,65536,1,0,-,65536,lru,1',
     '1,1,room,back,0,65536,1,0,-,65537', '1,1,room,back,0,65536,1,0,-,x',
     'x,1,room,back,0,65536,1,0,-,65536'])
 def test_bad_rows_are_refused(row):
@@ -117,9 +120,14 @@ def test_bad_rows_are_refused(row):
 def test_rows_of_a_class_table():
     found = table.rows_of(ClassTable.of([
         ClassSpec(0, 'unclassified', 0, Allocate.ROOM),
+        ClassSpec(11, 'bronze', 100, inner='gdsf'),
+        ClassSpec(12, 'silver', 200, inner='sieve'),
         ClassSpec(25, 'gold', 900, floor=0.1, pin=True, dirty_cap=0.5)]))
     assert table.classes_message(found) == (
         'classes 0,0,room,back,0,65536,1,0,-,65536 '
+        # What only the engine of files knows is lru here.
+        '11,100,always,back,0,65536,1,0,-,65536 '
+        '12,200,always,back,0,65536,1,0,-,65536,sieve '
         '25,900,always,back,6554,65536,1,0,pin,32768')
 
 

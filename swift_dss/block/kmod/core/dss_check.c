@@ -11,6 +11,7 @@ static int check_list(const struct dss_core *core, const struct dss_list *list,
 		      int class_id, u32 bits)
 {
 	u32 slot = list->oldest, older = NONE, count = 0;
+	bool hand = list->hand == NONE;
 
 	while (slot != NONE) {
 		const struct dss_entry *entry;
@@ -25,11 +26,12 @@ static int check_list(const struct dss_core *core, const struct dss_list *list,
 		if (class_id >= 0 && (unsigned int)class_id !=
 		    list_class(core, entry_class(entry)))
 			return __LINE__;
+		hand |= slot == list->hand;
 		older = slot;
 		slot = entry->younger;
 		count++;
 	}
-	if (list->youngest != older || list->count != count)
+	if (list->youngest != older || list->count != count || !hand)
 		return __LINE__;
 	return 0;
 }

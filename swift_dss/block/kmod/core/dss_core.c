@@ -15,6 +15,7 @@ static void list_init(struct dss_list *list)
 	list->oldest = NONE;
 	list->youngest = NONE;
 	list->count = 0;
+	list->hand = NONE;
 }
 
 static void list_add_youngest(struct dss_core *core, struct dss_list *list,
@@ -51,6 +52,8 @@ static void list_del(struct dss_core *core, struct dss_list *list, u32 slot)
 {
 	struct dss_entry *entry = &core->entries[slot];
 
+	if (list->hand == slot)
+		list->hand = entry->younger;
 	if (entry->older == NONE)
 		list->oldest = entry->younger;
 	else
@@ -82,16 +85,21 @@ static void leave_list(struct dss_core *core, u32 slot)
 		list_del(core, list_of(core, entry), slot);
 }
 
+/* @oldest: it is to leave next, in whatever order. */
 static void join_list(struct dss_core *core, u32 slot, bool oldest)
 {
 	struct dss_entry *entry = &core->entries[slot];
+	struct dss_list *list = list_of(core, entry);
 
 	if (entry->bits & BITS_BUSY)
 		return;
-	if (oldest)
-		list_add_oldest(core, list_of(core, entry), slot);
-	else
-		list_add_youngest(core, list_of(core, entry), slot);
+	if (oldest) {
+		entry->bits &= ~BITS_MARKED;
+		list_add_oldest(core, list, slot);
+		list->hand = slot;
+	} else {
+		list_add_youngest(core, list, slot);
+	}
 }
 
 /* ---- Index ---- */
@@ -467,6 +475,7 @@ enum dss_touched dss_core_touch(struct dss_core *core, dss_slot_t slot,
 				unsigned int class_id, bool write)
 {
 	struct dss_entry *entry = used_entry(core, slot);
+	unsigned int home = entry_class(entry);
 	bool give_up;
 
 	DSS_FORBID(class_id >= DSS_CLASSES);
@@ -476,12 +485,17 @@ enum dss_touched dss_core_touch(struct dss_core *core, dss_slot_t slot,
 		core->stats[class_id].read_hits++;
 	if (spec_of(core, class_id)->flags & DSS_NO_ALLOCATE)
 		return DSS_KEEP;
-	leave_list(core, dss_from_slot(slot));
 	if (class_id != DSS_UNCLASSIFIED && class_id != entry_class(entry) &&
 	    !at_cap(core, class_id))
-		move_class(core, entry, class_id);
+		home = class_id;
 	give_up = !(entry->bits & BITS_BUSY) &&
-		gives_up(core, entry_class(entry), class_id, write);
+		gives_up(core, home, class_id, write);
+	entry->bits |= BITS_MARKED;
+	if (home == entry_class(entry) && !give_up &&
+	    !(entry->bits & BITS_DIRTY) && is_sieved(core, home))
+		return DSS_KEEP;
+	leave_list(core, dss_from_slot(slot));
+	move_class(core, entry, home);
 	join_list(core, dss_from_slot(slot), give_up);
 	return give_up ? DSS_GIVE_UP : DSS_KEEP;
 }

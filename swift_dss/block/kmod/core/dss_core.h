@@ -18,7 +18,8 @@
  *   - dss_core_lookup() says where a chunk is and changes nothing.
  *   - A hit is told with dss_core_touch().
  *   - On a miss dss_core_miss() gives a verdict. It changes nothing but
- *     counters. The caller then either does what it says and calls
+ *     counters and, of a class in order DSS_INNER_SIEVE, marks and hand.
+ *     The caller then either does what it says and calls
  *     dss_core_take(), or lets it be and calls dss_core_decline().
  *   - A slot that was taken is busy until dss_core_commit() or
  *     dss_core_abort().
@@ -39,8 +40,8 @@
  *   - A dirty, busy or free slot is never a victim, nor one of a pinned
  *     class. (Not even if the miss is of that class itself.)
  *   - Same calls, same answers: no clock, no randomness.
- *   - Every verb but _init, _resize, _set_limit, _over_limit, _pull_dirty
- *     and _check costs O(1) to O(classes).
+ *   - Every verb but _init, _resize, _set_limit, _over_limit, _pull_dirty,
+ *     _number and _check costs O(1) to O(classes).
  *   - What it remembers is a hint. If all of it were wrong, the wrong
  *     chunks would be cached; which bytes a reader gets is for the caller
  *     to keep right, by its dirty and valid bits.
@@ -55,6 +56,8 @@
  *   order of use. Cleaning counts as a use: a slot that becomes clean goes
  *   to the young end of the clean list. Busy slots are in no list; a slot
  *   that stops being busy goes to the young end.
+ *   The clean slots of a class in order DSS_INNER_SIEVE are in order of
+ *   arrival instead: a hit leaves them where they are, and marks them.
  */
 #ifndef DSS_CORE_H
 #define DSS_CORE_H
@@ -142,6 +145,27 @@ enum dss_write_mode {
 #define DSS_PIN			BIT(4)
 #define DSS_CLASS_FLAGS		0x1fU
 
+/* Who leaves first of the clean slots of one class. */
+enum dss_inner {
+	/* The one that was used longest ago. */
+	DSS_INNER_LRU,
+	/*
+	 * SIEVE (Zhang et al., NSDI 2024): a hand goes from old to young
+	 * and around, takes the mark of each slot that has one, and stops
+	 * at the first that has none. What is used once leaves soon, what
+	 * is used again stays; a hit moves nothing.
+	 */
+	DSS_INNER_SIEVE,
+	DSS_NR_INNER
+};
+
+/*
+ * Marks that one miss takes at most; then the slot under the hand leaves,
+ * marked or not. So many looks at memory that is not in the processor's
+ * cache are a few microseconds.
+ */
+#define DSS_SIEVE_LOOKS 64
+
 #define DSS_RANK_MAX 1000000U
 #define DSS_WEIGHT_MAX 1000U
 
@@ -164,7 +188,7 @@ enum dss_write_mode {
  * @flags: DSS_EVICT_ON_HIT ... DSS_PIN. DSS_DIRECT_SSD excludes
  *	DSS_DIRECT_HDD, DSS_NO_ALLOCATE and DSS_ALLOCATE_NEVER; DSS_PIN
  *	excludes these and DSS_EVICT_ON_HIT
- * @unused: 0
+ * @inner: enum dss_inner; not asked in DSS_MODE_LRU
  */
 struct dss_class_spec {
 	u32 rank;
@@ -176,7 +200,7 @@ struct dss_class_spec {
 	u8 allocate;
 	u8 write_mode;
 	u8 flags;
-	u8 unused;
+	u8 inner;
 };
 
 /* Who leaves for whom. */
@@ -355,7 +379,7 @@ int dss_core_set_limit(struct dss_core *core, u32 limit);
  */
 dss_slot_t dss_core_over_limit(const struct dss_core *core, dss_slot_t from);
 
-/* The defaults: rank 0, always, back, no floor, no caps, weight 1. */
+/* The defaults: rank 0, always, back, no floor, no caps, weight 1, LRU. */
 void dss_core_default_class(struct dss_class_spec *spec);
 
 /**
@@ -430,7 +454,8 @@ enum dss_touched {
 /**
  * dss_core_touch() - a request of @class_id found its chunk in @slot
  *
- * The slot becomes the youngest of its class. A classified request gives
+ * The slot becomes the youngest of its class; or, if it is clean and its
+ * class in order DSS_INNER_SIEVE, it is marked. A classified request gives
  * its class to the chunk; an unclassified one leaves the class that is
  * there (writeback often comes without). The class stays, too, if the new
  * one is at its cap. DSS_NO_ALLOCATE changes nothing. A busy slot changes
@@ -481,13 +506,13 @@ bool dss_core_may_dirty(const struct dss_core *core, unsigned int class_id);
  *     (DSS_ALLOCATE_ROOM bypasses).
  *  3. A free slot is taken.
  *  4. DSS_ALLOCATE_ROOM bypasses.
- *  5. The mode names the class that gives its oldest clean slot. Classes
- *     that cannot give are passed over: pinned ones, those without a clean
- *     slot, and, unless it is the newcomer's own, those at or below their
- *     floor.
+ *  5. The mode names the class that gives a clean slot: its oldest, or
+ *     the one that its DSS_INNER_SIEVE finds. Classes that cannot give are
+ *     passed over: pinned ones, those without a clean slot, and, unless it
+ *     is the newcomer's own, those at or below their floor.
  *
  * Nothing but counters changes: @misses, and @bypass if that is the
- * verdict.
+ * verdict; and the marks that a hand passed, and where it stands.
  */
 void dss_core_miss(struct dss_core *core, unsigned int class_id,
 		   unsigned int how, struct dss_verdict *verdict);
@@ -505,7 +530,10 @@ dss_slot_t dss_core_take(struct dss_core *core,
 			 const struct dss_verdict *verdict,
 			 dss_oblock_t oblock);
 
-/* A verdict of FREE or VICTIM that is not followed; counted as a bypass. */
+/*
+ * A verdict of FREE or VICTIM that is not followed; counted as a bypass.
+ * A victim that DSS_INNER_SIEVE found is marked: it seems to be in use.
+ */
 void dss_core_decline(struct dss_core *core,
 		      const struct dss_verdict *verdict);
 
@@ -567,7 +595,10 @@ void dss_core_evict(struct dss_core *core, dss_slot_t slot,
 void dss_core_reclass(struct dss_core *core, dss_slot_t slot,
 		      unsigned int class_id);
 
-/* Make a used, idle slot the oldest of its list: it leaves next. */
+/*
+ * Make a used, idle slot the oldest of its list: it leaves next. It loses
+ * its mark, and the hand comes to it.
+ */
 void dss_core_age(struct dss_core *core, dss_slot_t slot);
 
 /* ---- Work that is pulled ---- */
@@ -612,7 +643,7 @@ bool dss_core_cleaned(struct dss_core *core, dss_slot_t slot, bool written);
  * Return: a clean, idle slot; DSS_NO_SLOT when no class has a surplus that
  * may leave.
  */
-dss_slot_t dss_core_reclaim(const struct dss_core *core);
+dss_slot_t dss_core_reclaim(struct dss_core *core);
 
 /* ---- Restart, and looking inside ---- */
 
@@ -637,6 +668,21 @@ int dss_core_load(struct dss_core *core, u32 slot, u64 oblock,
 dss_slot_t dss_core_oldest(const struct dss_core *core, unsigned int class_id,
 			   bool dirty);
 dss_slot_t dss_core_younger(const struct dss_core *core, dss_slot_t slot);
+
+/**
+ * dss_core_number() - number the idle slots of a class, clean or dirty
+ * @numbers: by slot
+ * @next: of the one that would leave (or be cleaned) first
+ *
+ * As they would leave if nothing more happened. Of DSS_INNER_SIEVE these
+ * are the slots without a mark from the hand on and around, then those
+ * with one. Slots that are loaded in this order after a restart leave in
+ * it, though marks and hand are not kept. O(slots of the class).
+ *
+ * Return: the number behind the last one given.
+ */
+u32 dss_core_number(const struct dss_core *core, unsigned int class_id,
+		    bool dirty, u32 *numbers, u32 next);
 
 void dss_core_stats(const struct dss_core *core, unsigned int class_id,
 		    struct dss_class_stats *stats);

@@ -20,6 +20,8 @@
 /* Why it is busy; without either, the caller holds it. */
 #define BITS_TAKEN	BIT(9)
 #define BITS_PULLED	BIT(10)
+/* Used since it came, or since the hand passed; see DSS_INNER_SIEVE. */
+#define BITS_MARKED	BIT(11)
 #define BITS_HIGH	16
 
 #define NR_STREAMS 32
@@ -40,10 +42,15 @@ struct dss_entry {
 	u32 bits;
 };
 
+/*
+ * @hand: where DSS_INNER_SIEVE looks next; NONE: at the oldest. Kept of
+ *	every list, so that a class may change its order at any time
+ */
 struct dss_list {
 	u32 oldest;
 	u32 youngest;
 	u32 count;
+	u32 hand;
 };
 
 /* A run of requests on the origin: where it ended, and how long it is. */
@@ -118,6 +125,14 @@ static inline bool at_cap(const struct dss_core *core, unsigned int class_id)
 {
 	return core->mode != DSS_MODE_LRU &&
 	       core->stats[class_id].resident >= core->rows[class_id].cap;
+}
+
+/* Whether the clean slots of the class leave by DSS_INNER_SIEVE. */
+static inline bool is_sieved(const struct dss_core *core,
+			     unsigned int class_id)
+{
+	return core->mode != DSS_MODE_LRU &&
+	       spec_of(core, class_id)->inner == DSS_INNER_SIEVE;
 }
 
 /* Work out rows, shares and order from what was given. */

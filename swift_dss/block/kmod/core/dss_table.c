@@ -84,7 +84,7 @@ static bool spec_is_sound(const struct dss_class_spec *spec)
 	       spec->allocate < DSS_NR_ALLOCATE &&
 	       spec->write_mode < DSS_NR_WRITE_MODE &&
 	       !(spec->flags & ~DSS_CLASS_FLAGS) &&
-	       !spec->unused && flags_agree(spec);
+	       spec->inner < DSS_NR_INNER && flags_agree(spec);
 }
 
 void dss_core_default_class(struct dss_class_spec *spec)

@@ -4,7 +4,8 @@
  *
  * The strict order is selective allocation and selective eviction of
  * Differentiated Storage Services (Mesnier et al., SOSP 2011, section 3.3);
- * no-allocate and evict-on-hit are hStorage-DB's (Luo et al., VLDB 2012).
+ * no-allocate and evict-on-hit are hStorage-DB's (Luo et al., VLDB 2012);
+ * the order inside a class may be SIEVE (Zhang et al., NSDI 2024, listing 1).
  */
 #include "dss_core_impl.h"
 
@@ -121,11 +122,45 @@ static void bypass(struct dss_core *core, struct dss_verdict *verdict,
 	core->stats[verdict->class_id].bypass[reason]++;
 }
 
-/* Name the oldest clean slot of the list of @class_id as the victim. */
-static void give(const struct dss_core *core, struct dss_verdict *verdict,
+/* The next slot on the way of the hand. */
+static u32 further(const struct dss_core *core, const struct dss_list *list,
+		   u32 slot)
+{
+	u32 younger = core->entries[slot].younger;
+
+	return younger == NONE ? list->oldest : younger;
+}
+
+static u32 under_hand(const struct dss_list *list)
+{
+	return list->hand == NONE ? list->oldest : list->hand;
+}
+
+/* Who leaves first of the clean slots of a class; there is one. */
+static u32 first_out(struct dss_core *core, unsigned int class_id)
+{
+	struct dss_list *list = &core->clean[class_id];
+	unsigned int looks;
+	u32 slot;
+
+	if (!is_sieved(core, class_id))
+		return list->oldest;
+	slot = under_hand(list);
+	for (looks = 0; looks < DSS_SIEVE_LOOKS; looks++) {
+		if (!(core->entries[slot].bits & BITS_MARKED))
+			break;
+		core->entries[slot].bits &= ~BITS_MARKED;
+		slot = further(core, list, slot);
+	}
+	list->hand = slot;
+	return slot;
+}
+
+/* Name the clean slot that leaves first of @class_id as the victim. */
+static void give(struct dss_core *core, struct dss_verdict *verdict,
 		 unsigned int class_id, bool cap)
 {
-	u32 slot = core->clean[class_id].oldest;
+	u32 slot = first_out(core, class_id);
 	const struct dss_entry *entry = &core->entries[slot];
 	unsigned int newcomer = verdict->class_id;
 
@@ -249,9 +284,13 @@ void dss_core_decline(struct dss_core *core,
 {
 	DSS_FORBID(verdict->kind == DSS_VERDICT_BYPASS);
 	core->stats[verdict->class_id].bypass[DSS_BYPASS_DECLINED]++;
+	if (verdict->kind == DSS_VERDICT_VICTIM &&
+	    is_sieved(core, verdict->victim_class))
+		core->entries[dss_from_slot(verdict->slot)].bits |=
+			BITS_MARKED;
 }
 
-dss_slot_t dss_core_reclaim(const struct dss_core *core)
+dss_slot_t dss_core_reclaim(struct dss_core *core)
 {
 	unsigned int place;
 
@@ -264,9 +303,31 @@ dss_slot_t dss_core_reclaim(const struct dss_core *core)
 		if (core->stats[class_id].resident > row->cap &&
 		    core->clean[class_id].count &&
 		    !(row->spec.flags & DSS_PIN))
-			return dss_to_slot(core->clean[class_id].oldest);
+			return dss_to_slot(first_out(core, class_id));
 	}
 	return DSS_NO_SLOT;
+}
+
+u32 dss_core_number(const struct dss_core *core, unsigned int class_id,
+		    bool dirty, u32 *numbers, u32 next)
+{
+	bool sieved = !dirty && is_sieved(core, class_id);
+	const struct dss_list *list;
+	u32 marked, slot, left;
+
+	DSS_FORBID(class_id >= DSS_CLASSES);
+	list = dirty ? &core->dirty[class_id] : &core->clean[class_id];
+	for (marked = 0; marked <= sieved; marked++) {
+		slot = sieved ? under_hand(list) : list->oldest;
+		for (left = list->count; left; left--) {
+			u32 bits = core->entries[slot].bits;
+
+			if (!sieved || marked == !!(bits & BITS_MARKED))
+				numbers[slot] = next++;
+			slot = further(core, list, slot);
+		}
+	}
+	return next;
 }
 
 /* How long ago it was used; the difference holds over a wrap. */
