@@ -24,6 +24,10 @@ MOUNT = '/run/dss'
 WORK = '/run/exercise'
 MAKE = {'xfs': ['mkfs.xfs', '-q', '-f'], 'ext4': ['mkfs.ext4', '-q', '-F']}
 CHECK = {'xfs': ['xfs_repair', '-n'], 'ext4': ['e2fsck', '-f', '-n']}
+#: As above, with blocks that are smaller than a page.
+for _kind, _option in (('xfs', 'size=1k'), ('ext4', '1k')):
+    MAKE[_kind + '-1k'] = MAKE[_kind] + ['-b', _option]
+    CHECK[_kind + '-1k'] = CHECK[_kind]
 CLASSES = (0, 11, 12, 25)
 SSD_MIB, HDD_MIB = 8, 400
 

@@ -27,6 +27,8 @@ from typing import Any, Dict, List, Sequence
 import dss_lab
 
 FILE_SYSTEMS = ('xfs', 'ext4')
+#: With blocks that are smaller than a page.
+SMALL_BLOCKS = ('xfs-1k', 'ext4-1k')
 MODES = ('writeback', 'writethrough')
 PARTS = ('fsx', 'stress-ng', 'fio')
 #: Those that change or check files and folders, without a device or a
@@ -151,6 +153,12 @@ def main() -> int:
     parser.add_argument('--no-twin', action='store_true')
     options = parser.parse_args()
     parts = options.parts.split(',')
+    kinds = options.file_systems.split(',')
+    unknown = set(kinds) - set(FILE_SYSTEMS + SMALL_BLOCKS)
+    if unknown:
+        parser.error('no file system %s: there are %s' % (
+            ', '.join(sorted(unknown)),
+            ', '.join(FILE_SYSTEMS + SMALL_BLOCKS)))
     lines = missing(parts)
     if lines:
         print('\n'.join(lines))
@@ -158,8 +166,8 @@ def main() -> int:
     changes = {'fsx_operations': options.fsx_operations,
                'stress_operations': options.stress_operations,
                'cuts': options.cuts}
-    count = compared(parts, options.file_systems.split(','),
-                     options.modes.split(','), options.seed, **changes)
+    count = compared(parts, kinds, options.modes.split(','), options.seed,
+                     **changes)
     print('%d differences' % count)
     if options.no_twin:
         return int(count > 0)
