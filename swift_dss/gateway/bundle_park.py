@@ -17,6 +17,7 @@ from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import DssError
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.bundle_work import Bundler, Offer
+from swift_dss.gateway.looper import Looper
 from swift_dss.gateway.ports import LocalVersion, Logger, Metrics
 from swift_dss.gateway.queue import Queue, UploadJob
 from swift_dss.gateway.upload import Outcome
@@ -68,26 +69,10 @@ class Parker:
         self._logger = logger
         self._stopping = stopping
         self._now = now
-        self._wake = threading.Condition()
-        self._poked = False
-        self._thread = threading.Thread(
-            target=self._run, name='dss-park', daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Let the batch under way end. ``stopping`` MUST be set."""
-        self.kick()
-        if self._thread.is_alive():
-            self._thread.join()
-
-    def kick(self) -> None:
-        """Have it look now."""
-        with self._wake:
-            self._poked = True
-            self._wake.notify_all()
+        self._looper = Looper('dss-park', self._look, stopping)
+        self.start = self._looper.start
+        self.stop = self._looper.stop
+        self.kick = self._looper.kick
 
     def park(self) -> int:
         """Park some of what is due; how many rows it settled."""
@@ -137,26 +122,16 @@ class Parker:
             self._queue.go_alone(alone)
             self._jobs.left_alone()
 
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            with self._wake:
-                self._poked = False
-            try:
-                done = self.park()
-                wait_seconds = 0.0 if done else self._until_due()
-            except DssError as err:
-                self._logger.error('gateway: parking: %s', err)
-                self._metrics.count('gateway.park_errors')
-                wait_seconds = _IDLE_SECONDS
-            except Exception:
-                # It is logged, and looked at again: uploads must go on.
-                self._logger.exception('gateway: parking')
-                self._metrics.count('gateway.park_errors')
-                wait_seconds = _IDLE_SECONDS
-            with self._wake:
-                if wait_seconds and not self._poked and \
-                        not self._stopping.is_set():
-                    self._wake.wait(wait_seconds)
+    def _look(self) -> float:
+        try:
+            return 0.0 if self.park() else self._until_due()
+        except DssError as err:
+            self._logger.error('gateway: parking: %s', err)
+        except Exception:
+            # It is logged, and looked at again: uploads must go on.
+            self._logger.exception('gateway: parking')
+        self._metrics.count('gateway.park_errors')
+        return _IDLE_SECONDS
 
     def _until_due(self) -> float:
         now = self._now()

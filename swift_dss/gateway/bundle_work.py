@@ -30,6 +30,7 @@ from swift_dss.gateway.bundle_pack import (
     AGAIN_SECONDS, Claim, Packer, batch_of, group_of, seal_of)
 from swift_dss.gateway.client import S3Client, S3Down
 from swift_dss.gateway.encrypt import KeyFile, close_envelope
+from swift_dss.gateway.looper import Looper
 from swift_dss.gateway.ports import (
     LocalVersion, LocalVersions, Logger, Metrics)
 from swift_dss.gateway.queue import DeleteJob, Queue, UploadJob
@@ -97,8 +98,7 @@ class Bundler:
         self._places = Places(conf, client, book, Servers(swift_dir),
                               metrics, now, self._close_place)
         self._has_rings = ring_there(swift_dir)
-        self._wake = threading.Condition()
-        self._poked = False
+        self._counting = threading.Lock()
         self._sending = 0
         self._recording = 0
         self._hurry_until = 0.0
@@ -112,28 +112,20 @@ class Bundler:
             SENDERS, thread_name_prefix='dss-bundle')
         self._recorder = ThreadPoolExecutor(
             1, thread_name_prefix='dss-bundle-records')
-        self._thread = threading.Thread(
-            target=self._run, name='dss-bundler', daemon=True)
+        self._looper = Looper('dss-bundler', self._try_look, stopping)
+        #: Begins; what a crash left is settled first, in the background.
+        self.start = self._looper.start
+        #: Has it look now.
+        self.kick = self._looper.kick
+        self._recovered = False
         self._backoff = Backoff(_RETRY_BASE_SECONDS, _RETRY_CAP_SECONDS)
-
-    def start(self) -> None:
-        """Begin; what a crash left is settled first, in the background."""
-        self._thread.start()
 
     def stop(self) -> None:
         """Let running bundles end. ``stopping`` MUST be set."""
-        self.kick()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._looper.stop()
         self._workers.shutdown(wait=True)
         self._recorder.shutdown(wait=True)
         self._book.close()
-
-    def kick(self) -> None:
-        """Have it look now."""
-        with self._wake:
-            self._poked = True
-            self._wake.notify_all()
 
     def hurry(self, seconds: float) -> None:
         """For so long nothing waits for its bundle to fill."""
@@ -294,7 +286,7 @@ class Bundler:
 
     def status(self) -> Dict[str, Any]:
         """Plain values for status output."""
-        with self._wake:
+        with self._counting:
             sending = self._sending + self._recording
         return dict(self._book.counts(), sending=sending,
                     last_error=self.last_error)
@@ -326,26 +318,20 @@ class Bundler:
             version, self._now() + AGAIN_SECONDS,
             '%s: %s' % (type(err).__name__, err))
 
-    def _run(self) -> None:
-        recovered = False
-        while not self._stopping.is_set():
-            wait_seconds = _IDLE_SECONDS
-            try:
-                if not recovered:
-                    self._keeper.recover()
-                    recovered = True
-                wait_seconds = self._look()
-            except DssError as err:
-                self._note(err)
-                wait_seconds = self._backoff.seconds(2)
-            except Exception:
-                # It is logged, and looked at again: bundles must go on.
-                self._logger.exception('bundler')
-                self._metrics.count('gateway.bundle_errors')
-            with self._wake:
-                if not self._stopping.is_set() and not self._poked:
-                    self._wake.wait(wait_seconds)
-                self._poked = False
+    def _try_look(self) -> float:
+        try:
+            if not self._recovered:
+                self._keeper.recover()
+                self._recovered = True
+            return self._look()
+        except DssError as err:
+            self._note(err)
+            return self._backoff.seconds(2)
+        except Exception:
+            # It is logged, and looked at again: bundles must go on.
+            self._logger.exception('bundler')
+            self._metrics.count('gateway.bundle_errors')
+            return _IDLE_SECONDS
 
     def _look(self) -> float:
         """Send and keep what is due; seconds until there may be more."""
@@ -382,14 +368,14 @@ class Bundler:
                 if self._not_before.get(one.group, 0.0) <= now]
 
     def _has_slot(self, slots: int) -> bool:
-        with self._wake:
+        with self._counting:
             return self._sending < slots
 
     def _submit(self, one: bundling.Waiting) -> bool:
         claim = self._packer.claim(one)
         if claim is None:
             return False
-        with self._wake:
+        with self._counting:
             self._sending += 1
         self._workers.submit(self._flush, claim)
         return True
@@ -401,7 +387,7 @@ class Bundler:
             self._failures.pop(claim.group, None)
             self._not_before.pop(claim.group, None)
             self.last_error = ''
-            with self._wake:
+            with self._counting:
                 self._recording += 1
             self._recorder.submit(self._record, claim.bundle_id)
         except DssError as err:
@@ -410,7 +396,7 @@ class Bundler:
             self._logger.exception('bundle of %s', claim.group)
             self._fail(claim.group, DssError(type(err).__name__))
         finally:
-            with self._wake:
+            with self._counting:
                 self._sending -= 1
             self.kick()
 
@@ -422,7 +408,7 @@ class Bundler:
         except Exception:
             self._logger.exception('records of bundle %d', bundle_id)
         finally:
-            with self._wake:
+            with self._counting:
                 self._recording -= 1
 
     def _fail(self, group: str, err: DssError) -> None:
@@ -444,7 +430,7 @@ class Bundler:
         """The keeping, at most so often; when the next key is to go."""
         self._keep_at = now + min(30.0, max(
             0.2, self._conf.bundle_age_seconds))
-        with self._wake:
+        with self._counting:
             busy = self._sending or self._recording
         if not busy:
             self._keeper.record_rest()
