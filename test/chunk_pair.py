@@ -171,6 +171,9 @@ class Driver:
         goal = self.pair.cleaning_goal()
         self.pulled += self.pair.pull_dirty(
             min(goal, 4) if self.number(2) else self.number(4))
+        beside = self.pair.pull_beside(self.chunk())
+        if beside is not None:
+            self.pulled.append(beside)
 
     def cleaned(self):
         if self.pulled:

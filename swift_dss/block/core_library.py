@@ -115,6 +115,7 @@ _PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'age': (None, _u32),
     'cleaning_goal': (_u32,),
     'pull_dirty': (_u32, ctypes.POINTER(_u32), _u32),
+    'pull_beside': (_u32, _u64),
     'cleaned': (_bool, _u32, _bool),
     'reclaim': (_u32,),
     'load': (ctypes.c_int, _u32, _u64, _uint, _bool),
@@ -418,6 +419,10 @@ class ChunkLibrary(ChunkStrategy):
         """See :meth:`ChunkStrategy.pull_dirty`."""
         slots = (_u32 * max(1, most))()
         return list(slots[:self._call('pull_dirty', slots, most)])
+
+    def pull_beside(self, oblock: int) -> Optional[int]:
+        """See :meth:`ChunkStrategy.pull_beside`."""
+        return _optional(self._call('pull_beside', oblock))
 
     def cleaned(self, slot: int, written: bool = True) -> bool:
         """See :meth:`ChunkStrategy.cleaned`."""

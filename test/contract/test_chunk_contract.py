@@ -112,6 +112,9 @@ TWINS = {
     'a hit is not remembered': (
         'dss_core.c', 'join_list(core, dss_from_slot(slot), give_up);',
         'join_list(core, dss_from_slot(slot), true);'),
+    'what is clean is pulled': (
+        'dss_core.c', '(BITS_DIRTY | BITS_BUSY)) != BITS_DIRTY)',
+        'BITS_BUSY))'),
     'ranks are sorted the other way': (
         'dss_table.c', '->rank <= rank)', '->rank >= rank)'),
     'a share is rounded up': (
@@ -334,6 +337,22 @@ def test_the_cleaner_gets_the_lowest_class_first(make):
         ask(cache, oblock, 1 + oblock % 2, dirty=True)
     assert [cache.slot_state(slot).oblock for slot in cache.pull_dirty(9)] \
         == [1, 3, 0, 2]
+
+
+@EITHER
+def test_a_dirty_neighbour_is_pulled_whatever_its_class(make):
+    cache = make(4)
+    cache.set_table(classes(c1=LOW, c2=HIGH))
+    ask(cache, 5, 1, dirty=True)
+    ask(cache, 6, 2, dirty=True)
+    ask(cache, 7, 1)
+    first, = cache.pull_dirty(1)
+    assert cache.slot_state(first).oblock == 5
+    # Busy, dirty, clean, not here.
+    assert [cache.pull_beside(oblock) for oblock in (5, 6, 7, 8)] == [
+        None, cache.lookup(6), None, None]
+    assert cache.cleaned(cache.lookup(6))
+    assert cache.stats(2).cleaned == 1
 
 
 @EITHER

@@ -22,10 +22,12 @@ TWINS = {
 }
 
 
-@pytest.mark.parametrize('chunk, grain', [(8, 8), (64, 8), (64, 1), (512, 8)])
+#: Of the seeds around, some cut when nothing was in a volatile cache.
+@pytest.mark.parametrize('chunk, grain, seed', [
+    (8, 8, 8), (64, 8, 65), (64, 1, 64), (512, 8, 513)])
 def test_power_cuts_lose_nothing_flushed_and_leave_the_cache_warm(
-        chunk, grain):
-    rounds = dss_lab.found('dss_crash.py', [chunk, chunk, grain, 6, 700])
+        chunk, grain, seed):
+    rounds = dss_lab.found('dss_crash.py', [seed, chunk, grain, 6, 700])
     assert len(rounds) == 6
     for one in rounds:
         assert one['io_errors'], 'the cut did not reach the load'

@@ -62,6 +62,7 @@
 #define DSS_AFTER_SECTORS	256	/* of one of them: 128 KiB */
 #define DSS_CLEAN_RUNS		64	/* of one batch of the cleaner */
 #define DSS_CLEAN_RUNS_BUSY	1	/* the same beside other requests */
+#define DSS_CLEAN_BESIDE	2048	/* sectors that go together; 1 MiB */
 #define DSS_TICK		HZ	/* settle and commit what is left */
 #define DSS_LATENCY_BUCKETS	26	/* 2^n microseconds */
 #define DSS_WRITE_HINTS		8
@@ -152,6 +153,8 @@ struct dss_move {
 	struct dss_io *user;	/* the read that asked for a fill, or NULL */
 	struct completion *done;
 	atomic_t *pending;
+	struct dss_move **row;	/* that one bio writes, from here on */
+	unsigned int nr_row;
 	sector_t sectors;
 	unsigned int nr_pages;
 	unsigned int after_end;	/* grain where DSS_IO_AFTER ends */

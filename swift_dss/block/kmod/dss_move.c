@@ -409,25 +409,102 @@ static void dss_batch_end(struct bio *bio)
 		complete(move->done);
 }
 
+/* How many moves from @first on lie in one row on the HDD. */
+static u32 dss_batch_row(const struct dss_batch *batch, u32 first)
+{
+	unsigned int nr_pages = batch->moves[first]->nr_pages;
+	u32 end;
+
+	for (end = first + 1; end < batch->nr_moves; end++) {
+		const struct dss_move *last = batch->moves[end - 1];
+		const struct dss_move *next = batch->moves[end];
+
+		nr_pages += next->nr_pages;
+		if (next->io.status || nr_pages > BIO_MAX_VECS ||
+		    next->io.iter.bi_sector !=
+		    last->io.iter.bi_sector + last->sectors)
+			break;
+	}
+	return end - first;
+}
+
+static void dss_row_end(struct bio *bio)
+{
+	struct dss_move *first = bio->bi_private;
+	blk_status_t status = bio->bi_status;
+	u32 i;
+
+	for (i = 0; status && i < first->nr_row; i++)
+		first->row[i]->io.status = status;
+	bio_put(bio);
+	if (atomic_dec_and_test(first->pending))
+		complete(first->done);
+}
+
+/*
+ * One write of the HDD for a row of moves: apart, each with REQ_FUA, the
+ * disk would turn once for every one of them.
+ *
+ * Return: NULL without memory for it.
+ */
+static struct bio *dss_row_bio(struct dss_batch *batch, u32 from, u32 nr,
+			       blk_opf_t opf)
+{
+	struct dss_move *first = batch->moves[from];
+	struct bio *bio;
+	u32 i;
+
+	bio = bio_alloc_bioset(batch->d->hdd->bdev, BIO_MAX_VECS, opf,
+			       GFP_NOWAIT | __GFP_NOWARN, &batch->d->moves);
+	if (!bio)
+		return NULL;
+	for (i = 0; i < nr; i++) {
+		const struct dss_move *move = batch->moves[from + i];
+
+		memcpy(bio->bi_io_vec + bio->bi_vcnt, move->bio.bi_io_vec,
+		       move->nr_pages * sizeof(*bio->bi_io_vec));
+		bio->bi_vcnt += move->nr_pages;
+		bio->bi_iter.bi_size += move->io.iter.bi_size;
+	}
+	bio->bi_iter.bi_sector = first->io.iter.bi_sector;
+	bio->bi_ioprio = dss_priority_of(first->io.class_id);
+	bio->bi_private = first;
+	bio->bi_end_io = dss_row_end;
+	first->row = batch->moves + from;
+	first->nr_row = nr;
+	return bio;
+}
+
 /* Submits all moves that are well so far, in order, and waits for them. */
 static void dss_batch_submit(struct dss_batch *batch, bool ssd, blk_opf_t opf)
 {
 	struct blk_plug plug;
-	u32 i;
+	struct bio *bio;
+	u32 i, nr;
 
 	reinit_completion(&batch->done);
 	atomic_set(&batch->pending, 1);
 	blk_start_plug(&plug);
-	for (i = 0; i < batch->nr_moves; i++) {
+	for (i = 0; i < batch->nr_moves; i += nr) {
 		struct dss_move *move = batch->moves[i];
 
+		nr = 1;
 		if (move->io.status)
 			continue;
 		atomic_inc(&batch->pending);
 		move->pending = &batch->pending;
 		move->done = &batch->done;
-		dss_move_aim(move, ssd, opf, dss_batch_end);
-		submit_bio_noacct(&move->bio);
+		bio = NULL;
+		if (!ssd)
+			nr = dss_batch_row(batch, i);
+		if (nr > 1)
+			bio = dss_row_bio(batch, i, nr, opf);
+		if (!bio) {
+			nr = 1;
+			bio = &move->bio;
+			dss_move_aim(move, ssd, opf, dss_batch_end);
+		}
+		submit_bio_noacct(bio);
 	}
 	blk_finish_plug(&plug);
 	if (!atomic_dec_and_test(&batch->pending))
@@ -498,6 +575,32 @@ static int dss_compare_oblocks(const void *a, const void *b, const void *priv)
 	return left < right ? -1 : left > right;
 }
 
+static bool dss_batch_pull_beside(struct dss_batch *batch, u64 oblock)
+{
+	dss_slot_t slot = dss_core_pull_beside(batch->d->core,
+					       dss_to_oblock(oblock));
+
+	if (slot == DSS_NO_SLOT)
+		return false;
+	batch->slots[batch->nr_slots] = slot;
+	batch->oblocks[batch->nr_slots++] = oblock;
+	return true;
+}
+
+/* The one that was pulled takes its dirty neighbours along. */
+static void dss_batch_widen(struct dss_batch *batch)
+{
+	u64 first = batch->oblocks[0], last = first;
+	u32 most = min_t(u32, DSS_CLEAN_RUNS,
+			 DSS_CLEAN_BESIDE >> batch->d->chunk_shift);
+
+	while (batch->nr_slots < most && dss_batch_pull_beside(batch, last + 1))
+		last++;
+	while (batch->nr_slots < most && first &&
+	       dss_batch_pull_beside(batch, first - 1))
+		first--;
+}
+
 /* Pulls slots from the core: lowest class first. */
 static bool dss_batch_pull(struct dss_batch *batch, u32 most)
 {
@@ -513,6 +616,8 @@ static bool dss_batch_pull(struct dss_batch *batch, u32 most)
 		dss_core_slot_state(d->core, batch->slots[i], &oblock, NULL);
 		batch->oblocks[i] = dss_from_oblock(oblock);
 	}
+	if (batch->nr_slots == 1)
+		dss_batch_widen(batch);
 	spin_unlock_irq(&d->lock);
 	return batch->nr_slots;
 }

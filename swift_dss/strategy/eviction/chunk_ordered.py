@@ -472,6 +472,16 @@ class ChunkOrdered(ChunkStrategy):
         self._pulled += len(slots)
         return slots
 
+    def pull_beside(self, oblock: int) -> Optional[int]:
+        """See :meth:`ChunkStrategy.pull_beside`."""
+        slot = self._where.get(oblock)
+        if slot is None or not self._used[slot].dirty \
+                or self._used[slot].busy:
+            return None
+        self._make_busy(slot, _PULLED)
+        self._pulled += 1
+        return slot
+
     def cleaned(self, slot: int, written: bool = True) -> bool:
         """See :meth:`ChunkStrategy.cleaned`."""
         again = self._entry(slot).again

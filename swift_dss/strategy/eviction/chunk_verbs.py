@@ -382,6 +382,10 @@ class ChunkStrategy:
         """The next slots to clean, made busy."""
         raise NotImplementedError
 
+    def pull_beside(self, oblock: int) -> Optional[int]:
+        """One chunk more, if it is dirty and idle."""
+        raise NotImplementedError
+
     def cleaned(self, slot: int, written: bool = True) -> bool:
         """What became of a pulled slot; whether it is clean now."""
         raise NotImplementedError

@@ -610,6 +610,18 @@ u32 dss_core_pull_dirty(struct dss_core *core, dss_slot_t *slots, u32 most)
 	return pulled;
 }
 
+dss_slot_t dss_core_pull_beside(struct dss_core *core, dss_oblock_t oblock)
+{
+	u32 slot = index_find(core, dss_from_oblock(oblock));
+
+	if (slot == NONE || (core->entries[slot].bits &
+			     (BITS_DIRTY | BITS_BUSY)) != BITS_DIRTY)
+		return DSS_NO_SLOT;
+	make_busy(core, slot, BITS_PULLED);
+	core->nr_pulled++;
+	return dss_to_slot(slot);
+}
+
 bool dss_core_cleaned(struct dss_core *core, dss_slot_t slot, bool written)
 {
 	struct dss_entry *entry = used_entry(core, slot);

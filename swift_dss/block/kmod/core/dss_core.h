@@ -626,6 +626,18 @@ u32 dss_core_cleaning_goal(struct dss_core *core);
 u32 dss_core_pull_dirty(struct dss_core *core, dss_slot_t *slots, u32 most);
 
 /**
+ * dss_core_pull_beside() - pull one chunk more, for where it lies
+ * @oblock: beside one that was pulled
+ *
+ * Of any class, and however young: where the one beside it is written
+ * anyway, its own way to the origin costs next to nothing.
+ *
+ * Return: its slot, made busy as by dss_core_pull_dirty(); DSS_NO_SLOT if
+ * it is not here, or clean or busy.
+ */
+dss_slot_t dss_core_pull_beside(struct dss_core *core, dss_oblock_t oblock);
+
+/**
  * dss_core_cleaned() - what became of a slot that was pulled
  * @written: the origin has its bytes, durably
  *
