@@ -8,6 +8,7 @@ campaign whose faults never fire proves nothing.
 
 from __future__ import annotations
 
+import math
 import socket
 import threading
 import time
@@ -53,6 +54,7 @@ class Request:
     :param at: ``time.monotonic`` when its head was here
     :param connected: when its connection was
     :param beside: others that were being answered then
+    :param ended: when it had been answered, or was given up
     """
 
     number: int
@@ -63,6 +65,7 @@ class Request:
     at: float
     connected: float
     beside: int
+    ended: float = math.inf
 
     @property
     def key(self) -> str:
@@ -165,6 +168,7 @@ class FaultyS3(Cuttable):
         finally:
             with self._lock:
                 self.running -= 1
+            request.ended = time.monotonic()
 
     def _note(self, head: bytes, connected: float) -> Request:
         method, target, _ = head.split(b'\r\n')[0].decode('latin1').split()

@@ -410,8 +410,9 @@ class Campaign:
                if figures.fault != 'hung' or request.connected > returned]
         figures.first_seconds_requests = sum(
             request.at < returned + FIRST_SECONDS for request in new)
-        figures.first_requests_at_once = 1 + max(
-            [request.beside for request in new[:FIRST_REQUESTS]] or [0])
+        figures.first_requests_at_once = max(
+            [sum(one.at <= request.at < one.ended for one in new)
+             for request in new[:FIRST_REQUESTS]] or [0])
         # On a slow link transfers were under way all the time.
         require(figures.fault == 'slow'
                 or figures.first_requests_at_once <= AT_ONCE,
