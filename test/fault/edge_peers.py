@@ -44,7 +44,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
 import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
-from fault.edge_writes import Edge
+from fault.edge_writes import Edge, Most
 from fault.outage import KIB, MIB, processes, require
 from fault.wan_link import WanLink
 from support import tier, wait_until
@@ -431,28 +431,6 @@ class Writes:
                     file=sys.stderr, flush=True)
                 return len(missing)
             time.sleep(0.5)
-
-
-class Most:
-    """The most that a cache held while the block lasted."""
-
-    def __init__(self, held: Callable[[], int]) -> None:
-        self._held = held
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-        self.bytes = 0
-
-    def __enter__(self) -> Most:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        while not self._ended.wait(0.25):
-            self.bytes = max(self.bytes, self._held())
 
 
 def small(system: System, scale: float) -> Dict[str, Any]:

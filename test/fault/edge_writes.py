@@ -34,7 +34,7 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 os.pardir))
@@ -84,16 +84,19 @@ class Edge(Campaign):
                    ['admissions'].values())
 
 
-class Peak:
-    """The most that waited for S3 on a device while the block lasted."""
+class Most:
+    """The most that a cache held while the block lasted.
 
-    def __init__(self, edge: Edge) -> None:
-        self._edge = edge
+    :param held: asked again and again, from a thread
+    """
+
+    def __init__(self, held: Callable[[], int]) -> None:
+        self._held = held
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
         self.bytes = 0
 
-    def __enter__(self) -> Peak:
+    def __enter__(self) -> Most:
         self._thread.start()
         return self
 
@@ -103,7 +106,7 @@ class Peak:
 
     def _look(self) -> None:
         while not self._ended.wait(0.25):
-            self.bytes = max(self.bytes, self._edge.pending())
+            self.bytes = max(self.bytes, self._held())
 
 
 def upload(edge: Edge, client: str, container: str,
@@ -137,13 +140,13 @@ def table_iv(edge: Edge, folder: str, share: float,
     edge.set_budget(budget)
     container = 'cache-%d' % int(share * 1000)
     before, began = edge.refusals(), time.monotonic()
-    with Peak(edge) as peak:
+    with Most(edge.pending) as most:
         done = upload(edge, client, container, folder)
     seconds = time.monotonic() - began
     require(done.returncode == 0, 'cache of %.1f %%: %s', 100 * share,
             (done.stderr or done.stdout)[-500:])
-    require(peak.bytes <= budget, 'cache of %.1f %%: %d bytes waited where '
-            'there was room for %d', 100 * share, peak.bytes, budget)
+    require(most.bytes <= budget, 'cache of %.1f %%: %d bytes waited where '
+            'there was room for %d', 100 * share, most.bytes, budget)
     # What the proxies count reaches the daemon a moment later.
     time.sleep(2.5)
     refused = edge.refusals() - before
@@ -160,7 +163,7 @@ def table_iv(edge: Edge, folder: str, share: float,
     require(not wrong, '%d objects read back wrong', wrong)
     return {'share': share, 'budget': budget, 'data': total,
             'objects': len(names), 'failed': 0, 'wrong': wrong,
-            'told_to_retry': refused, 'most_waiting': peak.bytes,
+            'told_to_retry': refused, 'most_waiting': most.bytes,
             'client': client, 'seconds': round(seconds, 1)}
 
 
