@@ -16,7 +16,6 @@ import pytest
 from fault.faulty_s3 import FAULTS, FaultyS3
 from fault.gateway_node import (
     Collector, CountingMetrics, FixedRanks, FolderVersions, conf_for)
-from functional.s3_servers import VersityServer
 from support import md5, pattern, wait_until
 
 from swift_dss.core.classes import ClassSpec, ClassTable
@@ -30,20 +29,6 @@ from swift_dss.wire.control import FetchRequest
 MIB = 1024 * 1024
 LOG = logging.getLogger('test.gateway')
 SIZES = {'one_put': 70000, 'parts': 5 * MIB + 1000}
-
-
-@pytest.fixture(scope='module')
-def real():
-    made = VersityServer()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def faulty(real):
-    made = FaultyS3(real)
-    yield made
-    made.stop()
 
 
 class Rig:

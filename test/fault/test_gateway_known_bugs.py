@@ -9,10 +9,8 @@ import os
 import threading
 
 import pytest
-from fault.faulty_s3 import FaultyS3
 from fault.gateway_node import Collector
 from fault.test_gateway_faults import Rig
-from functional.s3_servers import VersityServer
 from support import pattern, wait_until
 
 from swift_dss.core.classes import ClassSpec, ClassTable
@@ -23,20 +21,6 @@ from swift_dss.strategy import admission
 from swift_dss.wire.control import FetchRequest
 
 KIB, MIB = 1024, 1024 * 1024
-
-
-@pytest.fixture(scope='module')
-def real():
-    made = VersityServer()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def faulty(real):
-    made = FaultyS3(real)
-    yield made
-    made.stop()
 
 
 @pytest.fixture

@@ -1,0 +1,21 @@
+"""A real S3 server, and a proxy before it that fails as it is told."""
+
+from __future__ import annotations
+
+import pytest
+from fault.faulty_s3 import FaultyS3
+from functional.s3_servers import VersityServer
+
+
+@pytest.fixture(scope='module')
+def real():
+    made = VersityServer()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def faulty(real):
+    made = FaultyS3(real)
+    yield made
+    made.stop()
