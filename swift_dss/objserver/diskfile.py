@@ -51,7 +51,7 @@ class DssDiskFileBase(BaseDiskFile):
     #: The reader built last and not closed, for the controller.
     dss_reader: Any = None
     #: Set by a writer that has put a version.
-    dss_written: Optional[Tuple[VersionId, int, ClassMap]] = None
+    dss_written: Optional[Tuple[VersionId, int, ClassMap, str]] = None
 
     @property
     def dss_device(self) -> str:
@@ -147,10 +147,11 @@ class DssDiskFileBase(BaseDiskFile):
         """Tell the daemon of the version that was just committed."""
         if self.dss_written is None:
             return
-        version, size, class_map = self.dss_written
+        version, size, class_map, name = self.dss_written
         self._record('PUT', version, size, class_map)
         self._send(Event(EventKind.PUT, version, self.dss_partition, size,
-                         classmap.encode(class_map), at=time.time()))
+                         classmap.encode(class_map), at=time.time(),
+                         name=name))
 
     def dss_note_read(self, source: VersionBytes, offset: int,
                       length: int) -> None:

@@ -12,18 +12,20 @@ from __future__ import annotations
 import os
 import socket
 import time
-from typing import TYPE_CHECKING, Any, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, List, Optional
 
 from swift_dss.core.residency import Tier
 from swift_dss.core.limits import EVENT_BATCH_SECONDS, MAX_EVENT_BYTES
 from swift_dss.io import native, spool
-from swift_dss.wire.control import Event, encode_event
+from swift_dss.wire.control import Event, encode_event, urgent
 
 if TYPE_CHECKING:
     from swift_dss.objserver.settings import Node
 
 _SOCKET = 'events.sock'
 _RETRY_SECONDS = 0.5
+#: Of what is larger, little makes a device full.
+_LARGE_BYTES = 262144
 
 
 class EventSender:
@@ -54,7 +56,11 @@ class EventSender:
 
     def tell(self, event: Event) -> bool:
         """Tell the daemon now; False if it cannot be told."""
-        return self._connected() and self._write(encode_event(event))
+        if not self._connected():
+            return False
+        raw = encode_event(event)
+        return self._write(urgent(raw) if event.size >= _LARGE_BYTES
+                           else raw)
 
     def send_read(self, raw: bytes, at_once: bool = False) -> None:
         """Tell the daemon of a read, at once or within
@@ -72,7 +78,9 @@ class EventSender:
         self._read_bytes += len(raw) + 1
         # The first after a pause goes at once. Who waits for a timer that
         # went with its event loop goes with the next one.
-        if at_once or time.monotonic() >= self._reads_due:
+        if at_once:
+            self._send_reads(urgent)
+        elif time.monotonic() >= self._reads_due:
             self._send_reads()
         elif not self._timer_set:
             self._set_timer()
@@ -94,11 +102,11 @@ class EventSender:
         self._timer_set = False
         self.send_what_waits()
 
-    def _send_reads(self) -> None:
+    def _send_reads(self, wrap: Callable[[bytes], bytes] = bytes) -> None:
         reads, self._reads, self._read_bytes = self._reads, [], 0
         self._reads_due = time.monotonic() + EVENT_BATCH_SECONDS
         if not reads or self._socket is None or \
-                not self._write(b'\n'.join(reads)):
+                not self._write(wrap(b'\n'.join(reads))):
             for _ in reads:
                 self._node.logger.increment('dss.events.dropped')
 

@@ -240,7 +240,8 @@ class DssWriterBase(BaseDiskFileWriter):
                     self._remove_capacity_here, version)
             raise
         self._diskfile.dss_written = (
-            version, self._upload_size, self._class_map)
+            version, self._upload_size, self._class_map,
+            self._name if residency.tiers is Tier.SSD else '')
         for tier, name in ((Tier.SSD, 'ssd'), (Tier.HDD, 'hdd')):
             if residency.tiers & tier:
                 self.logger.increment('dss.placed.%s' % name)

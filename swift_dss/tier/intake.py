@@ -16,7 +16,8 @@ from swift_dss.core.limits import MAX_EVENT_BYTES
 from swift_dss.io import spool
 from swift_dss.tier.devices import Device
 from swift_dss.tier.metrics import Metrics
-from swift_dss.wire.control import Event, decode_event, split_events
+from swift_dss.wire.control import (
+    Event, decode_event, is_urgent, split_events)
 
 #: Events that wait for the index, at most: about 30 MB of memory. Beyond
 #: it the socket fills up, and object servers spool.
@@ -25,7 +26,9 @@ MAX_WAITING = 100000
 BATCH = 500
 #: Seconds that events gather before they are applied together, unless
 #: there are enough for a batch or somebody waits for them.
-GATHER_SECONDS = 0.2
+GATHER_SECONDS = 1.0
+#: The same where one of them is urgent.
+URGENT_SECONDS = 0.2
 #: The kernel's queue of datagrams, asked for; it may give less.
 _RECEIVE_BYTES = 4 * 1024 * 1024
 #: Who wants to be called in order waits so long for room in that queue.
@@ -64,6 +67,7 @@ class Intake:
         #: Who waits under ``_more``, and so has to be woken.
         self._idle = self._held_back = False
         self._hurried = 0
+        self._urgent = False
         self._busy = False
         #: No more is to be received; no more was.
         self._stopping = self._received = False
@@ -171,7 +175,7 @@ class Intake:
             if raw.startswith(_MARK):
                 self._accept_mark(raw)
             elif raw:
-                self._accept(split_events(raw))
+                self._accept(split_events(raw), is_urgent(raw))
             elif self._stopping:
                 return
             if len(self._waiting) >= MAX_WAITING:
@@ -185,17 +189,19 @@ class Intake:
                                 or self._stopping)
             self._held_back = False
 
-    def _accept(self, lines: List[bytes]) -> None:
+    def _accept(self, lines: List[bytes], urgent: bool = False) -> None:
         if not lines:
             # Who is idle would go on waiting, and be idle no more.
             return
         with self._more:
             self._waiting.extend(lines)
             # Who is idle has to hear of the first, and who gathers of the
-            # last: to wake a thread costs more than to take an event.
-            if self._idle or BATCH <= len(self._waiting) < \
-                    BATCH + len(lines):
+            # last, and of the first urgent one: to wake a thread costs more
+            # than to take an event.
+            if self._idle or (urgent and not self._urgent) or \
+                    BATCH <= len(self._waiting) < BATCH + len(lines):
                 self._idle = False
+                self._urgent = self._urgent or urgent
                 self._more.notify_all()
 
     def _accept_mark(self, mark: bytes) -> None:
@@ -234,6 +240,10 @@ class Intake:
         if events:
             self._apply(events)
 
+    def _must_go(self) -> bool:
+        return bool(self._hurried or self._stopping or self._marked
+                    or len(self._waiting) >= BATCH)
+
     def _gather(self) -> Optional[List[Union[bytes, Call]]]:
         """What makes a batch; None once there is nothing and nothing will
         come."""
@@ -244,9 +254,11 @@ class Intake:
             self._idle = not self._waiting
             self._more.wait_for(lambda: self._waiting or self._received)
             self._idle = False
-            self._more.wait_for(
-                lambda: self._hurried or self._stopping or self._marked
-                or len(self._waiting) >= BATCH, GATHER_SECONDS)
+            if not self._more.wait_for(self._must_go, URGENT_SECONDS):
+                self._more.wait_for(
+                    lambda: self._urgent or self._must_go(),
+                    GATHER_SECONDS - URGENT_SECONDS)
+            self._urgent = False
             if not self._waiting:
                 return None
             self._busy = True

@@ -182,8 +182,9 @@ class Ledger:
         for event in puts:
             version = event.version
             try:
-                rows.append(self._local.row(
-                    version, event.partition, event.at, event.at))
+                rows.append(
+                    self._local.row_of_put(event) or self._local.row(
+                        version, event.partition, event.at, event.at))
             except VersionGone as err:
                 self._metrics.count('tier.events_' + err.counter)
                 if version.timestamp < max(

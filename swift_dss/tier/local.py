@@ -17,7 +17,8 @@ from typing import (
 
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import (
-    DamagedRecord, DssError, TierFull, TierUnavailable, VersionGone)
+    BadClassInput, DamagedRecord, DssError, TierFull, TierUnavailable,
+    VersionGone)
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
 from swift_dss.core.spans import ClassMap
 from swift_dss.core.version import VersionId
@@ -33,10 +34,11 @@ from swift_dss.tier.fills import Fill
 from swift_dss.tier.index import Index, IndexDamaged, IndexUnavailable
 from swift_dss.tier.locks import VersionLocks
 from swift_dss.tier.metrics import Metrics
-from swift_dss.tier.pins import PINNED, Pins
+from swift_dss.tier.pins import NONE, PINNED, Pins
 from swift_dss.tier.rows import VersionRow, spans_of, wants_remote
 from swift_dss.tier.watch import Watcher
-from swift_dss.wire import layout, names
+from swift_dss.wire import classmap, layout, names
+from swift_dss.wire.control import Event
 
 #: Room that moves and fills leave free on any file system: metadata,
 #: journals and the object server's own writes need some.
@@ -125,19 +127,50 @@ class Local(LocalVersions):
         with self._disk_errors(), LiveVersion(place, opened) as live:
             pinned = live.has(names.XATTR_PIN)
             residency = live.residency
-        table = self.table()
-        class_map = found.file_map(table)
+        class_map = found.file_map(self.table())
         rule = self.pins.judge(
             version.device, found.name, found.content_length,
             found.headers.get('Content-Type', ''), class_map.class_ids(
                 found.content_length) or {class_map.rest})
+        return self._row(
+            version, place.partition, found.name, residency, class_map,
+            put_at or float(version.timestamp.split('_')[0]), read_at,
+            pinned, rule)
+
+    def row_of_put(self, event: Event) -> Optional[VersionRow]:
+        """The same of a version that was just written, from what its
+        writer said and one look at its folder; None if that is not enough
+        to know it by."""
+        version = event.version
+        if not event.name or version.frag_index is not None or \
+                self.pins.has_rule():
+            return None
+        place = self._device(version).place(version, event.partition,
+                                            event.size)
+        name = version.timestamp + '.data'
+        try:
+            # Whoever has moved bytes since has left another size, or has
+            # told the index of the version, which then looks again.
+            if place.names() != [name] or os.stat(os.path.join(
+                    place.hash_dir, name)).st_size != event.size:
+                return None
+            class_map = classmap.decode(event.map_text)
+        except (OSError, BadClassInput):
+            return None
+        return self._row(version, event.partition, event.name,
+                         Residency.whole(event.size), class_map, event.at,
+                         event.at, False, NONE)
+
+    def _row(self, version: VersionId, partition: str, name: str,
+             residency: Residency, class_map: ClassMap, put_at: float,
+             read_at: float, pinned: bool, rule: int) -> VersionRow:
+        table = self.table()
         spans = spans_of(class_map, residency, table,
                          pinned or rule == PINNED,
                          self.conf().tier.min_demote_bytes)
         return VersionRow(
-            version, place.partition, found.content_length, found.name,
-            put_at or float(version.timestamp.split('_')[0]), read_at,
-            pinned, residency.remote is not None,
+            version, partition, residency.content_length, name, put_at,
+            read_at, pinned, residency.remote is not None,
             wants_remote(spans, table, class_map.rest), spans, rule)
 
     def track(self, version: VersionId, partition: str, put_at: float = 0.0,

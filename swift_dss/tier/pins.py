@@ -81,6 +81,13 @@ class Pins:
                 self._made = (tier, table, rule_of(tier, table))
             return self._made[2]
 
+    def has_rule(self) -> bool:
+        """True if anything may be pinned by rule, or the rule is wrong."""
+        try:
+            return self.rule() is not None
+        except BadConfig:
+            return True
+
     def judge(self, device: str, name: str, size: int, content_type: str,
               class_ids: Iterable[int]) -> int:
         """What a new row's ``pin_rule`` is."""

@@ -25,6 +25,8 @@ from swift_dss.core.version import VersionId
 from swift_dss.wire.jsonfields import Fields
 
 
+#: What begins an urgent datagram, and never an event.
+_URGENT = b'\1'
 #: Made once: an event is sent with every GET.
 _COMPACT = json.JSONEncoder(separators=(',', ':'))
 
@@ -63,6 +65,8 @@ class Event:
     :param at: seconds since the epoch
     :param manifest: a READ of what lists the segments of a large object
     :param client: a word for who reads; '' if nobody said
+    :param name: of a PUT all of whose bytes are on the SSD and nowhere
+        else: ``/account/container/object``; '' if it is not so
     """
 
     kind: EventKind
@@ -76,11 +80,12 @@ class Event:
     at: float = 0.0
     manifest: bool = False
     client: str = ''
+    name: str = ''
 
 
 def encode_event(event: Event) -> bytes:
-    """The datagram. A map too long for one is left out: the daemon then
-    reads it from the object."""
+    """The datagram. A map or name too long for one is left out: the daemon
+    then reads it from the object."""
     version = event.version
     message = {
         'k': event.kind.value, 'd': version.device, 'p': version.policy,
@@ -92,9 +97,11 @@ def encode_event(event: Event) -> bytes:
         message['x'] = True
     if event.client:
         message['c'] = event.client
+    if event.name and event.map_text:
+        message['w'] = event.name
     raw = _COMPACT.encode(message).encode('utf-8')
     if len(raw) > MAX_EVENT_BYTES and event.map_text:
-        message['m'] = ''
+        message['m'] = message['w'] = ''
         raw = _COMPACT.encode(message).encode('utf-8')
     return raw
 
@@ -115,9 +122,19 @@ def encode_read(version: VersionId, partition: str, size: int, offset: int,
                 ',"c":' + _quoted(client) if client else '')).encode('ascii')
 
 
+def urgent(raw: bytes) -> bytes:
+    """A datagram that the daemon should not leave for long."""
+    return _URGENT + raw
+
+
+def is_urgent(raw: bytes) -> bool:
+    """True of what :func:`urgent` made."""
+    return raw.startswith(_URGENT)
+
+
 def split_events(raw: bytes) -> List[bytes]:
     """The events of a datagram, each for :func:`decode_event`."""
-    return raw.split(b'\n')
+    return raw[is_urgent(raw):].split(b'\n')
 
 
 def decode_event(raw: bytes) -> Event:
@@ -137,7 +154,7 @@ def _plain_event(raw: bytes) -> Optional[Event]:
         names = said['d'], said['h'], said['t'], said['n']
         wholes = said['p'], said['s'], said['o'], said['l'], said['r']
         map_text, manifest = said['m'], said.get('x', False)
-        client = said.get('c', '')
+        client, name = said.get('c', ''), said.get('w', '')
     except (ValueError, RecursionError, LookupError, TypeError):
         return None
     if type(map_text) is not str or type(manifest) is not bool or \
@@ -146,8 +163,10 @@ def _plain_event(raw: bytes) -> Optional[Event]:
         return None
     if type(client) is not str or len(client) > MAX_READER_CHARS:
         return None
-    for name in names:
-        if type(name) is not str or not _is_plain(name):
+    if type(name) is not str:
+        return None
+    for one in names:
+        if type(one) is not str or not _is_plain(one):
             return None
     for whole in wholes:
         if type(whole) is not int or whole < 0:
@@ -155,7 +174,7 @@ def _plain_event(raw: bytes) -> Optional[Event]:
     return Event(
         kind, VersionId(said['d'], said['p'], said['h'], said['t'], frag),
         said['n'], said['s'], map_text, said['o'], said['l'], said['r'], at,
-        manifest, client)
+        manifest, client, name)
 
 
 def _checked_event(raw: bytes) -> Event:
@@ -168,7 +187,8 @@ def _checked_event(raw: bytes) -> Event:
         kind, fields.version('d', 'p', 'h', 't', 'f'), fields.name('n'),
         fields.whole('s'), fields.text('m'), fields.whole('o'),
         fields.whole('l'), fields.whole('r'), fields.number('a'),
-        fields.flag('x', False), _reader(fields, 'event: c'))
+        fields.flag('x', False), _reader(fields, 'event: c'),
+        fields.text('w', ''))
 
 
 def _reader(fields: Fields, where: str) -> str:

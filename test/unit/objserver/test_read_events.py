@@ -13,6 +13,8 @@ from dss_disk import Disk
 from swift.obj.diskfile import read_metadata, write_metadata
 
 from swift_dss.core.limits import EVENT_BATCH_SECONDS, MAX_EVENT_BYTES
+from swift_dss.core.spans import ClassMap
+from swift_dss.core.version import VersionId
 from swift_dss.wire import control
 
 BODY = b'x' * 1000
@@ -136,3 +138,23 @@ def test_of_empty_objects_only_manifests_are_told(
     assert [(event.kind, event.length, event.version.object_hash)
             for event in told] == [
         (control.EventKind.READ, 0, os.path.basename(os.path.dirname(path)))]
+
+
+@pytest.mark.parametrize('class_id,name', [
+    (1, '/a/c/o'), (2, ''), (3, '')])
+def test_a_put_has_a_name_where_all_of_it_is_on_the_ssd_alone(
+        disk: Disk, heard: Any, class_id: int, name: str) -> None:
+    disk.put('o', BODY, ClassMap.uniform(class_id))
+    (event,), = datagrams(heard)
+    assert (event.kind, event.size, event.name, event.map_text) == (
+        control.EventKind.PUT, len(BODY), name, str(class_id))
+
+
+def test_a_name_too_long_for_a_datagram_is_left_out() -> None:
+    event = control.Event(
+        control.EventKind.PUT, VersionId('sda', 0, 'h', '1.0'), '7',
+        len(BODY), '1', name='/a/c/' + 'o' * MAX_EVENT_BYTES)
+    raw = control.encode_event(event)
+    assert len(raw) <= MAX_EVENT_BYTES
+    found = control.decode_event(raw)
+    assert (found.size, found.name, found.map_text) == (len(BODY), '', '')

@@ -14,7 +14,8 @@ from support import wait_until
 from swift_dss.core.version import VersionId
 from swift_dss.tier import intake as intake_module
 from swift_dss.tier.intake import BATCH, Intake
-from swift_dss.wire.control import Event, EventKind, encode_event
+from swift_dss.wire.control import (
+    Event, EventKind, encode_event, urgent)
 
 
 class Counters:
@@ -123,6 +124,17 @@ def test_a_line_that_is_no_event_is_counted_and_harms_no_other(heard):
     assert heard.intake.wait_until_idle(60)
     assert heard.numbers == [1, 2, 3]
     assert heard.metrics.found == {'tier.events_damaged': 1}
+
+
+def test_what_is_urgent_does_not_gather_for_long(heard):
+    heard.send(1)
+    wait_until(lambda: heard.intake.backlog == 1)
+    heard._socket.send(urgent(encode_event(Event(
+        EventKind.PUT, VersionId('sda', 0, '2', '1.0'), '1'))))
+    wait_until(lambda: heard.numbers == [1, 2], 60)
+    heard.send(3)
+    wait_until(lambda: heard.intake.backlog == 1)
+    assert not heard.intake._urgent
 
 
 def test_a_call_comes_after_what_was_sent_before_it(heard, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 
 import pytest
@@ -34,6 +35,51 @@ def stored(rig, number, second=0, class_map=None):
 
 def said(place, kind=EventKind.PUT, **options):
     return Event(kind, place.version, place.partition, SIZE, **options)
+
+
+def put_event(rig, place, **options):
+    """As an object server sends it, of a version that is on the SSD."""
+    row = rig.local.row(place.version, place.partition)
+    found = rig.local.describe(place.version, place.partition)
+    return said(place, name=row.name, at=row.put_at,
+                map_text=classmap.encode(found.class_map), **options)
+
+
+@pytest.mark.parametrize('class_map', [
+    ClassMap.uniform(0), ClassMap.uniform(2),
+    ClassMap.from_spans([Span(0, 1000, 2), Span(50000, 9, 1)], 0)])
+def test_a_put_says_what_its_files_say(rig, class_map):
+    place = stored(rig, 1, class_map=class_map)
+    event = put_event(rig, place)
+    row = rig.local.row_of_put(event)
+    assert row == rig.local.row(place.version, place.partition, event.at,
+                                event.at)
+    assert row.name and row.spans
+    rig.ledger.apply([event])
+    assert rig.index.get(place.version) == row
+
+
+def test_where_a_put_does_not_say_all_the_files_are_asked(rig):
+    place = stored(rig, 1)
+    event = put_event(rig, place)
+    meta = os.path.join(place.hash_dir, '1700000001.00000.meta')
+    assert rig.local.row_of_put(dataclasses.replace(
+        event, name='')) is None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rig.local.pins, 'rule', object)
+        assert rig.local.row_of_put(event) is None
+    open(meta, 'w').close()
+    assert rig.local.row_of_put(event) is None
+    os.unlink(meta)
+    assert rig.local.row_of_put(event) is not None
+    rig.ledger.apply([event])
+    rig.local.demote(place.version, place.partition)
+    assert rig.local.row_of_put(event) is None
+    # A late event leaves what the index has learnt of it.
+    rig.ledger.apply([event])
+    assert not rig.index.get(place.version).spans[0].ssd_bytes
+    os.unlink(place.data_file())
+    assert rig.local.row_of_put(event) is None
 
 
 def replaced(rig, number):
