@@ -67,8 +67,8 @@ SLOW_BYTES = 20 * KIB
 BUCKET = 'outage'
 #: A refusal is an answer and not a time-out: nothing near this.
 REFUSAL_SECONDS = 10.0
-#: So many requests at once may be among the first ones after an outage:
-#: one upload, one delete, a bundle.
+#: So many requests at once may be among the first ones after an outage,
+#: and one more for each that was answered: one upload, one delete, a bundle.
 AT_ONCE = 3
 FIRST_REQUESTS = 8
 FIRST_SECONDS = 3.0
@@ -413,9 +413,12 @@ class Campaign:
         figures.first_requests_at_once = max(
             [sum(one.at <= request.at < one.ended for one in new)
              for request in new[:FIRST_REQUESTS]] or [0])
-        # On a slow link transfers were under way all the time.
-        require(figures.fault == 'slow'
-                or figures.first_requests_at_once <= AT_ONCE,
+        # Every answer lets one more go. On a slow link transfers were under
+        # way all the time.
+        require(figures.fault == 'slow' or all(
+            sum(one.at <= request.at < one.ended for one in new)
+            <= AT_ONCE + sum(one.ended <= request.at for one in new)
+            for request in new[:FIRST_REQUESTS]),
                 '%s: %d requests at once when S3 was back', figures.fault,
                 figures.first_requests_at_once)
 
