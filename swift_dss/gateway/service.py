@@ -54,7 +54,10 @@ _RETRY_CAP_SECONDS = 600.0
 _LOOK_SECONDS = 2.0
 #: What failed while S3 lied is tried at once no more often than this:
 #: there may be versions that it refuses for good.
-_AGAIN_SECONDS = 60.0
+_AGAIN_SECONDS = 20.0
+#: So many uploads in a row that S3 did not answer, on a link too slow for
+#: them and yet not dead, are an outage as well.
+_STRUGGLES = 3
 #: A key that need not exist: 404 is as good an answer as 200.
 _PROBE_KEY = '.dss-probe'
 _QUEUE_FILE = 'gateway.db'
@@ -112,6 +115,7 @@ class Gateway:
         self._breaker = breaker or Breaker()
         self._trust = Trust()
         self._again_at = -math.inf
+        self._unanswered = 0
         self._retry = retry or Backoff(
             _RETRY_BASE_SECONDS, _RETRY_CAP_SECONDS)
         self._queue = Queue(os.path.join(
@@ -582,12 +586,16 @@ class Gateway:
         self._queue.finish_upload(job.version)
 
     def _proven(self) -> None:
-        """S3 holds a version. If it lied until now, what it did not take
-        is due in the order of its age."""
-        if not self._trust.proven():
+        """S3 holds a version. If it lied until now, or left several
+        without an answer, what it did not take is due in the order of its
+        age."""
+        with self._wake:
+            unanswered, self._unanswered = self._unanswered, 0
+        if self._trust.proven():
+            self._logger.info('gateway: S3 holds what it takes again')
+            self._breaker.ramp()
+        elif unanswered < _STRUGGLES:
             return
-        self._logger.info('gateway: S3 holds what it takes again')
-        self._breaker.ramp()
         now = self._now()
         if now - self._again_at >= _AGAIN_SECONDS:
             self._again_at = now
@@ -635,6 +643,10 @@ class Gateway:
         if isinstance(job, UploadJob) and isinstance(
                 err, (RemoteCorrupt, S3Rejected)):
             self._trust.unproven()
+        elif isinstance(job, UploadJob) and isinstance(
+                err, RemoteUnavailable):
+            with self._wake:
+                self._unanswered += 1
         # A job that was not even sent (breaker open) did not fail.
         tried = not isinstance(err, S3Down)
         failures = (job.failures if isinstance(job, UploadJob)

@@ -146,6 +146,32 @@ def test_a_fault_at_every_call(rig, faulty, real, fault, size):
     assert not real.uploads()
 
 
+def test_what_a_slow_s3_did_not_answer_goes_before_what_came_later(
+        rig, faulty, monkeypatch):
+    """Though the breaker never opened."""
+    monkeypatch.setattr(rig.breaker, '_threshold', 1000)
+    monkeypatch.setattr(rig.gateway, '_retry', Backoff(900, 900))
+    armed = faulty.arm('503', lambda request: request.method == 'PUT',
+                       times=1000)
+    body = pattern(70000, 'slow')
+
+    def put(number):
+        version = rig.local.put('o%d' % number, body,
+                                '17000%05d.00000' % number)
+        rig.gateway.enqueue_upload(version, '7')
+        return version
+
+    late = [put(number) for number in range(3)]
+    wait_until(lambda: rig.metrics.counters.get(
+        'gateway.upload_failed', 0) >= 3, 30, 'three failures')
+    faulty.disarm()
+    assert armed.fired >= 3
+    put(3)
+    rig.settle()
+    for version in late:
+        assert rig.local.residency(version).remote is not None
+
+
 def test_a_gateway_that_trusts_answers_loses(
         rig, faulty, real, monkeypatch):
     """The wrong twin: without proof the campaign must find losses."""
