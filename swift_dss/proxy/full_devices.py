@@ -79,11 +79,11 @@ class FullDevices:
         if not avoided:
             return
         # Who was refused may read next; others need not wait for this.
-        (self._release if failed else self._spawn_release)(
-            limiter, avoided, placed.length_of(size))
-
-    def _spawn_release(self, *work: Any) -> None:
-        self._spawn(self._release, *work)
+        work = (self._release, limiter, avoided, placed.length_of(size))
+        if failed:
+            work[0](*work[1:])
+        else:
+            self._spawn(*work)
 
     def _release(self, limiter: Any, avoided: List[Node],
                  length: int) -> None:

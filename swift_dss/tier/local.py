@@ -314,12 +314,8 @@ class Local(LocalVersions):
             return place, opened
         device = self._device(one.version)
         with self._disk_errors():
-            path, partition, _ = self._find(device, one.version,
-                                            one.partition)
-            try:
-                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            except FileNotFoundError as err:
-                raise VersionGone(path) from err
+            path, partition, fd, _ = self._found(device, one.version,
+                                                 one.partition)
         return device.place(one.version, partition, one.length), (path, fd)
 
     def _tell_index(self, done: List[Arrival]) -> None:
@@ -454,11 +450,8 @@ class Local(LocalVersions):
         """The same, and the data file's path and open descriptor."""
         device = self._device(version)
         with self._disk_errors():
-            path, partition, beside = self._find(device, version, partition)
-            try:
-                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            except FileNotFoundError as err:
-                raise VersionGone(path) from err
+            path, partition, fd, beside = self._found(device, version,
+                                                      partition)
             try:
                 found = metadata.of_version(path, fd, beside)
             except BaseException:
@@ -466,6 +459,17 @@ class Local(LocalVersions):
                 raise
         place = device.place(version, partition, found.content_length)
         return place, found, (path, fd)
+
+    @classmethod
+    def _found(cls, device: Device, version: VersionId,
+               partition: str) -> Tuple[str, str, int, List[str]]:
+        """As :meth:`_find`, with the data file opened."""
+        path, partition, beside = cls._find(device, version, partition)
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError as err:
+            raise VersionGone(path) from err
+        return path, partition, fd, beside
 
     @staticmethod
     def _find(device: Device, version: VersionId,
