@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -491,6 +492,10 @@ def main(argv: Optional[List[str]] = None) -> int:
         wanted = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
         signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
         daemon.start()
+        # What is here stays; of what comes, little is cyclic, and to look
+        # for it takes 7 % of the time in which small objects are bundled.
+        gc.freeze()
+        gc.set_threshold(20000, 20, 20)
     except DssError as err:
         print('swift-dss-tierd: %s' % err, file=sys.stderr)
         return err.exit_code
