@@ -79,11 +79,11 @@ class FullDevices:
         if not avoided:
             return
         # Who was refused may read next; others need not wait for this.
-        work = (self._release, limiter, avoided, placed.length_of(size))
+        length = placed.length_of(size)
         if failed:
-            work[0](*work[1:])
+            self._release(limiter, avoided, length)
         else:
-            self._spawn(*work)
+            self._spawn(self._release, limiter, avoided, length)
 
     def _release(self, limiter: Any, avoided: List[Node],
                  length: int) -> None:
