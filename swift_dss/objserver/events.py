@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from typing import TYPE_CHECKING, Any, Callable, List, Optional
+from typing import TYPE_CHECKING, Any, List, Optional
 
 from swift_dss.core.residency import Tier
 from swift_dss.core.limits import EVENT_BATCH_SECONDS, MAX_EVENT_BYTES
@@ -78,10 +78,8 @@ class EventSender:
         self._read_bytes += len(raw) + 1
         # The first after a pause goes at once. Who waits for a timer that
         # went with its event loop goes with the next one.
-        if at_once:
-            self._send_reads(urgent)
-        elif time.monotonic() >= self._reads_due:
-            self._send_reads()
+        if at_once or time.monotonic() >= self._reads_due:
+            self._send_reads(at_once)
         elif not self._timer_set:
             self._set_timer()
 
@@ -102,11 +100,13 @@ class EventSender:
         self._timer_set = False
         self.send_what_waits()
 
-    def _send_reads(self, wrap: Callable[[bytes], bytes] = bytes) -> None:
+    def _send_reads(self, at_once: bool = False) -> None:
         reads, self._reads, self._read_bytes = self._reads, [], 0
         self._reads_due = time.monotonic() + EVENT_BATCH_SECONDS
-        if not reads or self._socket is None or \
-                not self._write(wrap(b'\n'.join(reads))):
+        raw = b'\n'.join(reads)
+        if at_once:
+            raw = urgent(raw)
+        if not reads or self._socket is None or not self._write(raw):
             for _ in reads:
                 self._node.logger.increment('dss.events.dropped')
 
