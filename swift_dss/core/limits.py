@@ -49,6 +49,12 @@ DEFAULT_MIN_DEMOTE_BYTES = 4096
 #: A write or read window: one trip to a pool thread moves this much.
 IO_WINDOW_BYTES = 1024 * 1024
 
+#: The write window of an upload that finds fewer than this many under way
+#: in its worker: a trip costs what hashing 100 KiB does, and memory for two
+#: windows an upload is there while uploads are few.
+WIDE_WINDOW_BYTES = 4 * IO_WINDOW_BYTES
+WIDE_WINDOW_UPLOADS = 8
+
 #: Threads per tier pool of one object-server worker.
 DEFAULT_SSD_THREADS = 8
 DEFAULT_HDD_THREADS = 8

@@ -73,6 +73,8 @@ class Node:
         self.page_cache = PageCache()
         self.events = EventSender(self)
         self.recorder = Recorder(self)
+        #: Objects that are being written in this process.
+        self.uploads = 0
         self._pools: Dict[Tuple[Tier, str], Pool] = {}
         self._capacities: Dict[str, Capacity] = {}
         self._table = _Watched(conf.class_table, classtable.parse,

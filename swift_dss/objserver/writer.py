@@ -33,7 +33,8 @@ from swift.obj.diskfile import (
     BaseDiskFileWriter, DiskFileWriter, ECDiskFileWriter)
 
 from swift_dss.core.errors import FULL_ERRNOS, TierFull, TierUnavailable
-from swift_dss.core.limits import IO_WINDOW_BYTES
+from swift_dss.core.limits import (
+    IO_WINDOW_BYTES, WIDE_WINDOW_BYTES, WIDE_WINDOW_UPLOADS)
 from swift_dss.core.residency import (
     STUB_SURPLUS, Extent, Residency, Tier)
 from swift_dss.core.version import VersionId
@@ -64,6 +65,8 @@ class DssWriterBase(BaseDiskFileWriter):
         self._window: List[bytes] = []
         self._window_at = 0
         self._window_bytes = 0
+        self._window_limit = IO_WINDOW_BYTES
+        self._is_counted = False
         self._jobs: List[Tuple[Tier, Job]] = []
         self._hdd_fd: Optional[int] = None
         self._capacity_id = ''
@@ -82,6 +85,10 @@ class DssWriterBase(BaseDiskFileWriter):
         with _no_space():
             self._fd, self._tmppath = self._get_tempfile()
             self._reserve()
+        if self._node.uploads < WIDE_WINDOW_UPLOADS:
+            self._window_limit = WIDE_WINDOW_BYTES
+        self._node.uploads += 1
+        self._is_counted = True
         return self
 
     def _reserve(self) -> None:
@@ -131,7 +138,9 @@ class DssWriterBase(BaseDiskFileWriter):
         self._window.append(chunk)
         self._window_bytes += len(chunk)
         self._upload_size += len(chunk)
-        if self._window_bytes >= IO_WINDOW_BYTES:
+        # What ends the object is written on the trip that syncs it.
+        if self._window_bytes >= self._window_limit and \
+                self._upload_size != self._size:
             self._send_window()
 
     def chunks_finished(self) -> Tuple[int, str]:
@@ -346,6 +355,9 @@ class DssWriterBase(BaseDiskFileWriter):
         """As Swift's; a descriptor that a thread still uses is closed by
         that thread."""
         self._window = []
+        if self._is_counted:
+            self._is_counted = False
+            self._node.uploads -= 1
         for tier, job in self._jobs:
             if tier is Tier.SSD and not job.finished and self._fd:
                 fd, self._fd = self._fd, None

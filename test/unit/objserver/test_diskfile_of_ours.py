@@ -14,6 +14,8 @@ from swift.common.exceptions import (
     DiskFileNoSpace, DiskFileNotExist, DiskFileQuarantined)
 
 from swift_dss.core.errors import TierUnavailable
+from swift_dss.core.limits import (
+    IO_WINDOW_BYTES, WIDE_WINDOW_BYTES, WIDE_WINDOW_UPLOADS)
 from swift_dss.core.residency import Extent, RemoteCopy, Residency, Tier
 from swift_dss.core.spans import ClassMap, Span
 from swift_dss.io import residency_store
@@ -33,15 +35,55 @@ def capacity_files(disk: Disk) -> List[str]:
             for name in found]
 
 
-@pytest.mark.parametrize('size', [0, 1, 4096, 65537, (1 << 20), 3 << 20])
+@pytest.mark.parametrize('size', [
+    0, 1, 4096, 65537, (1 << 20), 3 << 20, (9 << 20) + 1])
 @pytest.mark.parametrize('class_map', [
     None, ClassMap.uniform(1), ALL_HDD, ClassMap.uniform(3), MIXED])
 def test_what_is_put_is_read(disk: Disk, green: None, size: int,
                              class_map: Any) -> None:
-    disk.put('o', BODY[:size], class_map)
-    assert disk.read('o') == BODY[:size]
-    assert disk.read('o', 1, size - 1) == BODY[1:size - 1] or size < 3
+    body = (BODY * 4)[:size]
+    disk.put('o', [body[at:at + 65536] for at in range(0, size, 65536)],
+             class_map, size=size)
+    assert disk.read('o') == body
+    assert disk.read('o', 1, size - 1) == body[1:size - 1] or size < 3
     assert not disk.quarantined()
+
+
+def test_the_first_uploads_have_wider_windows(
+        disk: Disk, green: None) -> None:
+    written = disk.carrier.moved
+    open_ones = []
+    for number in range(WIDE_WINDOW_UPLOADS):
+        one = disk.open_file('o%d' % number).writer(size=None)
+        one.open()
+        open_ones.append(one)
+    wide, narrow = open_ones[0], disk.open_file('n').writer(size=None)
+    narrow.open()
+    for one, limit in ((wide, WIDE_WINDOW_BYTES), (narrow, IO_WINDOW_BYTES)):
+        for _ in range(limit // 65536 - 1):
+            one.write(BODY[:65536])
+        one.chunks_finished()
+        assert not written
+        one.write(BODY[:65536])
+        one.chunks_finished()
+        assert sum(move.length for move in written) == limit
+        del written[:]
+    for one in open_ones + [narrow]:
+        one.close()
+        one.close()
+    assert disk.node.uploads == 0
+
+
+def test_the_end_of_an_object_makes_no_trip_of_its_own(
+        disk: Disk, green: None) -> None:
+    one = disk.open_file('o').writer(size=WIDE_WINDOW_BYTES)
+    one.open()
+    for _ in range(WIDE_WINDOW_BYTES // 65536):
+        one.write(BODY[:65536])
+    one.chunks_finished()
+    assert not disk.carrier.moved
+    assert disk.node.pool_snapshots() == {}
+    one.close()
 
 
 def test_a_size_not_known_beforehand(disk: Disk) -> None:

@@ -39,6 +39,7 @@ RANGES: List[Tuple[int, int]] = [
 def _small_windows(monkeypatch: Any) -> None:
     monkeypatch.setattr(extents, 'IO_WINDOW_BYTES', WINDOW)
     monkeypatch.setattr(writer, 'IO_WINDOW_BYTES', WINDOW)
+    monkeypatch.setattr(writer, 'WIDE_WINDOW_BYTES', WINDOW)
     monkeypatch.setattr(extents, 'CHUNK_BYTES', CHUNK)
     monkeypatch.setattr(extents, 'TRIP_BYTES', TRIP)
 
