@@ -12,10 +12,12 @@ import os
 import pathlib
 
 import pytest
+from simple_caches import SortedGdsf
 
 from swift_dss.bench.replay import classing, plan, simulator
 from swift_dss.bench.traces import generators, readers
 from swift_dss.strategy.eviction import objects
+from swift_dss.strategy.eviction.object_verbs import HIT
 
 GOLDEN = pathlib.Path(__file__).parent / 'objects.json'
 GENERATED = (
@@ -67,6 +69,33 @@ def test_published_traces_are_written_down(name):
     folder = os.environ.get('SWIFT_DSS_TRACES')
     if folder:
         assert of(name, folder) == written
+
+
+@pytest.mark.parametrize('share', [0.01, SHARE])
+@pytest.mark.parametrize('name', GENERATED[:2] + PUBLISHED)
+def test_gdsf_hits_where_a_sorted_list_hits(name, share):
+    """To the last request; LRU, SIEVE and S3-FIFO do as libCacheSim does
+    on the published traces, which breaks GDSF's ties otherwise."""
+    folder = os.environ.get('SWIFT_DSS_TRACES')
+    if name in PUBLISHED and not folder:
+        name = GENERATED[0]
+    trace = generators.generate(name) if name in GENERATED \
+        else readers.read_file(os.path.join(folder, name))
+    ready = plan.plan(trace)
+    assert not ready.renewed.any()
+    setup = simulator.Setup('gdsf', int(ready.footprint_bytes * share),
+                            classing.table_for(trace, None))
+    other = SortedGdsf(setup.cache_bytes,
+                       lambda size: setup.penalty(size, 0))
+    wanted = bytes(map(other.access, ready.keys.tolist(),
+                       ready.sizes.tolist()))
+    outcome = bytes(simulator._outcomes(
+        ready, setup.make_cache(), setup, None))
+    found = bytes(code == HIT for code in outcome)
+    assert 0 < sum(found) < len(found)
+    assert found == wanted
+    print('%s, %d %%: %d of %d accesses hit'
+          % (name, 100 * share, sum(found), len(found)))
 
 
 def main():
