@@ -97,7 +97,9 @@ class Bench:
         method = operation.split()[0]
         environ = {
             'REQUEST_METHOD': method, 'SCRIPT_NAME': '',
-            'PATH_INFO': '/d1/0/a/c/%s-%d-%d' % (side, len(body), number),
+            # As long for every side: Swift looks at each letter of it.
+            'PATH_INFO': '/d1/0/a/c/%d-%d-%d' % (
+                list(SIDES).index(side), len(body), number),
             'SERVER_NAME': 'x', 'SERVER_PORT': '80', 'HTTP_HOST': 'x',
             'SERVER_PROTOCOL': 'HTTP/1.1', 'REMOTE_ADDR': '127.0.0.1',
             'HTTP_X_BACKEND_STORAGE_POLICY_INDEX': str(policy),
