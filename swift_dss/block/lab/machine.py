@@ -40,7 +40,7 @@ TIMED_OUT = 124
 COMPLAINED = 70
 
 _POLL_SECONDS = 0.02
-_GRACE_SECONDS = 10.0
+_GRACE_SECONDS = 30.0
 _PR_SET_PDEATHSIG = 1
 _ADDR_NO_RANDOMIZE = 0x0040000
 
@@ -283,12 +283,43 @@ def _start(command: List[str], folder: str) -> subprocess.Popen[bytes]:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Kill what is left of a guest: each of its processes is a process of
-    the machine, all in one group."""
+    the machine, all in one group.
+
+    Blocks until the last of them is gone, for a process that was killed
+    lives on until its memory is given back.
+
+    :raises subprocess.TimeoutExpired: if one stays
+    """
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
     process.wait(_GRACE_SECONDS)
+    deadline = time.monotonic() + _GRACE_SECONDS
+    while _alive(process.pid):
+        if time.monotonic() > deadline:
+            raise subprocess.TimeoutExpired(process.args, _GRACE_SECONDS)
+        time.sleep(_POLL_SECONDS)
+
+
+def _alive(group: int) -> bool:
+    """Whether a process of the group runs; one that only waits to be asked
+    for its status does not."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    for entry in os.listdir('/proc'):
+        try:
+            with open('/proc/%d/stat' % int(entry), 'rb') as source:
+                # The name before it may hold spaces and parentheses.
+                state, _, its_group = source.read().rpartition(
+                    b')')[2].split()[:3]
+        except (ValueError, FileNotFoundError, ProcessLookupError):
+            continue
+        if int(its_group) == group and state not in (b'Z', b'X'):
+            return True
+    return False
 
 
 def _result(folder: str, ended: Optional[int], tails: _Tails,
