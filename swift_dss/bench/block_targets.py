@@ -81,6 +81,16 @@ def disk(path: str) -> Dict[str, int]:
             'busy_ms': fields[9]}
 
 
+def model(name: str) -> Dict[str, int]:
+    """What a modelled disk says of itself: seeks, flushes, its cache.
+
+    :param name: of the device-mapper device
+    """
+    words = command('dmsetup', 'status', name).split()
+    return {key: int(value) for key, _, value in (
+        word.partition('=') for word in words[3:])}
+
+
 class Target:
     """One set-up over the disks ``/dev/mapper/hdd`` and ``.../ssd``.
 

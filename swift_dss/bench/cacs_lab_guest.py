@@ -189,7 +189,9 @@ def _look(job: Dict[str, Any], names: Sequence[str]) -> Dict[str, Any]:
     found: Dict[str, Any] = {'disks': {
         '%s-%s' % (kind, name): block_targets.disk(
             '/dev/mapper/%s-%s' % (kind, name))
-        for name in names for kind in kinds}}
+        for name in names for kind in kinds}, 'models': {
+        '%s-%s' % (kind, name): block_targets.model(
+            '%s-%s' % (kind, name)) for name in names for kind in kinds}}
     if job['strategy']:
         found['caches'] = {name: block_targets.dss_counters(
             control.message('ssd-' + name, ['stats'])) for name in names}

@@ -50,6 +50,9 @@ class DssDiskFileBase(BaseDiskFile):
     dss_residency: Optional[Residency] = None
     #: The reader built last and not closed, for the controller.
     dss_reader: Any = None
+    #: What the request is about to read, (start, stop) with -1 for the end;
+    #: set by the controller.
+    dss_range: Optional[Tuple[int, int]] = None
     #: Set by a writer that has put a version.
     dss_written: Optional[Tuple[VersionId, int, ClassMap, str]] = None
 
@@ -130,6 +133,11 @@ class DssDiskFileBase(BaseDiskFile):
 
     def reader(self, *args: Any, **kwargs: Any) -> Any:
         self.dss_reader = super().reader(*args, **kwargs)
+        if self.dss_range is not None:
+            start, stop = self.dss_range
+            size = self._content_length
+            self.dss_reader.dss_bytes.begin(
+                start, size if stop < 0 else min(stop, size))
         return self.dss_reader
 
     def dss_has_changed(self, data_file: str) -> bool:

@@ -48,6 +48,8 @@ class DssObjectController(ObjectController):
 
     #: The diskfile that a GET or HEAD opened; on per-request copies only.
     dss_opened: Any = None
+    #: What a GET will read first, if that is certain.
+    dss_range: Optional[Tuple[int, int]] = None
 
     def setup(self, conf: Any) -> None:
         super().setup(conf)
@@ -70,6 +72,7 @@ class DssObjectController(ObjectController):
     def get_diskfile(self, *args: Any, **kwargs: Any) -> Any:
         found = super().get_diskfile(*args, **kwargs)
         self.dss_opened = found
+        found.dss_range = self.dss_range
         return found
 
     def _copy(self) -> DssObjectController:
@@ -85,6 +88,7 @@ class DssObjectController(ObjectController):
             # A copy of our own: which diskfile this request opened must
             # not be looked up in what other green threads write too.
             one = self._copy()
+            one.dss_range = _first_range(request)
             response = super(DssObjectController, one).GET(request)
             opened = one.dss_opened
             reader = getattr(opened, 'dss_reader', None)
@@ -134,6 +138,22 @@ class DssObjectController(ObjectController):
         opened._quarantine(opened._data_file, 'capacity copy: %s' % err)
         self.logger.increment('dss.errors.%s' % err.counter)
         return HTTPNotFound(request=request)
+
+
+def _first_range(request: Any) -> Optional[Tuple[int, int]]:
+    """What a GET will read if nothing goes wrong: (start, stop), -1 for the
+    end; None if that hangs on what is there."""
+    env = request.environ
+    if 'HTTP_IF_NONE_MATCH' in env or 'HTTP_IF_MODIFIED_SINCE' in env:
+        return None
+    if 'HTTP_RANGE' not in env:
+        return 0, -1
+    if request.range is None or len(request.range.ranges) != 1:
+        return None
+    first, last = request.range.ranges[0]
+    if first is None:
+        return None
+    return first, -1 if last is None else last + 1
 
 
 def _ranges(request: Any, response: Any,

@@ -29,7 +29,7 @@ from swift_dss.strategy.eviction.chunk_streams import Streams
 from swift_dss.strategy.eviction.chunk_verbs import (
     CLASSES, OBLOCKS_MAX, PARTS, BrokenContract, Bypass, ChunkRow,
     ChunkStats, ChunkStrategy, Evict, Flag, Inner, Kind, Mode, Refused,
-    SlotState, State, Verdict)
+    SlotState, State, Verdict, fallback)
 
 #: Of a class that may have all slots: it is never at its cap.
 _NO_CAP = 1 << 32
@@ -98,8 +98,7 @@ class ChunkOrdered(ChunkStrategy):
             if row.fault() or not 0 <= class_id < CLASSES:
                 raise Refused(errno.EINVAL, 'class %d: %s'
                               % (class_id, row.fault()))
-        fallback = rows.get(UNCLASSIFIED, ChunkRow())
-        self._rows = [rows.get(class_id, fallback)
+        self._rows = [rows.get(class_id) or fallback(rows, class_id)
                       for class_id in range(CLASSES)]
         self._order = sorted(
             range(CLASSES), key=lambda one: (self._rows[one].rank, one))

@@ -19,6 +19,7 @@ from enum import IntEnum, IntFlag
 from typing import List, Mapping, NamedTuple, Optional
 
 from swift_dss.core.classes import Allocate, ClassSpec, Direct, WriteMode
+from swift_dss.core.limits import UNCLASSIFIED
 
 CLASSES = 32
 PARTS = 65536
@@ -196,6 +197,15 @@ class ChunkRow:
                 stays_away or self.flags & Flag.EVICT_ON_HIT):
             return 'pinned, and kept away from the SSD or thrown off it'
         return ''
+
+
+def fallback(rows: Mapping[int, ChunkRow], class_id: int) -> ChunkRow:
+    """How a class without a row is treated: like class 0, and that, if it
+    has none, by the defaults, but by SIEVE instead of LRU."""
+    if UNCLASSIFIED in rows:
+        return rows[UNCLASSIFIED]
+    return ChunkRow(inner=Inner.LRU if class_id != UNCLASSIFIED
+                    else Inner.SIEVE)
 
 
 class Verdict(NamedTuple):

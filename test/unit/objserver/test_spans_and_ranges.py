@@ -91,10 +91,8 @@ class NoCache(PageCache):
     """A file system that does not say what it has: all goes through
     pools."""
 
-    def read(self, *_args: Any) -> None:
+    def read_ahead(self, *_args: Any) -> None:
         return None
-
-    read_ahead = read
 
 
 class Forgetful(PageCache):

@@ -379,13 +379,17 @@ int dss_core_set_limit(struct dss_core *core, u32 limit);
  */
 dss_slot_t dss_core_over_limit(const struct dss_core *core, dss_slot_t from);
 
-/* The defaults: rank 0, always, back, no floor, no caps, weight 1, LRU. */
+/*
+ * The defaults of a row: rank 0, always, back, no floor, no caps, weight 1,
+ * LRU. (Without a row class 0 is in order DSS_INNER_SIEVE.)
+ */
 void dss_core_default_class(struct dss_class_spec *spec);
 
 /**
  * dss_core_set_class() - load one row of the class table; live
  * @spec: NULL takes the row out: the class is then treated like class 0
- *	(and class 0 by the defaults), under its own number
+ *	(and class 0 by the defaults, but for its order, which is then
+ *	DSS_INNER_SIEVE), under its own number
  *
  * Slots stay where they are. A class that is now over its cap gives its
  * surplus by dss_core_reclaim() and by its own misses.

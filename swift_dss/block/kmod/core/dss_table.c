@@ -12,6 +12,23 @@ static const struct dss_class_spec default_spec = {
 	.write_mode = DSS_WRITE_BACK,
 };
 
+/*
+ * How a class without a row is treated. Class 0 without one is a device
+ * that nobody classified anything for: nothing there is the reference for
+ * anything, and SIEVE finds more.
+ */
+static struct dss_class_spec fallback_of(const struct dss_core *core,
+					 unsigned int class_id)
+{
+	struct dss_class_spec spec = default_spec;
+
+	if (core->has & 1)
+		return core->given[DSS_UNCLASSIFIED];
+	if (class_id == DSS_UNCLASSIFIED)
+		spec.inner = DSS_INNER_SIEVE;
+	return spec;
+}
+
 static u32 share(const struct dss_core *core, u32 parts)
 {
 	return (u32)((u64)parts * core->limit >> 16);
@@ -41,8 +58,6 @@ static void sort_order(struct dss_core *core)
 
 void dss_table_refresh(struct dss_core *core)
 {
-	const struct dss_class_spec *fallback = core->has & 1 ?
-		&core->given[DSS_UNCLASSIFIED] : &default_spec;
 	unsigned int class_id;
 
 	core->cutoffs = 0;
@@ -50,7 +65,7 @@ void dss_table_refresh(struct dss_core *core)
 		struct dss_row *row = &core->rows[class_id];
 
 		row->spec = core->has & 1U << class_id ?
-			core->given[class_id] : *fallback;
+			core->given[class_id] : fallback_of(core, class_id);
 		row->floor = share(core, row->spec.floor_parts);
 		row->cap = cap_of(core, row->spec.cap_parts);
 		row->dirty_cap = cap_of(core, row->spec.dirty_cap_parts);
