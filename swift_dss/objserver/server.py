@@ -66,7 +66,7 @@ class DssObjectController(ObjectController):
         checked = super()._pre_create_checks(request, *args, **kwargs)
         tag = getattr(checked[0], 'dss_tag', None)
         if tag is not None:
-            tag(tags.of_request(request.headers, self.logger))
+            tag(tags.of_request(request, self.logger))
         return checked
 
     def get_diskfile(self, *args: Any, **kwargs: Any) -> Any:

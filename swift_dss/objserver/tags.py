@@ -16,18 +16,25 @@ from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
 from swift_dss.strategy.fragments import fragment_map
 from swift_dss.wire import classmap, names
 
+#: Names of headers, and what they are called in a WSGI environment.
+_REQUEST_NAMES = tuple(
+    (name, 'HTTP_' + name.upper().replace('-', '_'))
+    for name in (names.BACKEND_MAP, names.TRANSIENT_MAP, names.SYSMETA_MAP))
 _DAMAGED = 'dss.errors.class_map'
 
 
-def of_request(headers: Mapping[str, str], logger: Any) -> ClassMap:
+def of_request(request: Any, logger: Any) -> ClassMap:
     """The map that a PUT must be written with.
 
-    :param headers: case-insensitive
+    :param request: ``swob.Request``
     """
-    for name in (names.BACKEND_MAP, names.TRANSIENT_MAP, names.SYSMETA_MAP):
-        found = _read(name, headers, logger)
-        if found is not None:
-            return found
+    env = request.environ
+    for name, key in _REQUEST_NAMES:
+        # Swift spells each name anew wherever it is looked up in headers.
+        if key in env or key + '_0' in env:
+            found = _read(name, request.headers, logger)
+            if found is not None:
+                return found
     return UNCLASSIFIED_MAP
 
 

@@ -42,6 +42,9 @@ from swift_dss.io import residency_store
 from swift_dss.io.classified import Piece, write_pieces
 from swift_dss.io.pools import Job
 
+#: As numbers: a flag's "&" takes a microsecond.
+_SSD_BIT, _HDD_BIT = Tier.SSD.value, Tier.HDD.value
+
 
 class DssWriterBase(BaseDiskFileWriter):
     """Goes between Swift's writer and its base class.
@@ -80,8 +83,10 @@ class DssWriterBase(BaseDiskFileWriter):
             raise ValueError('DiskFileWriter is already open')
         self._plan = self._node.plan(
             self._device, self._class_map, self._size)
-        if any(extent.tiers & Tier.HDD for extent in self._plan):
-            self._open_capacity()
+        for extent in self._plan:
+            if extent.tiers.value & _HDD_BIT:
+                self._open_capacity()
+                break
         with _no_space():
             self._fd, self._tmppath = self._get_tempfile()
             self._reserve()
@@ -95,7 +100,7 @@ class DssWriterBase(BaseDiskFileWriter):
         """Refuse now, before the body comes, what does not fit the SSD."""
         if self._size:
             for extent in self._plan:
-                if extent.tiers & Tier.SSD:
+                if extent.tiers.value & _SSD_BIT:
                     fallocate(self._fd, extent.length, extent.offset)
         elif not fs_has_free_space(
                 self._fd, self.manager.fallocate_reserve,
@@ -188,12 +193,12 @@ class DssWriterBase(BaseDiskFileWriter):
     def _cut(self) -> Tuple[List[Piece], List[Piece]]:
         """The window as pieces of one class each, by tier."""
         if len(self._plan) <= 1 and not self._mixed:
-            tiers = self._plan[0].tiers if self._plan else Tier.SSD
+            tiers = self._plan[0].tiers.value if self._plan else _SSD_BIT
             piece = Piece(self._window_at, self._window_bytes,
                           self._class_map.rest,
                           [memoryview(chunk) for chunk in self._window])
-            return ([piece] if tiers & Tier.SSD else [],
-                    [piece] if tiers & Tier.HDD else [])
+            return ([piece] if tiers & _SSD_BIT else [],
+                    [piece] if tiers & _HDD_BIT else [])
         ssd: List[Piece] = []
         hdd: List[Piece] = []
         take = _Taker(self._window)
@@ -237,22 +242,24 @@ class DssWriterBase(BaseDiskFileWriter):
             self._device, int(self._diskfile.policy),
             os.path.basename(self._datadir), timestamp.internal,
             kwargs.get('frag_index'))
-        if residency.tiers & Tier.HDD:
+        tiers = residency.tiers.value
+        if tiers & _HDD_BIT:
             residency = self._finish_capacity(residency, version)
+            tiers = residency.tiers.value
         try:
             self._pool(Tier.SSD).run(
                 self._finalize_version, residency, metadata, target_path,
                 cleanup, getattr(self.logger, 'thread_locals', None))
         except BaseException:
-            if residency.tiers & Tier.HDD and not self._put_succeeded:
+            if tiers & _HDD_BIT and not self._put_succeeded:
                 self._pool(Tier.HDD).background(
                     self._remove_capacity_here, version)
             raise
         self._diskfile.dss_written = (
             version, self._upload_size, self._class_map,
-            self._name if residency.tiers is Tier.SSD else '')
-        for tier, name in ((Tier.SSD, 'ssd'), (Tier.HDD, 'hdd')):
-            if residency.tiers & tier:
+            self._name if tiers == _SSD_BIT else '')
+        for bit, name in ((_SSD_BIT, 'ssd'), (_HDD_BIT, 'hdd')):
+            if tiers & bit:
                 self.logger.increment('dss.placed.%s' % name)
 
     def _finalize_version(self, residency: Residency, metadata: Any,
@@ -272,7 +279,7 @@ class DssWriterBase(BaseDiskFileWriter):
                 # From its first instant under a name, this inode has the
                 # one size that stock Swift refuses before the first byte.
                 os.ftruncate(self._fd, self._upload_size + STUB_SURPLUS)
-            if residency.tiers & Tier.HDD:
+            if residency.tiers.value & _HDD_BIT:
                 residency_store.store(self._fd, residency,
                                       self._capacity_id)
             # Writes Swift's metadata, syncs the inode (data, size and
@@ -282,6 +289,8 @@ class DssWriterBase(BaseDiskFileWriter):
                                logger_thread_locals)
 
     def _residency(self) -> Residency:
+        if len(self._plan) == 1:
+            return Residency.whole(self._upload_size, self._plan[0].tiers)
         return Residency(self._upload_size, tuple(_merged(
             self._placed(0, self._upload_size))))
 

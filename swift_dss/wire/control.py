@@ -27,8 +27,6 @@ from swift_dss.wire.jsonfields import Fields
 
 #: What begins an urgent datagram, and never an event.
 _URGENT = b'\1'
-#: Made once: an event is sent with every GET.
-_COMPACT = json.JSONEncoder(separators=(',', ':'))
 
 
 class EventKind(Enum):
@@ -86,40 +84,46 @@ class Event:
 def encode_event(event: Event) -> bytes:
     """The datagram. A map or name too long for one is left out: the daemon
     then reads it from the object."""
-    version = event.version
-    message = {
-        'k': event.kind.value, 'd': version.device, 'p': version.policy,
-        'h': version.object_hash, 't': version.timestamp,
-        'f': version.frag_index, 'n': event.partition, 's': event.size,
-        'm': event.map_text, 'o': event.offset, 'l': event.length,
-        'r': event.tier_bits, 'a': event.at}
+    tail = ',"c":' + _quoted(event.client) if event.client else ''
     if event.manifest:
-        message['x'] = True
-    if event.client:
-        message['c'] = event.client
-    if event.name and event.map_text:
-        message['w'] = event.name
-    raw = _COMPACT.encode(message).encode('utf-8')
-    if len(raw) > MAX_EVENT_BYTES and event.map_text:
-        message['m'] = message['w'] = ''
-        raw = _COMPACT.encode(message).encode('utf-8')
-    return raw
+        tail = ',"x":true' + tail
+    map_text = event.map_text
+    named = tail + ',"w":' + _quoted(event.name) \
+        if event.name and map_text else tail
+    while True:
+        raw = _encode(
+            event.kind.value, event.version, event.partition, event.size,
+            map_text, event.offset, event.length, event.tier_bits, event.at,
+            named)
+        if len(raw) <= MAX_EVENT_BYTES or not map_text:
+            return raw
+        map_text, named = '', tail
 
 
 def encode_read(version: VersionId, partition: str, size: int, offset: int,
                 length: int, tier_bits: int, at: float,
                 manifest: bool = False, client: str = '') -> bytes:
-    """What :func:`encode_event` makes of a READ, at a fraction of the cost:
-    one goes with every GET."""
+    """What :func:`encode_event` makes of a READ, without the event: one
+    goes with every GET."""
+    tail = ',"c":' + _quoted(client) if client else ''
+    if manifest:
+        tail = ',"x":true' + tail
+    return _encode('read', version, partition, size, '', offset, length,
+                   tier_bits, at, tail)
+
+
+def _encode(kind: str, version: VersionId, partition: str, size: int,
+            map_text: str, offset: int, length: int, tier_bits: int,
+            at: float, tail: str) -> bytes:
+    """A JSON object, at a fraction of what an encoder takes."""
     frag = version.frag_index
-    return ('{"k":"read","d":%s,"p":%d,"h":%s,"t":%s,"f":%s,"n":%s,"s":%d,'
-            '"m":"","o":%d,"l":%d,"r":%d,"a":%r%s%s}' % (
-                _quoted(version.device), version.policy,
+    return ('{"k":"%s","d":%s,"p":%d,"h":%s,"t":%s,"f":%s,"n":%s,"s":%d,'
+            '"m":%s,"o":%d,"l":%d,"r":%d,"a":%r%s}' % (
+                kind, _quoted(version.device), version.policy,
                 _quoted(version.object_hash), _quoted(version.timestamp),
                 'null' if frag is None else frag, _quoted(partition), size,
-                offset, length, tier_bits, at,
-                ',"x":true' if manifest else '',
-                ',"c":' + _quoted(client) if client else '')).encode('ascii')
+                _quoted(map_text), offset, length, tier_bits, at, tail
+            )).encode('ascii')
 
 
 def urgent(raw: bytes) -> bytes:
