@@ -18,10 +18,11 @@ from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.limits import IO_WINDOW_BYTES
 from swift_dss.core.residency import Extent, RemoteCopy, Residency, Tier
 from swift_dss.core.spans import ClassMap, UNCLASSIFIED_MAP
-from swift_dss.io import classified, steps
+from swift_dss.io import classified, residency_store, steps
 from swift_dss.io.capacity import sync_dir
 from swift_dss.io.carriers import Carrier
-from swift_dss.io.switch import LiveVersion, Place, switch, translated
+from swift_dss.io.switch import (
+    LiveVersion, Opened, Place, switch, translated)
 
 Range = Tuple[int, int]
 
@@ -285,6 +286,28 @@ def mark_remote(live: LiveVersion, remote: RemoteCopy,
     live.mark(residency, synced)
     steps.reached('remote.marked')
     return residency
+
+
+def mark_remote_of_whole(opened: Opened, content_length: int,
+                         remote: RemoteCopy) -> bool:
+    """The same of a file without a record; not durable on return.
+
+    :returns: False if its size says that it is not whole, and nothing was
+        done. If this raises, the descriptor is closed
+    """
+    try:
+        if os.fstat(opened.fd).st_size != content_length:
+            return False
+        residency_store.store_first(opened.fd, Residency.whole(
+            content_length).with_remote(remote))
+        steps.reached('remote.marked')
+    except OSError as err:
+        os.close(opened.fd)
+        raise translated(err, 'residency of ' + opened.path) from err
+    except BaseException:
+        os.close(opened.fd)
+        raise
+    return True
 
 
 def forget_remote(place: Place) -> Residency:

@@ -26,6 +26,7 @@ from swift_dss.core.residency import STUB_SURPLUS, Residency, Tier
 from swift_dss.wire import names, residency as record
 
 _Target = Union[int, str]
+_NO_ROOM = 'no room for the residency record: %s'
 
 
 def load(target: _Target) -> Optional[Residency]:
@@ -68,13 +69,27 @@ def store(fd: int, residency: Residency, capacity_id: str = '') -> None:
         if not on_hdd:
             _remove(fd, names.XATTR_CAPACITY_ID)
     except OSError as err:
-        # ext4 answers ENOSPC where all attributes do not fit one block,
-        # and any file system E2BIG or ERANGE for one that is too long.
-        if err.errno in FULL_ERRNOS or \
-                err.errno in (errno.E2BIG, errno.ERANGE):
-            raise TierFull('no room for the residency record: %s'
-                           % err) from err
+        if _is_no_room(err):
+            raise TierFull(_NO_ROOM % err) from err
         raise
+
+
+def store_first(fd: int, residency: Residency) -> None:
+    """The same on a file that has no record, of one that the SSD has
+    whole and the HDD nothing of."""
+    try:
+        os.setxattr(fd, names.XATTR_RESIDENCY, record.encode(residency))
+    except OSError as err:
+        if _is_no_room(err):
+            raise TierFull(_NO_ROOM % err) from err
+        raise
+
+
+def _is_no_room(err: OSError) -> bool:
+    # ext4 answers ENOSPC where all attributes do not fit one block, and
+    # any file system E2BIG or ERANGE for one that is too long.
+    return err.errno in FULL_ERRNOS or \
+        err.errno in (errno.E2BIG, errno.ERANGE)
 
 
 def judge(fd: int, content_length: int,

@@ -17,7 +17,7 @@ import uuid
 from dataclasses import dataclass
 from types import TracebackType
 from typing import (
-    Callable, Dict, List, Optional, Sequence, Tuple, Type)
+    Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Type)
 
 from swift_dss.core.errors import (
     DamagedRecord, FULL_ERRNOS, TierFull, TierUnavailable, VersionGone)
@@ -69,8 +69,12 @@ class Place:
         :param names: from :meth:`names`, if the caller has just asked
         :raises VersionGone: it was overwritten, deleted or moved
         """
+        if names is None:
+            names = self.names()
         wanted = (self.version.timestamp, self.version.frag_index)
-        for name in sorted(self.names() if names is None else names):
+        if wanted[1] is None and wanted[0] + '.data' in names:
+            return '%s/%s.data' % (self.hash_dir, wanted[0])
+        for name in sorted(names):
             if name.startswith(self.version.timestamp):
                 parsed = layout.parse_data_file(name)
                 if parsed is not None and parsed[:2] == wanted:
@@ -79,13 +83,40 @@ class Place:
             self.version.key, self.version.device))
 
 
+class Opened(NamedTuple):
+    """A data file that is open, and the names of its attributes."""
+
+    path: str
+    fd: int
+    attributes: Sequence[str]
+
+    @property
+    def has_record(self) -> bool:
+        """True if it says of other tiers that they have bytes of it."""
+        return XATTR_RESIDENCY in self.attributes or \
+            XATTR_CAPACITY_ID in self.attributes
+
+
+def open_data_file(path: str) -> Opened:
+    """The data file at ``path``; the caller closes its descriptor.
+
+    :raises FileNotFoundError: there is none any more
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return Opened(path, fd, os.listxattr(fd))
+    except BaseException:
+        os.close(fd)
+        raise
+
+
 class LiveVersion:
     """A version's data file, held open with what it says of itself.
 
     Use as a context manager. May block on the SSD.
 
-    :param opened: path and descriptor of its data file, if the caller has
-        them: ours from here on, even if this raises
+    :param opened: its data file, if the caller has opened it: ours from
+        here on, even if this raises
     :param for_reading: an HDD that is not there is only a tier less to
         read from; nothing may be recorded then
     :raises VersionGone: there is no such file any more
@@ -95,16 +126,15 @@ class LiveVersion:
     """
 
     def __init__(self, place: Place,
-                 opened: Optional[Tuple[str, int]] = None,
+                 opened: Optional[Opened] = None,
                  for_reading: bool = False) -> None:
         self.place = place
         self._for_reading = for_reading
         #: The record speaks of an HDD that is not the one mounted now.
         self.says_foreign = False
-        self.path, self.fd = opened or _open_data_file(place)
+        self.path, self.fd, self._names = opened or _opened(place)
         try:
             self.stat = os.fstat(self.fd)
-            self._names = os.listxattr(self.fd)
             self.records = _records(self.fd, self._names)
             self.residency = self._judge()
         except BaseException:
@@ -184,10 +214,10 @@ class LiveVersion:
                                 'mounted now' % self.path) from err
 
 
-def _open_data_file(place: Place) -> Tuple[str, int]:
+def _opened(place: Place) -> Opened:
     path = place.data_file()
     try:
-        return path, os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return open_data_file(path)
     except FileNotFoundError as err:
         raise VersionGone(path) from err
 

@@ -27,7 +27,7 @@ from swift_dss.gateway.ports import LocalVersion, Metrics
 from swift_dss.gateway.restore_catalog import Catalog, Held, Unreadable
 from swift_dss.gateway.restore_places import FOLDERS
 from swift_dss.gateway.source import Source
-from swift_dss.io.switch import LiveVersion
+from swift_dss.io.switch import LiveVersion, open_data_file
 from swift_dss.tier import metadata
 from swift_dss.tier.devices import Device, Devices
 from swift_dss.tier.survey import data_files
@@ -261,16 +261,17 @@ def _describe(device: Device, version: VersionId,
     """
     path = device.place(version, partition, 0).data_file()
     try:
-        data_fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        opened = open_data_file(path)
     except FileNotFoundError as err:
         raise VersionGone(path) from err
     try:
-        found = metadata.of_version(path, data_fd)
+        found = metadata.of_version(path, opened.fd,
+                                    attributes=opened.attributes)
     except BaseException:
-        os.close(data_fd)
+        os.close(opened.fd)
         raise
     place = device.place(version, partition, found.content_length)
-    with LiveVersion(place, (path, data_fd)) as live:
+    with LiveVersion(place, opened) as live:
         return LocalVersion(version, partition, found.etag, found.headers,
                             live.residency, found.class_map)
 

@@ -27,7 +27,8 @@ from swift_dss.gateway.ports import (
     TableSource)
 from swift_dss.io import moves
 from swift_dss.io.carriers import Carrier
-from swift_dss.io.switch import LiveVersion, Place
+from swift_dss.io.switch import (
+    LiveVersion, Opened, Place, open_data_file)
 from swift_dss.tier import metadata
 from swift_dss.tier.devices import Device, Devices
 from swift_dss.tier.fills import Fill
@@ -78,16 +79,26 @@ class Local(LocalVersions):
         place, found, opened = self._open(version, partition)
         with self._disk_errors(), LiveVersion(place, opened,
                                               for_reading=True) as live:
-            return _described(version, partition, found, live)
+            return _described(version, partition, found, live.residency)
 
     def read_whole(self, version: VersionId,
                    partition: str) -> Tuple[LocalVersion, bytes]:
-        """See :meth:`LocalVersions.read_whole`."""
+        """See :meth:`LocalVersions.read_whole`.
+
+        Nearly all that are read so are on the SSD alone: what one look at
+        the file and one read say is enough for these.
+        """
         place, found, opened = self._open(version, partition)
         with self._disk_errors():
+            data = _read_if_whole(opened, found.content_length)
+            if data is not None:
+                os.close(opened.fd)
+                return _described(version, partition, found, Residency.whole(
+                    found.content_length)), data
             reader = Reader(LiveVersion(place, opened, for_reading=True))
             with reader:
-                return (_described(version, partition, found, reader.live),
+                return (_described(version, partition, found,
+                                   reader.residency),
                         reader.read(0, found.content_length))
 
     def newest(self, version: VersionId, partition: str) -> Optional[str]:
@@ -298,25 +309,29 @@ class Local(LocalVersions):
     def _arrive(self, one: Arrival, last: Dict[str, int]) -> Arrival:
         """Write a record; its descriptor stays open in ``last``."""
         place, opened = self._place(one)
-        with self._disk_errors(), LiveVersion(place, opened) as live:
-            moves.mark_remote(live, one.remote, synced=False)
-            before = last.pop(one.version.device, None)
-            last[one.version.device] = os.dup(live.fd)
+        with self._disk_errors():
+            if opened.has_record or not moves.mark_remote_of_whole(
+                    opened, place.content_length, one.remote):
+                with LiveVersion(place, opened) as live:
+                    moves.mark_remote(live, one.remote, synced=False)
+                    opened = opened._replace(fd=os.dup(live.fd))
+            before = last.get(one.version.device)
+            last[one.version.device] = opened.fd
             if before is not None:
                 os.close(before)
         return one._replace(partition=place.partition,
                             length=place.content_length)
 
-    def _place(self, one: Arrival) -> Tuple[Place, Tuple[str, int]]:
+    def _place(self, one: Arrival) -> Tuple[Place, Opened]:
         """Where it is; its metadata is read only if it has to be."""
         if one.length < 0:
             place, _, opened = self._open(one.version, one.partition)
             return place, opened
         device = self._device(one.version)
         with self._disk_errors():
-            path, partition, fd, _ = self._found(device, one.version,
-                                                 one.partition)
-        return device.place(one.version, partition, one.length), (path, fd)
+            opened, partition, _ = self._found(device, one.version,
+                                               one.partition)
+        return device.place(one.version, partition, one.length), opened
 
     def _tell_index(self, done: List[Arrival]) -> None:
         try:
@@ -441,35 +456,35 @@ class Local(LocalVersions):
 
     def _look(self, version: VersionId, partition: str
               ) -> Tuple[Place, metadata.VersionMetadata]:
-        place, found, (_, fd) = self._open(version, partition)
-        os.close(fd)
+        place, found, opened = self._open(version, partition)
+        os.close(opened.fd)
         return place, found
 
     def _open(self, version: VersionId, partition: str
-              ) -> Tuple[Place, metadata.VersionMetadata, Tuple[str, int]]:
-        """The same, and the data file's path and open descriptor."""
+              ) -> Tuple[Place, metadata.VersionMetadata, Opened]:
+        """The same, and the open data file."""
         device = self._device(version)
         with self._disk_errors():
-            path, partition, fd, beside = self._found(device, version,
-                                                      partition)
+            opened, partition, beside = self._found(device, version,
+                                                    partition)
             try:
-                found = metadata.of_version(path, fd, beside)
+                found = metadata.of_version(opened.path, opened.fd, beside,
+                                            opened.attributes)
             except BaseException:
-                os.close(fd)
+                os.close(opened.fd)
                 raise
         place = device.place(version, partition, found.content_length)
-        return place, found, (path, fd)
+        return place, found, opened
 
     @classmethod
     def _found(cls, device: Device, version: VersionId,
-               partition: str) -> Tuple[str, str, int, List[str]]:
+               partition: str) -> Tuple[Opened, str, List[str]]:
         """As :meth:`_find`, with the data file opened."""
         path, partition, beside = cls._find(device, version, partition)
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            return open_data_file(path), partition, beside
         except FileNotFoundError as err:
             raise VersionGone(path) from err
-        return path, partition, fd, beside
 
     @staticmethod
     def _find(device: Device, version: VersionId,
@@ -497,9 +512,23 @@ class Local(LocalVersions):
 
 def _described(version: VersionId, partition: str,
                found: metadata.VersionMetadata,
-               live: LiveVersion) -> LocalVersion:
+               residency: Residency) -> LocalVersion:
     return LocalVersion(version, partition, found.etag, found.headers,
-                        live.residency, found.class_map)
+                        residency, found.class_map)
+
+
+def _read_if_whole(opened: Opened, content_length: int) -> Optional[bytes]:
+    """All bytes of a file that says nothing of other tiers; None if a
+    longer look has to find out where they are."""
+    if opened.has_record:
+        return None
+    try:
+        # One more than there may be: then the size is known to be right.
+        data = os.pread(opened.fd, content_length + 1, 0)
+    except BaseException:
+        os.close(opened.fd)
+        raise
+    return data if len(data) == content_length else None
 
 
 class _DiskErrors:

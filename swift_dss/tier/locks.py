@@ -12,6 +12,16 @@ from swift_dss.core.errors import TierUnavailable
 from swift_dss.core.version import VersionId
 
 
+class _Held:
+    """A lock, and how many threads hold or want it."""
+
+    __slots__ = ('lock', 'wanted')
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self.lock = lock
+        self.wanted = 0
+
+
 class VersionLocks:
     """Keeps two moves of one version apart.
 
@@ -20,34 +30,54 @@ class VersionLocks:
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        #: Key to [lock, number of threads that hold or want it].
-        self._held: Dict[Tuple[str, str], List[object]] = {}
+        self._held: Dict[Tuple[str, str], _Held] = {}
 
     @contextlib.contextmanager
     def hold(self, version: VersionId) -> Iterator[None]:
         """Hold the lock of ``version``; waits for other moves of it."""
         key = (version.device, version.key)
-        with self._guard:
-            entry = self._held.setdefault(key, [threading.Lock(), 0])
-            entry[1] += 1  # type: ignore[operator]
+        self._take(key)
         try:
-            with entry[0]:  # type: ignore[attr-defined]
-                yield
+            yield
         finally:
-            with self._guard:
-                entry[1] -= 1  # type: ignore[operator]
-                if not entry[1]:
-                    del self._held[key]
+            self._give_back(key)
 
     @contextlib.contextmanager
     def hold_all(self, versions: Iterable[VersionId]) -> Iterator[None]:
         """Hold those of several, always in one order: who holds one by
         :meth:`hold` MUST NOT ask for another."""
-        by_key = {(one.device, one.key): one for one in versions}
-        with contextlib.ExitStack() as held:
-            for key in sorted(by_key):
-                held.enter_context(self.hold(by_key[key]))
+        taken: List[Tuple[str, str]] = []
+        try:
+            for key in sorted({(one.device, one.key) for one in versions}):
+                self._take(key)
+                taken.append(key)
             yield
+        finally:
+            for key in taken:
+                self._give_back(key)
+
+    def _take(self, key: Tuple[str, str]) -> None:
+        with self._guard:
+            entry = self._held.get(key)
+            if entry is None:
+                entry = self._held[key] = _Held(threading.Lock())
+            entry.wanted += 1
+        try:
+            entry.lock.acquire()
+        except BaseException:
+            self._forget(key)
+            raise
+
+    def _give_back(self, key: Tuple[str, str]) -> None:
+        self._held[key].lock.release()
+        self._forget(key)
+
+    def _forget(self, key: Tuple[str, str]) -> None:
+        with self._guard:
+            entry = self._held[key]
+            entry.wanted -= 1
+            if not entry.wanted:
+                del self._held[key]
 
 
 def lock_node(run_dir: str) -> int:

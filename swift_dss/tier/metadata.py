@@ -7,12 +7,15 @@ object through it: a stock DiskFile would quarantine a stub.
 
 from __future__ import annotations
 
+import codecs
 import functools
 import hashlib
+import io
 import os
 import pickle
 from typing import (
-    Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union)
+    Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple,
+    Union)
 
 from pyeclib.ec_iface import ECDriver, ECDriverError
 from swift.common.request_helpers import is_sys_meta
@@ -90,15 +93,17 @@ def _fragment_bytes(scheme: str, segment_bytes: int) -> int:
 
 
 def of_version(data_path: str, data_fd: int,
-               beside: Optional[Sequence[str]] = None) -> VersionMetadata:
+               beside: Optional[Sequence[str]] = None,
+               attributes: Optional[Sequence[str]] = None
+               ) -> VersionMetadata:
     """Read it from an open data file and the ``.meta`` beside it.
 
     :param beside: names in its folder, if the caller has just looked
+    :param attributes: names of its extended attributes, likewise
     :raises VersionGone: the files went away meanwhile
     :raises DamagedRecord: the metadata cannot be read
     """
-    data = _read(data_fd)
-    merged = dict(data)
+    merged = data = _read(data_fd, attributes)
     for meta_path in _newer_meta_files(
             data_path, data['X-Timestamp'], beside):
         meta = _read(meta_path)
@@ -122,7 +127,7 @@ def effective_map(headers: Mapping[str, str]) -> ClassMap:
 
     A map that cannot be read is placement lost, not data: class 0.
     """
-    folded = {key.title(): value for key, value in headers.items()}
+    folded = {_title(key): value for key, value in headers.items()}
     for name in (names.TRANSIENT_MAP, names.SYSMETA_MAP):
         try:
             found = classmap.from_headers(name, folded)
@@ -131,6 +136,12 @@ def effective_map(headers: Mapping[str, str]) -> ClassMap:
         if found is not None:
             return found
     return UNCLASSIFIED_MAP
+
+
+@functools.lru_cache(maxsize=1024)
+def _title(name: str) -> str:
+    """The same few names come with every version."""
+    return name.title()
 
 
 def newest_timestamp(hash_dir: str) -> Optional[str]:
@@ -161,9 +172,10 @@ def _newer_meta_files(data_path: str, timestamp: str,
     return [path for _, path in sorted(found, reverse=True)]
 
 
-def _read(target: Union[int, str]) -> Dict[str, str]:
+def _read(target: Union[int, str],
+          attributes: Optional[Sequence[str]] = None) -> Dict[str, str]:
     try:
-        found = _metadata(target)
+        found = _metadata(target, attributes)
     except FileNotFoundError as err:
         raise VersionGone(str(target)) from err
     except (EOFError, ValueError, pickle.UnpicklingError) as err:
@@ -174,34 +186,86 @@ def _read(target: Union[int, str]) -> Dict[str, str]:
     return found
 
 
-def _metadata(target: Union[int, str]) -> Dict[str, str]:
-    """What Swift's diskfile wrote, at half the price of its own reader: it
-    is called for every version that is looked at.
+def _metadata(target: Union[int, str],
+              attributes: Optional[Sequence[str]] = None
+              ) -> Dict[str, str]:
+    """What Swift's diskfile wrote, at a third of the price of its own
+    reader: it is called for every version that is looked at.
 
     :raises ValueError, EOFError, pickle.UnpicklingError: it is damaged
     """
-    there = set(os.listxattr(target))
+    there = os.listxattr(target) if attributes is None else attributes
     raw = b''
-    number = 0
-    while _ATTRIBUTE + str(number or '') in there:
-        raw += os.getxattr(target, _ATTRIBUTE + str(number or ''))
-        number += 1
+    if _ATTRIBUTE in there:
+        raw = os.getxattr(target, _ATTRIBUTE)
+        number = 1
+        while _ATTRIBUTE + str(number) in there:
+            raw += os.getxattr(target, _ATTRIBUTE + str(number))
+            number += 1
     if _CHECKSUM in there and os.getxattr(
             target, _CHECKSUM) != hashlib.md5(raw).hexdigest().encode():
         raise ValueError('checksum does not match')
     if not raw:
         raise ValueError('none')
     # Python 2 wrote text that nobody can know the encoding of.
-    encoding = 'utf-8' if b'_codecs\nencode' in raw[:32] else 'latin-1'
+    if b'_codecs\nencode' not in raw[:32]:
+        return _texts(unpickle(raw, encoding='bytes'), 'latin-1')
+    try:
+        found = _Unpickler(_Whole(raw)).load()
+    except _NotPlain:
+        found = unpickle(raw, encoding='bytes')
+    return _texts(found, 'utf-8')
+
+
+def _texts(found: Any, encoding: str) -> Dict[str, str]:
     return {_text(name, encoding): _text(
         value, 'utf-8' if name == b'name' else encoding)
-        for name, value in unpickle(raw, encoding='bytes').items()}
+        if isinstance(value, bytes) else value
+        for name, value in found.items()}
 
 
 def _text(value: Any, encoding: str) -> Any:
     if isinstance(value, bytes):
         return value.decode(encoding, 'surrogateescape')
     return value
+
+
+class _NotPlain(pickle.UnpicklingError):
+    """Something else than a dictionary of bytes."""
+
+
+class _Whole:
+    """A source that shows all that it has at once: without ``peek`` each
+    item would be one call."""
+
+    def __init__(self, raw: bytes) -> None:
+        source = io.BytesIO(raw)
+        self._raw = raw
+        self.read: Callable[..., bytes] = source.read
+        self.readline: Callable[..., bytes] = source.readline
+
+    def peek(self, _: int) -> bytes:
+        """All of it, once: whoever asks again has met a torn end."""
+        raw, self._raw = self._raw, b''
+        return raw
+
+
+class _Unpickler(pickle.Unpickler):
+    """Nothing but what ``pickle`` made of bytes under protocol 2, and that
+    as text at once."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """See :meth:`pickle.Unpickler.find_class`."""
+        if (module, name) == ('_codecs', 'encode'):
+            return _written
+        raise _NotPlain('%s.%s' % (module, name))
+
+
+def _written(text: str, encoding: str) -> str:
+    """The UTF-8 text whose bytes were pickled as ``text``."""
+    if text.isascii():
+        return text
+    return codecs.encode(text, encoding).decode('utf-8', 'surrogateescape')
 
 
 def _listdir(folder: str) -> List[str]:
