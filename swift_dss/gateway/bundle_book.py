@@ -170,6 +170,15 @@ class Book(Store):
                 % ','.join('?' * len(some)), some))
         return found
 
+    def buried(self, keys: Iterable[str]) -> Set[str]:
+        """Those that are in a bundle and dead there."""
+        found: Set[str] = set()
+        for some in _slices(keys):
+            found.update(row[0] for row in self._read(
+                "SELECT key FROM members WHERE state IN ('dead', 'told') "
+                'AND key IN (%s)' % ','.join('?' * len(some)), some))
+        return found
+
     def hold(self, version: VersionId, partition: str) -> None:
         """A device's record is about to name its place; durable."""
         self._write(True, [_held(version, partition)])

@@ -147,13 +147,15 @@ class Bundler:
         groups = [None if one.local.residency.remote is not None else
                   group_of(one.local, table, self._conf.bundle_member_bytes)
                   for one in offers]
-        known = self._book.find_all(
-            one.job.version.key for one, group in zip(offers, groups)
-            if group is not None)
+        keys = [one.job.version.key for one, group in zip(offers, groups)
+                if group is not None]
+        known = self._book.find_all(keys)
+        taken_out = self._book.buried(keys)
         said: List[Optional[Outcome]] = []
         parked: List[Tuple[Offer, str]] = []
         for one, group in zip(offers, groups):
-            outcome = None if group is None else self._judge(one, known)
+            outcome = None if group is None or \
+                one.job.version.key in taken_out else self._judge(one, known)
             said.append(outcome)
             if group is not None and outcome is Outcome.PARKED:
                 parked.append((one, group))
@@ -258,11 +260,13 @@ class Bundler:
 
     def buries(self, job: DeleteJob) -> bool:
         """Mark an obsolete version that is in a bundle, or waits for one;
-        False if it is in none. Idempotent.
+        False if it is in none, or may have a key of its own as well.
+        Idempotent.
 
         :raises TierUnavailable: nobody can say if it is obsolete
         """
-        if not self._book.knows(job.version.key):
+        if not self._book.knows(job.version.key) or \
+                self._book.buried([job.version.key]):
             return False
         if self._local.newest(job.version, job.partition) == \
                 job.version.timestamp:
@@ -273,6 +277,18 @@ class Bundler:
         steps.reached('bundle.buried')
         self._metrics.count('gateway.bundle_dead')
         return True
+
+    def take_out(self, version: VersionId) -> None:
+        """A version is to have a key of its own: what bundles have of it
+        is dead from here on. Durable, idempotent."""
+        self._book.bury([version.key])
+        self.kick()
+
+    def settle(self, version: VersionId, partition: str,
+               local: LocalVersion) -> bool:
+        """Have a record name the proven bundle that the version is in;
+        False if it is in none."""
+        return self._settled(UploadJob(version, partition, 0.0, 0.0), local)
 
     def remote_of(self, key: str) -> Optional[RemoteCopy]:
         """Where the book has a version; None if it does not."""

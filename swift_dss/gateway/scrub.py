@@ -21,6 +21,7 @@ from swift_dss.gateway.client import S3Missing
 from swift_dss.gateway.fill import Filler
 from swift_dss.gateway.ports import (
     LocalVersion, LocalVersions, Logger, Metrics)
+from swift_dss.gateway.repair import Repaired
 
 #: A version, its partition, and where the list goes on behind it.
 Listed = Tuple[int, VersionId, str]
@@ -35,23 +36,20 @@ _AGAIN_SECONDS = 30.0
 class Scrubber:
     """The thread that does it, and its counters.
 
-    :param send_anew: uploads a version, whatever is under its key
-    :param enqueue: has it uploaded later
+    :param repair: puts right what S3 has of a version
     :param stopping: set when the daemon ends
     """
 
     def __init__(self, conf: GatewayConf, filler: Filler,
                  local: LocalVersions, metrics: Metrics, logger: Logger,
-                 send_anew: Callable[[VersionId, str], None],
-                 enqueue: Callable[[VersionId, str], None],
+                 repair: Callable[[VersionId, str], Repaired],
                  stopping: threading.Event) -> None:
         self._conf = conf
         self._filler = filler
         self._local = local
         self._metrics = metrics
         self._logger = logger
-        self._send_anew = send_anew
-        self._enqueue = enqueue
+        self._repair = repair
         self._stopping = stopping
         self._thread: Optional[threading.Thread] = None
         self._counts = {'versions': 0, 'bytes': 0, 'wrong': 0,
@@ -141,38 +139,25 @@ class Scrubber:
     def _wrong(self, seen: LocalVersion, err: DssError) -> None:
         version, partition = seen.version, seen.partition
         try:
-            local = self._local.describe(version, partition)
-        except VersionGone:
-            return
-        remote = local.residency.remote
-        if remote is None or remote != seen.residency.remote or \
-                self._is_obsolete(local):
-            return  # it was sent anew, or is on its way out
-        self._counts['wrong'] += 1
-        self._metrics.count('gateway.scrub_wrong')
-        name = local.metadata.get('name', version.key)
-        if remote.in_bundle or local.residency.is_stub:
+            found = self._repair(version, partition)
+        except RemoteCorrupt as refused:
+            self._count_wrong()
             self._logger.error(
-                'gateway: scrub: %s is wrong in S3 (%s), and cannot be sent '
-                'anew from %s', name, err, version.device)
+                'gateway: scrub: %s on %s cannot be put right from here: %s',
+                seen.metadata.get('name', version.key), version.device,
+                refused)
             return
-        try:
-            # From here on no byte leaves the local tiers before S3 has been
-            # proven to have it again, also after a power cut.
-            self._local.forget_remote(version, partition)
-        except ValueError:
-            return  # evicted just now: somebody else may have it
-        try:
-            self._send_anew(version, partition)
-        except DssError:
-            self._enqueue(version, partition)
-            raise
+        if found in (Repaired.RIGHT, Repaired.OBSOLETE):
+            return  # it was sent anew, or is on its way out
+        self._count_wrong()
         self._counts['sent_anew'] += 1
         self._metrics.count('gateway.scrub_sent_anew')
         self._logger.warning(
-            'gateway: scrub: %s was wrong in S3 (%s); it was sent anew',
-            name, err)
+            'gateway: scrub: %s was wrong in S3 (%s); it was %s',
+            seen.metadata.get('name', version.key), err,
+            'sent anew' if found is Repaired.SENT
+            else 'found under its own key')
 
-    def _is_obsolete(self, local: LocalVersion) -> bool:
-        newest = self._local.newest(local.version, local.partition)
-        return newest is not None and newest > local.version.timestamp
+    def _count_wrong(self) -> None:
+        self._counts['wrong'] += 1
+        self._metrics.count('gateway.scrub_wrong')

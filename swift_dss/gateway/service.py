@@ -36,6 +36,7 @@ from swift_dss.gateway.ports import (
     LocalVersion, LocalVersions, Logger, Metrics, Sink, TableSource)
 from swift_dss.gateway.queue import DeleteJob, Queue, UploadJob
 from swift_dss.gateway.ranks import Ranks
+from swift_dss.gateway.repair import Copy, Hands, Repaired, Repairer
 from swift_dss.gateway.retry import Backoff
 from swift_dss.gateway.scrub import Scrubber
 from swift_dss.gateway.source import Source
@@ -146,9 +147,13 @@ class Gateway:
             self._conf, Source(self._conf, self._client, metrics,
                                self._stopping.wait),
             local, metrics, logger, table_source)
+        self._repairer = Repairer(self._conf, self._client, local, Hands(
+            self._filler.prove, self._uploader.resend, self._bundler.settle,
+            self._bundler.take_out, self.enqueue_upload))
         self.scrubber = Scrubber(
             self._conf, self._filler, local, metrics, logger,
-            self._uploader.resend, self.enqueue_upload, self._stopping)
+            lambda version, partition: self.repair([(version, partition)]),
+            self._stopping)
         self._turns = Turns()
         self._top_upload_at = -math.inf
         self._publish_at = -math.inf
@@ -279,6 +284,32 @@ class Gateway:
         """
         return self._bundler.rekey(self._local.describe(
             version, partition), partition)
+
+    def repair(self, copies: Sequence[Copy]) -> Repaired:
+        """Put right what S3 has of one version; see :class:`Repairer`.
+
+        :raises RemoteCorrupt: it cannot be, from this node
+        :raises DssError: it could not be said, or done, now
+        """
+        claimed = self._claim([UploadJob(version, partition, 0.0, 0.0)
+                               for version, partition in copies[:1]])
+        if copies and not claimed:
+            raise RemoteUnavailable('it is on its way to S3 just now',
+                                    self._conf.retry_after_seconds)
+        try:
+            found = self._repairer.repair(copies)
+        finally:
+            self._release(claimed)
+        self._metrics.count('gateway.repair.%s' % found.value)
+        return found
+
+    def prove(self, local: LocalVersion) -> None:
+        """Read all of a version from S3 when nobody else wants the link.
+
+        :raises RemoteCorrupt, S3Missing: S3 has it wrong or not at all
+        :raises DssError: it cannot be said
+        """
+        self._filler.prove(local)
 
     def bundles_to_rekey(self) -> int:
         """Bundles that are still sealed under another key."""

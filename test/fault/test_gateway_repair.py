@@ -1,0 +1,269 @@
+"""What S3 has lost or spoilt is put right, and nothing else is touched."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from fault.faulty_s3 import FaultyS3
+from fault.test_gateway_faults import Rig
+from functional.s3_servers import BUCKET, VersityServer
+from support import md5, pattern, wait_until
+
+from swift_dss.core.classes import ClassSpec, ClassTable
+from swift_dss.core.errors import RemoteCorrupt, RemoteUnavailable
+from swift_dss.core.residency import Tier
+from swift_dss.core.spans import ClassMap
+from swift_dss.gateway.repair import Repaired
+from swift_dss.io import steps
+from swift_dss.wire.layout import remote_key
+
+MIB = 1024 * 1024
+TABLE = ClassTable.of([ClassSpec(0, 'plain', 0),
+                       ClassSpec(1, 'small', 1, bundle=True)])
+KINDS = {'one': (50000, 0), 'parts': (5 * MIB + 999, 0), 'tiny': (2000, 1)}
+STEPS = ('repair.taken_out', 'repair.forgotten', 'upload.begun',
+         'upload.completed', 'repair.sent', 'repair.pointed')
+
+
+@pytest.fixture(scope='module')
+def real():
+    made = VersityServer()
+    yield made
+    made.close()
+
+
+class Edge:
+    """A node whose versions are in S3 and here, on two devices."""
+
+    def __init__(self, real, root):
+        self.real = real
+        self.faulty = FaultyS3(real)
+        self._root = root
+        self.begin()
+        self.bodies = {name: pattern(size, name)
+                       for name, (size, _) in KINDS.items()}
+        self.copies = {}
+        for name, body in self.bodies.items():
+            mapped = ClassMap.uniform(KINDS[name][1])
+            self.copies[name] = [self.rig.local.put(
+                name, body, device=device, class_map=mapped)
+                for device in ('sda', 'sdb')]
+            for version in self.copies[name]:
+                self.rig.gateway.enqueue_upload(version, '7')
+        self.rig.settle()
+        wait_until(lambda: all(
+            self.remote(name, number) for name in KINDS
+            for number in (0, 1)), 30, 'both records name the copy')
+
+    def begin(self):
+        """The daemon starts, with what the last one left."""
+        self.rig = Rig(self.faulty, self._root, table=TABLE,
+                       bundle_age_seconds=0.2, read_timeout_seconds=10.0)
+
+    def remote(self, name, number=0):
+        return self.rig.local.residency(self.copies[name][number]).remote
+
+    def lose(self, name):
+        """The key goes, as no rule of ours would have it."""
+        self.real.client().delete_object(
+            Bucket=BUCKET, Key=self.remote(name).key)
+
+    def rot(self, name):
+        """A bit flips in the bucket, where no digest is told of it."""
+        remote = self.remote(name)
+        path = os.path.join(self.real.root, 'data', BUCKET, remote.key)
+        with open(path, 'r+b') as target:
+            target.seek(remote.offset + 1000)
+            byte = target.read(1)
+            target.seek(remote.offset + 1000)
+            target.write(bytes((byte[0] ^ 4,)))
+
+    def repair(self, name):
+        return self.rig.gateway.repair(
+            [(version, '7') for version in self.copies[name]])
+
+    def wrong_in_s3(self, name):
+        """What the records of both devices name, by the bucket itself."""
+        found = []
+        for number, version in enumerate(self.copies[name]):
+            remote = self.remote(name, number)
+            body = self.bodies[name]
+            try:
+                data = self.real.body(remote.key)[
+                    remote.offset:remote.offset + len(body)]
+            except self.real.client().exceptions.NoSuchKey:
+                data = b''
+            if data != body:
+                found.append(version.device)
+        return found
+
+    def is_safe(self, name):
+        """Every record that names S3 names the right bytes, or the device
+        has all of them itself."""
+        for number, version in enumerate(self.copies[name]):
+            residency = self.rig.local.residency(version)
+            with self.rig.local.open(version, '7') as reader:
+                data = reader.read(0, residency.content_length)
+            assert data == self.bodies[name]
+        return True
+
+    def delete(self, name):
+        for version in self.copies[name]:
+            self.rig.local.tombstone(version, '1800000000.00000')
+            self.rig.gateway.enqueue_delete(version, '7')
+        self.rig.settle()
+
+    def close(self):
+        self.rig.gateway.stop()
+        self.faulty.stop()
+
+
+@pytest.fixture
+def edge(real, tmp_path):
+    made = Edge(real, tmp_path)
+    yield made
+    made.close()
+
+
+def own_key(edge, name):
+    return remote_key(edge.rig.conf.gateway.prefix, edge.copies[name][0])
+
+
+@pytest.mark.parametrize('damage', ['lose', 'rot'])
+def test_what_is_here_is_sent_anew(edge, damage):
+    for name in KINDS:
+        getattr(edge, damage)(name)
+        assert edge.wrong_in_s3(name), 'the judge sees the damage'
+        assert edge.repair(name) is Repaired.SENT
+        assert not edge.wrong_in_s3(name)
+        assert edge.remote(name).key == edge.remote(name, 1).key \
+            == own_key(edge, name)
+        assert edge.repair(name) is Repaired.RIGHT
+        edge.rig.local.room = False
+        for version in edge.copies[name]:
+            edge.rig.local.drop_local(version)
+            assert edge.rig.fetch(version)[1].data == edge.bodies[name]
+    # Whatever key it has: a deleted version leaves none behind.
+    for name in KINDS:
+        edge.delete(name)
+    wait_until(lambda: not [key for key in edge.real.list_keys()
+                            if key in {own_key(edge, name)
+                                       for name in KINDS}], 30)
+
+
+def test_a_stub_is_healed_by_the_other_device(edge):
+    for name in KINDS:
+        edge.rig.local.drop_local(edge.copies[name][0])
+        edge.lose(name)
+        assert edge.repair(name) is Repaired.SENT
+        assert not edge.wrong_in_s3(name)
+        residency = edge.rig.local.residency(edge.copies[name][0])
+        assert residency.tiers == Tier.REMOTE
+
+
+def test_what_another_node_sent_anew_is_found(edge):
+    name = 'tiny'
+    assert edge.remote(name).in_bundle
+    for version in edge.copies[name]:
+        edge.rig.local.drop_local(version)
+    edge.lose(name)
+    edge.real.client().put_object(Bucket=BUCKET, Key=own_key(edge, name),
+                                  Body=b'x' * len(edge.bodies[name]))
+    with pytest.raises(RemoteCorrupt):
+        edge.repair(name)
+    edge.real.client().put_object(Bucket=BUCKET, Key=own_key(edge, name),
+                                  Body=edge.bodies[name])
+    assert edge.repair(name) is Repaired.FOUND
+    assert not edge.wrong_in_s3(name)
+
+
+@pytest.mark.parametrize('here', ['nothing', 'wrong bytes'])
+def test_what_only_s3_had_is_told_and_left_as_it_is(edge, here):
+    for name in KINDS:
+        edge.rot(name)
+        for version in edge.copies[name]:
+            if here == 'nothing':
+                edge.rig.local.drop_local(version)
+            else:
+                edge.rig.local.corrupt(version)
+    keys = edge.real.list_keys()
+    digests = [md5(edge.real.body(key)) for key in keys]
+    before = [edge.rig.local.residency(version) for name in KINDS
+              for version in edge.copies[name]]
+    for name in KINDS:
+        with pytest.raises(RemoteCorrupt, match='no device of this node'):
+            edge.repair(name)
+    assert edge.real.list_keys() == keys
+    assert [md5(edge.real.body(key)) for key in keys] == digests
+    assert before == [edge.rig.local.residency(version) for name in KINDS
+                      for version in edge.copies[name]]
+
+
+@pytest.mark.parametrize('name', KINDS)
+def test_what_s3_does_not_take_now_is_sent_later(edge, name):
+    edge.lose(name)
+    armed = edge.faulty.arm('503', lambda r: r.method in ('PUT', 'POST'))
+    with pytest.raises(RemoteUnavailable):
+        edge.repair(name)
+    assert armed.fired
+    # Nothing says any more that S3 has it: no byte may leave.
+    assert edge.remote(name) is None and edge.remote(name, 1) is None
+    assert edge.is_safe(name)
+    edge.faulty.disarm()
+    edge.rig.settle()
+    assert not edge.wrong_in_s3(name)
+
+
+def test_while_s3_is_away_nothing_is_changed(edge):
+    edge.lose('one')
+    before = edge.rig.local.residency(edge.copies['one'][0])
+    edge.faulty.arm('503', lambda r: True, times=1000)
+    with pytest.raises(RemoteUnavailable):
+        edge.repair('one')
+    edge.faulty.disarm()
+    assert edge.rig.local.residency(edge.copies['one'][0]) == before
+
+
+class Died(BaseException):
+    """The process is gone."""
+
+
+@pytest.mark.parametrize('step', STEPS)
+def test_a_repair_that_dies_is_done_again(edge, step):
+    died = []
+
+    def die(name):
+        if name == step and not died:
+            died.append(name)
+            raise Died
+
+    for name in ('one', 'tiny'):
+        edge.lose(name)
+        del died[:]
+        steps.listen(die)
+        try:
+            with pytest.raises(Died):
+                edge.repair(name)
+        finally:
+            steps.listen(None)
+        assert died == [step], 'the fault fired'
+        assert edge.is_safe(name)
+        edge.rig.gateway.stop()
+        edge.begin()
+        # What a start after a crash does: dirty versions are noted.
+        for number, version in enumerate(edge.copies[name]):
+            if edge.remote(name, number) is None:
+                edge.rig.gateway.enqueue_upload(version, '7')
+        edge.rig.settle()
+        assert edge.repair(name) in (Repaired.SENT, Repaired.FOUND,
+                                     Repaired.RIGHT)
+        assert not edge.wrong_in_s3(name)
+
+
+def test_twin_that_takes_the_word_of_s3_is_caught(edge):
+    edge.rot('one')
+    edge.rig.gateway._repairer._hands = \
+        edge.rig.gateway._repairer._hands._replace(prove=lambda local: None)
+    assert edge.repair('one') is Repaired.RIGHT
+    assert edge.wrong_in_s3('one') == ['sda', 'sdb']
