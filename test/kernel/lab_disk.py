@@ -4,7 +4,8 @@
 ``lab_disk.py DEVICE script STEP...`` does steps and prints a line for each:
 ``at:NS`` waits until the clock is at a multiple of NS,
 ``read:SECTOR:COUNT`` and ``write:SECTOR:COUNT`` time one request, ``sync`` a
-flush, ``pause:NS`` sleeps.
+flush, ``pause:NS`` sleeps. Requests with ``+`` between are under way together,
+each begun a microsecond after the one before it.
 """
 
 from __future__ import annotations
@@ -74,22 +75,44 @@ def loads(fd: int) -> None:
     print('queue', taken)
 
 
+def request(fd: int, step: str) -> int:
+    """How long a request took."""
+    verb, *numbers = step.split(':')
+    if verb == 'sync':
+        return timed(os.fsync, fd)
+    offset, count = (int(number) * 512 for number in numbers)
+    return timed({'read': read, 'write': write}[verb], fd, offset, count)
+
+
+def together(fd: int, steps: List[str]) -> List[int]:
+    """How long each took."""
+    taken = [0] * len(steps)
+
+    def one(number: int) -> None:
+        taken[number] = request(fd, steps[number])
+    threads = [threading.Thread(target=one, args=(number,))
+               for number in range(len(steps))]
+    for thread in threads:
+        thread.start()
+        time.sleep(1e-6)
+    for thread in threads:
+        thread.join()
+    return taken
+
+
 def script(fd: int, steps: List[str]) -> None:
     """Do the steps of the command line."""
     for step in steps:
         verb, *numbers = step.split(':')
-        values = [int(number) for number in numbers]
         if verb == 'at':
             now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-            time.sleep((values[0] - now % values[0]) / 1e9)
+            time.sleep((int(numbers[0]) - now % int(numbers[0])) / 1e9)
         elif verb == 'pause':
-            time.sleep(values[0] / 1e9)
-        elif verb == 'sync':
-            print(timed(os.fsync, fd))
+            time.sleep(int(numbers[0]) / 1e9)
         else:
-            offset, count = (value * 512 for value in values)
-            print(timed({'read': read, 'write': write}[verb],
-                        fd, offset, count))
+            for taken in together(fd, step.split('+')) \
+                    if '+' in step else [request(fd, step)]:
+                print(taken)
 
 
 def main() -> None:

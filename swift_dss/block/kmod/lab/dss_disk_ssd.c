@@ -8,10 +8,12 @@
  * interface, which all requests share.  A write is done when it is in the
  * buffer; the buffer is programmed into the channels when they have
  * nothing to read, page by page, and a read waits for the page that is
- * being programmed.  Each write command costs one channel collect_ns more:
- * what the bookkeeping of small writes costs.  A write that finds the
- * buffer full waits.  A flush waits for the buffer if a power cut would
- * empty it, and costs flush_ns.
+ * being programmed.  A read that comes while another one is served has the
+ * channel next, before a further page, unless somebody waits for the buffer:
+ * then reads and pages take turns.  Each write command costs one channel
+ * collect_ns more: what the bookkeeping of small writes costs.  A write that
+ * finds the buffer full waits.  A flush waits for the buffer if a power cut
+ * would empty it, and costs flush_ns.
  */
 
 #include <linux/math64.h>
@@ -25,7 +27,8 @@ struct channel {
 	u64 free_ns;		/* when its last read is done */
 	u64 backlog_ns;		/* of programming, as of since_ns */
 	u64 since_ns;
-};
+	u64 page_ns;		/* until then, a page that a read waits for; */
+};				/* 0: there is none */
 
 struct ssd {
 	struct dss_disk_model m;
@@ -47,6 +50,8 @@ static void ssd_program(struct ssd *s, struct channel *c, u64 now)
 	u64 from = max(c->since_ns, c->free_ns);
 	u64 ns;
 
+	if (c->page_ns <= now)
+		c->page_ns = 0;
 	if (now <= from)
 		return;
 	ns = min(c->backlog_ns, now - from);
@@ -63,6 +68,8 @@ static u64 ssd_backlog_ns(struct ssd *s, u64 now)
 	for (i = 0; i < s->m.p.channels; i++) {
 		ssd_program(s, &s->channels[i], now);
 		ns += s->channels[i].backlog_ns;
+		if (s->channels[i].page_ns)
+			ns += s->channels[i].page_ns - now;
 	}
 	return ns;
 }
@@ -76,7 +83,9 @@ static u64 ssd_next_page(const struct ssd *s)
 	for (i = 0; i < s->m.p.channels; i++) {
 		const struct channel *c = &s->channels[i];
 
-		if (c->backlog_ns)
+		if (c->page_ns)
+			next = min(next, c->page_ns);
+		else if (c->backlog_ns)
 			next = min(next, max(c->since_ns, c->free_ns) +
 				   min(c->backlog_ns, s->m.p.program_ns));
 	}
@@ -89,6 +98,13 @@ static u64 ssd_interface(struct ssd *s, u64 from, u64 bytes)
 	s->interface_free = max(s->interface_free, from) +
 		dss_disk_transfer_ns(bytes, s->m.p.interface_rate);
 	return s->interface_free;
+}
+
+/* Does anybody wait for the buffer? */
+static bool ssd_waits(const struct ssd *s)
+{
+	return !list_empty(&s->flushes) ||
+		(!list_empty(&s->m.waiting) && s->m.inside < s->m.p.depth);
 }
 
 static void ssd_read(struct ssd *s, struct dss_disk_request *request,
@@ -108,11 +124,12 @@ static void ssd_read(struct ssd *s, struct dss_disk_request *request,
 		c = &s->channels[index];
 		ssd_program(s, c, told);
 		at = max(told, c->free_ns);
-		if (c->backlog_ns) {
+		if (c->backlog_ns && (c->free_ns < told || ssd_waits(s))) {
 			/* The page that is being programmed comes first. */
 			div64_u64_rem(c->backlog_ns - 1, s->m.p.program_ns,
 				      &ns);
 			at = max(at, c->since_ns) + ns + 1;
+			c->page_ns = at;
 			c->backlog_ns -= ns + 1;
 			s->m.counters.busy_ns += ns + 1;
 		}
@@ -209,13 +226,6 @@ static void ssd_turn(struct ssd *s, u64 now)
 		list_del(&request->list);
 		dss_disk_done(&s->m, request, now + s->m.p.flush_ns);
 	}
-}
-
-/* Does anybody wait for the buffer? */
-static bool ssd_waits(const struct ssd *s)
-{
-	return !list_empty(&s->flushes) ||
-		(!list_empty(&s->m.waiting) && s->m.inside < s->m.p.depth);
 }
 
 /* When somebody who waits for the buffer may go on. */
