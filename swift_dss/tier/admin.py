@@ -15,6 +15,7 @@ from swift_dss.tier.addresses import object_hash
 from swift_dss.tier.drain import Drainer
 from swift_dss.tier.fetchd import StreamServer, read_line
 from swift_dss.tier.relocate import DEFAULT_WAIT_SECONDS
+from swift_dss.tier.repair import Mender
 from swift_dss.tier.rows import VersionRow
 from swift_dss.wire.control import decode_line, encode_line
 
@@ -35,6 +36,7 @@ class AdminServer:
         self._daemon = daemon
         self._logger = logger
         self._drainer = Drainer(daemon)
+        self._mender = Mender(daemon, self._drainer)
         self._verbs: Dict[str, Callable[[Dict[str, Any], Progress], Any]] = {
             'status': self._status, 'ls': self._ls,
             'promote': self._promote, 'demote': self._demote,
@@ -43,7 +45,7 @@ class AdminServer:
             'settle': self._settle, 'reload': self._reload,
             'relocate': self._relocate, 'recall': self._recall,
             'drain': self._drain, 'rekey': self._rekey,
-            'pins': self._pins}
+            'pins': self._pins, 'repair': self._repair}
         self._server = StreamServer(path, 'admin', self._serve,
                                     _MAX_CLIENTS, logger)
 
@@ -106,6 +108,10 @@ class AdminServer:
         return self._drainer.run(
             str(request.get('to')),
             float(request.get('seconds', DEFAULT_WAIT_SECONDS)), progress)
+
+    def _repair(self, request: Dict[str, Any], progress: Progress) -> Any:
+        return self._mender.run(str(request.get('kind')), list(
+            request.get('versions') or ()), progress)
 
     def _pins(self, request: Dict[str, Any], progress: Progress) -> Any:
         daemon = self._daemon

@@ -1,9 +1,9 @@
 """The edge against the bucket: is what the records say really there?
 
 Reads every data file's record and one listing of the bucket; with
-``deep``, also every byte that S3 stands for. Changes nothing, needs no
-daemon, and keeps what it must remember in a temporary file, so that memory
-does not grow with the population.
+``deep``, also every byte that S3 stands for, and with ``here`` every byte on
+the devices. Changes nothing, needs no daemon, and keeps what it must remember
+in a temporary file, so that memory does not grow with the population.
 """
 
 from __future__ import annotations
@@ -12,24 +12,28 @@ import os
 import sqlite3
 import tempfile
 from dataclasses import dataclass, field
-from typing import Callable, Dict, List, Optional, Tuple
+from typing import (
+    Callable, Dict, Iterator, List, Mapping, Optional, Tuple)
 
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import (
     DamagedRecord, DssError, TierUnavailable, VersionGone)
-from swift_dss.core.residency import RemoteCopy
+from swift_dss.core.residency import RemoteCopy, Tier
 from swift_dss.core.version import VersionId
 from swift_dss.gateway import metadata as remote_metadata
 from swift_dss.gateway.bundle_read import is_bundle, read_index
 from swift_dss.gateway.client import S3Client
+from swift_dss.gateway.digests import BLOCK_BYTES, md5
 from swift_dss.gateway.encrypt import KeyFile
-from swift_dss.gateway.ports import LocalVersion, Metrics
+from swift_dss.gateway.ports import LocalReader, LocalVersion, Metrics
 from swift_dss.gateway.restore_catalog import Catalog, Held, Unreadable
 from swift_dss.gateway.restore_places import FOLDERS
 from swift_dss.gateway.source import Source
 from swift_dss.io.switch import LiveVersion, open_data_file
 from swift_dss.tier import metadata
 from swift_dss.tier.devices import Device, Devices
+from swift_dss.tier.local import Reader
+from swift_dss.tier.repair import LOCAL, RECORD, REMOTE
 from swift_dss.tier.survey import data_files
 from swift_dss.wire.bundle import TRAILER_BYTES
 
@@ -46,6 +50,9 @@ class Compared:
         refuses them
     :param dirty: versions that S3 does not have
     :param read_bytes: that S3 gave and that proved right
+    :param here_bytes: of the devices that were read and proved right
+    :param repairable: problems of versions of which the other side has
+        every byte, as far as it was looked at
     :param unknown: keys that no record of *this node* names
     :param stale: records of the bucket that are older than the metadata
         here
@@ -56,10 +63,12 @@ class Compared:
     dirty: int = 0
     remote: int = 0
     read_bytes: int = 0
+    here_bytes: int = 0
     keys: int = 0
     unknown: int = 0
     stale: int = 0
     problems: int = 0
+    repairable: int = 0
     said: List[str] = field(default_factory=list)
 
     def problem(self, text: str) -> None:
@@ -86,14 +95,21 @@ class Comparison:
 
     :param deep: also read everything back
     :param records: also compare metadata with the bucket's records
+    :param here: also read the bytes of the devices
+    :param note: told of each version that a repair is to look at, and of
+        what kind that is (see :mod:`swift_dss.tier.repair`)
     """
 
     def __init__(self, conf: NodeConf, client: S3Client, deep: bool = False,
-                 records: bool = False) -> None:
+                 records: bool = False, here: bool = False,
+                 note: Callable[[str, VersionId, str], None]
+                 = lambda kind, version, partition: None) -> None:
         self._conf = conf
         self._client = client
         self._deep = deep
         self._records = records
+        self._here = here
+        self._note = note
         self._devices = Devices(conf)
         self._source = Source(conf.gateway, client, _NoMetrics(),
                               lambda seconds: False)
@@ -147,16 +163,19 @@ class Comparison:
                 local = _describe(device, version, partition)
             except VersionGone:
                 continue
-            except (DamagedRecord, OSError) as err:
+            except (DamagedRecord, TierUnavailable, OSError) as err:
                 self.found.problem('%s on %s: %s' % (
                     version.key, device.name, err))
                 continue
-            self._compare(seen, local)
+            is_right = self._compare(seen, local)
+            if self._here and local.content_length:
+                self._compare_here(device, local, is_right)
             if self.found.versions % _KEYS_AT_ONCE == 0:
                 progress(self.found)
 
     def _compare(self, seen: sqlite3.Connection,
-                 local: LocalVersion) -> None:
+                 local: LocalVersion) -> bool:
+        """False if S3 does not have it, or not right."""
         found = self.found
         found.versions += 1
         found.stubs += local.residency.is_stub
@@ -170,15 +189,63 @@ class Comparison:
                 # An empty version has no record that could name its key.
                 seen.execute('UPDATE keys SET used = 1 WHERE key = ?',
                              (own,))
-            return
+            return False
         found.remote += 1
         wrong = self._wrong(seen, local, remote)
         if wrong is None and self._deep:
             wrong = self._read(local)
-        if wrong is not None:
-            found.problem('%s on %s: %s: %s' % (
+        if wrong is None:
+            return True
+        found.problem('%s on %s: %s: %s' % (
+            local.metadata.get('name', local.version.key),
+            local.version.device, remote.key, wrong))
+        found.repairable += _is_all_here(local)
+        self._note(REMOTE, local.version, local.partition)
+        return False
+
+    def _compare_here(self, device: Device, local: LocalVersion,
+                      is_in_s3: bool) -> None:
+        """Are the bytes on the device the right ones?"""
+        place = device.place(local.version, local.partition,
+                             local.content_length)
+        try:
+            with Reader(LiveVersion(place, for_reading=True)) as reader:
+                if not _is_all_here(local):
+                    if not is_in_s3:
+                        return  # told already
+                    wrong = self._differs(local, reader)
+                else:
+                    wrong = _has_other_digest(local, reader)
+        except VersionGone as err:
+            if not os.path.exists(place.hash_dir):
+                return  # deleted just now
+            wrong = str(err)
+        except (DssError, OSError) as err:
+            self.found.problem('%s on %s: %s' % (
                 local.metadata.get('name', local.version.key),
-                local.version.device, remote.key, wrong))
+                device.name, err))
+            return
+        if wrong is None:
+            self.found.here_bytes += local.residency.bytes_on(
+                Tier.SSD | Tier.HDD)
+            return
+        self.found.problem('%s on %s: the bytes here: %s' % (
+            local.metadata.get('name', local.version.key), device.name,
+            wrong))
+        self.found.repairable += is_in_s3
+        self._note(LOCAL, local.version, local.partition)
+
+    def _differs(self, local: LocalVersion,
+                 reader: LocalReader) -> Optional[str]:
+        """Where the bytes that are here differ from those of S3."""
+        for at, block in self._blocks(local):
+            for extent in local.residency.split(at, len(block)):
+                if extent.tiers & (Tier.SSD | Tier.HDD) and reader.read(
+                        extent.offset, extent.length) != block[
+                            extent.offset - at:extent.end - at]:
+                    return 'they are others than in S3, from byte %d to ' \
+                        '%d' % (extent.offset, extent.end - 1)
+        return None
 
     def _wrong(self, seen: sqlite3.Connection, local: LocalVersion,
                remote: RemoteCopy) -> Optional[str]:
@@ -218,16 +285,21 @@ class Comparison:
 
     def _read(self, local: LocalVersion) -> Optional[str]:
         try:
-            plan = self._source.plan(local)
-            offset = 0
-            while offset < local.content_length:
-                start, length = plan.part(offset)
-                for block in self._source.blocks(local, plan, start, length):
-                    self.found.read_bytes += len(block)
-                offset = start + length
+            for _, block in self._blocks(local):
+                self.found.read_bytes += len(block)
         except DssError as err:
             return str(err)
         return None
+
+    def _blocks(self, local: LocalVersion) -> Iterator[Tuple[int, bytes]]:
+        """(offset, bytes) of all that S3 has of a version, proven."""
+        plan = self._source.plan(local)
+        offset = 0
+        while offset < local.content_length:
+            start, length = plan.part(offset)
+            for block in self._source.blocks(local, plan, start, length):
+                yield offset, block
+                offset += len(block)
 
     def _compare_records(self, progress: Callable[[Compared], None]) -> None:
         for held in Catalog(self._conf.gateway, self._client).walk():
@@ -250,6 +322,9 @@ class Comparison:
                     continue
                 if dict(local.metadata) != dict(held.record.metadata):
                     self.found.stale += 1
+                    if _stamp(local.metadata) >= _stamp(
+                            held.record.metadata):
+                        self._note(RECORD, version, partition)
                     return
 
 
@@ -274,6 +349,30 @@ def _describe(device: Device, version: VersionId,
     with LiveVersion(place, opened) as live:
         return LocalVersion(version, partition, found.etag, found.headers,
                             live.residency, found.class_map)
+
+
+def _is_all_here(local: LocalVersion) -> bool:
+    return all(extent.tiers & (Tier.SSD | Tier.HDD)
+               for extent in local.residency.extents)
+
+
+def _has_other_digest(local: LocalVersion,
+                      reader: LocalReader) -> Optional[str]:
+    whole = md5()
+    for offset in range(0, local.content_length, BLOCK_BYTES):
+        whole.update(reader.read(offset, min(
+            BLOCK_BYTES, local.content_length - offset)))
+    if whole.hexdigest() == local.etag:
+        return None
+    return 'they have the MD5 %s, not %s' % (whole.hexdigest(), local.etag)
+
+
+def _stamp(found: Mapping[str, str]) -> float:
+    """When the metadata was last changed."""
+    try:
+        return float(found.get('X-Timestamp', '0').split('_')[0])
+    except ValueError:
+        return 0.0
 
 
 def plain(found: Compared) -> Dict[str, object]:

@@ -99,9 +99,8 @@ class Edge:
         return found
 
     def is_safe(self, name):
-        """Every record that names S3 names the right bytes, or the device
-        has all of them itself."""
-        for number, version in enumerate(self.copies[name]):
+        """No device has lost a byte of its own."""
+        for version in self.copies[name]:
             residency = self.rig.local.residency(version)
             with self.rig.local.open(version, '7') as reader:
                 data = reader.read(0, residency.content_length)
