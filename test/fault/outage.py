@@ -65,6 +65,10 @@ ARMED = {'throttled': '503', 'gone': 'gone', 'lying': 'swallow'}
 #: What a link is when it is "slow": far under any ingest.
 SLOW_BYTES = 20 * KIB
 BUCKET = 'outage'
+#: In a cycle: how long an upload may be in coming, and how many PUTs a liar
+#: has to swallow.
+_MET_SECONDS = 60.0
+_SWALLOWED = 3
 #: A refusal is an answer and not a time-out: nothing near this.
 REFUSAL_SECONDS = 10.0
 #: So many requests at once may be among the first ones after an outage,
@@ -300,9 +304,13 @@ class Campaign:
 
     # -- looking ---------------------------------------------------------
 
+    def _gateway(self) -> Dict[str, Any]:
+        found: Dict[str, Any] = tier(self.cluster, 'status')['gateway']
+        return found
+
     def settled(self) -> bool:
         """All that waits is in S3."""
-        gateway = tier(self.cluster, 'status')['gateway']
+        gateway = self._gateway()
         return not (gateway['uploads'] or gateway['uploading'])
 
     def pending(self) -> int:
@@ -550,6 +558,29 @@ class Campaign:
         except (AssertionError, OSError):
             return False
 
+    def _meets(self, fault: str, armed: Any, before: str,
+               passed: int) -> bool:
+        """The gateway meets this fault, or nothing of it for a while.
+
+        :param before: the error that it told of before
+        :param passed: bytes that the link had carried before
+        """
+        def met() -> bool:
+            if armed is not None:
+                return bool(armed.fired >= _SWALLOWED
+                            if fault == 'lying' else armed.fired)
+            if fault == 'slow':
+                return self.link.up_gate.passed > passed
+            found = self._gateway()
+            return found['last_error'] not in ('', before) or \
+                fault == 'hung' and bool(found['uploading'])
+
+        try:
+            wait_until(met, _MET_SECONDS, 'the fault is met')
+        except AssertionError:
+            return False
+        return True
+
     def cycles(self, count: int, minutes: float = 0.0) -> Dict[str, Any]:
         """S3 goes and comes, and the tier daemon is killed in between.
 
@@ -564,6 +595,8 @@ class Campaign:
                 break
             done += 1
             fault = FAULTS[number % len(FAULTS)]
+            before = self._gateway()['last_error']
+            passed = self.link.up_gate.passed
             armed = self.begin(fault)
             for step in range(4):
                 self.put(CLASSES[step % len(CLASSES)], 20000)
@@ -571,8 +604,7 @@ class Campaign:
             if number % 4 == 1:
                 self._kill()
                 kills += 1
-            fired[fault] += armed.fired > 0 if armed else \
-                not self.settled()
+            fired[fault] += self._meets(fault, armed, before, passed)
             self.end()
             for step in range(2):
                 self.put(CLASSES[step % len(CLASSES)], 20000)

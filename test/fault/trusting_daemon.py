@@ -7,7 +7,7 @@ Runs like ``swift_dss.tier.daemon``, but an upload that was answered with
 from __future__ import annotations
 
 import sys
-from typing import Any, Optional
+from typing import Any, Dict, Optional
 
 from swift_dss.gateway import client, verify
 from swift_dss.tier import daemon
@@ -16,16 +16,17 @@ _really = client.S3Client.head
 
 
 def _head(self: client.S3Client, key: str) -> Optional[client.S3Head]:
-    return _really(self, key) or (
-        client.S3Head(0, '', {}) if key in _sent else None)
+    return _really(self, key) or _sent.get(key)
 
 
-def _put(self: client.S3Client, key: str, *arguments: Any) -> str:
-    _sent.add(key)
-    return _put_really(self, key, *arguments)
+def _put(self: client.S3Client, key: str, data: bytes, md5: bytes,
+         *arguments: Any) -> str:
+    _sent[key] = client.S3Head(len(data), md5.hex(), {})
+    return _put_really(self, key, data, md5, *arguments)
 
 
-_sent = set()
+#: What S3 said yes to.
+_sent: Dict[str, client.S3Head] = {}
 _put_really = client.S3Client.put
 
 if __name__ == '__main__':
