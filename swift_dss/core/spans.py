@@ -84,6 +84,8 @@ class ClassMap:
         """
         if size is None:
             return {span.class_id for span in self.spans} | {self.rest}
+        if not self.spans:
+            return {self.rest} if size else set()
         return {span.class_id for span in self.split(0, size)}
 
     def class_at(self, offset: int) -> int:

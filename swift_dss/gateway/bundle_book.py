@@ -25,7 +25,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from typing import (
     Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence,
     Set, Tuple)
@@ -78,8 +79,7 @@ _COLUMNS = ('key, state, device, policy, hash, timestamp, frag, partition, '
             'grp, size, etag, parked_at, bundle, number, offset, stored')
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(NamedTuple):
     """One version that waits for a bundle, or is in one."""
 
     version: VersionId
@@ -195,9 +195,9 @@ class Book(Store):
                     'SELECT key, device, partition FROM holders WHERE '
                     'key IN (%s)' % ','.join('?' * len(some)), some):
                 one = by_key[key]
-                found[key].append((VersionId(
-                    device, one.policy, one.object_hash, one.timestamp,
-                    one.frag_index), partition))
+                found[key].append((
+                    one if one.device == device
+                    else replace(one, device=device), partition))
         return found
 
     def let_go(self, version: VersionId) -> None:
@@ -230,15 +230,16 @@ class Book(Store):
         with self._lock:
             chosen: List[Member] = []
             room = most_bytes
-            for row in self._read(
+            with closing(self._rows(
                     "SELECT %s FROM members WHERE grp = ? AND state = "
                     "'waiting' ORDER BY parked_at LIMIT ?" % _COLUMNS,
-                    (group, most)):
-                member = _member(row)
-                if chosen and member.size > room:
-                    break
-                room -= member.size
-                chosen.append(member)
+                    (group, most))) as rows:
+                for row in rows:
+                    member = _member(row)
+                    if chosen and member.size > room:
+                        break
+                    room -= member.size
+                    chosen.append(member)
             if not chosen:
                 return 0, []
             bundle_id = self._new_bundle(group, bundle_key, now)
@@ -247,7 +248,7 @@ class Book(Store):
                 "UPDATE members SET state = 'packed', bundle = ? "
                 'WHERE key = ?', (bundle_id, member.version.key))
                 for member in chosen])
-            self._recount(group)
+            self._take_out((group, member.size) for member in chosen)
             return bundle_id, chosen
 
     def plan_anew(self, group: str, bundle_key: str, now: float) -> int:
@@ -371,22 +372,28 @@ class Book(Store):
         Durable."""
         with self._lock:
             known: Dict[str, int] = {}
-            for key in keys:
-                for bundle_id, in self._read(
-                        'SELECT bundle FROM members WHERE key = ?', (key,)):
+            waited: List[Tuple[str, int]] = []
+            for some in _slices(keys):
+                for key, bundle_id, state, group, size in self._read(
+                        'SELECT key, bundle, state, grp, size FROM members '
+                        'WHERE key IN (%s)' % ','.join('?' * len(some)),
+                        some):
+                    if state == 'waiting' and key not in known:
+                        waited.append((group, size))
                     known[key] = bundle_id
             if not known:
                 return []
             self._write(True, [
-                (statement, (key,)) for key in known for statement in (
+                (statement, (key,)) for statement in (
                     'DELETE FROM holders WHERE key = ?',
                     "DELETE FROM members WHERE key = ? AND "
                     "state = 'waiting'",
                     "UPDATE members SET state = 'dead' WHERE key = ? AND "
-                    "state IN ('packed', 'there', 'live')")])
+                    "state IN ('packed', 'there', 'live')")
+                for key in known])
             for bundle_id in set(known.values()) - {0}:
                 self._sum_up(bundle_id)
-            self._recount_all()
+            self._take_out(waited)
             return list(known)
 
     def members(self, bundle_id: int,
@@ -576,14 +583,23 @@ class Book(Store):
             group, one.length + size, one.count + 1,
             min(one.oldest_at, now))
 
-    def _recount(self, group: str) -> None:
-        length, count, oldest = self._read(
-            'SELECT coalesce(sum(size), 0), count(*), min(parked_at) FROM '
-            "members WHERE grp = ? AND state = 'waiting'", (group,))[0]
-        if count:
-            self._waiting[group] = Waiting(group, length, count, oldest)
-        else:
-            self._waiting.pop(group, None)
+    def _take_out(self, some: Iterable[Tuple[str, int]]) -> None:
+        """These, (group, size) of each, do not wait any more."""
+        for group, sizes in itertools.groupby(some, lambda one: one[0]):
+            length, count = 0, 0
+            for _, size in sizes:
+                length += size
+                count += 1
+            was = self._waiting[group]
+            if was.count == count:
+                del self._waiting[group]
+                continue
+            # One look into an index, however many there are.
+            oldest, = self._read(
+                'SELECT min(parked_at) FROM members WHERE grp = ? AND '
+                "state = 'waiting'", (group,))[0]
+            self._waiting[group] = Waiting(
+                group, was.length - length, was.count - count, oldest)
 
     def _recount_all(self) -> None:
         with self._lock:

@@ -11,13 +11,14 @@ good). Every step may run twice.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import threading
 import uuid
 from dataclasses import dataclass
 from typing import (
-    Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple)
+    Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple)
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import GatewayConf
@@ -55,8 +56,13 @@ def group_of(local: LocalVersion, table: ClassTable,
     parts = local.metadata.get('name', '').split('/', 3)
     if len(parts) != 4 or parts[0] or not all(parts[1:]):
         return None
-    return json.dumps([parts[1], parts[2], local.version.policy, class_ids],
-                      separators=(',', ':'))
+    return _group(parts[1], parts[2], local.version.policy,
+                  tuple(class_ids))
+
+
+@functools.lru_cache(maxsize=1024)
+def _group(*parts: Any) -> str:
+    return json.dumps(parts, separators=(',', ':'))
 
 
 def batch_of(conf: GatewayConf) -> Batch:
@@ -261,12 +267,13 @@ class Packer:
         arrivals: List[Arrival] = []
         whole = {member.version.key: True for member in members}
         done: List[VersionId] = []
+        now = self._now()
         for member in members:
             for version, partition in holders[member.version.key]:
                 if member.size:
                     arrivals.append(_arrival(
                         self._conf, found, member, version, partition,
-                        self._now()))
+                        now))
                 else:
                     # It has no byte that could be remote.
                     done.append(version)

@@ -17,6 +17,7 @@ MD5s and the block digests, 16 bytes each; numbers follow from the lengths.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 import struct
@@ -74,10 +75,14 @@ def multipart_etag(part_md5s: List[bytes]) -> str:
 
 def md5(data: Union[bytes, memoryview] = b'') -> Any:
     """MD5 as a checksum (allowed where FIPS forbids it as a signature)."""
-    try:
-        return hashlib.new('md5', data, usedforsecurity=False)
-    except TypeError:  # Python < 3.9 knows no such switch
-        return hashlib.new('md5', data)
+    return _md5(data)
+
+
+try:
+    _md5 = functools.partial(hashlib.md5, usedforsecurity=False)
+    _md5()
+except TypeError:  # Python < 3.9 knows no such switch
+    _md5 = functools.partial(hashlib.md5)
 
 
 def block_digest(data: Union[bytes, memoryview]) -> bytes:

@@ -13,6 +13,7 @@ daemon's sweep finds its version dirty and enqueues it again.
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, Optional, Tuple
@@ -152,14 +153,13 @@ class Queue(Store):
 
         :param obsolete: (s3_key, version, partition) of each
         """
-        statements: List[Tuple[str, Tuple[Any, ...]]] = []
-        for s3_key, version, partition in obsolete:
-            statements.append(_delete_added(s3_key, version, partition,
-                                            not_before, now))
-            statements.append((
+        rows = list(obsolete)
+        self._write(True, itertools.chain((
+            _delete_added(s3_key, version, partition, not_before, now)
+            for s3_key, version, partition in rows), ((
                 "DELETE FROM uploads WHERE device = ? AND key = ? AND "
-                "upload_id = ''", (version.device, version.key)))
-        self._write(True, statements)
+                "upload_id = ''", (version.device, version.key))
+                for _, version, _ in rows)))
 
     def hurry(self, now: float) -> None:
         """Every upload that was never tried is due at once."""

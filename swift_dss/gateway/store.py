@@ -10,8 +10,11 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from contextlib import contextmanager
-from typing import Any, Callable, Iterable, Iterator, List, Tuple
+from contextlib import closing, contextmanager
+from itertools import groupby
+from operator import itemgetter
+from typing import (
+    Any, Callable, Generator, Iterable, Iterator, List, Tuple)
 
 from swift_dss.core.errors import BadConfig, TierUnavailable
 
@@ -58,6 +61,13 @@ class Store:
         with self._lock, self._sqlite_errors():
             return self._db.execute(statement, values).fetchall()
 
+    def _rows(self, statement: str, values: Tuple[Any, ...]
+              ) -> Generator[Tuple[Any, ...], None, None]:
+        """The same, one at a time, for who may soon have seen enough."""
+        with self._lock, self._sqlite_errors(), closing(
+                self._db.execute(statement, values)) as cursor:
+            yield from cursor
+
     def _write(self, through_power_cut: bool,
                statements: Iterable[Tuple[str, Tuple[Any, ...]]]) -> int:
         """All or none; how many rows changed."""
@@ -67,8 +77,10 @@ class Store:
                 'FULL' if through_power_cut else 'NORMAL'))
             self._db.execute('BEGIN IMMEDIATE')
             try:
-                for statement, values in statements:
-                    self._db.execute(statement, values)
+                # Those that follow one another with the same text, and
+                # they are many, are not looked at one by one.
+                for text, some in groupby(statements, itemgetter(0)):
+                    self._db.executemany(text, map(itemgetter(1), some))
             except BaseException:
                 if self._db.in_transaction:
                     self._db.execute('ROLLBACK')

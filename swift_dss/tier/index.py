@@ -27,6 +27,8 @@ from swift_dss.tier.rows import Candidate, SpanRow, VersionRow
 #: Rows changed in one transaction when a whole class changes: keeps the
 #: time that other threads wait under some tens of milliseconds.
 _CHUNK_ROWS = 5000
+#: Values of one statement; SQLite's own limit is 999 in old versions.
+_ASKED_AT_ONCE = 500
 _OBJECT = 'hash = ? AND device_id = ? AND policy = ?'
 _KEY = _OBJECT + ' AND frag = ?'
 _SPAN_COLUMNS = 'movable, total, ssd, hdd, remote, dirty, spare'
@@ -260,20 +262,25 @@ class Index:
 
     def arrived(self, versions: Iterable[VersionId]) -> List[VersionId]:
         """S3 has every byte of these; those of them that are not here."""
-        unknown: List[VersionId] = []
         with self.batch():
-            for version in versions:
-                key = self._key(version) + (version.timestamp,)
-                if not self._db.execute(
-                        'UPDATE version SET on_remote = 1 WHERE %s AND '
-                        'timestamp = ?' % _KEY, key).rowcount:
-                    unknown.append(version)
-                    continue
-                self._db.execute(
-                    'UPDATE span SET remote = total, dirty = 0, spare = hdd '
-                    'WHERE version_id = (SELECT id FROM version WHERE %s '
-                    'AND timestamp = ?)' % _KEY, key)
-        return unknown
+            by_key = {self._key(version) + (version.timestamp,): version
+                      for version in versions}
+            hashes = [key[0] for key in by_key]
+            ids: List[Tuple[int]] = []
+            for at in range(0, len(hashes), _ASKED_AT_ONCE):
+                some = hashes[at:at + _ASKED_AT_ONCE]
+                for version_id, *key in self._db.execute(
+                        'SELECT id, hash, device_id, policy, frag, timestamp '
+                        'FROM version WHERE hash IN (%s)'
+                        % ','.join('?' * len(some)), some):
+                    if by_key.pop(tuple(key), None) is not None:
+                        ids.append((version_id,))
+            self._db.executemany(
+                'UPDATE version SET on_remote = 1 WHERE id = ?', ids)
+            self._db.executemany(
+                'UPDATE span SET remote = total, dirty = 0, spare = hdd '
+                'WHERE version_id = ?', ids)
+        return list(by_key.values())
 
     def add(self, rows: Iterable[VersionRow]) -> List[VersionRow]:
         """Add versions; those that were there, and are left as they are.
