@@ -260,6 +260,12 @@ def test_what_was_restored_is_verified_and_drained_both_ways(edge):
     found = gateway(edge, 'verify', code=1)
     assert found['problems'] and all(
         'is not in the bucket' in text for text in found['said'])
+    assert found['repairable'] == found['problems']
+    # And comes back from what is here.
+    done = gateway(edge, 'verify', '--local', '--repair')['repair']['done']
+    assert set(done) == {'sent'}
+    found = gateway(edge, 'verify', '--read', '--local')
+    assert found['problems'] == 0 and found['here_bytes'] > 9 << 20
 
 
 def made_beside_the_bucket(edge, swift):
