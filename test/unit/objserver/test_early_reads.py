@@ -1,0 +1,147 @@
+"""A GET's first read begins before its answer is made."""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import Any, List, Optional, Tuple
+
+import pytest
+from dss_disk import Disk, Full
+from swift.common.swob import Request
+from swift.common.utils import Timestamp
+
+from swift_dss.core.spans import ClassMap, Span
+from swift_dss.io.probe import CHUNK_BYTES
+from swift_dss.objserver.server import DssObjectController, _first_range
+
+BODY = os.urandom(3 * CHUNK_BYTES + 100)
+
+
+class Watched(Full):
+    """Notes what is asked for; has nothing at first if it is ``cold``."""
+
+    def __init__(self, cold: bool = False) -> None:
+        super().__init__()
+        self.asked: List[Tuple[int, int, int]] = []
+        self._cold = cold
+
+    def read_ahead(self, carrier: Any, fd: int, length: int, offset: int,
+                   class_id: int) -> Optional[bytes]:
+        self.asked.append((offset, length, class_id))
+        if self._cold and len(self.asked) == 1:
+            return None
+        return super().read_ahead(carrier, fd, length, offset, class_id)
+
+
+def begun(disk: Disk, cache: Watched, name: str,
+          wanted: Optional[Tuple[int, int]]) -> Any:
+    """The reader of a diskfile whose request is about to read a range."""
+    disk.node.page_cache = cache
+    found = disk.open_file(name)
+    found.dss_range = wanted
+    with found.open():
+        return found.reader()
+
+
+def trips(disk: Disk) -> int:
+    return disk.node.pool_snapshots().get('ssd-sda', {}).get('jobs', 0)
+
+
+def test_what_is_there_by_then_makes_no_trip(
+        disk: Disk, green: None) -> None:
+    disk.put('o', BODY[:4096], ClassMap.uniform(5))
+    before = trips(disk)
+    cache = Watched(cold=True)
+    reader = begun(disk, cache, 'o', (0, -1))
+    assert cache.asked == [(0, 4096, 5)]
+    assert b''.join(reader) == BODY[:4096]
+    assert cache.asked == [(0, 4096, 5)] * 2
+    assert trips(disk) == before
+
+
+@pytest.mark.parametrize('size', [100, CHUNK_BYTES, len(BODY)])
+def test_what_was_there_at_once_is_not_read_again(
+        disk: Disk, size: int) -> None:
+    disk.put('o', BODY[:size])
+    cache = Watched()
+    assert b''.join(begun(disk, cache, 'o', (0, -1))) == BODY[:size]
+    assert [offset for offset, *_ in cache.asked] == \
+        list(range(0, size, CHUNK_BYTES))
+
+
+@pytest.mark.parametrize('wanted', [(0, -1), (5, 9), (CHUNK_BYTES, -1)])
+def test_another_range_than_was_foretold_is_right_too(
+        disk: Disk, wanted: Tuple[int, int]) -> None:
+    disk.put('o', BODY)
+    for start, stop in ((0, 7), (5, 9), (4, 20), (70000, 180000)):
+        reader = begun(disk, Watched(), 'o', wanted)
+        assert b''.join(reader.app_iter_range(start, stop)) == \
+            BODY[start:stop]
+
+
+@pytest.mark.parametrize('wanted', [None, (len(BODY), -1), (9, 9)])
+def test_nothing_is_begun_without_need(
+        disk: Disk, wanted: Optional[Tuple[int, int]]) -> None:
+    disk.put('o', BODY)
+    cache = Watched()
+    begun(disk, cache, 'o', wanted).close()
+    assert not cache.asked
+
+
+def test_nothing_is_begun_of_what_the_hdd_or_several_classes_have(
+        disk: Disk) -> None:
+    disk.put('cold', BODY, ClassMap.uniform(2))
+    disk.put('mixed', BODY, ClassMap.from_spans([Span(0, 9, 1)], rest=5))
+    cache = Watched()
+    for name in ('cold', 'mixed'):
+        begun(disk, cache, name, (0, -1)).close()
+    assert not cache.asked
+
+
+@pytest.mark.parametrize('headers, expected', [
+    ({}, (0, -1)),
+    ({'Range': 'bytes=5-9'}, (5, 10)),
+    ({'Range': 'bytes=0-0'}, (0, 1)),
+    ({'Range': 'bytes=5-'}, (5, -1)),
+    ({'Range': 'bytes=-5'}, None),
+    ({'Range': 'bytes=1-2,5-6'}, None),
+    ({'Range': 'bytes=x'}, None),
+    ({'If-None-Match': '"x"'}, None),
+    ({'If-Modified-Since': 'Sun, 22 Nov 2026 08:00:00 GMT'}, None)])
+def test_what_a_request_will_read(
+        headers: Any, expected: Optional[Tuple[int, int]]) -> None:
+    assert _first_range(Request.blank('/sda/7/a/c/o', headers=headers)) == \
+        expected
+
+
+@pytest.mark.parametrize('method, headers, expected', [
+    ('GET', {}, [0]), ('GET', {'Range': 'bytes=10-19'}, [10]),
+    ('HEAD', {}, [])])
+def test_only_a_get_begins_to_read(
+        disk: Disk, monkeypatch: Any, method: str, headers: Any,
+        expected: List[int]) -> None:
+    monkeypatch.setattr(
+        disk.policies[0], 'diskfile_module', 'egg:swift_dss#dss.fs')
+    server = DssObjectController(dict(
+        disk.options, log_level='ERROR', swift_dir=disk.root))
+    put = server(_environ('PUT', BODY[:4096], {
+        'Content-Type': 'a/b', 'Content-Length': '4096',
+        'X-Timestamp': Timestamp.now().internal}), lambda *_: None)
+    b''.join(put)
+    cache = disk.node.page_cache = Watched(cold=True)
+    said: List[str] = []
+    answer = server(_environ(method, b'', headers),
+                    lambda status, *_: said.append(status))
+    assert [offset for offset, *_ in cache.asked] == expected
+    body = b''.join(answer)
+    assert said[0][0] == '2'
+    assert len(body) == {'HEAD': 0, 'GET': 10 if headers else 4096}[method]
+
+
+def _environ(method: str, body: bytes, headers: Any) -> Any:
+    made = Request.blank('/sda/7/a/c/early', environ={
+        'REQUEST_METHOD': method, 'wsgi.input': io.BytesIO(body)})
+    made.headers.update(headers)
+    made.headers['X-Backend-Storage-Policy-Index'] = '0'
+    return made.environ
