@@ -329,6 +329,54 @@ def fetched_after(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     return found
 
 
+def beside(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
+    """A window over many small chunks: what it brings, how it is read, and
+    that nobody leaves for it."""
+    data = b''.join(b'%015d\n' % number for number in range(32768))
+    origin = Direct(hdd.path)
+    origin.write(0, data)
+    dss = Dss(ssd.path, hdd.path, hdd.sectors, 8)
+    dss.message('after', '256')
+    device = Direct(dss.path)
+    before = hdd_reads(hdd)
+    right = device.read(40 * 4096, 8192) == data[40 * 4096:42 * 4096]
+    time.sleep(0.2)
+    found: Dict[str, Any] = {
+        'used': dss.status()['used'], 'misses': dss.status()['misses'],
+        'promoted': dss.stats()[0]['promoted_sectors'],
+        'hdd_reads': hdd_reads(hdd) - before}
+    # The two that were asked for have the first slots: before, within and
+    # behind them are three spans, and the request is cut at 64 KiB.
+    reads = hdd_reads(ssd)
+    right = right and device.read(32 * 4096, 32 * 4096) \
+        == data[32 * 4096:64 * 4096]
+    found['ssd_reads'] = hdd_reads(ssd) - reads
+    # What is dirty is read with what is not.
+    device.write(50 * 4096, b'w' * 4096)
+    right = right and device.read(49 * 4096 + 512, 8192) == (
+        data[49 * 4096 + 512:50 * 4096] + b'w' * 4096
+        + data[51 * 4096:51 * 4096 + 512])
+    found['read_again'] = hdd_reads(hdd) - before - found['hdd_reads']
+    # A chunk in the middle of a span that is not there.
+    dss.message('demote', str(45 * 8), '8')
+    dss.message('after', '0')
+    right = right and device.read(43 * 4096, 5 * 4096) \
+        == data[43 * 4096:48 * 4096]
+    found['right'] = right
+    for sector in range(4096, 4096 + 2 * ssd.sectors, 2048):
+        device.read(sector * 512, 1 << 20)
+    time.sleep(0.2)
+    dss.message('after', '256')
+    full, evictions = dss.status(), dss.status()['evictions']
+    device.read(hdd.sectors * 512 - (1 << 20), 4096)
+    time.sleep(0.2)
+    found['full'] = full['used'] == full['slots']
+    found['evicted'] = dss.status()['evictions'] - evictions
+    device.close()
+    dss.remove()
+    return found
+
+
 def flush_of_others(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     """Beside those that flush, what goes past the SSD is durable at once:
     nobody's flush has to wait for it."""
@@ -389,7 +437,7 @@ def vmalloc_bytes() -> int:
 def main() -> None:
     scenario: Callable[[Disk, Disk], Dict[str, Any]] = globals()[sys.argv[1]]
     mib = 4096 if scenario is memory else 16
-    depth = 8 if scenario is fetched_after else 1
+    depth = 8 if scenario in (fetched_after, beside) else 1
     cache = 1 if scenario is flush_of_others else 0
     ssd, hdd = Disk('ssd', mib, 80), Disk('hdd', 128, 2000, depth, cache)
     print(json.dumps(scenario(ssd, hdd)))

@@ -34,7 +34,7 @@ def main() -> None:
     for number in range(cuts):
         load = Load(shadow, dss.path, seed + number, threads=6,
                     flush_every=chance.choice((5, 200, 1000)))
-        dss.message(chance.choice(('ahead', 'after')), str(chunk))
+        dss.message(chance.choice(('ahead', 'after')), str(4 * chunk))
         load.start()
         load.wait(chance.randrange(1, requests))
         if chance.random() < 0.3 and not load.errors:

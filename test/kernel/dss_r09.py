@@ -20,7 +20,9 @@ from typing import Any, Callable, Dict, List, Tuple
 from dm_ioctl import dm_path, dmsetup
 from dss_guest import Direct, Disk, Dss, Load, Shadow
 
-SSD_MIB, HDD_MIB, CHUNK = 4, 12, 64
+SSD_MIB, HDD_MIB = 4, 12
+#: Of one case and the next: one chunk for a request, or many.
+CHUNKS = (64, 8)
 ROWS = ('0,0,room,back,0,65536,1,0,-', '11,700,always,back,0,65536,1,0,-',
         '12,600,always,through,0,65536,1,0,-',
         '25,900,always,around,0,65536,1,0,-')
@@ -76,8 +78,10 @@ class Case:
         self.dss.message('classes', *ROWS)
 
     def start(self) -> Dss:
+        chunk = CHUNKS[(self.seed + self.seed // 1000) % len(CHUNKS)]
         return Dss(dm_path('lssd'), dm_path('lhdd'),
-                   self.disks['hdd'].sectors, CHUNK, 'idle_ms 50')
+                   self.disks['hdd'].sectors, chunk,
+                   'idle_ms 50 after 256')
 
     def table(self, name: str, text: str) -> None:
         dmsetup('suspend', '--noflush', '--nolockfs', 'l' + name)

@@ -46,6 +46,14 @@ def test_what_a_miss_brings_behind_itself_is_in_nobodys_way():
     assert found['right'] and found['read_again'] == 0
 
 
+def test_window_over_many_chunks_takes_free_slots_and_is_read_at_once():
+    assert behaviour('beside') == {
+        # A window of 128 KiB: two misses, and two rows beside them.
+        'used': 32, 'misses': 2, 'promoted': 256, 'hdd_reads': 4,
+        'ssd_reads': 4, 'read_again': 0, 'right': True,
+        'full': True, 'evicted': 1}
+
+
 def test_class_flags_do_what_they_say():
     found = behaviour('flags')
     assert found['never'] == 0

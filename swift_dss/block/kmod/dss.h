@@ -60,6 +60,8 @@
 #define DSS_POOL_MOVES		64
 #define DSS_AFTER_FILLS		4	/* at once, that nobody waits for */
 #define DSS_AFTER_SECTORS	256	/* of one of them: 128 KiB */
+#define DSS_AFTER_PAGES		(DSS_AFTER_SECTORS / DSS_BLOCK_SECTORS)
+#define DSS_SPAN_SECTORS	128	/* of a read of several chunks */
 #define DSS_CLEAN_RUNS		64	/* of one batch of the cleaner */
 #define DSS_CLEAN_RUNS_BUSY	1	/* the same beside other requests */
 #define DSS_CLEAN_BESIDE	2048	/* sectors that go together; 1 MiB */
@@ -110,6 +112,7 @@ enum dss_kind {
 #define DSS_IO_HDD_ONLY		(1U << 8)	/* the SSD failed it */
 #define DSS_IO_AFTER		(1U << 9)	/* a fill nobody waits for */
 #define DSS_IO_READING		(1U << 10)	/* one that has no bytes yet */
+#define DSS_IO_SPAN		(1U << 12)	/* of several chunks */
 
 struct dss;
 struct dss_batch;
@@ -155,6 +158,7 @@ struct dss_move {
 	atomic_t *pending;
 	struct dss_move **row;	/* that one bio writes, from here on */
 	unsigned int nr_row;
+	struct dss_move *next;	/* read or written with it; or NULL */
 	sector_t sectors;
 	unsigned int nr_pages;
 	unsigned int after_end;	/* grain where DSS_IO_AFTER ends */
@@ -262,6 +266,7 @@ struct dss {
 	struct hlist_head inflight[DSS_BUCKETS];
 	u32 nr_inflight;
 	u32 nr_after;			/* DSS_IO_AFTER under way */
+	struct list_head spans;		/* DSS_IO_SPAN under way */
 	struct list_head deferred;	/* wait for a range */
 	struct list_head ready;		/* for the worker */
 	struct list_head committing;	/* wait for a commit */

@@ -38,7 +38,9 @@ void dss_unhash(struct dss_io *io)
 
 	if (!(io->flags & DSS_IO_HASHED))
 		return;
-	io->flags &= ~DSS_IO_HASHED;
+	if (io->flags & DSS_IO_SPAN)
+		list_del_init(&io->list);
+	io->flags &= ~(DSS_IO_HASHED | DSS_IO_SPAN);
 	d->nr_inflight--;
 	hlist_del(&io->node);
 	list_for_each_entry_safe(other, next, &d->deferred, list) {
@@ -139,6 +141,10 @@ bool dss_in_flight(struct dss *d, u64 oblock)
 
 	hlist_for_each_entry(io, dss_bucket(d, oblock), node)
 		if (io->oblock == oblock)
+			return true;
+	list_for_each_entry(io, &d->spans, list)
+		if (oblock > io->oblock && oblock - io->oblock <=
+		    (io->first + io->nr - 1U) / d->grains)
 			return true;
 	return false;
 }

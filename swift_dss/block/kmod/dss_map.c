@@ -561,6 +561,12 @@ static bool dss_process(struct dss_io *io, bool in_map)
 	enum dss_next next;
 	unsigned long irq;
 
+	if (!in_map && io->first + io->nr > d->grains) {
+		/* It was a span: now each of its chunks goes its own way. */
+		io->nr = d->grains - io->first;
+		dss_cut(io);
+		return false;
+	}
 	spin_lock_irqsave(&d->lock, irq);
 	d->last_request = jiffies;
 	next = dss_decide(io, in_map);
@@ -614,11 +620,109 @@ static void dss_io_init(struct dss *d, struct dss_io *io, struct bio *bio)
 	io->class_id = dss_class_of(d, bio);
 }
 
+/* ---- spans: reads of several chunks ---- */
+
+/* Whether a hit of this class has to be looked at by itself. */
+static bool dss_hits_alone(const struct dss *d, unsigned int class_id)
+{
+	struct dss_class_spec spec;
+
+	dss_core_get_class(d->core, class_id, &spec);
+	return spec.flags & (DSS_EVICT_ON_HIT | DSS_NO_ALLOCATE |
+			     DSS_DIRECT_HDD);
+}
+
+/*
+ * From where on the grains of a request, counted from its first chunk, are
+ * not all here, one behind the other on the SSD and not being changed. In
+ * whole chunks, but for the last. Under the lock.
+ */
+static unsigned int dss_span_end(struct dss_io *io)
+{
+	struct dss *d = io->d;
+	struct dss_io one = { .oblock = io->oblock, .first = io->first };
+	unsigned int end = io->first + io->nr, grain = io->first;
+	dss_slot_t slot = io->slot;
+	sector_t sector = dss_slot_sector(d, slot);
+	unsigned int class_id;
+
+	while (grain < end) {
+		one.nr = min(end - grain, d->grains - one.first);
+		if (dss_core_lookup(d->core, dss_to_oblock(one.oblock)) !=
+		    slot || dss_slot_sector(d, slot) != sector ||
+		    !dss_all(d, d->valid, slot, one.first, one.nr) ||
+		    dss_conflict(d, &one, false))
+			break;
+		dss_core_slot_state(d->core, slot, NULL, &class_id);
+		if (dss_hits_alone(d, class_id))
+			break;
+		grain += one.nr;
+		one.first = 0;
+		one.oblock++;
+		sector += d->chunk_sectors;
+		if (grain == end ||
+		    dss_from_slot(slot) + 1 == d->nr_slots)
+			break;
+		slot = dss_to_slot(dss_from_slot(slot) + 1);
+	}
+	return grain;
+}
+
+/* It holds its first chunk as any request does, the others by the list. */
+static void dss_span_begin(struct dss_io *io)
+{
+	struct dss *d = io->d;
+	u32 slot = dss_from_slot(io->slot);
+	u32 last = slot + (io->first + io->nr - 1U) / d->grains;
+
+	d->last_request = jiffies;
+	dss_core_run(d->core, io->class_id, dss_io_begin(io),
+		     bio_sectors(io->bio));
+	for (; slot <= last; slot++)
+		dss_core_touch(d->core, dss_to_slot(slot), io->class_id,
+			       false);
+	io->flags |= DSS_IO_COUNTED | DSS_IO_SPAN;
+	dss_hash(io, DSS_READ_SSD);
+	list_add_tail(&io->list, &d->spans);
+}
+
+/*
+ * A read of several chunks that are all here, one behind the other, is one
+ * read of the SSD: cut at every chunk, it would be one for each. If only
+ * its beginning is so, that is, and the rest is looked at again.
+ *
+ * Return: whether that is so; the bio is aimed.
+ */
+static bool dss_span(struct dss_io *io)
+{
+	struct dss *d = io->d;
+	unsigned int end = 0;
+	unsigned long irq;
+
+	if (bio_op(io->bio) != REQ_OP_READ)
+		return false;
+	dss_place(io);
+	spin_lock_irqsave(&d->lock, irq);
+	io->slot = dss_core_lookup(d->core, dss_to_oblock(io->oblock));
+	if (io->slot != DSS_NO_SLOT && d->health == DSS_OK &&
+	    d->mode != DSS_GLOBAL_PASS && !d->suspended && !d->shrinking &&
+	    !dss_hits_alone(d, io->class_id))
+		end = dss_span_end(io);
+	if (end > d->grains) {
+		dss_limit(io, end - io->first, true);
+		dss_span_begin(io);
+		dss_aim_ssd(io);
+	}
+	spin_unlock_irqrestore(&d->lock, irq);
+	return end > d->grains;
+}
+
 int dss_map(struct dm_target *ti, struct bio *bio)
 {
 	struct dss *d = ti->private;
 	struct dss_io *io = dm_per_bio_data(bio, sizeof(*io));
 	unsigned long irq;
+	sector_t room;
 
 	dss_io_init(d, io, bio);
 	if (bio->bi_opf & REQ_PREFLUSH) {
@@ -635,12 +739,12 @@ int dss_map(struct dm_target *ti, struct bio *bio)
 		return DM_MAPIO_SUBMITTED;
 	}
 	bio->bi_iter.bi_sector = dm_target_offset(ti, bio->bi_iter.bi_sector);
-	if (bio_op(bio) == REQ_OP_DISCARD) {
-		sector_t room = d->chunk_sectors -
-			(bio->bi_iter.bi_sector & (d->chunk_sectors - 1));
-
-		if (bio_sectors(bio) > room)
-			dm_accept_partial_bio(bio, room);
+	room = d->chunk_sectors -
+		(bio->bi_iter.bi_sector & (d->chunk_sectors - 1));
+	if (bio_sectors(bio) > room) {
+		if (dss_span(io))
+			return DM_MAPIO_REMAPPED;
+		dm_accept_partial_bio(bio, room);
 	}
 	dss_place(io);
 	return dss_process(io, true) ? DM_MAPIO_REMAPPED : DM_MAPIO_SUBMITTED;
@@ -866,6 +970,8 @@ static void dss_wrote_both(struct dss_io *io, blk_status_t *error)
 
 static int dss_read_ssd_failed(struct dss_io *io)
 {
+	unsigned int grain, nr, end = io->first + io->nr;
+	u32 slot = dss_from_slot(io->slot);
 	struct dss *d = io->d;
 
 	d->ssd_errors++;
@@ -873,7 +979,11 @@ static int dss_read_ssd_failed(struct dss_io *io)
 		dss_ssd_failed(d);
 		return DM_ENDIO_DONE;
 	}
-	dss_invalidate(d, io->slot, io->first, io->nr);
+	for (grain = io->first; grain < end; grain += nr) {
+		nr = min(end - grain, d->grains - grain % d->grains);
+		dss_invalidate(d, dss_to_slot(slot + grain / d->grains),
+			       grain % d->grains, nr);
+	}
 	return dss_retry(io);
 }
 

@@ -175,9 +175,14 @@ static void dss_fill_keep(struct dss_io *io)
 }
 
 static void dss_fill_rest(const struct dss_io *read);
+static void dss_fill_beside(const struct dss_io *read);
 
-/* What nobody waits for was read; unless it was overtaken, it is kept. */
-static void dss_fill_after_read(struct dss_move *move)
+/*
+ * What nobody waits for was read.
+ *
+ * Return: whether it is to be kept; if it was overtaken, it is gone.
+ */
+static bool dss_fill_was_read(struct dss_move *move)
 {
 	struct dss_io *io = &move->io;
 	struct dss *d = io->d;
@@ -187,12 +192,10 @@ static void dss_fill_after_read(struct dss_move *move)
 	keep = io->flags & DSS_IO_HASHED;
 	io->flags &= ~DSS_IO_READING;
 	spin_unlock_irq(&d->lock);
-	if (!keep) {
-		dss_fill_done(move);
-		return;
-	}
 	io->status = move->bio.bi_status;
-	dss_fill_keep(io);
+	if (!keep)
+		dss_fill_done(move);
+	return keep;
 }
 
 /* In the worker: the reader gets its bytes, then they go to the SSD. */
@@ -206,7 +209,8 @@ static void dss_fill_copy(struct dss_io *io)
 	struct dss *d = io->d;
 
 	if (!user) {
-		dss_fill_after_read(move);
+		if (dss_fill_was_read(move))
+			dss_fill_keep(io);
 		return;
 	}
 	to = user->iter;
@@ -222,8 +226,10 @@ static void dss_fill_copy(struct dss_io *io)
 			 (to.bi_sector - from.bi_sector) << SECTOR_SHIFT);
 	bio_copy_data_iter(user->bio, &to, &move->bio, &from);
 	bio_endio(user->bio);
-	if (READ_ONCE(d->after_sectors))
+	if (READ_ONCE(d->after_sectors)) {
 		dss_fill_rest(io);
+		dss_fill_beside(io);
+	}
 	dss_fill_keep(io);
 }
 
@@ -294,6 +300,18 @@ static bool dss_next_missing(struct dss *d, struct dss_io *run,
 	return true;
 }
 
+/* The chunks of a window; 0 or 1: it lies within one. */
+static unsigned int dss_window_chunks(const struct dss *d)
+{
+	return min_t(sector_t, READ_ONCE(d->after_sectors),
+		     DSS_AFTER_SECTORS) >> d->chunk_shift;
+}
+
+static unsigned int dss_most_after(const struct dss *d)
+{
+	return DSS_AFTER_FILLS * max(1U, dss_window_chunks(d));
+}
+
 /*
  * Starts to bring the next grains of [run->first, @end) that are missing.
  * There are few of these at a time, and each is small: who wants something
@@ -309,7 +327,7 @@ static void dss_fill_after(struct dss_io *run, unsigned int end)
 
 	spin_lock_irq(&d->lock);
 	ours = d->health == DSS_OK && !d->suspended &&
-	       d->nr_after < DSS_AFTER_FILLS && dss_next_missing(d, run, end);
+	       d->nr_after < dss_most_after(d) && dss_next_missing(d, run, end);
 	spin_unlock_irq(&d->lock);
 	if (!ours)
 		return;
@@ -382,6 +400,220 @@ static void dss_fill_rest(const struct dss_io *read)
 						window),
 				   min_t(u64, d->grains,
 					 last >> d->grain_shift)));
+}
+
+/* ---- chunks beside one that missed ---- */
+
+/* One bio for a row of moves; NULL without memory for it. */
+static struct bio *dss_beside_bio(struct dss_move *first, bool ssd,
+				  blk_opf_t opf, bio_end_io_t *end)
+{
+	struct dss *d = first->io.d;
+	struct dss_move *move;
+	struct bio *bio;
+
+	dss_move_aim(first, ssd, opf, end);
+	bio = bio_alloc_bioset(first->bio.bi_bdev, DSS_AFTER_PAGES, opf,
+			       GFP_NOWAIT | __GFP_NOWARN, &d->moves);
+	if (!bio)
+		return NULL;
+	bio->bi_iter.bi_sector = first->bio.bi_iter.bi_sector;
+	bio->bi_ioprio = first->bio.bi_ioprio;
+	for (move = first; move; move = move->next) {
+		memcpy(bio->bi_io_vec + bio->bi_vcnt, move->bio.bi_io_vec,
+		       move->nr_pages * sizeof(*bio->bi_io_vec));
+		bio->bi_vcnt += move->nr_pages;
+		bio->bi_iter.bi_size += move->io.iter.bi_size;
+	}
+	bio->bi_private = first;
+	bio->bi_end_io = end;
+	return bio;
+}
+
+static void dss_beside_wrote(struct bio *bio)
+{
+	struct dss_move *move = bio->bi_private, *next;
+
+	for (; move; move = next) {
+		next = move->next;
+		move->bio.bi_status = bio->bi_status;
+		dss_fill_write_end(&move->bio);
+	}
+	bio_put(bio);
+}
+
+/* A row of slots; each is written alone if they cannot be together. */
+static void dss_beside_write(struct dss_move *move)
+{
+	struct dss_move *next;
+	struct bio *bio = NULL;
+
+	if (move->next && READ_ONCE(move->io.d->health) == DSS_OK)
+		bio = dss_beside_bio(move, true, REQ_OP_WRITE,
+				     dss_beside_wrote);
+	if (bio) {
+		submit_bio_noacct(bio);
+		return;
+	}
+	for (; move; move = next) {
+		next = move->next;
+		dss_fill_write(&move->io);
+	}
+}
+
+static bool dss_beside_may_join(const struct dss_move *last,
+				const struct dss_move *next)
+{
+	struct dss *d = last->io.d;
+
+	return dss_slot_sector(d, last->io.slot) + d->chunk_sectors ==
+	       dss_slot_sector(d, next->io.slot);
+}
+
+/* In the worker: what was read goes to the SSD, slots in a row together. */
+static void dss_beside_keep(struct dss_io *io)
+{
+	struct dss_move *move = dss_move_of(io), *next, *row = NULL;
+	struct dss_move *last = NULL;
+	struct dss *d = io->d;
+	bool wait;
+
+	for (; move; move = next) {
+		next = move->next;
+		move->next = NULL;
+		if (!dss_fill_was_read(move))
+			continue;
+		spin_lock_irq(&d->lock);
+		wait = move->io.status || dss_is_stale(d, move->io.slot);
+		spin_unlock_irq(&d->lock);
+		if (wait) {
+			dss_fill_keep(&move->io);
+			continue;
+		}
+		if (row && dss_beside_may_join(last, move)) {
+			last->next = move;
+		} else {
+			if (row)
+				dss_beside_write(row);
+			row = move;
+		}
+		last = move;
+	}
+	if (row)
+		dss_beside_write(row);
+}
+
+static void dss_beside_was_read(struct bio *bio)
+{
+	struct dss_move *first = bio->bi_private, *move;
+
+	for (move = first; move; move = move->next)
+		move->bio.bi_status = bio->bi_status;
+	bio_put(bio);
+	dss_ready(&first->io, dss_beside_keep);
+}
+
+static void dss_beside_read(struct dss_move *move)
+{
+	blk_opf_t opf = REQ_OP_READ | REQ_RAHEAD;
+	struct bio *bio = dss_beside_bio(move, false, opf,
+					 dss_beside_was_read);
+	struct dss_move *next;
+
+	if (bio) {
+		submit_bio_noacct(bio);
+		return;
+	}
+	for (; move; move = next) {
+		next = move->next;
+		move->next = NULL;
+		dss_move_aim(move, false, opf, dss_fill_read_end);
+		submit_bio_noacct(&move->bio);
+	}
+}
+
+/* Under the lock. */
+static bool dss_beside_may_come(struct dss *d, const struct dss_io *one,
+				struct dss_verdict *verdict)
+{
+	return d->health == DSS_OK && !d->suspended && !d->shrinking &&
+	       d->mode != DSS_GLOBAL_PASS &&
+	       d->nr_after < dss_most_after(d) &&
+	       dss_core_lookup(d->core, dss_to_oblock(one->oblock)) ==
+	       DSS_NO_SLOT && !dss_in_flight(d, one->oblock) &&
+	       dss_core_room(d->core, one->class_id, verdict);
+}
+
+/* A whole chunk that is to be read, with a slot; NULL if it is not. */
+static struct dss_move *dss_beside_one(struct dss *d, struct dss_io *one)
+{
+	struct dss_verdict verdict;
+	struct dss_move *move;
+	bool may;
+
+	spin_lock_irq(&d->lock);
+	may = dss_beside_may_come(d, one, &verdict);
+	spin_unlock_irq(&d->lock);
+	if (!may)
+		return NULL;
+	move = dss_move_alloc(d, one, GFP_NOWAIT | __GFP_NOWARN);
+	if (!move)
+		return NULL;
+	spin_lock_irq(&d->lock);
+	may = dss_beside_may_come(d, one, &verdict);
+	if (may) {
+		move->io.slot = dss_core_take(d->core, &verdict,
+					      dss_to_oblock(one->oblock));
+		dss_core_commit(d->core, move->io.slot, false);
+		if (d->hdd_wrote || d->hdd_flushing)
+			move->io.flags |= DSS_IO_UNSETTLED;
+		move->io.flags |= DSS_IO_AFTER | DSS_IO_READING;
+		d->nr_after++;
+		dss_hash(&move->io, DSS_FILL);
+	}
+	spin_unlock_irq(&d->lock);
+	if (may)
+		return move;
+	dss_move_free(move);
+	return NULL;
+}
+
+/**
+ * dss_fill_beside() - bring the chunks beside a read that missed
+ * @read: holds its range as DSS_FILL
+ *
+ * Those of the window of after_sectors, if that is larger than a chunk; of
+ * DSS_AFTER_SECTORS at most. They take free slots only: what somebody asked
+ * for does not leave for what might be asked for. Neighbours are one read
+ * of the HDD, and one write of the SSD if their slots are neighbours too.
+ */
+static void dss_fill_beside(const struct dss_io *read)
+{
+	struct dss *d = read->d;
+	unsigned int window = dss_window_chunks(d);
+	struct dss_io one = { .d = d, .class_id = read->class_id,
+			      .slot = DSS_NO_SLOT, .nr = d->grains };
+	struct dss_move *row = NULL, *last = NULL, *move;
+	u64 end = d->origin_sectors >> d->chunk_shift;
+
+	if (window < 2)
+		return;
+	one.oblock = rounddown(read->oblock, window);
+	end = min(end, one.oblock + window);
+	for (; one.oblock < end; one.oblock++) {
+		move = dss_beside_one(d, &one);
+		if (move && row && last->io.oblock + 1 == one.oblock) {
+			last->next = move;
+		} else if (move) {
+			if (row)
+				dss_beside_read(row);
+			row = move;
+		}
+		if (move)
+			last = move;
+	}
+	if (row)
+		dss_beside_read(row);
 }
 
 /* ---- cleaning ---- */

@@ -357,6 +357,7 @@ static struct dss *dss_alloc(struct dm_target *ti)
 	mutex_init(&d->message_mutex);
 	for (i = 0; i < DSS_BUCKETS; i++)
 		INIT_HLIST_HEAD(&d->inflight[i]);
+	INIT_LIST_HEAD(&d->spans);
 	INIT_LIST_HEAD(&d->deferred);
 	INIT_LIST_HEAD(&d->ready);
 	INIT_LIST_HEAD(&d->committing);
@@ -409,7 +410,9 @@ static int dss_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 		error = error ?: dss_create_pools(d);
 		error = error ?: dss_create_workers(d);
 	}
-	error = error ?: dm_set_target_max_io_len(ti, d->chunk_sectors);
+	error = error ?: dm_set_target_max_io_len(ti, max_t(sector_t,
+						d->chunk_sectors,
+						DSS_SPAN_SECTORS));
 	if (error) {
 		dss_destroy(d);
 		return error;

@@ -522,6 +522,17 @@ void dss_core_miss(struct dss_core *core, unsigned int class_id,
 		   unsigned int how, struct dss_verdict *verdict);
 
 /**
+ * dss_core_room() - whether there is room for a chunk that nobody asked for
+ *
+ * As dss_core_miss(), but nobody has to leave for it, and nothing is
+ * counted.
+ *
+ * Return: whether @verdict is FREE, to be followed by dss_core_take().
+ */
+bool dss_core_room(const struct dss_core *core, unsigned int class_id,
+		   struct dss_verdict *verdict);
+
+/**
  * dss_core_take() - follow a verdict of FREE or VICTIM
  * @oblock: the newcomer, not in the core, below DSS_OBLOCKS_MAX
  *

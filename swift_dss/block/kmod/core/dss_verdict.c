@@ -279,6 +279,22 @@ void dss_core_miss(struct dss_core *core, unsigned int class_id,
 		verdict->slot = dss_core_oldest(core, search.dirty_class, true);
 }
 
+bool dss_core_room(const struct dss_core *core, unsigned int class_id,
+		   struct dss_verdict *verdict)
+{
+	DSS_FORBID(class_id >= DSS_CLASSES);
+	memset(verdict, 0, sizeof(*verdict));
+	verdict->class_id = class_id;
+	verdict->slot = DSS_NO_SLOT;
+	verdict->kind = DSS_VERDICT_BYPASS;
+	if (stays_out(core, class_id, 0) >= 0 || at_cap(core, class_id) ||
+	    !core->free.count)
+		return false;
+	verdict->kind = DSS_VERDICT_FREE;
+	verdict->slot = dss_to_slot(core->free.oldest);
+	return true;
+}
+
 void dss_core_decline(struct dss_core *core,
 		      const struct dss_verdict *verdict)
 {
