@@ -29,6 +29,7 @@ Range = Tuple[int, int]
 
 #: Reads and writes without telling the kernel a class.
 PLAIN_IO = Carrier()
+_WHOLE_AND_REMOTE = Tier.SSD | Tier.REMOTE
 
 
 def copy_to_capacity(place: Place, ranges: Iterable[Range] = (),
@@ -292,14 +293,17 @@ def mark_remote_of_whole(opened: Opened, content_length: int,
                          remote: RemoteCopy) -> bool:
     """The same of a file without a record; not durable on return.
 
-    :returns: False if its size says that it is not whole, and nothing was
-        done. If this raises, the descriptor is closed
+    :returns: False if its size says that it is not whole, or if it has no
+        byte that could be anywhere, and nothing was done. If this raises,
+        the descriptor is closed
     """
     try:
-        if os.fstat(opened.fd).st_size != content_length:
+        if not content_length or \
+                os.fstat(opened.fd).st_size != content_length:
             return False
-        residency_store.store_first(opened.fd, Residency.whole(
-            content_length).with_remote(remote))
+        residency_store.store_first(opened.fd, Residency(
+            content_length, (Extent(0, content_length, _WHOLE_AND_REMOTE),),
+            remote))
         steps.reached('remote.marked')
     except OSError as err:
         os.close(opened.fd)

@@ -58,10 +58,7 @@ class Place:
 
     def names(self) -> List[str]:
         """What lies in Swift's folder of the object; none if it is gone."""
-        try:
-            return os.listdir(self.hash_dir)
-        except (FileNotFoundError, NotADirectoryError):
-            return []
+        return listdir(self.hash_dir)
 
     def data_file(self, names: Optional[Sequence[str]] = None) -> str:
         """Path of the version's data file, durable or not.
@@ -69,18 +66,22 @@ class Place:
         :param names: from :meth:`names`, if the caller has just asked
         :raises VersionGone: it was overwritten, deleted or moved
         """
-        if names is None:
-            names = self.names()
         wanted = (self.version.timestamp, self.version.frag_index)
-        if wanted[1] is None and wanted[0] + '.data' in names:
-            return '%s/%s.data' % (self.hash_dir, wanted[0])
-        for name in sorted(names):
+        for name in sorted(self.names() if names is None else names):
             if name.startswith(self.version.timestamp):
                 parsed = layout.parse_data_file(name)
                 if parsed is not None and parsed[:2] == wanted:
                     return os.path.join(self.hash_dir, name)
         raise VersionGone('%s has no data file on %s' % (
             self.version.key, self.version.device))
+
+
+def listdir(folder: str) -> List[str]:
+    """Names in a folder; none if it is gone."""
+    try:
+        return os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 class Opened(NamedTuple):

@@ -28,7 +28,7 @@ from swift_dss.gateway.ports import (
 from swift_dss.io import moves
 from swift_dss.io.carriers import Carrier
 from swift_dss.io.switch import (
-    LiveVersion, Opened, Place, open_data_file)
+    LiveVersion, Opened, Place, listdir, open_data_file)
 from swift_dss.tier import metadata
 from swift_dss.tier.devices import Device, Devices
 from swift_dss.tier.fills import Fill
@@ -92,7 +92,6 @@ class Local(LocalVersions):
         with self._disk_errors():
             data = _read_if_whole(opened, found.content_length)
             if data is not None:
-                os.close(opened.fd)
                 return _described(version, partition, found, Residency.whole(
                     found.content_length)), data
             reader = Reader(LiveVersion(place, opened, for_reading=True))
@@ -308,30 +307,52 @@ class Local(LocalVersions):
 
     def _arrive(self, one: Arrival, last: Dict[str, int]) -> Arrival:
         """Write a record; its descriptor stays open in ``last``."""
-        place, opened = self._place(one)
         with self._disk_errors():
-            if opened.has_record or not moves.mark_remote_of_whole(
-                    opened, place.content_length, one.remote):
-                with LiveVersion(place, opened) as live:
-                    moves.mark_remote(live, one.remote, synced=False)
-                    opened = opened._replace(fd=os.dup(live.fd))
+            # Nearly all: they are where they were, and as they were.
+            fd = self._mark_at_once(one, last)
+            if fd is None:
+                one, fd = self._mark(one)
             before = last.get(one.version.device)
-            last[one.version.device] = opened.fd
+            last[one.version.device] = fd
             if before is not None:
                 os.close(before)
-        return one._replace(partition=place.partition,
-                            length=place.content_length)
+        return one
 
-    def _place(self, one: Arrival) -> Tuple[Place, Opened]:
-        """Where it is; its metadata is read only if it has to be."""
+    def _mark_at_once(self, one: Arrival,
+                      last: Dict[str, int]) -> Optional[int]:
+        """The descriptor of a file that is now marked; None if it needs a
+        longer look."""
+        version = one.version
+        if one.length < 0 or version.frag_index is not None:
+            return None
+        # A file that is open there says that a device is mounted.
+        device = self.devices.get(version.device) \
+            if version.device in last else self._device(version)
+        try:
+            opened = open_data_file('%s/%s.data' % (layout.hash_dir(
+                device.path, version.policy, one.partition,
+                version.object_hash), version.timestamp))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        if not opened.has_record and moves.mark_remote_of_whole(
+                opened, one.length, one.remote):
+            return opened.fd
+        os.close(opened.fd)
+        return None
+
+    def _mark(self, one: Arrival) -> Tuple[Arrival, int]:
+        """The same for any; where it was found."""
         if one.length < 0:
-            place, _, opened = self._open(one.version, one.partition)
-            return place, opened
-        device = self._device(one.version)
-        with self._disk_errors():
+            place, found, opened = self._open(one.version, one.partition)
+            one = one._replace(length=found.content_length)
+        else:
+            device = self._device(one.version)
             opened, partition, _ = self._found(device, one.version,
                                                one.partition)
-        return device.place(one.version, partition, one.length), opened
+            place = device.place(one.version, partition, one.length)
+        with LiveVersion(place, opened) as live:
+            moves.mark_remote(live, one.remote, synced=False)
+            return one._replace(partition=place.partition), os.dup(live.fd)
 
     def _tell_index(self, done: List[Arrival]) -> None:
         try:
@@ -494,8 +515,14 @@ class Local(LocalVersions):
         The partition may be another one by now: an operator who increases
         the partition power moves everything.
         """
+        folder = layout.hash_dir(device.path, version.policy, partition,
+                                 version.object_hash)
+        beside = listdir(folder)
+        if version.frag_index is None:
+            name = version.timestamp + '.data'
+            if name in beside:
+                return '%s/%s' % (folder, name), partition, beside
         place = device.place(version, partition, 0)
-        beside = place.names()
         try:
             return place.data_file(beside), partition, beside
         except VersionGone:
@@ -519,7 +546,8 @@ def _described(version: VersionId, partition: str,
 
 def _read_if_whole(opened: Opened, content_length: int) -> Optional[bytes]:
     """All bytes of a file that says nothing of other tiers; None if a
-    longer look has to find out where they are."""
+    longer look has to find out where they are. Closes it in the first case,
+    and if this raises."""
     if opened.has_record:
         return None
     try:
@@ -528,7 +556,10 @@ def _read_if_whole(opened: Opened, content_length: int) -> Optional[bytes]:
     except BaseException:
         os.close(opened.fd)
         raise
-    return data if len(data) == content_length else None
+    if len(data) != content_length:
+        return None
+    os.close(opened.fd)
+    return data
 
 
 class _DiskErrors:

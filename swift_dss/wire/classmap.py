@@ -25,6 +25,10 @@ _FIELD = 'class map'
 _MAX_RAW_BYTES = 11 * (DEFAULT_MAX_SPANS + 1)
 
 
+#: Nearly all objects have one of these.
+_UNIFORM = tuple(map(ClassMap.uniform, range(CLASS_ID_MAX + 1)))
+
+
 def encode(class_map: ClassMap) -> str:
     """Text form; ASCII without spaces."""
     if class_map.is_uniform:
@@ -47,7 +51,7 @@ def decode(text: str) -> ClassMap:
         if not (text.isascii() and text.isdigit() and len(text) <= 2
                 and int(text) <= CLASS_ID_MAX):
             raise BadClassInput(_FIELD, 'not a class id: %r' % text[:32])
-        return ClassMap.uniform(int(text))
+        return _UNIFORM[int(text)]
     try:
         packed = base64.b64decode(text[len(_PREFIX):], validate=True)
         inflate = zlib.decompressobj()

@@ -22,6 +22,7 @@ _MAGIC = b'DSR1'
 _HEAD = struct.Struct('>QH')
 _EXTENT = struct.Struct('>QB')
 _CRC = struct.Struct('>I')
+_REMOTE = struct.Struct('>Bd')
 _OFFSET = struct.Struct('>Q')
 _LENGTH = struct.Struct('>H')
 _ALL_TIERS = int(Tier.SSD | Tier.HDD | Tier.REMOTE)
@@ -35,33 +36,25 @@ def encode(residency: Residency) -> bytes:
     if len(residency.extents) > MAX_EXTENTS:
         raise ValueError('%d extents are more than %d'
                          % (len(residency.extents), MAX_EXTENTS))
-    parts = [_HEAD.pack(residency.content_length, len(residency.extents))]
-    parts += [_EXTENT.pack(extent.length, int(extent.tiers))
-              for extent in residency.extents]
-    remote = residency.remote
-    if remote is None:
-        parts.append(b'\0')
-    else:
-        parts += _encode_remote(remote)
-    body = b''.join(parts)
+    body = _HEAD.pack(residency.content_length, len(residency.extents))
+    for extent in residency.extents:
+        body += _EXTENT.pack(extent.length, extent.tiers.value)
+    body += (b'\0' if residency.remote is None
+             else _encode_remote(residency.remote))
     return _MAGIC + _CRC.pack(zlib.crc32(body)) + body
 
 
-def _encode_remote(remote: RemoteCopy) -> List[bytes]:
+def _encode_remote(remote: RemoteCopy) -> bytes:
     # What earlier releases can read stays as they wrote it.
-    special = bool(remote.offset or remote.seal)
-    parts = [b'\2' if special else b'\1',
-             struct.pack('>d', remote.verified_at)]
+    special = remote.offset or remote.seal
+    body = _REMOTE.pack(2 if special else 1, remote.verified_at)
     for text in (remote.endpoint, remote.key, remote.etag):
-        parts.append(_text(text))
+        raw = text.encode('utf-8')
+        body += _LENGTH.pack(len(raw)) + raw
     if special:
-        parts += [_OFFSET.pack(remote.offset), _text(remote.seal)]
-    return parts
-
-
-def _text(text: str) -> bytes:
-    raw = text.encode('utf-8')
-    return _LENGTH.pack(len(raw)) + raw
+        raw = remote.seal.encode('utf-8')
+        body += _OFFSET.pack(remote.offset) + _LENGTH.pack(len(raw)) + raw
+    return body
 
 
 def decode(raw: bytes) -> Residency:

@@ -134,3 +134,26 @@ def test_damaged_metadata_is_refused(tmp_path):
         metadata._read(path)
     with pytest.raises(VersionGone):
         metadata._read(path + 'gone')
+
+
+def test_an_empty_version_gets_no_record_when_it_arrives(rig):
+    place = rig.put('o', b'')
+    for length in (0, -1):
+        assert rig.local.record_remotes([Arrival(
+            place.version, place.partition, _copy(0), length)]) == [None]
+    assert 'user.dss.residency' not in os.listxattr(place.data_file())
+    assert rig.local.describe(
+        place.version, place.partition).residency.tiers == Tier.NONE
+
+
+def test_many_arrive_in_versions_that_have_a_record_already(rig):
+    places = [rig.put('o%d' % n, b'x' * KIB) for n in range(3)]
+    fds = len(os.listdir('/proc/self/fd'))
+    for turn in range(2):
+        assert rig.local.record_remotes([
+            Arrival(place.version, place.partition, _copy(turn * 10 + n),
+                    KIB) for n, place in enumerate(places)]) == [None] * 3
+    for n, place in enumerate(places):
+        assert rig.local.describe(place.version, place.partition
+                                  ).residency.remote == _copy(10 + n)
+    assert len(os.listdir('/proc/self/fd')) == fds

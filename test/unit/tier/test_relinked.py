@@ -6,7 +6,8 @@ import os
 
 from node import KIB, Rig
 
-from swift_dss.core.residency import Tier
+from swift_dss.core.residency import RemoteCopy, Tier
+from swift_dss.gateway.ports import Arrival
 from swift_dss.wire import layout
 
 
@@ -41,3 +42,14 @@ def test_the_newest_timestamp_is_found_in_the_new_partition(tmp_path):
     _relink(rig, place)
     assert rig.local.newest(
         place.version, place.partition) == place.version.timestamp
+
+
+def test_a_relinked_version_arrives_in_s3_all_the_same(tmp_path):
+    rig = Rig(tmp_path)
+    place = rig.put('o', b'x' * KIB)
+    moved = _relink(rig, place)
+    copy = RemoteCopy('s3', 'bundle', 'e', 1.0, 100)
+    assert rig.local.record_remotes([Arrival(
+        place.version, place.partition, copy, KIB)]) == [None]
+    assert rig.local.describe(
+        place.version, moved).residency.remote == copy
