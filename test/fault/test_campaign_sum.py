@@ -25,6 +25,10 @@ def test_nothing_that_fired_is_not_right(tmp_path, monkeypatch):
     assert not found.is_right and not found.caught
     script.write_text("print('R99: 3 faults fired, 0 wrong')\n")
     found = campaign.run(campaign.Campaign('R99', 'x', 'none.py'), False)
+    assert not found.is_right, 'a twin that was not seen was not caught'
+    script.write_text("print('R99: 3 faults fired, 0 wrong')\n"
+                      "print('R99 wrong twin: 1 fired, 1 wrong')\n")
+    found = campaign.run(campaign.Campaign('R99', 'x', 'none.py'), False)
     assert found.is_right and (found.fired, found.caught) == (3, 1)
     script.write_text("print('wrong: lost x')\nraise SystemExit(1)\n")
     found = campaign.run(campaign.Campaign(

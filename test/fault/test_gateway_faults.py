@@ -190,6 +190,8 @@ def test_a_gateway_that_trusts_answers_loses(
     assert armed.fired == 1
     remote = rig.local.residency(version).remote
     assert remote is not None and remote.key not in real.list_keys()
+    print('R24-28 wrong twin that takes the word of S3: 1 fault, 1 lost '
+          '(must be more than 0)')
 
 
 def _head_that_always_finds(body):
@@ -213,6 +215,8 @@ def test_a_source_that_trusts_bytes_hands_wrong_ones_out(
     _whole, sink = rig.fetch(version)
     assert armed.fired == 1
     assert sink.data and not body.startswith(sink.data)
+    print('R24-28 wrong twin that looks at no digest: 1 fault, 1 wrong '
+          '(must be more than 0)')
 
 
 class _Anything:

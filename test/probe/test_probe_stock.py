@@ -123,6 +123,19 @@ def _same_bytes(objects, one, port):
         assert (theirs.status, md5(theirs.body)) == (200, copy.etag)
 
 
+def test_twin_the_stock_auditor_takes_stubs_for_rot(objects, cluster):
+    """The wrong twin of R22: whoever counts false quarantines sees them."""
+    made = objects.make(stubs.HDD)
+    before = set(quarantined(cluster))
+    _stock_etc(cluster)
+    _run_stock_auditor(cluster)
+    wait_until(lambda: not objects.copies(made), 10, 'the stubs to go')
+    false = len(set(quarantined(cluster)) - before)
+    assert false >= 3
+    stubs.say('wrong twin, the stock auditor: %d false quarantines (must be '
+              'more than 0)' % false)
+
+
 @contextlib.contextmanager
 def _stock(cluster):
     conf = cluster.conf
