@@ -223,11 +223,34 @@ class _Far(System):
         self._root = tempfile.mkdtemp(prefix='dss-peer-', dir='/var/tmp')
         self._process: Optional[subprocess.Popen[bytes]] = None
 
+    def _spawn(self) -> None:
+        """Begin; it need not answer yet."""
+        raise NotImplementedError
+
+    def _answers(self) -> bool:
+        raise NotImplementedError
+
+    def _start(self) -> None:
+        self._spawn()
+        wait_until(self._answers, 60, self.name + ' answers')
+
     def cut(self) -> None:
         self._link.cut()
 
     def mend(self) -> None:
+        """One that was started while S3 was away may have waited for it,
+        or have given up."""
         self._link.mend()
+        if self._process is not None:
+            self._rise()
+
+    def _rise(self) -> None:
+        def answers() -> bool:
+            if self._process is not None and \
+                    self._process.poll() is not None:
+                self._spawn()
+            return self._answers()
+        wait_until(answers, 120, self.name + ' answers with S3 there')
 
     def missing(self, wanted: Dict[str, str]) -> List[str]:
         there = _listing(self._server, self._bucket)
@@ -278,7 +301,10 @@ class Rclone(_Far):
             self.close()
             raise
 
-    def _start(self) -> None:
+    def _answers(self) -> bool:
+        return _listens(self._port)
+
+    def _spawn(self) -> None:
         env = dict(os.environ, **{
             'RCLONE_CONFIG_EDGE_' + name: value for name, value in (
                 ('TYPE', 's3'), ('PROVIDER', 'Other'),
@@ -296,7 +322,6 @@ class Rclone(_Far):
                  os.path.join(self._root, 'cache'), '--transfers', '4'],
                 env=env, stdin=subprocess.DEVNULL, stdout=log,
                 stderr=subprocess.STDOUT)
-        wait_until(lambda: _listens(self._port), 60, 'rclone listens')
 
     def put(self, name: str, body: bytes) -> None:
         self._client.put_object(Bucket='writes', Key=name, Body=body)
@@ -315,7 +340,8 @@ class Rclone(_Far):
 
     def kill(self) -> None:
         self._end(signal.SIGKILL)
-        self._start()
+        # Without S3 it does not come to listen.
+        self._spawn()
 
 
 class S3fs(_Far):
@@ -329,7 +355,11 @@ class S3fs(_Far):
         os.mkdir(self._mount)
         self._start()
 
-    def _start(self) -> None:
+    def _answers(self) -> bool:
+        return os.path.ismount(self._mount)
+
+    def _spawn(self) -> None:
+        self._unmount()
         with open(os.path.join(self._root, 'log'), 'ab') as log:
             self._process = subprocess.Popen(
                 ['s3fs', self._bucket, self._mount, '-f', '-o',
@@ -341,8 +371,6 @@ class S3fs(_Far):
                          AWSSECRETACCESSKEY=self._server.secret_key),
                 stdin=subprocess.DEVNULL, stdout=log,
                 stderr=subprocess.STDOUT)
-        wait_until(lambda: os.path.ismount(self._mount), 60,
-                   's3fs is mounted')
 
     def put(self, name: str, body: bytes) -> None:
         with open(os.path.join(self._mount, name), 'wb') as target:
@@ -350,8 +378,7 @@ class S3fs(_Far):
 
     def kill(self) -> None:
         self._end(signal.SIGKILL)
-        self._unmount()
-        self._start()
+        self._spawn()
 
     def _unmount(self) -> None:
         subprocess.run(['fusermount', '-u', '-z', self._mount],
@@ -510,7 +537,11 @@ def compare(names: List[str], rate: float, scale: float,
             try:
                 for label, workload in WORKLOADS.items():
                     began = time.monotonic()
-                    figure = workload(system, scale)
+                    try:
+                        figure = workload(system, scale)
+                    except (AssertionError, OSError) as err:
+                        # The others are compared all the same.
+                        figure = {'gave up': str(err)[:60]}
                     found[name].update({
                         '%s: %s' % (label, key): value
                         for key, value in figure.items()})
@@ -525,7 +556,8 @@ def compare(names: List[str], rate: float, scale: float,
 
 def text(found: Dict[str, Dict[str, Any]]) -> str:
     """A row for each figure, a column for each system."""
-    labels = list(next(iter(found.values())))
+    labels = list(dict.fromkeys(
+        label for figures_ in found.values() for label in figures_))
     return figures.table(
         ['figure', *found], [[label] + [
             str(found[name].get(label, '')) for name in found]
@@ -556,7 +588,7 @@ def main() -> int:
     ours = found.get('dss', {})
     return int(any(value for key, value in ours.items()
                    if key.endswith((' lost', ' failed', ': lost',
-                                    ': failed'))))
+                                    ': failed', ': gave up'))))
 
 
 if __name__ == '__main__':
