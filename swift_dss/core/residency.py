@@ -8,6 +8,7 @@ that a stock Swift server refuses it before the first byte.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 from enum import IntFlag
 from typing import Iterator, List, Optional, Tuple
@@ -96,9 +97,7 @@ class Residency:
     def whole(cls, content_length: int,
               tiers: Tier = Tier.SSD) -> Residency:
         """All bytes on the same tiers."""
-        if not content_length:
-            return cls(0, ())
-        return cls(content_length, (Extent(0, content_length, tiers),))
+        return _whole(content_length, tiers)
 
     @property
     def is_stub(self) -> bool:
@@ -181,6 +180,14 @@ class Residency:
                 _AND_REMOTE[extent.tiers.value]),), remote)
         added = self.add(0, self.content_length, Tier.REMOTE)
         return replace(added, remote=remote)
+
+
+@functools.lru_cache(maxsize=1024)
+def _whole(content_length: int, tiers: Tier) -> Residency:
+    """Small versions of one workload have few lengths."""
+    if not content_length:
+        return Residency(0, ())
+    return Residency(content_length, (Extent(0, content_length, tiers),))
 
 
 def _append(pieces: List[Extent], offset: int, length: int,

@@ -88,12 +88,14 @@ class Local(LocalVersions):
         Nearly all that are read so are on the SSD alone: what one look at
         the file and one read say is enough for these.
         """
-        place, found, opened = self._open(version, partition)
+        found, opened, at = self._open_file(version, partition)
         with self._disk_errors():
             data = _read_if_whole(opened, found.content_length)
             if data is not None:
                 return _described(version, partition, found, Residency.whole(
                     found.content_length)), data
+            place = self.devices.get(version.device).place(
+                version, at, found.content_length)
             reader = Reader(LiveVersion(place, opened, for_reading=True))
             with reader:
                 return (_described(version, partition, found,
@@ -484,6 +486,14 @@ class Local(LocalVersions):
     def _open(self, version: VersionId, partition: str
               ) -> Tuple[Place, metadata.VersionMetadata, Opened]:
         """The same, and the open data file."""
+        found, opened, partition = self._open_file(version, partition)
+        place = self.devices.get(version.device).place(
+            version, partition, found.content_length)
+        return place, found, opened
+
+    def _open_file(self, version: VersionId, partition: str
+                   ) -> Tuple[metadata.VersionMetadata, Opened, str]:
+        """Metadata, open data file, and partition of a version."""
         device = self._device(version)
         with self._disk_errors():
             opened, partition, beside = self._found(device, version,
@@ -494,8 +504,7 @@ class Local(LocalVersions):
             except BaseException:
                 os.close(opened.fd)
                 raise
-        place = device.place(version, partition, found.content_length)
-        return place, found, opened
+        return found, opened, partition
 
     @classmethod
     def _found(cls, device: Device, version: VersionId,

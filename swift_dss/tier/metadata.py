@@ -161,14 +161,16 @@ def newest_timestamp(hash_dir: str) -> Optional[str]:
 
 def _newer_meta_files(data_path: str, timestamp: str,
                       beside: Optional[Sequence[str]]) -> List[str]:
-    folder = os.path.dirname(data_path)
+    if beside is None:
+        beside = _listdir(os.path.dirname(data_path))
     found: List[Tuple[str, str]] = []
-    for name in _listdir(folder) if beside is None else beside:
+    for name in beside:
         # <timestamp>[<sign><hex delta to the content type's>].meta
         if name.endswith('.meta'):
             meta_at = name[:-5].split('+')[0].split('-')[0]
             if meta_at > timestamp:
-                found.append((meta_at, os.path.join(folder, name)))
+                found.append((meta_at, os.path.join(
+                    os.path.dirname(data_path), name)))
     return [path for _, path in sorted(found, reverse=True)]
 
 
@@ -211,16 +213,15 @@ def _metadata(target: Union[int, str],
     if b'_codecs\nencode' not in raw[:32]:
         return _texts(unpickle(raw, encoding='bytes'), 'latin-1')
     try:
-        found = _Unpickler(_Whole(raw)).load()
+        found: Dict[str, str] = _Unpickler(_Whole(raw)).load()
+        return found
     except _NotPlain:
-        found = unpickle(raw, encoding='bytes')
-    return _texts(found, 'utf-8')
+        return _texts(unpickle(raw, encoding='bytes'), 'utf-8')
 
 
 def _texts(found: Any, encoding: str) -> Dict[str, str]:
     return {_text(name, encoding): _text(
         value, 'utf-8' if name == b'name' else encoding)
-        if isinstance(value, bytes) else value
         for name, value in found.items()}
 
 
