@@ -6,14 +6,21 @@ A module says what a ``Node`` of it is; one that needs another server says
 
 from __future__ import annotations
 
+import os
 from typing import Any, Callable, Iterator, List
 
 import pytest
-from functional.s3_servers import S3Server, SwiftServer, VersityServer
+from functional.s3_servers import (
+    MinioServer, S3Server, SwiftServer, VersityServer)
 
 
-@pytest.fixture(scope='module', params=[VersityServer, SwiftServer],
-                ids=['versitygw', 'swift'])
+#: MinIO is for who has it, or the hour that it takes to build.
+SERVERS = [VersityServer, SwiftServer] + (
+    [MinioServer] if os.environ.get('SWIFT_DSS_MINIO') else [])
+
+
+@pytest.fixture(scope='module', params=SERVERS,
+                ids=[one.name for one in SERVERS])
 def server(request: Any) -> Iterator[S3Server]:
     """A real S3 server, empty."""
     made = request.param()

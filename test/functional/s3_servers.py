@@ -3,8 +3,10 @@
 ``VersityServer`` is versitygw over a folder; its binary is taken from
 ``SWIFT_DSS_VERSITYGW``, else from a cache folder outside the checkout, else
 built there with ``go install`` (some minutes, once). ``SwiftServer`` is a
-second Swift with s3api, the one of the all-in-one cluster. A server that
-cannot be had is a failure of the test, never a skip.
+second Swift with s3api, the one of the all-in-one cluster. ``MinioServer``
+is there for who sets ``SWIFT_DSS_MINIO`` to its binary, or to ``build``: that
+takes most of an hour. A server that cannot be had is a failure of the test,
+never a skip.
 """
 
 from __future__ import annotations
@@ -22,9 +24,12 @@ from support import wait_until
 from swift_dss.aio import processes
 
 VERSITYGW = 'v1.8.0'
+MINIO = 'v0.0.0-20260212201848-7aac2a2c5b7c'
 BUCKET = 'dss-test'
-#: Building versitygw takes five minutes on two cores; leave room.
+#: Building versitygw takes five minutes on two cores, MinIO ten times that;
+#: leave room.
 BUILD_SECONDS = 1800
+_MINIO_SECONDS = 7200
 
 
 def scratch_dir() -> str:
@@ -40,30 +45,45 @@ def versitygw() -> str:
     :raises AssertionError: it is not there and cannot be built
     """
     given = os.environ.get('SWIFT_DSS_VERSITYGW')
-    if given:
-        assert os.access(given, os.X_OK), 'no such binary: %s' % given
-        return given
+    return _given(given) if given else _cached(
+        'github.com/versity/versitygw/cmd/versitygw', VERSITYGW,
+        BUILD_SECONDS)
+
+
+def minio() -> str:
+    """The same of MinIO, for who asks for it by ``SWIFT_DSS_MINIO``."""
+    asked = os.environ['SWIFT_DSS_MINIO']
+    return _cached('github.com/minio/minio', MINIO, _MINIO_SECONDS) \
+        if asked == 'build' else _given(asked)
+
+
+def _given(path: str) -> str:
+    assert os.access(path, os.X_OK), 'no such binary: %s' % path
+    return path
+
+
+def _cached(package: str, version: str, seconds: int) -> str:
+    name = package.rpartition('/')[2]
     cache = os.path.join(
         os.environ.get('XDG_CACHE_HOME')
         or os.path.expanduser('~/.cache'), 'swift-dss',
-        'versitygw-' + VERSITYGW)
-    binary = os.path.join(cache, 'versitygw')
+        '%s-%s' % (name, version))
+    binary = os.path.join(cache, name)
     os.makedirs(cache, exist_ok=True)
     # One process builds; others that want it meanwhile wait for it.
     with open(os.path.join(cache, 'lock'), 'w') as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not os.access(binary, os.X_OK):
-            _build(cache)
+            _build(cache, package, version, seconds)
     return binary
 
 
-def _build(cache: str) -> None:
+def _build(cache: str, package: str, version: str, seconds: int) -> None:
     assert shutil.which('go'), (
-        'versitygw is not in %s and there is no go to build it' % cache)
+        '%s is not in %s and there is no go to build it' % (package, cache))
     done = subprocess.run(
-        ['go', 'install',
-         'github.com/versity/versitygw/cmd/versitygw@' + VERSITYGW],
-        env=dict(os.environ, GOBIN=cache), timeout=BUILD_SECONDS,
+        ['go', 'install', '%s@%s' % (package, version)],
+        env=dict(os.environ, GOBIN=cache), timeout=seconds,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True)
     assert done.returncode == 0, 'go install:\n' + done.stdout[-2000:]
@@ -124,45 +144,41 @@ class S3Server:
         return bytes(answer['Body'].read())
 
 
-class VersityServer(S3Server):
-    """versitygw over a folder of its own.
+class _BinaryServer(S3Server):
+    """A server that is one program over a folder of its own."""
 
-    :param checksum_etags: answer with ETags that are no MD5s
-    """
-
-    name = 'versitygw'
-    access_key = 'gateway'
-    secret_key = 'gateway-secret-key'
-
-    def __init__(self, checksum_etags: bool = False,
-                 root: Optional[str] = None) -> None:
+    def __init__(self, root: Optional[str] = None) -> None:
         self.root = root or scratch_dir()
-        self._binary = versitygw()
-        self._checksum_etags = checksum_etags
         self._process: Optional[subprocess.Popen[bytes]] = None
         self.port = processes.free_base_port(1, first=27080)
         self.url = 'http://127.0.0.1:%d' % self.port
-        os.makedirs(os.path.join(self.root, 'data'), exist_ok=True)
+        self.data = os.path.join(self.root, 'data')
+        os.makedirs(self.data, exist_ok=True)
         self.start()
         self.client().create_bucket(Bucket=BUCKET)
 
+    def command(self) -> List[str]:
+        """What is run."""
+        raise NotImplementedError
+
+    def environment(self) -> Dict[str, str]:
+        """What it finds in its environment besides ours."""
+        raise NotImplementedError
+
+    def answers(self) -> bool:
+        """True once it takes requests."""
+        return _listens(self.port)
+
     def start(self) -> None:
-        command = [self._binary, '--port', '127.0.0.1:%d' % self.port,
-                   '--quiet', 'posix']
-        if self._checksum_etags:
-            command.append('--data-integrity-etag')
-        command.append(os.path.join(self.root, 'data'))
-        env: Dict[str, str] = dict(
-            os.environ, ROOT_ACCESS_KEY=self.access_key,
-            ROOT_SECRET_KEY=self.secret_key)
         with open(os.path.join(self.root, 'log'), 'ab') as log:
             self._process = subprocess.Popen(
-                command, env=env, stdin=subprocess.DEVNULL, stdout=log,
+                self.command(), env=dict(os.environ, **self.environment()),
+                stdin=subprocess.DEVNULL, stdout=log,
                 stderr=subprocess.STDOUT)
         process = self._process
-        wait_until(lambda: process.poll() is not None or _listens(self.port),
-                   30, 'versitygw listens')
-        assert process.poll() is None, 'versitygw ended; see its log'
+        wait_until(lambda: process.poll() is not None or self.answers(),
+                   60, self.name + ' listens')
+        assert process.poll() is None, self.name + ' ended; see its log'
 
     def stop(self) -> None:
         if self._process is not None:
@@ -173,6 +189,70 @@ class VersityServer(S3Server):
                 self._process.kill()
                 self._process.wait()
             self._process = None
+
+
+class VersityServer(_BinaryServer):
+    """versitygw.
+
+    :param checksum_etags: answer with ETags that are no MD5s
+    """
+
+    name = 'versitygw'
+    access_key = 'gateway'
+    secret_key = 'gateway-secret-key'
+
+    def __init__(self, checksum_etags: bool = False,
+                 root: Optional[str] = None) -> None:
+        self._binary = versitygw()
+        self._checksum_etags = checksum_etags
+        super().__init__(root)
+
+    def command(self) -> List[str]:
+        return [self._binary, '--port', '127.0.0.1:%d' % self.port,
+                '--quiet', 'posix',
+                *['--data-integrity-etag'] * self._checksum_etags, self.data]
+
+    def environment(self) -> Dict[str, str]:
+        return {'ROOT_ACCESS_KEY': self.access_key,
+                'ROOT_SECRET_KEY': self.secret_key}
+
+
+class MinioServer(_BinaryServer):
+    """MinIO with one drive."""
+
+    name = 'minio'
+    access_key = 'gateway'
+    secret_key = 'gateway-secret-key'
+
+    def __init__(self, root: Optional[str] = None) -> None:
+        self._binary = minio()
+        # It opens its files past the page cache.
+        super().__init__(root or tempfile.mkdtemp(prefix='dss-s3-',
+                                                  dir='/var/tmp'))
+
+    def command(self) -> List[str]:
+        return [self._binary, 'server', '--quiet', '--address',
+                '127.0.0.1:%d' % self.port, '--config-dir',
+                os.path.join(self.root, 'conf'), self.data]
+
+    def environment(self) -> Dict[str, str]:
+        return {'MINIO_ROOT_USER': self.access_key,
+                'MINIO_ROOT_PASSWORD': self.secret_key,
+                'MINIO_BROWSER': 'off', 'MINIO_UPDATE': 'off',
+                'MINIO_CI_CD': '1'}
+
+    def answers(self) -> bool:
+        import http.client
+        if not _listens(self.port):
+            return False
+        asked = http.client.HTTPConnection('127.0.0.1', self.port, timeout=5)
+        try:
+            asked.request('GET', '/minio/health/live')
+            return asked.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            asked.close()
 
 
 class SwiftServer(S3Server):
