@@ -45,6 +45,9 @@ _SSDS = {'array': 'nvme', 'hdd': 'sata-ssd'}
 #: Who fetches a chunk's rest: the miss, where positioning is what costs;
 #: nobody waits for it, where the origin serves many at a time.
 _FETCH = {'array': 'after_bytes', 'hdd': 'ahead_bytes'}
+#: What comes with a miss at least: over several chunks if they are smaller.
+#: What the miss itself fetches stays within its chunk.
+_WINDOW_KIB = {'array': 128, 'hdd': 0}
 
 PHASES = ('first', 'second')
 
@@ -60,8 +63,8 @@ class Plan:
 
     :param scale: what range and time are divided by
     :param chunks: in KiB; a set-up leaves out what it cannot do
-    :param fetch: dm-dss fetches a chunk's rest, too; else only what is
-        asked for
+    :param fetch: dm-dss fetches a chunk's rest, too, and of an array what
+        lies beside a small one; else only what is asked for
     :param threads: requests under way at a time
     :param ssd: the cache's preset of the laboratory; empty: the origin's
         own (``_SSDS``)
@@ -114,7 +117,8 @@ def measure(plan: Plan, say: Say) -> Dict[str, Any]:
             timeout=plan.timeout, ahead_bytes=0, after_bytes=0)
         if plan.fetch:
             base = dataclasses.replace(base, **{  # type: ignore[arg-type]
-                _FETCH[plan.origin]: chunk * KIB})
+                _FETCH[plan.origin]: KIB * max(
+                    chunk, _WINDOW_KIB[plan.origin])})
         say('%s, write-%s, chunks of %d KiB' % (setup, mode, chunk)
             if chunk else 'no cache')
         run = block.measure(work, setup, base, lambda line: None,

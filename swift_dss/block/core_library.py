@@ -100,6 +100,7 @@ _PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'run': (_bool, _uint, _u64, _u32),
     'may_dirty': (_bool, _uint),
     'miss': (None, _uint, _uint, ctypes.POINTER(_Verdict)),
+    'room': (_bool, _uint, ctypes.POINTER(_Verdict)),
     'take': (_u32, ctypes.POINTER(_Verdict), _u64),
     'decline': (None, ctypes.POINTER(_Verdict)),
     'commit': (None, _u32, _bool),
@@ -332,6 +333,15 @@ class ChunkLibrary(ChunkStrategy):
             kind, raw.class_id, raw.reason, _optional(raw.slot),
             raw.victim if kind is Kind.VICTIM else None, raw.victim_class,
             bool(raw.want_clean))
+
+    def room(self, class_id: int) -> Optional[Verdict]:
+        """A free slot for a chunk that nobody asked for; counts nothing."""
+        raw = self._verdict
+        if not self.library.dss_core_room(self._core, class_id,
+                                          self._verdict_at):
+            return None
+        return Verdict(Kind(raw.kind), raw.class_id, raw.reason,
+                       _optional(raw.slot), None, raw.victim_class, False)
 
     def take(self, verdict: Verdict, oblock: int) -> int:
         """See :meth:`ChunkStrategy.take`."""

@@ -3,9 +3,10 @@
  * The way of a request: which class, where its grains are, where it goes,
  * and what is true when it is done.
  *
- * The mapper cuts requests at chunks; dss_map() cuts further where grains
- * that are here meet grains that are not. A request that had to wait is
- * looked at again in the worker, where it is cut into pieces instead.
+ * dss_map() cuts requests at chunks, but for reads that are spans (below),
+ * and further where grains that are here meet grains that are not. A request
+ * that had to wait is looked at again in the worker, where it is cut into
+ * pieces instead.
  */
 /* long: one request's way from map to end is read best in one file */
 #include "dss.h"

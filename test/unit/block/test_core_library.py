@@ -243,6 +243,22 @@ def test_a_full_table_of_busy_slots_has_nothing_to_give(core):
     assert core.check() == 0
 
 
+def test_what_nobody_asked_for_takes_a_free_slot_and_pushes_nobody_out(core):
+    core.set_table({1: ChunkRow(rank=1), 2: ChunkRow(cap_parts=parts(0.25)),
+                    3: ChunkRow(allocate=Allocate.NEVER)})
+    assert core.room(3) is None
+    for oblock in range(2):
+        core.commit(core.take(core.room(2), oblock))
+    assert core.room(2) is None, 'it is at its cap'
+    for oblock in range(2, 8):
+        core.commit(core.take(core.room(1), oblock))
+    # All are taken; one who asked would get one of the lower class.
+    assert core.room(1) is None
+    assert core.stats(1).misses == core.stats(2).misses == 0
+    assert core.miss(1).kind is Kind.VICTIM
+    assert core.check() == 0
+
+
 def test_a_table_of_one_slot_works():
     core = ChunkLibrary(1, LIBRARY)
     for oblock in range(100):
