@@ -86,7 +86,7 @@ class Repairer:
         wrong, right, why = self._judged(known)
         if not wrong:
             return Repaired.RIGHT
-        found = self._elsewhere(known[0], right)
+        found = right or self._elsewhere(known[0], wrong)
         if found is None:
             return self._send(known, wrong, why)
         for local in wrong:
@@ -139,10 +139,9 @@ class Repairer:
         return ''
 
     def _elsewhere(self, local: LocalVersion,
-                   right: Optional[RemoteCopy]) -> Optional[RemoteCopy]:
-        """A place where S3 has the version, read back and proven."""
-        if right is not None:
-            return right
+                   wrong: Sequence[LocalVersion]) -> Optional[RemoteCopy]:
+        """The version's own key, if S3 has it there, read back and proven,
+        and no record names that already."""
         key = remote_key(self._conf.prefix, local.version)
         head = self._client.head(key)
         if head is None:
@@ -152,7 +151,10 @@ class Repairer:
                            0, text)
         length = encrypt.sealed_length(local.content_length) if text \
             else local.content_length
-        if head.size != length:
+        if head.size != length or any(
+                (one.residency.remote.key, one.residency.remote.seal)
+                == (key, text) for one in wrong
+                if one.residency.remote is not None):
             return None
         try:
             return None if self._wrong(replace(
