@@ -21,7 +21,9 @@ from swift_dss.wire.layout import remote_key
 MIB = 1024 * 1024
 TABLE = ClassTable.of([ClassSpec(0, 'plain', 0),
                        ClassSpec(1, 'small', 1, bundle=True)])
+#: Bytes and class, the second that of bundles.
 KINDS = {'one': (50000, 0), 'parts': (5 * MIB + 999, 0), 'tiny': (2000, 1)}
+MORE = dict(KINDS, two=(60000, 0), mini=(3000, 1))
 STEPS = ('repair.taken_out', 'repair.forgotten', 'upload.begun',
          'upload.completed', 'repair.sent', 'repair.pointed')
 
@@ -36,16 +38,17 @@ def real():
 class Edge:
     """A node whose versions are in S3 and here, on two devices."""
 
-    def __init__(self, real, root):
+    def __init__(self, real, root, kinds=None):
+        self.kinds = kinds or KINDS
         self.real = real
         self.faulty = FaultyS3(real)
         self._root = root
         self.begin()
         self.bodies = {name: pattern(size, name)
-                       for name, (size, _) in KINDS.items()}
+                       for name, (size, _) in self.kinds.items()}
         self.copies = {}
         for name, body in self.bodies.items():
-            mapped = ClassMap.uniform(KINDS[name][1])
+            mapped = ClassMap.uniform(self.kinds[name][1])
             self.copies[name] = [self.rig.local.put(
                 name, body, device=device, class_map=mapped)
                 for device in ('sda', 'sdb')]
@@ -53,7 +56,7 @@ class Edge:
                 self.rig.gateway.enqueue_upload(version, '7')
         self.rig.settle()
         wait_until(lambda: all(
-            self.remote(name, number) for name in KINDS
+            self.remote(name, number) for name in self.kinds
             for number in (0, 1)), 30, 'both records name the copy')
 
     def begin(self):
@@ -119,36 +122,49 @@ class Edge:
 
 
 @pytest.fixture
-def edge(real, tmp_path):
-    made = Edge(real, tmp_path)
-    yield made
-    made.close()
+def make_edge(real, tmp_path):
+    made = []
+
+    def make(kinds=None):
+        made.append(Edge(real, tmp_path, kinds))
+        return made[-1]
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def edge(make_edge):
+    return make_edge()
 
 
 def own_key(edge, name):
     return remote_key(edge.rig.conf.gateway.prefix, edge.copies[name][0])
 
 
-@pytest.mark.parametrize('damage', ['lose', 'rot'])
-def test_what_is_here_is_sent_anew(edge, damage):
-    for name in KINDS:
-        getattr(edge, damage)(name)
+def test_what_is_here_is_sent_anew(make_edge):
+    edge = make_edge(MORE)
+    # One of a bundle first: then all of it is lost.
+    for name, damage in (('mini', edge.rot), ('two', edge.rot),
+                         ('parts', edge.rot), ('one', edge.lose),
+                         ('tiny', edge.lose), ('parts', edge.lose)):
+        damage(name)
         assert edge.wrong_in_s3(name), 'the judge sees the damage'
         assert edge.repair(name) is Repaired.SENT
         assert not edge.wrong_in_s3(name)
         assert edge.remote(name).key == edge.remote(name, 1).key \
             == own_key(edge, name)
         assert edge.repair(name) is Repaired.RIGHT
-        edge.rig.local.room = False
+    edge.rig.local.room = False
+    for name in MORE:
         for version in edge.copies[name]:
             edge.rig.local.drop_local(version)
             assert edge.rig.fetch(version)[1].data == edge.bodies[name]
     # Whatever key it has: a deleted version leaves none behind.
-    for name in KINDS:
+    for name in MORE:
         edge.delete(name)
-    wait_until(lambda: not [key for key in edge.real.list_keys()
-                            if key in {own_key(edge, name)
-                                       for name in KINDS}], 30)
+    wait_until(lambda: not {own_key(edge, name) for name in MORE}
+               & set(edge.real.list_keys()), 30)
 
 
 def test_a_stub_is_healed_by_the_other_device(edge):
@@ -177,41 +193,39 @@ def test_what_another_node_sent_anew_is_found(edge):
     assert not edge.wrong_in_s3(name)
 
 
-@pytest.mark.parametrize('here', ['nothing', 'wrong bytes'])
-def test_what_only_s3_had_is_told_and_left_as_it_is(edge, here):
-    for name in KINDS:
+def test_what_only_s3_had_is_told_and_left_as_it_is(make_edge):
+    edge = make_edge(MORE)
+    for name in MORE:
         edge.rot(name)
         for version in edge.copies[name]:
-            if here == 'nothing':
-                edge.rig.local.drop_local(version)
-            else:
-                edge.rig.local.corrupt(version)
+            # Nothing is here, or not the right bytes.
+            (edge.rig.local.drop_local if name in ('one', 'tiny')
+             else edge.rig.local.corrupt)(version)
     keys = edge.real.list_keys()
     digests = [md5(edge.real.body(key)) for key in keys]
-    before = [edge.rig.local.residency(version) for name in KINDS
+    before = [edge.rig.local.residency(version) for name in MORE
               for version in edge.copies[name]]
-    for name in KINDS:
+    for name in MORE:
         with pytest.raises(RemoteCorrupt, match='no device of this node'):
             edge.repair(name)
     assert edge.real.list_keys() == keys
     assert [md5(edge.real.body(key)) for key in keys] == digests
-    assert before == [edge.rig.local.residency(version) for name in KINDS
+    assert before == [edge.rig.local.residency(version) for name in MORE
                       for version in edge.copies[name]]
 
 
-@pytest.mark.parametrize('name', KINDS)
-def test_what_s3_does_not_take_now_is_sent_later(edge, name):
-    edge.lose(name)
-    armed = edge.faulty.arm('503', lambda r: r.method in ('PUT', 'POST'))
-    with pytest.raises(RemoteUnavailable):
-        edge.repair(name)
-    assert armed.fired
-    # Nothing says any more that S3 has it: no byte may leave.
-    assert edge.remote(name) is None and edge.remote(name, 1) is None
-    assert edge.is_safe(name)
-    edge.faulty.disarm()
-    edge.rig.settle()
-    assert not edge.wrong_in_s3(name)
+def test_what_s3_does_not_take_now_is_sent_later(edge):
+    for name in KINDS:
+        edge.lose(name)
+        armed = edge.faulty.arm('503', lambda r: r.method in ('PUT', 'POST'))
+        with pytest.raises(RemoteUnavailable):
+            edge.repair(name)
+        assert armed.fired
+        # Nothing says any more that S3 has it: no byte may leave.
+        assert edge.is_safe(name)
+        edge.faulty.disarm()
+        edge.rig.settle()
+        assert not edge.wrong_in_s3(name)
 
 
 def test_while_s3_is_away_nothing_is_changed(edge):
@@ -228,36 +242,39 @@ class Died(BaseException):
     """The process is gone."""
 
 
-@pytest.mark.parametrize('step', STEPS)
-def test_a_repair_that_dies_is_done_again(edge, step):
-    died = []
+def test_a_repair_that_dies_is_done_again(make_edge):
+    edge = make_edge({step: (2000 + number, 1)
+                      for number, step in enumerate(STEPS)})
+    edge.lose(STEPS[0])
+    for step in STEPS:
+        died = []
 
-    def die(name):
-        if name == step and not died:
-            died.append(name)
-            raise Died
+        def die(name, step=step, died=died):
+            if name == step and not died:
+                died.append(name)
+                raise Died
 
-    for name in ('one', 'tiny'):
-        edge.lose(name)
-        del died[:]
+        if not edge.wrong_in_s3(step):
+            edge.lose(step)  # what is left has been written anew meanwhile
+        assert edge.remote(step).in_bundle and edge.wrong_in_s3(step)
         steps.listen(die)
         try:
             with pytest.raises(Died):
-                edge.repair(name)
+                edge.repair(step)
         finally:
             steps.listen(None)
         assert died == [step], 'the fault fired'
-        assert edge.is_safe(name)
+        assert edge.is_safe(step)
         edge.rig.gateway.stop()
         edge.begin()
         # What a start after a crash does: dirty versions are noted.
-        for number, version in enumerate(edge.copies[name]):
-            if edge.remote(name, number) is None:
+        for number, version in enumerate(edge.copies[step]):
+            if edge.remote(step, number) is None:
                 edge.rig.gateway.enqueue_upload(version, '7')
         edge.rig.settle()
-        assert edge.repair(name) in (Repaired.SENT, Repaired.FOUND,
+        assert edge.repair(step) in (Repaired.SENT, Repaired.FOUND,
                                      Repaired.RIGHT)
-        assert not edge.wrong_in_s3(name)
+        assert not edge.wrong_in_s3(step)
 
 
 def test_twin_that_takes_the_word_of_s3_is_caught(edge):
