@@ -26,6 +26,13 @@ class VersionId:
     @property
     def key(self) -> str:
         """Unique on one node; used for index rows and capacity files."""
-        frag = '' if self.frag_index is None else '#%d' % self.frag_index
-        return '%d/%s/%s%s' % (self.policy, self.object_hash,
-                               self.timestamp, frag)
+        made: Optional[str] = self.__dict__.get('_key')
+        if made is None:
+            frag = ('' if self.frag_index is None
+                    else '#%d' % self.frag_index)
+            made = '%d/%s/%s%s' % (self.policy, self.object_hash,
+                                   self.timestamp, frag)
+            # Asked for a dozen times of each; no field, so of no account
+            # to what is equal.
+            self.__dict__['_key'] = made
+        return made

@@ -10,6 +10,7 @@ be sent when S3 is back.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from typing import (
     Callable, Iterable, List, NamedTuple, Optional, Sequence)
 
@@ -84,7 +85,8 @@ class Parker:
             jobs = self._jobs.claim(self._queue.due_uploads(
                 self._now(), _AT_ONCE, class_id, alone=False))
             try:
-                self._park(jobs, table)
+                with self._bundler.baton:
+                    self._park(jobs, table)
             finally:
                 self._jobs.release(jobs)
             done += len(jobs)
@@ -103,13 +105,15 @@ class Parker:
                 finished.append(job.version)
             else:
                 offers.append(Offer(job, local, self._jobs.may_send(job)))
-        for offer, outcome in zip(offers, self._bundler.take_all(
-                offers, table)):
+        outcomes = self._bundler.take_all(offers, table)
+        for outcome, number in Counter(outcomes).items():
+            if outcome is not None:
+                self._metrics.count('gateway.upload.%s' % outcome.value,
+                                    number)
+        for offer, outcome in zip(offers, outcomes):
             if outcome is None:
                 alone.append(offer.job.version)
-                continue
-            self._metrics.count('gateway.upload.%s' % outcome.value)
-            if outcome is Outcome.FOUND:
+            elif outcome is Outcome.FOUND:
                 finished.append(offer.job.version)
             elif outcome is Outcome.WAITING:
                 waiting.append(offer.job)

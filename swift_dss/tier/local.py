@@ -76,10 +76,15 @@ class Local(LocalVersions):
 
     def describe(self, version: VersionId, partition: str) -> LocalVersion:
         """See :meth:`LocalVersions.describe`."""
-        place, found, opened = self._open(version, partition)
-        with self._disk_errors(), LiveVersion(place, opened,
-                                              for_reading=True) as live:
-            return _described(version, partition, found, live.residency)
+        found, opened, at = self._open_file(version, partition)
+        with self._disk_errors():
+            if _is_whole(opened, found.content_length):
+                return _described(version, partition, found, Residency.whole(
+                    found.content_length))
+            place = self.devices.get(version.device).place(
+                version, at, found.content_length)
+            with LiveVersion(place, opened, for_reading=True) as live:
+                return _described(version, partition, found, live.residency)
 
     def read_whole(self, version: VersionId,
                    partition: str) -> Tuple[LocalVersion, bytes]:
@@ -551,6 +556,21 @@ def _described(version: VersionId, partition: str,
                residency: Residency) -> LocalVersion:
     return LocalVersion(version, partition, found.etag, found.headers,
                         residency, found.class_map)
+
+
+def _is_whole(opened: Opened, content_length: int) -> bool:
+    """As :func:`_read_if_whole`, without reading."""
+    if opened.has_record:
+        return False
+    try:
+        size = os.fstat(opened.fd).st_size
+    except BaseException:
+        os.close(opened.fd)
+        raise
+    if size != content_length:
+        return False
+    os.close(opened.fd)
+    return True
 
 
 def _read_if_whole(opened: Opened, content_length: int) -> Optional[bytes]:
