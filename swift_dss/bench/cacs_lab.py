@@ -67,6 +67,8 @@ class Plan:
     :param reads: downloads
     :param watermarks: percent of the SSD that is dirty when cleaning
         begins and ends
+    :param link_mbit: of each device's link, each way, as its node would
+        have; 0 is none
     :param jobs: guests at once
     :param timeout: of each guest, real seconds
     """
@@ -81,6 +83,7 @@ class Plan:
     devices: int = 4
     chunk_bytes: int = 16384
     watermarks: Sequence[int] = (50, 25)
+    link_mbit: int = 1000
     hdd: str = 'hdd'
     ssd: str = 'sata-ssd'
     setups: Sequence[str] = SETUPS
@@ -175,12 +178,15 @@ def job_of(plan: Plan, setup: str) -> Dict[str, Any]:
             'strategy': _STRATEGIES[setup],
             'cache_bytes': cache_bytes(plan),
             'chunk_bytes': plan.chunk_bytes,
-            'watermarks': list(plan.watermarks)}
+            'watermarks': list(plan.watermarks),
+            'link_mbit': plan.link_mbit}
 
 
 def check(plan: Plan) -> None:
     """:raises BadConfig: names what cannot be measured, and why"""
     require_known('--setups', plan.setups, SETUPS)
+    if plan.link_mbit < 0:
+        raise BadConfig('--link %d: 0 or more' % plan.link_mbit)
     for name in ('objects', 'clients', 'reads', 'jobs', 'scale', 'share'):
         if getattr(plan, name) <= 0:
             raise BadConfig('--%s %s: more than 0' % (
@@ -310,13 +316,20 @@ def disks(phase: Mapping[str, Any]) -> Dict[str, Any]:
         settled = phase['settled']['disks'][name]
         row = found.setdefault(name.split('-')[0], dict.fromkeys(
             ('disks', 'reads', 'writes', 'read_bytes', 'write_bytes',
-             'busy_ms', 'later_write_bytes'), 0))
+             'busy_ms', 'later_write_bytes', 'seeks', 'flushes',
+             'medium_ms'), 0))
         row['disks'] += 1
         for field in ('reads', 'writes', 'read_bytes', 'write_bytes',
                       'busy_ms'):
             row[field] += after[field] - before[field]
         row['later_write_bytes'] += \
             settled['write_bytes'] - after['write_bytes']
+        was, now = (phase[when].get('models', {}).get(name, {})
+                    for when in ('before', 'after'))
+        for field, told, unit in (('seeks', 'seeks', 1),
+                                  ('flushes', 'flushes', 1),
+                                  ('medium_ms', 'busy_ns', 1e6)):
+            row[field] += (now.get(told, 0) - was.get(told, 0)) / unit
     for row in found.values():
         row['busy'] = figures.ratio(
             row['busy_ms'] / 1e3, phase['seconds'] * row['disks'])
@@ -430,7 +443,8 @@ def _disk_table(found: Mapping[str, Any]) -> str:
                     '%d' % disk['writes'], '%.1f' % (
                         disk['write_bytes'] / 1e6),
                     '%.0f %%' % (100 * disk['busy']),
+                    '%d' % disk['seeks'], '%d' % disk['flushes'],
                     '%.1f' % (disk['later_write_bytes'] / 1e6)))
     return figures.table(
         ('disks', 'phase', '', 'reads', 'MB', 'writes', 'MB', 'busy',
-         'MB written later'), rows)
+         'seeks', 'flushes', 'MB written later'), rows)

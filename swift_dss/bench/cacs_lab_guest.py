@@ -41,6 +41,9 @@ MKFS = ('mkfs.xfs', '-q', '-f', '--unsupported', '-m', 'rmapbt=0,reflink=0',
 #: Account and container databases are metadata of the application.
 METADATA_CLASS = 1
 
+#: Of a link's bits that are payload, with frames of 1500 bytes.
+TCP_PERCENT = 94
+
 #: The cleaner's quiet second, its work, and bytes that wait in memory.
 SETTLE_SECONDS = 30.0
 _SECTOR = 512
@@ -73,8 +76,16 @@ class GuestCluster(BenchCluster):
         bed.change(os.path.join(etc, 'proxy-server.conf'), {
             'pipeline:main': {'pipeline': PIPELINE % ours},
             'app:proxy-server': _SLOWEST})
+        link = self._job.get('link_mbit', 0)
         bed.change(os.path.join(etc, 'object-server.conf'), {
-            'pipeline:main': {'pipeline': 'object-server'},
+            'pipeline:main': {'pipeline': '%sobject-server' % (
+                'link ' if link else '')},
+            'filter:link': {
+                'paste.filter_factory':
+                    'swift_dss.bench.cacs_link:filter_factory',
+                # What TCP leaves of a link of that many bits.
+                'bytes_per_second': '%d' % (
+                    link * 1000000 // 8 * TCP_PERCENT // 100)},
             'app:object-server': _SLOWEST})
         if self._job['strategy'] == 'strict':
             rows = directed(self._job['ssd_classes']) \

@@ -133,6 +133,8 @@ def _cacs_options(kind: argparse.ArgumentParser) -> None:
     kind.add_argument('--watermarks', metavar='HIGH,LOW', type=_numbers,
                       help='percent dirty where its cleaning begins and ends '
                       '(50,25)')
+    kind.add_argument('--link', metavar='MBIT', type=int,
+                      help='of each device, each way (1000); 0: none')
     kind.add_argument('--seed', type=int)
     kind.add_argument('--setups', type=_names, metavar='NAME,...',
                       help='hdd, lru, classes, ssd (all)')
@@ -323,6 +325,7 @@ def _cacs(args: argparse.Namespace) -> int:
     plan = _plan(cacs_lab, args, objects=args.objects, reads=args.reads,
                  scale=args.scale, share=args.share, clients=args.clients,
                  crowds=args.crowds, watermarks=args.watermarks,
+                 link_mbit=args.link,
                  chunk_bytes=args.chunk and 1024 * args.chunk,
                  seed=args.seed, setups=args.setups, hdd=args.hdd,
                  ssd=args.ssd, jobs=args.jobs, timeout=args.timeout)

@@ -1,0 +1,98 @@
+"""A link lets bytes pass at its rate, each way and each device alone."""
+
+import io
+
+from swift_dss.bench import cacs_link
+from swift_dss.bench.cacs_link import Link
+
+
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+        self.waits = []
+
+    def __call__(self):
+        return self.now
+
+    def wait(self, seconds):
+        self.waits.append(seconds)
+        self.now += seconds
+
+
+def test_bytes_take_their_time():
+    clock = Clock()
+    link = Link(1024.0, clock, clock.wait)
+    link.take(512)
+    assert clock.waits == [0.5]
+    clock.now += 10
+    link.take(128)
+    assert clock.waits == [0.5, 0.125]
+
+
+def test_who_comes_while_it_is_taken_waits_for_his_turn():
+    clock = Clock()
+    waits = []
+    link = Link(1000.0, clock, waits.append)
+    link.take(500)
+    link.take(500)
+    assert waits == [0.5, 1.0]
+
+
+def test_little_waits_with_what_comes_after_it():
+    clock = Clock()
+    waits = []
+    link = Link(2.0 ** 20, clock, waits.append)
+    link.take(512)
+    assert waits == []
+    link.take(1024)
+    assert waits == [1536 / 2.0 ** 20]
+
+
+def test_nothing_waits_for_nothing():
+    clock = Clock()
+    link = Link(1.0, clock, clock.wait)
+    link.take(0)
+    assert clock.waits == []
+
+
+class Recorder(list):
+    """An application that reads all and answers in two pieces."""
+
+    closed = False
+
+    def __call__(self, env, start_response):
+        self.append((env['wsgi.input'].read(3), env['wsgi.input'].readline(),
+                     env['wsgi.input'].getvalue()))
+        return self
+
+    def __iter__(self):
+        return iter([b'ab', b'cde'])
+
+    def close(self):
+        self.closed = True
+
+
+def requested(monkeypatch, path):
+    taken = {}
+    monkeypatch.setattr(
+        Link, 'take', lambda self, count: taken.setdefault(
+            self, []).append(count))
+    app = Recorder()
+    served = cacs_link.filter_factory({}, bytes_per_second='1e6')(app)
+    for one in path:
+        answer = served({'PATH_INFO': one,
+                         'wsgi.input': io.BytesIO(b'12345\n')}, None)
+        assert b''.join(answer) == b'abcde'
+        answer.close()
+    assert app.closed
+    assert app == [(b'123', b'45\n', b'12345\n')] * len(path)
+    return list(taken.values())
+
+
+def test_both_ways_are_apart(monkeypatch):
+    assert requested(monkeypatch, ['/d1/0/a/c/o']) == [[3, 3], [2, 3]]
+
+
+def test_a_device_has_links_of_its_own(monkeypatch):
+    assert requested(monkeypatch, ['/d1/0/a', '/d2/0/a', '/d1/1/b']) == [
+        [3, 3, 3, 3], [2, 3, 2, 3], [3, 3], [2, 3]]
