@@ -99,6 +99,8 @@ TWINS = {
         'dss_verdict.c', 'is_sieved(core, verdict->victim_class)', 'false'),
     'what was used is numbered like what was not': (
         'dss_verdict.c', 'marked == !!(bits & BITS_MARKED)', '!marked'),
+    'what nobody classified is in the order of a class': (
+        'dss_table.c', 'spec.inner = DSS_INNER_SIEVE;', ';'),
     'one LRU is sieved': (
         'dss_core_impl.h', 'core->mode != DSS_MODE_LRU &&\n\t       spec',
         'spec'),
@@ -504,6 +506,21 @@ def test_a_sieve_keeps_what_was_used_again_and_moves_nothing(make):
     # From the youngest the hand comes back to the oldest, whose marks it
     # has taken.
     assert [ask(cache, n, 1) for n in (14, 15, 16)] == [13, 0, 1]
+
+
+@EITHER
+@pytest.mark.parametrize('class_id,rows,sieved', [
+    (0, {}, True), (1, {}, False), (1, {2: HIGH}, False),
+    (0, {2: HIGH}, True), (0, {0: ChunkRow()}, False), (1, {0: SIEVED}, True)])
+def test_without_a_row_the_unclassified_are_sieved_and_no_class_is(
+        make, class_id, rows, sieved):
+    cache = make(3)
+    cache.set_table(rows)
+    for oblock in (0, 1, 2, 0):
+        ask(cache, oblock, class_id)
+    # 0 was used again: the hand has passed it, and comes to 3 first.
+    assert [ask(cache, oblock, class_id) for oblock in (3, 4, 5)] == [
+        1, 2, 3 if sieved else 0]
 
 
 @EITHER
