@@ -28,7 +28,6 @@ from swift_dss.core.limits import MAX_BUNDLE_MEMBERS
 from swift_dss.core.residency import RemoteCopy
 from swift_dss.core.version import VersionId
 from swift_dss.gateway import digests, encrypt, metadata, verify
-from swift_dss.gateway.baton import Baton
 from swift_dss.gateway.bundle_book import Book, Bundle, Member
 from swift_dss.gateway.bundle_read import FOLDER, read_whole
 from swift_dss.gateway.client import S3Client
@@ -38,8 +37,6 @@ from swift_dss.io import steps
 from swift_dss.strategy.bundling import Batch, Waiting
 from swift_dss.wire import bundle
 
-#: Members that are read and packed before another thread has its turn.
-PACKED_AT_ONCE = 256
 #: Records that are written, and rows that are marked, in one go.
 RECORDED_AT_ONCE = 256
 #: A member that is away or damaged is looked at again after this.
@@ -81,8 +78,6 @@ class Packed:
     builder: bundle.Builder
     seal: str
     placed: List[Tuple[str, int, int, int]]
-    #: Members that were asked for, whether or not they could be read.
-    taken: int = 0
 
 
 class Claim(NamedTuple):
@@ -117,10 +112,9 @@ class Packer:
         self._keys = keys
         self._done = done
         self._away = away
-        #: Who packs, records or parks has it, a slice at a time.
-        self.baton = Baton()
-        #: Members of one bundle at a time are read: side by side the first
-        #: would be as late as the last.
+        #: Members of one bundle at a time are read: side by side they
+        #: would hand the interpreter to one another at each system call,
+        #: and the first would be as late as the last.
         self._packing = threading.Lock()
         #: Records of one bundle at a time are written: who writes a bundle
         #: anew must not meet one that still points at the old.
@@ -151,7 +145,13 @@ class Packer:
         packed = self.begin(group)
         try:
             with self._packing:
-                self._pack_all(packed, members)
+                for number, member in enumerate(members):
+                    if not packed.builder.has_room(member.size):
+                        # Their metadata is larger than anybody would think.
+                        self._book.wait_again(
+                            one.version.key for one in members[number:])
+                        break
+                    self._pack(packed, member)
             self.send(bundle_id, key, packed)
         except BaseException:
             # Also what is no error of ours: nothing may stay planned.
@@ -185,25 +185,6 @@ class Packer:
                 'policy': policy, 'classes': class_ids,
                 'created': self._now()}
         return Packed(bundle.Builder(head), '', [])
-
-    def _pack_all(self, packed: Packed, members: List[Member]) -> None:
-        for at in range(0, len(members), PACKED_AT_ONCE):
-            with self.baton:
-                if not self._pack_some(packed,
-                                       members[at:at + PACKED_AT_ONCE]):
-                    # Their metadata is larger than anybody would think.
-                    self._book.wait_again(
-                        one.version.key for one in members[packed.taken:])
-                    return
-
-    def _pack_some(self, packed: Packed, members: List[Member]) -> bool:
-        """False if one of them found no room."""
-        for member in members:
-            if not packed.builder.has_room(member.size):
-                return False
-            self._pack(packed, member)
-            packed.taken += 1
-        return True
 
     def _pack(self, packed: Packed, member: Member) -> None:
         try:
@@ -277,9 +258,7 @@ class Packer:
                 return
             members = self._book.members(bundle_id, ('there',))
             for at in range(0, len(members), RECORDED_AT_ONCE):
-                with self.baton:
-                    self._record_some(
-                        found, members[at:at + RECORDED_AT_ONCE])
+                self._record_some(found, members[at:at + RECORDED_AT_ONCE])
                 steps.reached('bundle.recorded')
         steps.reached('bundle.done')
 

@@ -85,8 +85,7 @@ class Parker:
             jobs = self._jobs.claim(self._queue.due_uploads(
                 self._now(), _AT_ONCE, class_id, alone=False))
             try:
-                with self._bundler.baton:
-                    self._park(jobs, table)
+                self._park(jobs, table)
             finally:
                 self._jobs.release(jobs)
             done += len(jobs)

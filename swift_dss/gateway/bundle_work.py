@@ -91,8 +91,6 @@ class Bundler:
         self._keys = keys
         self._packer = Packer(conf, client, local, book, metrics, logger,
                               now, keys, queue.finish_uploads, self._away)
-        #: See :class:`Baton`: also for whoever parks.
-        self.baton = self._packer.baton
         self._keeper = Keeper(conf, client, local, book, self._packer,
                               metrics, logger, keys, now)
         self._renewer = Renewer(conf, client, local, queue, book, metrics,
