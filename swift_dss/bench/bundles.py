@@ -13,6 +13,8 @@ come back than a reader asked for. Sizes are those of the workloads of
 # long: node, server and figures of one measurement.
 from __future__ import annotations
 
+import contextlib
+import gc
 import hashlib
 import logging
 import os
@@ -26,7 +28,7 @@ from urllib.parse import urlsplit
 
 from swift.obj.diskfile import write_metadata
 
-from swift_dss.bench import figures
+from swift_dss.bench import cpu, figures
 from swift_dss.bench.bundles_link import Link
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.config import GatewayConf, NodeConf, TierConf
@@ -38,6 +40,7 @@ from swift_dss.gateway.ports import Sink
 from swift_dss.gateway.ranks import Ranks
 from swift_dss.gateway.restore_catalog import open_client
 from swift_dss.gateway.service import Gateway, Upload
+from swift_dss.tier.daemon import GC_THRESHOLD
 from swift_dss.tier.devices import Devices
 from swift_dss.tier.index import Index
 from swift_dss.tier.local import Local
@@ -110,6 +113,12 @@ class Figures:
     fresh_share: float = 0.0
     link_share: float = 0.0
     read_p50_ms: float = 0.0
+    #: Seconds of processor, while the backlog went up, of the process with
+    #: the daemon's part, of the link and of the server where it listens
+    #: here.
+    daemon_cpu: float = 0.0
+    link_cpu: float = 0.0
+    server_cpu: float = 0.0
 
 
 class _Nowhere(Sink):
@@ -146,13 +155,25 @@ def measure(plan: Plan,
             ) -> List[Figures]:
     """Every workload, by itself and in bundles."""
     found = []
-    with _server(plan, say) as conf:
+    with _server(plan, say) as conf, _garbage_as_in_the_daemon():
         for workload in plan.workloads:
             for variant in VARIANTS:
                 found.append(_measure(plan, conf, workload, variant))
                 say('%s %s: %.1f s' % (workload, variant,
                                        found[-1].seconds))
     return found
+
+
+@contextlib.contextmanager
+def _garbage_as_in_the_daemon() -> Iterator[None]:
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLD)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 def _measure(plan: Plan, conf: GatewayConf, workload: str,
@@ -211,6 +232,8 @@ def _drain(node: _Node, link: Link, versions: List[VersionId],
         raise DssError('something went over a link that is cut')
     # What was tried over a link that is cut, S3 has no price for.
     operations = node.operations
+    pids = cpu.listeners(link.to)
+    worked = _worked(link, pids)
     link.mend()
     # Its next question to S3 comes when the breaker's wait is over: that
     # is no matter of the link.
@@ -218,9 +241,16 @@ def _drain(node: _Node, link: Link, versions: List[VersionId],
     before, began = link.sent['up'], time.monotonic()
     node.wait_for(figure.objects, figure)
     figure.drain_seconds = time.monotonic() - began
+    figure.daemon_cpu, figure.link_cpu, figure.server_cpu = (
+        after - then for after, then in zip(_worked(link, pids), worked))
     figure.drain_sent_bytes = link.sent['up'] - before
     figure.link_sent_bytes += figure.drain_sent_bytes
     _count(node, figure, operations)
+
+
+def _worked(link: Link, pids: List[int]) -> Tuple[float, float, float]:
+    """Seconds of processor so far: this process, the link, the server."""
+    return time.process_time(), link.cpu_seconds, cpu.seconds(pids)
 
 
 def _count(node: _Node, figure: Figures,
@@ -438,6 +468,9 @@ def text(report_: Dict[str, Any]) -> str:
             ('in the bucket, and back', 'data MB', 'stored more',
              'sent more', 'read MB', 'read more', 'p50 ms'),
             [_bytes_row(one) for one in rows]),
+        figures.table(
+            ('processor, ms an object of the backlog', 'daemon', 'link',
+             'server'), [_cpu_row(one) for one in rows]),
         '\n'.join(_saved(rows))))
 
 
@@ -471,6 +504,13 @@ def _bytes_row(one: Dict[str, Any]) -> List[str]:
                                   - one['read_bytes'])
                          / one['read_bytes']),
             '%.0f' % one['read_p50_ms']]
+
+
+def _cpu_row(one: Dict[str, Any]) -> List[str]:
+    count = one['objects'] / 2
+    return ['%s %s' % (one['workload'], one['variant'])] + [
+        '%.3f' % (1000 * one[name] / count)
+        for name in ('daemon_cpu', 'link_cpu', 'server_cpu')]
 
 
 def _saved(rows: List[Dict[str, Any]]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import time
 from typing import Any, Dict
 
 from swift_dss.bench.delay import DelayedLink
@@ -22,6 +23,7 @@ class Link:
     :param port: where it leads to, on the loopback address
     :param rtt_seconds: there and back
     :param bits_per_second: each way
+    :ivar to: where it leads to
     :ivar port: where it listens
     """
 
@@ -32,6 +34,7 @@ class Link:
         self._ours, theirs = context.Pipe()
         self._process = context.Process(target=_carry, args=(
             theirs, port, rtt_seconds, bits_per_second), daemon=True)
+        self.to = port
         self.port = 0
 
     def __enter__(self) -> Link:
@@ -57,6 +60,12 @@ class Link:
         self._ask('mend')
 
     @property
+    def cpu_seconds(self) -> float:
+        """What the processor has worked for the link so far."""
+        found: float = self._ask('cpu')
+        return found
+
+    @property
     def sent(self) -> Dict[str, int]:
         """Bytes that went ``up`` and ``down`` so far."""
         found: Dict[str, int] = self._ask('sent')
@@ -75,6 +84,9 @@ def _carry(pipe: Any, port: int, rtt_seconds: float,
             word = pipe.recv()
             if word == 'end':
                 return
+            if word == 'cpu':
+                pipe.send(time.process_time())
+                continue
             if word != 'sent':
                 link.set_cut(word == 'cut')
             pipe.send(dict(link.sent))

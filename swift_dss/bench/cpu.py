@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from typing import Dict, Iterable, Mapping, Sequence
+from typing import Dict, Iterable, List, Mapping, Sequence, Set
 
 _TICKS = os.sysconf('SC_CLK_TCK')
 
@@ -27,6 +28,32 @@ def seconds(pids: Iterable[int]) -> float:
             continue
         ticks += int(fields[11]) + int(fields[12])
     return ticks / _TICKS
+
+
+def listeners(port: int) -> List[int]:
+    """Processes of this machine that listen on a TCP port, those that we
+    may look at."""
+    sockets: Set[str] = set()
+    for path in ('/proc/net/tcp', '/proc/net/tcp6'):
+        with contextlib.suppress(FileNotFoundError), open(path) as source:
+            for line in source.readlines()[1:]:
+                # Local address, remote address, state (0A: listens), and
+                # six fields on the number of the socket.
+                fields = line.split()
+                if fields[3] == '0A' and \
+                        int(fields[1].rsplit(':', 1)[1], 16) == port:
+                    sockets.add('socket:[%s]' % fields[9])
+    return [int(pid) for pid in os.listdir('/proc')
+            if pid.isdigit() and sockets & _sockets(pid)]
+
+
+def _sockets(pid: str) -> Set[str]:
+    found: Set[str] = set()
+    with contextlib.suppress(OSError):
+        for name in os.listdir('/proc/%s/fd' % pid):
+            with contextlib.suppress(OSError):
+                found.add(os.readlink('/proc/%s/fd/%s' % (pid, name)))
+    return found
 
 
 def by_name(pids: Mapping[str, Sequence[int]]) -> Dict[str, float]:

@@ -266,16 +266,19 @@ class Book(Store):
         :param replaces: the bundle that they were in before
         """
         with self._lock:
+            # Planned members name the bundle already, and what is written
+            # anew costs an index as much as what is another.
+            moved = 'bundle = %d, ' % bundle_id if replaces else ''
+            place = (
+                'UPDATE members SET %snumber = ?, offset = ?, stored = ?, '
+                "state = CASE WHEN state IN ('dead', 'told') THEN 'dead' "
+                "ELSE 'there' END, renew = 0 WHERE key = ?" % moved)
             self._write(True, [
                 ("UPDATE bundles SET state = 'sealed', seal = ?, size = ? "
                  'WHERE id = ?', (seal, size, bundle_id)),
                 ("UPDATE bundles SET state = 'replaced', heir = ? WHERE "
-                 "id = ? AND state = 'sealed'", (bundle_id, replaces))] + [(
-                    "UPDATE members SET bundle = ?, number = ?, offset = ?, "
-                    "stored = ?, state = CASE WHEN state IN ('dead', 'told')"
-                    " THEN 'dead' ELSE 'there' END, renew = 0 "
-                    'WHERE key = ?',
-                    (bundle_id, number, offset, stored, key))
+                 "id = ? AND state = 'sealed'", (bundle_id, replaces))] + [
+                    (place, (number, offset, stored, key))
                     for key, number, offset, stored in placed])
             self._sum_up(bundle_id)
 

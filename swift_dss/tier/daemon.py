@@ -53,6 +53,8 @@ from swift_dss.tier.workload import Workload
 from swift_dss.wire import classtable, nodeconf
 from swift_dss.wire.control import Event
 
+#: Garbage is looked for less often than Python does by itself.
+GC_THRESHOLD = (20000, 20, 20)
 _CLEAN_STOP = 'clean_stop'
 #: Row up to which the bucket was read back.
 _SCRUBBED = 'scrubbed'
@@ -495,7 +497,7 @@ def main(argv: Optional[List[str]] = None) -> int:
         # What is here stays; of what comes, little is cyclic, and to look
         # for it takes 7 % of the time in which small objects are bundled.
         gc.freeze()
-        gc.set_threshold(20000, 20, 20)
+        gc.set_threshold(*GC_THRESHOLD)
     except DssError as err:
         print('swift-dss-tierd: %s' % err, file=sys.stderr)
         return err.exit_code
