@@ -184,7 +184,8 @@ def stress(job: Dict[str, Any], _path: str, _device: Device
             done = run('stress-ng', '--temp-path', MOUNT, '--verify',
                        '--no-rand-seed', '--' + name, '2',
                        '--%s-ops' % name, str(job['stress_operations']),
-                       '--timeout', '300s')
+                       '--timeout', '300s',
+                       *job['stressor_options'].get(name, ()))
             found[name] = done.returncode
             if done.returncode == 2:
                 found[name + ' said'] = (done.stdout + done.stderr)[-800:]

@@ -31,13 +31,28 @@ FILE_SYSTEMS = ('xfs', 'ext4')
 SMALL_BLOCKS = ('xfs-1k', 'ext4-1k')
 MODES = ('writeback', 'writethrough')
 PARTS = ('fsx', 'stress-ng', 'fio')
-#: Those that change or check files and folders, without a device or a
-#: privilege that a guest has not, and that take it seconds, not minutes.
+#: stress-ng's class ``filesystem``.
 STRESSORS = (
-    'chmod', 'chown', 'copy-file', 'dentry', 'dir', 'dirdeep', 'dirmany',
-    'fallocate', 'fiemap', 'fsize', 'fstat', 'getdent', 'hdd',
-    'io', 'iomix', 'rename', 'touch', 'utime',
-    'xattr')
+    'access', 'chattr', 'chmod', 'chown', 'copy-file', 'dentry',
+    'dirdeep', 'dirmany', 'dnotify', 'dup', 'eventfd', 'fallocate',
+    'fanotify', 'fcntl', 'fiemap', 'file-ioctl', 'filename', 'flock',
+    'fpunch', 'fsize', 'fstat', 'getdent', 'handle', 'hdd', 'inotify', 'io',
+    'iomix', 'ioprio', 'lease', 'locka', 'lockf', 'lockofd', 'mknod', 'open',
+    'rename', 'sync-file', 'touch', 'utime', 'verity', 'xattr')
+#: All of that class but these, and why. Who waits for another by spinning
+#: may wait for ever where only disks move the clock.
+_ENDLESS = 'did not end within 45 s of real time in a guest'
+LEFT_OUT = {
+    'bind-mount': 'ends with 1 on the plain disk, too',
+    'binderfs': 'ends with 1 on the plain disk, too',
+    'chdir': _ENDLESS, 'inode-flags': _ENDLESS, 'link': _ENDLESS,
+    'symlink': _ENDLESS, 'procfs': 'reads /proc, not the file system',
+    'dir': 'ended on plain ext4 with --dir-dirs 64, not within 100 s on '
+           'plain XFS or on dm-dss'}
+#: What makes them fit a device of 400 MiB and a guest's patience.
+STRESSOR_OPTIONS = {
+    'dentry': ('--dentries', '64'),
+    'sync-file': ('--sync-file-bytes', '1m')}
 #: New bytes are never dirty: they are gone when their chunk leaves.
 TWIN = ('dss_map.c',
         'dss_set_dirty(d, io->slot, io->first, io->nr);\n\t/* Again',
@@ -67,7 +82,8 @@ def job(file_system: str, device: str, parts: Sequence[str], seed: int,
     return dict({
         'file_system': file_system, 'device': device, 'parts': list(parts),
         'seed': seed, 'fsx': fsx_program(), 'fsx_operations': 5000,
-        'stressors': STRESSORS, 'stress_operations': 20, 'cuts': 5,
+        'stressors': STRESSORS, 'stressor_options': STRESSOR_OPTIONS,
+        'stress_operations': 20, 'cuts': 5,
         'fio_bytes': 3 << 20},
         **changes)
 
@@ -149,6 +165,7 @@ def main() -> int:
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--fsx-operations', type=int, default=5000)
     parser.add_argument('--stress-operations', type=int, default=20)
+    parser.add_argument('--stressors', default=','.join(STRESSORS))
     parser.add_argument('--cuts', type=int, default=5)
     parser.add_argument('--no-twin', action='store_true')
     options = parser.parse_args()
@@ -165,6 +182,7 @@ def main() -> int:
         return 2
     changes = {'fsx_operations': options.fsx_operations,
                'stress_operations': options.stress_operations,
+               'stressors': options.stressors.split(','),
                'cuts': options.cuts}
     count = compared(parts, kinds, options.modes.split(','), options.seed,
                      **changes)

@@ -4,6 +4,8 @@ left out (``exercise.py`` says how to get it)."""
 
 from __future__ import annotations
 
+import subprocess
+
 import exercise
 import pytest
 
@@ -40,6 +42,15 @@ def test_what_fio_wrote_is_there_after_a_power_cut():
 
 def test_a_cache_that_forgets_what_was_written_is_seen():
     assert exercise.twin_is_caught(parts(['fsx']), 1, **SMALL)
+
+
+def test_no_stressor_of_file_systems_is_left_out_in_silence():
+    if exercise.missing(['stress-ng']):
+        pytest.skip('; '.join(exercise.missing(['stress-ng'])))
+    said = subprocess.run(['stress-ng', '--class', 'filesystem?'],
+                          capture_output=True, text=True).stdout
+    assert set(said.split(':')[1].split()) <= set(exercise.STRESSORS) | set(
+        exercise.LEFT_OUT)
 
 
 def test_differences_are_found_in_outcomes():
