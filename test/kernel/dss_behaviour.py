@@ -378,8 +378,9 @@ def beside(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
 
 
 def flush_of_others(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
-    """Beside those that flush, what goes past the SSD is durable at once:
-    nobody's flush has to wait for it."""
+    """Beside those that flush, what goes past the SSD is durable when it
+    ends, all that comes at once by one flush of the HDD: nobody's own flush
+    has to wait for it."""
     dss = Dss(ssd.path, hdd.path, hdd.sectors, CHUNK, 'idle_ms 0')
     dss.message('classes', '25,9,always,around,0,65536,1,0,-')
     device = Direct(dss.path)
@@ -388,16 +389,19 @@ def flush_of_others(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     device.flush()
     first = hdd_counts(hdd)[15]
     device.write(0, b'b' * 4096)
-    device.write(1 << 20, b'c' * 4096)
+    device.write(1 << 20, b'c' * 16 * CHUNK_BYTES)
+    written = hdd_counts(hdd)[15]
     device.flush()
-    again = hdd_counts(hdd)[15] - first
+    again = hdd_counts(hdd)[15] - written
+    groups = dss.stats()[-1]
     device.close()
     # No stop, no flush: the power is gone.
     hdd.power(False)
     hdd.power(True)
     kept = Direct(hdd.path)
     found = {'first': first, 'again': again,
-             'kept': (kept.read(0, 512)[:1]
+             'flushes': written - first, 'groups': groups['groups'],
+             'grouped': groups['grouped'], 'kept': (kept.read(0, 512)[:1]
                       + kept.read(1 << 20, 512)[:1]).decode()}
     kept.close()
     dss.remove()

@@ -90,7 +90,8 @@ def test_flush_waits_for_the_table_once():
 
 def test_flush_does_not_wait_for_what_others_gave_the_hdd():
     assert behaviour('flush_of_others') == {
-        'first': 1, 'again': 0, 'kept': 'bc'}
+        'first': 1, 'again': 0, 'flushes': 2, 'groups': 2, 'grouped': 17,
+        'kept': 'bc'}
 
 
 def test_memory_is_32_bytes_a_page_at_4_kib_and_one_at_256_kib():

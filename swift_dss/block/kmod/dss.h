@@ -54,7 +54,7 @@
 #define DSS_CHUNK_MAX		2048	/* 1 MiB */
 #define DSS_GRAINS_MAX		256	/* in a chunk: pages of one bio */
 #define DSS_BUCKETS		1024	/* of requests in flight */
-#define DSS_EVICTED_BITS	65536	/* see dss_was_evicted() */
+#define DSS_HASH_BITS		65536	/* see dss_was_evicted() */
 #define DSS_COMMIT_REGIONS	64	/* table blocks written at once */
 #define DSS_POOL_PAGES		1024	/* kept back for moves; 4 MiB */
 #define DSS_POOL_MOVES		64
@@ -65,6 +65,7 @@
 #define DSS_CLEAN_RUNS		64	/* of one batch of the cleaner */
 #define DSS_CLEAN_RUNS_BUSY	1	/* the same beside other requests */
 #define DSS_CLEAN_BESIDE	2048	/* sectors that go together; 1 MiB */
+#define DSS_GROUP_SECTORS	16384	/* made durable together; 8 MiB */
 #define DSS_TICK		HZ	/* settle and commit what is left */
 #define DSS_LATENCY_BUCKETS	26	/* 2^n microseconds */
 #define DSS_WRITE_HINTS		8
@@ -112,7 +113,9 @@ enum dss_kind {
 #define DSS_IO_HDD_ONLY		(1U << 8)	/* the SSD failed it */
 #define DSS_IO_AFTER		(1U << 9)	/* a fill nobody waits for */
 #define DSS_IO_READING		(1U << 10)	/* one that has no bytes yet */
+#define DSS_IO_GROUPED		(1U << 11)	/* durable with its group */
 #define DSS_IO_SPAN		(1U << 12)	/* of several chunks */
+#define DSS_IO_CUT		(1U << 13)	/* pieces of it are apart */
 
 struct dss;
 struct dss_batch;
@@ -256,6 +259,8 @@ struct dss {
 	unsigned long *unsettled_new;	/* since the flush under way began */
 	unsigned long *evicted;		/* hashes of chunks */
 	unsigned long *evicted_old;	/* of the commit under way */
+	unsigned long *volatile_new;	/* the same, which the HDD might lose */
+	unsigned long *volatile_old;	/* of the flush under way */
 	u32 nr_slots;
 	u32 nr_regions;
 	u32 nr_pending;
@@ -270,6 +275,13 @@ struct dss {
 	struct list_head deferred;	/* wait for a range */
 	struct list_head ready;		/* for the worker */
 	struct list_head committing;	/* wait for a commit */
+	/* Writes past the SSD that are durable when they end: dss_group.c */
+	struct list_head held[DSS_CLASSES];	/* wait for the next group */
+	u32 nr_held;
+	struct list_head gathered;	/* of this one, given to the HDD */
+	u32 group_left;			/* of this one, on their way there */
+	sector_t group_sectors;		/* of this one */
+	bool group_flushing;		/* it is closed */
 	bool want_twins;
 	bool want_hdd_flush;
 	bool want_ssd_flush;
@@ -278,6 +290,7 @@ struct dss {
 	bool ssd_named;			/* grains that became valid */
 	bool hdd_wrote;			/* anything */
 	bool hdd_owes;			/* what a flush has to find there */
+	bool hdd_owed;			/* the same, of the flush under way */
 	bool hdd_flushing;
 	u8 health;			/* enum dss_health */
 	bool suspended;
@@ -293,7 +306,9 @@ struct dss {
 	struct workqueue_struct *wq;
 	struct workqueue_struct *commit_wq;
 	struct workqueue_struct *clean_wq;
+	struct workqueue_struct *group_wq;
 	struct work_struct work;
+	struct work_struct group_work;
 	struct work_struct commit_work;
 	struct work_struct fail_work;
 	struct delayed_work clean_work;
@@ -334,6 +349,8 @@ struct dss {
 	u64 nr_commits;
 	u64 nr_table_writes;
 	u64 nr_intents;
+	u64 nr_groups;
+	u64 nr_grouped;
 	u64 nr_deferred;
 };
 
@@ -466,7 +483,16 @@ void dss_ready(struct dss_io *io, void (*then)(struct dss_io *io));
 void dss_reprocess(struct dss_io *io);
 void dss_wait_commit(struct dss_io *io, void (*then)(struct dss_io *io));
 void dss_issue(struct dss_io *io);
+void dss_end_again(struct dss_io *io);
 unsigned short dss_priority_of(unsigned int class_id);
+
+/* ---- dss_group.c: writes past the SSD, durable together ---- */
+bool dss_group_wants(const struct dss_io *io);
+bool dss_group_admit(struct dss_io *io);
+void dss_group_issue(struct dss_io *io);
+int dss_group_arrived(struct dss_io *io, blk_status_t error);
+void dss_group_failed(struct dss *d);
+void dss_group_work(struct work_struct *work);
 
 /* ---- dss_flight.c: who holds which grains ---- */
 void dss_hash(struct dss_io *io, enum dss_kind kind);
@@ -493,6 +519,8 @@ bool dss_invalidate(struct dss *d, dss_slot_t slot, unsigned int first,
 void dss_forget(struct dss *d, dss_slot_t slot, u64 oblock);
 void dss_evict(struct dss *d, dss_slot_t slot, enum dss_evict reason);
 bool dss_is_stale(const struct dss *d, dss_slot_t slot);
+void dss_wrote_hdd(struct dss *d, u64 oblock);
+bool dss_is_volatile(const struct dss *d, u64 oblock);
 bool dss_was_evicted(const struct dss *d, u64 oblock);
 void dss_settle(struct dss *d);
 
@@ -522,6 +550,7 @@ void dss_sysfs_remove(struct dss *d);
 void dss_commit_work(struct work_struct *work);
 void dss_kick_commit(struct dss *d);
 int dss_commit_all(struct dss *d);
+int dss_flush_hdd(struct dss *d);
 void dss_tick_work(struct work_struct *work);
 void dss_ssd_failed(struct dss *d);
 void dss_fail_work(struct work_struct *work);

@@ -250,28 +250,35 @@ struct dss_pass {
  * comes while another is under way waits, and flushes again only if more
  * was written.
  */
-static int dss_flush_hdd(struct dss *d)
+int dss_flush_hdd(struct dss *d)
 {
 	int error = 0;
 
 	mutex_lock(&d->hdd_mutex);
 	spin_lock_irq(&d->lock);
 	d->hdd_flushing = d->hdd_wrote;
+	d->hdd_owed = d->hdd_owes;
 	d->hdd_wrote = false;
 	d->hdd_owes = false;
 	bitmap_zero(d->unsettled_new, d->nr_regions);
+	swap(d->volatile_new, d->volatile_old);
 	spin_unlock_irq(&d->lock);
 	if (d->hdd_flushing)
 		error = blkdev_issue_flush(d->hdd->bdev);
 	spin_lock_irq(&d->lock);
 	d->hdd_flushing = false;
+	d->hdd_owed = false;
 	if (error) {
 		d->hdd_wrote = true;
 		d->hdd_owes = true;
 		d->hdd_errors++;
+		bitmap_or(d->volatile_new, d->volatile_new, d->volatile_old,
+			  DSS_HASH_BITS);
+		dss_group_failed(d);
 	} else {
 		dss_settle(d);
 	}
+	bitmap_zero(d->volatile_old, DSS_HASH_BITS);
 	spin_unlock_irq(&d->lock);
 	mutex_unlock(&d->hdd_mutex);
 	return error;
@@ -354,7 +361,7 @@ static void dss_pass_release(struct dss *d, struct dss_pass *pass)
 
 	spin_lock_irq(&d->lock);
 	if (!error)
-		bitmap_zero(d->evicted_old, DSS_EVICTED_BITS);
+		bitmap_zero(d->evicted_old, DSS_HASH_BITS);
 	if (d->health != DSS_OK)
 		error = -EIO;
 	list_for_each_entry(io, &pass->waiters, list) {
@@ -444,8 +451,8 @@ void dss_commit_work(struct work_struct *work)
 	spin_lock_irq(&d->lock);
 	list_splice_init(&d->committing, &pass.waiters);
 	bitmap_or(d->evicted_old, d->evicted_old, d->evicted,
-		  DSS_EVICTED_BITS);
-	bitmap_zero(d->evicted, DSS_EVICTED_BITS);
+		  DSS_HASH_BITS);
+	bitmap_zero(d->evicted, DSS_HASH_BITS);
 	spin_unlock_irq(&d->lock);
 	while (dss_commit_regions(d, &pass))
 		;

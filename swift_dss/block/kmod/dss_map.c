@@ -284,7 +284,7 @@ static enum dss_next dss_fill_or_not(struct dss_io *io)
 	struct dss *d = io->d;
 
 	dss_widen(io);
-	if (d->hdd_wrote || d->hdd_flushing)
+	if (dss_is_volatile(d, io->oblock))
 		io->flags |= DSS_IO_UNSETTLED;
 	dss_hash(io, DSS_FILL);
 	return DSS_NEXT_FILL;
@@ -413,11 +413,6 @@ static enum dss_next dss_write_here(struct dss_io *io, bool through)
 	return through ? DSS_NEXT_BOTH : DSS_NEXT_SUBMIT;
 }
 
-static bool dss_flushed_lately(const struct dss *d)
-{
-	return d->last_flush && time_before(jiffies, d->last_flush + HZ);
-}
-
 /* Writes the origin; what the SSD has of it is forgotten first, durably. */
 static enum dss_next dss_write_around(struct dss_io *io, enum dss_kind kind)
 {
@@ -429,15 +424,16 @@ static enum dss_next dss_write_around(struct dss_io *io, enum dss_kind kind)
 	if (d->health != DSS_OK)
 		commit = false;
 	dss_to_hdd(io, kind);
-	/*
-	 * Beside those that flush, each write is made durable by itself: left
-	 * to a flush, whoever wants his few bytes on the SSD durable would
-	 * wait for all that others gave the HDD.
-	 */
-	if (kind == DSS_WRITE_HDD && dss_flushed_lately(d))
-		io->bio->bi_opf |= REQ_FUA;
+	if (kind == DSS_WRITE_HDD && dss_group_wants(io)) {
+		/* It ends after its pieces: no group can wait for it. */
+		if (io->flags & DSS_IO_CUT)
+			io->bio->bi_opf |= REQ_FUA;
+		else
+			io->flags |= DSS_IO_GROUPED;
+	}
 	if (!commit)
-		return DSS_NEXT_SUBMIT;
+		return !(io->flags & DSS_IO_GROUPED) || dss_group_admit(io) ?
+			DSS_NEXT_SUBMIT : DSS_NEXT_WAIT;
 	dss_wait_commit(io, dss_issue);
 	return DSS_NEXT_WAIT;
 }
@@ -733,7 +729,7 @@ int dss_map(struct dm_target *ti, struct bio *bio)
 		d->last_flush = jiffies;
 		d->want_ssd_flush = true;
 		/* What the cleaner wrote the SSD still has. */
-		d->want_hdd_flush |= d->hdd_owes || d->hdd_flushing ||
+		d->want_hdd_flush |= d->hdd_owes || d->hdd_owed ||
 				     d->health != DSS_OK;
 		dss_wait_commit(io, dss_issue);
 		spin_unlock_irqrestore(&d->lock, irq);
@@ -789,7 +785,7 @@ static void dss_issue_both(struct dss_io *io)
 static int dss_retry(struct dss_io *io)
 {
 	io->flags |= DSS_IO_HDD_ONLY;
-	io->flags &= ~(DSS_IO_HAD_DIRTY | DSS_IO_ENDED);
+	io->flags &= ~(DSS_IO_HAD_DIRTY | DSS_IO_ENDED | DSS_IO_GROUPED);
 	io->status = BLK_STS_OK;
 	io->kind = DSS_NOTHING;
 	io->bio->bi_status = BLK_STS_OK;
@@ -801,7 +797,7 @@ static int dss_retry(struct dss_io *io)
 	return DM_ENDIO_INCOMPLETE;
 }
 
-static void dss_end_again(struct dss_io *io)
+void dss_end_again(struct dss_io *io)
 {
 	io->bio->bi_status = io->status;
 	bio_endio(io->bio);
@@ -831,6 +827,8 @@ void dss_issue(struct dss_io *io)
 	}
 	if (io->kind == DSS_WRITE_BOTH)
 		dss_issue_both(io);
+	else if (io->flags & DSS_IO_GROUPED)
+		dss_group_issue(io);
 	else
 		submit_bio_noacct(io->bio);
 }
@@ -879,6 +877,7 @@ static void dss_cut(struct dss_io *io)
 	bio_inc_remaining(io->bio);
 	bio_advance(io->bio, sectors << SECTOR_SHIFT);
 	io->flags &= ~(DSS_IO_COUNTED | DSS_IO_RUN);
+	io->flags |= DSS_IO_CUT;
 	dss_place(io);
 	dss_ready(&piece->io, dss_reprocess);
 	dss_ready(io, dss_reprocess);
@@ -936,7 +935,7 @@ static void dss_wrote_both(struct dss_io *io, blk_status_t *error)
 	unsigned int first = io->first;
 	unsigned int nr = io->nr;
 
-	d->hdd_wrote = true;
+	dss_wrote_hdd(d, io->oblock);
 	d->hdd_owes = true;
 	d->ssd_wrote = true;
 	if (io->status) {
@@ -1040,9 +1039,14 @@ static int dss_finish(struct dss_io *io, blk_status_t *error)
 		break;
 	case DSS_WRITE_HDD:
 	case DSS_DISCARD:
+		if (io->flags & DSS_IO_GROUPED && !(io->flags & DSS_IO_ENDED))
+			result = dss_group_arrived(io, *error);
+		if (result == DM_ENDIO_INCOMPLETE)
+			break;
 		d->hdd_errors += *error != BLK_STS_OK;
-		if (*error || !(io->bio->bi_opf & REQ_FUA)) {
-			d->hdd_wrote = true;
+		if (*error || !(io->bio->bi_opf & REQ_FUA ||
+				io->flags & DSS_IO_GROUPED)) {
+			dss_wrote_hdd(d, io->oblock);
 			d->hdd_owes = true;
 		}
 		break;

@@ -426,9 +426,10 @@ unsigned int dss_tell_device(const struct dss *d, char *result,
 {
 	unsigned int sz = 0;
 
-	DMEMIT("commits=%llu table_writes=%llu intents=%llu deferred=%llu ssd_errors=%llu hdd_errors=%llu unsettled_regions=%u\n",
+	DMEMIT("commits=%llu table_writes=%llu intents=%llu deferred=%llu groups=%llu grouped=%llu ssd_errors=%llu hdd_errors=%llu unsettled_regions=%u\n",
 	       d->nr_commits, d->nr_table_writes, d->nr_intents,
-	       d->nr_deferred, d->ssd_errors, d->hdd_errors,
+	       d->nr_deferred, d->nr_groups, d->nr_grouped, d->ssd_errors,
+	       d->hdd_errors,
 	       bitmap_weight(d->unsettled_regions, d->nr_regions));
 	return sz;
 }
@@ -517,6 +518,8 @@ static void dss_reset_counters(struct dss *d)
 	d->nr_table_writes = 0;
 	d->nr_intents = 0;
 	d->nr_deferred = 0;
+	d->nr_groups = 0;
+	d->nr_grouped = 0;
 	spin_unlock_irq(&d->lock);
 }
 

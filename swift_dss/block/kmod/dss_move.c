@@ -340,7 +340,7 @@ static void dss_fill_after(struct dss_io *run, unsigned int end)
 	ours = !dss_any(d, d->valid, run->slot, run->first, run->nr) &&
 	       !dss_range_busy(d, run);
 	if (ours) {
-		if (d->hdd_wrote || d->hdd_flushing)
+		if (dss_is_volatile(d, run->oblock))
 			move->io.flags |= DSS_IO_UNSETTLED;
 		move->io.flags |= DSS_IO_AFTER | DSS_IO_READING;
 		move->after_end = end;
@@ -565,7 +565,7 @@ static struct dss_move *dss_beside_one(struct dss *d, struct dss_io *one)
 		move->io.slot = dss_core_take(d->core, &verdict,
 					      dss_to_oblock(one->oblock));
 		dss_core_commit(d->core, move->io.slot, false);
-		if (d->hdd_wrote || d->hdd_flushing)
+		if (dss_is_volatile(d, one->oblock))
 			move->io.flags |= DSS_IO_UNSETTLED;
 		move->io.flags |= DSS_IO_AFTER | DSS_IO_READING;
 		d->nr_after++;
@@ -868,8 +868,11 @@ static bool dss_batch_was_evicted(struct dss_batch *batch)
 	return was;
 }
 
-/* The origin was given the bytes: dirty grains become unsettled ones. */
-static void dss_batch_finish(struct dss_batch *batch)
+/*
+ * The origin was given the bytes: dirty grains become unsettled ones, or
+ * clean ones if it cannot lose them any more.
+ */
+static void dss_batch_finish(struct dss_batch *batch, bool durable)
 {
 	struct dss *d = batch->d;
 	u32 i;
@@ -883,12 +886,14 @@ static void dss_batch_finish(struct dss_batch *batch)
 			batch->failed = true;
 			continue;
 		}
-		d->hdd_wrote = true;
+		if (!durable)
+			dss_wrote_hdd(d, io->oblock);
 		if (io->flags & DSS_IO_AGAIN)
 			continue;
 		d->counts[io->class_id].cleaned_sectors +=
 			batch->moves[i]->sectors;
-		dss_set_unsettled(d, io->slot, io->first, io->nr);
+		if (!durable)
+			dss_set_unsettled(d, io->slot, io->first, io->nr);
 		dss_clear_dirty(d, io->slot, io->first, io->nr);
 	}
 	for (i = 0; i < batch->nr_slots; i++)
@@ -948,7 +953,7 @@ static bool dss_clean_batch(struct dss_batch *batch, u32 most, bool busy)
 	 * all that piled up would come at once, and everybody wait for that.
 	 */
 	dss_batch_submit(batch, false, REQ_OP_WRITE | (busy ? REQ_FUA : 0));
-	dss_batch_finish(batch);
+	dss_batch_finish(batch, busy);
 	return batch->nr_moves && !batch->failed;
 }
 

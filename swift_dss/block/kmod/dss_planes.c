@@ -106,16 +106,34 @@ bool dss_invalidate(struct dss *d, dss_slot_t slot, unsigned int first,
  * Chunks that left their slot while the table may still name them. A
  * Bloom filter with one hash: a false yes costs one commit.
  */
-static u32 dss_evicted_hash(u64 oblock)
+static u32 dss_chunk_hash(u64 oblock)
 {
-	return hash_64(oblock, ilog2(DSS_EVICTED_BITS));
+	return hash_64(oblock, ilog2(DSS_HASH_BITS));
 }
 
 bool dss_was_evicted(const struct dss *d, u64 oblock)
 {
-	u32 hash = dss_evicted_hash(oblock);
+	u32 hash = dss_chunk_hash(oblock);
 
 	return test_bit(hash, d->evicted) || test_bit(hash, d->evicted_old);
+}
+
+/*
+ * The origin was given bytes of a chunk, not durably. The same filter: a
+ * false yes of dss_is_volatile() costs a flush.
+ */
+void dss_wrote_hdd(struct dss *d, u64 oblock)
+{
+	d->hdd_wrote = true;
+	__set_bit(dss_chunk_hash(oblock), d->volatile_new);
+}
+
+bool dss_is_volatile(const struct dss *d, u64 oblock)
+{
+	u32 hash = dss_chunk_hash(oblock);
+
+	return test_bit(hash, d->volatile_new) ||
+	       test_bit(hash, d->volatile_old);
 }
 
 bool dss_is_stale(const struct dss *d, dss_slot_t slot)
@@ -130,7 +148,7 @@ void dss_forget(struct dss *d, dss_slot_t slot, u64 oblock)
 {
 	dss_invalidate(d, slot, 0, d->grains);
 	__set_bit(dss_from_slot(slot), d->stale);
-	__set_bit(dss_evicted_hash(oblock), d->evicted);
+	__set_bit(dss_chunk_hash(oblock), d->evicted);
 	dss_touch_region(d, slot);
 }
 

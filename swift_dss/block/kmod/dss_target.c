@@ -219,14 +219,17 @@ static int dss_create_planes(struct dss *d)
 	d->lagging = dss_bitmap(d->nr_regions);
 	d->unsettled_regions = dss_bitmap(d->nr_regions);
 	d->unsettled_new = dss_bitmap(d->nr_regions);
-	d->evicted = dss_bitmap(DSS_EVICTED_BITS);
-	d->evicted_old = dss_bitmap(DSS_EVICTED_BITS);
+	d->evicted = dss_bitmap(DSS_HASH_BITS);
+	d->evicted_old = dss_bitmap(DSS_HASH_BITS);
+	d->volatile_new = dss_bitmap(DSS_HASH_BITS);
+	d->volatile_old = dss_bitmap(DSS_HASH_BITS);
 	d->region_seq = vzalloc(array_size(d->nr_regions, sizeof(u64)));
 	d->counts = vzalloc(array_size(DSS_CLASSES, sizeof(*d->counts)));
 	if (!d->valid || !d->dirty || !d->unsettled || !d->stale ||
 	    !d->stale_old || !d->copy || !d->pending || !d->writing ||
 	    !d->lagging || !d->unsettled_regions || !d->unsettled_new ||
-	    !d->evicted || !d->evicted_old || !d->region_seq || !d->counts)
+	    !d->evicted || !d->evicted_old || !d->volatile_new ||
+	    !d->volatile_old || !d->region_seq || !d->counts)
 		return -ENOMEM;
 	return 0;
 }
@@ -292,14 +295,19 @@ static int dss_create_workers(struct dss *d)
 				       WQ_HIGHPRI | WQ_UNBOUND, 1);
 	d->clean_wq = alloc_workqueue("dss-clean", WQ_MEM_RECLAIM |
 				      WQ_UNBOUND, 3);
+	d->group_wq = alloc_workqueue("dss-group", WQ_MEM_RECLAIM |
+				      WQ_HIGHPRI | WQ_UNBOUND, 1);
 	d->batch = dss_batch_create(d);
-	return d->wq && d->commit_wq && d->clean_wq && d->batch ? 0 : -ENOMEM;
+	return d->wq && d->commit_wq && d->clean_wq && d->group_wq &&
+	       d->batch ? 0 : -ENOMEM;
 }
 
 static void dss_destroy(struct dss *d)
 {
 	unsigned int i;
 
+	if (d->group_wq)
+		destroy_workqueue(d->group_wq);
 	if (d->clean_wq)
 		destroy_workqueue(d->clean_wq);
 	if (d->commit_wq)
@@ -318,6 +326,8 @@ static void dss_destroy(struct dss *d)
 	vfree(d->core);
 	vfree(d->counts);
 	vfree(d->region_seq);
+	vfree(d->volatile_old);
+	vfree(d->volatile_new);
 	vfree(d->evicted_old);
 	vfree(d->evicted);
 	vfree(d->unsettled_new);
@@ -361,8 +371,12 @@ static struct dss *dss_alloc(struct dm_target *ti)
 	INIT_LIST_HEAD(&d->deferred);
 	INIT_LIST_HEAD(&d->ready);
 	INIT_LIST_HEAD(&d->committing);
+	for (i = 0; i < DSS_CLASSES; i++)
+		INIT_LIST_HEAD(&d->held[i]);
+	INIT_LIST_HEAD(&d->gathered);
 	INIT_WORK(&d->work, dss_work);
 	INIT_WORK(&d->commit_work, dss_commit_work);
+	INIT_WORK(&d->group_work, dss_group_work);
 	INIT_WORK(&d->fail_work, dss_fail_work);
 	INIT_DELAYED_WORK(&d->clean_work, dss_clean_work);
 	INIT_DELAYED_WORK(&d->tick_work, dss_tick_work);
@@ -482,6 +496,7 @@ static void dss_postsuspend(struct dm_target *ti)
 	cancel_delayed_work_sync(&d->tick_work);
 	cancel_delayed_work_sync(&d->clean_work);
 	wait_event(d->idle, !atomic_read(&d->nr_moves));
+	flush_workqueue(d->group_wq);
 	flush_workqueue(d->clean_wq);
 	flush_workqueue(d->wq);
 	if (d->loaded && dss_meta_stop(d))

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Writes past the SSD, beside those that flush.
+ *
+ * A flush is of the whole device: who wants a few bytes on the SSD durable
+ * would wait for all that others left in the HDD's cache. So what passes
+ * the SSD ends only when it is durable, and a flush finds nothing there that
+ * it would have to wait for. One by one, each with FUA, they would come to
+ * the medium in the order in which they were sent, a seek each; and a disk
+ * without FUA would empty its cache for each. So they go in groups: all of a
+ * group is given to the HDD, which sorts it in its cache; then the HDD is
+ * flushed once; then all of the group ends. What comes meanwhile is held for
+ * the next one, to which the highest class comes first, but for what has
+ * waited DSS_GROUP_PATIENCE. A group has a limit, since whoever reads from
+ * the HDD may have to wait for its flush.
+ *
+ * The lists and counters are under d->lock. What is held keeps its range in
+ * flight, as what is on its way does.
+ */
+#include "dss.h"
+
+#define DSS_GROUP_PATIENCE	NSEC_PER_SEC
+
+/* Whether a write past the SSD is to be durable when it ends. */
+bool dss_group_wants(const struct dss_io *io)
+{
+	const struct dss *d = io->d;
+
+	return d->last_flush && time_before(jiffies, d->last_flush + HZ) &&
+	       !(io->bio->bi_opf & REQ_FUA) && !d->suspended;
+}
+
+static sector_t dss_group_size(const struct dss_io *io)
+{
+	return io->iter.bi_size >> SECTOR_SHIFT;
+}
+
+static bool dss_group_has_room(const struct dss *d, const struct dss_io *io)
+{
+	return !d->group_sectors || d->group_sectors + dss_group_size(io) <=
+	       DSS_GROUP_SECTORS;
+}
+
+static void dss_group_enter(struct dss_io *io)
+{
+	io->d->group_sectors += dss_group_size(io);
+	io->d->group_left++;
+	io->d->nr_grouped++;
+}
+
+/*
+ * Return: whether it belongs to the group that is open, and is to be
+ * submitted; else it is held. Under the lock.
+ */
+bool dss_group_admit(struct dss_io *io)
+{
+	struct dss *d = io->d;
+
+	if (d->group_flushing || d->nr_held || !dss_group_has_room(d, io)) {
+		list_add_tail(&io->list, &d->held[io->class_id]);
+		d->nr_held++;
+		return false;
+	}
+	dss_group_enter(io);
+	return true;
+}
+
+/* After a commit. */
+void dss_group_issue(struct dss_io *io)
+{
+	unsigned long irq;
+	bool admitted;
+
+	spin_lock_irqsave(&io->d->lock, irq);
+	admitted = dss_group_admit(io);
+	spin_unlock_irqrestore(&io->d->lock, irq);
+	if (admitted)
+		submit_bio_noacct(io->bio);
+}
+
+/*
+ * The HDD has it, or failed it. The last one of a group closes that. Under
+ * the lock.
+ */
+int dss_group_arrived(struct dss_io *io, blk_status_t error)
+{
+	struct dss *d = io->d;
+
+	if (!--d->group_left) {
+		d->group_flushing = true;
+		queue_work(d->group_wq, &d->group_work);
+	}
+	if (error)
+		return DM_ENDIO_DONE;
+	io->flags |= DSS_IO_ENDED;
+	dss_wrote_hdd(d, io->oblock);
+	list_add_tail(&io->list, &d->gathered);
+	return DM_ENDIO_INCOMPLETE;
+}
+
+/*
+ * A flush failed, whoever asked for it: the next one may succeed without
+ * the bytes of this group. Under the lock.
+ */
+void dss_group_failed(struct dss *d)
+{
+	struct dss_io *io;
+
+	list_for_each_entry(io, &d->gathered, list)
+		io->status = BLK_STS_IOERR;
+}
+
+/* How urgent it is: by its age if that is great, or nothing has a class. */
+static u64 dss_group_rank(const struct dss *d, const struct dss_io *io,
+			  u64 now)
+{
+	u64 age = now - min(now, io->start_ns);
+	struct dss_class_spec spec;
+
+	if (d->strategy == DSS_MODE_LRU || age > DSS_GROUP_PATIENCE)
+		return DSS_RANK_MAX + age;
+	dss_core_get_class(d->core, io->class_id, &spec);
+	return spec.rank;
+}
+
+static struct dss_io *dss_group_next(struct dss *d, u64 now)
+{
+	struct dss_io *io, *best = NULL;
+	unsigned int class_id;
+
+	for (class_id = 0; class_id < DSS_CLASSES; class_id++) {
+		io = list_first_entry_or_null(&d->held[class_id],
+					      struct dss_io, list);
+		if (io && (!best || dss_group_rank(d, io, now) >
+			   dss_group_rank(d, best, now)))
+			best = io;
+	}
+	return best;
+}
+
+/* Opens the next group: what was held, as much as there is room for. */
+static void dss_group_open(struct dss *d, struct list_head *group)
+{
+	u64 now = ktime_get_ns();
+	struct dss_io *io;
+
+	d->group_flushing = false;
+	d->group_sectors = 0;
+	while (d->nr_held) {
+		io = dss_group_next(d, now);
+		if (!dss_group_has_room(d, io))
+			break;
+		dss_group_enter(io);
+		list_move_tail(&io->list, group);
+		d->nr_held--;
+	}
+}
+
+/* A group is on the HDD: it is made durable, and ends. */
+void dss_group_work(struct work_struct *work)
+{
+	struct dss *d = container_of(work, struct dss, group_work);
+	blk_status_t status = errno_to_blk_status(dss_flush_hdd(d));
+	struct dss_io *io, *next;
+	struct blk_plug plug;
+	LIST_HEAD(gathered);
+	LIST_HEAD(group);
+
+	spin_lock_irq(&d->lock);
+	d->nr_groups++;
+	list_splice_init(&d->gathered, &gathered);
+	dss_group_open(d, &group);
+	spin_unlock_irq(&d->lock);
+	blk_start_plug(&plug);
+	list_for_each_entry_safe(io, next, &group, list) {
+		list_del_init(&io->list);
+		submit_bio_noacct(io->bio);
+	}
+	blk_finish_plug(&plug);
+	list_for_each_entry_safe(io, next, &gathered, list) {
+		list_del_init(&io->list);
+		io->status = io->status ?: status;
+		dss_end_again(io);
+	}
+}
