@@ -433,13 +433,15 @@ static struct bio *dss_beside_bio(struct dss_move *first, bool ssd,
 static void dss_beside_wrote(struct bio *bio)
 {
 	struct dss_move *move = bio->bi_private, *next;
+	blk_status_t status = bio->bi_status;
 
+	/* First: with the last of the moves its pool may go. */
+	bio_put(bio);
 	for (; move; move = next) {
 		next = move->next;
-		move->bio.bi_status = bio->bi_status;
+		move->bio.bi_status = status;
 		dss_fill_write_end(&move->bio);
 	}
-	bio_put(bio);
 }
 
 /* A row of slots; each is written alone if they cannot be together. */
