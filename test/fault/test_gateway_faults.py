@@ -55,7 +55,7 @@ class Rig:
             version, '7', offset, length, 0, deadline, True), sink)
         return whole, sink
 
-    def settle(self, seconds=60):
+    def settle(self, seconds=180):
         wait_until(lambda: not (self.gateway.status()['uploads']
                                 or self.gateway.status()['deletes']),
                    seconds, 'queue is empty')
