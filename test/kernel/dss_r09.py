@@ -79,9 +79,10 @@ class Case:
 
     def start(self) -> Dss:
         chunk = CHUNKS[(self.seed + self.seed // 1000) % len(CHUNKS)]
-        return Dss(dm_path('lssd'), dm_path('lhdd'),
-                   self.disks['hdd'].sectors, chunk,
-                   'idle_ms 50 after 256')
+        dss = Dss(dm_path('lssd'), dm_path('lhdd'),
+                  self.disks['hdd'].sectors, chunk, 'idle_ms 50')
+        dss.message('after', '256')
+        return dss
 
     def table(self, name: str, text: str) -> None:
         dmsetup('suspend', '--noflush', '--nolockfs', 'l' + name)
