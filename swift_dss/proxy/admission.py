@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any, Callable, Iterator, List, Optional, Set, Tuple
 
 import eventlet
+from swift.common import constraints
 from swift.common.swob import HTTPException
 from swift.common.utils import quorum_size
 
@@ -61,7 +62,10 @@ class Admission:
         :raises Refused: it may not
         """
         pressures = self._pressures
-        if pressures is None or size == 0:
+        if pressures is None or size == 0 or \
+                (size or 0) > constraints.MAX_FILE_SIZE:
+            # Swift's own 413 says more of what is too large for it than a
+            # 507, after which its clients would try again.
             yield
             return
         places = self._places(env, target, size or 1)

@@ -7,7 +7,9 @@ import subprocess
 import sys
 
 import pytest
+from functional import raw_http
 from support import data_files, pattern
+from swift.common import constraints
 
 from swift_dss.aio import layout, processes
 
@@ -86,3 +88,17 @@ def test_a_killed_server_is_seen_and_can_be_restarted(cluster, swift):
     assert 'account-server           NOT RUNNING' in done.stdout
     cluster.restart('account-server')
     assert _aio('status', '--root', cluster.conf.root).returncode == 0
+
+
+@pytest.mark.parametrize('policy', layout.POLICIES)
+def test_what_is_too_large_for_swift_gets_swifts_own_answer(
+        cluster, swift, policy):
+    # Not a 507 of ours, after which clients try again.
+    name = 'large-' + policy
+    swift.put_container(name, headers={'X-Storage-Policy': policy})
+    answer = raw_http.request(
+        cluster.conf.proxy_port, 'PUT', '/v1/AUTH_test/%s/o' % name,
+        [('X-Auth-Token', swift.get_auth()[1]),
+         ('Content-Length', str(constraints.MAX_FILE_SIZE + 1))])
+    assert answer.status == 413
+    assert b'too large' in answer.body.lower()

@@ -7,6 +7,7 @@ import logging
 import types
 
 import pytest
+from swift.common import constraints
 from swift.common.swob import Request, Response
 
 from swift_dss.core.classes import ClassSpec, ClassTable
@@ -123,6 +124,14 @@ def test_what_can_never_fit_is_507_and_413_to_s3(servers):
         servers.put(size=5000, env=dict(
             Request.blank('/v1/a/c/o').environ, **{'swift.source': 'S3'}))
     assert caught.value.status_int == 413
+
+
+def test_what_is_too_large_for_swift_is_left_to_swift(servers):
+    # It answers 413; after a 507 its clients would try again.
+    assert servers.put(size=constraints.MAX_FILE_SIZE + 1) == 201
+    assert not servers.asked
+    with pytest.raises(Refused):
+        servers.put(size=constraints.MAX_FILE_SIZE)
 
 
 def test_one_full_replica_of_three_refuses_nothing_and_two_do(servers):
