@@ -18,6 +18,8 @@ from dss_guest import Direct, Load, Machine, Shadow, seed_from
 ROWS = ('0,0,room,back,0,65536,1,0,-', '11,700,always,back,0,65536,1,0,-',
         '12,600,always,through,0,65536,1,0,-',
         '25,900,always,around,0,65536,1,0,-')
+#: Between two flushes: what passes the SSD is not durable at once then.
+NEVER = 10**9
 MODES = ('writeback', 'writeback', 'writethrough', 'writearound')
 
 
@@ -33,7 +35,7 @@ def main() -> None:
     rounds = []
     for number in range(cuts):
         load = Load(shadow, dss.path, seed + number, threads=6,
-                    flush_every=chance.choice((5, 200, 1000)))
+                    flush_every=chance.choice((5, 200, NEVER)))
         dss.message(chance.choice(('ahead', 'after')), str(4 * chunk))
         load.start()
         load.wait(chance.randrange(1, requests))

@@ -25,28 +25,39 @@ TWINS = {
 }
 
 
-#: Of the seeds around, some cut when nothing was in a volatile cache.
-@pytest.mark.parametrize('chunk, grain, seed', [
-    (8, 8, 10), (64, 8, 65), (64, 1, 64), (512, 8, 515)])
+#: A guest in which each cut met empty volatile caches shows nothing of
+#: them; one in two or three is like that. Another one is asked then.
+GUESTS = 12
+
+
+@pytest.mark.parametrize('chunk, grain', [
+    (8, 8), (64, 8), (64, 1), (512, 8)])
 def test_power_cuts_lose_nothing_flushed_and_leave_the_cache_warm(
-        chunk, grain, seed):
-    rounds = dss_lab.found('dss_crash.py', [seed, chunk, grain, 6, 700])
-    assert len(rounds) == 6
+        chunk, grain):
+    rounds = []
+    for guest in range(GUESTS):
+        rounds += dss_lab.found(
+            'dss_crash.py', [chunk + 100 * guest, chunk, grain, 6, 700])
+        if any(one['lost'] for one in rounds):
+            break
     for one in rounds:
         assert one['io_errors'], 'the cut did not reach the load'
     # What was cached in the last second may be missing.
     assert sum(one['used_after'] for one in rounds) >= 0.8 * sum(
         one['used_before'] for one in rounds)
-    # The volatile caches really lost something. (With the largest chunks
-    # most goes past the SSD, and is durable when it ends.)
-    assert chunk == 512 or sum(one['lost'] for one in rounds)
+    # The volatile caches really lost something.
+    assert any(one['lost'] for one in rounds)
     assert any(len(one['classes_after']) > 2 for one in rounds)
 
 
 @pytest.mark.parametrize('twin', sorted(TWINS))
 def test_wrong_twin_is_caught(twin, tmp_path):
     module = dss_lab.wrong_twin(str(tmp_path), [TWINS[twin]])
-    ended = dss_lab.result('dss_crash.py', [7, 64, 8, 12, 500], module)
+    for guest in range(GUESTS):
+        ended = dss_lab.result(
+            'dss_crash.py', [7 + 100 * guest, 64, 8, 12, 500], module)
+        if ended.status:
+            break
     assert ended.status != 0
     assert b'WrongBytes' in ended.stderr or b'cannot start' in ended.stderr \
         or 'cannot start' in ended.kernel_log, ended.stderr
