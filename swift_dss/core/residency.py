@@ -27,6 +27,7 @@ class Tier(IntFlag):
 
 
 _SSD_BIT = Tier.SSD.value
+_LOCAL_BITS = (Tier.SSD | Tier.HDD).value
 #: Each set of tiers with REMOTE in it: a flag's "|" takes a microsecond.
 _AND_REMOTE = tuple(Tier(number) | Tier.REMOTE for number in range(8))
 TIER_NAMES = ((Tier.SSD, 'ssd'), (Tier.HDD, 'hdd'), (Tier.REMOTE, 'remote'))
@@ -107,6 +108,12 @@ class Residency:
             if not extent.tiers.value & _SSD_BIT:
                 return True
         return False
+
+    @property
+    def is_local(self) -> bool:
+        """True if every byte lies on SSD or HDD."""
+        return all(extent.tiers.value & _LOCAL_BITS
+                   for extent in self.extents)
 
     @property
     def tiers(self) -> Tier:

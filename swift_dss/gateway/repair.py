@@ -19,7 +19,7 @@ from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
     DamagedRecord, DssError, RemoteCorrupt, TierUnavailable, VersionGone)
-from swift_dss.core.residency import RemoteCopy, Tier
+from swift_dss.core.residency import RemoteCopy
 from swift_dss.core.version import VersionId
 from swift_dss.gateway import encrypt, verify
 from swift_dss.gateway.client import S3Client, S3Missing
@@ -27,7 +27,6 @@ from swift_dss.gateway.ports import LocalVersion, LocalVersions
 from swift_dss.io import steps
 from swift_dss.wire.layout import remote_key
 
-_LOCAL = Tier.SSD | Tier.HDD
 #: A version on a device, and its partition.
 Copy = Tuple[VersionId, str]
 
@@ -212,8 +211,7 @@ class Repairer:
 
     def _is_sound(self, local: LocalVersion) -> bool:
         """All of its bytes are here, and they are the right ones."""
-        if any(not extent.tiers & _LOCAL
-               for extent in local.residency.extents):
+        if not local.residency.is_local:
             return False
         try:
             with self._local.open(local.version, local.partition) as reader:

@@ -26,6 +26,7 @@ from swift_dss.gateway.ranks import ring_name
 from swift_dss.gateway.restore_catalog import Held
 from swift_dss.gateway.restore_places import PUT_HEADERS, Place, Servers
 from swift_dss.io import residency_store, steps
+from swift_dss.io.switch import listdir
 from swift_dss.wire import layout
 
 _SYSMETA = 'x-object-sysmeta-'
@@ -138,11 +139,7 @@ class Writer:
             os.path.join(self._conf.devices, target.device),
             version.policy, str(target.partition), object_hash)
         found = ('', 0)
-        try:
-            names = os.listdir(folder)
-        except (FileNotFoundError, NotADirectoryError):
-            return found
-        for name in names:
+        for name in listdir(folder):
             parsed = layout.parse_data_file(name)
             if parsed is not None and parsed[2]:
                 same = parsed[1] == version.frag_index

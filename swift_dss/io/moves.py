@@ -29,7 +29,6 @@ Range = Tuple[int, int]
 
 #: Reads and writes without telling the kernel a class.
 PLAIN_IO = Carrier()
-_WHOLE_AND_REMOTE = Tier.SSD | Tier.REMOTE
 
 
 def copy_to_capacity(place: Place, ranges: Iterable[Range] = (),
@@ -301,9 +300,8 @@ def mark_remote_of_whole(opened: Opened, content_length: int,
         if not content_length or \
                 os.fstat(opened.fd).st_size != content_length:
             return False
-        residency_store.store_first(opened.fd, Residency(
-            content_length, (Extent(0, content_length, _WHOLE_AND_REMOTE),),
-            remote))
+        residency_store.store_first(
+            opened.fd, Residency.whole(content_length).with_remote(remote))
         steps.reached('remote.marked')
     except OSError as err:
         os.close(opened.fd)

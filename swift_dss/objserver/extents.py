@@ -235,8 +235,7 @@ class VersionBytes:
     @property
     def lacks_bytes(self) -> bool:
         """True if some are on no tier of this node."""
-        return self.is_stub and any(
-            not extent.tiers & _BOTH for extent in self._residency.extents)
+        return self.is_stub and not self._residency.is_local
 
     @property
     def is_busy(self) -> bool:

@@ -199,7 +199,7 @@ class Comparison:
         found.problem('%s on %s: %s: %s' % (
             local.metadata.get('name', local.version.key),
             local.version.device, remote.key, wrong))
-        found.repairable += _is_all_here(local)
+        found.repairable += local.residency.is_local
         self._note(REMOTE, local.version, local.partition)
         return False
 
@@ -210,7 +210,7 @@ class Comparison:
                              local.content_length)
         try:
             with Reader(LiveVersion(place, for_reading=True)) as reader:
-                if not _is_all_here(local):
+                if not local.residency.is_local:
                     if not is_in_s3:
                         return  # told already
                     wrong = self._differs(local, reader)
@@ -349,11 +349,6 @@ def _describe(device: Device, version: VersionId,
     with LiveVersion(place, opened) as live:
         return LocalVersion(version, partition, found.etag, found.headers,
                             live.residency, found.class_map)
-
-
-def _is_all_here(local: LocalVersion) -> bool:
-    return all(extent.tiers & (Tier.SSD | Tier.HDD)
-               for extent in local.residency.extents)
 
 
 def _has_other_digest(local: LocalVersion,

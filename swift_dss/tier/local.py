@@ -81,8 +81,7 @@ class Local(LocalVersions):
             if _is_whole(opened, found.content_length):
                 return _described(version, partition, found, Residency.whole(
                     found.content_length))
-            place = self.devices.get(version.device).place(
-                version, at, found.content_length)
+            place = self._place(version, at, found)
             with LiveVersion(place, opened, for_reading=True) as live:
                 return _described(version, partition, found, live.residency)
 
@@ -99,8 +98,7 @@ class Local(LocalVersions):
             if data is not None:
                 return _described(version, partition, found, Residency.whole(
                     found.content_length)), data
-            place = self.devices.get(version.device).place(
-                version, at, found.content_length)
+            place = self._place(version, at, found)
             reader = Reader(LiveVersion(place, opened, for_reading=True))
             with reader:
                 return (_described(version, partition, found,
@@ -492,9 +490,12 @@ class Local(LocalVersions):
               ) -> Tuple[Place, metadata.VersionMetadata, Opened]:
         """The same, and the open data file."""
         found, opened, partition = self._open_file(version, partition)
-        place = self.devices.get(version.device).place(
+        return self._place(version, partition, found), found, opened
+
+    def _place(self, version: VersionId, partition: str,
+               found: metadata.VersionMetadata) -> Place:
+        return self.devices.get(version.device).place(
             version, partition, found.content_length)
-        return place, found, opened
 
     def _open_file(self, version: VersionId, partition: str
                    ) -> Tuple[metadata.VersionMetadata, Opened, str]:

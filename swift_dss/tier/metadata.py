@@ -25,6 +25,7 @@ from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import BadClassInput, DamagedRecord, VersionGone
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
 from swift_dss.strategy.fragments import fragment_map
+from swift_dss.io.switch import listdir
 from swift_dss.wire import classmap, layout, names
 
 #: Where Swift's diskfile keeps metadata; more of it under ``...1`` and on.
@@ -150,7 +151,7 @@ def newest_timestamp(hash_dir: str) -> Optional[str]:
     Of fragments only the durable ones count.
     """
     found = []
-    for name in _listdir(hash_dir):
+    for name in listdir(hash_dir):
         parsed = layout.parse_data_file(name)
         if parsed is not None and parsed[2]:
             found.append(parsed[0])
@@ -162,7 +163,7 @@ def newest_timestamp(hash_dir: str) -> Optional[str]:
 def _newer_meta_files(data_path: str, timestamp: str,
                       beside: Optional[Sequence[str]]) -> List[str]:
     if beside is None:
-        beside = _listdir(os.path.dirname(data_path))
+        beside = listdir(os.path.dirname(data_path))
     found: List[Tuple[str, str]] = []
     for name in beside:
         # <timestamp>[<sign><hex delta to the content type's>].meta
@@ -267,10 +268,3 @@ def _written(text: str, encoding: str) -> str:
     if text.isascii():
         return text
     return codecs.encode(text, encoding).decode('utf-8', 'surrogateescape')
-
-
-def _listdir(folder: str) -> List[str]:
-    try:
-        return os.listdir(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return []

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 #: Kinds of what is wrong: S3's bytes, a device's bytes, the bucket's record.
 REMOTE, LOCAL, RECORD = 'remote', 'local', 'record'
+#: S3's first: what is wrong on a device may then be fetched.
 _KINDS = (REMOTE, LOCAL, RECORD)
 #: Versions of one request: its line is short of 64 KiB.
 PAGE = 200
@@ -76,8 +77,7 @@ class WrongList:
 
     def pages(self) -> Iterator[Tuple[str, List[Plain]]]:
         """(kind, versions as :meth:`Mender.run` wants them)."""
-        # S3 first: what is wrong here may then be fetched.
-        for kind in (REMOTE, LOCAL, RECORD):
+        for kind in _KINDS:
             found = self._rows.execute(
                 'SELECT device, policy, hash, timestamp, frag, part FROM '
                 'wrong WHERE kind = ? ORDER BY hash', (kind,))

@@ -16,6 +16,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 from swift_dss.core.errors import (
     DamagedRecord, TierUnavailable, VersionGone)
 from swift_dss.core.version import VersionId
+from swift_dss.io.switch import listdir
 from swift_dss.tier.devices import Device
 from swift_dss.tier.local import Local
 from swift_dss.tier.rows import VersionRow
@@ -261,7 +262,4 @@ def _quarantined(device: Device) -> Dict[str, bool]:
 
 
 def _names(*parts: str) -> List[str]:
-    try:
-        return sorted(os.listdir(os.path.join(*parts)))
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+    return sorted(listdir(os.path.join(*parts)))

@@ -84,20 +84,16 @@ class Event:
 def encode_event(event: Event) -> bytes:
     """The datagram. A map or name too long for one is left out: the daemon
     then reads it from the object."""
-    tail = ',"c":' + _quoted(event.client) if event.client else ''
-    if event.manifest:
-        tail = ',"x":true' + tail
     map_text = event.map_text
-    named = tail + ',"w":' + _quoted(event.name) \
-        if event.name and map_text else tail
+    name = event.name if map_text else ''
     while True:
         raw = _encode(
             event.kind.value, event.version, event.partition, event.size,
             map_text, event.offset, event.length, event.tier_bits, event.at,
-            named)
+            event.manifest, event.client, name)
         if len(raw) <= MAX_EVENT_BYTES or not map_text:
             return raw
-        map_text, named = '', tail
+        map_text = name = ''
 
 
 def encode_read(version: VersionId, partition: str, size: int, offset: int,
@@ -105,25 +101,24 @@ def encode_read(version: VersionId, partition: str, size: int, offset: int,
                 manifest: bool = False, client: str = '') -> bytes:
     """What :func:`encode_event` makes of a READ, without the event: one
     goes with every GET."""
-    tail = ',"c":' + _quoted(client) if client else ''
-    if manifest:
-        tail = ',"x":true' + tail
     return _encode('read', version, partition, size, '', offset, length,
-                   tier_bits, at, tail)
+                   tier_bits, at, manifest, client, '')
 
 
 def _encode(kind: str, version: VersionId, partition: str, size: int,
             map_text: str, offset: int, length: int, tier_bits: int,
-            at: float, tail: str) -> bytes:
+            at: float, manifest: bool, client: str, name: str) -> bytes:
     """A JSON object, at a fraction of what an encoder takes."""
     frag = version.frag_index
     return ('{"k":"%s","d":%s,"p":%d,"h":%s,"t":%s,"f":%s,"n":%s,"s":%d,'
-            '"m":%s,"o":%d,"l":%d,"r":%d,"a":%r%s}' % (
+            '"m":%s,"o":%d,"l":%d,"r":%d,"a":%r%s%s%s}' % (
                 kind, _quoted(version.device), version.policy,
                 _quoted(version.object_hash), _quoted(version.timestamp),
                 'null' if frag is None else frag, _quoted(partition), size,
-                _quoted(map_text), offset, length, tier_bits, at, tail
-            )).encode('ascii')
+                _quoted(map_text), offset, length, tier_bits, at,
+                ',"x":true' if manifest else '',
+                ',"c":' + _quoted(client) if client else '',
+                ',"w":' + _quoted(name) if name else '')).encode('ascii')
 
 
 def urgent(raw: bytes) -> bytes:

@@ -7,7 +7,7 @@ import os
 import pytest
 from fault.faulty_s3 import FaultyS3
 from fault.test_gateway_faults import Rig
-from functional.s3_servers import BUCKET, VersityServer
+from functional.s3_servers import BUCKET
 from support import md5, pattern, wait_until
 
 from swift_dss.core.classes import ClassSpec, ClassTable
@@ -26,13 +26,6 @@ KINDS = {'one': (50000, 0), 'parts': (5 * MIB + 999, 0), 'tiny': (2000, 1)}
 MORE = dict(KINDS, two=(60000, 0), mini=(3000, 1))
 STEPS = ('repair.taken_out', 'repair.forgotten', 'upload.begun',
          'upload.completed', 'repair.sent', 'repair.pointed')
-
-
-@pytest.fixture(scope='module')
-def real():
-    made = VersityServer()
-    yield made
-    made.close()
 
 
 class Edge:

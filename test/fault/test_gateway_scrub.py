@@ -7,7 +7,7 @@ import os
 import pytest
 from fault.faulty_s3 import FaultyS3
 from fault.test_gateway_faults import Rig
-from functional.s3_servers import BUCKET, VersityServer
+from functional.s3_servers import BUCKET
 from support import pattern, wait_until
 
 from swift_dss.core.classes import ClassSpec, ClassTable
@@ -16,13 +16,6 @@ from swift_dss.core.spans import ClassMap
 MIB = 1024 * 1024
 TABLE = ClassTable.of([ClassSpec(0, 'plain', 0),
                        ClassSpec(1, 'small', 1, bundle=True)])
-
-
-@pytest.fixture(scope='module')
-def real():
-    made = VersityServer()
-    yield made
-    made.close()
 
 
 class Bucket:
