@@ -50,7 +50,8 @@ function need_venv {
         return 1
     }
     stamp=$(cat "$here/setup.cfg" "$here/constraints.txt" \
-            "$here/pyproject.toml" | sha256sum | cut -c1-16)-$extras
+            "$here/pyproject.toml" "$here/setup.py" \
+            "$here/swift_dss/io/md5_lanes.c" | sha256sum | cut -c1-16)-$extras
     if [[ -x $venv/bin/swift-dss && -e $venv/.swift-dss-$stamp ]]; then
         return 0
     fi

@@ -22,6 +22,7 @@ from swift_dss.core.residency import Extent, Tier
 from swift_dss.core.spans import ClassMap
 from swift_dss.io import carriers
 from swift_dss.io.capacity import Capacity
+from swift_dss.io.hashing import Hasher
 from swift_dss.io.pools import Pool
 from swift_dss.io.probe import PageCache
 from swift_dss.objserver.events import EventSender
@@ -73,6 +74,9 @@ class Node:
         self.page_cache = PageCache()
         self.events = EventSender(self)
         self.recorder = Recorder(self)
+        #: For uploads of more than one window.
+        self.hasher = Hasher(lambda what: self.logger.increment(
+            'dss.pool.md5.%s' % what))
         #: Objects that are being written in this process.
         self.uploads = 0
         self._pools: Dict[Tuple[Tier, str], Pool] = {}
@@ -112,7 +116,10 @@ class Node:
 
     def pool_snapshots(self) -> Dict[str, Dict[str, int]]:
         """Counters of every pool that this process has used."""
-        return {pool.name: pool.snapshot() for pool in self._pools.values()}
+        pools = list(self._pools.values())
+        if self.hasher.pool.jobs:
+            pools.append(self.hasher.pool)
+        return {pool.name: pool.snapshot() for pool in pools}
 
     def capacity(self, device: str) -> Capacity:
         """The HDD tier of a device; one that is not configured has none."""

@@ -3,10 +3,10 @@
 The class map and the plan (which bytes go to which tier) are fixed when
 the writer is opened. Data is collected into windows; a full window makes
 one trip to the pool of its tier, while the next one fills from the network.
-Its MD5 is taken where it arrives, while it is in the processor's cache: a
-pool thread that hashed chunk by chunk would ask for the interpreter's lock
-twice a chunk. A small object makes a single trip, together with everything
-that makes it durable.
+Of an object of one window the MD5 is taken where it arrives, while it is in
+the processor's cache; those of larger ones are taken window by window,
+together with those of other uploads (:mod:`swift_dss.io.hashing`). A small
+object makes a single trip, together with everything that makes it durable.
 
 The order of a PUT, and what is true after a power cut at each point:
 
@@ -40,6 +40,7 @@ from swift_dss.core.residency import (
 from swift_dss.core.version import VersionId
 from swift_dss.io import residency_store
 from swift_dss.io.classified import Piece, write_pieces
+from swift_dss.io.hashing import Hasher, Stream
 from swift_dss.io.pools import Job
 
 #: As numbers: a flag's "&" takes a microsecond.
@@ -70,6 +71,8 @@ class DssWriterBase(BaseDiskFileWriter):
         self._window_bytes = 0
         self._window_limit = IO_WINDOW_BYTES
         self._is_counted = False
+        self._stream: Optional[Stream] = None
+        self._hashing: Optional[Job] = None
         self._jobs: List[Tuple[Tier, Job]] = []
         self._hdd_fd: Optional[int] = None
         self._capacity_id = ''
@@ -94,6 +97,9 @@ class DssWriterBase(BaseDiskFileWriter):
             self._window_limit = WIDE_WINDOW_BYTES
         self._node.uploads += 1
         self._is_counted = True
+        if (self._size is None or self._size > self._window_limit) and \
+                Hasher.is_there():
+            self._stream = self._chunks_etag = self._node.hasher.stream()
         return self
 
     def _reserve(self) -> None:
@@ -139,7 +145,8 @@ class DssWriterBase(BaseDiskFileWriter):
             return
         if self._fd is None:
             raise ValueError('Writer is not open')
-        self._chunks_etag.update(chunk)
+        if self._stream is None:
+            self._chunks_etag.update(chunk)
         self._window.append(chunk)
         self._window_bytes += len(chunk)
         self._upload_size += len(chunk)
@@ -150,6 +157,9 @@ class DssWriterBase(BaseDiskFileWriter):
 
     def chunks_finished(self) -> Tuple[int, str]:
         self._land()
+        if self._stream is not None:
+            self._hashing = self._stream.begin(self._window)
+            self._land()
         return self._upload_size, self._chunks_etag.hexdigest()
 
     def _send_window(self) -> None:
@@ -158,6 +168,8 @@ class DssWriterBase(BaseDiskFileWriter):
         ssd, hdd = self._cut()
         if ssd:
             self._last_class = ssd[-1].class_id
+        if self._stream is not None:
+            self._hashing = self._stream.begin(self._window)
         self._start_window(self._upload_size)
         self._jobs.append((Tier.SSD, self._pool(Tier.SSD).submit(
             self._write_window, self._fd, ssd)))
@@ -189,6 +201,9 @@ class DssWriterBase(BaseDiskFileWriter):
             with _no_space():
                 job.wait()
             self._jobs.pop(0)
+        if self._hashing is not None:
+            self._hashing.wait()
+            self._hashing = None
 
     def _cut(self) -> Tuple[List[Piece], List[Piece]]:
         """The window as pieces of one class each, by tier."""

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * MD5 of several streams at once: swift_dss.io.md5_lanes.
+ *
+ * Each step of MD5 waits for the one before it, so one stream leaves most of
+ * a processor idle, and a core does no more of one than some 500 MB/s. Here
+ * up to LANES streams share the vector registers, one a lane: RFC 1321 step
+ * for step, each stream with its own state, data and length. What comes out
+ * is the MD5 of each, bit for bit.
+ *
+ * The caller's lock (the GIL) is let go while blocks are hashed. A Digest
+ * belongs to one thread at a time; a second one is refused.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+#include <string.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "lanes are loaded as little endian; hashlib does it elsewhere"
+#endif
+
+#define LANES 8
+#define BLOCK 64
+
+typedef uint32_t lanes __attribute__((vector_size(4 * LANES)));
+typedef uint32_t loose __attribute__((vector_size(4 * LANES), aligned(1),
+				      may_alias));
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* -- blocks ------------------------------------------------------------ */
+
+#define LOW(a, b) __builtin_shuffle(a, b, \
+	(lanes){ 0, 8, 1, 9, 4, 12, 5, 13 })
+#define HIGH(a, b) __builtin_shuffle(a, b, \
+	(lanes){ 2, 10, 3, 11, 6, 14, 7, 15 })
+#define LOW2(a, b) __builtin_shuffle(a, b, \
+	(lanes){ 0, 1, 8, 9, 4, 5, 12, 13 })
+#define HIGH2(a, b) __builtin_shuffle(a, b, \
+	(lanes){ 2, 3, 10, 11, 6, 7, 14, 15 })
+#define FRONT(a, b) __builtin_shuffle(a, b, \
+	(lanes){ 0, 1, 2, 3, 8, 9, 10, 11 })
+#define BACK(a, b) __builtin_shuffle(a, b, \
+	(lanes){ 4, 5, 6, 7, 12, 13, 14, 15 })
+
+/* Half a block of each stream -> eight words, each of all streams. */
+INLINE void turn(const uint8_t *const *from, size_t at, lanes *word)
+{
+	lanes row[LANES], two[LANES], four[LANES];
+	int i;
+
+#pragma GCC unroll 8
+	for (i = 0; i < LANES; i++)
+		row[i] = *(const loose *)(from[i] + at);
+#pragma GCC unroll 8
+	for (i = 0; i < LANES; i += 2) {
+		two[i] = LOW(row[i], row[i + 1]);
+		two[i + 1] = HIGH(row[i], row[i + 1]);
+	}
+#pragma GCC unroll 8
+	for (i = 0; i < LANES; i += 4) {
+		four[i] = LOW2(two[i], two[i + 2]);
+		four[i + 1] = HIGH2(two[i], two[i + 2]);
+		four[i + 2] = LOW2(two[i + 1], two[i + 3]);
+		four[i + 3] = HIGH2(two[i + 1], two[i + 3]);
+	}
+#pragma GCC unroll 8
+	for (i = 0; i < LANES / 2; i++) {
+		word[i] = FRONT(four[i], four[i + 4]);
+		word[i + 4] = BACK(four[i], four[i + 4]);
+	}
+}
+
+#define F(b, c, d) (((b) & (c)) | (~(b) & (d)))
+#define G(b, c, d) (((b) & (d)) | ((c) & ~(d)))
+#define H(b, c, d) ((b) ^ (c) ^ (d))
+#define I(b, c, d) ((c) ^ ((b) | ~(d)))
+
+#define STEP(f, a, b, c, d, k, s, t) do { \
+	a += word[k] + (t); \
+	a += f(b, c, d); \
+	a = ((a << (s)) | (a >> (32 - (s)))) + (b); \
+} while (0)
+
+#define FOUR(f, k0, k1, k2, k3, s0, s1, s2, s3, t0, t1, t2, t3) do { \
+	STEP(f, a, b, c, d, k0, s0, t0); \
+	STEP(f, d, a, b, c, k1, s1, t1); \
+	STEP(f, c, d, a, b, k2, s2, t2); \
+	STEP(f, b, c, d, a, k3, s3, t3); \
+} while (0)
+
+/* RFC 1321, section 3.4. */
+INLINE void compress(lanes *state, const uint8_t **from, size_t blocks)
+{
+	size_t at;
+
+	for (at = 0; at < blocks * BLOCK; at += BLOCK) {
+		lanes a = state[0], b = state[1], c = state[2], d = state[3];
+		lanes word[16];
+
+		turn(from, at, word);
+		turn(from, at + BLOCK / 2, word + 8);
+		FOUR(F, 0, 1, 2, 3, 7, 12, 17, 22,
+		     0xd76aa478, 0xe8c7b756, 0x242070db, 0xc1bdceee);
+		FOUR(F, 4, 5, 6, 7, 7, 12, 17, 22,
+		     0xf57c0faf, 0x4787c62a, 0xa8304613, 0xfd469501);
+		FOUR(F, 8, 9, 10, 11, 7, 12, 17, 22,
+		     0x698098d8, 0x8b44f7af, 0xffff5bb1, 0x895cd7be);
+		FOUR(F, 12, 13, 14, 15, 7, 12, 17, 22,
+		     0x6b901122, 0xfd987193, 0xa679438e, 0x49b40821);
+		FOUR(G, 1, 6, 11, 0, 5, 9, 14, 20,
+		     0xf61e2562, 0xc040b340, 0x265e5a51, 0xe9b6c7aa);
+		FOUR(G, 5, 10, 15, 4, 5, 9, 14, 20,
+		     0xd62f105d, 0x02441453, 0xd8a1e681, 0xe7d3fbc8);
+		FOUR(G, 9, 14, 3, 8, 5, 9, 14, 20,
+		     0x21e1cde6, 0xc33707d6, 0xf4d50d87, 0x455a14ed);
+		FOUR(G, 13, 2, 7, 12, 5, 9, 14, 20,
+		     0xa9e3e905, 0xfcefa3f8, 0x676f02d9, 0x8d2a4c8a);
+		FOUR(H, 5, 8, 11, 14, 4, 11, 16, 23,
+		     0xfffa3942, 0x8771f681, 0x6d9d6122, 0xfde5380c);
+		FOUR(H, 1, 4, 7, 10, 4, 11, 16, 23,
+		     0xa4beea44, 0x4bdecfa9, 0xf6bb4b60, 0xbebfbc70);
+		FOUR(H, 13, 0, 3, 6, 4, 11, 16, 23,
+		     0x289b7ec6, 0xeaa127fa, 0xd4ef3085, 0x04881d05);
+		FOUR(H, 9, 12, 15, 2, 4, 11, 16, 23,
+		     0xd9d4d039, 0xe6db99e5, 0x1fa27cf8, 0xc4ac5665);
+		FOUR(I, 0, 7, 14, 5, 6, 10, 15, 21,
+		     0xf4292244, 0x432aff97, 0xab9423a7, 0xfc93a039);
+		FOUR(I, 12, 3, 10, 1, 6, 10, 15, 21,
+		     0x655b59c3, 0x8f0ccc92, 0xffeff47d, 0x85845dd1);
+		FOUR(I, 8, 15, 6, 13, 6, 10, 15, 21,
+		     0x6fa87e4f, 0xfe2ce6e0, 0xa3014314, 0x4e0811a1);
+		FOUR(I, 4, 11, 2, 9, 6, 10, 15, 21,
+		     0xf7537e82, 0xbd3af235, 0x2ad7d2bb, 0xeb86d391);
+		state[0] += a;
+		state[1] += b;
+		state[2] += c;
+		state[3] += d;
+	}
+}
+
+typedef void compressor(lanes *state, const uint8_t **from, size_t blocks);
+
+static void compress_plain(lanes *state, const uint8_t **from, size_t blocks)
+{
+	compress(state, from, blocks);
+}
+
+static compressor *compress_here = compress_plain;
+static const char *kernel = "plain";
+
+#if defined(__x86_64__)
+__attribute__((target("avx2")))
+static void compress_avx2(lanes *state, const uint8_t **from, size_t blocks)
+{
+	compress(state, from, blocks);
+}
+
+__attribute__((target("avx2,avx512f,avx512vl,prefer-vector-width=256")))
+static void compress_avx512(lanes *state, const uint8_t **from,
+			    size_t blocks)
+{
+	compress(state, from, blocks);
+}
+
+static void choose(void)
+{
+	__builtin_cpu_init();
+	if (__builtin_cpu_supports("avx512vl")) {
+		compress_here = compress_avx512;
+		kernel = "avx512vl";
+	} else if (__builtin_cpu_supports("avx2")) {
+		compress_here = compress_avx2;
+		kernel = "avx2";
+	}
+}
+#else
+static void choose(void)
+{
+}
+#endif
+
+/* -- one stream -------------------------------------------------------- */
+
+typedef struct {
+	PyObject_HEAD
+	uint32_t state[4];
+	uint64_t length;
+	/* What does not fill a block yet: length % BLOCK bytes. */
+	uint8_t rest[BLOCK];
+	int busy;
+} Digest;
+
+static void begin(Digest *self)
+{
+	static const uint32_t first[4] = {
+		0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476 };
+
+	memcpy(self->state, first, sizeof(first));
+	self->length = 0;
+	self->busy = 0;
+}
+
+/* One lane's way through its data. */
+struct run {
+	Digest *digest;
+	const uint8_t *data;
+	size_t left;
+	Py_buffer view;
+};
+
+/* Where the next whole blocks of a run are, and how many; 0: it is done. */
+static size_t next_blocks(struct run *run, const uint8_t **from)
+{
+	Digest *digest = run->digest;
+	size_t kept = digest->length % BLOCK;
+
+	if (!kept && run->left >= BLOCK) {
+		*from = run->data;
+		return run->left / BLOCK;
+	}
+	if (run->left < BLOCK - kept) {
+		memcpy(digest->rest + kept, run->data, run->left);
+		digest->length += run->left;
+		run->left = 0;
+		return 0;
+	}
+	memcpy(digest->rest + kept, run->data, BLOCK - kept);
+	*from = digest->rest;
+	return 1;
+}
+
+static void move_on(struct run *run, const uint8_t *from, size_t blocks)
+{
+	size_t bytes = blocks * BLOCK;
+
+	if (from == run->digest->rest)
+		bytes -= run->digest->length % BLOCK;
+	run->data += bytes;
+	run->left -= bytes;
+	run->digest->length += bytes;
+}
+
+/* Hash all runs to their ends; no Python in here. */
+static void hash_runs(struct run *runs, size_t count)
+{
+	for (;;) {
+		/* A lane without a stream hashes what another one does. */
+		const uint8_t *from[LANES];
+		struct run *in[LANES];
+		lanes state[4];
+		size_t used = 0, blocks = 0, i, j;
+
+		for (i = 0; i < count; i++) {
+			size_t found = 0;
+
+			if (runs[i].left)
+				found = next_blocks(&runs[i], &from[used]);
+			if (!found)
+				continue;
+			if (!used || found < blocks)
+				blocks = found;
+			in[used++] = &runs[i];
+		}
+		if (!used)
+			return;
+		for (i = 0; i < LANES; i++) {
+			size_t lane = i < used ? i : 0;
+
+			from[i] = from[lane];
+			for (j = 0; j < 4; j++)
+				state[j][i] = in[lane]->digest->state[j];
+		}
+		compress_here(state, from, blocks);
+		for (i = 0; i < used; i++) {
+			for (j = 0; j < 4; j++)
+				in[i]->digest->state[j] = state[j][i];
+			move_on(in[i], from[i], blocks);
+		}
+	}
+}
+
+/* -- for Python -------------------------------------------------------- */
+
+static PyObject *digest_new(PyTypeObject *type, PyObject *args,
+			    PyObject *kwargs)
+{
+	static char *names[] = { NULL };
+	Digest *self;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "", names))
+		return NULL;
+	self = (Digest *)type->tp_alloc(type, 0);
+	if (self)
+		begin(self);
+	return (PyObject *)self;
+}
+
+static void digest_dealloc(PyObject *self)
+{
+	Py_TYPE(self)->tp_free(self);
+}
+
+PyDoc_STRVAR(hexdigest_doc,
+"hexdigest()\n--\n\nMD5 of all bytes so far, as hashlib says it.");
+
+static PyObject *digest_hexdigest(PyObject *object, PyObject *unused)
+{
+	static const char digits[] = "0123456789abcdef";
+	Digest *self = (Digest *)object;
+	uint8_t tail[2 * BLOCK] = { 0 }, sum[16];
+	const uint8_t *from[LANES];
+	size_t kept = self->length % BLOCK;
+	size_t blocks = kept + 9 > BLOCK ? 2 : 1;
+	uint64_t bits = self->length * 8;
+	lanes state[4];
+	char text[32];
+	int i, j;
+
+	(void)unused;
+	if (self->busy) {
+		PyErr_SetString(PyExc_RuntimeError, "the digest is in use");
+		return NULL;
+	}
+	memcpy(tail, self->rest, kept);
+	tail[kept] = 0x80;
+	memcpy(tail + blocks * BLOCK - 8, &bits, 8);
+	for (i = 0; i < LANES; i++) {
+		from[i] = tail;
+		for (j = 0; j < 4; j++)
+			state[j][i] = self->state[j];
+	}
+	compress_here(state, from, blocks);
+	for (j = 0; j < 4; j++) {
+		uint32_t word = state[j][0];
+
+		memcpy(sum + 4 * j, &word, 4);
+	}
+	for (i = 0; i < 16; i++) {
+		text[2 * i] = digits[sum[i] >> 4];
+		text[2 * i + 1] = digits[sum[i] & 15];
+	}
+	return PyUnicode_FromStringAndSize(text, 32);
+}
+
+static PyMethodDef digest_methods[] = {
+	{ "hexdigest", digest_hexdigest, METH_NOARGS, hexdigest_doc },
+	{ NULL, NULL, 0, NULL },
+};
+
+PyDoc_STRVAR(digest_doc, "Digest()\n--\n\nMD5 of one stream of bytes.");
+
+static PyTypeObject DigestType = {
+	PyVarObject_HEAD_INIT(NULL, 0)
+	.tp_name = "swift_dss.io.md5_lanes.Digest",
+	.tp_basicsize = sizeof(Digest),
+	.tp_dealloc = digest_dealloc,
+	.tp_flags = Py_TPFLAGS_DEFAULT,
+	.tp_doc = digest_doc,
+	.tp_methods = digest_methods,
+	.tp_new = digest_new,
+};
+
+/* One (digest, data, start, stop) -> a run that holds both. */
+static int take(PyObject *item, struct run *run)
+{
+	PyObject *digest, *data;
+	Py_ssize_t start, stop;
+
+	if (!PyArg_ParseTuple(item, "O!Onn;a run is (digest, data, start, "
+			      "stop)", &DigestType, &digest, &data, &start,
+			      &stop))
+		return -1;
+	if (((Digest *)digest)->busy) {
+		PyErr_SetString(PyExc_RuntimeError, "the digest is in use");
+		return -1;
+	}
+	if (PyObject_GetBuffer(data, &run->view, PyBUF_SIMPLE))
+		return -1;
+	if (start < 0 || stop < start || stop > run->view.len) {
+		PyErr_Format(PyExc_ValueError, "run of %zd to %zd in %zd "
+			     "bytes", start, stop, run->view.len);
+		PyBuffer_Release(&run->view);
+		return -1;
+	}
+	Py_INCREF(digest);
+	run->digest = (Digest *)digest;
+	run->digest->busy = 1;
+	run->data = (const uint8_t *)run->view.buf + start;
+	run->left = stop - start;
+	return 0;
+}
+
+PyDoc_STRVAR(update_doc,
+"update(runs)\n--\n\n"
+"Go on with up to LANES streams at once.\n\n"
+":param runs: sequence of (digest, data, start, stop); no digest twice\n"
+":raises ValueError: too many, or a range that its data does not have\n"
+":raises RuntimeError: a digest is in use");
+
+static PyObject *update(PyObject *module, PyObject *argument)
+{
+	struct run runs[LANES];
+	Py_ssize_t count, taken, i;
+	PyObject *items;
+
+	(void)module;
+	items = PySequence_Tuple(argument);
+	if (!items)
+		return NULL;
+	count = PyTuple_GET_SIZE(items);
+	if (count > LANES) {
+		Py_DECREF(items);
+		return PyErr_Format(PyExc_ValueError, "%zd runs, and %d "
+				    "lanes", count, LANES);
+	}
+	for (taken = 0; taken < count; taken++)
+		if (take(PyTuple_GET_ITEM(items, taken), &runs[taken]))
+			break;
+	if (taken == count) {
+		Py_BEGIN_ALLOW_THREADS
+		hash_runs(runs, count);
+		Py_END_ALLOW_THREADS
+	}
+	for (i = 0; i < taken; i++) {
+		runs[i].digest->busy = 0;
+		Py_DECREF(runs[i].digest);
+		PyBuffer_Release(&runs[i].view);
+	}
+	Py_DECREF(items);
+	if (taken < count)
+		return NULL;
+	Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+	{ "update", update, METH_O, update_doc },
+	{ NULL, NULL, 0, NULL },
+};
+
+static struct PyModuleDef module = {
+	PyModuleDef_HEAD_INIT,
+	.m_name = "swift_dss.io.md5_lanes",
+	.m_doc = "MD5 of several streams at once.",
+	.m_size = -1,
+	.m_methods = methods,
+};
+
+PyMODINIT_FUNC PyInit_md5_lanes(void)
+{
+	PyObject *made;
+
+	choose();
+	if (PyType_Ready(&DigestType))
+		return NULL;
+	made = PyModule_Create(&module);
+	if (!made)
+		return NULL;
+	Py_INCREF(&DigestType);
+	if (PyModule_AddObject(made, "Digest", (PyObject *)&DigestType) ||
+	    PyModule_AddIntConstant(made, "LANES", LANES) ||
+	    PyModule_AddStringConstant(made, "KERNEL", kernel)) {
+		Py_DECREF(made);
+		return NULL;
+	}
+	return made;
+}

@@ -1,0 +1,135 @@
+"""MD5 of several uploads in one pass, against hashlib's."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import threading
+from typing import Any, Iterator, List
+
+import eventlet
+import pytest
+from eventlet import hubs
+
+from swift_dss.io import hashing, native
+from swift_dss.io.hashing import Hasher
+
+if hashing.md5_lanes is None:
+    pytest.skip('md5_lanes was not compiled: no compiler, or no Python.h',
+                allow_module_level=True)
+md5_lanes: Any = hashing.md5_lanes
+
+
+@pytest.fixture
+def green(monkeypatch: Any) -> Iterator[None]:
+    monkeypatch.setattr(native, 'loop', hubs.get_hub)
+    yield
+
+
+def test_each_lane_is_hashlibs_md5() -> None:
+    seed = random.randrange(1 << 32)
+    print('seed', seed)
+    source = random.Random(seed)
+    for _ in range(300):
+        pairs = [(md5_lanes.Digest(), hashlib.md5())
+                 for _ in range(source.randint(0, md5_lanes.LANES))]
+        for _ in range(source.randint(0, 4)):
+            runs: List[Any] = []
+            for digest, right in pairs:
+                data = source.randbytes(source.choice(
+                    (0, 1, 55, 56, 63, 64, 65, 128, 1000, 9000)))
+                start = source.randint(0, len(data))
+                stop = source.randint(start, len(data))
+                runs.append((digest, data, start, stop))
+                right.update(data[start:stop])
+            md5_lanes.update(runs)
+        for digest, right in pairs:
+            assert digest.hexdigest() == right.hexdigest()
+
+
+def test_every_length_around_a_block() -> None:
+    data = bytes(range(256))
+    for length in range(200):
+        digest = md5_lanes.Digest()
+        md5_lanes.update([(digest, data, 0, length)])
+        # Asked twice: it changes nothing, and more may follow.
+        assert digest.hexdigest() == digest.hexdigest() == \
+            hashlib.md5(data[:length]).hexdigest()
+        md5_lanes.update([(digest, data, length, 200)])
+        assert digest.hexdigest() == hashlib.md5(data[:200]).hexdigest()
+
+
+@pytest.mark.parametrize('run, error', [
+    ((0, 9), ValueError), ((-1, 2), ValueError), ((3, 2), ValueError)])
+def test_a_range_that_is_not_there_is_refused(run: Any, error: Any) -> None:
+    digest = md5_lanes.Digest()
+    with pytest.raises(error):
+        md5_lanes.update([(digest, b'12345678') + run])
+    md5_lanes.update([(digest, b'12345678', 0, 8)])
+    assert digest.hexdigest() == hashlib.md5(b'12345678').hexdigest()
+
+
+def test_one_stream_twice_in_a_pass_is_refused() -> None:
+    digest = md5_lanes.Digest()
+    with pytest.raises(RuntimeError):
+        md5_lanes.update([(digest, b'a', 0, 1), (digest, b'b', 0, 1)])
+    with pytest.raises(ValueError):
+        md5_lanes.update([(md5_lanes.Digest(), b'a', 0, 1)
+                          for _ in range(md5_lanes.LANES + 1)])
+    with pytest.raises(TypeError):
+        md5_lanes.update([(hashlib.md5(), b'a', 0, 1)])
+    assert digest.hexdigest() == hashlib.md5().hexdigest()
+
+
+def test_uploads_side_by_side_share_passes(green: None) -> None:
+    hasher = Hasher()
+    bodies = [random.randbytes(700000 + 1000 * number)
+              for number in range(3 * md5_lanes.LANES)]
+    found = {}
+    # Nothing is hashed before all are there.
+    gate = threading.Event()
+    held = hasher.pool.submit(gate.wait)
+
+    def upload(number: int) -> None:
+        stream, body = hasher.stream(), bodies[number]
+        for at in range(0, len(body), 300001):
+            window = body[at:at + 300001]
+            job = stream.begin([window[:77], b'', window[77:]])
+            assert job is not None
+            job.wait()
+        assert stream.begin([]) is None
+        found[number] = stream.hexdigest()
+
+    threads = [eventlet.spawn(upload, number)
+               for number in range(len(bodies))]
+    eventlet.sleep(0)
+    gate.set()
+    held.wait()
+    for thread in threads:
+        thread.wait()
+    assert found == {number: hashlib.md5(body).hexdigest()
+                     for number, body in enumerate(bodies)}
+    assert hasher.streams > 3 * hasher.passes
+    assert not hasher._asked and not hasher._under_way
+
+
+def test_without_an_event_loop_the_caller_hashes() -> None:
+    stream = Hasher().stream()
+    assert stream.begin([b'ab', b'', b'c']) is None
+    assert stream.hexdigest() == hashlib.md5(b'abc').hexdigest()
+
+
+def test_who_cannot_be_hashed_stands_in_nobodys_way(green: None) -> None:
+    hasher = Hasher()
+    wrong, right = hasher.stream(), hasher.stream()
+    gate = threading.Event()
+    held = hasher.pool.submit(gate.wait)
+    jobs = [wrong.begin(['text']),  # type: ignore[list-item]
+            right.begin([b'bytes'])]
+    gate.set()
+    held.wait()
+    assert jobs[0] is not None and jobs[1] is not None
+    with pytest.raises(TypeError):
+        jobs[0].wait()
+    jobs[1].wait()
+    assert right.hexdigest() == hashlib.md5(b'bytes').hexdigest()

@@ -1,0 +1,60 @@
+"""Uploads of more than one window: hashed together, written early."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import eventlet
+import pytest
+from dss_disk import Disk
+from support import pattern
+
+from swift_dss.core.limits import WIDE_WINDOW_BYTES
+from swift_dss.io import hashing
+
+#: Two windows and a piece that fills no block of MD5.
+_SIZE = 2 * WIDE_WINDOW_BYTES + 12345
+
+
+@pytest.mark.parametrize('compiled', [
+    pytest.param(True, marks=pytest.mark.skipif(
+        hashing.md5_lanes is None, reason='md5_lanes was not compiled')),
+    False])
+def test_uploads_side_by_side_get_their_own_etags(
+        disk: Disk, green: None, monkeypatch: Any, compiled: bool) -> None:
+    if not compiled:
+        monkeypatch.setattr(hashing, 'md5_lanes', None)
+    bodies = [pattern(_SIZE + number, 'o%d' % number)
+              for number in range(3)]
+
+    def upload(number: int) -> Any:
+        body = bodies[number]
+        chunks = [body[at:at + 300000]
+                  for at in range(0, len(body), 300000)]
+        return disk.put('o%d' % number, chunks,
+                        size=None if number == 2 else -1)
+
+    threads = [eventlet.spawn(upload, number) for number in range(3)]
+    for number, thread in enumerate(threads):
+        thread.wait()
+        with disk.open_file('o%d' % number).open() as found:
+            assert found.get_metadata()['ETag'] == \
+                hashlib.md5(bodies[number]).hexdigest()
+        assert disk.read('o%d' % number) == bodies[number]
+    assert (disk.node.hasher.passes > 0) == compiled
+    assert ('md5' in disk.node.pool_snapshots()) == compiled
+
+
+def test_an_upload_that_ends_early_leaves_nothing(
+        disk: Disk, green: None) -> None:
+    one = disk.open_file('o').writer(size=_SIZE)
+    one.open()
+    for _ in range(WIDE_WINDOW_BYTES // 65536 + 3):
+        one.write(b'x' * 65536)
+    one.close()
+    body = pattern(_SIZE, 'after')
+    disk.put('o', [body[:WIDE_WINDOW_BYTES], body[WIDE_WINDOW_BYTES:]])
+    assert disk.read('o') == body
+    assert not disk.node.hasher._under_way and not disk.node.hasher._asked
+    assert disk.node.uploads == 0
