@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import (
@@ -53,7 +54,8 @@ CREATE TABLE IF NOT EXISTS members (
     size INTEGER NOT NULL, etag TEXT NOT NULL, parked_at REAL NOT NULL,
     bundle INTEGER NOT NULL, number INTEGER NOT NULL,
     offset INTEGER NOT NULL, stored INTEGER NOT NULL,
-    renew INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+    renew INTEGER NOT NULL DEFAULT 0,
+    record BLOB NOT NULL DEFAULT x'') WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS members_waiting ON members (grp, parked_at)
     WHERE state = 'waiting';
 CREATE INDEX IF NOT EXISTS members_there ON members (bundle)
@@ -73,6 +75,9 @@ CREATE TABLE IF NOT EXISTS places (
     WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS places_due ON places (look_at);
 """
+#: What books of earlier releases lack.
+_LATER = ("ALTER TABLE members ADD COLUMN record BLOB NOT NULL "
+          "DEFAULT x''")
 #: Values of one statement; SQLite's own limit is 999 in old versions.
 _ASKED_AT_ONCE = 500
 _COLUMNS = ('key, state, device, policy, hash, timestamp, frag, partition, '
@@ -80,7 +85,10 @@ _COLUMNS = ('key, state, device, policy, hash, timestamp, frag, partition, '
 
 
 class Member(NamedTuple):
-    """One version that waits for a bundle, or is in one."""
+    """One version that waits for a bundle, or is in one.
+
+    :param record: of a planned one, as :class:`Parked` has it
+    """
 
     version: VersionId
     partition: str
@@ -92,16 +100,22 @@ class Member(NamedTuple):
     number: int = 0
     offset: int = 0
     stored: int = 0
+    record: bytes = b''
 
 
 class Parked(NamedTuple):
-    """A version that is to wait for a bundle of its group."""
+    """A version that is to wait for a bundle of its group.
+
+    :param record: what the bundle is to say of it, packed; b'' leaves that
+        to who packs it
+    """
 
     version: VersionId
     partition: str
     group: str
     size: int
     etag: str
+    record: bytes = b''
 
 
 @dataclass(frozen=True)
@@ -121,8 +135,7 @@ class Book(Store):
 
     def __init__(self, path: str) -> None:
         there = os.path.exists(path)
-        super().__init__(path, 'bundle book',
-                         lambda db: db.executescript(_SCHEMA))
+        super().__init__(path, 'bundle book', _prepare)
         #: True if it had to be begun anew: what is dead must be found.
         self.began_anew = bool(self.damaged_path) or not there
         self._waiting: Dict[str, Waiting] = {}
@@ -142,12 +155,12 @@ class Book(Store):
                 new.append(one.version.key not in known)
                 known.add(one.version.key)
             self._write(False, itertools.chain((
-                ('INSERT INTO members (%s) VALUES '
-                 "(?,'waiting',?,?,?,?,?,?,?,?,?,?,0,0,0,0)" % _COLUMNS,
+                ('INSERT INTO members (%s, record) VALUES '
+                 "(?,'waiting',?,?,?,?,?,?,?,?,?,?,0,0,0,0,?)" % _COLUMNS,
                  (one.version.key, one.version.device, one.version.policy,
                   one.version.object_hash, one.version.timestamp,
                   one.version.frag_index, one.partition, one.group,
-                  one.size, one.etag, now))
+                  one.size, one.etag, now, one.record))
                 for one, is_new in zip(some, new) if is_new), (
                     _held(one.version, one.partition) for one in some)))
             for one, is_new in zip(some, new):
@@ -231,7 +244,7 @@ class Book(Store):
             chosen: List[Member] = []
             room = most_bytes
             with closing(self._rows(
-                    "SELECT %s FROM members WHERE grp = ? AND state = "
+                    "SELECT %s, record FROM members WHERE grp = ? AND state = "
                     "'waiting' ORDER BY parked_at LIMIT ?" % _COLUMNS,
                     (group, most))) as rows:
                 for row in rows:
@@ -272,7 +285,8 @@ class Book(Store):
             place = (
                 'UPDATE members SET %snumber = ?, offset = ?, stored = ?, '
                 "state = CASE WHEN state IN ('dead', 'told') THEN 'dead' "
-                "ELSE 'there' END, renew = 0 WHERE key = ?" % moved)
+                "ELSE 'there' END, renew = 0, record = x'' WHERE key = ?"
+                % moved)
             self._write(True, [
                 ("UPDATE bundles SET state = 'sealed', seal = ?, size = ? "
                  'WHERE id = ?', (seal, size, bundle_id)),
@@ -612,6 +626,13 @@ class Book(Store):
             self._waiting = found
 
 
+def _prepare(db: sqlite3.Connection) -> None:
+    db.executescript(_SCHEMA)
+    if all(row[1] != 'record' for row in db.execute(
+            'PRAGMA table_info(members)')):
+        db.execute(_LATER)
+
+
 def _slices(keys: Iterable[str]) -> Iterator[Tuple[str, ...]]:
     """Some at a time: a statement has a limit of values."""
     left = iter(keys)
@@ -630,4 +651,4 @@ def _held(version: VersionId,
 
 def _member(row: Tuple[Any, ...]) -> Member:
     return Member(VersionId(row[2], row[3], row[4], row[5], row[6]), row[7],
-                  row[1], row[8], row[9], row[10], *row[12:16])
+                  row[1], row[8], row[9], row[10], *row[12:17])

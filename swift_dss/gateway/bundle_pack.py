@@ -145,13 +145,7 @@ class Packer:
         packed = self.begin(group)
         try:
             with self._packing:
-                for number, member in enumerate(members):
-                    if not packed.builder.has_room(member.size):
-                        # Their metadata is larger than anybody would think.
-                        self._book.wait_again(
-                            one.version.key for one in members[number:])
-                        break
-                    self._pack(packed, member)
+                self._pack_all(packed, members)
             self.send(bundle_id, key, packed)
         except BaseException:
             # Also what is no error of ours: nothing may stay planned.
@@ -186,7 +180,31 @@ class Packer:
                 'created': self._now()}
         return Packed(bundle.Builder(head), '', [])
 
+    def _pack_all(self, packed: Packed, members: List[Member]) -> None:
+        builder, placed = packed.builder, packed.placed
+        found = self._local.read_as_parked([
+            (member.version, member.partition, member.size)
+            for member in members])
+        for number, (member, data) in enumerate(zip(members, found)):
+            if not builder.has_room(member.size):
+                # Their metadata is larger than anybody would think.
+                self._book.wait_again(
+                    one.version.key for one in members[number:])
+                break
+            if data is None or not member.record or digests.md5(
+                    data).hexdigest() != member.etag:
+                self._pack(packed, member)
+                continue
+            at = builder.members
+            try:
+                offset, stored = builder.add_packed(member.record, data)
+            except DamagedRecord:
+                self._pack(packed, member)
+                continue
+            placed.append((member.version.key, at, offset, stored))
+
     def _pack(self, packed: Packed, member: Member) -> None:
+        """One that has to be looked at anew."""
         try:
             local, data = self.read(member.version, member.partition)
             self.add(packed, member.version.key, metadata.record_of(local),

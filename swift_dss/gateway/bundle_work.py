@@ -22,7 +22,7 @@ from swift_dss.core.errors import (
     DssError, RemoteUnavailable, VersionGone)
 from swift_dss.core.residency import RemoteCopy
 from swift_dss.core.version import VersionId
-from swift_dss.gateway import wan
+from swift_dss.gateway import metadata, wan
 from swift_dss.gateway.breaker import Breaker, BreakerState
 from swift_dss.gateway.bundle_book import Book, Parked
 from swift_dss.gateway.bundle_keep import Keeper
@@ -41,6 +41,7 @@ from swift_dss.gateway.retry import Backoff
 from swift_dss.gateway.upload import Outcome
 from swift_dss.io import steps
 from swift_dss.strategy import bundling
+from swift_dss.wire import bundle
 
 #: Bundles on their way at a time: one is built and one proven while another
 #: has the link.
@@ -181,7 +182,8 @@ class Bundler:
         before = {waiting.group: waiting for waiting in self._book.waiting()}
         new = self._book.park([Parked(
             one.job.version, one.job.partition, group,
-            one.local.content_length, one.local.etag)
+            one.local.content_length, one.local.etag,
+            bundle.pack_record(metadata.record_of(one.local)))
             for one, group in some], now)
         for (one, _), is_new in zip(some, new):
             if is_new:

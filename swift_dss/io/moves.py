@@ -12,7 +12,7 @@ would overwrite one another's record. All of them block on both tiers.
 from __future__ import annotations
 
 import os
-from typing import Callable, Iterable, List, Tuple
+from typing import Callable, Iterable, List, Optional, Tuple
 
 from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.limits import IO_WINDOW_BYTES
@@ -22,7 +22,7 @@ from swift_dss.io import classified, residency_store, steps
 from swift_dss.io.capacity import sync_dir
 from swift_dss.io.carriers import Carrier
 from swift_dss.io.switch import (
-    LiveVersion, Opened, Place, switch, translated)
+    LiveVersion, Place, switch, translated)
 
 Range = Tuple[int, int]
 
@@ -288,28 +288,33 @@ def mark_remote(live: LiveVersion, remote: RemoteCopy,
     return residency
 
 
-def mark_remote_of_whole(opened: Opened, content_length: int,
-                         remote: RemoteCopy) -> bool:
-    """The same of a file without a record; not durable on return.
+def mark_remote_of_whole(path: str, content_length: int,
+                         remote: RemoteCopy) -> Optional[int]:
+    """The same of the data file at ``path``; not durable on return.
 
-    :returns: False if its size says that it is not whole, or if it has no
-        byte that could be anywhere, and nothing was done. If this raises,
-        the descriptor is closed
+    :returns: its descriptor, the caller's to close; None if there is no
+        such file, it has a record already, is not whole by its size, or
+        has no byte that could be anywhere: nothing was done then
     """
+    if not content_length:
+        return None
     try:
-        if not content_length or \
-                os.fstat(opened.fd).st_size != content_length:
-            return False
-        residency_store.store_first(
-            opened.fd, Residency.whole(content_length).with_remote(remote))
-        steps.reached('remote.marked')
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        if os.fstat(fd).st_size == content_length and \
+                residency_store.store_first(fd, content_length, remote):
+            steps.reached('remote.marked')
+            return fd
     except OSError as err:
-        os.close(opened.fd)
-        raise translated(err, 'residency of ' + opened.path) from err
+        os.close(fd)
+        raise translated(err, 'residency of ' + path) from err
     except BaseException:
-        os.close(opened.fd)
+        os.close(fd)
         raise
-    return True
+    os.close(fd)
+    return None
 
 
 def forget_remote(place: Place) -> Residency:

@@ -22,7 +22,8 @@ import os
 from typing import Optional, Union
 
 from swift_dss.core.errors import FULL_ERRNOS, DamagedRecord, TierFull
-from swift_dss.core.residency import STUB_SURPLUS, Residency, Tier
+from swift_dss.core.residency import (
+    STUB_SURPLUS, RemoteCopy, Residency, Tier)
 from swift_dss.wire import names, residency as record
 
 _Target = Union[int, str]
@@ -74,15 +75,19 @@ def store(fd: int, residency: Residency, capacity_id: str = '') -> None:
         raise
 
 
-def store_first(fd: int, residency: Residency) -> None:
-    """The same on a file that has no record, of one that the SSD has
-    whole and the HDD nothing of."""
+def store_first(fd: int, content_length: int, remote: RemoteCopy) -> bool:
+    """The same of a version that the SSD has whole, and now S3 too; False,
+    and nothing is done, if the file has a record already."""
     try:
-        os.setxattr(fd, names.XATTR_RESIDENCY, record.encode(residency))
+        os.setxattr(fd, names.XATTR_RESIDENCY, record.encode_arrived(
+            content_length, remote), os.XATTR_CREATE)
+    except FileExistsError:
+        return False
     except OSError as err:
         if _is_no_room(err):
             raise TierFull(_NO_ROOM % err) from err
         raise
+    return True
 
 
 def _is_no_room(err: OSError) -> bool:

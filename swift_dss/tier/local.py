@@ -13,7 +13,7 @@ import errno
 import logging
 import os
 from typing import (
-    Callable, Dict, Iterable, List, Optional, Sequence, Tuple)
+    Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple)
 
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import (
@@ -104,6 +104,33 @@ class Local(LocalVersions):
                 return (_described(version, partition, found,
                                    reader.residency),
                         reader.read(0, found.content_length))
+
+    def read_as_parked(
+            self, some: Sequence[Tuple[VersionId, str, int]]
+            ) -> Iterator[Optional[bytes]]:
+        """See :meth:`LocalVersions.read_as_parked`.
+
+        Swift never changes the metadata of a data file: a POST leaves a
+        file beside it, which stays until the version goes. So it is as it
+        was if nothing else is in the folder. A file that has the length of
+        its version has all its bytes, whatever its record says.
+        """
+        paths: Dict[str, str] = {}
+        for version, partition, length in some:
+            path = paths.get(version.device)
+            if path is None:
+                path = paths[version.device] = self._mounted(version)
+            yield _read_lonely(layout.hash_dir(
+                path, version.policy, partition, version.object_hash),
+                version.timestamp + '.data', length) \
+                if path and version.frag_index is None else None
+
+    def _mounted(self, version: VersionId) -> str:
+        """The path of a device; '' if it is not there."""
+        try:
+            return self._device(version).path
+        except (TierUnavailable, VersionGone):
+            return ''
 
     def newest(self, version: VersionId, partition: str) -> Optional[str]:
         """See :meth:`LocalVersions.newest`."""
@@ -333,17 +360,9 @@ class Local(LocalVersions):
         # A file that is open there says that a device is mounted.
         device = self.devices.get(version.device) \
             if version.device in last else self._device(version)
-        try:
-            opened = open_data_file('%s/%s.data' % (layout.hash_dir(
-                device.path, version.policy, one.partition,
-                version.object_hash), version.timestamp))
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        if not opened.has_record and moves.mark_remote_of_whole(
-                opened, one.length, one.remote):
-            return opened.fd
-        os.close(opened.fd)
-        return None
+        return moves.mark_remote_of_whole('%s/%s.data' % (layout.hash_dir(
+            device.path, version.policy, one.partition,
+            version.object_hash), version.timestamp), one.length, one.remote)
 
     def _mark(self, one: Arrival) -> Tuple[Arrival, int]:
         """The same for any; where it was found."""
@@ -590,6 +609,23 @@ def _read_if_whole(opened: Opened, content_length: int) -> Optional[bytes]:
         return None
     os.close(opened.fd)
     return data
+
+
+def _read_lonely(folder: str, name: str, length: int) -> Optional[bytes]:
+    """All bytes of the only file in a folder; None if it is not that, or
+    has another length, or cannot be read."""
+    try:
+        if os.listdir(folder) != [name]:
+            return None
+        fd = os.open('%s/%s' % (folder, name), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            # One more than there may be: then the size is known to be right.
+            data = os.pread(fd, length + 1, 0)
+        finally:
+            os.close(fd)
+    except OSError:
+        return None  # who looks longer finds out what that means
+    return data if len(data) == length else None
 
 
 class _DiskErrors:

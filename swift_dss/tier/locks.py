@@ -36,48 +36,49 @@ class VersionLocks:
     def hold(self, version: VersionId) -> Iterator[None]:
         """Hold the lock of ``version``; waits for other moves of it."""
         key = (version.device, version.key)
-        self._take(key)
+        with self._guard:
+            entry = self._want(key)
         try:
-            yield
+            with entry.lock:
+                yield
         finally:
-            self._give_back(key)
+            with self._guard:
+                self._forget(key, entry)
 
     @contextlib.contextmanager
     def hold_all(self, versions: Iterable[VersionId]) -> Iterator[None]:
         """Hold those of several, always in one order: who holds one by
         :meth:`hold` MUST NOT ask for another."""
-        taken: List[Tuple[str, str]] = []
+        keys = sorted({(one.device, one.key) for one in versions})
+        entries: List[_Held] = []
+        taken = 0
         try:
-            for key in sorted({(one.device, one.key) for one in versions}):
-                self._take(key)
-                taken.append(key)
+            with self._guard:
+                for key in keys:
+                    entries.append(self._want(key))
+            for entry in entries:
+                entry.lock.acquire()
+                taken += 1
             yield
         finally:
-            for key in taken:
-                self._give_back(key)
+            for entry in entries[:taken]:
+                entry.lock.release()
+            with self._guard:
+                for key, entry in zip(keys, entries):
+                    self._forget(key, entry)
 
-    def _take(self, key: Tuple[str, str]) -> None:
-        with self._guard:
-            entry = self._held.get(key)
-            if entry is None:
-                entry = self._held[key] = _Held(threading.Lock())
-            entry.wanted += 1
-        try:
-            entry.lock.acquire()
-        except BaseException:
-            self._forget(key)
-            raise
+    def _want(self, key: Tuple[str, str]) -> _Held:
+        """One more wants this one; for who has the guard."""
+        entry = self._held.get(key)
+        if entry is None:
+            entry = self._held[key] = _Held(threading.Lock())
+        entry.wanted += 1
+        return entry
 
-    def _give_back(self, key: Tuple[str, str]) -> None:
-        self._held[key].lock.release()
-        self._forget(key)
-
-    def _forget(self, key: Tuple[str, str]) -> None:
-        with self._guard:
-            entry = self._held[key]
-            entry.wanted -= 1
-            if not entry.wanted:
-                del self._held[key]
+    def _forget(self, key: Tuple[str, str], entry: _Held) -> None:
+        entry.wanted -= 1
+        if not entry.wanted:
+            del self._held[key]
 
 
 def lock_node(run_dir: str) -> int:

@@ -42,6 +42,7 @@ _MEMBER = struct.Struct('>4sIQI')
 _MEMBER_FIELDS = struct.Struct('>IQ')
 _HEAD_FIELDS = struct.Struct('>II')
 _TRAILER = struct.Struct('>QQI4s32s')
+_CRC = struct.Struct('>I')
 TRAILER_BYTES = _TRAILER.size
 SEALED = 1
 #: Text of the head; and what one record may grow to.
@@ -54,6 +55,7 @@ _encode = json.JSONEncoder(separators=(',', ':'), sort_keys=True).encode
 #: Of an index: more would save 1/700 of a bundle of small members, and
 #: take three times as long.
 _INDEX_LEVEL = 1
+_RECORD_LEVEL = 6
 
 #: (part, number of the member, bytes) to bytes: how a sealed bundle is
 #: closed or opened. Parts are ``record``, ``data`` and ``index``.
@@ -130,19 +132,36 @@ class Builder:
 
         :raises ValueError: the bundle has all the members it may have
         """
-        number = len(self._rows)
+        text = _json(record)
+        return self._add(text, _deflated(text), data)
+
+    def add_packed(self, packed: bytes, data: bytes) -> Tuple[int, int]:
+        """The same with a record of :func:`pack_record`.
+
+        :raises DamagedRecord: it is none; nothing was added
+        :raises ValueError: the bundle has all the members it may have
+        """
+        return self._add(_inflate(packed, MAX_RECORD_BYTES, 'record'),
+                         packed, data)
+
+    def _add(self, text: bytes, deflated: bytes,
+             data: bytes) -> Tuple[int, int]:
+        rows = self._rows
+        number = len(rows)
         if number >= MAX_BUNDLE_MEMBERS:
             raise ValueError('more than %d members' % MAX_BUNDLE_MEMBERS)
-        text = _json(record)
         self._record_bytes += len(text)
-        packed = self._wrap('record', number, zlib.compress(text, 6))
+        packed = self._wrap('record', number, deflated)
         stored = self._wrap('data', number, data)
-        fields = _MEMBER_FIELDS.pack(len(packed), len(stored))
-        self._raw += _MEMBER_MAGIC + fields + _crc(fields + packed) + packed
-        offset = len(self._raw)
-        self._raw += stored
-        self._rows.append(b'[%d,%d,%s]' % (offset, len(stored), text))
-        return offset, len(stored)
+        length = len(stored)
+        fields = _MEMBER_FIELDS.pack(len(packed), length)
+        raw = self._raw
+        raw += _MEMBER_MAGIC + fields + _CRC.pack(
+            zlib.crc32(packed, zlib.crc32(fields))) + packed
+        offset = len(raw)
+        raw += stored
+        rows.append(b'[%d,%d,%s]' % (offset, length, text))
+        return offset, length
 
     def finish(self) -> bytes:
         """The whole bundle; nothing may be added after it.
@@ -248,8 +267,13 @@ def scan(raw: bytes, unwrap: Wrap = plain) -> Iterator[Entry]:
         at = offset + data_bytes
 
 
+def pack_record(record: Record) -> bytes:
+    """A record as it lies in front of its member's data."""
+    return _deflated(_json(record))
+
+
 def read_record(packed: bytes) -> Record:
-    """A record that :meth:`Builder.add` packed.
+    """A record that :func:`pack_record` packed.
 
     :raises DamagedRecord: it is none
     """
@@ -295,9 +319,13 @@ def _of_json(raw: bytes, what: str) -> Any:
         raise DamagedRecord('bundle: %s: %s' % (what, err)) from err
 
 
+def _deflated(text: bytes) -> bytes:
+    return zlib.compress(text, _RECORD_LEVEL)
+
+
 def _json(value: Any) -> bytes:
     return _encode(value).encode('ascii')
 
 
 def _crc(raw: bytes) -> bytes:
-    return struct.pack('>I', zlib.crc32(raw))
+    return _CRC.pack(zlib.crc32(raw))

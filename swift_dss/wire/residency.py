@@ -10,6 +10,7 @@ or 2 and the same, followed by the offset under the key (u64) and the seal
 
 from __future__ import annotations
 
+import functools
 import struct
 import zlib
 from typing import List, Optional, Tuple
@@ -25,6 +26,8 @@ _CRC = struct.Struct('>I')
 _REMOTE = struct.Struct('>Bd')
 _OFFSET = struct.Struct('>Q')
 _LENGTH = struct.Struct('>H')
+_PLACE = struct.Struct('>QH')
+_SSD_AND_REMOTE = int(Tier.SSD | Tier.REMOTE)
 _ALL_TIERS = int(Tier.SSD | Tier.HDD | Tier.REMOTE)
 
 
@@ -42,6 +45,33 @@ def encode(residency: Residency) -> bytes:
     body += (b'\0' if residency.remote is None
              else _encode_remote(residency.remote))
     return _MAGIC + _CRC.pack(zlib.crc32(body)) + body
+
+
+def encode_arrived(content_length: int, remote: RemoteCopy) -> bytes:
+    """:func:`encode` of a version that the SSD has whole, and now S3.
+
+    :param content_length: at least 1
+    """
+    # Members of one bundle differ in little, and come by the thousand.
+    etag, seal = remote.etag.encode('utf-8'), remote.seal.encode('utf-8')
+    special = bool(remote.offset or seal)
+    body = _arrived(content_length, special, remote.verified_at,
+                    remote.endpoint, remote.key) \
+        + _LENGTH.pack(len(etag)) + etag
+    if special:
+        body += _PLACE.pack(remote.offset, len(seal)) + seal
+    return _MAGIC + _CRC.pack(zlib.crc32(body)) + body
+
+
+@functools.lru_cache(maxsize=256)
+def _arrived(content_length: int, special: bool, verified_at: float,
+             endpoint: str, key: str) -> bytes:
+    body = _HEAD.pack(content_length, 1) + _EXTENT.pack(
+        content_length, _SSD_AND_REMOTE) + _REMOTE.pack(
+            2 if special else 1, verified_at)
+    for raw in (endpoint.encode('utf-8'), key.encode('utf-8')):
+        body += _LENGTH.pack(len(raw)) + raw
+    return body
 
 
 def _encode_remote(remote: RemoteCopy) -> bytes:

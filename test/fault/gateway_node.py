@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import threading
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from swift_dss.core.config import GatewayConf, NodeConf, TierConf
 from swift_dss.core.errors import TierFull, VersionGone
@@ -143,6 +143,8 @@ class FolderVersions(LocalVersions):
         with open(self._path(version, 'meta')) as source:
             found = json.load(source)
         found['meta'].update(metadata)
+        # As Swift's .meta: who was described before has changed.
+        _replace(self._path(version, 'posted'), b'')
         _replace(self._path(version, 'meta'), json.dumps(found).encode())
 
     def tombstone(self, version: VersionId, timestamp: str) -> None:
@@ -153,7 +155,7 @@ class FolderVersions(LocalVersions):
 
     def unlink(self, version: VersionId) -> None:
         """The file leaves this device."""
-        for kind in ('bytes', 'meta', 'residency'):
+        for kind in ('bytes', 'meta', 'residency', 'posted'):
             try:
                 os.unlink(self._path(version, kind))
             except FileNotFoundError:
@@ -213,6 +215,19 @@ class FolderVersions(LocalVersions):
                            self.residency(version))
         except FileNotFoundError:
             raise VersionGone(version.key) from None
+
+    def read_as_parked(
+            self, some: Sequence[Tuple[VersionId, str, int]]
+            ) -> Iterator[Optional[bytes]]:
+        for version, _, length in some:
+            data = None
+            if not os.path.exists(self._path(version, 'posted')):
+                try:
+                    with open(self._path(version, 'bytes'), 'rb') as source:
+                        data = source.read()
+                except FileNotFoundError:
+                    pass
+            yield data if data is not None and len(data) == length else None
 
     def newest(self, version: VersionId, partition: str) -> Optional[str]:
         try:

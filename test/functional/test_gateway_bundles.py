@@ -228,6 +228,33 @@ def test_what_rotted_here_is_left_out_and_the_others_go(server, node):
                                   for key in node.bundles()])
 
 
+def test_a_post_and_rot_between_parking_and_packing_are_seen(server, node):
+    """What the book has of a version is not what goes up then."""
+    before = {name: node.put(name, pattern(900, name))
+              for name in ('same', 'posted', 'rotten')}
+    pack_all = node.gateway._bundler._packer._pack_all
+    parked = []
+
+    def meanwhile(packed, members):
+        parked.extend(member.record for member in members)
+        node.local.post(before['posted'], {'X-Object-Meta-A': 'new'})
+        node.local.corrupt(before['rotten'])
+        pack_all(packed, members)
+    node.gateway._bundler._packer._pack_all = meanwhile
+    node.gateway.enqueue_uploads([
+        Upload(version, '7', True, class_id=1)
+        for version in before.values()])
+    wait_until(lambda: node.local.residency(before['posted']).remote, 60)
+    assert len(parked) == 3 and all(parked)
+    records = {one.record['metadata']['name']: one.record['metadata']
+               for key in node.bundles()
+               for one in bundle.scan(server.body(key))}
+    assert sorted(records) == ['/a/c/posted', '/a/c/same']
+    assert records['/a/c/posted']['X-Object-Meta-A'] == 'new'
+    assert node.local.residency(before['rotten']).remote is None
+    assert node.metrics.counters['gateway.bundle_skipped'] == 1
+
+
 def test_replicas_of_the_node_lean_on_one_bundle(server, tmp_path, nodes):
     node = nodes(server, tmp_path, ranks={'sdb': 1},
                  take_over_seconds=3600.0)

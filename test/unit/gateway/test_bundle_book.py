@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 
 import pytest
 
@@ -27,6 +28,40 @@ def _counted(book):
     book._recount_all()
     assert seen == {one.group: one for one in book.waiting()}
     return seen
+
+
+def test_a_book_of_an_earlier_release_learns_what_it_lacks(tmp_path):
+    path = str(tmp_path / 'bundles.db')
+    with sqlite3.connect(path) as before:
+        before.execute(
+            'CREATE TABLE members (key TEXT PRIMARY KEY, state TEXT NOT '
+            'NULL, device TEXT NOT NULL, policy INTEGER NOT NULL, hash TEXT '
+            'NOT NULL, timestamp TEXT NOT NULL, frag INTEGER, partition '
+            'TEXT NOT NULL, grp TEXT NOT NULL, size INTEGER NOT NULL, etag '
+            'TEXT NOT NULL, parked_at REAL NOT NULL, bundle INTEGER NOT '
+            'NULL, number INTEGER NOT NULL, offset INTEGER NOT NULL, stored '
+            'INTEGER NOT NULL, renew INTEGER NOT NULL DEFAULT 0) '
+            'WITHOUT ROWID')
+        before.execute(
+            "INSERT INTO members VALUES ('k', 'waiting', 'sda', 0, 'h', "
+            "'t', NULL, '7', 'a', 10, 'e', 1.0, 0, 0, 0, 0, 0)")
+    for key in ('one', 'two'):
+        book = Book(path)
+        book.park([_parked(1, 'a')._replace(record=b'said')], 2.0)
+        bundle_id, members = book.plan('a', key, 10000, 9, 3.0)
+        assert [one.record for one in members] == [b'', b'said']
+        book.give_up(bundle_id)
+        book.close()
+
+
+def test_a_record_is_kept_until_the_bundle_is_proven(book):
+    book.park([_parked(1, 'a')._replace(record=b'said')], 1.0)
+    bundle_id, _ = book.plan('a', 'one', 10000, 9, 2.0)
+    book.give_up(bundle_id)
+    bundle_id, members = book.plan('a', 'two', 10000, 9, 3.0)
+    assert [one.record for one in members] == [b'said']
+    book.seal(bundle_id, '', 500, [(members[0].version.key, 0, 60, 101)])
+    assert book._read('SELECT record FROM members', ()) == [(b'',)]
 
 
 @pytest.mark.parametrize('seed', range(5))

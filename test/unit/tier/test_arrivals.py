@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import threading
 
@@ -77,6 +78,38 @@ def test_a_small_version_is_read_with_what_it_says_of_itself(rig):
     found, data = rig.local.read_whole(place.version, place.partition)
     assert data == b'abc' * 1000
     assert found == rig.local.describe(place.version, place.partition)
+
+
+def test_what_may_have_changed_since_it_was_parked_is_not_just_read(rig):
+    names = ('same', 'posted', 'gone', 'cut', 'longer', 'stub', 'empty',
+             'marked')
+    places = [rig.put(name, b'' if name == 'empty' else name.encode() * 99)
+              for name in names]
+    some = [(place.version, place.partition, place.content_length)
+            for place in places]
+    by_name = dict(zip(names, places))
+    data = {name: by_name[name].data_file() for name in names}
+    with open(data['posted'][:-5] + 'x.meta', 'wb'):
+        pass
+    os.unlink(data['gone'])
+    os.truncate(data['cut'], 5)
+    with open(data['longer'], 'ab') as target:
+        target.write(b'x')
+    assert rig.local.record_remotes([
+        Arrival(by_name[name].version, by_name[name].partition, _copy(1))
+        for name in ('stub', 'marked')]) == [None, None]
+    rig.local.demote(by_name['stub'].version, by_name['stub'].partition,
+                     to_hdd=False)
+    fragment = dataclasses.replace(places[0].version, frag_index=3)
+    elsewhere = dataclasses.replace(places[0].version, device='sdx')
+    found = list(rig.local.read_as_parked(some + [
+        (fragment, places[0].partition, 396),
+        (elsewhere, places[0].partition, 396)]))
+    assert dict(zip(names, found)) == {
+        'same': b'same' * 99, 'posted': None, 'gone': None, 'cut': None,
+        'longer': None, 'stub': None, 'empty': b'',
+        'marked': b'marked' * 99}
+    assert found[len(names):] == [None, None]
 
 
 def test_whoever_holds_all_waits_for_whoever_holds_one(rig):

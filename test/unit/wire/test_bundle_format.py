@@ -50,6 +50,21 @@ def test_members_come_back_from_the_index_and_from_a_scan():
     assert bundle.read_head(raw)[0] == HEAD
 
 
+def test_a_record_that_was_packed_before_makes_the_same_bundle():
+    builder = bundle.Builder(HEAD)
+    places = []
+    for number, body in enumerate(BODIES):
+        packed = bundle.pack_record(record('o%d' % number, body))
+        for spoilt in (b'', packed[:-1], packed + b'x',
+                       packed[:9] + bytes([packed[9] ^ 1]) + packed[10:]):
+            with pytest.raises(DamagedRecord):
+                builder.add_packed(spoilt, body)
+        places.append(builder.add_packed(packed, body))
+    raw = builder.finish()
+    assert raw == made(BODIES)
+    assert places == [(one.offset, one.stored_bytes) for one in read(raw)]
+
+
 def test_the_bytes_are_those_of_the_documentation():
     """By hand, after doc/source/bundles.rst, without the module."""
     raw = made([b'hello'])

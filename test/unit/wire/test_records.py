@@ -42,6 +42,14 @@ def test_a_residency_survives_its_record(found):
     assert residency.decode(residency.encode(found)) == found
 
 
+@given(some.integers(1, 1 << 40), some.builds(
+    RemoteCopy, some_texts, some_texts, some_texts, some.floats(0, 1e10),
+    some.integers(0, 1 << 40), some_texts))
+def test_the_record_of_what_arrived_is_that_of_any_other(length, remote):
+    assert residency.encode_arrived(length, remote) == residency.encode(
+        Residency.whole(length).with_remote(remote))
+
+
 @given(residencies(), some.data())
 def test_any_flipped_bit_of_a_record_is_noticed(found, data):
     raw = bytearray(residency.encode(found))
