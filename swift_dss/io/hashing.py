@@ -13,6 +13,7 @@ Who finds no compiled module here hashes as Swift does, where bytes arrive.
 from __future__ import annotations
 
 import collections
+import contextlib
 from typing import Any, Callable, Deque, List, Optional, Sequence
 
 from swift_dss.io import native
@@ -32,7 +33,8 @@ _QUEUE_DEPTH = 4096
 class _Window:
     """Bytes that one stream goes on with."""
 
-    __slots__ = ('digest', 'chunks', 'index', 'at', 'finished')
+    __slots__ = ('digest', 'chunks', 'index', 'at', 'finished', 'given_up',
+                 'job')
 
     def __init__(self, digest: Any, chunks: Sequence[bytes]) -> None:
         self.digest = digest
@@ -40,6 +42,8 @@ class _Window:
         self.index = 0
         self.at = 0
         self.finished = not self.chunks
+        self.given_up = False
+        self.job: Optional[Job] = None
 
     def ahead(self) -> int:
         """Bytes of the chunk it is at that are to be hashed."""
@@ -57,6 +61,9 @@ class _Window:
 class Hasher:
     """One thread that hashes for all uploads of a process.
 
+    It begins when every upload has a window here, or eight have, or one
+    waits for its own: a lane that is empty costs what a full one does.
+
     :param told: of the pool, see :class:`Pool`
     """
 
@@ -66,6 +73,7 @@ class Hasher:
         self.pool = Pool('md5', 1, _QUEUE_DEPTH, told=told)
         self._asked: Deque[_Window] = collections.deque()
         self._under_way: List[_Window] = []
+        self._open = 0
         #: Passes, and streams that were in them.
         self.passes = 0
         self.streams = 0
@@ -76,47 +84,61 @@ class Hasher:
         return md5_lanes is not None
 
     def stream(self) -> Stream:
-        """A new MD5; only where :meth:`is_there`."""
+        """A new MD5, to be closed; only where :meth:`is_there`."""
+        self._open += 1
         return Stream(self, md5_lanes.Digest())
 
-    def submit(self, window: _Window) -> Optional[Job]:
-        """Begin to hash; None if it is done already."""
-        if window.finished:
-            return None
+    def _begin(self, window: _Window) -> None:
         if native.hub() is None:
             while not window.finished:
                 self._pass([window])
-            return None
+            return
         self._asked.append(window)
-        try:
-            return self.pool.submit(self._finish, window)
-        except BaseException:
-            # Left while the pool was full: nobody waits for it now.
-            if window in self._asked:
+        # Never waits: no more windows than uploads, and room for thousands.
+        if len(self._asked) >= min(md5_lanes.LANES, self._open):
+            window.job = self.pool.submit(self._finish, window)
+
+    def _wait(self, window: _Window) -> None:
+        if window.finished:
+            return
+        if window.job is None or window.job.finished:
+            window.job = self.pool.submit(self._finish, window)
+        window.job.wait()
+
+    def _forget(self, window: Optional[_Window]) -> None:
+        self._open -= 1
+        if window is not None:
+            window.given_up = True
+            with contextlib.suppress(ValueError):
                 self._asked.remove(window)
-            raise
 
     def _finish(self, window: _Window) -> None:
-        """In the pool's thread: until the window is hashed.
-
-        What others asked for meanwhile goes along: their turn may find
-        nothing left to do. Theirs come in the order in which they asked, so
-        the window of this turn is always one of the oldest.
-        """
+        """In the pool's thread: until the window is hashed, and with it
+        what else is here: the turns of those may find nothing left."""
         try:
-            while not window.finished:
+            while not (window.finished or window.given_up):
                 while self._asked:
                     self._under_way.append(self._asked.popleft())
-                self._pass(self._under_way[:md5_lanes.LANES])
-                self._under_way = [one for one in self._under_way
-                                   if not one.finished]
+                if window not in self._under_way:
+                    self._under_way.append(window)
+                try:
+                    self._pass(self._under_way[:md5_lanes.LANES])
+                except Exception:
+                    # Whose fault it is tells its own turn. Nothing has been
+                    # hashed of any of them.
+                    self._pass([window])
+                self._under_way = [
+                    one for one in self._under_way
+                    if not (one.finished or one.given_up)]
         finally:
-            # One that cannot be hashed must not stand in others' way.
-            if not window.finished and window in self._under_way:
+            if window in self._under_way:
                 self._under_way.remove(window)
 
     def _pass(self, windows: List[_Window]) -> None:
-        length = min(min(window.ahead() for window in windows), _PASS_BYTES)
+        """One step of them all; of none, if it raises."""
+        length = min(window.ahead() for window in windows)
+        if len(windows) < md5_lanes.LANES:
+            length = min(length, _PASS_BYTES)
         md5_lanes.update([
             (window.digest, window.chunks[window.index], window.at,
              window.at + length) for window in windows])
@@ -130,18 +152,31 @@ class Stream:
     """The MD5 of one upload."""
 
     def __init__(self, hasher: Hasher, digest: Any) -> None:
-        self._hasher = hasher
+        self._hasher: Optional[Hasher] = hasher
         self._digest = digest
+        self._window: Optional[_Window] = None
 
-    def begin(self, chunks: Sequence[bytes]) -> Optional[Job]:
+    def begin(self, chunks: Sequence[bytes]) -> None:
         """Go on with these, which MUST NOT change any more.
 
-        The one before MUST have finished.
-
-        :returns: what to wait for; None if it is done already
+        Waits for nothing. What was begun before MUST have been waited for.
         """
-        return self._hasher.submit(_Window(self._digest, chunks))
+        self._window = _Window(self._digest, chunks)
+        if self._hasher is not None and not self._window.finished:
+            self._hasher._begin(self._window)
+
+    def wait(self) -> None:
+        """Until what was begun is hashed. Blocks the green thread."""
+        if self._window is not None and self._hasher is not None:
+            self._hasher._wait(self._window)
+            self._window = None
 
     def hexdigest(self) -> str:
         """The MD5; nothing is under way then."""
         return str(self._digest.hexdigest())
+
+    def close(self) -> None:
+        """Nothing comes any more; what is under way may be given up."""
+        if self._hasher is not None:
+            self._hasher._forget(self._window)
+            self._hasher = self._window = None

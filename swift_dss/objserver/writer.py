@@ -72,7 +72,6 @@ class DssWriterBase(BaseDiskFileWriter):
         self._window_limit = IO_WINDOW_BYTES
         self._is_counted = False
         self._stream: Optional[Stream] = None
-        self._hashing: Optional[Job] = None
         self._jobs: List[Tuple[Tier, Job]] = []
         self._hdd_fd: Optional[int] = None
         self._capacity_id = ''
@@ -158,8 +157,8 @@ class DssWriterBase(BaseDiskFileWriter):
     def chunks_finished(self) -> Tuple[int, str]:
         self._land()
         if self._stream is not None:
-            self._hashing = self._stream.begin(self._window)
-            self._land()
+            self._stream.begin(self._window)
+            self._stream.wait()
         return self._upload_size, self._chunks_etag.hexdigest()
 
     def _send_window(self) -> None:
@@ -169,7 +168,7 @@ class DssWriterBase(BaseDiskFileWriter):
         if ssd:
             self._last_class = ssd[-1].class_id
         if self._stream is not None:
-            self._hashing = self._stream.begin(self._window)
+            self._stream.begin(self._window)
         self._start_window(self._upload_size)
         self._jobs.append((Tier.SSD, self._pool(Tier.SSD).submit(
             self._write_window, self._fd, ssd)))
@@ -201,9 +200,8 @@ class DssWriterBase(BaseDiskFileWriter):
             with _no_space():
                 job.wait()
             self._jobs.pop(0)
-        if self._hashing is not None:
-            self._hashing.wait()
-            self._hashing = None
+        if self._stream is not None:
+            self._stream.wait()
 
     def _cut(self) -> Tuple[List[Piece], List[Piece]]:
         """The window as pieces of one class each, by tier."""
@@ -382,6 +380,8 @@ class DssWriterBase(BaseDiskFileWriter):
         if self._is_counted:
             self._is_counted = False
             self._node.uploads -= 1
+        if self._stream is not None:
+            self._stream.close()
         for tier, job in self._jobs:
             if tier is Tier.SSD and not job.finished and self._fd:
                 fd, self._fd = self._fd, None

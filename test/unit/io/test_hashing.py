@@ -84,52 +84,100 @@ def test_one_stream_twice_in_a_pass_is_refused() -> None:
 def test_uploads_side_by_side_share_passes(green: None) -> None:
     hasher = Hasher()
     bodies = [random.randbytes(700000 + 1000 * number)
-              for number in range(3 * md5_lanes.LANES)]
+              for number in range(2 * md5_lanes.LANES)]
     found = {}
-    # Nothing is hashed before all are there.
-    gate = threading.Event()
-    held = hasher.pool.submit(gate.wait)
 
     def upload(number: int) -> None:
         stream, body = hasher.stream(), bodies[number]
         for at in range(0, len(body), 300001):
             window = body[at:at + 300001]
-            job = stream.begin([window[:77], b'', window[77:]])
-            assert job is not None
-            job.wait()
-        assert stream.begin([]) is None
+            stream.begin([window[:77], b'', window[77:]])
+            # As the network does: others come between.
+            eventlet.sleep(0)
+            stream.wait()
+        stream.begin([])
+        stream.wait()
         found[number] = stream.hexdigest()
+        stream.close()
+        stream.close()
 
     threads = [eventlet.spawn(upload, number)
                for number in range(len(bodies))]
-    eventlet.sleep(0)
-    gate.set()
-    held.wait()
     for thread in threads:
         thread.wait()
     assert found == {number: hashlib.md5(body).hexdigest()
                      for number, body in enumerate(bodies)}
-    assert hasher.streams > 3 * hasher.passes
+    assert hasher.streams > md5_lanes.LANES // 2 * hasher.passes
+    _nothing_is_left(hasher)
+
+
+def _nothing_is_left(hasher: Hasher) -> None:
     assert not hasher._asked and not hasher._under_way
+    assert hasher._open == 0
+
+
+def test_it_begins_when_all_are_there_or_one_waits(green: None) -> None:
+    hasher = Hasher()
+    one, two = hasher.stream(), hasher.stream()
+    one.begin([b'one'])
+    assert hasher.pool.jobs == 0
+    two.begin([b'two'])
+    assert hasher.pool.jobs == 1
+    for stream in (one, two):
+        stream.wait()
+    one.begin([b' more'])
+    one.wait()
+    assert one.hexdigest() == hashlib.md5(b'one more').hexdigest()
+    assert two.hexdigest() == hashlib.md5(b'two').hexdigest()
+    two.close()
+    jobs = hasher.pool.jobs
+    one.begin([b' and more'])
+    assert hasher.pool.jobs == jobs + 1
+    one.wait()
+    assert one.hexdigest() == hashlib.md5(b'one more and more').hexdigest()
+    one.close()
+    _nothing_is_left(hasher)
 
 
 def test_without_an_event_loop_the_caller_hashes() -> None:
-    stream = Hasher().stream()
-    assert stream.begin([b'ab', b'', b'c']) is None
-    assert stream.hexdigest() == hashlib.md5(b'abc').hexdigest()
+    hasher = Hasher()
+    streams = [hasher.stream() for _ in range(3)]
+    for stream in streams:
+        stream.begin([b'ab', b'', b'c'])
+        stream.wait()
+        assert stream.hexdigest() == hashlib.md5(b'abc').hexdigest()
+        stream.close()
+    _nothing_is_left(hasher)
 
 
 def test_who_cannot_be_hashed_stands_in_nobodys_way(green: None) -> None:
     hasher = Hasher()
-    wrong, right = hasher.stream(), hasher.stream()
+    wrong, right, late = (hasher.stream() for _ in range(3))
+    wrong.begin(['text'])  # type: ignore[list-item]
+    right.begin([b'bytes'])
+    right.wait()
+    late.begin([b'late'])
+    late.wait()
+    with pytest.raises(TypeError):
+        wrong.wait()
+    assert right.hexdigest() == hashlib.md5(b'bytes').hexdigest()
+    assert late.hexdigest() == hashlib.md5(b'late').hexdigest()
+    for stream in (wrong, right, late):
+        stream.close()
+    _nothing_is_left(hasher)
+
+
+def test_who_gives_up_stands_in_nobodys_way(green: None) -> None:
+    hasher = Hasher()
     gate = threading.Event()
     held = hasher.pool.submit(gate.wait)
-    jobs = [wrong.begin(['text']),  # type: ignore[list-item]
-            right.begin([b'bytes'])]
+    gone, stays = hasher.stream(), hasher.stream()
+    gone.begin([b'x' * 1000000])
+    gone.close()
+    stays.begin([b'stays'])
     gate.set()
     held.wait()
-    assert jobs[0] is not None and jobs[1] is not None
-    with pytest.raises(TypeError):
-        jobs[0].wait()
-    jobs[1].wait()
-    assert right.hexdigest() == hashlib.md5(b'bytes').hexdigest()
+    stays.wait()
+    assert stays.hexdigest() == hashlib.md5(b'stays').hexdigest()
+    stays.close()
+    _nothing_is_left(hasher)
