@@ -6,7 +6,8 @@ import contextlib
 import os
 from typing import Dict, Iterable, List, Mapping, Sequence, Set
 
-_TICKS = os.sysconf('SC_CLK_TCK')
+#: Of the kernel's clock, a second.
+TICKS = os.sysconf('SC_CLK_TCK')
 
 #: Processes that a request goes through, by the names the all-in-one
 #: cluster gives them, and the daemon that works behind it.
@@ -27,7 +28,7 @@ def seconds(pids: Iterable[int]) -> float:
         except FileNotFoundError:
             continue
         ticks += int(fields[11]) + int(fields[12])
-    return ticks / _TICKS
+    return ticks / TICKS
 
 
 def listeners(port: int) -> List[int]:

@@ -5,6 +5,7 @@
         [--client swift|rclone]
     python test/fault/edge_writes.py checkpoint [--writers 8]
         [--object 512m] [--rate 12500000] [--replicas 1] [--chunk-kib 1024]
+        [--vanilla] [--no-sync]
 
 ``table-iv``: a data set is written with the ``swift`` command line client
 (or rclone), as it is, into data caches of shares of its size, over a link
@@ -25,6 +26,8 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import http.client
+import io
 import json
 import os
 import signal
@@ -34,7 +37,7 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 os.pardir))
@@ -43,7 +46,10 @@ from fault.outage import (
     BUCKET, KIB, MIB, Campaign, Wrong, require, size)
 from support import tier, wait_until
 
-from swift_dss.aio import layout
+from swift_dss.aio import layout, processes
+from swift_dss.bench import client as bench_client
+from swift_dss.bench import cpu
+from swift_dss.bench.client import Target
 
 
 #: Objects that a client of ours writes at a time.
@@ -70,7 +76,6 @@ class Edge(Campaign):
                 if line.startswith('dirty_bytes') else line
                 for line in lines) + '\n')
         os.rename(path + '.new', path)
-        from fault.outage import processes
         processes.send(self.conf.root, ['tierd'], signal.SIGHUP)
         wait_until(lambda: all(
             device['pressure']['backlog']['budget_bytes'] == budget
@@ -216,31 +221,148 @@ def run_table_iv(args: argparse.Namespace) -> None:
             edge.close()
 
 
-def stall(put: Any, writers: int) -> float:
-    """Seconds until the last of the writers may go on."""
+class Checkpoint:
+    """What the writers send: of each the same length, no two alike.
+
+    In memory, as a program has it that writes a checkpoint.
+
+    :param writers: how many
+    :param length: bytes of each
+    """
+
+    def __init__(self, writers: int, length: int) -> None:
+        self.writers = writers
+        self.length = length
+        self._file_fd = os.memfd_create('checkpoint')
+        block = os.urandom(MIB)
+        for at in range(0, length, MIB):
+            os.write(self._file_fd, hashlib.sha256(block).digest()
+                     + block[32:min(MIB, length - at)])
+            block = block[1:] + block[:1]
+        #: The first bytes of each.
+        self._heads = [os.urandom(min(4 * KIB, length))
+                       for _ in range(writers)]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            self.etags = list(pool.map(self._etag, range(writers)))
+
+    def close(self) -> None:
+        """Free the memory."""
+        os.close(self._file_fd)
+
+    def open_source(self, number: int) -> Any:
+        """One checkpoint, for clients that read it."""
+        return _Source(self._heads[number], self._file_fd, self.length)
+
+    def put(self, target: Target, path: str, number: int) -> float:
+        """One writer's PUT, as programs do it that have much to send: the
+        kernel takes the body from where it lies.
+
+        :returns: seconds of processor time
+        """
+        before = time.thread_time()
+        connection = http.client.HTTPConnection(
+            target.host, target.port, timeout=3600)
+        connection.putrequest('PUT', '%s/%s' % (target.prefix, path))
+        connection.putheader('X-Auth-Token', target.token)
+        connection.putheader('Content-Length', str(self.length))
+        connection.endheaders()
+        connection.send(self._heads[number])
+        at = len(self._heads[number])
+        while at < self.length:
+            # Blocks: the socket's time-out would have Python make it one
+            # that does not, and sendfile() ask for patience.
+            at += os.sendfile(self._blocking(connection), self._file_fd, at,
+                              self.length - at)
+        answer = connection.getresponse()
+        answer.read()
+        connection.close()
+        require(answer.status == 201, '%s: status %d', path, answer.status)
+        require(answer.getheader('Etag') == self.etags[number],
+                '%s: %s is not its MD5', path, answer.getheader('Etag'))
+        return time.thread_time() - before
+
+    @staticmethod
+    def _blocking(connection: http.client.HTTPConnection) -> int:
+        sock = connection.sock
+        sock.settimeout(None)
+        return int(sock.fileno())
+
+    def _etag(self, number: int) -> str:
+        with self.open_source(number) as source:
+            digest = hashlib.md5()
+            for block in iter(lambda: source.read(MIB), b''):
+                digest.update(block)
+        return digest.hexdigest()
+
+
+class _Source(io.RawIOBase):
+    """A head, and the rest from a file that many read."""
+
+    def __init__(self, head: bytes, file_fd: int, length: int) -> None:
+        super().__init__()
+        self._head, self._file_fd, self._length = head, file_fd, length
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        left = self._length - self._at
+        size = left if size < 0 else min(size, left)
+        data = self._head[self._at:self._at + size]
+        self._at += len(data)
+        if len(data) < size:
+            more = os.pread(self._file_fd, size - len(data), self._at)
+            self._at += len(more)
+            data += more
+        return data
+
+
+def stall(put: Callable[[int], Any], writers: int) -> Tuple[float, List[Any]]:
+    """Seconds until the last of the writers may go on, and their results."""
     began = time.monotonic()
     with ThreadPoolExecutor(writers) as pool:
-        list(pool.map(put, range(writers)))
-    return time.monotonic() - began
+        results = list(pool.map(put, range(writers)))
+    return time.monotonic() - began, results
 
 
-def run_checkpoint(args: argparse.Namespace) -> None:
-    """Written back, and straight to S3."""
-    import io
+def busy_seconds() -> float:
+    """What all processors of the machine did so far, of anybody's."""
+    with open('/proc/stat') as source:
+        ticks = [int(word) for word in source.readline().split()[1:]]
+    # All but idle and waiting for disks; what was stolen counts: it is not
+    # there for anybody.
+    return (sum(ticks[:8]) - ticks[3] - ticks[4]) / cpu.TICKS
 
+
+def written_back(edge: Edge, data: Checkpoint,
+                 container: str) -> Dict[str, Any]:
+    """A checkpoint into the cluster, and what it took of processors."""
+    target = bench_client.authenticate(
+        edge.conf.auth_url, 'test:tester', 'testing')
+    pids = processes.find(edge.conf.root)
+    before, all_before = cpu.by_name(pids), busy_seconds()
+    seconds, clients = stall(lambda number: data.put(
+        target, '%s/checkpoint-%d' % (container, number), number),
+        data.writers)
+    everything = busy_seconds() - all_before
+    after = cpu.by_name(pids)
+    gib = data.writers * data.length / (1 << 30)
+    per_gib = {name: round((after[name] - before[name]) / gib, 2)
+               for name in after}
+    per_gib['client'] = round(sum(clients) / gib, 2)
+    per_gib['machine'] = round(everything / gib, 2)
+    return {'seconds': round(seconds, 2), 'cpu_seconds_per_gib': per_gib,
+            'per_second': int(data.writers * data.length / seconds)}
+
+
+def straight_through(edge: Edge, data: Checkpoint) -> float:
+    """Seconds of the same over the link, into S3."""
     import boto3
     from boto3.s3.transfer import TransferConfig
     from botocore.config import Config
-    body = os.urandom(args.object)
-    edge = Edge(2 * args.writers * args.object, args.rate,
-                replicas=args.replicas, chunk_bytes=args.chunk_kib * KIB)
 
-    def local(number: int) -> None:
-        swift = edge.cluster.connection()
-        swift.put_object(BUCKET, 'checkpoint-%d' % number, body)
-        swift.close()
-
-    def remote(number: int) -> None:
+    def put(number: int) -> None:
         client = boto3.client(
             's3', endpoint_url=edge.link.url, region_name='us-east-1',
             aws_access_key_id=edge.link.access_key,
@@ -249,25 +371,43 @@ def run_checkpoint(args: argparse.Namespace) -> None:
                           read_timeout=3600))
         # In parts, as every S3 client does: servers give up on one PUT of
         # so many bytes over such a link.
-        client.upload_fileobj(
-            io.BytesIO(body), layout.CLOUD_BUCKET, 'sync-%d' % number,
-            Config=TransferConfig(multipart_chunksize=8 * MIB,
-                                  max_concurrency=1))
+        with data.open_source(number) as source:
+            client.upload_fileobj(
+                source, layout.CLOUD_BUCKET, 'sync-%d' % number,
+                Config=TransferConfig(multipart_chunksize=8 * MIB,
+                                      max_concurrency=1))
 
+    return stall(put, data.writers)[0]
+
+
+def run_checkpoint(args: argparse.Namespace) -> None:
+    """Written back, and straight to S3."""
+    data = Checkpoint(args.writers, args.object)
+    edge = Edge(2 * args.writers * args.object, args.rate,
+                replicas=args.replicas, chunk_bytes=args.chunk_kib * KIB)
+    found = {'writers': args.writers, 'object': args.object,
+             'replicas': args.replicas, 'chunk_kib': args.chunk_kib,
+             'rate': args.rate}
     try:
-        back = stall(local, args.writers)
-        wait_until(edge.empty, 3600, 'all of it is in S3')
-        through = stall(remote, args.writers)
-        print(json.dumps({
-            'writers': args.writers, 'object': args.object,
-            'replicas': args.replicas, 'chunk_kib': args.chunk_kib,
-            'written_back_per_second': int(
-                args.writers * args.object / back),
-            'rate': args.rate, 'stall_back_seconds': round(back, 2),
-            'stall_sync_seconds': round(through, 2),
-            'times': round(through / back, 1)}, sort_keys=True))
+        swift = edge.cluster.connection()
+        if args.vanilla:
+            # The bound: the same servers with Swift's own diskfile.
+            swift.put_container('vanilla', {'X-Storage-Policy': 'vanilla'})
+            found['vanilla'] = written_back(edge, data, 'vanilla')
+            for number in range(args.writers):
+                swift.delete_object('vanilla', 'checkpoint-%d' % number)
+        swift.close()
+        found['written_back'] = written_back(edge, data, BUCKET)
+        if args.sync:
+            wait_until(edge.empty, 3600, 'all of it is in S3')
+            through = straight_through(edge, data)
+            found['sync_seconds'] = round(through, 2)
+            found['times'] = round(
+                through / found['written_back']['seconds'], 1)
+        print(json.dumps(found, sort_keys=True))
     finally:
         edge.close()
+        data.close()
 
 
 def main(argv: Optional[List[str]] = None) -> int:
@@ -288,6 +428,10 @@ def main(argv: Optional[List[str]] = None) -> int:
                         help='on the edge; S3 has one more (1)')
     writes.add_argument('--chunk-kib', type=int, default=1024,
                         help='that the edge moves at a time (1024)')
+    writes.add_argument('--vanilla', action='store_true',
+                        help="Swift's own diskfile on the same path before")
+    writes.add_argument('--no-sync', dest='sync', action='store_false',
+                        help='leave out what goes straight to S3')
     writes.set_defaults(run=run_checkpoint)
     for one in (rows, writes):
         one.add_argument('--rate', type=float, default=12.5e6)
