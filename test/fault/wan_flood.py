@@ -1,13 +1,14 @@
 """The lowest class floods the link; the top class reads.
 
     python test/fault/wan_flood.py [--rate 12500000] [--delay 0.02]
-        [--reads 200] [--size 262144] [--plain]
+        [--reads 200] [--size 262144] [--rounds 1] [--plain]
 
 A gateway behind a link of 100 Mbit/s and 20 ms reads objects of the top
 class one after another: first alone, then while readers of the lowest
 class keep every worker and the whole link busy. Prints p50, p99 and worst
-of both and the ratio of p99. ``--plain`` is the wrong twin: one class table
-with one class, which has neither reserve nor shares.
+of both and the ratio of p99; with ``--rounds`` idle and flooded take turns,
+and the percentiles are of all rounds. ``--plain`` is the wrong twin: one
+class table with one class, which has neither reserve nor shares.
 """
 
 from __future__ import annotations
@@ -77,10 +78,8 @@ class Flood:
 
     def close(self) -> None:
         """Leave nothing."""
-        self._over.set()
         self.link.set_rate(0)
-        for thread in self._flooders:
-            thread.join(60)
+        self.end()
         self.gateway.stop()
         self.link.stop()
         self._server.close()
@@ -88,12 +87,21 @@ class Flood:
 
     def begin(self) -> None:
         """Flood: readers of the lowest class, one after another each."""
+        self._over.clear()
+        self.flooded = 0
         for version in self._low:
             thread = threading.Thread(target=self._flood, args=(version,))
             thread.start()
             self._flooders.append(thread)
         wait_until(lambda: self.flooded > 2 * FLOOD_BYTES, 120,
                    'the flood has begun')
+
+    def end(self) -> None:
+        """No flood, and nothing of it on its way."""
+        self._over.set()
+        for thread in self._flooders:
+            thread.join(60)
+        self._flooders = []
 
     def reads(self, count: int, class_id: int) -> List[float]:
         """Seconds of each of so many reads of the top class."""
@@ -127,26 +135,40 @@ def percentile(ordered: List[float], share: float) -> float:
 
 
 def measure(rate: float, delay: float, reads: int, size: int,
-            plain: bool = False) -> Dict[str, Any]:
-    """Idle and flooded, one after the other."""
+            plain: bool = False, rounds: int = 1) -> Dict[str, Any]:
+    """Idle and flooded, one after the other, so many times."""
     flood = Flood(rate, delay, size, PLAIN if plain else TABLE)
+    idle: List[float] = []
+    busy: List[float] = []
+    by_round = []
+    flooded, seconds = 0, 0.0
     try:
         class_id = LOW if plain else TOP
         flood.reads(3, class_id)
-        idle = flood.reads(reads, class_id)
-        flood.begin()
-        before, began = flood.flooded, time.monotonic()
-        busy = flood.reads(reads, class_id)
-        seconds = time.monotonic() - began
+        for _ in range(rounds):
+            alone = flood.reads(reads, class_id)
+            flood.begin()
+            before, began = flood.flooded, time.monotonic()
+            beside = flood.reads(reads, class_id)
+            seconds += time.monotonic() - began
+            flooded += flood.flooded - before
+            flood.end()
+            by_round.append(percentile(beside, 0.99)
+                            / percentile(alone, 0.99))
+            idle += alone
+            busy += beside
+        idle.sort()
+        busy.sort()
         return {
             'idle_p50': percentile(idle, 0.5),
             'idle_p99': percentile(idle, 0.99),
             'flood_p50': percentile(busy, 0.5),
             'flood_p99': percentile(busy, 0.99),
             'ratio_p99': percentile(busy, 0.99) / percentile(idle, 0.99),
+            'ratios_p99': by_round,
             'idle_worst': idle[-1], 'flood_worst': busy[-1],
-            'flood_bytes_per_second': (flood.flooded - before) / seconds,
-            'reads': reads, 'size': size, 'plain': plain}
+            'flood_bytes_per_second': flooded / seconds,
+            'reads': len(busy), 'size': size, 'plain': plain}
     finally:
         flood.close()
 
@@ -158,10 +180,11 @@ def main(argv: Optional[List[str]] = None) -> int:
     parser.add_argument('--delay', type=float, default=0.02)
     parser.add_argument('--reads', type=int, default=200)
     parser.add_argument('--size', type=int, default=262144)
+    parser.add_argument('--rounds', type=int, default=1)
     parser.add_argument('--plain', action='store_true')
     args = parser.parse_args(argv)
     print(json.dumps(measure(args.rate, args.delay, args.reads, args.size,
-                             args.plain), sort_keys=True))
+                             args.plain, args.rounds), sort_keys=True))
     return 0
 
 
