@@ -126,9 +126,10 @@ class Forgetting:
                 out.write('3')
 
 
-def run(*words: str) -> subprocess.CompletedProcess[str]:
+def run(*words: str, preload: str = '') -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True)
+                          capture_output=True, text=True,
+                          env=dict(os.environ, LD_PRELOAD=preload))
 
 
 def must(*words: str) -> None:
@@ -185,7 +186,8 @@ def stress(job: Dict[str, Any], _path: str, _device: Device
                        '--no-rand-seed', '--' + name, '2',
                        '--%s-ops' % name, str(job['stress_operations']),
                        '--timeout', '300s',
-                       *job['stressor_options'].get(name, ()))
+                       *job['stressor_options'].get(name, ()),
+                       preload=job['resting'])
             found[name] = done.returncode
             if done.returncode == 2:
                 found[name + ' said'] = (done.stdout + done.stderr)[-800:]
