@@ -11,9 +11,6 @@ import threading
 from typing import Any, Optional, Set, Tuple
 
 _PIECE_BYTES = 65536
-#: Pieces that are on their way in one direction of a connection, at most:
-#: a window of 16 MiB.
-_WINDOW = 256
 
 
 class DelayedLink:
@@ -24,6 +21,10 @@ class DelayedLink:
     :ivar port: where it listens
     :ivar connections: that were made over it
     """
+
+    #: Pieces that are on their way in one direction of a connection, at
+    #: most: a window of 16 MiB.
+    window = 256
 
     def __init__(self, port: int, rtt_seconds: float) -> None:
         self._to = port
@@ -85,7 +86,7 @@ class DelayedLink:
     async def _pass(self, source: Any, target: Any) -> None:
         """Pieces come out half a round trip after they came in."""
         held: asyncio.Queue[Tuple[float, Optional[bytes]]] = \
-            asyncio.Queue(_WINDOW)
+            asyncio.Queue(self.window)
         reading = asyncio.ensure_future(self._read(source, held))
         try:
             while True:
@@ -105,6 +106,12 @@ class DelayedLink:
                 piece = await source.read(_PIECE_BYTES)
             except OSError:
                 piece = b''
-            await held.put((self._loop.time() + self._half, piece or None))
+            await held.put((self.leaves_at(source, len(piece)) + self._half,
+                            piece or None))
             if not piece:
                 return
+
+    def leaves_at(self, source: Any, length: int) -> float:
+        """When so many bytes that have come from a source are on their
+        way, by the loop's clock."""
+        return self._loop.time()
