@@ -33,6 +33,7 @@ from swift_dss.gateway.bundle_read import FOLDER, read_whole
 from swift_dss.gateway.client import S3Client
 from swift_dss.gateway.ports import (
     Arrival, LocalVersion, LocalVersions, Logger, Metrics)
+from swift_dss.gateway.turns import Turns
 from swift_dss.io import steps
 from swift_dss.strategy.bundling import Batch, Waiting
 from swift_dss.wire import bundle
@@ -94,6 +95,7 @@ class Packer:
 
     :param done: told of versions whose records name their bundle
     :param away: told of each version that could not be packed, and why
+    :param turns: who may send a bundle that was packed
     """
 
     def __init__(self, conf: GatewayConf, client: S3Client,
@@ -101,7 +103,8 @@ class Packer:
                  logger: Logger, now: Callable[[], float],
                  keys: encrypt.KeyFile,
                  done: Callable[[List[VersionId]], None],
-                 away: Callable[[VersionId, DssError], None]) -> None:
+                 away: Callable[[VersionId, DssError], None],
+                 turns: Turns) -> None:
         self._conf = conf
         self._client = client
         self._local = local
@@ -112,6 +115,7 @@ class Packer:
         self._keys = keys
         self._done = done
         self._away = away
+        self._turns = turns
         #: Members of one bundle at a time are read: side by side they
         #: would hand the interpreter to one another at each system call,
         #: and the first would be as late as the last.
@@ -146,7 +150,8 @@ class Packer:
         try:
             with self._packing:
                 self._pack_all(packed, members)
-            self.send(bundle_id, key, packed)
+            with self._turns.take():
+                self.send(bundle_id, key, packed)
         except BaseException:
             # Also what is no error of ours: nothing may stay planned.
             self._book.give_up(bundle_id)

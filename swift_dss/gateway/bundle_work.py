@@ -38,6 +38,7 @@ from swift_dss.gateway.restore_places import (
     Places, Servers, ring_there)
 from swift_dss.gateway.restore_renew import Renewer
 from swift_dss.gateway.retry import Backoff
+from swift_dss.gateway.turns import Turns
 from swift_dss.gateway.upload import Outcome
 from swift_dss.io import steps
 from swift_dss.strategy import bundling
@@ -48,8 +49,6 @@ from swift_dss.wire import bundle
 SENDERS = 3
 #: The bundler looks at least this often.
 _IDLE_SECONDS = 10.0
-#: After an outage, how often it asks whether more may be sent at once.
-_WIDER_SECONDS = 0.1
 _RETRY_BASE_SECONDS = 1.0
 _RETRY_CAP_SECONDS = 120.0
 #: Upload rows of parked versions come back after this many ages: if the
@@ -91,7 +90,8 @@ class Bundler:
         self._now = now
         self._keys = keys
         self._packer = Packer(conf, client, local, book, metrics, logger,
-                              now, keys, queue.finish_uploads, self._away)
+                              now, keys, queue.finish_uploads, self._away,
+                              Turns(breaker, SENDERS, stopping))
         self._keeper = Keeper(conf, client, local, book, self._packer,
                               metrics, logger, keys, now)
         self._renewer = Renewer(conf, client, local, queue, book, metrics,
@@ -365,16 +365,13 @@ class Bundler:
         batch = batch_of(self._conf)
         if now < self._hurry_until:
             batch = bundling.Batch(batch.bundle_bytes, batch.members, 0.0)
-        slots = min(SENDERS, self._breaker.background_slots(SENDERS))
         waiting = self._waiting(now)
         due = bundling.due(waiting, batch, now)
-        while due and self._has_slot(slots) and self._submit(due[0]):
+        while due and self._has_slot() and self._submit(due[0]):
             waiting = self._waiting(now)
             due = bundling.due(waiting, batch, now)
         following = [bundling.next_due(waiting, batch),
                      min(self._not_before.values(), default=None)]
-        if due and slots < SENDERS:
-            following.append(now + _WIDER_SECONDS)
         if now >= self._keep_at:
             following.append(self._keep(now))
         following.append(self._keep_at)
@@ -385,9 +382,9 @@ class Bundler:
         return [one for one in self._book.waiting()
                 if self._not_before.get(one.group, 0.0) <= now]
 
-    def _has_slot(self, slots: int) -> bool:
+    def _has_slot(self) -> bool:
         with self._counting:
-            return self._sending < slots
+            return self._sending < SENDERS
 
     def _submit(self, one: bundling.Waiting) -> bool:
         claim = self._packer.claim(one)

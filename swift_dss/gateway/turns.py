@@ -1,0 +1,54 @@
+"""Who may send next, as the breaker says.
+
+After an outage background work returns slowly. What asks nothing of S3
+need not: who has packed a bundle waits here, and it is ready when its turn
+comes.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import Iterator
+
+from swift_dss.gateway.breaker import Breaker, BreakerState
+
+#: How often one that waits asks whether more may be sent at once.
+_WIDER_SECONDS = 0.1
+
+
+class Turns:
+    """Thread-safe.
+
+    :param most: that send at a time
+    :param stopping: set when the daemon ends; nobody waits then
+    """
+
+    def __init__(self, breaker: Breaker, most: int,
+                 stopping: threading.Event) -> None:
+        self._breaker = breaker
+        self._most = most
+        self._stopping = stopping
+        self._free = threading.Condition()
+        self._sending = 0
+
+    @contextmanager
+    def take(self) -> Iterator[None]:
+        """Wait until one more may send, and send in here.
+
+        Nobody waits for a breaker that is not closed: it says no at once.
+        """
+        with self._free:
+            while not self._stopping.is_set() and self._is_full():
+                self._free.wait(_WIDER_SECONDS)
+            self._sending += 1
+        try:
+            yield
+        finally:
+            with self._free:
+                self._sending -= 1
+                self._free.notify_all()
+
+    def _is_full(self) -> bool:
+        return self._breaker.state is BreakerState.CLOSED and \
+            self._sending >= self._breaker.background_slots(self._most)

@@ -1,0 +1,100 @@
+"""What is packed waits for its turn after an outage, and never for S3."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from support import wait_until
+
+from swift_dss.gateway.breaker import Breaker
+from swift_dss.gateway.turns import Turns
+
+
+class Sender:
+    """A thread that takes a turn and keeps it until it may end."""
+
+    def __init__(self, turns):
+        self.has_turn, self.may_end = threading.Event(), threading.Event()
+        self._turns = turns
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self):
+        with self._turns.take():
+            self.has_turn.set()
+            self.may_end.wait(60)
+
+    def end(self):
+        self.may_end.set()
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+
+
+class Rig:
+    """A breaker after an outage: one may send."""
+
+    def __init__(self):
+        self.breaker = Breaker()
+        self.stopping = threading.Event()
+        self.turns = Turns(self.breaker, 3, self.stopping)
+        self.asked = 0
+        self.breaker.ramp()
+        inner = self.breaker.background_slots
+
+        def counted(limit):
+            self.asked += 1
+            return inner(limit)
+        self.breaker.background_slots = counted
+
+    def two(self):
+        """One that sends, and one that has asked for its turn twice."""
+        first = Sender(self.turns)
+        assert first.has_turn.wait(60)
+        before = self.asked
+        second = Sender(self.turns)
+        wait_until(lambda: self.asked >= before + 2, 60)
+        assert not second.has_turn.is_set()
+        return first, second
+
+
+@pytest.fixture
+def rig():
+    made = Rig()
+    yield made
+    made.stopping.set()
+
+
+def test_the_next_sends_when_the_first_is_done(rig):
+    first, second = rig.two()
+    first.end()
+    assert second.has_turn.wait(60)
+    second.end()
+
+
+def test_more_send_side_by_side_when_s3_has_answered(rig):
+    first, second = rig.two()
+    rig.breaker.succeeded()
+    assert second.has_turn.wait(60)
+    first.end()
+    second.end()
+
+
+@pytest.mark.parametrize('verb', ['open', 'stop'])
+def test_nobody_waits_for_an_s3_that_is_away_or_an_end(rig, verb):
+    first, second = rig.two()
+    if verb == 'open':
+        rig.breaker.failed('away', for_sure=True)
+    else:
+        rig.stopping.set()
+    assert second.has_turn.wait(60)
+    first.end()
+    second.end()
+
+
+def test_a_turn_that_failed_is_given_back(rig):
+    with pytest.raises(OSError), rig.turns.take():
+        raise OSError('broken off')
+    only = Sender(rig.turns)
+    assert only.has_turn.wait(60)
+    only.end()
