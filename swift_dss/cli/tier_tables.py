@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from swift_dss.cli import block_tables
 from swift_dss.cli.table import seconds, share, size, table
@@ -119,11 +119,22 @@ def _prefetch(found: Dict[str, Any]) -> str:
 
 def _link(link: Dict[str, Any]) -> str:
     return table(('LINK', 'MEASURED>', 'PREDICTED>', 'ERROR>', 'BY'), [
-        (name, size(link[name]['measured']), size(link[name]['predicted']),
-         '-' if link[name]['mape'] is None
-         else '%.0f %%' % (100 * link[name]['mape']),
+        (name, _rate(link[name]['measured']), _rate(link[name]['predicted']),
+         _error(link[name]['mape']),
          link[name]['method'].replace('_', ' '))
         for name in ('up', 'down', 'drain')])
+
+
+def _rate(value: Optional[float]) -> str:
+    return size(value) + '/s' if value else '-'
+
+
+def _error(share: Optional[float]) -> str:
+    # Of samples near nothing (objects of a few bytes), the error is near
+    # anything.
+    if share is None:
+        return '-'
+    return '>999 %' if share > 9.99 else '%.0f %%' % (100 * share)
 
 
 def listing(rows: List[Dict[str, Any]]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from swift_dss.cli import tier_tables
 
 
@@ -14,3 +16,15 @@ def test_what_is_in_a_part_of_the_gateway_has_a_line_of_its_own():
         'bucket': 'b', 'errors': '-', 'oldest upload seconds': '-',
         'bundles waiting bytes': '3.0 MiB', 'bundles last error': '-',
         'bundles live': '7'}
+
+
+def test_rates_have_their_unit_and_an_error_without_meaning_its_bound():
+    series = {'measured': 2048.0, 'predicted': None, 'mape': 1354.8,
+              'method': 'holt_winters'}
+    told = tier_tables._link({
+        'up': series, 'down': dict(series, mape=0.123),
+        'drain': dict(series, mape=None)}).splitlines()
+    assert [re.split(' {2,}', line.strip()) for line in told[1:]] == [
+        ['up', '2.0 KiB/s', '-', '>999 %', 'holt winters'],
+        ['down', '2.0 KiB/s', '-', '12 %', 'holt winters'],
+        ['drain', '2.0 KiB/s', '-', '-', 'holt winters']]
