@@ -38,7 +38,8 @@ class Piece(NamedTuple):
 
 
 def write_pieces(carrier: Carrier, fd: int, pieces: Iterable[Piece],
-                 mixed: bool = True, synced_next: bool = False) -> None:
+                 mixed: bool = True, synced_next: bool = False,
+                 at_once: bool = False) -> None:
     """Write pieces in order, each under its class.
 
     When it returns, every full page is on its way to the disk under its
@@ -49,6 +50,8 @@ def write_pieces(carrier: Carrier, fd: int, pieces: Iterable[Piece],
     :param mixed: the file has more than one class
     :param synced_next: the caller syncs the file next, under the class of
         the last piece: what that piece wrote need not be started before
+    :param at_once: more comes and all will be synced, so let the disk begin
+        with this whatever its class
     :raises OSError: as ``pwritev``; ENOSPC among them
     """
     todo = list(pieces)
@@ -56,7 +59,7 @@ def write_pieces(carrier: Carrier, fd: int, pieces: Iterable[Piece],
         write_all(carrier, fd, piece.buffers, piece.offset, piece.class_id)
         if synced_next and index == len(todo) - 1:
             return
-        if carrier.carries and not carrier.remembers and (
+        if at_once or carrier.carries and not carrier.remembers and (
                 mixed or piece.class_id):
             start_writeback(fd, piece.offset, piece.length)
 

@@ -184,7 +184,10 @@ class DssWriterBase(BaseDiskFileWriter):
 
     def _write_window(self, fd: int, pieces: Sequence[Piece]) -> None:
         """In an SSD pool thread."""
-        write_pieces(self._node.carrier, fd, pieces, self._mixed)
+        # Left to the kernel, it would wait for the sync at the end, and with
+        # it the writer, while the disk idles until then.
+        write_pieces(self._node.carrier, fd, pieces, self._mixed,
+                     at_once=True)
         written = sum(piece.length for piece in pieces)
         self._last_sync += written
         if self._last_sync >= self._bytes_per_sync:

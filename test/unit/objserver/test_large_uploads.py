@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, List, Tuple
 
 import eventlet
 import pytest
@@ -11,7 +11,7 @@ from dss_disk import Disk
 from support import pattern
 
 from swift_dss.core.limits import WIDE_WINDOW_BYTES
-from swift_dss.io import hashing
+from swift_dss.io import classified, hashing
 
 #: Two windows and a piece that fills no block of MD5.
 _SIZE = 2 * WIDE_WINDOW_BYTES + 12345
@@ -58,3 +58,20 @@ def test_an_upload_that_ends_early_leaves_nothing(
     assert disk.read('o') == body
     assert not disk.node.hasher._under_way and not disk.node.hasher._asked
     assert disk.node.uploads == 0
+
+
+def test_the_disk_begins_before_the_upload_ends(
+        disk: Disk, green: None, monkeypatch: Any) -> None:
+    begun: List[Tuple[int, int]] = []
+    monkeypatch.setattr(
+        classified, 'start_writeback',
+        lambda fd, offset, length: begun.append((offset, length)))
+    body = pattern(_SIZE, 'o')
+    disk.put('o', [body[at:at + 65536]
+                   for at in range(0, len(body), 65536)])
+    # All but the piece that the sync takes along.
+    assert begun == [(0, WIDE_WINDOW_BYTES),
+                     (WIDE_WINDOW_BYTES, WIDE_WINDOW_BYTES)]
+    del begun[:]
+    disk.put('small', body[:65536])
+    assert not begun
