@@ -15,13 +15,16 @@ import json
 import random
 import struct
 import sys
-from typing import Dict, Iterator, List, NamedTuple, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Set, Tuple
 
 from dm_ioctl import dm_path, dmsetup
 from dss_guest import SECTOR, Direct, Disk, Dss, Shadow, seed_from, set_class
 
 MAGIC = 0x6a736677736872
 FLUSH, FUA, DISCARD, MARK = 1, 2, 4, 8
+#: The mark after a write that needed an intent; those of promises are
+#: numbers.
+INTENT = b'intent'
 SSD_SECTORS = 4096 + 512
 HDD_SECTORS = 4096
 CHUNK = 64
@@ -78,6 +81,7 @@ def load(seed: int, requests: int, shadow: Shadow) -> List[Dict[int, int]]:
     device = Direct(dss.path)
     promised: List[Dict[int, int]] = []
     kept: Dict[int, int] = {}
+    intents = 0
     for number in range(requests):
         set_class(chance.choice((0, 11, 12, 25)))
         sector = int(HDD_SECTORS * chance.random() ** 2)
@@ -86,6 +90,9 @@ def load(seed: int, requests: int, shadow: Shadow) -> List[Dict[int, int]]:
             shadow.write(device, sector, count)
         else:
             shadow.check(device, sector, count)
+        before, intents = intents, dss.stats()[-1]['intents']
+        if intents > before:
+            dmsetup('message', 'logged', '0', 'mark', INTENT.decode())
         if chance.random() < 0.3:
             shadow.flush(device)
             kept = {one: version for one, version
@@ -127,16 +134,38 @@ def examine(image: bytearray, least: Dict[int, int], shadow: Shadow,
         dss.remove()
 
 
+def chosen(log: List[Entry], points: int, chance: random.Random) -> Set[int]:
+    """The numbers of at most that many points.
+
+    Up to half of them are the first flush after an intent, when the SSD has
+    other bytes than the table told of before; the others lie anywhere.
+    """
+    total, told = 0, []
+    waits = False
+    for entry in log:
+        if entry.flags & MARK:
+            waits |= entry.data == INTENT
+        elif entry.flags & (FLUSH | FUA):
+            # The log has what was not FUA with the next flush.
+            if waits and entry.flags & FLUSH:
+                told.append(total)
+                waits = False
+            total += 1
+    wanted = set(chance.sample(told, min(points // 2, len(told))))
+    rest = [number for number in range(total) if number not in wanted]
+    return wanted | set(chance.sample(
+        rest, min(points - len(wanted), len(rest))))
+
+
 def replay(log: List[Entry], promised: List[Dict[int, int]], shadow: Shadow,
            disks: Tuple[Disk, Disk], points: int, seed: int) -> int:
-    """Examine at most that many points, spread over the log."""
+    """Examine at most that many points of the log."""
     chance = random.Random(seed)
     image = bytearray((SSD_SECTORS + HDD_SECTORS) * SECTOR)
     sure = bytearray(image)
     loose: List[Entry] = []
     least: Dict[int, int] = {}
-    total = sum(bool(entry.flags & (FLUSH | FUA)) for entry in log)
-    wanted = set(chance.sample(range(total), min(points, total)))
+    wanted = chosen(log, points, chance)
     number = examined = 0
     for entry in log:
         if entry.flags & MARK:
@@ -182,7 +211,10 @@ def main() -> None:
     print(json.dumps({
         'entries': len(log), 'promises': len(promised),
         'points': sum(bool(entry.flags & (FLUSH | FUA)) for entry in log),
+        'intents': sum(bool(entry.flags & MARK) and entry.data == INTENT
+                       for entry in log),
         'examined': examined}))
 
 
-main()
+if __name__ == '__main__':
+    main()
