@@ -100,6 +100,8 @@ _PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'run': (_bool, _uint, _u64, _u32),
     'may_dirty': (_bool, _uint),
     'miss': (None, _uint, _uint, ctypes.POINTER(_Verdict)),
+    'passes': (_bool, _uint, _uint),
+    'would_run': (_bool, _uint, _u64, _u32),
     'room': (_bool, _uint, ctypes.POINTER(_Verdict)),
     'take': (_u32, ctypes.POINTER(_Verdict), _u64),
     'decline': (None, ctypes.POINTER(_Verdict)),
@@ -202,6 +204,11 @@ def load(path: Optional[pathlib.Path] = None) -> Any:
 
 def _optional(slot: int) -> Optional[int]:
     return None if slot == _NO_SLOT else slot
+
+
+def _how(sequential: bool, dirty: bool) -> int:
+    return (_MISS_SEQUENTIAL if sequential else 0) | (
+        _MISS_DIRTY if dirty else 0)
 
 
 def _spec(row: ChunkRow) -> _Spec:
@@ -317,17 +324,26 @@ class ChunkLibrary(ChunkStrategy):
         """See :meth:`ChunkStrategy.run`."""
         return bool(self._call('run', class_id, sector, sectors))
 
+    def would_run(self, class_id: int, sector: int, sectors: int) -> bool:
+        """What :meth:`run` would say; changes nothing."""
+        return bool(self._call('would_run', class_id, sector, sectors))
+
     def may_dirty(self, class_id: int) -> bool:
         """See :meth:`ChunkStrategy.may_dirty`."""
         return bool(self._call('may_dirty', class_id))
+
+    def passes(self, class_id: int, sequential: bool = False,
+               dirty: bool = False) -> bool:
+        """Whether :meth:`miss` would be a bypass; counts nothing."""
+        return bool(self._call('passes', class_id,
+                               _how(sequential, dirty)))
 
     def miss(self, class_id: int, sequential: bool = False,
              dirty: bool = False) -> Verdict:
         """See :meth:`ChunkStrategy.miss`."""
         raw = self._verdict
-        self.library.dss_core_miss(
-            self._core, class_id, (_MISS_SEQUENTIAL if sequential else 0)
-            | (_MISS_DIRTY if dirty else 0), self._verdict_at)
+        self.library.dss_core_miss(self._core, class_id,
+                                   _how(sequential, dirty), self._verdict_at)
         kind = Kind(raw.kind)
         return Verdict(
             kind, raw.class_id, raw.reason, _optional(raw.slot),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
 from typing import Any, Callable, Dict, List
 
@@ -346,7 +347,7 @@ def beside(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
         'promoted': dss.stats()[0]['promoted_sectors'],
         'hdd_reads': hdd_reads(hdd) - before}
     # The two that were asked for have the first slots: before, within and
-    # behind them are three spans, and the request is cut at 64 KiB.
+    # behind them are three spans.
     reads = hdd_reads(ssd)
     right = right and device.read(32 * 4096, 32 * 4096) \
         == data[32 * 4096:64 * 4096]
@@ -374,6 +375,90 @@ def beside(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     found['evicted'] = dss.status()['evictions'] - evictions
     device.close()
     dss.remove()
+    return found
+
+
+def past(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
+    """Chunks that pass the SSD do so together, both ways; each of them is
+    counted by itself, and held until all are written."""
+    data = b''.join(b'%015d\n' % number for number in range(32768))
+    dss = Dss(ssd.path, hdd.path, hdd.sectors, CHUNK, 'idle_ms 0')
+    dss.message('classes', '11,1,never,back,0,65536,1,0,-',
+                PLAIN % (12, 2, '-'))
+    device = Direct(dss.path)
+    set_class(11)
+    before = hdd_counts(hdd)
+    device.write(4096, data[4096:])
+    right = device.read(4096, len(data) - 4096) == data[4096:]
+    found: Dict[str, Any] = {'alone': _more(hdd, before)}
+    # One chunk in the middle lies on the SSD.
+    set_class(12)
+    device.write(5 * CHUNK_BYTES, b'w' * CHUNK_BYTES)
+    data = data[:5 * CHUNK_BYTES] + b'w' * CHUNK_BYTES \
+        + data[6 * CHUNK_BYTES:]
+    set_class(11)
+    before = hdd_counts(hdd)
+    right = right and device.read(4096, len(data) - 4096) == data[4096:]
+    device.write(4096, data[:-4096])
+    data = data[:4096] + data[:-4096]
+    right = right and device.read(4096, len(data) - 4096) == data[4096:]
+    found['around'] = _more(hdd, before)
+    # Who wants one of many that are being written waits for all of them.
+    thread = threading.Thread(target=device.write, args=(0, data))
+    thread.start()
+    time.sleep(0.0005)
+    set_class(12)
+    begin = time.monotonic()
+    device.write(10 * CHUNK_BYTES, b'v' * CHUNK_BYTES)
+    found['waited'] = time.monotonic() - begin > 0.001
+    thread.join()
+    data = data[:10 * CHUNK_BYTES] + b'v' * CHUNK_BYTES \
+        + data[11 * CHUNK_BYTES:]
+    counts = dss.stats()[11]
+    found['misses'] = counts['misses'], counts['bypass_never']
+    dss.message('drain')
+    device.close()
+    dss.remove()
+    origin = Direct(hdd.path)
+    found['right'] = right and origin.read(0, len(data)) == data
+    origin.close()
+    return found
+
+
+def _more(disk: Disk, before: List[int]) -> List[int]:
+    """Reads and writes since then."""
+    now = hdd_counts(disk)
+    return [now[0] - before[0], now[4] - before[4]]
+
+
+def turns(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
+    """Reads come to the HDD by class; without classes as they arrived."""
+    found: Dict[str, Any] = {}
+    for strategy in ('strict', 'lru'):
+        dss = Dss(ssd.path, hdd.path, hdd.sectors, CHUNK,
+                  'format idle_ms 0 %s' % strategy)
+        dss.message('classes', '11,1,never,back,0,65536,1,0,-',
+                    '12,2,never,back,0,65536,1,0,-')
+        ended: List[int] = []
+
+        def read(path: str, chunk: int, class_id: int,
+                 ended: List[int] = ended) -> None:
+            set_class(class_id)
+            device = Direct(path)
+            device.read(chunk * CHUNK_BYTES, 8 * CHUNK_BYTES)
+            ended.append(class_id)
+            device.close()
+
+        threads = [threading.Thread(target=read, args=(
+            dss.path, 8 * at, 12 if at == 12 else 11)) for at in range(13)]
+        for thread in threads[:12]:
+            thread.start()
+        time.sleep(0.0005)
+        threads[12].start()
+        for thread in threads:
+            thread.join()
+        found[strategy] = ended.index(12)
+        dss.remove()
     return found
 
 

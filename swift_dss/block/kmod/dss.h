@@ -61,11 +61,14 @@
 #define DSS_AFTER_FILLS		4	/* at once, that nobody waits for */
 #define DSS_AFTER_SECTORS	256	/* of one of them: 128 KiB */
 #define DSS_AFTER_PAGES		(DSS_AFTER_SECTORS / DSS_BLOCK_SECTORS)
-#define DSS_SPAN_SECTORS	128	/* of a read of several chunks */
+#define DSS_SPAN_SECTORS	1024	/* of several chunks at once */
+#define DSS_STREAM_SECTORS	2048	/* worth a way of the arm; 1 MiB */
 #define DSS_CLEAN_RUNS		64	/* of one batch of the cleaner */
 #define DSS_CLEAN_RUNS_BUSY	1	/* the same beside other requests */
 #define DSS_CLEAN_BESIDE	2048	/* sectors that go together; 1 MiB */
+#define DSS_TURN_SECTORS	1024	/* that the HDD has to read at once */
 #define DSS_GROUP_SECTORS	16384	/* made durable together; 8 MiB */
+#define DSS_GROUP_BELOW		2048	/* where some are of a lower class */
 #define DSS_TICK		HZ	/* settle and commit what is left */
 #define DSS_LATENCY_BUCKETS	26	/* 2^n microseconds */
 #define DSS_WRITE_HINTS		8
@@ -114,8 +117,8 @@ enum dss_kind {
 #define DSS_IO_AFTER		(1U << 9)	/* a fill nobody waits for */
 #define DSS_IO_READING		(1U << 10)	/* one that has no bytes yet */
 #define DSS_IO_GROUPED		(1U << 11)	/* durable with its group */
-#define DSS_IO_SPAN		(1U << 12)	/* of several chunks */
-#define DSS_IO_CUT		(1U << 13)	/* pieces of it are apart */
+#define DSS_IO_CUT		(1U << 12)	/* pieces of it are apart */
+#define DSS_IO_TURN		(1U << 13)	/* the HDD has it to read */
 
 struct dss;
 struct dss_batch;
@@ -217,6 +220,12 @@ struct dss_commit {
 	int error;
 };
 
+/* What waits for the HDD, in the order of arrival in each class. */
+struct dss_held {
+	struct list_head by_class[DSS_CLASSES];
+	u32 nr;
+};
+
 struct dss {
 	struct dm_target *ti;
 	struct dm_dev *ssd;
@@ -226,6 +235,7 @@ struct dss {
 	unsigned int chunk_shift;
 	unsigned int grain_shift;
 	unsigned int grains;		/* in a chunk */
+	unsigned int span_shift;	/* chunks that a request may have */
 	sector_t origin_sectors;
 
 	/* Settings. */
@@ -271,16 +281,18 @@ struct dss {
 	struct hlist_head inflight[DSS_BUCKETS];
 	u32 nr_inflight;
 	u32 nr_after;			/* DSS_IO_AFTER under way */
-	struct list_head spans;		/* DSS_IO_SPAN under way */
 	struct list_head deferred;	/* wait for a range */
 	struct list_head ready;		/* for the worker */
 	struct list_head committing;	/* wait for a commit */
+	/* Reads of the HDD: dss_turn.c */
+	struct dss_held reads;		/* wait for their turn */
+	sector_t turn_sectors;		/* of those that the HDD has */
 	/* Writes past the SSD that are durable when they end: dss_group.c */
-	struct list_head held[DSS_CLASSES];	/* wait for the next group */
-	u32 nr_held;
+	struct dss_held held;		/* wait for the next group */
 	struct list_head gathered;	/* of this one, given to the HDD */
 	u32 group_left;			/* of this one, on their way there */
 	sector_t group_sectors;		/* of this one */
+	u32 group_rank;			/* the highest in it */
 	bool group_flushing;		/* it is closed */
 	bool want_twins;
 	bool want_hdd_flush;
@@ -359,6 +371,12 @@ extern const char *const dss_strategy_names[DSS_NR_MODE];
 extern const char *const dss_health_names[DSS_NR_HEALTH];
 
 /* ---- where things are ---- */
+
+/* No request reaches over a multiple of that. */
+static inline sector_t dss_span_sectors(const struct dss *d)
+{
+	return max_t(sector_t, d->chunk_sectors, DSS_SPAN_SECTORS);
+}
 
 static inline sector_t dss_slot_sector(const struct dss *d, dss_slot_t slot)
 {
@@ -486,6 +504,17 @@ void dss_issue(struct dss_io *io);
 void dss_end_again(struct dss_io *io);
 unsigned short dss_priority_of(unsigned int class_id);
 
+/* ---- dss_turn.c: who waits for the HDD ---- */
+u32 dss_rank_of(const struct dss *d, unsigned int class_id);
+void dss_held_init(struct dss_held *held);
+void dss_held_add(struct dss_held *held, struct dss_io *io);
+void dss_held_move(struct dss_held *held, struct dss_io *io,
+		   struct list_head *to);
+struct dss_io *dss_held_next(const struct dss *d, struct dss_held *held,
+			     u64 now);
+bool dss_turn_begin(struct dss_io *io, void (*then)(struct dss_io *io));
+void dss_turn_end(struct dss_io *io);
+
 /* ---- dss_group.c: writes past the SSD, durable together ---- */
 bool dss_group_wants(const struct dss_io *io);
 bool dss_group_admit(struct dss_io *io);
@@ -520,6 +549,7 @@ void dss_forget(struct dss *d, dss_slot_t slot, u64 oblock);
 void dss_evict(struct dss *d, dss_slot_t slot, enum dss_evict reason);
 bool dss_is_stale(const struct dss *d, dss_slot_t slot);
 void dss_wrote_hdd(struct dss *d, u64 oblock);
+void dss_wrote_chunks(const struct dss_io *io);
 bool dss_is_volatile(const struct dss *d, u64 oblock);
 bool dss_was_evicted(const struct dss *d, u64 oblock);
 void dss_settle(struct dss *d);

@@ -2,7 +2,9 @@
 /*
  * What is in flight: each request and each move holds its grains from when
  * it is decided to when it ends, and others look here whether they have to
- * wait. All of it runs under d->lock.
+ * wait. None reaches over a multiple of d->span_shift chunks, where the
+ * mapper cuts what is larger, so that all who may meet are in one bucket.
+ * All of it runs under d->lock.
  */
 #include <linux/hash.h>
 
@@ -10,13 +12,27 @@
 
 static struct hlist_head *dss_bucket(struct dss *d, u64 oblock)
 {
-	return &d->inflight[hash_64(oblock, ilog2(DSS_BUCKETS))];
+	return &d->inflight[hash_64(oblock >> d->span_shift,
+				    ilog2(DSS_BUCKETS))];
 }
 
-static bool dss_overlap(const struct dss_io *a, const struct dss_io *b)
+static bool dss_overlap(const struct dss *d, const struct dss_io *a,
+			const struct dss_io *b)
 {
-	return a->oblock == b->oblock && a->first < b->first + b->nr &&
-	       b->first < a->first + a->nr;
+	u64 first_a = a->oblock * d->grains + a->first;
+	u64 first_b = b->oblock * d->grains + b->first;
+
+	return first_a < first_b + b->nr && first_b < first_a + a->nr;
+}
+
+static u64 dss_last_oblock(const struct dss_io *io)
+{
+	return io->oblock + (io->first + io->nr - 1U) / io->d->grains;
+}
+
+static bool dss_has_chunk(const struct dss_io *io, u64 oblock)
+{
+	return oblock >= io->oblock && oblock <= dss_last_oblock(io);
 }
 
 void dss_hash(struct dss_io *io, enum dss_kind kind)
@@ -38,13 +54,11 @@ void dss_unhash(struct dss_io *io)
 
 	if (!(io->flags & DSS_IO_HASHED))
 		return;
-	if (io->flags & DSS_IO_SPAN)
-		list_del_init(&io->list);
-	io->flags &= ~(DSS_IO_HASHED | DSS_IO_SPAN);
+	io->flags &= ~DSS_IO_HASHED;
 	d->nr_inflight--;
 	hlist_del(&io->node);
 	list_for_each_entry_safe(other, next, &d->deferred, list) {
-		if (other->oblock != io->oblock)
+		if (!dss_has_chunk(io, other->oblock))
 			continue;
 		other->then = dss_reprocess;
 		list_move_tail(&other->list, &d->ready);
@@ -64,7 +78,7 @@ bool dss_conflict(struct dss *d, const struct dss_io *io, bool writes_hdd)
 	struct dss_io *other;
 
 	hlist_for_each_entry(other, dss_bucket(d, io->oblock), node) {
-		if (!dss_overlap(other, io))
+		if (!dss_overlap(d, other, io))
 			continue;
 		switch (other->kind) {
 		case DSS_READ_SSD:
@@ -87,7 +101,7 @@ static bool dss_busy_but(struct dss *d, const struct dss_io *io, u16 flag)
 	struct dss_io *other;
 
 	hlist_for_each_entry(other, dss_bucket(d, io->oblock), node)
-		if (dss_overlap(other, io) && other->kind != DSS_READ_SSD &&
+		if (dss_overlap(d, other, io) && other->kind != DSS_READ_SSD &&
 		    other->kind != DSS_READ_HDD && !(other->flags & flag))
 			return true;
 	return false;
@@ -109,7 +123,7 @@ void dss_overtake(struct dss *d, const struct dss_io *io)
 	struct hlist_node *next;
 
 	hlist_for_each_entry_safe(other, next, dss_bucket(d, io->oblock), node)
-		if ((other->flags & DSS_IO_READING) && dss_overlap(other, io))
+		if ((other->flags & DSS_IO_READING) && dss_overlap(d, other, io))
 			dss_unhash(other);
 }
 
@@ -131,7 +145,8 @@ void dss_tell_cleaner(struct dss_io *io)
 	struct dss_io *other;
 
 	hlist_for_each_entry(other, dss_bucket(io->d, io->oblock), node)
-		if (other->kind == DSS_CLEAN && dss_overlap(other, io))
+		if (other->kind == DSS_CLEAN &&
+		    dss_overlap(io->d, other, io))
 			other->flags |= DSS_IO_AGAIN;
 }
 
@@ -140,11 +155,7 @@ bool dss_in_flight(struct dss *d, u64 oblock)
 	struct dss_io *io;
 
 	hlist_for_each_entry(io, dss_bucket(d, oblock), node)
-		if (io->oblock == oblock)
-			return true;
-	list_for_each_entry(io, &d->spans, list)
-		if (oblock > io->oblock && oblock - io->oblock <=
-		    (io->first + io->nr - 1U) / d->grains)
+		if (dss_has_chunk(io, oblock))
 			return true;
 	return false;
 }

@@ -11,15 +11,13 @@
  * group is given to the HDD, which sorts it in its cache; then the HDD is
  * flushed once; then all of the group ends. What comes meanwhile is held for
  * the next one, to which the highest class comes first, but for what has
- * waited DSS_GROUP_PATIENCE. A group has a limit, since whoever reads from
+ * waited long (dss_turn.c). A group has a limit, since whoever reads from
  * the HDD may have to wait for its flush.
  *
  * The lists and counters are under d->lock. What is held keeps its range in
  * flight, as what is on its way does.
  */
 #include "dss.h"
-
-#define DSS_GROUP_PATIENCE	NSEC_PER_SEC
 
 /* Whether a write past the SSD is to be durable when it ends. */
 bool dss_group_wants(const struct dss_io *io)
@@ -35,15 +33,21 @@ static sector_t dss_group_size(const struct dss_io *io)
 	return io->iter.bi_size >> SECTOR_SHIFT;
 }
 
+/* With a higher class there is little room for those below it. */
 static bool dss_group_has_room(const struct dss *d, const struct dss_io *io)
 {
-	return !d->group_sectors || d->group_sectors + dss_group_size(io) <=
-	       DSS_GROUP_SECTORS;
+	sector_t most = dss_rank_of(d, io->class_id) < d->group_rank ?
+			DSS_GROUP_BELOW : DSS_GROUP_SECTORS;
+
+	return !d->group_sectors ||
+	       d->group_sectors + dss_group_size(io) <= most;
 }
 
 static void dss_group_enter(struct dss_io *io)
 {
 	io->d->group_sectors += dss_group_size(io);
+	io->d->group_rank = max(io->d->group_rank,
+				dss_rank_of(io->d, io->class_id));
 	io->d->group_left++;
 	io->d->nr_grouped++;
 }
@@ -56,9 +60,8 @@ bool dss_group_admit(struct dss_io *io)
 {
 	struct dss *d = io->d;
 
-	if (d->group_flushing || d->nr_held || !dss_group_has_room(d, io)) {
-		list_add_tail(&io->list, &d->held[io->class_id]);
-		d->nr_held++;
+	if (d->group_flushing || d->held.nr || !dss_group_has_room(d, io)) {
+		dss_held_add(&d->held, io);
 		return false;
 	}
 	dss_group_enter(io);
@@ -93,7 +96,7 @@ int dss_group_arrived(struct dss_io *io, blk_status_t error)
 	if (error)
 		return DM_ENDIO_DONE;
 	io->flags |= DSS_IO_ENDED;
-	dss_wrote_hdd(d, io->oblock);
+	dss_wrote_chunks(io);
 	list_add_tail(&io->list, &d->gathered);
 	return DM_ENDIO_INCOMPLETE;
 }
@@ -110,34 +113,6 @@ void dss_group_failed(struct dss *d)
 		io->status = BLK_STS_IOERR;
 }
 
-/* How urgent it is: by its age if that is great, or nothing has a class. */
-static u64 dss_group_rank(const struct dss *d, const struct dss_io *io,
-			  u64 now)
-{
-	u64 age = now - min(now, io->start_ns);
-	struct dss_class_spec spec;
-
-	if (d->strategy == DSS_MODE_LRU || age > DSS_GROUP_PATIENCE)
-		return DSS_RANK_MAX + age;
-	dss_core_get_class(d->core, io->class_id, &spec);
-	return spec.rank;
-}
-
-static struct dss_io *dss_group_next(struct dss *d, u64 now)
-{
-	struct dss_io *io, *best = NULL;
-	unsigned int class_id;
-
-	for (class_id = 0; class_id < DSS_CLASSES; class_id++) {
-		io = list_first_entry_or_null(&d->held[class_id],
-					      struct dss_io, list);
-		if (io && (!best || dss_group_rank(d, io, now) >
-			   dss_group_rank(d, best, now)))
-			best = io;
-	}
-	return best;
-}
-
 /* Opens the next group: what was held, as much as there is room for. */
 static void dss_group_open(struct dss *d, struct list_head *group)
 {
@@ -146,13 +121,13 @@ static void dss_group_open(struct dss *d, struct list_head *group)
 
 	d->group_flushing = false;
 	d->group_sectors = 0;
-	while (d->nr_held) {
-		io = dss_group_next(d, now);
-		if (!dss_group_has_room(d, io))
+	d->group_rank = 0;
+	for (;;) {
+		io = dss_held_next(d, &d->held, now);
+		if (!io || !dss_group_has_room(d, io))
 			break;
 		dss_group_enter(io);
-		list_move_tail(&io->list, group);
-		d->nr_held--;
+		dss_held_move(&d->held, io, group);
 	}
 }
 

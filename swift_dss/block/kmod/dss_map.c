@@ -3,7 +3,7 @@
  * The way of a request: which class, where its grains are, where it goes,
  * and what is true when it is done.
  *
- * dss_map() cuts requests at chunks, but for reads that are spans (below),
+ * dss_map() cuts requests at chunks, but for those that are spans (below),
  * and further where grains that are here meet grains that are not. A request
  * that had to wait is looked at again in the worker, where it is cut into
  * pieces instead.
@@ -242,6 +242,19 @@ static enum dss_next dss_to_hdd(struct dss_io *io, enum dss_kind kind)
 	return DSS_NEXT_SUBMIT;
 }
 
+static void dss_submit(struct dss_io *io)
+{
+	submit_bio_noacct(io->bio);
+}
+
+/* A read that somebody waits for. */
+static enum dss_next dss_read_hdd(struct dss_io *io)
+{
+	dss_to_hdd(io, DSS_READ_HDD);
+	return dss_turn_begin(io, dss_submit) ? DSS_NEXT_SUBMIT :
+						DSS_NEXT_WAIT;
+}
+
 /* Whether a grain beside a read can be fetched with it. */
 static bool dss_is_missing(const struct dss_io *io, unsigned int grain)
 {
@@ -299,7 +312,7 @@ static enum dss_next dss_read(struct dss_io *io, bool in_map)
 
 	if (io->slot == DSS_NO_SLOT) {
 		if (avoid_ssd || d->suspended || !dss_allocate(io, false))
-			return dss_to_hdd(io, DSS_READ_HDD);
+			return dss_read_hdd(io);
 		return dss_fill_or_not(io);
 	}
 	nr = dss_alike(d, d->valid, io->slot, io->first, io->nr);
@@ -310,14 +323,14 @@ static enum dss_next dss_read(struct dss_io *io, bool in_map)
 	dss_count_hit(io);
 	if (dss_grain(d, d->valid, io->slot, io->first)) {
 		if (avoid_ssd && !dss_grain(d, d->dirty, io->slot, io->first))
-			return dss_to_hdd(io, DSS_READ_HDD);
+			return dss_read_hdd(io);
 		dss_hash(io, DSS_READ_SSD);
 		dss_aim_ssd(io);
 		return DSS_NEXT_SUBMIT;
 	}
 	d->counts[io->class_id].grain_misses++;
 	if (!dss_may_fill(io))
-		return dss_to_hdd(io, DSS_READ_HDD);
+		return dss_read_hdd(io);
 	return dss_fill_or_not(io);
 }
 
@@ -413,6 +426,12 @@ static enum dss_next dss_write_here(struct dss_io *io, bool through)
 	return through ? DSS_NEXT_BOTH : DSS_NEXT_SUBMIT;
 }
 
+static enum dss_next dss_admit(struct dss_io *io)
+{
+	return !(io->flags & DSS_IO_GROUPED) || dss_group_admit(io) ?
+		DSS_NEXT_SUBMIT : DSS_NEXT_WAIT;
+}
+
 /* Writes the origin; what the SSD has of it is forgotten first, durably. */
 static enum dss_next dss_write_around(struct dss_io *io, enum dss_kind kind)
 {
@@ -432,8 +451,7 @@ static enum dss_next dss_write_around(struct dss_io *io, enum dss_kind kind)
 			io->flags |= DSS_IO_GROUPED;
 	}
 	if (!commit)
-		return !(io->flags & DSS_IO_GROUPED) || dss_group_admit(io) ?
-			DSS_NEXT_SUBMIT : DSS_NEXT_WAIT;
+		return dss_admit(io);
 	dss_wait_commit(io, dss_issue);
 	return DSS_NEXT_WAIT;
 }
@@ -529,7 +547,7 @@ static enum dss_next dss_decide(struct dss_io *io, bool in_map)
 		if (!write && dss_only_behind(d, io)) {
 			dss_count_hit(io);
 			d->counts[io->class_id].grain_misses++;
-			return dss_to_hdd(io, DSS_READ_HDD);
+			return dss_read_hdd(io);
 		}
 		list_add_tail(&io->list, &d->deferred);
 		d->nr_deferred++;
@@ -617,7 +635,7 @@ static void dss_io_init(struct dss *d, struct dss_io *io, struct bio *bio)
 	io->class_id = dss_class_of(d, bio);
 }
 
-/* ---- spans: reads of several chunks ---- */
+/* ---- spans: requests of several chunks ---- */
 
 /* Whether a hit of this class has to be looked at by itself. */
 static bool dss_hits_alone(const struct dss *d, unsigned int class_id)
@@ -665,7 +683,6 @@ static unsigned int dss_span_end(struct dss_io *io)
 	return grain;
 }
 
-/* It holds its first chunk as any request does, the others by the list. */
 static void dss_span_begin(struct dss_io *io)
 {
 	struct dss *d = io->d;
@@ -678,46 +695,149 @@ static void dss_span_begin(struct dss_io *io)
 	for (; slot <= last; slot++)
 		dss_core_touch(d->core, dss_to_slot(slot), io->class_id,
 			       false);
-	io->flags |= DSS_IO_COUNTED | DSS_IO_SPAN;
+	io->flags |= DSS_IO_COUNTED;
 	dss_hash(io, DSS_READ_SSD);
-	list_add_tail(&io->list, &d->spans);
+}
+
+/* Several chunks that lie on the SSD in a row are read together. */
+static enum dss_next dss_span_here(struct dss_io *io)
+{
+	struct dss *d = io->d;
+	unsigned int end;
+
+	if (dss_is_write(io) || dss_hits_alone(d, io->class_id))
+		return DSS_NEXT_CUT;
+	end = dss_span_end(io);
+	if (end <= d->grains)
+		return DSS_NEXT_CUT;
+	dss_limit(io, end - io->first, true);
+	dss_span_begin(io);
+	dss_aim_ssd(io);
+	return DSS_NEXT_SUBMIT;
+}
+
+/* How a miss of the request is told to the core; -1: it is not. */
+static int dss_miss_of(const struct dss_io *io)
+{
+	enum dss_global_mode mode;
+
+	if (!dss_is_write(io))
+		return 0;
+	mode = dss_write_mode(io);
+	if (mode >= DSS_GLOBAL_AROUND)
+		return -1;
+	return mode == DSS_GLOBAL_BACK ? DSS_MISS_DIRTY : 0;
+}
+
+/* Whether a chunk that a request is for has nothing to do with the SSD. */
+static bool dss_is_past(const struct dss_io *io, const struct dss_io *one,
+			sector_t begin, sector_t end, int how)
+{
+	struct dss *d = io->d;
+
+	if (how >= 0 && dss_core_would_run(d->core, io->class_id, begin,
+					   end - begin))
+		how |= DSS_MISS_SEQUENTIAL;
+	return dss_core_lookup(d->core, dss_to_oblock(one->oblock)) ==
+	       DSS_NO_SLOT && !dss_conflict(d, one, dss_is_write(io)) &&
+	       !(dss_is_write(io) && dss_was_evicted(d, one->oblock)) &&
+	       (how < 0 || dss_core_passes(d->core, io->class_id, how));
+}
+
+/* The core is told of a miss that passes, as if it were by itself. */
+static void dss_tell_past(struct dss_io *io, sector_t begin, sector_t end,
+			  int how)
+{
+	struct dss *d = io->d;
+	struct dss_verdict verdict;
+	bool run = dss_core_run(d->core, io->class_id, begin, end - begin);
+
+	if (how < 0)
+		return;
+	dss_core_miss(d->core, io->class_id,
+		      how | (run ? DSS_MISS_SEQUENTIAL : 0), &verdict);
+	if (verdict.want_clean)
+		dss_kick_cleaner(d, 0);
+}
+
+/* How many grains, in whole chunks but for the last, pass the SSD. */
+static unsigned int dss_past_grains(struct dss_io *io)
+{
+	struct dss *d = io->d;
+	struct dss_io one = { .oblock = io->oblock, .first = io->first };
+	sector_t at = dss_io_begin(io), next;
+	int how = dss_miss_of(io);
+	unsigned int grains = 0;
+
+	while (grains < io->nr) {
+		one.nr = min(io->nr - grains, d->grains - one.first);
+		next = min((one.oblock + 1) << d->chunk_shift, dss_io_end(io));
+		if (!dss_is_past(io, &one, at, next, how))
+			break;
+		dss_tell_past(io, at, next, how);
+		at = next;
+		grains += one.nr;
+		one.first = 0;
+		one.oblock++;
+	}
+	return grains;
+}
+
+/* So are chunks read, or written, that have nothing to do with the SSD. */
+static enum dss_next dss_span_past(struct dss_io *io)
+{
+	unsigned int grains;
+
+	if (dss_is_write(io) && (dss_part_first(io) || dss_part_last(io)))
+		return DSS_NEXT_CUT;
+	grains = dss_past_grains(io);
+	if (!grains)
+		return DSS_NEXT_CUT;
+	dss_limit(io, grains, true);
+	io->d->last_request = jiffies;
+	io->flags |= DSS_IO_COUNTED;
+	if (!dss_is_write(io))
+		return dss_read_hdd(io);
+	dss_to_hdd(io, DSS_WRITE_HDD);
+	if (dss_group_wants(io))
+		io->flags |= DSS_IO_GROUPED;
+	return dss_admit(io);
 }
 
 /*
  * A read of several chunks that are all here, one behind the other, is one
- * read of the SSD: cut at every chunk, it would be one for each. If only
- * its beginning is so, that is, and the rest is looked at again.
+ * read of the SSD: cut at every chunk, it would be one for each. So is a
+ * read or a write of chunks of which the SSD has nothing and gets nothing
+ * one of the HDD. If only its beginning is so, that is, and the rest is
+ * looked at again.
  *
- * Return: whether that is so; the bio is aimed.
+ * Return: DSS_NEXT_CUT, and nothing has happened; or what follows.
  */
-static bool dss_span(struct dss_io *io)
+static enum dss_next dss_span(struct dss_io *io)
 {
+	enum dss_next next = DSS_NEXT_CUT;
 	struct dss *d = io->d;
-	unsigned int end = 0;
 	unsigned long irq;
 
-	if (bio_op(io->bio) != REQ_OP_READ)
-		return false;
+	if (bio_op(io->bio) != REQ_OP_READ && bio_op(io->bio) != REQ_OP_WRITE)
+		return next;
 	dss_place(io);
 	spin_lock_irqsave(&d->lock, irq);
-	io->slot = dss_core_lookup(d->core, dss_to_oblock(io->oblock));
-	if (io->slot != DSS_NO_SLOT && d->health == DSS_OK &&
-	    d->mode != DSS_GLOBAL_PASS && !d->suspended && !d->shrinking &&
-	    !dss_hits_alone(d, io->class_id))
-		end = dss_span_end(io);
-	if (end > d->grains) {
-		dss_limit(io, end - io->first, true);
-		dss_span_begin(io);
-		dss_aim_ssd(io);
+	if (d->health == DSS_OK && d->mode != DSS_GLOBAL_PASS &&
+	    !d->suspended && !d->shrinking) {
+		io->slot = dss_core_lookup(d->core, dss_to_oblock(io->oblock));
+		next = io->slot == DSS_NO_SLOT ? dss_span_past(io) :
+						 dss_span_here(io);
 	}
 	spin_unlock_irqrestore(&d->lock, irq);
-	return end > d->grains;
+	return next;
 }
 
 int dss_map(struct dm_target *ti, struct bio *bio)
 {
 	struct dss *d = ti->private;
 	struct dss_io *io = dm_per_bio_data(bio, sizeof(*io));
+	enum dss_next next;
 	unsigned long irq;
 	sector_t room;
 
@@ -739,8 +859,10 @@ int dss_map(struct dm_target *ti, struct bio *bio)
 	room = d->chunk_sectors -
 		(bio->bi_iter.bi_sector & (d->chunk_sectors - 1));
 	if (bio_sectors(bio) > room) {
-		if (dss_span(io))
-			return DM_MAPIO_REMAPPED;
+		next = dss_span(io);
+		if (next != DSS_NEXT_CUT)
+			return next == DSS_NEXT_SUBMIT ? DM_MAPIO_REMAPPED :
+				DM_MAPIO_SUBMITTED;
 		dm_accept_partial_bio(bio, room);
 	}
 	dss_place(io);
@@ -1028,6 +1150,7 @@ static int dss_finish(struct dss_io *io, blk_status_t *error)
 			result = dss_read_ssd_failed(io);
 		break;
 	case DSS_READ_HDD:
+		dss_turn_end(io);
 		d->hdd_errors += *error != BLK_STS_OK;
 		break;
 	case DSS_WRITE_SSD:
@@ -1046,7 +1169,7 @@ static int dss_finish(struct dss_io *io, blk_status_t *error)
 		d->hdd_errors += *error != BLK_STS_OK;
 		if (*error || !(io->bio->bi_opf & REQ_FUA ||
 				io->flags & DSS_IO_GROUPED)) {
-			dss_wrote_hdd(d, io->oblock);
+			dss_wrote_chunks(io);
 			d->hdd_owes = true;
 		}
 		break;

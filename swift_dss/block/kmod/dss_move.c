@@ -236,8 +236,18 @@ static void dss_fill_copy(struct dss_io *io)
 static void dss_fill_read_end(struct bio *bio)
 {
 	struct dss_move *move = container_of(bio, struct dss_move, bio);
+	struct dss *d = move->io.d;
+	unsigned long irq;
 
+	spin_lock_irqsave(&d->lock, irq);
+	dss_turn_end(&move->io);
+	spin_unlock_irqrestore(&d->lock, irq);
 	dss_ready(&move->io, dss_fill_copy);
+}
+
+static void dss_fill_submit(struct dss_io *io)
+{
+	submit_bio_noacct(&dss_move_of(io)->bio);
 }
 
 /**
@@ -253,11 +263,16 @@ int dss_fill(struct dss_io *user)
 	struct dss *d = user->d;
 	struct dss_move *move;
 	unsigned long irq;
+	bool now;
 
 	move = dss_move_alloc(d, user, GFP_NOWAIT | __GFP_NOWARN);
 	if (!move)
 		return -ENOMEM;
+	dss_move_aim(move, false, REQ_OP_READ | (user->bio->bi_opf &
+		     (REQ_META | REQ_PRIO | REQ_SYNC | REQ_RAHEAD)),
+		     dss_fill_read_end);
 	move->user = user;
+	move->io.start_ns = user->start_ns;
 	move->io.flags = user->flags & DSS_IO_UNSETTLED;
 	spin_lock_irqsave(&d->lock, irq);
 	dss_hash(&move->io, DSS_FILL);
@@ -265,11 +280,10 @@ int dss_fill(struct dss_io *user)
 	user->flags &= ~DSS_IO_HASHED;
 	user->kind = DSS_NOTHING;
 	d->nr_inflight--;
+	now = dss_turn_begin(&move->io, dss_fill_submit);
 	spin_unlock_irqrestore(&d->lock, irq);
-	dss_move_aim(move, false, REQ_OP_READ | (user->bio->bi_opf &
-		     (REQ_META | REQ_PRIO | REQ_SYNC | REQ_RAHEAD)),
-		     dss_fill_read_end);
-	submit_bio_noacct(&move->bio);
+	if (now)
+		submit_bio_noacct(&move->bio);
 	return 0;
 }
 

@@ -128,6 +128,16 @@ void dss_wrote_hdd(struct dss *d, u64 oblock)
 	__set_bit(dss_chunk_hash(oblock), d->volatile_new);
 }
 
+/* The same for all chunks of a write. */
+void dss_wrote_chunks(const struct dss_io *io)
+{
+	unsigned int more = (io->first + io->nr - 1U) / io->d->grains;
+
+	do {
+		dss_wrote_hdd(io->d, io->oblock + more);
+	} while (more--);
+}
+
 bool dss_is_volatile(const struct dss *d, u64 oblock)
 {
 	u32 hash = dss_chunk_hash(oblock);

@@ -194,6 +194,7 @@ static int dss_check_sizes(struct dss *d, char **error)
 	d->chunk_shift = ilog2(d->chunk_sectors);
 	d->grain_shift = ilog2(d->grain_sectors);
 	d->grains = d->chunk_sectors >> d->grain_shift;
+	d->span_shift = ilog2(dss_span_sectors(d)) - d->chunk_shift;
 	return 0;
 }
 
@@ -367,12 +368,11 @@ static struct dss *dss_alloc(struct dm_target *ti)
 	mutex_init(&d->message_mutex);
 	for (i = 0; i < DSS_BUCKETS; i++)
 		INIT_HLIST_HEAD(&d->inflight[i]);
-	INIT_LIST_HEAD(&d->spans);
 	INIT_LIST_HEAD(&d->deferred);
 	INIT_LIST_HEAD(&d->ready);
 	INIT_LIST_HEAD(&d->committing);
-	for (i = 0; i < DSS_CLASSES; i++)
-		INIT_LIST_HEAD(&d->held[i]);
+	dss_held_init(&d->reads);
+	dss_held_init(&d->held);
 	INIT_LIST_HEAD(&d->gathered);
 	INIT_WORK(&d->work, dss_work);
 	INIT_WORK(&d->commit_work, dss_commit_work);
@@ -424,9 +424,7 @@ static int dss_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 		error = error ?: dss_create_pools(d);
 		error = error ?: dss_create_workers(d);
 	}
-	error = error ?: dm_set_target_max_io_len(ti, max_t(sector_t,
-						d->chunk_sectors,
-						DSS_SPAN_SECTORS));
+	error = error ?: dm_set_target_max_io_len(ti, dss_span_sectors(d));
 	if (error) {
 		dss_destroy(d);
 		return error;
@@ -519,7 +517,9 @@ static void dss_io_hints(struct dm_target *ti, struct queue_limits *limits)
 
 	limits->io_min = max_t(unsigned int, limits->logical_block_size,
 			       d->grain_sectors << SECTOR_SHIFT);
-	limits->io_opt = d->chunk_sectors << SECTOR_SHIFT;
+	/* Twice that is read ahead: about what a way of the arm takes. */
+	limits->io_opt = max_t(sector_t, d->chunk_sectors,
+			       DSS_STREAM_SECTORS) << SECTOR_SHIFT;
 	dss_discard_limits(limits, d->hdd->bdev, d->chunk_sectors,
 			   d->grain_sectors);
 	dss_stable_writes(limits);

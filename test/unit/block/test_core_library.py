@@ -4,6 +4,7 @@ import ctypes
 import errno
 import os
 import pathlib
+import random
 import re
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ from swift_dss.block import core_library
 from swift_dss.block.core_library import ChunkLibrary, NoCompiler, load
 from swift_dss.core.classes import Allocate, ClassSpec, WriteMode
 from swift_dss.core.errors import BadConfig
+from swift_dss.strategy.eviction.chunk_ordered import ChunkOrdered
 from swift_dss.strategy.eviction.chunk_verbs import (
     OBLOCKS_MAX, PARTS, RANK_MAX, WEIGHT_MAX, WRITE_THROUGH, Bypass,
     ChunkRow, Evict, Flag, Kind, Mode, Refused, State, parts)
@@ -257,6 +259,42 @@ def test_what_nobody_asked_for_takes_a_free_slot_and_pushes_nobody_out(core):
     assert core.stats(1).misses == core.stats(2).misses == 0
     assert core.miss(1).kind is Kind.VICTIM
     assert core.check() == 0
+
+
+class Foretold(ChunkLibrary):
+    """Says before each miss whether it passes, and of each request whether
+    it belongs to a run."""
+
+    told = None
+
+    def run(self, class_id, sector, sectors):
+        foretold = self.would_run(class_id, sector, sectors)
+        found = super().run(class_id, sector, sectors)
+        assert foretold == found
+        return found
+
+    def miss(self, class_id, sequential=False, dirty=False):
+        foretold = self.passes(class_id, sequential, dirty)
+        verdict = super().miss(class_id, sequential, dirty)
+        assert foretold == (verdict.kind is Kind.BYPASS), verdict
+        self.told.append((verdict.kind, verdict.reason))
+        return verdict
+
+
+def test_what_will_pass_is_known_before_and_knowing_it_changes_nothing():
+    told = []
+    for seed in range(30):
+        dice = random.Random(seed)
+        slots = dice.randint(1, 12)
+        core = Foretold(slots, LIBRARY)
+        core.told = told
+        # The reference is asked nothing beforehand.
+        chunk_pair.drive(
+            chunk_pair.Pair(ChunkOrdered(slots), core),
+            lambda below, dice=dice: dice.randrange(below), slots, 120)
+    assert {kind for kind, _reason in told} == set(Kind)
+    assert {reason for kind, reason in told if kind is Kind.BYPASS} == \
+        set(Bypass) - {Bypass.DECLINED, Bypass.FAILED}
 
 
 def test_a_table_of_one_slot_works():

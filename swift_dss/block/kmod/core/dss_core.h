@@ -485,6 +485,12 @@ bool dss_core_run(struct dss_core *core, unsigned int class_id, u64 sector,
 		  u32 sectors);
 
 /**
+ * dss_core_would_run() - what dss_core_run() would say, without the request
+ */
+bool dss_core_would_run(const struct dss_core *core, unsigned int class_id,
+			u64 sector, u32 sectors);
+
+/**
  * dss_core_may_dirty() - whether a write of @class_id may make a slot dirty
  *
  * That is, one that is not dirty yet: a chunk that is new (see
@@ -520,6 +526,14 @@ bool dss_core_may_dirty(const struct dss_core *core, unsigned int class_id);
  */
 void dss_core_miss(struct dss_core *core, unsigned int class_id,
 		   unsigned int how, struct dss_verdict *verdict);
+
+/**
+ * dss_core_passes() - whether dss_core_miss() would be a BYPASS now
+ *
+ * Nothing is counted.
+ */
+bool dss_core_passes(const struct dss_core *core, unsigned int class_id,
+		     unsigned int how);
 
 /**
  * dss_core_room() - whether there is room for a chunk that nobody asked for

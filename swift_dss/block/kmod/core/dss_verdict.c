@@ -279,6 +279,26 @@ void dss_core_miss(struct dss_core *core, unsigned int class_id,
 		verdict->slot = dss_core_oldest(core, search.dirty_class, true);
 }
 
+bool dss_core_passes(const struct dss_core *core, unsigned int class_id,
+		     unsigned int how)
+{
+	struct search search = { .newcomer = class_id };
+	const struct dss_class_spec *spec;
+
+	DSS_FORBID(class_id >= DSS_CLASSES);
+	spec = spec_of(core, class_id);
+	if (stays_out(core, class_id, how) >= 0)
+		return true;
+	if (at_cap(core, class_id))
+		return spec->allocate != DSS_ALLOCATE_ALWAYS ||
+		       !core->stats[class_id].resident ||
+		       !can_give(core, class_id, &search);
+	if (core->free.count)
+		return false;
+	return spec->allocate == DSS_ALLOCATE_ROOM ||
+	       givers[core->mode](core, &search) < 0;
+}
+
 bool dss_core_room(const struct dss_core *core, unsigned int class_id,
 		   struct dss_verdict *verdict)
 {
@@ -354,21 +374,53 @@ static u32 staleness(const struct dss_core *core,
 		0xffffffffU;
 }
 
+static int stream_at(const struct dss_core *core, u64 sector)
+{
+	int i;
+
+	for (i = 0; i < NR_STREAMS; i++)
+		if (core->streams[i].sectors &&
+		    core->streams[i].next_sector == sector)
+			return i;
+	return -1;
+}
+
+/* The stream that goes on at @sector, or the stalest one, begun anew. */
 static struct dss_stream *find_stream(struct dss_core *core, u64 sector)
 {
 	struct dss_stream *stale = &core->streams[0];
-	unsigned int i;
+	int i = stream_at(core, sector);
 
-	for (i = 0; i < NR_STREAMS; i++) {
-		struct dss_stream *stream = &core->streams[i];
-
-		if (stream->sectors && stream->next_sector == sector)
-			return stream;
-		if (staleness(core, stream) > staleness(core, stale))
-			stale = stream;
-	}
+	if (i >= 0)
+		return &core->streams[i];
+	for (i = 1; i < NR_STREAMS; i++)
+		if (staleness(core, &core->streams[i]) >
+		    staleness(core, stale))
+			stale = &core->streams[i];
 	stale->sectors = 0;
 	return stale;
+}
+
+/* How long a stream is with @sectors more. */
+static u32 longer(const struct dss_stream *stream, u32 sectors)
+{
+	return stream->sectors + sectors < sectors ? 0xffffffffU :
+		stream->sectors + sectors;
+}
+
+bool dss_core_would_run(const struct dss_core *core, unsigned int class_id,
+			u64 sector, u32 sectors)
+{
+	u32 cutoff;
+	int i;
+
+	DSS_FORBID(class_id >= DSS_CLASSES);
+	cutoff = spec_of(core, class_id)->cutoff_sectors;
+	if (!cutoff || !sectors)
+		return false;
+	i = stream_at(core, sector);
+	return (i < 0 ? sectors : longer(&core->streams[i], sectors)) >=
+		cutoff;
 }
 
 bool dss_core_run(struct dss_core *core, unsigned int class_id, u64 sector,
@@ -383,9 +435,7 @@ bool dss_core_run(struct dss_core *core, unsigned int class_id, u64 sector,
 	core->stream_clock++;
 	stream = find_stream(core, sector);
 	stream->next_sector = sector + sectors;
-	stream->sectors += sectors;
-	if (stream->sectors < sectors)
-		stream->sectors = 0xffffffffU;
+	stream->sectors = longer(stream, sectors);
 	stream->used_at = core->stream_clock;
 	cutoff = spec_of(core, class_id)->cutoff_sectors;
 	return cutoff && stream->sectors >= cutoff;
