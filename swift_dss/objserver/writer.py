@@ -72,6 +72,8 @@ class DssWriterBase(BaseDiskFileWriter):
         self._window_limit = IO_WINDOW_BYTES
         self._is_counted = False
         self._stream: Optional[Stream] = None
+        #: Chunks of the window that the stream has been given.
+        self._streamed = 0
         self._jobs: List[Tuple[Tier, Job]] = []
         self._hdd_fd: Optional[int] = None
         self._capacity_id = ''
@@ -157,7 +159,7 @@ class DssWriterBase(BaseDiskFileWriter):
     def chunks_finished(self) -> Tuple[int, str]:
         self._land()
         if self._stream is not None:
-            self._stream.begin(self._window)
+            self._begin_to_hash(self._stream)
             self._stream.wait()
         return self._upload_size, self._chunks_etag.hexdigest()
 
@@ -168,7 +170,7 @@ class DssWriterBase(BaseDiskFileWriter):
         if ssd:
             self._last_class = ssd[-1].class_id
         if self._stream is not None:
-            self._stream.begin(self._window)
+            self._begin_to_hash(self._stream)
         self._start_window(self._upload_size)
         self._jobs.append((Tier.SSD, self._pool(Tier.SSD).submit(
             self._write_window, self._fd, ssd)))
@@ -177,8 +179,13 @@ class DssWriterBase(BaseDiskFileWriter):
                 write_pieces, self._node.carrier, self._hdd_fd, hdd,
                 self._mixed)))
 
+    def _begin_to_hash(self, stream: Stream) -> None:
+        stream.begin(self._window[self._streamed:])
+        self._streamed = len(self._window)
+
     def _start_window(self, offset: int) -> None:
         self._window = []
+        self._streamed = 0
         self._window_at = offset
         self._window_bytes = 0
 

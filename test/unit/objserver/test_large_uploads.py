@@ -60,6 +60,21 @@ def test_an_upload_that_ends_early_leaves_nothing(
     assert disk.node.uploads == 0
 
 
+def test_the_etag_may_be_asked_for_at_any_time(
+        disk: Disk, green: None) -> None:
+    body = pattern(_SIZE, 'o')
+    one = disk.open_file('o').writer(size=None)
+    one.open()
+    written = 0
+    for step in (5000, 65536, WIDE_WINDOW_BYTES - 1, 1, 4000000):
+        one.write(body[written:written + step])
+        written += step
+        for _ in range(2):
+            assert one.chunks_finished() == (
+                written, hashlib.md5(body[:written]).hexdigest())
+    one.close()
+
+
 def test_the_disk_begins_before_the_upload_ends(
         disk: Disk, green: None, monkeypatch: Any) -> None:
     begun: List[Tuple[int, int]] = []
