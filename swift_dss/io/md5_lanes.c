@@ -75,6 +75,9 @@ INLINE void turn(const uint8_t *const *from, size_t at, lanes *word)
 #define F(b, c, d) (((b) & (c)) | (~(b) & (d)))
 #define G(b, c, d) (((b) & (d)) | ((c) & ~(d)))
 #define H(b, c, d) ((b) ^ (c) ^ (d))
+/* The same where no instruction does all of one: b comes last. */
+#define F1(b, c, d) ((((c) ^ (d)) & (b)) ^ (d))
+#define G1(b, c, d) (((c) & ~(d)) + ((b) & (d)))
 #define I(b, c, d) ((c) ^ ((b) | ~(d)))
 
 #define STEP(f, a, b, c, d, k, s, t) do { \
@@ -90,7 +93,58 @@ INLINE void turn(const uint8_t *const *from, size_t at, lanes *word)
 	STEP(f, b, c, d, a, k3, s3, t3); \
 } while (0)
 
-/* RFC 1321, section 3.4. */
+/* RFC 1321, section 3.4: 64 steps over word[16]. */
+#define STEPS(F, G, H, I) do { \
+	FOUR(F, 0, 1, 2, 3, 7, 12, 17, 22, \
+	     0xd76aa478, 0xe8c7b756, 0x242070db, 0xc1bdceee); \
+	FOUR(F, 4, 5, 6, 7, 7, 12, 17, 22, \
+	     0xf57c0faf, 0x4787c62a, 0xa8304613, 0xfd469501); \
+	FOUR(F, 8, 9, 10, 11, 7, 12, 17, 22, \
+	     0x698098d8, 0x8b44f7af, 0xffff5bb1, 0x895cd7be); \
+	FOUR(F, 12, 13, 14, 15, 7, 12, 17, 22, \
+	     0x6b901122, 0xfd987193, 0xa679438e, 0x49b40821); \
+	FOUR(G, 1, 6, 11, 0, 5, 9, 14, 20, \
+	     0xf61e2562, 0xc040b340, 0x265e5a51, 0xe9b6c7aa); \
+	FOUR(G, 5, 10, 15, 4, 5, 9, 14, 20, \
+	     0xd62f105d, 0x02441453, 0xd8a1e681, 0xe7d3fbc8); \
+	FOUR(G, 9, 14, 3, 8, 5, 9, 14, 20, \
+	     0x21e1cde6, 0xc33707d6, 0xf4d50d87, 0x455a14ed); \
+	FOUR(G, 13, 2, 7, 12, 5, 9, 14, 20, \
+	     0xa9e3e905, 0xfcefa3f8, 0x676f02d9, 0x8d2a4c8a); \
+	FOUR(H, 5, 8, 11, 14, 4, 11, 16, 23, \
+	     0xfffa3942, 0x8771f681, 0x6d9d6122, 0xfde5380c); \
+	FOUR(H, 1, 4, 7, 10, 4, 11, 16, 23, \
+	     0xa4beea44, 0x4bdecfa9, 0xf6bb4b60, 0xbebfbc70); \
+	FOUR(H, 13, 0, 3, 6, 4, 11, 16, 23, \
+	     0x289b7ec6, 0xeaa127fa, 0xd4ef3085, 0x04881d05); \
+	FOUR(H, 9, 12, 15, 2, 4, 11, 16, 23, \
+	     0xd9d4d039, 0xe6db99e5, 0x1fa27cf8, 0xc4ac5665); \
+	FOUR(I, 0, 7, 14, 5, 6, 10, 15, 21, \
+	     0xf4292244, 0x432aff97, 0xab9423a7, 0xfc93a039); \
+	FOUR(I, 12, 3, 10, 1, 6, 10, 15, 21, \
+	     0x655b59c3, 0x8f0ccc92, 0xffeff47d, 0x85845dd1); \
+	FOUR(I, 8, 15, 6, 13, 6, 10, 15, 21, \
+	     0x6fa87e4f, 0xfe2ce6e0, 0xa3014314, 0x4e0811a1); \
+	FOUR(I, 4, 11, 2, 9, 6, 10, 15, 21, \
+	     0xf7537e82, 0xbd3af235, 0x2ad7d2bb, 0xeb86d391); \
+} while (0)
+
+/* One stream alone: a lane of its own in plain registers is faster. */
+static void compress_one(uint32_t *state, const uint8_t *from, size_t blocks)
+{
+	for (; blocks; blocks--, from += BLOCK) {
+		uint32_t a = state[0], b = state[1], c = state[2];
+		uint32_t d = state[3], word[16];
+
+		memcpy(word, from, BLOCK);
+		STEPS(F1, G1, H, I);
+		state[0] += a;
+		state[1] += b;
+		state[2] += c;
+		state[3] += d;
+	}
+}
+
 INLINE void compress(lanes *state, const uint8_t **from, size_t blocks)
 {
 	size_t at;
@@ -101,38 +155,7 @@ INLINE void compress(lanes *state, const uint8_t **from, size_t blocks)
 
 		turn(from, at, word);
 		turn(from, at + BLOCK / 2, word + 8);
-		FOUR(F, 0, 1, 2, 3, 7, 12, 17, 22,
-		     0xd76aa478, 0xe8c7b756, 0x242070db, 0xc1bdceee);
-		FOUR(F, 4, 5, 6, 7, 7, 12, 17, 22,
-		     0xf57c0faf, 0x4787c62a, 0xa8304613, 0xfd469501);
-		FOUR(F, 8, 9, 10, 11, 7, 12, 17, 22,
-		     0x698098d8, 0x8b44f7af, 0xffff5bb1, 0x895cd7be);
-		FOUR(F, 12, 13, 14, 15, 7, 12, 17, 22,
-		     0x6b901122, 0xfd987193, 0xa679438e, 0x49b40821);
-		FOUR(G, 1, 6, 11, 0, 5, 9, 14, 20,
-		     0xf61e2562, 0xc040b340, 0x265e5a51, 0xe9b6c7aa);
-		FOUR(G, 5, 10, 15, 4, 5, 9, 14, 20,
-		     0xd62f105d, 0x02441453, 0xd8a1e681, 0xe7d3fbc8);
-		FOUR(G, 9, 14, 3, 8, 5, 9, 14, 20,
-		     0x21e1cde6, 0xc33707d6, 0xf4d50d87, 0x455a14ed);
-		FOUR(G, 13, 2, 7, 12, 5, 9, 14, 20,
-		     0xa9e3e905, 0xfcefa3f8, 0x676f02d9, 0x8d2a4c8a);
-		FOUR(H, 5, 8, 11, 14, 4, 11, 16, 23,
-		     0xfffa3942, 0x8771f681, 0x6d9d6122, 0xfde5380c);
-		FOUR(H, 1, 4, 7, 10, 4, 11, 16, 23,
-		     0xa4beea44, 0x4bdecfa9, 0xf6bb4b60, 0xbebfbc70);
-		FOUR(H, 13, 0, 3, 6, 4, 11, 16, 23,
-		     0x289b7ec6, 0xeaa127fa, 0xd4ef3085, 0x04881d05);
-		FOUR(H, 9, 12, 15, 2, 4, 11, 16, 23,
-		     0xd9d4d039, 0xe6db99e5, 0x1fa27cf8, 0xc4ac5665);
-		FOUR(I, 0, 7, 14, 5, 6, 10, 15, 21,
-		     0xf4292244, 0x432aff97, 0xab9423a7, 0xfc93a039);
-		FOUR(I, 12, 3, 10, 1, 6, 10, 15, 21,
-		     0x655b59c3, 0x8f0ccc92, 0xffeff47d, 0x85845dd1);
-		FOUR(I, 8, 15, 6, 13, 6, 10, 15, 21,
-		     0x6fa87e4f, 0xfe2ce6e0, 0xa3014314, 0x4e0811a1);
-		FOUR(I, 4, 11, 2, 9, 6, 10, 15, 21,
-		     0xf7537e82, 0xbd3af235, 0x2ad7d2bb, 0xeb86d391);
+		STEPS(F, G, H, I);
 		state[0] += a;
 		state[1] += b;
 		state[2] += c;
@@ -265,6 +288,11 @@ static void hash_runs(struct run *runs, size_t count)
 		}
 		if (!used)
 			return;
+		if (used == 1) {
+			compress_one(in[0]->digest->state, from[0], blocks);
+			move_on(in[0], from[0], blocks);
+			continue;
+		}
 		for (i = 0; i < LANES; i++) {
 			size_t lane = i < used ? i : 0;
 
@@ -310,13 +338,12 @@ static PyObject *digest_hexdigest(PyObject *object, PyObject *unused)
 	static const char digits[] = "0123456789abcdef";
 	Digest *self = (Digest *)object;
 	uint8_t tail[2 * BLOCK] = { 0 }, sum[16];
-	const uint8_t *from[LANES];
 	size_t kept = self->length % BLOCK;
 	size_t blocks = kept + 9 > BLOCK ? 2 : 1;
 	uint64_t bits = self->length * 8;
-	lanes state[4];
+	uint32_t state[4];
 	char text[32];
-	int i, j;
+	int i;
 
 	(void)unused;
 	if (self->busy) {
@@ -326,17 +353,9 @@ static PyObject *digest_hexdigest(PyObject *object, PyObject *unused)
 	memcpy(tail, self->rest, kept);
 	tail[kept] = 0x80;
 	memcpy(tail + blocks * BLOCK - 8, &bits, 8);
-	for (i = 0; i < LANES; i++) {
-		from[i] = tail;
-		for (j = 0; j < 4; j++)
-			state[j][i] = self->state[j];
-	}
-	compress_here(state, from, blocks);
-	for (j = 0; j < 4; j++) {
-		uint32_t word = state[j][0];
-
-		memcpy(sum + 4 * j, &word, 4);
-	}
+	memcpy(state, self->state, sizeof(state));
+	compress_one(state, tail, blocks);
+	memcpy(sum, state, sizeof(sum));
 	for (i = 0; i < 16; i++) {
 		text[2 * i] = digits[sum[i] >> 4];
 		text[2 * i + 1] = digits[sum[i] & 15];
