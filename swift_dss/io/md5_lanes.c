@@ -11,6 +11,7 @@
  * The caller's lock (the GIL) is let go while blocks are hashed. A Digest
  * belongs to one thread at a time; a second one is refused.
  */
+/* long: the steps of MD5, and a type and two functions for Python. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
@@ -129,7 +130,7 @@ INLINE void turn(const uint8_t *const *from, size_t at, lanes *word)
 	     0xf7537e82, 0xbd3af235, 0x2ad7d2bb, 0xeb86d391); \
 } while (0)
 
-/* One stream alone: a lane of its own in plain registers is faster. */
+/* One stream alone: faster in plain registers than in a lane. */
 static void compress_one(uint32_t *state, const uint8_t *from, size_t blocks)
 {
 	for (; blocks; blocks--, from += BLOCK) {
@@ -170,9 +171,6 @@ static void compress_plain(lanes *state, const uint8_t **from, size_t blocks)
 	compress(state, from, blocks);
 }
 
-static compressor *compress_here = compress_plain;
-static const char *kernel = "plain";
-
 #if defined(__x86_64__)
 __attribute__((target("avx2")))
 static void compress_avx2(lanes *state, const uint8_t **from, size_t blocks)
@@ -186,23 +184,37 @@ static void compress_avx512(lanes *state, const uint8_t **from,
 {
 	compress(state, from, blocks);
 }
-
-static void choose(void)
-{
-	__builtin_cpu_init();
-	if (__builtin_cpu_supports("avx512vl")) {
-		compress_here = compress_avx512;
-		kernel = "avx512vl";
-	} else if (__builtin_cpu_supports("avx2")) {
-		compress_here = compress_avx2;
-		kernel = "avx2";
-	}
-}
-#else
-static void choose(void)
-{
-}
 #endif
+
+/* Fastest first; what a processor does not have is skipped. */
+static const struct kernel {
+	const char *name;
+	compressor *compress;
+	/* Fewer streams are faster one after the other. */
+	size_t least;
+} kernels[] = {
+#if defined(__x86_64__)
+	{ "avx512vl", compress_avx512, 2 },
+	{ "avx2", compress_avx2, 3 },
+#endif
+	{ "plain", compress_plain, 4 },
+};
+
+#define NR_KERNELS (sizeof(kernels) / sizeof(kernels[0]))
+
+static const struct kernel *kernel_here;
+
+static int runs_here(const struct kernel *kernel)
+{
+#if defined(__x86_64__)
+	__builtin_cpu_init();
+	if (kernel->compress == compress_avx512)
+		return __builtin_cpu_supports("avx512vl") != 0;
+	if (kernel->compress == compress_avx2)
+		return __builtin_cpu_supports("avx2") != 0;
+#endif
+	return kernel->compress == compress_plain;
+}
 
 /* -- one stream -------------------------------------------------------- */
 
@@ -288,9 +300,12 @@ static void hash_runs(struct run *runs, size_t count)
 		}
 		if (!used)
 			return;
-		if (used == 1) {
-			compress_one(in[0]->digest->state, from[0], blocks);
-			move_on(in[0], from[0], blocks);
+		if (used < kernel_here->least) {
+			for (i = 0; i < used; i++) {
+				compress_one(in[i]->digest->state, from[i],
+					     blocks);
+				move_on(in[i], from[i], blocks);
+			}
 			continue;
 		}
 		for (i = 0; i < LANES; i++) {
@@ -300,7 +315,7 @@ static void hash_runs(struct run *runs, size_t count)
 			for (j = 0; j < 4; j++)
 				state[j][i] = in[lane]->digest->state[j];
 		}
-		compress_here(state, from, blocks);
+		kernel_here->compress(state, from, blocks);
 		for (i = 0; i < used; i++) {
 			for (j = 0; j < 4; j++)
 				in[i]->digest->state[j] = state[j][i];
@@ -453,8 +468,31 @@ static PyObject *update(PyObject *module, PyObject *argument)
 	Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(use_doc,
+"use(kernel)\n--\n\n"
+"Hash with another of KERNELS from now on, for tests.\n\n"
+":raises ValueError: there is none of that name here");
+
+static PyObject *use(PyObject *module, PyObject *argument)
+{
+	const char *name = PyUnicode_AsUTF8(argument);
+	size_t i;
+
+	(void)module;
+	if (!name)
+		return NULL;
+	for (i = 0; i < NR_KERNELS; i++)
+		if (!strcmp(name, kernels[i].name) &&
+		    runs_here(&kernels[i])) {
+			kernel_here = &kernels[i];
+			Py_RETURN_NONE;
+		}
+	return PyErr_Format(PyExc_ValueError, "no kernel %s", name);
+}
+
 static PyMethodDef methods[] = {
 	{ "update", update, METH_O, update_doc },
+	{ "use", use, METH_O, use_doc },
 	{ NULL, NULL, 0, NULL },
 };
 
@@ -466,20 +504,51 @@ static struct PyModuleDef module = {
 	.m_methods = methods,
 };
 
+/* Their names, fastest first; the first of them is chosen. */
+static PyObject *find_kernels(void)
+{
+	PyObject *names = PyList_New(0), *found;
+	size_t i;
+
+	if (!names)
+		return NULL;
+	for (i = NR_KERNELS; i-- > 0;) {
+		PyObject *name;
+
+		if (!runs_here(&kernels[i]))
+			continue;
+		kernel_here = &kernels[i];
+		name = PyUnicode_FromString(kernels[i].name);
+		if (!name || PyList_Insert(names, 0, name)) {
+			Py_XDECREF(name);
+			Py_DECREF(names);
+			return NULL;
+		}
+		Py_DECREF(name);
+	}
+	found = PyList_AsTuple(names);
+	Py_DECREF(names);
+	return found;
+}
+
 PyMODINIT_FUNC PyInit_md5_lanes(void)
 {
-	PyObject *made;
+	PyObject *made, *found;
 
-	choose();
 	if (PyType_Ready(&DigestType))
 		return NULL;
 	made = PyModule_Create(&module);
 	if (!made)
 		return NULL;
+	found = find_kernels();
+	if (!found || PyModule_AddObject(made, "KERNELS", found)) {
+		Py_XDECREF(found);
+		Py_DECREF(made);
+		return NULL;
+	}
 	Py_INCREF(&DigestType);
 	if (PyModule_AddObject(made, "Digest", (PyObject *)&DigestType) ||
-	    PyModule_AddIntConstant(made, "LANES", LANES) ||
-	    PyModule_AddStringConstant(made, "KERNEL", kernel)) {
+	    PyModule_AddIntConstant(made, "LANES", LANES)) {
 		Py_DECREF(made);
 		return NULL;
 	}

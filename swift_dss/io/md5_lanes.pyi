@@ -4,8 +4,8 @@ from typing import Sequence, Tuple
 
 #: Streams that share one pass.
 LANES: int
-#: What the blocks are hashed with on this processor.
-KERNEL: str
+#: What blocks can be hashed with on this processor, fastest first.
+KERNELS: Tuple[str, ...]
 
 class Digest:
     """MD5 of one stream of bytes; for one thread at a time."""
@@ -15,3 +15,6 @@ class Digest:
 
 def update(runs: Sequence[Tuple[Digest, bytes, int, int]]) -> None:
     """Go on with up to LANES streams: (digest, data, start, stop) each."""
+
+def use(kernel: str) -> None:
+    """Hash with another of KERNELS from now on, for tests."""

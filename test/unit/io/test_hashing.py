@@ -26,7 +26,20 @@ def green(monkeypatch: Any) -> Iterator[None]:
     yield
 
 
-def test_each_lane_is_hashlibs_md5() -> None:
+@pytest.fixture(params=md5_lanes.KERNELS)
+def kernel(request: Any) -> Iterator[str]:
+    md5_lanes.use(request.param)
+    yield request.param
+    md5_lanes.use(md5_lanes.KERNELS[0])
+
+
+def test_a_kernel_that_is_not_here_is_refused() -> None:
+    assert md5_lanes.KERNELS[-1] == 'plain'
+    with pytest.raises(ValueError):
+        md5_lanes.use('abacus')
+
+
+def test_each_lane_is_hashlibs_md5(kernel: str) -> None:
     seed = random.randrange(1 << 32)
     print('seed', seed)
     source = random.Random(seed)
