@@ -146,14 +146,16 @@ def _alive(pid: int) -> bool:
     """Does a process still hold anything?
 
     One that dies loses its environment with its memory, and only then
-    closes its files: what :func:`find` misses may still be listening.
+    closes its files: what :func:`find` misses may still be listening. So
+    may one whose first thread is gone while others end.
     """
     try:
         with open('/proc/%d/stat' % pid, 'rb') as source:
-            state = source.read().rpartition(b')')[2].split()[0]
+            fields = source.read().rpartition(b')')[2].split()
     except OSError:
         return False
-    return state not in (b'Z', b'X')
+    # State, and number of threads: 3 and 20 of proc(5).
+    return fields[0] not in (b'Z', b'X') or int(fields[17]) > 1
 
 
 def wait(predicate: Callable[[], bool], seconds: float) -> bool:

@@ -127,3 +127,29 @@ def test_a_child_joins_the_groups_that_it_is_given(tmp_path):
     child.wait()
     assert procs.read_text() == '%d\n' % child.pid
     assert child.pid != os.getpid()
+
+
+def test_one_whose_first_thread_has_ended_still_holds_its_files(tmp_path):
+    path = str(tmp_path / 'sock')
+    child = subprocess.Popen([sys.executable, '-c', (
+        'import ctypes, platform, socket, sys, threading, time\n'
+        'held = socket.socket(socket.AF_UNIX)\n'
+        'held.bind(sys.argv[1])\n'
+        'held.listen()\n'
+        'threading.Thread(target=time.sleep, args=(600,)).start()\n'
+        # The first thread alone, as when all are killed and it is first.
+        'number = {"x86_64": 60}.get(platform.machine(), 93)\n'
+        'ctypes.CDLL(None).syscall(number, 0)\n'), path])
+    try:
+        def first_ended():
+            with open('/proc/%d/stat' % child.pid) as source:
+                return source.read().rpartition(')')[2].split()[0] == 'Z'
+        assert processes.wait(first_ended, 60)
+        assert processes.listening_unix(path)
+        assert processes._alive(child.pid)
+        os.kill(child.pid, signal.SIGKILL)
+        assert processes.wait(lambda: not processes._alive(child.pid), 60)
+        assert not processes.listening_unix(path)
+    finally:
+        child.kill()
+        child.wait()
