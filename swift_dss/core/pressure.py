@@ -19,6 +19,10 @@ class Backlog:
     :param probe_seconds: until it is asked again if it does not
     :param throttle_at: share of its limit where a class is slowed down
     :param throttle_seconds: longest wait of one write
+    :param untracked_bytes: taken on the tiers by what the daemon does not
+        know as objects: uploads under way, nearly all; room is without it
+    :param configured_bytes: the operator's budget; 0 is all there is
+    :param reserve_share: what the reserve is of a budget
     """
 
     pending_bytes: int
@@ -30,6 +34,9 @@ class Backlog:
     probe_seconds: float
     throttle_at: float
     throttle_seconds: float
+    untracked_bytes: int = 0
+    configured_bytes: int = 0
+    reserve_share: float = 0.0
 
 
 @dataclass(frozen=True)

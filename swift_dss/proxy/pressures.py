@@ -18,6 +18,7 @@ from swift.common.bufferedhttp import http_connect_raw
 
 from swift_dss.core.errors import DssError
 from swift_dss.core.pressure import Backlog
+from swift_dss.strategy.admission import with_uploads
 from swift_dss.wire import names
 from swift_dss.wire import pressure as wire
 
@@ -27,6 +28,12 @@ _TIMEOUT_SECONDS = 2.0
 #: The daemon hears of a PUT this much after its end: less, and bytes that
 #: nobody counts come in; more, and bytes that count twice are refused.
 _SETTLE_SECONDS = 0.25
+#: An object server has taken the room of an upload this much after it was
+#: admitted.
+_TAKEN_SECONDS = 1.0
+#: Uploads of at least this size are looked at one by one: what smaller ones
+#: have taken is counted twice, for the time that they take.
+_LARGE_BYTES = 16 * 1024 * 1024
 #: Largest answer that is read: 1,000 devices have less.
 _MAX_BYTES = 1 << 20
 Server = Tuple[str, int]
@@ -44,8 +51,11 @@ class Coming:
                  places: List[Tuple[_Place, int]]) -> None:
         self._clock = clock
         self._places = places
+        now = clock()
         for place, length in places:
             place.open_bytes += length
+            if length >= _LARGE_BYTES:
+                place.large[self] = (now, length)
 
     def end(self) -> None:
         """The PUT has its answer."""
@@ -53,7 +63,7 @@ class Coming:
         for place, length in self._places:
             place.open_bytes -= length
             place.ended_bytes += length
-            place.ended.append((now, length))
+            place.ended.append((now, length, self))
             place.forget(now - STALE_SECONDS)
 
 
@@ -63,13 +73,17 @@ class _Place:
     def __init__(self) -> None:
         self.open_bytes = 0
         self.ended_bytes = 0
-        #: (when the answer was given, bytes), oldest first.
-        self.ended: Deque[Tuple[float, int]] = collections.deque()
+        #: (when the answer was given, bytes, whose), oldest first.
+        self.ended: Deque[Tuple[float, int, Coming]] = collections.deque()
+        #: Large ones of both: when they were admitted, and bytes.
+        self.large: Dict[Coming, Tuple[float, int]] = {}
 
     def forget(self, until: float) -> None:
         """Drop what ended then or before."""
         while self.ended and self.ended[0][0] <= until:
-            self.ended_bytes -= self.ended.popleft()[1]
+            _, length, coming = self.ended.popleft()
+            self.ended_bytes -= length
+            self.large.pop(coming, None)
 
 
 class _Known(NamedTuple):
@@ -101,7 +115,10 @@ class Pressures:
     def backlog(self, server: Server, device: str
                 ) -> Tuple[Optional[Backlog], int]:
         """(the device's backlog, bytes that come on top of it); None if
-        it is not known. Has it asked again if it is time."""
+        it is not known. Has it asked again if it is time.
+
+        What has taken its room there and comes on top is in the room again.
+        """
         now = self.clock()
         known = self._known.get(server)
         if known is None or now - known.asked_at >= self._interval:
@@ -114,8 +131,11 @@ class Pressures:
         if found is None or now - known.answered_at > STALE_SECONDS:
             return None, 0
         age, pressure = found
-        return pressure.backlog, self._coming_bytes(
-            (server, device), known.answered_at - age)
+        if pressure.backlog is None:
+            return None, 0
+        coming, taken = self._uploads((server, device),
+                                      known.answered_at - age)
+        return with_uploads(pressure.backlog, taken), coming
 
     def renew(self, servers: Iterable[Server]) -> bool:
         """Ask servers whose answers are older than the interval, and wait:
@@ -142,14 +162,18 @@ class Pressures:
         counts = self._tally.setdefault(server, {}).setdefault(class_id, {})
         counts[answer] = counts.get(answer, 0) + 1
 
-    def _coming_bytes(self, place: Tuple[Server, str],
-                      seen_at: float) -> int:
-        found = self._coming.get(place)
-        if found is None:
-            return 0
+    def _uploads(self, where: Tuple[Server, str],
+                 seen_at: float) -> Tuple[int, int]:
+        """(bytes that come to a device, those of them whose room had been
+        taken when it was looked at)."""
+        place = self._coming.get(where)
+        if place is None:
+            return 0, 0
         # Answers only get newer: what one of them has, all later ones have.
-        found.forget(seen_at - _SETTLE_SECONDS)
-        return found.open_bytes + found.ended_bytes
+        place.forget(seen_at - _SETTLE_SECONDS)
+        return place.open_bytes + place.ended_bytes, sum(
+            length for began, length in place.large.values()
+            if began <= seen_at - _TAKEN_SECONDS)
 
     def _refresh(self, server: Server) -> None:
         tally = self._tally.pop(server, {})

@@ -20,7 +20,7 @@ The sources are requirements R6, R6a, R6b and E2 of "Storage on the Edge".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Iterable, List, Sequence
 
@@ -88,6 +88,25 @@ def room(free_bytes: int, held_bytes: int, only_local_bytes: int,
     """
     return max(0, free_bytes + max(0, held_bytes - only_local_bytes)
                - headroom_bytes)
+
+
+def with_uploads(backlog: Backlog, uploading_bytes: int) -> Backlog:
+    """The backlog as it were without uploads that are under way.
+
+    Object servers take the room of an upload before its body comes. Who
+    counts it as coming must not miss it in the room as well.
+
+    :param uploading_bytes: of uploads that began before it was looked at
+    """
+    taken = min(uploading_bytes, backlog.untracked_bytes)
+    if not taken:
+        return backlog
+    room_bytes = backlog.room_bytes + taken
+    budget_bytes, reserve_bytes = budgets(
+        backlog.configured_bytes, backlog.reserve_share,
+        backlog.pending_bytes, room_bytes)
+    return replace(backlog, room_bytes=room_bytes,
+                   budget_bytes=budget_bytes, reserve_bytes=reserve_bytes)
 
 
 def rank_position(table: ClassTable, spec: ClassSpec) -> float:

@@ -50,10 +50,13 @@ def of_device(device: Device, sums: Dict[int, Dict[str, int]],
         return None
     free = max(0, ssd_room - ssd_used)
     total = ssd_room
+    untracked = max(0, ssd_used - sum(one['ssd'] for one in sums.values()))
     if hdd_ready and not device.is_block:
         stat = os.statvfs(device.capacity.path)
         free += stat.f_bavail * stat.f_frsize
         total += stat.f_blocks * stat.f_frsize
+        untracked += max(0, (stat.f_blocks - stat.f_bavail) * stat.f_frsize
+                         - sum(one['hdd'] for one in sums.values()))
     pending = pending_bytes(sums, table)
     room = admission.room(
         free, sum(one['ssd'] + one['hdd'] for one in sums.values()),
@@ -64,4 +67,5 @@ def of_device(device: Device, sums: Dict[int, Dict[str, int]],
     return Backlog(
         pending, budget, reserve, room, link.drain_rate, link.up,
         link.probe_seconds, conf.gateway.throttle_at,
-        conf.gateway.throttle_seconds)
+        conf.gateway.throttle_seconds, untracked, conf.gateway.dirty_bytes,
+        conf.gateway.dirty_reserve)

@@ -18,6 +18,8 @@ from swift_dss.wire.jsonfields import Fields
 
 __all__ = ('Backlog', 'Pressure', 'decode', 'encode')
 
+#: Fields of a backlog that earlier releases did not have.
+_LATER = ('untracked_bytes', 'configured_bytes', 'reserve_share')
 #: What proxies may have answered a write.
 ANSWERS = ('accept', 'throttle', 'retry', 'full')
 
@@ -49,6 +51,10 @@ def _values(pressure: Pressure) -> Dict[str, Any]:
     values = asdict(pressure)
     if pressure.backlog is None:
         del values['backlog']
+    else:
+        for name in _LATER:
+            if not values['backlog'][name]:
+                del values['backlog'][name]
     if pressure.claims:
         values['claims'] = {str(class_id): length for class_id, length
                             in sorted(pressure.claims.items())}
@@ -80,7 +86,9 @@ def _backlog(fields: Fields) -> Optional[Backlog]:
         inner.whole('reserve_bytes'), inner.whole('room_bytes'),
         inner.number('drain_rate'), inner.flag('remote_up'),
         inner.number('probe_seconds'), inner.number('throttle_at'),
-        inner.number('throttle_seconds'))
+        inner.number('throttle_seconds'), inner.whole('untracked_bytes', 0),
+        inner.whole('configured_bytes', 0),
+        inner.number('reserve_share', 0.0))
 
 
 def encode_node(pressures: Mapping[str, Pressure], now: float,

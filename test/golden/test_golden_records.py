@@ -66,6 +66,10 @@ RECORDS = [
         100, 50, 80, 7, False, 1.5, pressure.Backlog(
             30, 60, 6, 90, 2.5, True, 4.0, 0.75, 2.0)),
      pressure.encode, pressure.decode),
+    ('pressure beside uploads', pressure.Pressure(
+        100, 50, 80, 7, False, 1.5, pressure.Backlog(
+            30, 60, 6, 90, 2.5, True, 4.0, 0.75, 2.0, 40, 70, 0.1)),
+     pressure.encode, pressure.decode),
     ('.dss block form', ClassMap((Span(0, 8192, 25),), 26),
      *_section(8193, 'block', 4096)),
     ('.dss range form', MAP, *_section(2000, 'range')),

@@ -28,6 +28,7 @@ from swift_dss.wire import pressure as wire
 TABLE = ClassTable.of([ClassSpec(0, 'plain', 0), ClassSpec(9, 'gold', 90)])
 STATE = State(TABLE, Rules())
 EMPTY = Backlog(0, 1000, 100, 10000, 100.0, True, 0.0, 0.75, 2.0)
+MIB = 1 << 20
 TARGET = Target('a', 'c', 'o')
 
 
@@ -197,9 +198,65 @@ def test_what_came_is_forgotten_also_where_nobody_answers(servers):
 
 def test_a_wrong_twin_that_forgets_what_comes_lets_too_much_in(
         servers, monkeypatch):
-    monkeypatch.setattr(servers.pressures, '_coming_bytes',
-                        lambda place, seen_at: 0)
+    monkeypatch.setattr(servers.pressures, '_uploads',
+                        lambda where, seen_at: (0, 0))
     assert [servers.put(size=100) for _ in range(30)] == [201] * 30
+
+
+def held_up(servers, size, **changes):
+    """An upload that does not go on, and has taken its room."""
+    held = servers.admission.judged(
+        Request.blank('/v1/a/c/o').environ, TARGET, STATE,
+        ClassMap.uniform(0), size)
+    held.__enter__()
+    servers.set(**changes)
+    return held
+
+
+def test_an_upload_that_took_its_room_counts_once(servers):
+    room = {'room_bytes': 1000 * MIB, 'budget_bytes': 1000 * MIB,
+            'reserve_bytes': 0}
+    servers.set(**room)
+    held = held_up(servers, 600 * MIB, room_bytes=400 * MIB,
+                   budget_bytes=400 * MIB, reserve_bytes=0,
+                   untracked_bytes=600 * MIB)
+    assert servers.put(size=300 * MIB) == 201
+    with pytest.raises(Refused):
+        servers.put(size=401 * MIB)
+    held.__exit__(None, None, None)
+    servers.set(**room)
+    assert servers.put(size=900 * MIB) == 201
+
+
+def test_an_upload_that_took_no_room_counts_too(servers):
+    servers.set(room_bytes=1000 * MIB, budget_bytes=1000 * MIB)
+    held = held_up(servers, 600 * MIB, room_bytes=1000 * MIB,
+                   budget_bytes=1000 * MIB, reserve_bytes=0)
+    with pytest.raises(Refused):
+        servers.put(size=401 * MIB)
+    held.__exit__(None, None, None)
+    assert not any(place.open_bytes for place
+                   in servers.pressures._coming.values())
+
+
+def test_an_upload_that_just_began_has_taken_nothing_yet(servers):
+    servers.set(room_bytes=1000 * MIB, budget_bytes=1000 * MIB,
+                untracked_bytes=600 * MIB)
+    servers.put(size=10)
+    with servers.admission.judged(
+            Request.blank('/v1/a/c/o').environ, TARGET, STATE,
+            ClassMap.uniform(0), 600 * MIB), pytest.raises(Refused):
+        servers.put(size=401 * MIB)
+
+
+def test_what_large_uploads_were_is_forgotten(servers):
+    servers.set(room_bytes=1000 * MIB, budget_bytes=1000 * MIB)
+    for _ in range(50):
+        servers.put(size=20 * MIB)
+        servers.now += 2
+    servers.put(size=10)
+    assert all(not place.large for place
+               in servers.pressures._coming.values())
 
 
 def test_above_the_soft_limit_a_write_waits_a_little(servers):

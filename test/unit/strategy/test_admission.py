@@ -10,7 +10,7 @@ from swift_dss.core.classes import ClassSpec, ClassTable, RemoteMode
 from swift_dss.core.pressure import Backlog
 from swift_dss.strategy.admission import (
     ACCEPTED, Answer, Verdict, budgets, decide, of_quorum, rank_position,
-    retry_seconds, room)
+    retry_seconds, room, with_uploads)
 
 MIB = 1 << 20
 TABLE = ClassTable.of([
@@ -138,6 +138,18 @@ def test_positions_leave_out_what_never_goes_to_s3():
 def test_budget_and_reserve_fit_what_there_is(configured, pending, free,
                                               want):
     assert tuple(budgets(configured, 0.25, pending, free)) == want
+
+
+def test_uploads_under_way_are_in_the_room_again():
+    seen = backlog(room_bytes=50, pending_bytes=10, untracked_bytes=60,
+                   reserve_share=0.25, budget_bytes=48, reserve_bytes=12)
+    found = with_uploads(seen, 40)
+    assert (found.room_bytes, found.budget_bytes, found.reserve_bytes) == (
+        90, 80, 20)
+    assert with_uploads(seen, 1000).room_bytes == 110, 'no more than is taken'
+    assert with_uploads(seen, 0) is seen
+    capped = dataclasses.replace(seen, configured_bytes=50)
+    assert with_uploads(capped, 40).budget_bytes == 50
 
 
 def test_room_is_what_is_left_when_all_that_may_has_left():

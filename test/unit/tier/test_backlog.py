@@ -149,3 +149,21 @@ def test_counts_of_all_living_servers_are_added_up(tmp_path):
     alive.write_text(json.dumps(['no', 'counts']))
     assert admitted.tally(str(tmp_path)) == {9: {'accept': 4, 'full': 1}}
     assert admitted.tally(str(tmp_path / 'none')) == {}
+
+
+def test_what_uploads_have_taken_is_told_apart(rig, monkeypatch):
+    rig.put('a', b'x' * 100 * KIB)
+    before = published(rig)
+    assert (before.configured_bytes, before.reserve_share) == (
+        rig.conf.gateway.dirty_bytes, rig.conf.gateway.dirty_reserve)
+    assert before.untracked_bytes == 0
+    levels = rig.keeper.duties.levels
+
+    def beside_an_upload(conf):
+        room, used, free = levels(conf)
+        return room, used + 200 * KIB, free
+
+    monkeypatch.setattr(rig.keeper.duties, 'levels', beside_an_upload)
+    found = published(rig)
+    assert found.untracked_bytes == 200 * KIB
+    assert found.room_bytes == before.room_bytes - 200 * KIB
