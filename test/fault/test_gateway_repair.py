@@ -65,6 +65,11 @@ class Edge:
         self.real.client().delete_object(
             Bucket=BUCKET, Key=self.remote(name).key)
 
+    def rests(self):
+        """No version waits for a bundle or is in one that is not there."""
+        told = self.rig.gateway.status()['bundles']
+        return not (told['waiting'] or told['sending'])
+
     def rot(self, name):
         """A bit flips in the bucket, where no digest is told of it."""
         remote = self.remote(name)
@@ -247,8 +252,10 @@ def test_a_repair_that_dies_is_done_again(make_edge):
                 died.append(name)
                 raise Died
 
+        # What is left of the bundle is being written anew, or has been.
+        wait_until(edge.rests, 60, 'no bundle is on its way')
         if not edge.wrong_in_s3(step):
-            edge.lose(step)  # what is left has been written anew meanwhile
+            edge.lose(step)
         assert edge.remote(step).in_bundle and edge.wrong_in_s3(step)
         steps.listen(die)
         try:
