@@ -352,6 +352,8 @@ def test_a_bucket_that_is_gone_is_asked_for_and_not_hammered(
     armed = faulty.arm('gone', times=0)
     versions = backlog(rig, 20)
     wait_until(lambda: rig.gateway.status()['state'] == 'open', 30)
+    # Others were on their way when the first came back.
+    wait_until(lambda: not rig.gateway.status()['uploading'], 30)
     asked = len(faulty.requests)
     wait_until(lambda: len(faulty.requests) >= asked + 3, 30)
     probes = {(request.method, request.key.rpartition('/')[2])
