@@ -33,13 +33,15 @@ from swift_dss.gateway.bundle_read import FOLDER, read_whole
 from swift_dss.gateway.client import S3Client
 from swift_dss.gateway.ports import (
     Arrival, LocalVersion, LocalVersions, Logger, Metrics)
-from swift_dss.gateway.turns import Turns
+from swift_dss.gateway.turns import Baton, Turns
 from swift_dss.io import steps
 from swift_dss.strategy.bundling import Batch, Waiting
 from swift_dss.wire import bundle
 
 #: Records that are written, and rows that are marked, in one go.
 RECORDED_AT_ONCE = 256
+#: Members that are packed before somebody else has the interpreter.
+_PACKED_AT_ONCE = 512
 #: A member that is away or damaged is looked at again after this.
 AGAIN_SECONDS = 600.0
 
@@ -96,6 +98,7 @@ class Packer:
     :param done: told of versions whose records name their bundle
     :param away: told of each version that could not be packed, and why
     :param turns: who may send a bundle that was packed
+    :param baton: for what has many small things to do
     """
 
     def __init__(self, conf: GatewayConf, client: S3Client,
@@ -104,7 +107,7 @@ class Packer:
                  keys: encrypt.KeyFile,
                  done: Callable[[List[VersionId]], None],
                  away: Callable[[VersionId, DssError], None],
-                 turns: Turns) -> None:
+                 turns: Turns, baton: Baton) -> None:
         self._conf = conf
         self._client = client
         self._local = local
@@ -116,6 +119,7 @@ class Packer:
         self._done = done
         self._away = away
         self._turns = turns
+        self._baton = baton
         #: Members of one bundle at a time are read: side by side they
         #: would hand the interpreter to one another at each system call,
         #: and the first would be as late as the last.
@@ -124,15 +128,22 @@ class Packer:
         #: anew must not meet one that still points at the old.
         self._recording = threading.Lock()
 
-    def claim(self, waiting: Waiting) -> Optional[Claim]:
-        """What one bundle of a group will have; nobody else takes it.
+    @property
+    def is_late(self) -> bool:
+        """True while the link has nothing and a bundle is being packed."""
+        return self._packing.locked() and self._turns.all_free
+
+    def claim(self, waiting: Waiting, batch: Batch) -> Optional[Claim]:
+        """What one bundle of a group will have, ``batch`` at most; nobody
+        else takes it.
 
         Who has a claim MUST :meth:`flush` it.
         """
         key = self.new_key()
-        bundle_id, members = self._book.plan(
-            waiting.group, key, self._conf.bundle_bytes, MAX_BUNDLE_MEMBERS,
-            self._now())
+        with self._baton.hold():
+            bundle_id, members = self._book.plan(
+                waiting.group, key, batch.bundle_bytes, batch.members,
+                self._now())
         if not members:
             return None
         steps.reached('bundle.planned')
@@ -186,16 +197,26 @@ class Packer:
         return Packed(bundle.Builder(head), '', [])
 
     def _pack_all(self, packed: Packed, members: List[Member]) -> None:
+        for at in range(0, len(members), _PACKED_AT_ONCE):
+            with self._baton.hold():
+                if not self._pack_some(packed,
+                                       members[at:at + _PACKED_AT_ONCE]):
+                    # Their metadata is larger than anybody would think.
+                    placed = {key for key, _, _, _ in packed.placed}
+                    self._book.wait_again(
+                        one.version.key for one in members[at:]
+                        if one.version.key not in placed)
+                    return
+
+    def _pack_some(self, packed: Packed, members: List[Member]) -> bool:
+        """False if there is no room for all of them."""
         builder, placed = packed.builder, packed.placed
         found = self._local.read_as_parked([
             (member.version, member.partition, member.size)
             for member in members])
-        for number, (member, data) in enumerate(zip(members, found)):
+        for member, data in zip(members, found):
             if not builder.has_room(member.size):
-                # Their metadata is larger than anybody would think.
-                self._book.wait_again(
-                    one.version.key for one in members[number:])
-                break
+                return False
             if data is None or not member.record or digests.md5(
                     data).hexdigest() != member.etag:
                 self._pack(packed, member)
@@ -207,6 +228,7 @@ class Packer:
                 self._pack(packed, member)
                 continue
             placed.append((member.version.key, at, offset, stored))
+        return True
 
     def _pack(self, packed: Packed, member: Member) -> None:
         """One that has to be looked at anew."""
@@ -257,8 +279,9 @@ class Packer:
         self._prove(key, raw, str(digest.hexdigest()))
         steps.reached('bundle.verified')
         # After this a crash finds the bundle good; before it, garbage.
-        self._book.seal(bundle_id, packed.seal, len(raw), packed.placed,
-                        replaces)
+        with self._baton.hold():
+            self._book.seal(bundle_id, packed.seal, len(raw),
+                            packed.placed, replaces)
         steps.reached('bundle.sealed')
         self._metrics.count('gateway.bundles')
         self._metrics.count('gateway.bundled', len(packed.placed))
@@ -281,7 +304,9 @@ class Packer:
                 return
             members = self._book.members(bundle_id, ('there',))
             for at in range(0, len(members), RECORDED_AT_ONCE):
-                self._record_some(found, members[at:at + RECORDED_AT_ONCE])
+                with self._baton.hold():
+                    self._record_some(
+                        found, members[at:at + RECORDED_AT_ONCE])
                 steps.reached('bundle.recorded')
         steps.reached('bundle.done')
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from typing import (
-    Callable, Iterable, List, NamedTuple, Optional, Sequence)
+    Callable, Iterable, List, NamedTuple, Optional, Sequence, Set)
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import DssError
@@ -78,17 +78,24 @@ class Parker:
     def park(self) -> int:
         """Park some of what is due; how many rows it settled."""
         done = 0
+        coming: Set[int] = set()
         table = self._table()
         for class_id in self._queue.due_classes(self._now()):
             if not table.spec(class_id).bundle or self._stopping.is_set():
                 continue
-            jobs = self._jobs.claim(self._queue.due_uploads(
-                self._now(), _AT_ONCE, class_id, alone=False))
+            self._bundler.let_late_go_first()
+            rows = self._queue.due_uploads(
+                self._now(), _AT_ONCE, class_id, alone=False)
+            if len(rows) == _AT_ONCE:
+                coming.add(class_id)
+            jobs = self._jobs.claim(rows)
             try:
-                self._park(jobs, table)
+                with self._bundler.baton():
+                    self._park(jobs, table)
             finally:
                 self._jobs.release(jobs)
             done += len(jobs)
+        self._bundler.coming = frozenset(coming)
         return done
 
     def _park(self, jobs: List[UploadJob], table: ClassTable) -> None:

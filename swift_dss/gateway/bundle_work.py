@@ -8,13 +8,15 @@ nothing is sent, and the members wait in the book.
 
 from __future__ import annotations
 
+import functools
 import json
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import (
-    Any, Callable, Container, Dict, Iterable, List, NamedTuple, Optional,
-    Sequence, Tuple)
+    Any, Callable, Container, Dict, FrozenSet, Iterable, List, NamedTuple,
+    Optional, Sequence, Tuple)
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import GatewayConf
@@ -38,7 +40,7 @@ from swift_dss.gateway.restore_places import (
     Places, Servers, ring_there)
 from swift_dss.gateway.restore_renew import Renewer
 from swift_dss.gateway.retry import Backoff
-from swift_dss.gateway.turns import Turns
+from swift_dss.gateway.turns import Baton, Turns
 from swift_dss.gateway.upload import Outcome
 from swift_dss.io import steps
 from swift_dss.strategy import bundling
@@ -54,6 +56,8 @@ _RETRY_CAP_SECONDS = 120.0
 #: Upload rows of parked versions come back after this many ages: if the
 #: book was lost meanwhile, they are parked again.
 _AGES = 3
+#: Who parks lets a late bundle go first so long, and asks so often.
+_LATE_SECONDS, _LATE_STEP_SECONDS = 1.0, 0.005
 
 
 class Offer(NamedTuple):
@@ -89,9 +93,12 @@ class Bundler:
         self._stopping = stopping
         self._now = now
         self._keys = keys
+        baton = Baton()
+        #: Who parks takes it; it cannot be taken twice.
+        self.baton = baton.hold
         self._packer = Packer(conf, client, local, book, metrics, logger,
                               now, keys, queue.finish_uploads, self._away,
-                              Turns(breaker, SENDERS, stopping))
+                              Turns(breaker, SENDERS, stopping), baton)
         self._keeper = Keeper(conf, client, local, book, self._packer,
                               metrics, logger, keys, now)
         self._renewer = Renewer(conf, client, local, queue, book, metrics,
@@ -103,6 +110,8 @@ class Bundler:
         self._sending = 0
         self._recording = 0
         self._hurry_until = 0.0
+        #: Classes that more is to be parked of at once.
+        self.coming: FrozenSet[int] = frozenset()
         self._failures: Dict[str, int] = {}
         self._not_before: Dict[str, float] = {}
         self._keep_at = 0.0
@@ -132,6 +141,14 @@ class Bundler:
         """For so long nothing waits for its bundle to fill."""
         self._hurry_until = self._now() + seconds
         self.kick()
+
+    def let_late_go_first(self) -> None:
+        """Wait while the link has nothing and a bundle is being packed, for
+        a second at most."""
+        until = time.monotonic() + _LATE_SECONDS
+        while self._packer.is_late and time.monotonic() < until and \
+                not self._stopping.is_set():
+            time.sleep(_LATE_STEP_SECONDS)
 
     # -- what the gateway asks -------------------------------------------
 
@@ -179,7 +196,7 @@ class Bundler:
         # The rows of the uploads stay: they say that these are dirty.
         again = now + max(60.0, _AGES * self._conf.bundle_age_seconds)
         self._queue.wait((one.job.version, again) for one, _ in some)
-        before = {waiting.group: waiting for waiting in self._book.waiting()}
+        before = {waiting.group for waiting in self._book.waiting()}
         new = self._book.park([Parked(
             one.job.version, one.job.partition, group,
             one.local.content_length, one.local.etag,
@@ -188,10 +205,8 @@ class Bundler:
         for (one, _), is_new in zip(some, new):
             if is_new:
                 self.went_up(one.local)
-        batch = batch_of(self._conf)
-        if any(waiting.group not in before
-               or batch.is_full(waiting)
-               and not batch.is_full(before[waiting.group])
+        part = batch_of(self._conf).part
+        if any(waiting.group not in before or part.is_full(waiting)
                for waiting in self._book.waiting()):
             self.kick()
 
@@ -366,10 +381,12 @@ class Bundler:
         if now < self._hurry_until:
             batch = bundling.Batch(batch.bundle_bytes, batch.members, 0.0)
         waiting = self._waiting(now)
-        due = bundling.due(waiting, batch, now)
-        while due and self._has_slot() and self._submit(due[0]):
+        while self._has_slot():
+            size = self._size(batch)
+            due = bundling.due(waiting, size, now)
+            if not due or not self._submit(due[0], size(due[0])):
+                break
             waiting = self._waiting(now)
-            due = bundling.due(waiting, batch, now)
         following = [bundling.next_due(waiting, batch),
                      min(self._not_before.values(), default=None)]
         if now >= self._keep_at:
@@ -382,12 +399,20 @@ class Bundler:
         return [one for one in self._book.waiting()
                 if self._not_before.get(one.group, 0.0) <= now]
 
+    def _size(self, batch: bundling.Batch
+              ) -> Callable[[bundling.Waiting], bundling.Batch]:
+        with self._counting:
+            under_way = self._sending
+        return lambda one: bundling.next_size(
+            one, batch, under_way, _class_of(one.group) in self.coming)
+
     def _has_slot(self) -> bool:
         with self._counting:
             return self._sending < SENDERS
 
-    def _submit(self, one: bundling.Waiting) -> bool:
-        claim = self._packer.claim(one)
+    def _submit(self, one: bundling.Waiting,
+                batch: bundling.Batch) -> bool:
+        claim = self._packer.claim(one, batch)
         if claim is None:
             return False
         with self._counting:
@@ -464,6 +489,7 @@ class Bundler:
         return self._keeper.next_drop()
 
 
+@functools.lru_cache(maxsize=1024)
 def _class_of(group: str) -> int:
     """The class that a group's bundles share the link with."""
     class_ids = json.loads(group)[3]

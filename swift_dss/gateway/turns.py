@@ -1,4 +1,4 @@
-"""Who may send next, as the breaker says.
+"""Who may send next, and who may work meanwhile.
 
 After an outage background work returns slowly. What asks nothing of S3
 need not: who has packed a bundle waits here, and it is ready when its turn
@@ -8,8 +8,9 @@ comes.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from contextlib import contextmanager
-from typing import Iterator
+from typing import Deque, Iterator
 
 from swift_dss.gateway.breaker import Breaker, BreakerState
 
@@ -32,6 +33,12 @@ class Turns:
         self._free = threading.Condition()
         self._sending = 0
 
+    @property
+    def all_free(self) -> bool:
+        """True if nobody sends."""
+        with self._free:
+            return not self._sending
+
     @contextmanager
     def take(self) -> Iterator[None]:
         """Wait until one more may send, and send in here.
@@ -52,3 +59,37 @@ class Turns:
     def _is_full(self) -> bool:
         return self._breaker.state is BreakerState.CLOSED and \
             self._sending >= self._breaker.background_slots(self._most)
+
+
+class Baton:
+    """One at a time, in the order in which they came. Thread-safe.
+
+    A thread that gives the interpreter away at each system call gets it
+    back when another has used it for some milliseconds: those who have many
+    small files to look at take much longer side by side than one after the
+    other. A lock would mostly go to who has just had it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_held = False
+        self._waiting: Deque[threading.Lock] = deque()
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Wait for it, and have it in here. It cannot be taken twice."""
+        gate = threading.Lock()
+        with self._lock:
+            if self._is_held:
+                gate.acquire()
+                self._waiting.append(gate)
+            self._is_held = True
+        gate.acquire()
+        try:
+            yield
+        finally:
+            with self._lock:
+                if self._waiting:
+                    self._waiting.popleft().release()
+                else:
+                    self._is_held = False

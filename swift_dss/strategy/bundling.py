@@ -4,12 +4,23 @@ Packing small objects saves requests (a PUT of 4 KiB costs 57 times a
 month's storage of it: the packing study, HotCloud'18) and round trips; it
 costs delay until an object is durable in S3, and bytes that are dead until
 a bundle is written anew. Both costs have a bound here: an age, a share.
+
+A link that has nothing waits while a bundle is packed. So where more is to
+come than one bundle, the first are a part of a full one, until one is ready
+behind the one on the link.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Iterable, List, Optional
+import math
+from dataclasses import dataclass, replace
+from typing import Callable, Iterable, List, Optional
+
+#: With one on the link and one behind it, there is time for a full one.
+ENOUGH_UNDER_WAY = 2
+#: No part is smaller, but for bundles that are not larger themselves.
+PART_BYTES = 8 << 20
+_PART = 0.25
 
 
 @dataclass(frozen=True)
@@ -44,6 +55,13 @@ class Batch:
         return (one.length >= self.bundle_bytes
                 or one.count >= self.members)
 
+    @property
+    def part(self) -> Batch:
+        """What a link that has nothing gets sooner."""
+        share = min(1.0, max(_PART, PART_BYTES / self.bundle_bytes))
+        return replace(self, bundle_bytes=int(self.bundle_bytes * share),
+                       members=math.ceil(self.members * share))
+
 
 @dataclass(frozen=True)
 class Kept:
@@ -57,13 +75,35 @@ class Kept:
     dead_bytes: int
 
 
-def due(waiting: Iterable[Waiting], batch: Batch,
+def next_size(one: Waiting, batch: Batch, under_way: int,
+              comes: bool) -> Batch:
+    """How large the next bundle of a group is to be.
+
+    :param under_way: bundles on the link, or on their way there
+    :param comes: there is more for it that does not wait yet
+    """
+    part = batch.part
+    if under_way < ENOUGH_UNDER_WAY and (
+            comes or one.length >= batch.bundle_bytes + part.bundle_bytes
+            or one.count >= batch.members + part.members):
+        return part
+    return batch
+
+
+def due(waiting: Iterable[Waiting], size: Callable[[Waiting], Batch],
         now: float) -> List[Waiting]:
-    """Groups to send now: full ones first, then the longest waiting."""
-    found = [one for one in waiting if one.count and (
-        batch.is_full(one) or now - one.oldest_at >= batch.age_seconds)]
-    return sorted(found, key=lambda one: (
-        not batch.is_full(one), one.oldest_at, one.group))
+    """Groups to send now: full ones first, then the longest waiting.
+
+    :param size: what is full, by group
+    """
+    found = []
+    for one in waiting:
+        batch = size(one)
+        full = batch.is_full(one)
+        if one.count and (full or now - one.oldest_at >= batch.age_seconds):
+            found.append((not full, one.oldest_at, one.group, one))
+    return [one for _, _, _, one in sorted(
+        found, key=lambda one: one[:3])]
 
 
 def next_due(waiting: Iterable[Waiting], batch: Batch) -> Optional[float]:

@@ -56,6 +56,9 @@ _encode = json.JSONEncoder(separators=(',', ':'), sort_keys=True).encode
 #: take three times as long.
 _INDEX_LEVEL = 1
 _RECORD_LEVEL = 6
+#: Window and memory of zlib, as powers of two, for texts that this window
+#: holds: clearing the usual 256 KiB for each takes longer than the rest.
+_SMALL_WINDOW, _SMALL_MEMORY = 12, 4
 
 #: (part, number of the member, bytes) to bytes: how a sealed bundle is
 #: closed or opened. Parts are ``record``, ``data`` and ``index``.
@@ -320,7 +323,11 @@ def _of_json(raw: bytes, what: str) -> Any:
 
 
 def _deflated(text: bytes) -> bytes:
-    return zlib.compress(text, _RECORD_LEVEL)
+    if len(text) > 1 << _SMALL_WINDOW:
+        return zlib.compress(text, _RECORD_LEVEL)
+    deflate = zlib.compressobj(_RECORD_LEVEL, zlib.DEFLATED, _SMALL_WINDOW,
+                               _SMALL_MEMORY)
+    return deflate.compress(text) + deflate.flush()
 
 
 def _json(value: Any) -> bytes:

@@ -8,7 +8,7 @@ import pytest
 from support import wait_until
 
 from swift_dss.gateway.breaker import Breaker
-from swift_dss.gateway.turns import Turns
+from swift_dss.gateway.turns import Baton, Turns
 
 
 class Sender:
@@ -98,3 +98,58 @@ def test_a_turn_that_failed_is_given_back(rig):
     only = Sender(rig.turns)
     assert only.has_turn.wait(60)
     only.end()
+
+
+def test_it_says_when_nobody_sends(rig):
+    assert rig.turns.all_free
+    with rig.turns.take():
+        assert not rig.turns.all_free
+    assert rig.turns.all_free
+
+
+class Runner:
+    """A thread that holds the baton when it may, and says so."""
+
+    def __init__(self, baton, name, order):
+        self._baton, self._name, self._order = baton, name, order
+        self.may_end = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self):
+        with self._baton.hold():
+            self._order.append(self._name)
+            self.may_end.wait(60)
+
+    def end(self):
+        self.may_end.set()
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+
+
+def test_the_baton_goes_from_one_to_the_next_as_they_came():
+    baton, order = Baton(), []
+    runners = []
+    with baton.hold():
+        for name in 'abc':
+            runners.append(Runner(baton, name, order))
+            wait_until(lambda: len(baton._waiting) == len(runners), 60)
+        assert not order
+    expected = []
+    for name, runner in zip('abc', runners):
+        expected.append(name)
+        wait_until(lambda: len(order) >= len(expected), 60)
+        assert order == expected
+        runner.end()
+    with baton.hold():
+        assert order == list('abc')
+
+
+def test_who_had_the_baton_and_failed_gives_it_on():
+    baton, order = Baton(), []
+    with pytest.raises(OSError), baton.hold():
+        runner = Runner(baton, 'a', order)
+        wait_until(lambda: baton._waiting, 60)
+        raise OSError('broken off')
+    runner.end()
+    assert order == ['a']

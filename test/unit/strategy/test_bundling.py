@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from swift_dss.strategy.bundling import (
-    Batch, Kept, Waiting, due, next_due, rewrite)
+    Batch, Kept, Waiting, due, next_due, next_size, rewrite)
 
+MIB = 1 << 20
 BATCH = Batch(1000, 5, 60.0)
+
+
+def always(one):
+    """The same size for each group."""
+    return BATCH
 
 
 def test_full_ones_go_first_then_the_longest_waiting():
@@ -15,9 +21,9 @@ def test_full_ones_go_first_then_the_longest_waiting():
     full = Waiting('full', 1000, 2, 109.0)
     many = Waiting('many', 10, 5, 108.0)
     some = [young, old, older, full, many]
-    assert [one.group for one in due(some, BATCH, 110.0)] == [
+    assert [one.group for one in due(some, always, 110.0)] == [
         'many', 'full', 'older', 'old']
-    assert due(some, BATCH, 110.0) == due(reversed(some), BATCH, 110.0)
+    assert due(some, always, 110.0) == due(reversed(some), always, 110.0)
 
 
 def test_who_waits_is_due_by_age_and_nobody_else():
@@ -25,8 +31,8 @@ def test_who_waits_is_due_by_age_and_nobody_else():
     assert next_due([Waiting('g', 0, 0, 1.0)], BATCH) is None
     waiting = [Waiting('a', 1, 1, 50.0), Waiting('b', 1, 1, 40.0)]
     assert next_due(waiting, BATCH) == 100.0
-    assert not due(waiting, BATCH, 99.9)
-    assert [one.group for one in due(waiting, BATCH, 100.0)] == ['b']
+    assert not due(waiting, always, 99.9)
+    assert [one.group for one in due(waiting, always, 100.0)] == ['b']
 
 
 def test_the_emptiest_bundles_are_written_anew():
@@ -37,3 +43,32 @@ def test_the_emptiest_bundles_are_written_anew():
         'dead', 'half', 'third']
     assert [one.key for one in rewrite(kept, 0.3, 1)] == ['dead']
     assert not rewrite([Kept('empty', 0, 0), Kept('live', 9, 0)], 0.0, 9)
+
+
+def test_a_link_that_has_nothing_gets_a_part_if_more_is_to_come():
+    batch = Batch(64 * MIB, 1000, 60.0)
+    part = Batch(16 * MIB, 250, 60.0)
+    one = Waiting('g', 64 * MIB, 10, 0.0)
+    assert next_size(one, batch, 0, False) == batch
+    assert next_size(one, batch, 0, True) == part
+    assert next_size(one, batch, 1, True) == part
+    assert next_size(one, batch, 2, True) == batch
+    for more in (Waiting('g', 80 * MIB, 10, 0.0),
+                 Waiting('g', MIB, 1250, 0.0)):
+        assert next_size(more, batch, 1, False) == part
+        assert next_size(more, batch, 2, False) == batch
+    for less in (Waiting('g', 80 * MIB - 1, 10, 0.0),
+                 Waiting('g', MIB, 1249, 0.0)):
+        assert next_size(less, batch, 0, False) == batch
+
+
+def test_no_part_is_less_than_eight_mib_or_more_than_all():
+    assert Batch(16 * MIB, 1001, 60.0).part == Batch(8 * MIB, 501, 60.0)
+    assert Batch(MIB, 10, 60.0).part == Batch(MIB, 10, 60.0)
+
+
+def test_what_is_full_may_differ_by_group():
+    some = [Waiting('a', 500, 1, 1.0), Waiting('b', 500, 1, 0.0)]
+    found = due(some, lambda one: Batch(
+        400 if one.group == 'a' else 600, 5, 60.0), 2.0)
+    assert [one.group for one in found] == ['a']

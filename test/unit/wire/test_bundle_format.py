@@ -193,3 +193,12 @@ def test_what_is_sealed_is_opened_by_part_and_number():
         for one in entries] == BODIES
     with pytest.raises(DamagedRecord):
         read(raw)
+
+
+@pytest.mark.parametrize('length', [0, 3900, 4200, 9000])
+def test_a_record_of_any_length_comes_back(length):
+    text = '%x' % random.Random(length).getrandbits(4 * length + 1)
+    written = dict(record('o', b'body'), metadata={'x': text})
+    packed = bundle.pack_record(written)
+    assert bundle.read_record(packed) == written
+    assert json.loads(zlib.decompress(packed)) == written
