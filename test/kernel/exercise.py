@@ -11,7 +11,9 @@ plain disk and over dm-dss in two modes,
 with the page cache emptied twenty times a second, and the file system's
 checker after each. Outcomes have to be good, and the same as those of the
 plain disk, contents of files included. Then a wrong twin of the module has
-to be caught. Exit status 1 if anything differs or failed.
+to be caught by ``fsx``; the others read too little again that has left the
+cache, so without it the twin is not tried. Exit status 1 if anything differs
+or failed.
 """
 
 from __future__ import annotations
@@ -211,9 +213,10 @@ def main() -> int:
     count = compared(parts, kinds, options.modes.split(','), options.seed,
                      **changes)
     print('%d differences' % count)
-    if options.no_twin:
+    if options.no_twin or 'fsx' not in parts:
+        print('wrong twin: not tried')
         return int(count > 0)
-    caught = twin_is_caught(parts, options.seed, **changes)
+    caught = twin_is_caught(['fsx'], options.seed, **changes)
     print('wrong twin: %s' % ('caught' if caught else 'NOT CAUGHT'))
     return int(count > 0 or not caught)
 
