@@ -12,7 +12,7 @@
  */
 #include "dss.h"
 
-#define DSS_TURN_PATIENCE	NSEC_PER_SEC
+#define DSS_TURN_PATIENCE	(NSEC_PER_SEC / 2)
 
 u32 dss_rank_of(const struct dss *d, unsigned int class_id)
 {
