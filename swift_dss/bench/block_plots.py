@@ -27,10 +27,8 @@ def compare(report: Mapping[str, Any], path: str) -> None:
     for at, (row, phase) in enumerate(columns):
         names = [setup['setup'] for setup in row['setups']]
         for axis, (field, unit, label) in zip(axes[:, at], _PANELS):
-            axis.barh(range(len(names)), [
-                setup['phases'][phase]['all'][field] / unit
-                for setup in row['setups']], color=[
-                    _COLOURS[name] for name in names])
+            _bars(axis, names, [setup['phases'][phase]['all'][field] / unit
+                                for setup in row['setups']])
             axis.set_yticks(range(len(names)), names if not at else [])
             axis.invert_yaxis()
             axis.set_xlabel(label)
@@ -38,6 +36,25 @@ def compare(report: Mapping[str, Any], path: str) -> None:
     figure.suptitle('Caches between the same two disks, virtual time',
                     x=0.01, ha='left', fontweight='bold')
     save(figure, path)
+
+
+def _bars(axis: Any, names: Sequence[str], values: Sequence[float]
+          ) -> None:
+    """With their values beside them; a bar that would leave the others no
+    room is cut off."""
+    top = max((value for name, value in zip(names, values)
+               if name != 'ssd'), default=max(values))
+    axis.barh(range(len(names)), [min(value, 1.6 * top) for value in values],
+              color=[_COLOURS[name] for name in names])
+    axis.set_xlim(0, 1.6 * top)
+    for at, value in enumerate(values):
+        cut = value > 1.2 * top
+        axis.annotate(
+            '%.*g' % (4 if value >= 100 else 3, value),
+            (min(value, 1.6 * top), at), (-3 if cut else 3, 0),
+            textcoords='offset points', va='center', size='small',
+            ha='right' if cut else 'left',
+            color='white' if cut else 'black')
 
 
 def chunks(report: Mapping[str, Any], path: str) -> None:
