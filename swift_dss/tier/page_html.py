@@ -239,7 +239,10 @@ def _table(title: str, heads: Sequence[str],
 
 
 def _share(value: Any) -> str:
-    return '-' if value is None else '%.1f %%' % (100.0 * value)
+    if value is None:
+        return '-'
+    # Of samples of some bytes an error in percent means nothing.
+    return '>999 %' if value > 9.99 else '%.1f %%' % (100.0 * value)
 
 
 def _seconds(value: float) -> str:
