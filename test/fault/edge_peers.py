@@ -154,7 +154,11 @@ class Dss(System):
                                  'testing', 1, _HURRY_SECONDS)
 
     def put(self, name: str, body: bytes) -> None:
-        self._client.put_object(Bucket=BUCKET, Key=name, Body=body)
+        try:
+            self._client.put_object(Bucket=BUCKET, Key=name, Body=body)
+        finally:
+            # What was empty before says nothing of this one.
+            self._empty_since = math.inf
 
     def limit(self, length: int) -> None:
         self._edge.set_budget(length)
