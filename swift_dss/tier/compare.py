@@ -256,7 +256,11 @@ class Comparison:
             'SELECT size, etag FROM keys WHERE key = ?',
             (remote.key,)).fetchone()
         if row is None:
-            return 'is not in the bucket'
+            # It may have come since the bucket was listed.
+            head = self._client.head(remote.key)
+            if head is None:
+                return 'is not in the bucket'
+            row = head.size, head.etag
         seen.execute('UPDATE keys SET used = 1 WHERE key = ?',
                      (remote.key,))
         size, etag = row

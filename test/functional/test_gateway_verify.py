@@ -13,6 +13,7 @@ from support import md5, wait_until
 from swift.obj.diskfile import read_metadata, write_metadata
 
 from swift_dss.core.residency import Tier
+from swift_dss.gateway.client import S3Client
 
 
 @pytest.fixture(scope='module')
@@ -115,6 +116,20 @@ def test_what_s3_lacks_is_sent_anew_only_if_asked(edge):
                                     Body=edge.bodies[4][1])
     code, found = edge.cli('verify', '--read', '--local', '--repair')
     assert (code, found['repair']['done']) == (0, {})
+
+
+def test_what_came_after_the_bucket_was_listed_is_not_missed(
+        edge, monkeypatch):
+    hidden = {edge.key('right'), edge.key('lost')}
+    listing = S3Client.listing
+    monkeypatch.setattr(S3Client, 'listing', lambda *args: (
+        one for one in listing(*args) if one.key not in hidden))
+    code, found = edge.cli('verify', '--read')
+    assert (code, found['problems'], found['remote']) == (0, 0, 5)
+    edge.lose('lost')
+    code, found = edge.cli('verify')
+    assert (code, found['problems']) == (1, 1)
+    assert edge.key('lost') in found['said'][0]
 
 
 def test_what_is_wrong_here_is_fetched_anew(edge):
