@@ -44,14 +44,16 @@ def _bars(axis: Any, names: Sequence[str], values: Sequence[float]
     room is cut off."""
     top = max((value for name, value in zip(names, values)
                if name != 'ssd'), default=max(values))
-    axis.barh(range(len(names)), [min(value, 1.6 * top) for value in values],
+    edge = 1.6 * top
+    lengths = [min(value, edge) for value in values]
+    axis.barh(range(len(names)), lengths,
               color=[_COLOURS[name] for name in names])
-    axis.set_xlim(0, 1.6 * top)
-    for at, value in enumerate(values):
+    axis.set_xlim(0, edge)
+    for at, (value, length) in enumerate(zip(values, lengths)):
         cut = value > 1.2 * top
         axis.annotate(
             '%.*g' % (4 if value >= 100 else 3, value),
-            (min(value, 1.6 * top), at), (-3 if cut else 3, 0),
+            (length, at), (-3 if cut else 3, 0),
             textcoords='offset points', va='center', size='small',
             ha='right' if cut else 'left',
             color='white' if cut else 'black')

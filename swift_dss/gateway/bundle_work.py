@@ -147,8 +147,8 @@ class Bundler:
         a second at most."""
         until = time.monotonic() + _LATE_SECONDS
         while self._packer.is_late and time.monotonic() < until and \
-                not self._stopping.is_set():
-            time.sleep(_LATE_STEP_SECONDS)
+                not self._stopping.wait(_LATE_STEP_SECONDS):
+            pass
 
     # -- what the gateway asks -------------------------------------------
 
