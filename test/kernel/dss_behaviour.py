@@ -425,6 +425,57 @@ def past(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     return found
 
 
+def doubled(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
+    """What is written through several chunks is one write of the HDD, and
+    of the SSD as many as there are rows of slots; what passes the SSD in
+    between goes along. Discards are not cut, either."""
+    data = b''.join(b'%015d\n' % number for number in range(32768))
+    dss = Dss(ssd.path, hdd.path, hdd.sectors, CHUNK, 'idle_ms 0')
+    dss.message('classes', PLAIN % (11, 1, '-'),
+                '12,1,never,back,0,65536,1,0,-')
+    dss.message('mode', 'writethrough')
+    device = Direct(dss.path)
+    set_class(11)
+    before, ssd_before = hdd_counts(hdd), hdd_counts(ssd)
+    device.write(4096, data[4096:])
+    found: Dict[str, Any] = {
+        'new': [_more(hdd, before)[1], _more(ssd, ssd_before)[1]]}
+    before = hdd_counts(hdd)
+    right = device.read(4096, len(data) - 4096) == data[4096:]
+    found['read'] = _more(hdd, before)[0]
+    # Again, over what is there.
+    data = data[::-1]
+    device.write(4096, data[4096:])
+    dss.message('drain')
+    found['again'] = _more(hdd, before)[1]
+    right = right and device.read(4096, len(data) - 4096) == data[4096:]
+    found['again_read'] = _more(hdd, before)[0]
+    # Half of it has no place on the SSD.
+    far = 64 * CHUNK_BYTES
+    set_class(11)
+    device.write(far, data[:4 * CHUNK_BYTES])
+    set_class(12)
+    before = hdd_counts(hdd)
+    device.write(far, data[:8 * CHUNK_BYTES])
+    found['mixed'] = _more(hdd, before)[1]
+    right = right and device.read(far, 8 * CHUNK_BYTES) \
+        == data[:8 * CHUNK_BYTES]
+    found['mixed_read'] = _more(hdd, before)[0]
+    device.close()
+    discards = hdd_counts(hdd)[11]
+    os.system('blkdiscard --offset %d --length %d %s'
+              % (128 * CHUNK_BYTES, 32 * CHUNK_BYTES, dss.path))
+    found['discards'] = hdd_counts(hdd)[11] - discards
+    dss.message('drain')
+    found['dirty'] = dss.status()['dirty_grains']
+    dss.remove()
+    origin = Direct(hdd.path)
+    found['right'] = right and origin.read(4096, len(data) - 4096) \
+        == data[4096:]
+    origin.close()
+    return found
+
+
 def _more(disk: Disk, before: List[int]) -> List[int]:
     """Reads and writes since then."""
     now = hdd_counts(disk)

@@ -94,6 +94,13 @@ def test_chunks_that_pass_the_ssd_are_one_request():
         'misses': [92, 92], 'right': True}
 
 
+def test_chunks_that_both_devices_get_are_one_request():
+    assert behaviour('doubled') == {
+        'new': [1, 1], 'read': 0, 'again': 1, 'again_read': 0,
+        'mixed': 1, 'mixed_read': 1, 'discards': 2, 'dirty': 0,
+        'right': True}
+
+
 def test_who_reads_the_hdd_has_its_turn_by_class():
     found = behaviour('turns')
     # Two were there before it; without classes all twelve are.

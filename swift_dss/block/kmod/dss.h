@@ -119,6 +119,7 @@ enum dss_kind {
 #define DSS_IO_GROUPED		(1U << 11)	/* durable with its group */
 #define DSS_IO_CUT		(1U << 12)	/* pieces of it are apart */
 #define DSS_IO_TURN		(1U << 13)	/* the HDD has it to read */
+#define DSS_IO_ROWS		(1U << 14)	/* doubled, several chunks */
 
 struct dss;
 struct dss_batch;
@@ -133,7 +134,8 @@ struct dss_batch;
  * @first, @nr: its grains in the chunk
  * @status: of a commit, or of the SSD's half of a doubled write
  * @piece_status: of the pieces that were cut off
- * @left: halves of a doubled write that are under way
+ * @left: parts of a doubled write that are under way
+ * @here: which chunks of one with DSS_IO_ROWS the SSD gets
  */
 struct dss_io {
 	struct hlist_node node;
@@ -154,6 +156,7 @@ struct dss_io {
 	blk_status_t status;
 	blk_status_t piece_status;
 	atomic_t left;
+	DECLARE_BITMAP(here, DSS_SPAN_SECTORS / DSS_CHUNK_MIN);
 };
 
 /* A copy between the devices, through pages of its own. */
@@ -532,6 +535,8 @@ void dss_overtake(struct dss *d, const struct dss_io *io);
 bool dss_only_behind(struct dss *d, const struct dss_io *io);
 void dss_tell_cleaner(struct dss_io *io);
 bool dss_in_flight(struct dss *d, u64 oblock);
+bool dss_next_part(const struct dss_io *io, unsigned int *chunk,
+		   struct dss_io *part);
 
 /* ---- dss_planes.c: what a slot holds, told to planes, core and table ---- */
 void dss_touch_region(struct dss *d, dss_slot_t slot);
@@ -545,6 +550,7 @@ void dss_set_unsettled(struct dss *d, dss_slot_t slot, unsigned int first,
 		       unsigned int nr);
 bool dss_invalidate(struct dss *d, dss_slot_t slot, unsigned int first,
 		    unsigned int nr);
+void dss_invalidate_parts(const struct dss_io *io);
 void dss_forget(struct dss *d, dss_slot_t slot, u64 oblock);
 void dss_evict(struct dss *d, dss_slot_t slot, enum dss_evict reason);
 bool dss_is_stale(const struct dss *d, dss_slot_t slot);

@@ -372,7 +372,7 @@ static void dss_pass_release(struct dss *d, struct dss_pass *pass)
 		if ((io->kind == DSS_WRITE_SSD ||
 		     io->kind == DSS_WRITE_BOTH) &&
 		    !(io->flags & (DSS_IO_HAD_DIRTY | DSS_IO_ENDED)))
-			dss_invalidate(d, io->slot, io->first, io->nr);
+			dss_invalidate_parts(io);
 	}
 	list_for_each_entry(io, &pass->waiters, list)
 		if (io->kind == DSS_FLUSH && d->health == DSS_GIVEN_UP)

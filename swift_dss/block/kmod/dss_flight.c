@@ -159,3 +159,37 @@ bool dss_in_flight(struct dss *d, u64 oblock)
 			return true;
 	return false;
 }
+
+/**
+ * dss_next_part() - what a write gives the SSD, one chunk after the other
+ * @chunk: where to look, counted from the write's first chunk: 0 at first,
+ *	and behind what was found afterwards
+ * @part: its chunk, slot and grains
+ *
+ * A chunk keeps its slot as long as the write holds its range.
+ *
+ * Return: whether there was one more.
+ */
+bool dss_next_part(const struct dss_io *io, unsigned int *chunk,
+		   struct dss_io *part)
+{
+	struct dss *d = io->d;
+	unsigned int last = dss_last_oblock(io) - io->oblock, end;
+
+	if (io->flags & DSS_IO_ROWS)
+		*chunk = find_next_bit(io->here, last + 1, *chunk);
+	if (*chunk > last)
+		return false;
+	part->d = d;
+	part->bio = io->bio;
+	part->class_id = io->class_id;
+	part->oblock = io->oblock + *chunk;
+	part->slot = io->flags & DSS_IO_ROWS ?
+		dss_core_lookup(d->core, dss_to_oblock(part->oblock)) :
+		io->slot;
+	part->first = *chunk ? 0 : io->first;
+	end = *chunk < last ? d->grains : io->first + io->nr - last * d->grains;
+	part->nr = end - part->first;
+	++*chunk;
+	return true;
+}

@@ -344,11 +344,8 @@ static bool dss_may_dirty(const struct dss_io *io)
 	       DSS_SLOT_DIRTY || dss_core_may_dirty(d->core, io->class_id);
 }
 
-/*
- * How the write is done: the stricter of the device's mode and the class's.
- * A clean chunk that must not become dirty is written on both devices.
- */
-static enum dss_global_mode dss_write_mode(const struct dss_io *io)
+/* What device and class say of writes, whatever the SSD has: the stricter. */
+static enum dss_global_mode dss_asked_mode(const struct dss_io *io)
 {
 	struct dss *d = io->d;
 	struct dss_class_spec spec;
@@ -362,7 +359,17 @@ static enum dss_global_mode dss_write_mode(const struct dss_io *io)
 	dss_core_get_class(d->core, io->class_id, &spec);
 	if (spec.flags & DSS_DIRECT_HDD)
 		return max(mode, DSS_GLOBAL_AROUND);
-	mode = max_t(enum dss_global_mode, mode, spec.write_mode);
+	return max_t(enum dss_global_mode, mode, spec.write_mode);
+}
+
+/*
+ * How the write is done. A clean chunk that must not become dirty is written
+ * on both devices.
+ */
+static enum dss_global_mode dss_write_mode(const struct dss_io *io)
+{
+	enum dss_global_mode mode = dss_asked_mode(io);
+
 	return mode == DSS_GLOBAL_BACK && !dss_may_dirty(io) ?
 		DSS_GLOBAL_THROUGH : mode;
 }
@@ -723,6 +730,8 @@ static int dss_miss_of(const struct dss_io *io)
 
 	if (!dss_is_write(io))
 		return 0;
+	if (bio_op(io->bio) == REQ_OP_DISCARD)
+		return -1;
 	mode = dss_write_mode(io);
 	if (mode >= DSS_GLOBAL_AROUND)
 		return -1;
@@ -750,8 +759,11 @@ static void dss_tell_past(struct dss_io *io, sector_t begin, sector_t end,
 {
 	struct dss *d = io->d;
 	struct dss_verdict verdict;
-	bool run = dss_core_run(d->core, io->class_id, begin, end - begin);
+	bool run;
 
+	if (bio_op(io->bio) == REQ_OP_DISCARD)
+		return;
+	run = dss_core_run(d->core, io->class_id, begin, end - begin);
 	if (how < 0)
 		return;
 	dss_core_miss(d->core, io->class_id,
@@ -783,7 +795,19 @@ static unsigned int dss_past_grains(struct dss_io *io)
 	return grains;
 }
 
-/* So are chunks read, or written, that have nothing to do with the SSD. */
+/* A write of which the SSD gets nothing, perhaps after a commit. */
+static enum dss_next dss_write_past(struct dss_io *io, bool commit)
+{
+	dss_to_hdd(io, DSS_WRITE_HDD);
+	if (dss_group_wants(io))
+		io->flags |= DSS_IO_GROUPED;
+	if (!commit)
+		return dss_admit(io);
+	dss_wait_commit(io, dss_issue);
+	return DSS_NEXT_WAIT;
+}
+
+/* So are chunks read, written or discarded that the SSD has nothing of. */
 static enum dss_next dss_span_past(struct dss_io *io)
 {
 	unsigned int grains;
@@ -798,36 +822,133 @@ static enum dss_next dss_span_past(struct dss_io *io)
 	io->flags |= DSS_IO_COUNTED;
 	if (!dss_is_write(io))
 		return dss_read_hdd(io);
-	dss_to_hdd(io, DSS_WRITE_HDD);
-	if (dss_group_wants(io))
-		io->flags |= DSS_IO_GROUPED;
-	return dss_admit(io);
+	if (bio_op(io->bio) == REQ_OP_DISCARD)
+		return dss_to_hdd(io, DSS_DISCARD);
+	return dss_write_past(io, false);
+}
+
+/* How many grains, in whole chunks but for the last, can be doubled now. */
+static unsigned int dss_through_grains(struct dss_io *io)
+{
+	struct dss *d = io->d;
+	struct dss_io one = { .oblock = io->oblock, .first = io->first };
+	unsigned int grains = 0, class_id;
+
+	while (grains < io->nr) {
+		one.nr = min(io->nr - grains, d->grains - one.first);
+		one.slot = dss_core_lookup(d->core, dss_to_oblock(one.oblock));
+		if (dss_conflict(d, &one, true))
+			break;
+		if (one.slot != DSS_NO_SLOT) {
+			dss_core_slot_state(d->core, one.slot, NULL,
+					    &class_id);
+			if (dss_hits_alone(d, class_id) ||
+			    dss_any(d, d->dirty, one.slot, one.first, one.nr))
+				break;
+		}
+		grains += one.nr;
+		one.first = 0;
+		one.oblock++;
+	}
+	return grains;
+}
+
+/*
+ * One chunk of a doubled write: it gets a slot, or has one, or passes.
+ *
+ * Return: whether a commit has to come before the write.
+ */
+static bool dss_through_one(struct dss_io *io, struct dss_io *one,
+			    unsigned int chunk)
+{
+	struct dss *d = io->d;
+	bool commit = dss_was_evicted(d, one->oblock);
+	sector_t begin = max(dss_io_begin(io), one->oblock << d->chunk_shift);
+	sector_t end = min(dss_io_end(io),
+			   (one->oblock + 1) << d->chunk_shift);
+
+	one->slot = dss_core_lookup(d->core, dss_to_oblock(one->oblock));
+	one->flags = dss_core_run(d->core, io->class_id, begin, end - begin) ?
+		DSS_IO_RUN : 0;
+	if (one->slot != DSS_NO_SLOT)
+		dss_count_hit(one);
+	else if (!dss_allocate(one, false))
+		return commit;
+	__set_bit(chunk, io->here);
+	return dss_intend(one, true) || commit;
+}
+
+/*
+ * Chunks that both devices get are one write of the HDD: cut, they would be
+ * one for each, and who reads meanwhile might wait for all of them.
+ */
+static enum dss_next dss_span_through(struct dss_io *io)
+{
+	struct dss *d = io->d;
+	struct dss_io one = { .d = d, .bio = io->bio, .oblock = io->oblock,
+			      .first = io->first, .class_id = io->class_id };
+	unsigned int grains, left, chunk;
+	bool commit = false;
+
+	if (dss_part_first(io) || dss_part_last(io) ||
+	    dss_hits_alone(d, io->class_id))
+		return DSS_NEXT_CUT;
+	if (d->nr_after)
+		dss_overtake(d, io);
+	grains = dss_through_grains(io);
+	if (grains <= d->grains - io->first)
+		return DSS_NEXT_CUT;
+	dss_limit(io, grains, true);
+	d->last_request = jiffies;
+	io->flags |= DSS_IO_COUNTED | DSS_IO_ROWS;
+	/* First: what it needs a slot for must not take that of its own. */
+	dss_to_hdd(io, DSS_WRITE_BOTH);
+	for (chunk = 0, left = io->nr; left; chunk++, left -= one.nr) {
+		one.nr = min(left, d->grains - one.first);
+		commit |= dss_through_one(io, &one, chunk);
+		one.first = 0;
+		one.oblock++;
+	}
+	if (bitmap_empty(io->here, chunk)) {
+		io->flags &= ~DSS_IO_ROWS;
+		return dss_write_past(io, commit);
+	}
+	if (!commit)
+		return DSS_NEXT_BOTH;
+	dss_wait_commit(io, dss_issue);
+	return DSS_NEXT_WAIT;
 }
 
 /*
  * A read of several chunks that are all here, one behind the other, is one
  * read of the SSD: cut at every chunk, it would be one for each. So is a
  * read or a write of chunks of which the SSD has nothing and gets nothing
- * one of the HDD. If only its beginning is so, that is, and the rest is
- * looked at again.
+ * one of the HDD, and a write that both get. If only its beginning is so,
+ * that is, and the rest is looked at again.
  *
  * Return: DSS_NEXT_CUT, and nothing has happened; or what follows.
  */
 static enum dss_next dss_span(struct dss_io *io)
 {
 	enum dss_next next = DSS_NEXT_CUT;
+	enum req_op op = bio_op(io->bio);
 	struct dss *d = io->d;
 	unsigned long irq;
 
-	if (bio_op(io->bio) != REQ_OP_READ && bio_op(io->bio) != REQ_OP_WRITE)
+	if (op != REQ_OP_READ && op != REQ_OP_WRITE && op != REQ_OP_DISCARD)
 		return next;
 	dss_place(io);
 	spin_lock_irqsave(&d->lock, irq);
 	if (d->health == DSS_OK && d->mode != DSS_GLOBAL_PASS &&
 	    !d->suspended && !d->shrinking) {
 		io->slot = dss_core_lookup(d->core, dss_to_oblock(io->oblock));
-		next = io->slot == DSS_NO_SLOT ? dss_span_past(io) :
-						 dss_span_here(io);
+		if (op == REQ_OP_WRITE &&
+		    dss_asked_mode(io) == DSS_GLOBAL_THROUGH)
+			next = dss_span_through(io);
+		else if (io->slot == DSS_NO_SLOT)
+			next = dss_span_past(io);
+		else
+			next = dss_span_here(io);
 	}
 	spin_unlock_irqrestore(&d->lock, irq);
 	return next;
@@ -860,6 +981,8 @@ int dss_map(struct dm_target *ti, struct bio *bio)
 		(bio->bi_iter.bi_sector & (d->chunk_sectors - 1));
 	if (bio_sectors(bio) > room) {
 		next = dss_span(io);
+		if (next == DSS_NEXT_BOTH)
+			dss_issue(io);
 		if (next != DSS_NEXT_CUT)
 			return next == DSS_NEXT_SUBMIT ? DM_MAPIO_REMAPPED :
 				DM_MAPIO_SUBMITTED;
@@ -882,24 +1005,105 @@ static void dss_double_end(struct bio *bio)
 		bio_endio(io->bio);
 }
 
-/* Gives the same pages to both devices. */
-static void dss_issue_both(struct dss_io *io)
+/* Where the SSD has a part of a doubled write: two ends of the bytes. */
+struct dss_row {
+	sector_t begin;		/* on the origin */
+	sector_t end;
+	sector_t sector;	/* on the SSD */
+};
+
+static void dss_row_of(const struct dss_io *io, const struct dss_io *part,
+		       struct dss_row *row)
 {
 	struct dss *d = io->d;
-	struct bio *copy;
+	sector_t chunk = part->oblock << d->chunk_shift;
 
-	copy = bio_alloc_clone(d->ssd->bdev, io->bio, GFP_NOWAIT, &d->doubles);
-	if (!copy) {
+	row->begin = max(dss_io_begin(io), chunk);
+	row->end = min(dss_io_end(io), chunk + d->chunk_sectors);
+	row->sector = dss_slot_sector(d, part->slot) + row->begin - chunk;
+}
+
+/* The next chunks that lie in a row there, too. */
+static bool dss_next_row(struct dss_io *io, unsigned int *chunk,
+			 struct dss_row *row)
+{
+	unsigned int behind;
+	struct dss_row next;
+	struct dss_io part;
+	unsigned long irq;
+	bool found;
+
+	spin_lock_irqsave(&io->d->lock, irq);
+	found = dss_next_part(io, chunk, &part);
+	if (found)
+		dss_row_of(io, &part, row);
+	for (behind = *chunk; found && dss_next_part(io, &behind, &part);
+	     *chunk = behind) {
+		dss_row_of(io, &part, &next);
+		if (next.begin != row->end || next.sector - row->sector !=
+		    row->end - row->begin)
+			break;
+		row->end = next.end;
+	}
+	spin_unlock_irqrestore(&io->d->lock, irq);
+	return found;
+}
+
+static struct bio *dss_row_copy(struct dss_io *io, const struct dss_row *row)
+{
+	struct bio *copy = bio_alloc_clone(io->d->ssd->bdev, io->bio,
+					   GFP_NOWAIT, &io->d->doubles);
+
+	if (!copy)
+		return NULL;
+	bio_trim(copy, row->begin - dss_io_begin(io), row->end - row->begin);
+	copy->bi_iter.bi_sector = row->sector;
+	copy->bi_private = io;
+	copy->bi_end_io = dss_double_end;
+	return copy;
+}
+
+static int dss_retry(struct dss_io *io);
+
+/* No memory: later, or without the SSD if it may never be enough. */
+static void dss_both_later(struct dss_io *io)
+{
+	unsigned long irq;
+
+	if (!(io->flags & DSS_IO_ROWS)) {
 		dss_ready(io, dss_issue);
 		return;
 	}
-	copy->bi_iter.bi_sector = dss_slot_sector(d, io->slot) +
-		(dss_io_begin(io) & (d->chunk_sectors - 1));
-	copy->bi_private = io;
-	copy->bi_end_io = dss_double_end;
-	atomic_set(&io->left, 2);
+	spin_lock_irqsave(&io->d->lock, irq);
+	dss_retry(io);
+	spin_unlock_irqrestore(&io->d->lock, irq);
+}
+
+/* Gives the same pages to both devices. */
+static void dss_issue_both(struct dss_io *io)
+{
+	struct bio_list copies = BIO_EMPTY_LIST;
+	unsigned int chunk = 0, nr = 0;
+	struct bio *copy = NULL;
+	struct dss_row row;
+
+	while (dss_next_row(io, &chunk, &row)) {
+		copy = dss_row_copy(io, &row);
+		if (!copy)
+			break;
+		bio_list_add(&copies, copy);
+		nr++;
+	}
+	if (!copy) {
+		while ((copy = bio_list_pop(&copies)))
+			bio_put(copy);
+		dss_both_later(io);
+		return;
+	}
+	atomic_set(&io->left, nr + 1);
 	dss_aim_hdd(io);
-	submit_bio_noacct(copy);
+	while ((copy = bio_list_pop(&copies)))
+		submit_bio_noacct(copy);
 	submit_bio_noacct(io->bio);
 }
 
@@ -907,7 +1111,8 @@ static void dss_issue_both(struct dss_io *io)
 static int dss_retry(struct dss_io *io)
 {
 	io->flags |= DSS_IO_HDD_ONLY;
-	io->flags &= ~(DSS_IO_HAD_DIRTY | DSS_IO_ENDED | DSS_IO_GROUPED);
+	io->flags &= ~(DSS_IO_HAD_DIRTY | DSS_IO_ENDED | DSS_IO_GROUPED |
+		       DSS_IO_ROWS);
 	io->status = BLK_STS_OK;
 	io->kind = DSS_NOTHING;
 	io->bio->bi_status = BLK_STS_OK;
@@ -1050,36 +1255,25 @@ static int dss_wrote_ssd(struct dss_io *io, blk_status_t *error)
 	return DM_ENDIO_DONE;
 }
 
-/* Clears the dirty mark of grains that the origin now has whole. */
-static void dss_wrote_both(struct dss_io *io, blk_status_t *error)
+/* One chunk of a write that the SSD has, and the HDD unless it @failed. */
+static void dss_wrote_part(struct dss_io *io, const struct dss_io *part,
+			   bool failed)
 {
 	struct dss *d = io->d;
-	unsigned int first = io->first;
-	unsigned int nr = io->nr;
+	unsigned int first = part->first;
+	unsigned int nr = part->nr;
 
-	dss_wrote_hdd(d, io->oblock);
-	d->hdd_owes = true;
-	d->ssd_wrote = true;
-	if (io->status) {
-		d->ssd_errors++;
-		dss_ssd_failed(d);
-		if (!(io->flags & DSS_IO_HAD_DIRTY))
-			dss_invalidate(d, io->slot, first, nr);
-		else
-			*error = io->status;
-		return;
-	}
-	dss_set_valid(d, io->slot, first, nr);
-	if (*error) {
-		/* The SSD has it: the cleaner will try again. */
-		d->hdd_errors++;
+	dss_set_valid(d, part->slot, first, nr);
+	if (failed) {
+		/* The cleaner will try again. */
 		if (d->health == DSS_GIVEN_UP)
 			return;
-		dss_set_dirty(d, io->slot, first, nr);
-		dss_core_set_dirty(d->core, io->slot);
+		dss_set_dirty(d, part->slot, first, nr);
+		dss_core_set_dirty(d->core, part->slot);
 		return;
 	}
-	dss_set_unsettled(d, io->slot, first, nr);
+	dss_set_unsettled(d, part->slot, first, nr);
+	/* Clears the dirty mark of grains that the origin now has whole. */
 	if (dss_part_first(io)) {
 		first++;
 		nr--;
@@ -1087,7 +1281,31 @@ static void dss_wrote_both(struct dss_io *io, blk_status_t *error)
 	if (nr && dss_part_last(io))
 		nr--;
 	if (nr)
-		dss_clear_dirty(d, io->slot, first, nr);
+		dss_clear_dirty(d, part->slot, first, nr);
+}
+
+static void dss_wrote_both(struct dss_io *io, blk_status_t *error)
+{
+	struct dss *d = io->d;
+	bool failed = *error;
+	unsigned int chunk = 0;
+	struct dss_io part;
+
+	dss_wrote_chunks(io);
+	d->hdd_owes = true;
+	d->ssd_wrote = true;
+	if (io->status) {
+		d->ssd_errors++;
+		dss_ssd_failed(d);
+		if (!(io->flags & DSS_IO_HAD_DIRTY))
+			dss_invalidate_parts(io);
+		else
+			*error = io->status;
+		return;
+	}
+	d->hdd_errors += failed;
+	while (dss_next_part(io, &chunk, &part))
+		dss_wrote_part(io, &part, failed);
 }
 
 static int dss_read_ssd_failed(struct dss_io *io)

@@ -102,6 +102,16 @@ bool dss_invalidate(struct dss *d, dss_slot_t slot, unsigned int first,
 	return true;
 }
 
+/* The same for all that a write gives the SSD. */
+void dss_invalidate_parts(const struct dss_io *io)
+{
+	unsigned int chunk = 0;
+	struct dss_io part;
+
+	while (dss_next_part(io, &chunk, &part))
+		dss_invalidate(io->d, part.slot, part.first, part.nr);
+}
+
 /*
  * Chunks that left their slot while the table may still name them. A
  * Bloom filter with one hash: a false yes costs one commit.
@@ -178,16 +188,20 @@ void dss_evict(struct dss *d, dss_slot_t slot, enum dss_evict reason)
 void dss_settle(struct dss *d)
 {
 	u32 region, first, nr;
-	struct dss_io *io;
-	unsigned int i;
+	struct dss_io *io, part;
+	unsigned int i, chunk;
 
 	if (bitmap_empty(d->unsettled_regions, d->nr_regions))
 		return;
 	for (i = 0; i < DSS_BUCKETS; i++)
-		hlist_for_each_entry(io, &d->inflight[i], node)
-			if (io->kind == DSS_WRITE_BOTH)
-				__set_bit(dss_region_of(d, io->slot),
+		hlist_for_each_entry(io, &d->inflight[i], node) {
+			if (io->kind != DSS_WRITE_BOTH)
+				continue;
+			chunk = 0;
+			while (dss_next_part(io, &chunk, &part))
+				__set_bit(dss_region_of(d, part.slot),
 					  d->unsettled_new);
+		}
 	for_each_set_bit(region, d->unsettled_regions, d->nr_regions) {
 		if (test_bit(region, d->unsettled_new))
 			continue;

@@ -520,7 +520,7 @@ static void dss_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	/* Twice that is read ahead: about what a way of the arm takes. */
 	limits->io_opt = max_t(sector_t, d->chunk_sectors,
 			       DSS_STREAM_SECTORS) << SECTOR_SHIFT;
-	dss_discard_limits(limits, d->hdd->bdev, d->chunk_sectors,
+	dss_discard_limits(limits, d->hdd->bdev, dss_span_sectors(d),
 			   d->grain_sectors);
 	dss_stable_writes(limits);
 }

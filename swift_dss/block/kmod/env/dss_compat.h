@@ -41,11 +41,9 @@ static inline void dss_split_discards(struct dm_target *ti)
 
 static inline void dss_discard_limits(struct queue_limits *limits,
 				      struct block_device *origin,
-				      unsigned int chunk_sectors,
+				      unsigned int most,
 				      unsigned int grain_sectors)
 {
-	unsigned int most = chunk_sectors;
-
 	if (!bdev_max_discard_sectors(origin))
 		most = 0;
 #ifdef DSS_HAS_USER_DISCARD_LIMIT
