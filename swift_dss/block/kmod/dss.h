@@ -40,6 +40,7 @@
 #include <linux/list.h>
 #include <linux/mempool.h>
 #include <linux/mutex.h>
+#include <linux/refcount.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -120,6 +121,7 @@ enum dss_kind {
 #define DSS_IO_CUT		(1U << 12)	/* pieces of it are apart */
 #define DSS_IO_TURN		(1U << 13)	/* the HDD has it to read */
 #define DSS_IO_ROWS		(1U << 14)	/* doubled, several chunks */
+#define DSS_IO_FILLED		(1U << 15)	/* a fill that has its bytes */
 
 struct dss;
 struct dss_batch;
@@ -131,6 +133,7 @@ struct dss_batch;
  * @then: what to do after a commit or in the worker
  * @bio: the mapper's clone, or a piece of it; NULL for moves
  * @oblock, @slot: its chunk and where that is, DSS_NO_SLOT if not here
+ * @fill: one that has the bytes that a read would have to wait for
  * @first, @nr: its grains in the chunk
  * @status: of a commit, or of the SSD's half of a doubled write
  * @piece_status: of the pieces that were cut off
@@ -144,6 +147,7 @@ struct dss_io {
 	struct dss *d;
 	struct bio *bio;
 	struct dss_io *parent;
+	struct dss_io *fill;
 	struct bvec_iter iter;
 	u64 oblock;
 	u64 start_ns;
@@ -171,6 +175,7 @@ struct dss_move {
 	sector_t sectors;
 	unsigned int nr_pages;
 	unsigned int after_end;	/* grain where DSS_IO_AFTER ends */
+	refcount_t refs;	/* itself, and readers of its pages */
 	struct bio bio;		/* last: its vectors follow */
 };
 
@@ -533,6 +538,9 @@ bool dss_conflict(struct dss *d, const struct dss_io *io, bool writes_hdd);
 bool dss_range_busy(struct dss *d, const struct dss_io *io);
 void dss_overtake(struct dss *d, const struct dss_io *io);
 bool dss_only_behind(struct dss *d, const struct dss_io *io);
+unsigned int dss_free_grains(struct dss *d, const struct dss_io *io);
+struct dss_io *dss_filled(struct dss *d, const struct dss_io *io,
+			  unsigned int *nr);
 void dss_tell_cleaner(struct dss_io *io);
 bool dss_in_flight(struct dss *d, u64 oblock);
 bool dss_next_part(const struct dss_io *io, unsigned int *chunk,
@@ -562,6 +570,8 @@ void dss_settle(struct dss *d);
 
 /* ---- dss_move.c ---- */
 int dss_fill(struct dss_io *user);
+void dss_fill_hold(struct dss_io *fill);
+void dss_fill_give(struct dss_io *fill, struct dss_io *user);
 struct dss_batch *dss_batch_create(struct dss *d);
 void dss_clean_work(struct work_struct *work);
 void dss_kick_cleaner(struct dss *d, unsigned int delay);

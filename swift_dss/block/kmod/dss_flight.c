@@ -58,7 +58,8 @@ void dss_unhash(struct dss_io *io)
 	d->nr_inflight--;
 	hlist_del(&io->node);
 	list_for_each_entry_safe(other, next, &d->deferred, list) {
-		if (!dss_has_chunk(io, other->oblock))
+		if (other->oblock > dss_last_oblock(io) ||
+		    io->oblock > dss_last_oblock(other))
 			continue;
 		other->then = dss_reprocess;
 		list_move_tail(&other->list, &d->ready);
@@ -137,6 +138,45 @@ bool dss_only_behind(struct dss *d, const struct dss_io *io)
 	return io->slot != DSS_NO_SLOT &&
 	       !dss_any(d, d->valid, io->slot, io->first, io->nr) &&
 	       !dss_busy_but(d, io, DSS_IO_READING);
+}
+
+/* How many grains of a request have nobody to wait for, until one has. */
+unsigned int dss_free_grains(struct dss *d, const struct dss_io *io)
+{
+	struct dss_io one = { .oblock = io->oblock, .first = io->first,
+			      .nr = 1 };
+	unsigned int nr = 0;
+
+	while (nr < io->nr && !dss_conflict(d, &one, false)) {
+		one.first++;
+		nr++;
+	}
+	return nr;
+}
+
+/*
+ * Least of all does a read wait for a fill that has its bytes already, and
+ * only has to put them on the SSD.
+ *
+ * Return: the fill that has the first grain, and in @nr how many it has; or
+ * NULL.
+ */
+struct dss_io *dss_filled(struct dss *d, const struct dss_io *io,
+			  unsigned int *nr)
+{
+	struct dss_io one = { .oblock = io->oblock, .first = io->first,
+			      .nr = 1 };
+	struct dss_io *other;
+
+	hlist_for_each_entry(other, dss_bucket(d, io->oblock), node) {
+		if (!(other->flags & DSS_IO_FILLED) ||
+		    !dss_overlap(d, other, &one))
+			continue;
+		*nr = min_t(unsigned int, io->nr,
+			    other->first + other->nr - io->first);
+		return other;
+	}
+	return NULL;
 }
 
 /* What the cleaner copies of this range may be older than what comes now. */

@@ -24,8 +24,10 @@ enum dss_next {
 	DSS_NEXT_FILL,		/* read through pages of our own */
 	DSS_NEXT_BOTH,		/* write to both devices */
 	DSS_NEXT_CUT,		/* cut after io->nr grains */
+	DSS_NEXT_GIVE,		/* from the pages of a fill, io->fill */
 	DSS_NEXT_REFUSE,
 	DSS_NEXT_WAIT,		/* it is in some list */
+	DSS_NEXT_FREE,		/* of others; goes on */
 };
 
 unsigned short dss_priority_of(unsigned int class_id)
@@ -537,11 +539,41 @@ static enum dss_next dss_discard(struct dss_io *io)
 }
 
 static void dss_cut(struct dss_io *io);
+static enum dss_next dss_span(struct dss_io *io, bool in_map);
+
+/*
+ * A read where somebody holds grains of its range: what is free of it, and
+ * what a fill has, it need not wait for.
+ *
+ * Return: DSS_NEXT_FREE: io->nr grains are free; DSS_NEXT_WAIT: none is.
+ */
+static enum dss_next dss_read_busy(struct dss_io *io, bool in_map)
+{
+	struct dss *d = io->d;
+	unsigned int nr = dss_free_grains(d, io);
+
+	io->fill = nr ? NULL : dss_filled(d, io, &nr);
+	if (nr) {
+		if (!dss_limit(io, nr, in_map))
+			return DSS_NEXT_CUT;
+		if (!io->fill)
+			return DSS_NEXT_FREE;
+		dss_count_hit(io);
+		dss_fill_hold(io->fill);
+		return DSS_NEXT_GIVE;
+	}
+	if (!dss_only_behind(d, io))
+		return DSS_NEXT_WAIT;
+	dss_count_hit(io);
+	d->counts[io->class_id].grain_misses++;
+	return dss_read_hdd(io);
+}
 
 static enum dss_next dss_decide(struct dss_io *io, bool in_map)
 {
 	struct dss *d = io->d;
 	bool write = dss_is_write(io);
+	enum dss_next next;
 
 	if (d->health == DSS_GIVEN_UP)
 		return dss_to_hdd(io, write ? DSS_WRITE_HDD : DSS_READ_HDD);
@@ -551,14 +583,13 @@ static enum dss_next dss_decide(struct dss_io *io, bool in_map)
 	if (dss_conflict(d, io, write && (bio_op(io->bio) == REQ_OP_DISCARD ||
 				       dss_write_mode(io) !=
 				       DSS_GLOBAL_BACK))) {
-		if (!write && dss_only_behind(d, io)) {
-			dss_count_hit(io);
-			d->counts[io->class_id].grain_misses++;
-			return dss_read_hdd(io);
+		next = write ? DSS_NEXT_WAIT : dss_read_busy(io, in_map);
+		if (next == DSS_NEXT_WAIT) {
+			list_add_tail(&io->list, &d->deferred);
+			d->nr_deferred++;
 		}
-		list_add_tail(&io->list, &d->deferred);
-		d->nr_deferred++;
-		return DSS_NEXT_WAIT;
+		if (next != DSS_NEXT_FREE)
+			return next;
 	}
 	if (d->shrinking && io->slot != DSS_NO_SLOT &&
 	    dss_from_slot(io->slot) >= d->limit &&
@@ -584,10 +615,17 @@ static bool dss_process(struct dss_io *io, bool in_map)
 	unsigned long irq;
 
 	if (!in_map && io->first + io->nr > d->grains) {
-		/* It was a span: now each of its chunks goes its own way. */
-		io->nr = d->grains - io->first;
-		dss_cut(io);
-		return false;
+		/* A span that had to wait, or failed. */
+		next = io->flags & DSS_IO_HDD_ONLY ? DSS_NEXT_CUT :
+						     dss_span(io, false);
+		if (next == DSS_NEXT_CUT) {
+			/* Now each of its chunks goes its own way. */
+			io->nr = d->grains - io->first;
+			dss_cut(io);
+		} else if (next == DSS_NEXT_BOTH) {
+			dss_issue(io);
+		}
+		return next == DSS_NEXT_SUBMIT;
 	}
 	spin_lock_irqsave(&d->lock, irq);
 	d->last_request = jiffies;
@@ -609,6 +647,9 @@ static bool dss_process(struct dss_io *io, bool in_map)
 	case DSS_NEXT_BOTH:
 		dss_issue(io);
 		return false;
+	case DSS_NEXT_GIVE:
+		dss_fill_give(io->fill, io);
+		return false;
 	case DSS_NEXT_CUT:
 		dss_cut(io);
 		return false;
@@ -618,6 +659,7 @@ static bool dss_process(struct dss_io *io, bool in_map)
 		bio_endio(io->bio);
 		return false;
 	case DSS_NEXT_WAIT:
+	case DSS_NEXT_FREE:
 		break;
 	}
 	return false;
@@ -827,7 +869,7 @@ static enum dss_next dss_span_past(struct dss_io *io)
 	return dss_write_past(io, false);
 }
 
-/* How many grains, in whole chunks but for the last, can be doubled now. */
+/* How many grains, in whole chunks but for the last, can be doubled. */
 static unsigned int dss_through_grains(struct dss_io *io)
 {
 	struct dss *d = io->d;
@@ -837,8 +879,6 @@ static unsigned int dss_through_grains(struct dss_io *io)
 	while (grains < io->nr) {
 		one.nr = min(io->nr - grains, d->grains - one.first);
 		one.slot = dss_core_lookup(d->core, dss_to_oblock(one.oblock));
-		if (dss_conflict(d, &one, true))
-			break;
 		if (one.slot != DSS_NO_SLOT) {
 			dss_core_slot_state(d->core, one.slot, NULL,
 					    &class_id);
@@ -882,7 +922,7 @@ static bool dss_through_one(struct dss_io *io, struct dss_io *one,
  * Chunks that both devices get are one write of the HDD: cut, they would be
  * one for each, and who reads meanwhile might wait for all of them.
  */
-static enum dss_next dss_span_through(struct dss_io *io)
+static enum dss_next dss_span_through(struct dss_io *io, bool in_map)
 {
 	struct dss *d = io->d;
 	struct dss_io one = { .d = d, .bio = io->bio, .oblock = io->oblock,
@@ -896,9 +936,14 @@ static enum dss_next dss_span_through(struct dss_io *io)
 	if (d->nr_after)
 		dss_overtake(d, io);
 	grains = dss_through_grains(io);
-	if (grains <= d->grains - io->first)
+	if (grains <= d->grains - io->first || (!in_map && grains < io->nr))
 		return DSS_NEXT_CUT;
 	dss_limit(io, grains, true);
+	if (dss_conflict(d, io, true)) {
+		list_add_tail(&io->list, &d->deferred);
+		d->nr_deferred++;
+		return DSS_NEXT_WAIT;
+	}
 	d->last_request = jiffies;
 	io->flags |= DSS_IO_COUNTED | DSS_IO_ROWS;
 	/* First: what it needs a slot for must not take that of its own. */
@@ -926,9 +971,12 @@ static enum dss_next dss_span_through(struct dss_io *io)
  * one of the HDD, and a write that both get. If only its beginning is so,
  * that is, and the rest is looked at again.
  *
+ * In the worker, where only a doubled write comes back to, it is all or
+ * nothing.
+ *
  * Return: DSS_NEXT_CUT, and nothing has happened; or what follows.
  */
-static enum dss_next dss_span(struct dss_io *io)
+static enum dss_next dss_span(struct dss_io *io, bool in_map)
 {
 	enum dss_next next = DSS_NEXT_CUT;
 	enum req_op op = bio_op(io->bio);
@@ -944,7 +992,9 @@ static enum dss_next dss_span(struct dss_io *io)
 		io->slot = dss_core_lookup(d->core, dss_to_oblock(io->oblock));
 		if (op == REQ_OP_WRITE &&
 		    dss_asked_mode(io) == DSS_GLOBAL_THROUGH)
-			next = dss_span_through(io);
+			next = dss_span_through(io, in_map);
+		else if (!in_map)
+			next = DSS_NEXT_CUT;
 		else if (io->slot == DSS_NO_SLOT)
 			next = dss_span_past(io);
 		else
@@ -980,7 +1030,7 @@ int dss_map(struct dm_target *ti, struct bio *bio)
 	room = d->chunk_sectors -
 		(bio->bi_iter.bi_sector & (d->chunk_sectors - 1));
 	if (bio_sectors(bio) > room) {
-		next = dss_span(io);
+		next = dss_span(io, true);
 		if (next == DSS_NEXT_BOTH)
 			dss_issue(io);
 		if (next != DSS_NEXT_CUT)

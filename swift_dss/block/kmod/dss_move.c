@@ -18,6 +18,8 @@ static void dss_move_free(struct dss_move *move)
 	struct dss *d = move->io.d;
 	unsigned int i;
 
+	if (!refcount_dec_and_test(&move->refs))
+		return;
 	for (i = 0; i < move->nr_pages; i++)
 		mempool_free(move->bio.bi_io_vec[i].bv_page, &d->pages);
 	bio_put(&move->bio);
@@ -59,6 +61,7 @@ static struct dss_move *dss_move_alloc(struct dss *d, const struct dss_io *like,
 	move->io.iter.bi_sector = begin;
 	move->io.iter.bi_size = bytes;
 	move->sectors = end - begin;
+	refcount_set(&move->refs, 1);
 	atomic_inc(&d->nr_moves);
 	while (move->nr_pages < nr_pages) {
 		page = mempool_alloc(&d->pages, gfp);
@@ -191,11 +194,41 @@ static bool dss_fill_was_read(struct dss_move *move)
 	spin_lock_irq(&d->lock);
 	keep = io->flags & DSS_IO_HASHED;
 	io->flags &= ~DSS_IO_READING;
-	spin_unlock_irq(&d->lock);
 	io->status = move->bio.bi_status;
+	if (keep && !io->status)
+		io->flags |= DSS_IO_FILLED;
+	spin_unlock_irq(&d->lock);
 	if (!keep)
 		dss_fill_done(move);
 	return keep;
+}
+
+/* The bytes that @user asks for, from the pages of a move. */
+static void dss_fill_answer(struct dss_move *move, struct dss_io *user)
+{
+	struct bvec_iter from = { .bi_sector = move->io.iter.bi_sector,
+				  .bi_size = move->io.iter.bi_size };
+	struct bvec_iter to = user->iter;
+
+	bio_advance_iter(&move->bio, &from,
+			 (to.bi_sector - from.bi_sector) << SECTOR_SHIFT);
+	bio_copy_data_iter(user->bio, &to, &move->bio, &from);
+	bio_endio(user->bio);
+}
+
+/* Keeps the pages of one that dss_filled() found. Under the lock. */
+void dss_fill_hold(struct dss_io *fill)
+{
+	refcount_inc(&dss_move_of(fill)->refs);
+}
+
+/* A read gets its bytes from there, and ends. */
+void dss_fill_give(struct dss_io *fill, struct dss_io *user)
+{
+	struct dss_move *move = dss_move_of(fill);
+
+	dss_fill_answer(move, user);
+	dss_move_free(move);
 }
 
 /* In the worker: the reader gets its bytes, then they go to the SSD. */
@@ -203,9 +236,6 @@ static void dss_fill_copy(struct dss_io *io)
 {
 	struct dss_move *move = dss_move_of(io);
 	struct dss_io *user = move->user;
-	struct bvec_iter from = { .bi_sector = io->iter.bi_sector,
-				  .bi_size = io->iter.bi_size };
-	struct bvec_iter to;
 	struct dss *d = io->d;
 
 	if (!user) {
@@ -213,7 +243,6 @@ static void dss_fill_copy(struct dss_io *io)
 			dss_fill_keep(io);
 		return;
 	}
-	to = user->iter;
 	if (move->bio.bi_status) {
 		/* Perhaps only what was read beside the user's bytes. */
 		user->kind = DSS_READ_HDD;
@@ -222,10 +251,10 @@ static void dss_fill_copy(struct dss_io *io)
 		dss_fill_done(move);
 		return;
 	}
-	bio_advance_iter(&move->bio, &from,
-			 (to.bi_sector - from.bi_sector) << SECTOR_SHIFT);
-	bio_copy_data_iter(user->bio, &to, &move->bio, &from);
-	bio_endio(user->bio);
+	spin_lock_irq(&d->lock);
+	io->flags |= DSS_IO_FILLED;
+	spin_unlock_irq(&d->lock);
+	dss_fill_answer(move, user);
 	if (READ_ONCE(d->after_sectors)) {
 		dss_fill_rest(io);
 		dss_fill_beside(io);
