@@ -222,7 +222,9 @@ def resize(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     device = Direct(dss.path)
     after = device.read(last, 4096) == b'l' * 4096
     used = dss.status()['used']
-    # A shorter origin would lose dirty chunks: refused, unchanged.
+    # A shorter origin would lose dirty chunks: refused, unchanged. (The
+    # cleaner may have written this one meanwhile, the oldest.)
+    device.write(last, b'l' * 4096)
     try:
         dss.reload(dss.table.replace('0 %d ' % hdd.sectors, '0 %d ' % (
             hdd.sectors // 2)))
@@ -422,6 +424,50 @@ def past(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     origin = Direct(hdd.path)
     found['right'] = right and origin.read(0, len(data)) == data
     origin.close()
+    return found
+
+
+def missed(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
+    """Chunks that miss together are one read of the HDD, widened at both
+    ends to the window; what gets no slot comes along for the reader."""
+    data = b''.join(b'%015d\n' % number for number in range(32768))
+    origin = Direct(hdd.path)
+    origin.write(0, data)
+    origin.close()
+    dss = Dss(ssd.path, hdd.path, hdd.sectors, CHUNK, 'idle_ms 0')
+    dss.message('classes', PLAIN % (11, 1, '-'), '12,1,room,back,0,65536,1,0,-')
+    dss.message('ahead', str(CHUNK))
+    device = Direct(dss.path)
+    set_class(11)
+    before = hdd_counts(hdd)
+    # From within chunk 1 to within chunk 4.
+    begin, length = CHUNK_BYTES + 4608, 3 * CHUNK_BYTES
+    right = device.read(begin, length) == data[begin:begin + length]
+    time.sleep(0.01)
+    found: Dict[str, Any] = {'one': _more(hdd, before)[0],
+                             'promoted': dss.stats()[11]['promoted_sectors']}
+    right = right and device.read(CHUNK_BYTES, 4 * CHUNK_BYTES) \
+        == data[CHUNK_BYTES:5 * CHUNK_BYTES]
+    found['again'] = _more(hdd, before)[0] - found['one']
+    # All slots but two are taken.
+    slots = dss.status()['slots']
+    for chunk in range(64, 64 + slots - 2 - dss.status()['used']):
+        device.read(chunk * CHUNK_BYTES, 4096)
+    time.sleep(0.01)
+    found['free'] = slots - dss.status()['used']
+    set_class(12)
+    before = hdd_counts(hdd)
+    begin, length = 5 * CHUNK_BYTES, 5 * CHUNK_BYTES
+    for _ in range(2):
+        right = right and device.read(begin, length) \
+            == data[begin:begin + length]
+        time.sleep(0.01)
+    found['two'] = _more(hdd, before)[0]
+    counts = dss.stats()[12]
+    found['passed'] = counts['misses'], counts['bypass_room']
+    found['right'] = right
+    device.close()
+    dss.remove()
     return found
 
 

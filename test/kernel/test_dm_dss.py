@@ -48,8 +48,9 @@ def test_what_a_miss_brings_behind_itself_is_in_nobodys_way():
 
 def test_window_over_many_chunks_takes_free_slots_and_is_read_at_once():
     assert behaviour('beside') == {
-        # A window of 128 KiB: two misses, and two rows beside them.
-        'used': 32, 'misses': 2, 'promoted': 256, 'hdd_reads': 4,
+        # A window of 128 KiB: two misses, read together, and two rows
+        # beside them.
+        'used': 32, 'misses': 2, 'promoted': 256, 'hdd_reads': 3,
         'ssd_reads': 3, 'read_again': 0, 'right': True,
         'full': True, 'evicted': 1}
 
@@ -92,6 +93,14 @@ def test_chunks_that_pass_the_ssd_are_one_request():
     assert behaviour('past') == {
         'alone': [1, 1], 'around': [4, 2], 'waited': True,
         'misses': [92, 92], 'right': True}
+
+
+def test_chunks_that_miss_together_are_one_read():
+    assert behaviour('missed') == {
+        # Four chunks, whole, by one read; then five, of which two got a
+        # slot, and once more the other three.
+        'one': 1, 'promoted': 4 * 64, 'again': 0, 'free': 2, 'two': 2,
+        'passed': [8, 6], 'right': True}
 
 
 def test_chunks_that_both_devices_get_are_one_request():

@@ -65,8 +65,9 @@
 #define DSS_SPAN_SECTORS	1024	/* of several chunks at once */
 #define DSS_STREAM_SECTORS	2048	/* worth a way of the arm; 1 MiB */
 #define DSS_CLEAN_RUNS		64	/* of one batch of the cleaner */
-#define DSS_CLEAN_RUNS_BUSY	1	/* the same beside other requests */
 #define DSS_CLEAN_BESIDE	2048	/* sectors that go together; 1 MiB */
+#define DSS_CLEAN_ROWS		8	/* of such, flushed once beside writes */
+#define DSS_CLEAN_SECTORS	4096	/* of all these; 2 MiB */
 #define DSS_TURN_SECTORS	1024	/* that the HDD has to read at once */
 #define DSS_GROUP_SECTORS	16384	/* made durable together; 8 MiB */
 #define DSS_GROUP_BELOW		2048	/* where some are of a lower class */
@@ -172,12 +173,18 @@ struct dss_move {
 	struct dss_move **row;	/* that one bio writes, from here on */
 	unsigned int nr_row;
 	struct dss_move *next;	/* read or written with it; or NULL */
+	struct bio *whole;	/* that reads them, if @user waits for it */
 	sector_t sectors;
 	unsigned int nr_pages;
 	unsigned int after_end;	/* grain where DSS_IO_AFTER ends */
 	refcount_t refs;	/* itself, and readers of its pages */
 	struct bio bio;		/* last: its vectors follow */
 };
+
+static inline struct dss_move *dss_move_of(struct dss_io *io)
+{
+	return container_of(io, struct dss_move, io);
+}
 
 /* A part of a bio, with the same life as a bio of the mapper. */
 struct dss_piece {
@@ -295,6 +302,7 @@ struct dss {
 	/* Reads of the HDD: dss_turn.c */
 	struct dss_held reads;		/* wait for their turn */
 	sector_t turn_sectors;		/* of those that the HDD has */
+	unsigned long last_read;	/* of the HDD, in jiffies; 0: none */
 	/* Writes past the SSD that are durable when they end: dss_group.c */
 	struct dss_held held;		/* wait for the next group */
 	struct list_head gathered;	/* of this one, given to the HDD */
@@ -312,6 +320,7 @@ struct dss {
 	bool hdd_owes;			/* what a flush has to find there */
 	bool hdd_owed;			/* the same, of the flush under way */
 	bool hdd_flushing;
+	u32 failed_flushes;		/* of the HDD, whoever asked */
 	u8 health;			/* enum dss_health */
 	bool suspended;
 	bool draining;
@@ -569,9 +578,19 @@ bool dss_was_evicted(const struct dss *d, u64 oblock);
 void dss_settle(struct dss *d);
 
 /* ---- dss_move.c ---- */
+struct dss_move *dss_move_alloc(struct dss *d, const struct dss_io *like,
+				gfp_t gfp);
+void dss_move_aim(struct dss_move *move, bool ssd, blk_opf_t opf,
+		  bio_end_io_t *end);
+void dss_move_free(struct dss_move *move);
+
+/* ---- dss_fill.c ---- */
 int dss_fill(struct dss_io *user);
+int dss_fill_span(struct dss_io *user);
 void dss_fill_hold(struct dss_io *fill);
 void dss_fill_give(struct dss_io *fill, struct dss_io *user);
+
+/* ---- dss_clean.c ---- */
 struct dss_batch *dss_batch_create(struct dss *d);
 void dss_clean_work(struct work_struct *work);
 void dss_kick_cleaner(struct dss *d, unsigned int delay);

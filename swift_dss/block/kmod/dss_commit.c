@@ -272,6 +272,7 @@ int dss_flush_hdd(struct dss *d)
 		d->hdd_wrote = true;
 		d->hdd_owes = true;
 		d->hdd_errors++;
+		d->failed_flushes++;
 		bitmap_or(d->volatile_new, d->volatile_new, d->volatile_old,
 			  DSS_HASH_BITS);
 		dss_group_failed(d);

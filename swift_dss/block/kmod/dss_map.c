@@ -604,6 +604,20 @@ static enum dss_next dss_decide(struct dss_io *io, bool in_map)
 	return write ? dss_write(io, in_map) : dss_read(io, in_map);
 }
 
+/* Without pages for a fill: the read alone. It holds its range as before. */
+static enum dss_next dss_no_memory(struct dss_io *io)
+{
+	struct dss *d = io->d;
+	unsigned long irq;
+
+	spin_lock_irqsave(&d->lock, irq);
+	d->counts[io->class_id].no_memory++;
+	io->kind = DSS_READ_HDD;
+	spin_unlock_irqrestore(&d->lock, irq);
+	dss_aim_hdd(io);
+	return DSS_NEXT_SUBMIT;
+}
+
 /*
  * Return: whether io->bio is aimed and to be submitted by the caller; else
  * somebody else has it now.
@@ -637,12 +651,7 @@ static bool dss_process(struct dss_io *io, bool in_map)
 	case DSS_NEXT_FILL:
 		if (!dss_fill(io))
 			return false;
-		/* No pages: the read alone. It holds its range as before. */
-		spin_lock_irqsave(&d->lock, irq);
-		d->counts[io->class_id].no_memory++;
-		io->kind = DSS_READ_HDD;
-		spin_unlock_irqrestore(&d->lock, irq);
-		dss_aim_hdd(io);
+		dss_no_memory(io);
 		return true;
 	case DSS_NEXT_BOTH:
 		dss_issue(io);
@@ -869,6 +878,83 @@ static enum dss_next dss_span_past(struct dss_io *io)
 	return dss_write_past(io, false);
 }
 
+/* How many grains, in whole chunks but for the last, can be read at once. */
+static unsigned int dss_missing_grains(struct dss_io *io)
+{
+	struct dss *d = io->d;
+	struct dss_io one = { .oblock = io->oblock, .first = io->first };
+	unsigned int grains = 0;
+
+	while (grains < io->nr) {
+		one.nr = min(io->nr - grains, d->grains - one.first);
+		if (dss_core_lookup(d->core, dss_to_oblock(one.oblock)) !=
+		    DSS_NO_SLOT || dss_conflict(d, &one, false))
+			break;
+		grains += one.nr;
+		one.first = 0;
+		one.oblock++;
+	}
+	return grains;
+}
+
+/* dss_widen() at both ends of several chunks of which nothing is here. */
+static void dss_span_widen(struct dss_io *io, unsigned int last)
+{
+	struct dss *d = io->d;
+	unsigned int window = min(d->grains, READ_ONCE(d->ahead_sectors) >>
+				  d->grain_shift);
+	struct dss_io one = { .oblock = io->oblock };
+	u64 end;
+
+	if (window < 2)
+		return;
+	one.first = rounddown(io->first, window);
+	one.nr = io->first - one.first;
+	if (one.nr && test_bit(0, io->here) && !dss_conflict(d, &one, false)) {
+		io->first -= one.nr;
+		io->nr += one.nr;
+	}
+	one.oblock += last;
+	one.first = io->first + io->nr - last * d->grains;
+	end = min_t(u64, roundup(one.first, window),
+		    (d->origin_sectors - (one.oblock << d->chunk_shift)) >>
+		    d->grain_shift);
+	if (end <= one.first || !test_bit(last, io->here))
+		return;
+	one.nr = end - one.first;
+	if (!dss_conflict(d, &one, false))
+		io->nr += one.nr;
+}
+
+/* Chunks of which nothing is here are read at once, also if some pass. */
+static enum dss_next dss_span_fill(struct dss_io *io)
+{
+	struct dss *d = io->d;
+	struct dss_io one = { .d = d, .bio = io->bio, .oblock = io->oblock,
+			      .class_id = io->class_id };
+	unsigned int grains = dss_missing_grains(io), chunk, last;
+	sector_t at = dss_io_begin(io), next;
+
+	if (grains <= d->grains - io->first)
+		return DSS_NEXT_CUT;
+	dss_limit(io, grains, true);
+	d->last_request = jiffies;
+	io->flags |= DSS_IO_COUNTED;
+	dss_hash(io, DSS_FILL);
+	last = (io->first + io->nr - 1U) / d->grains;
+	for (chunk = 0; chunk <= last; chunk++, one.oblock++, at = next) {
+		next = min((one.oblock + 1) << d->chunk_shift, dss_io_end(io));
+		one.flags = dss_core_run(d->core, io->class_id, at,
+					 next - at) ? DSS_IO_RUN : 0;
+		if (dss_allocate(&one, false))
+			__set_bit(chunk, io->here);
+	}
+	if (bitmap_empty(io->here, last + 1))
+		return dss_read_hdd(io);
+	dss_span_widen(io, last);
+	return DSS_NEXT_FILL;
+}
+
 /* How many grains, in whole chunks but for the last, can be doubled. */
 static unsigned int dss_through_grains(struct dss_io *io)
 {
@@ -967,8 +1053,8 @@ static enum dss_next dss_span_through(struct dss_io *io, bool in_map)
 /*
  * A read of several chunks that are all here, one behind the other, is one
  * read of the SSD: cut at every chunk, it would be one for each. So is a
- * read or a write of chunks of which the SSD has nothing and gets nothing
- * one of the HDD, and a write that both get. If only its beginning is so,
+ * read of chunks of which the SSD has nothing one of the HDD, a write of
+ * which it gets nothing, and one that both get. If only its beginning is so,
  * that is, and the rest is looked at again.
  *
  * In the worker, where only a doubled write comes back to, it is all or
@@ -999,6 +1085,9 @@ static enum dss_next dss_span(struct dss_io *io, bool in_map)
 			next = dss_span_past(io);
 		else
 			next = dss_span_here(io);
+		if (next == DSS_NEXT_CUT && in_map && op == REQ_OP_READ &&
+		    io->slot == DSS_NO_SLOT)
+			next = dss_span_fill(io);
 	}
 	spin_unlock_irqrestore(&d->lock, irq);
 	return next;
@@ -1033,6 +1122,8 @@ int dss_map(struct dm_target *ti, struct bio *bio)
 		next = dss_span(io, true);
 		if (next == DSS_NEXT_BOTH)
 			dss_issue(io);
+		else if (next == DSS_NEXT_FILL && dss_fill_span(io))
+			next = dss_no_memory(io);
 		if (next != DSS_NEXT_CUT)
 			return next == DSS_NEXT_SUBMIT ? DM_MAPIO_REMAPPED :
 				DM_MAPIO_SUBMITTED;

@@ -75,6 +75,7 @@ struct dss_io *dss_held_next(const struct dss *d, struct dss_held *held,
 static void dss_turn_take(struct dss_io *io)
 {
 	io->flags |= DSS_IO_TURN;
+	io->d->last_read = jiffies;
 	io->d->turn_sectors += io->iter.bi_size >> SECTOR_SHIFT;
 }
 
