@@ -10,6 +10,10 @@ from swift_dss.block import lab, table
 GUEST = pathlib.Path(__file__).with_name('enforcer_guest.py')
 #: Real time that a guest may take for one trace.
 LAB_SECONDS = 3600
+#: Of the guest's clock, before each request: what the one before it left
+#: to do behind its answer is done. A victim that is still being filled is
+#: not taken, which the other two know nothing of.
+PAUSE_NS = 1000
 
 
 def by_module(trace, scenario):
@@ -36,7 +40,7 @@ def module_job(trace, scenario, folder):
     (folder / 'list').write_bytes(block_driver.encode(
         block_driver.Request(
             oblock * chunk * 512, chunk * 512, class_id,
-            block_driver.WRITE if write else 0)
+            block_driver.WRITE if write else 0, PAUSE_NS)
         for class_id, oblock, write in trace))
     job = folder / 'job'
     job.write_text(json.dumps(dict(
