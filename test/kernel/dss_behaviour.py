@@ -435,7 +435,8 @@ def missed(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     origin.write(0, data)
     origin.close()
     dss = Dss(ssd.path, hdd.path, hdd.sectors, CHUNK, 'idle_ms 0')
-    dss.message('classes', PLAIN % (11, 1, '-'), '12,1,room,back,0,65536,1,0,-')
+    dss.message('classes', PLAIN % (11, 1, '-'),
+                '12,1,room,back,0,65536,1,0,-')
     dss.message('ahead', str(CHUNK))
     device = Direct(dss.path)
     set_class(11)
