@@ -34,8 +34,13 @@ def main() -> None:
     dss.message('classes', *ROWS)
     rounds = []
     for number in range(cuts):
+        # In every other round nobody reads, and the cleaner takes several
+        # rows with one flush.
+        writes = number % 2 == 1
+        dss.message('watermarks', *(('10', '5') if writes else ('50', '25')))
         load = Load(shadow, dss.path, seed + number, threads=6,
-                    flush_every=chance.choice((5, 200, NEVER)))
+                    flush_every=chance.choice((5, 200, NEVER)),
+                    reads=not writes)
         dss.message(chance.choice(('ahead', 'after')), str(4 * chunk))
         load.start()
         load.wait(chance.randrange(1, requests))

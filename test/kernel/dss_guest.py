@@ -284,14 +284,19 @@ class Shadow:
 
 
 class Load:
-    """Threads that write, read and check, each in stripes of its own."""
+    """Threads that write, read and check, each in stripes of its own.
+
+    :param reads: False: they only write and flush
+    """
 
     STRIPE = 64
 
     def __init__(self, shadow: Shadow, path: str, seed: int,
                  threads: int = 6, classes: Sequence[int] = (0, 11, 12, 25),
-                 flush_every: int = 40, misaligned: bool = True) -> None:
+                 flush_every: int = 40, misaligned: bool = True,
+                 reads: bool = True) -> None:
         self.shadow = shadow
+        self._reads = reads
         self.path = path
         self.requests = 0
         self.errors: List[BaseException] = []
@@ -359,13 +364,13 @@ class Load:
                 first -= first % 8
                 count = max(8, count - count % 8)
             sector = which * self.STRIPE + first
-            if chance.random() < 0.5:
+            if chance.random() < 0.5 or not self._reads:
                 self.shadow.write(device, sector, count)
             else:
                 self.shadow.check(device, sector, count)
             if chance.randrange(self._flush_every) == 0:
                 self.shadow.flush(device)
-            if chance.randrange(100) == 0:
+            if chance.randrange(100) == 0 and self._reads:
                 span = min(512, len(self.shadow.done))
                 self.shadow.check(device, chance.randrange(
                     len(self.shadow.done) - span + 1), span)

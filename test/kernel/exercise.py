@@ -64,7 +64,7 @@ GUEST_SECONDS = 3600
 #: Lets those rest that spin until another has done something.
 RESTING = os.path.join(dss_lab.HERE, 'resting.c')
 #: New bytes are never dirty: they are gone when their chunk leaves.
-TWIN = ('dss_map.c',
+TWIN = ('dss_end.c',
         'dss_set_dirty(d, io->slot, io->first, io->nr);\n\t/* Again',
         '/* Again')
 

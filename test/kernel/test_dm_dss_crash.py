@@ -19,6 +19,8 @@ TWINS = {
     'group_without_flush': ('dss_group.c',
                             'errno_to_blk_status(dss_flush_hdd(d))',
                             'BLK_STS_OK'),
+    'clean_without_flush': ('dss_clean.c',
+                            '\t\tdss_batch_settle(batch);', '\t\t;'),
     'flush_without_table': ('dss_commit.c',
                             'pass->ssd_error = dss_write_regions(d, nr);',
                             'pass->ssd_error = 0;'),

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The way of a request: which class, where its grains are, where it goes,
- * and what is true when it is done.
+ * The way of a request: which class, where its grains are, where it goes.
  *
- * dss_map() cuts requests at chunks, but for those that are spans (below),
- * and further where grains that are here meet grains that are not. A request
- * that had to wait is looked at again in the worker, where it is cut into
- * pieces instead.
+ * dss_map() cuts requests at chunks, but for those that are spans
+ * (dss_span.c), and further where grains that are here meet grains that are
+ * not. A request that had to wait is looked at again in the worker, where it
+ * is cut into pieces instead. What happens then is in dss_end.c.
  */
-/* long: one request's way from map to end is read best in one file */
-#include "dss.h"
+/* long: all that is decided of one chunk's request, from map to cut */
+#include "dss_way.h"
 
 /* The carrier of the class: swift_dss/io/carriers/ioprio.py */
 #define DSS_HINT_SHIFT	3
@@ -17,18 +16,6 @@
 #define DSS_HINT_BASE	32
 #define DSS_BEST_EFFORT	(2 << 13)
 #define DSS_LEVEL	4
-
-/* What dss_process() found out under the lock. */
-enum dss_next {
-	DSS_NEXT_SUBMIT,	/* the bio is aimed; submit it */
-	DSS_NEXT_FILL,		/* read through pages of our own */
-	DSS_NEXT_BOTH,		/* write to both devices */
-	DSS_NEXT_CUT,		/* cut after io->nr grains */
-	DSS_NEXT_GIVE,		/* from the pages of a fill, io->fill */
-	DSS_NEXT_REFUSE,
-	DSS_NEXT_WAIT,		/* it is in some list */
-	DSS_NEXT_FREE,		/* of others; goes on */
-};
 
 unsigned short dss_priority_of(unsigned int class_id)
 {
@@ -54,11 +41,6 @@ static unsigned int dss_class_of(const struct dss *d, const struct bio *bio)
 	if (hint && hint < DSS_WRITE_HINTS)
 		return d->hint_class[hint];
 	return DSS_UNCLASSIFIED;
-}
-
-static bool dss_is_write(const struct dss_io *io)
-{
-	return io->bio && op_is_write(bio_op(io->bio));
 }
 
 /* ---- the worker ---- */
@@ -104,7 +86,7 @@ void dss_wait_commit(struct dss_io *io, void (*then)(struct dss_io *io))
 /* ---- ranges ---- */
 
 /* Works out chunk and grains from the bio. */
-static void dss_place(struct dss_io *io)
+void dss_place(struct dss_io *io)
 {
 	struct dss *d = io->d;
 	sector_t sector = io->bio->bi_iter.bi_sector;
@@ -117,34 +99,12 @@ static void dss_place(struct dss_io *io)
 	io->nr = DIV_ROUND_UP(end, d->grain_sectors) - io->first;
 }
 
-static sector_t dss_io_begin(const struct dss_io *io)
-{
-	return io->iter.bi_sector;
-}
-
-static sector_t dss_io_end(const struct dss_io *io)
-{
-	return io->iter.bi_sector + (io->iter.bi_size >> SECTOR_SHIFT);
-}
-
-/* Whether the request covers only a part of its first or last grain. */
-static bool dss_part_first(const struct dss_io *io)
-{
-	return dss_io_begin(io) & (io->d->grain_sectors - 1);
-}
-
-static bool dss_part_last(const struct dss_io *io)
-{
-	return dss_io_end(io) & (io->d->grain_sectors - 1) &&
-	       dss_io_end(io) != io->d->origin_sectors;
-}
-
 /*
  * Limits the request to its first @nr grains, if that is possible here.
  *
  * Return: false if it has to be cut in the worker; io->nr is set for that.
  */
-static bool dss_limit(struct dss_io *io, unsigned int nr, bool in_map)
+bool dss_limit(struct dss_io *io, unsigned int nr, bool in_map)
 {
 	struct dss *d = io->d;
 	sector_t sectors;
@@ -161,24 +121,9 @@ static bool dss_limit(struct dss_io *io, unsigned int nr, bool in_map)
 	return true;
 }
 
-static void dss_aim_ssd(struct dss_io *io)
-{
-	struct dss *d = io->d;
-
-	bio_set_dev(io->bio, d->ssd->bdev);
-	io->bio->bi_iter.bi_sector = dss_slot_sector(d, io->slot) +
-		(dss_io_begin(io) & (d->chunk_sectors - 1));
-}
-
-static void dss_aim_hdd(struct dss_io *io)
-{
-	bio_set_dev(io->bio, io->d->hdd->bdev);
-	io->bio->bi_iter.bi_sector = dss_io_begin(io);
-}
-
 /* ---- decisions, under the lock ---- */
 
-static void dss_count_hit(struct dss_io *io)
+void dss_count_hit(struct dss_io *io)
 {
 	if (io->flags & DSS_IO_COUNTED)
 		return;
@@ -193,7 +138,7 @@ static void dss_count_hit(struct dss_io *io)
  *
  * Return: whether the chunk has one now, at io->slot.
  */
-static bool dss_allocate(struct dss_io *io, bool dirty)
+bool dss_allocate(struct dss_io *io, bool dirty)
 {
 	struct dss *d = io->d;
 	unsigned int how = dirty ? DSS_MISS_DIRTY : 0;
@@ -237,7 +182,7 @@ static bool dss_may_fill(const struct dss_io *io)
 	       spec.allocate != DSS_ALLOCATE_NEVER;
 }
 
-static enum dss_next dss_to_hdd(struct dss_io *io, enum dss_kind kind)
+enum dss_next dss_to_hdd(struct dss_io *io, enum dss_kind kind)
 {
 	dss_hash(io, kind);
 	dss_aim_hdd(io);
@@ -250,7 +195,7 @@ static void dss_submit(struct dss_io *io)
 }
 
 /* A read that somebody waits for. */
-static enum dss_next dss_read_hdd(struct dss_io *io)
+enum dss_next dss_read_hdd(struct dss_io *io)
 {
 	dss_to_hdd(io, DSS_READ_HDD);
 	return dss_turn_begin(io, dss_submit) ? DSS_NEXT_SUBMIT :
@@ -347,7 +292,7 @@ static bool dss_may_dirty(const struct dss_io *io)
 }
 
 /* What device and class say of writes, whatever the SSD has: the stricter. */
-static enum dss_global_mode dss_asked_mode(const struct dss_io *io)
+enum dss_global_mode dss_asked_mode(const struct dss_io *io)
 {
 	struct dss *d = io->d;
 	struct dss_class_spec spec;
@@ -368,7 +313,7 @@ static enum dss_global_mode dss_asked_mode(const struct dss_io *io)
  * How the write is done. A clean chunk that must not become dirty is written
  * on both devices.
  */
-static enum dss_global_mode dss_write_mode(const struct dss_io *io)
+enum dss_global_mode dss_write_mode(const struct dss_io *io)
 {
 	enum dss_global_mode mode = dss_asked_mode(io);
 
@@ -384,7 +329,7 @@ static enum dss_global_mode dss_write_mode(const struct dss_io *io)
  *
  * Return: whether a commit has to come first.
  */
-static bool dss_intend(struct dss_io *io, bool through)
+bool dss_intend(struct dss_io *io, bool through)
 {
 	struct dss *d = io->d;
 	bool commit = dss_is_stale(d, io->slot);
@@ -435,7 +380,7 @@ static enum dss_next dss_write_here(struct dss_io *io, bool through)
 	return through ? DSS_NEXT_BOTH : DSS_NEXT_SUBMIT;
 }
 
-static enum dss_next dss_admit(struct dss_io *io)
+enum dss_next dss_admit(struct dss_io *io)
 {
 	return !(io->flags & DSS_IO_GROUPED) || dss_group_admit(io) ?
 		DSS_NEXT_SUBMIT : DSS_NEXT_WAIT;
@@ -539,7 +484,6 @@ static enum dss_next dss_discard(struct dss_io *io)
 }
 
 static void dss_cut(struct dss_io *io);
-static enum dss_next dss_span(struct dss_io *io, bool in_map);
 
 /*
  * A read where somebody holds grains of its range: what is free of it, and
@@ -693,406 +637,6 @@ static void dss_io_init(struct dss *d, struct dss_io *io, struct bio *bio)
 	io->class_id = dss_class_of(d, bio);
 }
 
-/* ---- spans: requests of several chunks ---- */
-
-/* Whether a hit of this class has to be looked at by itself. */
-static bool dss_hits_alone(const struct dss *d, unsigned int class_id)
-{
-	struct dss_class_spec spec;
-
-	dss_core_get_class(d->core, class_id, &spec);
-	return spec.flags & (DSS_EVICT_ON_HIT | DSS_NO_ALLOCATE |
-			     DSS_DIRECT_HDD);
-}
-
-/*
- * From where on the grains of a request, counted from its first chunk, are
- * not all here, one behind the other on the SSD and not being changed. In
- * whole chunks, but for the last. Under the lock.
- */
-static unsigned int dss_span_end(struct dss_io *io)
-{
-	struct dss *d = io->d;
-	struct dss_io one = { .oblock = io->oblock, .first = io->first };
-	unsigned int end = io->first + io->nr, grain = io->first;
-	dss_slot_t slot = io->slot;
-	sector_t sector = dss_slot_sector(d, slot);
-	unsigned int class_id;
-
-	while (grain < end) {
-		one.nr = min(end - grain, d->grains - one.first);
-		if (dss_core_lookup(d->core, dss_to_oblock(one.oblock)) !=
-		    slot || dss_slot_sector(d, slot) != sector ||
-		    !dss_all(d, d->valid, slot, one.first, one.nr) ||
-		    dss_conflict(d, &one, false))
-			break;
-		dss_core_slot_state(d->core, slot, NULL, &class_id);
-		if (dss_hits_alone(d, class_id))
-			break;
-		grain += one.nr;
-		one.first = 0;
-		one.oblock++;
-		sector += d->chunk_sectors;
-		if (grain == end ||
-		    dss_from_slot(slot) + 1 == d->nr_slots)
-			break;
-		slot = dss_to_slot(dss_from_slot(slot) + 1);
-	}
-	return grain;
-}
-
-static void dss_span_begin(struct dss_io *io)
-{
-	struct dss *d = io->d;
-	u32 slot = dss_from_slot(io->slot);
-	u32 last = slot + (io->first + io->nr - 1U) / d->grains;
-
-	d->last_request = jiffies;
-	dss_core_run(d->core, io->class_id, dss_io_begin(io),
-		     bio_sectors(io->bio));
-	for (; slot <= last; slot++)
-		dss_core_touch(d->core, dss_to_slot(slot), io->class_id,
-			       false);
-	io->flags |= DSS_IO_COUNTED;
-	dss_hash(io, DSS_READ_SSD);
-}
-
-/* Several chunks that lie on the SSD in a row are read together. */
-static enum dss_next dss_span_here(struct dss_io *io)
-{
-	struct dss *d = io->d;
-	unsigned int end;
-
-	if (dss_is_write(io) || dss_hits_alone(d, io->class_id))
-		return DSS_NEXT_CUT;
-	end = dss_span_end(io);
-	if (end <= d->grains)
-		return DSS_NEXT_CUT;
-	dss_limit(io, end - io->first, true);
-	dss_span_begin(io);
-	dss_aim_ssd(io);
-	return DSS_NEXT_SUBMIT;
-}
-
-/* How a miss of the request is told to the core; -1: it is not. */
-static int dss_miss_of(const struct dss_io *io)
-{
-	enum dss_global_mode mode;
-
-	if (!dss_is_write(io))
-		return 0;
-	if (bio_op(io->bio) == REQ_OP_DISCARD)
-		return -1;
-	mode = dss_write_mode(io);
-	if (mode >= DSS_GLOBAL_AROUND)
-		return -1;
-	return mode == DSS_GLOBAL_BACK ? DSS_MISS_DIRTY : 0;
-}
-
-/* Whether a chunk that a request is for has nothing to do with the SSD. */
-static bool dss_is_past(const struct dss_io *io, const struct dss_io *one,
-			sector_t begin, sector_t end, int how)
-{
-	struct dss *d = io->d;
-
-	if (how >= 0 && dss_core_would_run(d->core, io->class_id, begin,
-					   end - begin))
-		how |= DSS_MISS_SEQUENTIAL;
-	return dss_core_lookup(d->core, dss_to_oblock(one->oblock)) ==
-	       DSS_NO_SLOT && !dss_conflict(d, one, dss_is_write(io)) &&
-	       !(dss_is_write(io) && dss_was_evicted(d, one->oblock)) &&
-	       (how < 0 || dss_core_passes(d->core, io->class_id, how));
-}
-
-/* The core is told of a miss that passes, as if it were by itself. */
-static void dss_tell_past(struct dss_io *io, sector_t begin, sector_t end,
-			  int how)
-{
-	struct dss *d = io->d;
-	struct dss_verdict verdict;
-	bool run;
-
-	if (bio_op(io->bio) == REQ_OP_DISCARD)
-		return;
-	run = dss_core_run(d->core, io->class_id, begin, end - begin);
-	if (how < 0)
-		return;
-	dss_core_miss(d->core, io->class_id,
-		      how | (run ? DSS_MISS_SEQUENTIAL : 0), &verdict);
-	if (verdict.want_clean)
-		dss_kick_cleaner(d, 0);
-}
-
-/* How many grains, in whole chunks but for the last, pass the SSD. */
-static unsigned int dss_past_grains(struct dss_io *io)
-{
-	struct dss *d = io->d;
-	struct dss_io one = { .oblock = io->oblock, .first = io->first };
-	sector_t at = dss_io_begin(io), next;
-	int how = dss_miss_of(io);
-	unsigned int grains = 0;
-
-	while (grains < io->nr) {
-		one.nr = min(io->nr - grains, d->grains - one.first);
-		next = min((one.oblock + 1) << d->chunk_shift, dss_io_end(io));
-		if (!dss_is_past(io, &one, at, next, how))
-			break;
-		dss_tell_past(io, at, next, how);
-		at = next;
-		grains += one.nr;
-		one.first = 0;
-		one.oblock++;
-	}
-	return grains;
-}
-
-/* A write of which the SSD gets nothing, perhaps after a commit. */
-static enum dss_next dss_write_past(struct dss_io *io, bool commit)
-{
-	dss_to_hdd(io, DSS_WRITE_HDD);
-	if (dss_group_wants(io))
-		io->flags |= DSS_IO_GROUPED;
-	if (!commit)
-		return dss_admit(io);
-	dss_wait_commit(io, dss_issue);
-	return DSS_NEXT_WAIT;
-}
-
-/* So are chunks read, written or discarded that the SSD has nothing of. */
-static enum dss_next dss_span_past(struct dss_io *io)
-{
-	unsigned int grains;
-
-	if (dss_is_write(io) && (dss_part_first(io) || dss_part_last(io)))
-		return DSS_NEXT_CUT;
-	grains = dss_past_grains(io);
-	if (!grains)
-		return DSS_NEXT_CUT;
-	dss_limit(io, grains, true);
-	io->d->last_request = jiffies;
-	io->flags |= DSS_IO_COUNTED;
-	if (!dss_is_write(io))
-		return dss_read_hdd(io);
-	if (bio_op(io->bio) == REQ_OP_DISCARD)
-		return dss_to_hdd(io, DSS_DISCARD);
-	return dss_write_past(io, false);
-}
-
-/* How many grains, in whole chunks but for the last, can be read at once. */
-static unsigned int dss_missing_grains(struct dss_io *io)
-{
-	struct dss *d = io->d;
-	struct dss_io one = { .oblock = io->oblock, .first = io->first };
-	unsigned int grains = 0;
-
-	while (grains < io->nr) {
-		one.nr = min(io->nr - grains, d->grains - one.first);
-		if (dss_core_lookup(d->core, dss_to_oblock(one.oblock)) !=
-		    DSS_NO_SLOT || dss_conflict(d, &one, false))
-			break;
-		grains += one.nr;
-		one.first = 0;
-		one.oblock++;
-	}
-	return grains;
-}
-
-/* dss_widen() at both ends of several chunks of which nothing is here. */
-static void dss_span_widen(struct dss_io *io, unsigned int last)
-{
-	struct dss *d = io->d;
-	unsigned int window = min(d->grains, READ_ONCE(d->ahead_sectors) >>
-				  d->grain_shift);
-	struct dss_io one = { .oblock = io->oblock };
-	u64 end;
-
-	if (window < 2)
-		return;
-	one.first = rounddown(io->first, window);
-	one.nr = io->first - one.first;
-	if (one.nr && test_bit(0, io->here) && !dss_conflict(d, &one, false)) {
-		io->first -= one.nr;
-		io->nr += one.nr;
-	}
-	one.oblock += last;
-	one.first = io->first + io->nr - last * d->grains;
-	end = min_t(u64, roundup(one.first, window),
-		    (d->origin_sectors - (one.oblock << d->chunk_shift)) >>
-		    d->grain_shift);
-	if (end <= one.first || !test_bit(last, io->here))
-		return;
-	one.nr = end - one.first;
-	if (!dss_conflict(d, &one, false))
-		io->nr += one.nr;
-}
-
-/* Chunks of which nothing is here are read at once, also if some pass. */
-static enum dss_next dss_span_fill(struct dss_io *io)
-{
-	struct dss *d = io->d;
-	struct dss_io one = { .d = d, .bio = io->bio, .oblock = io->oblock,
-			      .class_id = io->class_id };
-	unsigned int grains = dss_missing_grains(io), chunk, last;
-	sector_t at = dss_io_begin(io), next;
-
-	if (grains <= d->grains - io->first)
-		return DSS_NEXT_CUT;
-	dss_limit(io, grains, true);
-	d->last_request = jiffies;
-	io->flags |= DSS_IO_COUNTED;
-	dss_hash(io, DSS_FILL);
-	last = (io->first + io->nr - 1U) / d->grains;
-	for (chunk = 0; chunk <= last; chunk++, one.oblock++, at = next) {
-		next = min((one.oblock + 1) << d->chunk_shift, dss_io_end(io));
-		one.flags = dss_core_run(d->core, io->class_id, at,
-					 next - at) ? DSS_IO_RUN : 0;
-		if (dss_allocate(&one, false))
-			__set_bit(chunk, io->here);
-	}
-	if (bitmap_empty(io->here, last + 1))
-		return dss_read_hdd(io);
-	dss_span_widen(io, last);
-	return DSS_NEXT_FILL;
-}
-
-/* How many grains, in whole chunks but for the last, can be doubled. */
-static unsigned int dss_through_grains(struct dss_io *io)
-{
-	struct dss *d = io->d;
-	struct dss_io one = { .oblock = io->oblock, .first = io->first };
-	unsigned int grains = 0, class_id;
-
-	while (grains < io->nr) {
-		one.nr = min(io->nr - grains, d->grains - one.first);
-		one.slot = dss_core_lookup(d->core, dss_to_oblock(one.oblock));
-		if (one.slot != DSS_NO_SLOT) {
-			dss_core_slot_state(d->core, one.slot, NULL,
-					    &class_id);
-			if (dss_hits_alone(d, class_id) ||
-			    dss_any(d, d->dirty, one.slot, one.first, one.nr))
-				break;
-		}
-		grains += one.nr;
-		one.first = 0;
-		one.oblock++;
-	}
-	return grains;
-}
-
-/*
- * One chunk of a doubled write: it gets a slot, or has one, or passes.
- *
- * Return: whether a commit has to come before the write.
- */
-static bool dss_through_one(struct dss_io *io, struct dss_io *one,
-			    unsigned int chunk)
-{
-	struct dss *d = io->d;
-	bool commit = dss_was_evicted(d, one->oblock);
-	sector_t begin = max(dss_io_begin(io), one->oblock << d->chunk_shift);
-	sector_t end = min(dss_io_end(io),
-			   (one->oblock + 1) << d->chunk_shift);
-
-	one->slot = dss_core_lookup(d->core, dss_to_oblock(one->oblock));
-	one->flags = dss_core_run(d->core, io->class_id, begin, end - begin) ?
-		DSS_IO_RUN : 0;
-	if (one->slot != DSS_NO_SLOT)
-		dss_count_hit(one);
-	else if (!dss_allocate(one, false))
-		return commit;
-	__set_bit(chunk, io->here);
-	return dss_intend(one, true) || commit;
-}
-
-/*
- * Chunks that both devices get are one write of the HDD: cut, they would be
- * one for each, and who reads meanwhile might wait for all of them.
- */
-static enum dss_next dss_span_through(struct dss_io *io, bool in_map)
-{
-	struct dss *d = io->d;
-	struct dss_io one = { .d = d, .bio = io->bio, .oblock = io->oblock,
-			      .first = io->first, .class_id = io->class_id };
-	unsigned int grains, left, chunk;
-	bool commit = false;
-
-	if (dss_part_first(io) || dss_part_last(io) ||
-	    dss_hits_alone(d, io->class_id))
-		return DSS_NEXT_CUT;
-	if (d->nr_after)
-		dss_overtake(d, io);
-	grains = dss_through_grains(io);
-	if (grains <= d->grains - io->first || (!in_map && grains < io->nr))
-		return DSS_NEXT_CUT;
-	dss_limit(io, grains, true);
-	if (dss_conflict(d, io, true)) {
-		list_add_tail(&io->list, &d->deferred);
-		d->nr_deferred++;
-		return DSS_NEXT_WAIT;
-	}
-	d->last_request = jiffies;
-	io->flags |= DSS_IO_COUNTED | DSS_IO_ROWS;
-	/* First: what it needs a slot for must not take that of its own. */
-	dss_to_hdd(io, DSS_WRITE_BOTH);
-	for (chunk = 0, left = io->nr; left; chunk++, left -= one.nr) {
-		one.nr = min(left, d->grains - one.first);
-		commit |= dss_through_one(io, &one, chunk);
-		one.first = 0;
-		one.oblock++;
-	}
-	if (bitmap_empty(io->here, chunk)) {
-		io->flags &= ~DSS_IO_ROWS;
-		return dss_write_past(io, commit);
-	}
-	if (!commit)
-		return DSS_NEXT_BOTH;
-	dss_wait_commit(io, dss_issue);
-	return DSS_NEXT_WAIT;
-}
-
-/*
- * A read of several chunks that are all here, one behind the other, is one
- * read of the SSD: cut at every chunk, it would be one for each. So is a
- * read of chunks of which the SSD has nothing one of the HDD, a write of
- * which it gets nothing, and one that both get. If only its beginning is so,
- * that is, and the rest is looked at again.
- *
- * In the worker, where only a doubled write comes back to, it is all or
- * nothing.
- *
- * Return: DSS_NEXT_CUT, and nothing has happened; or what follows.
- */
-static enum dss_next dss_span(struct dss_io *io, bool in_map)
-{
-	enum dss_next next = DSS_NEXT_CUT;
-	enum req_op op = bio_op(io->bio);
-	struct dss *d = io->d;
-	unsigned long irq;
-
-	if (op != REQ_OP_READ && op != REQ_OP_WRITE && op != REQ_OP_DISCARD)
-		return next;
-	dss_place(io);
-	spin_lock_irqsave(&d->lock, irq);
-	if (d->health == DSS_OK && d->mode != DSS_GLOBAL_PASS &&
-	    !d->suspended && !d->shrinking) {
-		io->slot = dss_core_lookup(d->core, dss_to_oblock(io->oblock));
-		if (op == REQ_OP_WRITE &&
-		    dss_asked_mode(io) == DSS_GLOBAL_THROUGH)
-			next = dss_span_through(io, in_map);
-		else if (!in_map)
-			next = DSS_NEXT_CUT;
-		else if (io->slot == DSS_NO_SLOT)
-			next = dss_span_past(io);
-		else
-			next = dss_span_here(io);
-		if (next == DSS_NEXT_CUT && in_map && op == REQ_OP_READ &&
-		    io->slot == DSS_NO_SLOT)
-			next = dss_span_fill(io);
-	}
-	spin_unlock_irqrestore(&d->lock, irq);
-	return next;
-}
-
 int dss_map(struct dm_target *ti, struct bio *bio)
 {
 	struct dss *d = ti->private;
@@ -1133,177 +677,9 @@ int dss_map(struct dm_target *ti, struct bio *bio)
 	return dss_process(io, true) ? DM_MAPIO_REMAPPED : DM_MAPIO_SUBMITTED;
 }
 
-/* ---- issue, in any context; after a commit, in the commit's worker ---- */
-
-static void dss_double_end(struct bio *bio)
-{
-	struct dss_io *io = bio->bi_private;
-
-	if (bio->bi_status)
-		io->status = bio->bi_status;
-	bio_put(bio);
-	if (atomic_dec_and_test(&io->left))
-		bio_endio(io->bio);
-}
-
-/* Where the SSD has a part of a doubled write: two ends of the bytes. */
-struct dss_row {
-	sector_t begin;		/* on the origin */
-	sector_t end;
-	sector_t sector;	/* on the SSD */
-};
-
-static void dss_row_of(const struct dss_io *io, const struct dss_io *part,
-		       struct dss_row *row)
-{
-	struct dss *d = io->d;
-	sector_t chunk = part->oblock << d->chunk_shift;
-
-	row->begin = max(dss_io_begin(io), chunk);
-	row->end = min(dss_io_end(io), chunk + d->chunk_sectors);
-	row->sector = dss_slot_sector(d, part->slot) + row->begin - chunk;
-}
-
-/* The next chunks that lie in a row there, too. */
-static bool dss_next_row(struct dss_io *io, unsigned int *chunk,
-			 struct dss_row *row)
-{
-	unsigned int behind;
-	struct dss_row next;
-	struct dss_io part;
-	unsigned long irq;
-	bool found;
-
-	spin_lock_irqsave(&io->d->lock, irq);
-	found = dss_next_part(io, chunk, &part);
-	if (found)
-		dss_row_of(io, &part, row);
-	for (behind = *chunk; found && dss_next_part(io, &behind, &part);
-	     *chunk = behind) {
-		dss_row_of(io, &part, &next);
-		if (next.begin != row->end || next.sector - row->sector !=
-		    row->end - row->begin)
-			break;
-		row->end = next.end;
-	}
-	spin_unlock_irqrestore(&io->d->lock, irq);
-	return found;
-}
-
-static struct bio *dss_row_copy(struct dss_io *io, const struct dss_row *row)
-{
-	struct bio *copy = bio_alloc_clone(io->d->ssd->bdev, io->bio,
-					   GFP_NOWAIT, &io->d->doubles);
-
-	if (!copy)
-		return NULL;
-	bio_trim(copy, row->begin - dss_io_begin(io), row->end - row->begin);
-	copy->bi_iter.bi_sector = row->sector;
-	copy->bi_private = io;
-	copy->bi_end_io = dss_double_end;
-	return copy;
-}
-
-static int dss_retry(struct dss_io *io);
-
-/* No memory: later, or without the SSD if it may never be enough. */
-static void dss_both_later(struct dss_io *io)
-{
-	unsigned long irq;
-
-	if (!(io->flags & DSS_IO_ROWS)) {
-		dss_ready(io, dss_issue);
-		return;
-	}
-	spin_lock_irqsave(&io->d->lock, irq);
-	dss_retry(io);
-	spin_unlock_irqrestore(&io->d->lock, irq);
-}
-
-/* Gives the same pages to both devices. */
-static void dss_issue_both(struct dss_io *io)
-{
-	struct bio_list copies = BIO_EMPTY_LIST;
-	unsigned int chunk = 0, nr = 0;
-	struct bio *copy = NULL;
-	struct dss_row row;
-
-	while (dss_next_row(io, &chunk, &row)) {
-		copy = dss_row_copy(io, &row);
-		if (!copy)
-			break;
-		bio_list_add(&copies, copy);
-		nr++;
-	}
-	if (!copy) {
-		while ((copy = bio_list_pop(&copies)))
-			bio_put(copy);
-		dss_both_later(io);
-		return;
-	}
-	atomic_set(&io->left, nr + 1);
-	dss_aim_hdd(io);
-	while ((copy = bio_list_pop(&copies)))
-		submit_bio_noacct(copy);
-	submit_bio_noacct(io->bio);
-}
-
-/* Looks at the request again, as it was before it was issued. */
-static int dss_retry(struct dss_io *io)
-{
-	io->flags |= DSS_IO_HDD_ONLY;
-	io->flags &= ~(DSS_IO_HAD_DIRTY | DSS_IO_ENDED | DSS_IO_GROUPED |
-		       DSS_IO_ROWS);
-	io->status = BLK_STS_OK;
-	io->kind = DSS_NOTHING;
-	io->bio->bi_status = BLK_STS_OK;
-	io->bio->bi_iter = io->iter;
-	dss_unhash(io);
-	io->then = dss_reprocess;
-	list_add_tail(&io->list, &io->d->ready);
-	queue_work(io->d->wq, &io->d->work);
-	return DM_ENDIO_INCOMPLETE;
-}
-
-void dss_end_again(struct dss_io *io)
-{
-	io->bio->bi_status = io->status;
-	bio_endio(io->bio);
-}
-
-/* Goes on after a commit; io->status says how that ended. */
-void dss_issue(struct dss_io *io)
-{
-	unsigned long irq;
-
-	if (io->kind == DSS_FLUSH) {
-		io->bio->bi_status = io->status;
-		bio_endio(io->bio);
-		return;
-	}
-	if (io->status && (io->flags & DSS_IO_HDD_ONLY)) {
-		io->kind = DSS_NOTHING;
-		dss_end_again(io);
-		return;
-	}
-	if (io->status) {
-		/* Nothing was written. Without the SSD there may be a way. */
-		spin_lock_irqsave(&io->d->lock, irq);
-		dss_retry(io);
-		spin_unlock_irqrestore(&io->d->lock, irq);
-		return;
-	}
-	if (io->kind == DSS_WRITE_BOTH)
-		dss_issue_both(io);
-	else if (io->flags & DSS_IO_GROUPED)
-		dss_group_issue(io);
-	else
-		submit_bio_noacct(io->bio);
-}
-
 /* ---- cutting in the worker ---- */
 
-static void dss_piece_end(struct bio *bio)
+void dss_piece_end(struct bio *bio)
 {
 	struct dss_piece *piece = container_of(bio, struct dss_piece, bio);
 	struct bio *parent = piece->io.parent->bio;
@@ -1349,218 +725,4 @@ static void dss_cut(struct dss_io *io)
 	dss_place(io);
 	dss_ready(&piece->io, dss_reprocess);
 	dss_ready(io, dss_reprocess);
-}
-
-/* ---- the end ---- */
-
-static struct dss_io *dss_io_of(struct bio *bio, struct dss *d)
-{
-	if (bio->bi_end_io == dss_piece_end)
-		return &container_of(bio, struct dss_piece, bio)->io;
-	return dm_per_bio_data(bio, sizeof(struct dss_io));
-}
-
-/* The bytes are on the SSD. Under the lock, as all that follow. */
-static int dss_wrote_ssd(struct dss_io *io, blk_status_t *error)
-{
-	struct dss *d = io->d;
-	u32 region;
-
-	d->ssd_wrote = true;
-	if (*error) {
-		d->ssd_errors++;
-		dss_ssd_failed(d);
-		if (io->flags & DSS_IO_HAD_DIRTY)
-			return DM_ENDIO_DONE;
-		/* The origin still has what was there before. */
-		dss_invalidate(d, io->slot, io->first, io->nr);
-		return dss_retry(io);
-	}
-	if (d->health == DSS_GIVEN_UP) {
-		/* Written, but nobody looks there any more. */
-		dss_invalidate(d, io->slot, io->first, io->nr);
-		return dss_retry(io);
-	}
-	dss_set_valid(d, io->slot, io->first, io->nr);
-	dss_set_dirty(d, io->slot, io->first, io->nr);
-	/* Again: the cleaner may have seen the slot before the bytes came. */
-	dss_core_set_dirty(d->core, io->slot);
-	region = dss_region_of(d, io->slot);
-	if ((io->bio->bi_opf & REQ_FUA) &&
-	    (test_bit(region, d->pending) || test_bit(region, d->writing))) {
-		/* Durable only when the table says so. */
-		io->flags |= DSS_IO_ENDED;
-		dss_wait_commit(io, dss_end_again);
-		return DM_ENDIO_INCOMPLETE;
-	}
-	return DM_ENDIO_DONE;
-}
-
-/* One chunk of a write that the SSD has, and the HDD unless it @failed. */
-static void dss_wrote_part(struct dss_io *io, const struct dss_io *part,
-			   bool failed)
-{
-	struct dss *d = io->d;
-	unsigned int first = part->first;
-	unsigned int nr = part->nr;
-
-	dss_set_valid(d, part->slot, first, nr);
-	if (failed) {
-		/* The cleaner will try again. */
-		if (d->health == DSS_GIVEN_UP)
-			return;
-		dss_set_dirty(d, part->slot, first, nr);
-		dss_core_set_dirty(d->core, part->slot);
-		return;
-	}
-	dss_set_unsettled(d, part->slot, first, nr);
-	/* Clears the dirty mark of grains that the origin now has whole. */
-	if (dss_part_first(io)) {
-		first++;
-		nr--;
-	}
-	if (nr && dss_part_last(io))
-		nr--;
-	if (nr)
-		dss_clear_dirty(d, part->slot, first, nr);
-}
-
-static void dss_wrote_both(struct dss_io *io, blk_status_t *error)
-{
-	struct dss *d = io->d;
-	bool failed = *error;
-	unsigned int chunk = 0;
-	struct dss_io part;
-
-	dss_wrote_chunks(io);
-	d->hdd_owes = true;
-	d->ssd_wrote = true;
-	if (io->status) {
-		d->ssd_errors++;
-		dss_ssd_failed(d);
-		if (!(io->flags & DSS_IO_HAD_DIRTY))
-			dss_invalidate_parts(io);
-		else
-			*error = io->status;
-		return;
-	}
-	d->hdd_errors += failed;
-	while (dss_next_part(io, &chunk, &part))
-		dss_wrote_part(io, &part, failed);
-}
-
-static int dss_read_ssd_failed(struct dss_io *io)
-{
-	unsigned int grain, nr, end = io->first + io->nr;
-	u32 slot = dss_from_slot(io->slot);
-	struct dss *d = io->d;
-
-	d->ssd_errors++;
-	if (dss_any(d, d->dirty, io->slot, io->first, io->nr)) {
-		dss_ssd_failed(d);
-		return DM_ENDIO_DONE;
-	}
-	for (grain = io->first; grain < end; grain += nr) {
-		nr = min(end - grain, d->grains - grain % d->grains);
-		dss_invalidate(d, dss_to_slot(slot + grain / d->grains),
-			       grain % d->grains, nr);
-	}
-	return dss_retry(io);
-}
-
-static void dss_record_latency(struct dss_io *io)
-{
-	struct dss_class_count *count = &io->d->counts[io->class_id];
-	bool write = dss_is_write(io);
-	struct dss_latency *latency = &count->latency[write];
-	u64 us = div_u64(ktime_get_ns() - io->start_ns, NSEC_PER_USEC);
-
-	latency->count++;
-	latency->total_us += us;
-	latency->max_us = max(latency->max_us, us);
-	latency->buckets[min(fls64(us), DSS_LATENCY_BUCKETS - 1)]++;
-	count->sectors[write] += io->iter.bi_size >> SECTOR_SHIFT;
-}
-
-/* A chunk that is read once and dead, or does not belong here. */
-static void dss_give_up(struct dss_io *io)
-{
-	struct dss *d = io->d;
-	unsigned int state;
-	dss_oblock_t oblock;
-
-	if (!(io->flags & DSS_IO_GIVE_UP) || d->health != DSS_OK)
-		return;
-	state = dss_core_slot_state(d->core, io->slot, &oblock, NULL);
-	if (state != DSS_SLOT_USED || dss_from_oblock(oblock) != io->oblock ||
-	    dss_in_flight(d, io->oblock))
-		return;
-	dss_evict(d, io->slot, DSS_EVICT_HIT);
-}
-
-static int dss_finish(struct dss_io *io, blk_status_t *error)
-{
-	struct dss *d = io->d;
-	int result = DM_ENDIO_DONE;
-
-	switch (io->kind) {
-	case DSS_READ_SSD:
-		if (*error)
-			result = dss_read_ssd_failed(io);
-		break;
-	case DSS_READ_HDD:
-		dss_turn_end(io);
-		d->hdd_errors += *error != BLK_STS_OK;
-		break;
-	case DSS_WRITE_SSD:
-		if (!(io->flags & DSS_IO_ENDED))
-			result = dss_wrote_ssd(io, error);
-		break;
-	case DSS_WRITE_BOTH:
-		dss_wrote_both(io, error);
-		break;
-	case DSS_WRITE_HDD:
-	case DSS_DISCARD:
-		if (io->flags & DSS_IO_GROUPED && !(io->flags & DSS_IO_ENDED))
-			result = dss_group_arrived(io, *error);
-		if (result == DM_ENDIO_INCOMPLETE)
-			break;
-		d->hdd_errors += *error != BLK_STS_OK;
-		if (*error || !(io->bio->bi_opf & REQ_FUA ||
-				io->flags & DSS_IO_GROUPED)) {
-			dss_wrote_chunks(io);
-			d->hdd_owes = true;
-		}
-		break;
-	default:
-		break;
-	}
-	if (result == DM_ENDIO_INCOMPLETE)
-		return result;
-	dss_unhash(io);
-	if (io->kind != DSS_FLUSH)
-		dss_record_latency(io);
-	dss_give_up(io);
-	if (!*error)
-		*error = io->piece_status;
-	return result;
-}
-
-int dss_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
-{
-	struct dss *d = ti->private;
-	struct dss_io *io = dss_io_of(bio, d);
-	unsigned long irq;
-	int result;
-
-	if (io->kind == DSS_WRITE_BOTH && !(io->flags & DSS_IO_ENDED) &&
-	    atomic_read(&io->left)) {
-		io->flags |= DSS_IO_ENDED;
-		if (!atomic_dec_and_test(&io->left))
-			return DM_ENDIO_INCOMPLETE;
-	}
-	spin_lock_irqsave(&d->lock, irq);
-	result = dss_finish(io, error);
-	spin_unlock_irqrestore(&d->lock, irq);
-	return result;
 }
