@@ -70,7 +70,7 @@ class Parker:
         self._logger = logger
         self._stopping = stopping
         self._now = now
-        self._looper = Looper('dss-park', self._look, stopping)
+        self._looper = Looper('dss-park', self.look, stopping)
         self.start = self._looper.start
         self.stop = self._looper.stop
         self.kick = self._looper.kick
@@ -132,7 +132,11 @@ class Parker:
             self._queue.go_alone(alone)
             self._jobs.left_alone()
 
-    def _look(self) -> float:
+    def look(self) -> float:
+        """Park what is due; seconds until there may be more.
+
+        Logs what fails, and never raises.
+        """
         try:
             return 0.0 if self.park() else self._until_due()
         except DssError as err:

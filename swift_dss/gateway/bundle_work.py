@@ -12,7 +12,6 @@ import functools
 import json
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import (
     Any, Callable, Container, Dict, FrozenSet, Iterable, List, NamedTuple,
@@ -43,6 +42,7 @@ from swift_dss.gateway.retry import Backoff
 from swift_dss.gateway.turns import Baton, Turns
 from swift_dss.gateway.upload import Outcome
 from swift_dss.io import steps
+from swift_dss.io.workers import Pool
 from swift_dss.strategy import bundling
 from swift_dss.wire import bundle
 
@@ -82,7 +82,8 @@ class Bundler:
                  local: LocalVersions, queue: Queue, book: Book,
                  metrics: Metrics, logger: Logger, breaker: Breaker,
                  stopping: threading.Event, swift_dir: str, keys: KeyFile,
-                 now: Callable[[], float]) -> None:
+                 now: Callable[[], float], retry: Backoff,
+                 pool: Pool) -> None:
         self._conf = conf
         self._local = local
         self._queue = queue
@@ -118,17 +119,16 @@ class Bundler:
         self._was_down = False
         self._rekeying = False
         self.last_error = ''
-        self._workers = ThreadPoolExecutor(
-            SENDERS, thread_name_prefix='dss-bundle')
-        self._recorder = ThreadPoolExecutor(
-            1, thread_name_prefix='dss-bundle-records')
-        self._looper = Looper('dss-bundler', self._try_look, stopping)
+        self._workers = pool(SENDERS, 'dss-bundle')
+        self._recorder = pool(1, 'dss-bundle-records')
+        self._looper = Looper('dss-bundler', self.look, stopping)
         #: Begins; what a crash left is settled first, in the background.
         self.start = self._looper.start
         #: Has it look now.
         self.kick = self._looper.kick
         self._recovered = False
-        self._backoff = Backoff(_RETRY_BASE_SECONDS, _RETRY_CAP_SECONDS)
+        self._backoff = Backoff(_RETRY_BASE_SECONDS, _RETRY_CAP_SECONDS,
+                                retry.dice)
 
     def stop(self) -> None:
         """Let running bundles end. ``stopping`` MUST be set."""
@@ -351,7 +351,11 @@ class Bundler:
             version, self._now() + AGAIN_SECONDS,
             '%s: %s' % (type(err).__name__, err))
 
-    def _try_look(self) -> float:
+    def look(self) -> float:
+        """Send and keep what is due; seconds until there may be more.
+
+        Logs what fails, and never raises.
+        """
         try:
             if not self._recovered:
                 self._keeper.recover()

@@ -147,15 +147,22 @@ class S3Body:
         self._stream.close()
 
 
+#: Gives what has boto3's verbs, by configuration, access key, secret key
+#: and most connections.
+Connect = Callable[[GatewayConf, str, str, int], Any]
+
+
 class S3Client:
     """Calls on one bucket of one endpoint. Thread-safe.
 
     :param connections: most requests that run at once
+    :param connect: boto3's client if None
     """
 
     def __init__(self, conf: GatewayConf, breaker: Breaker,
                  connections: int,
-                 table: TableSource = ClassTable) -> None:
+                 table: TableSource = ClassTable,
+                 connect: Optional[Connect] = None) -> None:
         self._conf = conf
         self._breaker = breaker
         self._connections = connections
@@ -163,6 +170,7 @@ class S3Client:
         self.throughput = Throughput()
         self.up_lane, self.down_lane = Lane(table), Lane(table)
         self._lock = threading.Lock()
+        self._connect = connect or _connect
         self._client: Any = None
         self._stamp: Any = None
 
@@ -374,7 +382,7 @@ class S3Client:
         secret, stamp = self._secret_file.read()
         with self._lock:
             if self._client is None or stamp != self._stamp:
-                self._client = _connect(
+                self._client = self._connect(
                     self._conf, secret.access_key, secret.secret_key,
                     self._connections)
                 self._stamp = stamp

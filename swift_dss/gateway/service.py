@@ -12,7 +12,6 @@ import math
 import os
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import (
     Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional,
     Sequence, Set, Tuple, Union)
@@ -28,7 +27,8 @@ from swift_dss.gateway.bundle_book import Book
 from swift_dss.gateway.bundle_pack import book_path
 from swift_dss.gateway.bundle_park import Jobs, Parker
 from swift_dss.gateway.bundle_work import SENDERS, Bundler
-from swift_dss.gateway.client import S3Client, S3Down, S3Rejected
+from swift_dss.gateway.client import (
+    Connect, S3Client, S3Down, S3Rejected)
 from swift_dss.gateway.deletes import Deleter
 from swift_dss.gateway.encrypt import KeyFile
 from swift_dss.gateway.fill import Filler
@@ -42,6 +42,7 @@ from swift_dss.gateway.scrub import Scrubber
 from swift_dss.gateway.source import Source
 from swift_dss.gateway.throughput import Throughput
 from swift_dss.gateway.upload import Outcome, Uploader
+from swift_dss.io.workers import Pool, threads
 from swift_dss.strategy.wan import Flow, Turns, plenty
 from swift_dss.wire.control import FetchReply, FetchRequest
 from swift_dss.wire.layout import remote_key
@@ -95,6 +96,8 @@ class Gateway:
     :param local: this node's devices
     :param ranks: by default from the rings of ``swift_dir``
     :param retry: waits of jobs that failed
+    :param pool: who carries out what is handed out
+    :param connect: see :class:`S3Client`
     :raises BadConfig: from :meth:`start`, if the gateway cannot be used
     """
 
@@ -104,7 +107,9 @@ class Gateway:
                  ranks: Optional[Ranks] = None,
                  breaker: Optional[Breaker] = None,
                  retry: Optional[Backoff] = None,
-                 now: Callable[[], float] = time.time) -> None:
+                 now: Callable[[], float] = time.time,
+                 pool: Pool = threads,
+                 connect: Optional[Connect] = None) -> None:
         # long: the one place where the parts of the gateway meet.
         self._conf = conf.gateway
         self._table_source = table_source
@@ -125,14 +130,14 @@ class Gateway:
         self._client = S3Client(
             self._conf, self._breaker,
             self._conf.uploads + self._conf.fills + _DELETES + SENDERS + 2,
-            table_source)
+            table_source, connect)
         self._stopping = threading.Event()
         self._keys = KeyFile(self._conf.key_file)
         self._bundler = Bundler(
             self._conf, self._client, local, self._queue, Book(book_path(
                 conf.tier.index_dir or conf.run_dir)), metrics, logger,
             self._breaker, self._stopping, conf.swift_dir,
-            self._keys, now)
+            self._keys, now, self._retry, pool)
         self._parker = Parker(
             Jobs(self._claim, self._release, self._described,
                  self._may_send, self._wanted_remote, self._look_again_at,
@@ -166,8 +171,7 @@ class Gateway:
         self._uploading = 0
         self._deleting = 0
         self._cancelled: Set[str] = set()
-        self._workers = ThreadPoolExecutor(
-            self._conf.uploads + _DELETES, thread_name_prefix='dss-s3')
+        self._workers = pool(self._conf.uploads + _DELETES, 'dss-s3')
         self._dispatcher = threading.Thread(
             target=self._dispatch, name='dss-s3-dispatch', daemon=True)
 
@@ -392,6 +396,15 @@ class Gateway:
     def _is_cancelled(self, key: str) -> bool:
         with self._wake:
             return key in self._cancelled
+
+    def look(self) -> float:
+        """Hand out everything that is due; seconds until there may be more.
+
+        The threads of :meth:`start` do this by themselves. With an inline
+        pool and without :meth:`start`, the caller's thread does the work.
+        """
+        return min(self._parker.look(), self._bundler.look(),
+                   self._dispatch_due())
 
     def _dispatch(self) -> None:
         while not self._stopping.is_set():

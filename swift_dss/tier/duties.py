@@ -13,7 +13,6 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from concurrent.futures import ThreadPoolExecutor
 from typing import Callable, Dict, Iterable, List, Optional, Set, Tuple
 
 from swift_dss.core.classes import ClassTable, RemoteMode
@@ -21,6 +20,7 @@ from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import (
     DamagedRecord, DssError, TierFull, TierUnavailable, VersionGone)
 from swift_dss.core.version import VersionId
+from swift_dss.io.workers import Pool, threads
 from swift_dss.strategy.eviction import STRATEGIES
 from swift_dss.strategy.eviction.verbs import (
     EvictionStrategy, Occupancy, Take)
@@ -54,7 +54,7 @@ class Duties:
                  conf: Callable[[], NodeConf],
                  table: Callable[[], ClassTable], metrics: Metrics,
                  logger: logging.Logger, book: StateBook,
-                 now: Callable[[], float]) -> None:
+                 now: Callable[[], float], pool: Pool = threads) -> None:
         self.device = device
         self.stopping = threading.Event()
         self._local = local
@@ -71,9 +71,8 @@ class Duties:
         self.moved = 0
         self._found: Optional[Sums] = None
         self._guard = threading.Lock()
-        self._movers = ThreadPoolExecutor(
-            max(1, conf().tier.movers),
-            thread_name_prefix='dss-move-' + device.name)
+        self._movers = pool(max(1, conf().tier.movers),
+                            'dss-move-' + device.name)
 
     def stop(self) -> None:
         """Let the movers end."""

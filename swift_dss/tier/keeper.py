@@ -16,6 +16,7 @@ from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import DssError, TierUnavailable
 from swift_dss.core.version import VersionId
+from swift_dss.io.workers import Pool, threads
 from swift_dss.tier import backlog
 from swift_dss.tier.backlog import Link
 from swift_dss.tier.devices import Device
@@ -50,7 +51,8 @@ class Keeper:
                  table: Callable[[], ClassTable], metrics: Metrics,
                  logger: logging.Logger,
                  now: Callable[[], float] = time.time,
-                 link: Callable[[], Optional[Link]] = lambda: None) -> None:
+                 link: Callable[[], Optional[Link]] = lambda: None,
+                 pool: Pool = threads) -> None:
         self.device = device
         self._link = link
         self._index = local.index
@@ -62,7 +64,7 @@ class Keeper:
         self._now = now
         self._book = StateBook(device.name, metrics, logger)
         self.duties = Duties(device, local, conf, table, metrics, logger,
-                             self._book, now)
+                             self._book, now, pool)
         # Reentrant: who waits for a round asks for one first.
         self._changed = threading.Condition()
         self._begun = self._settled = 0

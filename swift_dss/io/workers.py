@@ -1,0 +1,43 @@
+"""Who carries background work out: threads of a pool, or the caller.
+
+The daemon and the gateway ask for pools through :data:`Pool`, so that the
+simulation can run the same work in its own thread, in an order that a seed
+decides.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from typing import Any, Callable, TypeVar
+
+#: Makes a pool of so many workers with such a name.
+Pool = Callable[[int, str], Executor]
+_Result = TypeVar('_Result')
+
+
+def threads(workers: int, name: str) -> Executor:
+    """A pool of threads."""
+    return ThreadPoolExecutor(workers, thread_name_prefix=name)
+
+
+def inline(workers: int, name: str) -> Executor:
+    """A pool that does each piece of work before ``submit`` returns."""
+    return _Inline()
+
+
+class _Inline(Executor):
+
+    def submit(  # type: ignore[override]
+            self, fn: Callable[..., _Result], *args: Any,
+            **kwargs: Any) -> Future[_Result]:
+        """See :meth:`Executor.submit`.
+
+        What is no ``Exception``, such as a simulated crash, is raised here:
+        a process that dies tells nobody.
+        """
+        future: Future[_Result] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as err:
+            future.set_exception(err)
+        return future
