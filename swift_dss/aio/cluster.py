@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import time
-from typing import Callable, Dict, List, Optional, Sequence
+from typing import Dict, List, Optional, Sequence
 
 from swiftclient import client as swiftclient
 
@@ -15,8 +15,6 @@ from swift_dss.aio import (
 from swift_dss.aio.layout import CLOUD_BUCKET, CLOUD_USER, AioConf
 from swift_dss.core.errors import BadConfig, DssError
 from swift_dss.io.capacity import Capacity
-
-Say = Callable[[str], None]
 
 #: Name -> port offset, in the order of start.
 STORES = (('object-server', 1), ('container-server', 2),
@@ -40,11 +38,6 @@ DAEMONS = (
 #: Everything of a run but its logs.
 FOLDERS = ('etc', 'devices', 'hdd', 'run', 'images', 'cloud')
 
-PORT_DEADLINE_SECONDS = 60.0
-#: A process that was just begun has no environment to be found by until
-#: it has its program; missing for longer than this, it has ended.
-_BIRTH_SECONDS = 3.0
-
 
 class Cluster:
     """One all-in-one cluster, running or not.
@@ -52,7 +45,8 @@ class Cluster:
     :param say: gets one line for each step
     """
 
-    def __init__(self, conf: AioConf, say: Optional[Say] = None) -> None:
+    def __init__(self, conf: AioConf,
+                 say: Optional[processes.Say] = None) -> None:
         self.conf = conf
         self._say = say or (lambda line: None)
 
@@ -256,9 +250,7 @@ class Cluster:
 
     def conf_file(self, name: str) -> str:
         """The configuration file of a server or daemon."""
-        conf_name = dict(DAEMONS).get(name, name + '.conf')
-        return os.path.join(
-            self.conf.etc, 'dss.conf' if name == 'tierd' else conf_name)
+        return conf_file(self.conf, name)
 
     def cgroup_procs(self) -> List[str]:
         """Where a new server joins the throttled cgroup, if there is
@@ -302,7 +294,7 @@ class Cluster:
 
     def _await_ports(self, awaited: Dict[str, int]) -> None:
         born = time.monotonic()
-        deadline = born + PORT_DEADLINE_SECONDS
+        deadline = born + processes.PORT_DEADLINE_SECONDS
         for name, port in awaited.items():
             def answers(port: int = port, name: str = name) -> bool:
                 if processes.listening(port):
@@ -322,12 +314,12 @@ class Cluster:
                 return True
             self._check_alive('tierd', born)
             return False
-        if not processes.wait(answers, PORT_DEADLINE_SECONDS):
+        if not processes.wait(answers, processes.PORT_DEADLINE_SECONDS):
             raise self._failed('tierd', 'does not answer on %s' % admin)
         self._say('the tier daemon answers')
 
     def _check_alive(self, name: str, born: float) -> None:
-        if time.monotonic() - born > _BIRTH_SECONDS and \
+        if time.monotonic() - born > processes.BIRTH_SECONDS and \
                 name not in processes.find(self.conf.root):
             raise self._failed(name, 'ended')
 
@@ -337,12 +329,7 @@ class Cluster:
             name, what, log, processes.tail(log)))
 
     def _make_bucket(self) -> None:
-        account, user, key = CLOUD_USER
-        connection = swiftclient.Connection(
-            authurl=self.conf.cloud_url + '/auth/v1.0',
-            user='%s:%s' % (account, user), key=key, retries=3)
-        connection.put_container(CLOUD_BUCKET)
-        connection.close()
+        make_bucket(self.conf)
 
     # -- looking ---------------------------------------------------------
 
@@ -365,7 +352,24 @@ class Cluster:
             key=key, retries=2, max_backoff=2)
 
 
-def printer(stream: object = None) -> Say:
+def conf_file(conf: AioConf, name: str) -> str:
+    """The configuration file of a server or daemon."""
+    conf_name = dict(DAEMONS).get(name, name + '.conf')
+    return os.path.join(
+        conf.etc, 'dss.conf' if name == 'tierd' else conf_name)
+
+
+def make_bucket(conf: AioConf) -> None:
+    """Make the gateways' bucket in the S3 cloud, unless it is there."""
+    account, user, key = CLOUD_USER
+    connection = swiftclient.Connection(
+        authurl=conf.cloud_url + '/auth/v1.0',
+        user='%s:%s' % (account, user), key=key, retries=3)
+    connection.put_container(CLOUD_BUCKET)
+    connection.close()
+
+
+def printer(stream: object = None) -> processes.Say:
     """Lines with the seconds since now in front."""
     begin = time.monotonic()
 

@@ -6,7 +6,7 @@ import getpass
 import os
 import secrets
 from base64 import urlsafe_b64encode
-from typing import Dict
+from typing import Dict, NamedTuple, Optional
 
 from swift_dss.aio import parts
 from swift_dss.aio.layout import (
@@ -50,11 +50,29 @@ def has(conf: AioConf, part: str) -> bool:
     return not conf.plain and part not in parts.missing()
 
 
-def cluster_files(conf: AioConf) -> Dict[str, str]:
-    """Path under the root -> text, of the main cluster."""
+class Keys(NamedTuple):
+    """What all servers of one cluster have to agree on."""
+
+    hash_prefix: str
+    hash_suffix: str
+    tokens: str
+
+    @classmethod
+    def new(cls) -> Keys:
+        """Keys that no other cluster has."""
+        return cls(secrets.token_hex(8), secrets.token_hex(8), secret_key())
+
+
+def cluster_files(conf: AioConf,
+                  keys: Optional[Keys] = None) -> Dict[str, str]:
+    """Path under the root -> text, of the main cluster.
+
+    :param keys: those of a cluster of which this is a part; None makes some
+    """
+    keys = keys or Keys.new()
     files = {
-        'etc/swift.conf': _swift_conf(conf),
-        'etc/proxy-server.conf': _proxy(conf),
+        'etc/swift.conf': _swift_conf(conf, keys),
+        'etc/proxy-server.conf': _proxy(conf, keys),
         'etc/internal-client.conf': _internal_client(conf),
         'etc/object-server.conf': _object(conf),
         'etc/container-server.conf': _container(conf),
@@ -85,7 +103,7 @@ def cloud_files(conf: AioConf) -> Dict[str, str]:
 def _default(conf: AioConf, port: int, etc: str, devices: str,
              workers: int = 0) -> str:
     return '\n'.join((
-        '[DEFAULT]', 'bind_ip = 127.0.0.1', 'bind_port = %d' % port,
+        '[DEFAULT]', 'bind_ip = %s' % conf.address, 'bind_port = %d' % port,
         'user = %s' % getpass.getuser(), 'workers = %d' % workers,
         'swift_dir = %s' % etc, 'devices = %s' % devices,
         'mount_check = %s' % (
@@ -105,7 +123,7 @@ def _plain_filters(pipeline: str) -> str:
                    if name in _FILTERS)
 
 
-def _swift_conf(conf: AioConf) -> str:
+def _swift_conf(conf: AioConf, keys: Keys) -> str:
     engines = {
         'dss': 'egg:swift_dss#dss.fs' if has(conf, 'diskfile')
                else 'egg:swift#replication.fs',
@@ -113,8 +131,8 @@ def _swift_conf(conf: AioConf) -> str:
                   else 'egg:swift#erasure_coding.fs',
         'vanilla': 'egg:swift#replication.fs'}
     parts = ['[swift-hash]',
-             'swift_hash_path_suffix = %s' % secrets.token_hex(8),
-             'swift_hash_path_prefix = %s' % secrets.token_hex(8), '']
+             'swift_hash_path_suffix = %s' % keys.hash_suffix,
+             'swift_hash_path_prefix = %s' % keys.hash_prefix, '']
     for index, name in enumerate(POLICIES):
         parts += ['[storage-policy:%d]' % index, 'name = %s' % name,
                   'diskfile_module = %s' % engines[name]]
@@ -130,15 +148,15 @@ def _swift_conf(conf: AioConf) -> str:
     return '\n'.join(parts)
 
 
-def _tempauth(users: object) -> str:
+def _tempauth(users: object, key: str) -> str:
     lines = ['user_%s_%s = %s %s' % user for user in users]  # type: ignore
-    lines += ['fernet_key_aio = %s' % secret_key(),
+    lines += ['fernet_key_aio = %s' % key,
               'active_fernet_key_id = aio', 'token_life = 86400',
               'allow_overrides = true']
     return _filter('tempauth', 'egg:swift#tempauth', *lines)
 
 
-def _proxy(conf: AioConf) -> str:
+def _proxy(conf: AioConf, keys: Keys) -> str:
     pipeline = PIPELINE % (('dss_retry_after ', 'dss ') if has(
         conf, 'proxy') else ('', ''))
     ours = '' if not has(conf, 'proxy') else _filter(
@@ -164,7 +182,7 @@ def _proxy(conf: AioConf) -> str:
                 'allow_versioned_writes = true',
                 'allow_object_versioning = true'),
         _filter('s3api', 'egg:swift#s3api', 'location = us-east-1'),
-        _tempauth(USERS), ours))
+        _tempauth(USERS, keys.tokens), ours))
 
 
 def _internal_client(conf: AioConf) -> str:
@@ -183,7 +201,7 @@ def _object(conf: AioConf) -> str:
                        conf.path('devices'), conf.workers).rstrip('\n')
     recon = conf.path('run', 'recon')
     return ''.join((
-        default, '\n', ours, '\n',
+        default, '\n', ours, _per_port(conf), '\n',
         '[pipeline:main]\npipeline = healthcheck recon object-server\n\n',
         '[app:object-server]\nuse = %s\nnetwork_chunk_size = %d\n'
         'disk_chunk_size = %d\n\n' % (
@@ -202,6 +220,13 @@ def _object(conf: AioConf) -> str:
                 'internal_client_conf_path = %s'
                 % conf.path('etc', 'internal-client.conf')),
     ))
+
+
+def _per_port(conf: AioConf) -> str:
+    if not conf.servers_per_port:
+        return ''
+    return 'servers_per_port = %d\nring_check_interval = 1\n' \
+        % conf.servers_per_port
 
 
 def _daemon(name: str, recon: str, *options: str) -> str:
@@ -277,7 +302,7 @@ def _cloud_proxy(conf: AioConf) -> str:
         _filter('versioned_writes', 'egg:swift#versioned_writes',
                 'allow_object_versioning = true'),
         _filter('s3api', 'egg:swift#s3api', 'location = us-east-1'),
-        _tempauth(((account, user, key, '.admin'),))))
+        _tempauth(((account, user, key, '.admin'),), secret_key())))
 
 
 def _cloud_store(conf: AioConf, kind: str, offset: int) -> str:

@@ -66,6 +66,11 @@ class AioConf:
     :param replicas: of objects, but those of ``dss-ec``; an edge whose
         second copy is in S3 has 1
     :param chunk_bytes: what proxy and object server move at a time
+    :param address: where servers listen
+    :param s3_at: URL of the S3 that the gateway uses; empty: the cluster's
+        own second Swift
+    :param servers_per_port: of the object server, which then has a port for
+        each device; 0 is one port for all
     """
 
     root: str
@@ -82,6 +87,9 @@ class AioConf:
     default_policy: str = 'dss'
     replicas: int = 3
     chunk_bytes: int = 65536
+    address: str = '127.0.0.1'
+    s3_at: str = ''
+    servers_per_port: int = 0
 
     @property
     def proxy_port(self) -> int:
@@ -92,6 +100,12 @@ class AioConf:
     def object_port(self) -> int:
         """The object server's."""
         return self.base_port + 1
+
+    def device_port(self, device: str) -> int:
+        """The port that serves a device's objects."""
+        if not self.servers_per_port:
+            return self.object_port
+        return self.base_port + PORTS + self.device_names.index(device)
 
     @property
     def container_port(self) -> int:
@@ -116,17 +130,18 @@ class AioConf:
     @property
     def auth_url(self) -> str:
         """Where tokens come from."""
-        return 'http://127.0.0.1:%d/auth/v1.0' % self.proxy_port
+        return self.s3_url + '/auth/v1.0'
 
     @property
     def s3_url(self) -> str:
         """S3 of the cluster itself."""
-        return 'http://127.0.0.1:%d' % self.proxy_port
+        return 'http://%s:%d' % (self.address, self.proxy_port)
 
     @property
     def cloud_url(self) -> str:
         """S3 of the cloud."""
-        return 'http://127.0.0.1:%d' % self.cloud_port
+        return self.s3_at or 'http://%s:%d' % (
+            self.address, self.cloud_port)
 
     @property
     def cgroup_name(self) -> str:

@@ -13,17 +13,27 @@ import socket
 import subprocess
 import sys
 import time
-from typing import (Callable, Collection, Dict, List, Mapping, Optional,
-                    Sequence)
+from typing import (TYPE_CHECKING, Callable, Collection, Dict, List,
+                    Mapping, Optional, Sequence, Set)
 
 from swift_dss.aio.run import LOG_ENV
 from swift_dss.core.errors import DssError
+
+Say = Callable[[str], None]
 
 ROOT_ENV = 'SWIFT_DSS_AIO_ROOT_OF'
 NAME_ENV = 'SWIFT_DSS_AIO_NAME'
 
 #: How often a wait looks again.
 POLL_SECONDS = 0.05
+#: What a server may take until it answers.
+PORT_DEADLINE_SECONDS = 60.0
+#: A process that was just begun has no environment to be found by until
+#: it has its program; missing for longer than this, it has ended.
+BIRTH_SECONDS = 3.0
+
+if TYPE_CHECKING:
+    Child = subprocess.Popen[bytes]
 
 
 class StartFailed(DssError):
@@ -34,12 +44,14 @@ class StartFailed(DssError):
 
 def spawn(root: str, name: str, log: str, arguments: Sequence[str],
           cgroup: Sequence[str] = (),
-          extra_env: Optional[Mapping[str, str]] = None
-          ) -> subprocess.Popen[bytes]:
+          extra_env: Optional[Mapping[str, str]] = None,
+          prefix: Sequence[str] = ()) -> Child:
     """Start ``python ARGUMENTS`` as a session of its own.
 
     :param log: the file its log and its standard output go to
     :param cgroup: ``cgroup.procs`` files that it joins
+    :param prefix: a command that runs the rest of its arguments, such as
+        ``nsenter``
     """
     env = dict(os.environ)
     env.update({ROOT_ENV: root, NAME_ENV: name, LOG_ENV: log,
@@ -53,32 +65,45 @@ def spawn(root: str, name: str, log: str, arguments: Sequence[str],
 
     with open(log, 'ab') as out:
         return subprocess.Popen(
-            [sys.executable] + list(arguments), env=env, cwd='/',
+            [*prefix, sys.executable, *arguments], env=env, cwd='/',
             stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-            start_new_session=True, preexec_fn=join if cgroup else None)
+            start_new_session=True,
+            preexec_fn=join if cgroup else None)
 
 
 def find(root: str) -> Dict[str, List[int]]:
     """Every living process of the cluster: name -> pids, oldest first."""
-    marker = ('%s=%s' % (ROOT_ENV, root)).encode('utf-8')
-    prefix = ('%s=' % NAME_ENV).encode('utf-8')
-    found: Dict[str, List[int]] = {}
+    return _living(lambda marked: marked == root).get(root, {})
+
+
+def under(root: str) -> Dict[str, Dict[str, List[int]]]:
+    """The same of every cluster whose root is this folder or below it."""
+    below = os.path.join(root, '')
+    return _living(lambda marked: marked == root
+                   or marked.startswith(below))
+
+
+def _living(wanted: Callable[[str], bool]
+            ) -> Dict[str, Dict[str, List[int]]]:
+    found: Dict[str, Dict[str, List[int]]] = {}
     for entry in os.listdir('/proc'):
         if not entry.isdigit():
             continue
         try:
             with open('/proc/%s/environ' % entry, 'rb') as source:
-                variables = source.read().split(b'\0')
+                variables = dict(
+                    variable.partition(b'=')[::2]
+                    for variable in source.read().split(b'\0'))
         except OSError:
             continue
-        if marker not in variables:
-            continue
-        for variable in variables:
-            if variable.startswith(prefix):
-                name = variable[len(prefix):].decode('utf-8')
-                found.setdefault(name, []).append(int(entry))
-    for pids in found.values():
-        pids.sort()
+        root = variables.get(ROOT_ENV.encode(), b'').decode('utf-8')
+        name = variables.get(NAME_ENV.encode(), b'').decode('utf-8')
+        if name and wanted(root):
+            found.setdefault(root, {}).setdefault(name, []).append(
+                int(entry))
+    for names in found.values():
+        for pids in names.values():
+            pids.sort()
     return found
 
 
@@ -134,6 +159,28 @@ def end(root: str, names: Optional[Sequence[str]] = None,
     killed = kill(root, names)
     _await_death(asked)
     return killed
+
+
+def end_under(root: str, grace_seconds: float = 5.0) -> int:
+    """End every process of every cluster at or below a folder, all at once;
+    returns when they are gone.
+
+    :returns: how many there were
+    """
+    ended: Set[int] = set()
+    for signum in (signal.SIGTERM, signal.SIGKILL):
+        for names in under(root).values():
+            for pid in (pid for pids in names.values() for pid in pids):
+                try:
+                    os.kill(pid, signum)
+                    ended.add(pid)
+                except ProcessLookupError:
+                    pass
+        if wait(lambda: not under(root)
+                and not any(map(_alive, ended)), grace_seconds):
+            break
+    _await_death(ended)
+    return len(ended)
 
 
 def _await_death(pids: Collection[int]) -> None:

@@ -58,7 +58,7 @@ def places(conf: AioConf) -> List[Tuple[str, str, int]]:
         if not conf.plain:
             found.append(('hdd-' + device, conf.path('hdd', device),
                           conf.hdd_bytes))
-    if not conf.plain:
+    if not (conf.plain or conf.s3_at):
         found.append(('cloud', conf.path('cloud', 'devices', 'c1'),
                       conf.hdd_bytes * 2))
     return found
@@ -71,7 +71,7 @@ def make(conf: AioConf) -> None:
     if conf.storage == 'disks':
         _make_disks(conf)
     elif conf.storage == 'loops':
-        _make_loops(conf)
+        make_loops(conf.root, images(conf))
 
 
 def _make_disks(conf: AioConf) -> None:
@@ -84,24 +84,35 @@ def _make_disks(conf: AioConf) -> None:
             run('mount', '-t', 'xfs', '-o', 'noatime', device, target)
 
 
-def _make_loops(conf: AioConf) -> None:
-    os.makedirs(conf.path('images'), exist_ok=True)
+def make_loops(root: str, wanted: Sequence[Tuple[str, str, int]]) -> None:
+    """Make and mount file systems; an image that is there keeps its data.
+
+    :param root: below which all of them lie
+    :param wanted: image path, mount point, and bytes of each
+    """
     fresh: List[str] = []
     mounts: List[Tuple[str, str]] = []
-    for name, target, size in places(conf):
-        image = conf.path('images', name + '.img')
+    for image, target, size in wanted:
+        os.makedirs(target, exist_ok=True)
         if not os.path.exists(image):
+            os.makedirs(os.path.dirname(image), exist_ok=True)
             with open(image, 'wb') as out:
                 out.truncate(size)
             fresh.append(image)
         mounts.append((attach(image), target))
-    by_image = loops(conf.root)
+    by_image = loops(root)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(
             lambda image: run('mkfs.xfs', '-q', '-f', by_image[image]),
             fresh))
     for device, target in mounts:
         run('mount', '-t', 'xfs', '-o', 'noatime', device, target)
+
+
+def images(conf: AioConf) -> List[Tuple[str, str, int]]:
+    """(image path, mount point, bytes) of every file system."""
+    return [(conf.path('images', name + '.img'), target, size)
+            for name, target, size in places(conf)]
 
 
 def attach(image: str) -> str:

@@ -9,12 +9,18 @@ import sys
 from typing import Any, Dict
 
 from swift_dss.aio import layout, processes, storage
+from swift_dss.aio.bed import plan
 from swift_dss.aio.cluster import Cluster, printer
 from swift_dss.aio.layout import AioConf
 from swift_dss.bench import demo
+from swift_dss.cli import aio_bed
 from swift_dss.core.errors import BadConfig
 
 HELP = 'run the all-in-one cluster'
+
+#: Verbs that a bed has too.
+_BED = {'stop': aio_bed.stop, 'status': aio_bed.status,
+        'logs': aio_bed.logs}
 
 _UNITS = {'k': 1 << 10, 'm': 1 << 20, 'g': 1 << 30}
 
@@ -41,6 +47,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
             verb.add_argument('server', nargs='*',
                               help='which servers (default: all)')
             verb.add_argument('-n', '--lines', type=int, default=20)
+    execute = verbs.add_parser(
+        'exec', help='run a command inside a bed')
+    execute.add_argument('--root', help='the bed\'s folder')
+    execute.add_argument('--member', default='p1',
+                         help='in whose network namespace (p1)')
+    execute.add_argument('words', nargs=argparse.REMAINDER, metavar='-- CMD')
 
 
 def _add_start_options(start: argparse.ArgumentParser) -> None:
@@ -49,7 +61,10 @@ def _add_start_options(start: argparse.ArgumentParser) -> None:
     start.add_argument('--base-port', type=int, default=0, metavar='N',
                        help='first of %d ports (default: free ones from '
                        '8080 on)' % layout.PORTS)
-    start.add_argument('--devices', type=int, default=4, metavar='N')
+    start.add_argument('--devices', type=int, metavar='N',
+                       help='SSDs (4; of each of many nodes 1), each with '
+                            'its HDD')
+    aio_bed.add_start_options(start)
     kinds = start.add_mutually_exclusive_group()
     for kind in ('loops', 'folders', 'auto'):
         kinds.add_argument('--' + kind, dest='storage', const=kind,
@@ -86,6 +101,12 @@ def run(args: argparse.Namespace) -> int:
     """Do what the verb says."""
     root = os.path.abspath(args.root) if args.root else \
         layout.default_root()
+    if args.verb == 'exec':
+        return aio_bed.execute(root, args)
+    if args.verb == 'start' and args.nodes is not None:
+        return aio_bed.start(root, args)
+    if args.verb in _BED and plan.exists(root):
+        return _BED[args.verb](root, args)
     return {'start': _start, 'stop': _stop, 'status': _status,
             'env': _env, 'demo': _demo, 'logs': _logs}[args.verb](root, args)
 
@@ -115,7 +136,8 @@ def _start(root: str, args: argparse.Namespace) -> int:
         conf = layout.load(root)
     else:
         conf = AioConf(
-            root=root, devices=args.devices, storage=kind,
+            root=root, devices=4 if args.devices is None
+            else args.devices, storage=kind,
             base_port=args.base_port or processes.free_base_port(
                 layout.PORTS),
             ssd_bytes=args.ssd_size, hdd_bytes=args.hdd_size,
@@ -179,6 +201,10 @@ def _status(root: str, args: argparse.Namespace) -> int:
 
 
 def _env(root: str, args: argparse.Namespace) -> int:
+    if plan.exists(root):
+        for name, value in aio_bed.environment(root).items():
+            print('export %s=%s' % (name, value))
+        return 0
     conf = layout.load(root)
     for name, value in (
             ('ST_AUTH', conf.auth_url), ('ST_USER', 'test:tester'),

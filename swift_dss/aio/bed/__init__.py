@@ -1,0 +1,1 @@
+"""A cluster of many nodes on one machine; :class:`bed.Bed` is it."""

@@ -1,0 +1,60 @@
+"""Write what a member of a bed needs before it starts."""
+
+from __future__ import annotations
+
+import configparser
+import io
+import os
+
+from swift_dss.aio import configs, rings, tables
+from swift_dss.aio.bed.plan import S3, Options, Plan
+from swift_dss.io.capacity import Capacity
+
+
+def prepare(plan: Plan, member: str) -> None:
+    """Folders and configuration of one member; its drives are mounted."""
+    conf = plan.conf(member)
+    for folder in (conf.log, conf.run, conf.path('run', 'recon')):
+        os.makedirs(folder, exist_ok=True)
+    if member == S3:
+        configs.write(conf, configs.cloud_files(conf))
+        for name, offset in (('object', 1), ('container', 2),
+                             ('account', 3)):
+            rings.write(conf.path('cloud', 'etc'), name, 1,
+                        conf.cloud_port + offset, ['c1'])
+        return
+    for device in conf.device_names:
+        Capacity(conf.path('hdd', device), device).initialise()
+    configure(plan, member)
+    tables.write(conf)
+
+
+def configure(plan: Plan, member: str) -> None:
+    """Write a node's or a proxy's configuration, anew if need be.
+
+    Rings, class table and rules stay as they are.
+    """
+    conf = plan.conf(member)
+    files = configs.cluster_files(conf, configs.Keys(*plan.keys))
+    ours = 'etc/dss.conf'
+    if ours in files:
+        files[ours] = with_options(files[ours], plan.dss_options(member))
+    configs.write(conf, files)
+
+
+def with_options(text: str, options: Options) -> str:
+    """A configuration file with some options set."""
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read_string(text)
+    parser.read_dict(options)
+    out = io.StringIO()
+    parser.write(out)
+    return out.getvalue()
+
+
+def hosts(plan: Plan) -> str:
+    """``/etc/hosts`` of every process of the bed."""
+    return '127.0.0.1 localhost\n' + ''.join(
+        '%s %s\n' % (plan.address(member), plan.host(member))
+        for member in plan.members)

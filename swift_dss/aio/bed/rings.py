@@ -1,0 +1,100 @@
+"""The rings of a bed: built in one place, copied to every member."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from typing import Any, Dict, Iterable, List, Tuple
+
+from swift.common.ring.builder import RingBuilder
+
+from swift_dss.aio.bed.plan import Plan
+from swift_dss.aio.layout import AioConf
+
+#: 2**7 partitions: twenty nodes differ, a walk over all is quick.
+PART_POWER = 7
+REPLICAS = 3
+#: Rings of objects are one a policy.
+RINGS = ('account', 'container', 'object', 'object-1', 'object-2')
+
+
+def rebalance(plan: Plan) -> Dict[str, float]:
+    """Bring the rings to the nodes of the plan; the same for the same
+    history.
+
+    A drive that left the plan gives up its partitions. One replica of a
+    partition moves at a time, as Swift's builder has it: call it again
+    when the data followed.
+
+    :returns: ring to the share of partitions that moved
+    """
+    os.makedirs(plan.path('etc'), exist_ok=True)
+    # The builder logs its balance as a warning; nobody asked.
+    logging.getLogger('swift.ring.builder').setLevel(logging.ERROR)
+    moved = {}
+    for name in RINGS:
+        builder = _load(plan, name)
+        changed = _follow(plan, name, builder)
+        parts = builder.parts * builder.replicas
+        count = 0
+        if changed or builder.devs_changed:
+            builder.pretend_min_part_hours_passed()
+            count = builder.rebalance(seed=1)[0]
+        moved[name] = count / parts
+        builder.get_ring().save(plan.path('etc', name + '.ring.gz'))
+        builder.save(plan.path('etc', name + '.builder'))
+    return moved
+
+
+def push(plan: Plan, confs: Iterable[AioConf]) -> None:
+    """Give every member the rings as they are."""
+    for conf in confs:
+        for name in RINGS:
+            ring = name + '.ring.gz'
+            target = os.path.join(conf.etc, ring)
+            shutil.copyfile(plan.path('etc', ring), target + '.new')
+            os.replace(target + '.new', target)
+
+
+def _load(plan: Plan, name: str) -> Any:
+    path = plan.path('etc', name + '.builder')
+    if os.path.exists(path):
+        return RingBuilder.load(path)
+    # min_part_hours 1: one replica of a partition moves at a time.
+    return RingBuilder(PART_POWER, REPLICAS, 1)
+
+
+def _follow(plan: Plan, name: str, builder: Any) -> bool:
+    """Add and remove devices.
+
+    :returns: whether any
+    """
+    wanted = dict(_devices(plan, name))
+    present = {(device['ip'], device['device']): device['id']
+               for device in builder.devs if device and device['weight']}
+    for place, number in present.items():
+        if place not in wanted:
+            builder.remove_dev(number)
+    for place, device in wanted.items():
+        if place not in present:
+            builder.add_dev(device)
+    return set(wanted) != set(present)
+
+
+def _devices(plan: Plan, name: str) -> List[
+        Tuple[Tuple[str, str], Dict[str, Any]]]:
+    found = []
+    for node in plan.nodes:
+        conf = plan.conf(node)
+        host = plan.host(node)
+        for device in conf.device_names:
+            port = {'account': conf.account_port,
+                    'container': conf.container_port}.get(
+                        name) or conf.device_port(device)
+            found.append(((host, device), {
+                'region': 1, 'zone': plan.zone(node), 'weight': 100,
+                'ip': host, 'port': port, 'device': device,
+                'replication_ip': host, 'replication_port': port,
+                'meta': ''}))
+    return found
