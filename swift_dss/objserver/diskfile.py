@@ -23,7 +23,7 @@ from swift_dss.core.residency import TIER_NAMES, Residency
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
 from swift_dss.core.version import VersionId
 from swift_dss.io import residency_store
-from swift_dss.objserver import tags
+from swift_dss.objserver import sending, tags
 from swift_dss.objserver.extents import (
     AUDIT, CLIENT, REPLICATE, VersionBytes)
 from swift_dss.objserver.reader import DssDiskFileReader
@@ -55,6 +55,9 @@ class DssDiskFileBase(BaseDiskFile):
     dss_range: Optional[Tuple[int, int]] = None
     #: Set by a writer that has put a version.
     dss_written: Optional[Tuple[VersionId, int, ClassMap, str]] = None
+    #: The session of ssync that sends it, and what goes out for it.
+    dss_session: Optional[sending.Session] = None
+    dss_parcel: Optional[sending.Parcel] = None
 
     @property
     def dss_device(self) -> str:
@@ -131,7 +134,32 @@ class DssDiskFileBase(BaseDiskFile):
             self.dss_purpose, keep_cache,
             lambda: self.dss_has_changed(data_file))
 
+    @property
+    def content_length(self) -> Any:
+        """As Swift's; that of what is sent, for ssync's sender.
+
+        The sender asks for it first, while it can still go on without.
+        """
+        length = super().content_length
+        if self.dss_session is None:
+            return length
+        if self.dss_parcel is None:
+            self.dss_parcel = sending.pack(
+                self, self.dss_session, self.manager.dss_sessions)
+        return self.dss_parcel.length
+
+    def get_datafile_metadata(self) -> Any:
+        if self.dss_parcel is not None:
+            return self.dss_parcel.metadata
+        return super().get_datafile_metadata()
+
     def reader(self, *args: Any, **kwargs: Any) -> Any:
+        if self.dss_parcel is not None:
+            return self.dss_parcel.chunks
+        return self.dss_build_reader(*args, **kwargs)
+
+    def dss_build_reader(self, *args: Any, **kwargs: Any) -> Any:
+        """A reader of the bytes themselves."""
         self.dss_reader = super().reader(*args, **kwargs)
         if self.dss_range is not None:
             start, stop = self.dss_range
@@ -238,6 +266,23 @@ class DssManagerBase(BaseDiskFileManager):
     def __init__(self, conf: Any, logger: Any) -> None:
         super().__init__(conf, logger)
         self.dss_node: Node = node_for(conf, logger)
+        self.dss_sessions = sending.Sessions()
+
+    def yield_hashes(self, device: Any, partition: Any, policy: Any,
+                     suffixes: Any = None, **kwargs: Any) -> Any:
+        self.dss_sessions.begin((device, str(partition), int(policy),
+                                 kwargs.get('frag_index')))
+        return super().yield_hashes(device, partition, policy, suffixes,
+                                    **kwargs)
+
+    def get_diskfile_from_hash(self, device: Any, partition: Any,
+                               object_hash: Any, policy: Any,
+                               **kwargs: Any) -> Any:
+        found = super().get_diskfile_from_hash(
+            device, partition, object_hash, policy, **kwargs)
+        found.dss_session = sending.session_of(device, partition, policy,
+                                               kwargs)
+        return found
 
     def get_diskfile(self, *args: Any, **kwargs: Any) -> Any:
         found = super().get_diskfile(*args, **kwargs)

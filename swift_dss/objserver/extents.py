@@ -309,6 +309,10 @@ class VersionBytes:
             if expected and expected != capacity.identity:
                 raise VersionGone('the record speaks of another capacity '
                                   'tier')
+            there = os.fstat(fd).st_size
+            if there < self._residency.content_length:
+                raise VersionGone('the HDD has %d of %d bytes' % (
+                    there, self._residency.content_length))
             if not self._read_ahead:
                 expect_random(fd)
         except BaseException:

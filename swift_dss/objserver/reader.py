@@ -24,9 +24,10 @@ from swift_dss.objserver.extents import INLINE_BYTES, VersionBytes
 class BytesUnavailable(ReplicationException):
     """A tier went away in the middle of a read.
 
-    Not a ``DiskFileError`` on purpose: the ssync sender would take one for
-    an object that is not there, go on, and let the replicator delete it.
-    This one makes it give up the whole session.
+    Not a ``DiskFileError`` on purpose: some bytes of the object have gone
+    to the peer of ssync already, which only the end of the session tells
+    it. What can be known before the first byte is no matter for this
+    error; see ``objserver.sending``.
     """
 
 

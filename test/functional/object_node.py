@@ -175,7 +175,12 @@ class ObjectNode:
     def data_file(self, name: str, policy: int = 0,
                   device: str = 'sda') -> str:
         """The one data file of an object."""
-        folder = self.hash_dir(name, policy, device)
+        return self.data_file_in(name, 7, policy, device)
+
+    def data_file_in(self, name: str, partition: int, policy: int = 0,
+                     device: str = 'sda') -> str:
+        """The same in a partition of the caller's."""
+        folder = self.hash_dir(name, policy, device, partition)
         found = [item for item in os.listdir(folder)
                  if item.endswith('.data')]
         assert len(found) == 1, found

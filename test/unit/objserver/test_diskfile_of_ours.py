@@ -198,6 +198,15 @@ def test_a_missing_capacity_file_is_a_damaged_copy(disk: Disk) -> None:
     assert disk.quarantined()
 
 
+def test_a_capacity_file_that_was_cut_off_is_a_damaged_copy(
+        disk: Disk) -> None:
+    disk.put('o', BODY, MIXED)
+    os.truncate(capacity_files(disk)[0], len(BODY) - 1)
+    with pytest.raises(BytesUnavailable):
+        disk.read('o')
+    assert disk.quarantined()
+
+
 def test_a_record_of_another_capacity_tier_is_not_believed(
         disk: Disk) -> None:
     """A stub that a copy tool brought from another node."""

@@ -9,7 +9,7 @@ import inspect
 from typing import Any, List
 
 import pytest
-from swift.obj import diskfile, server
+from swift.obj import diskfile, server, ssync_sender
 
 PINNED = [
     (server.ObjectController, '_pre_create_checks',
@@ -43,6 +43,12 @@ PINNED = [
     (diskfile.BaseDiskFile, '_quarantine', ['self', 'data_file', 'msg']),
     (diskfile.BaseDiskFileManager, 'get_diskfile_from_audit_location',
      ['self', 'audit_location']),
+    (diskfile.BaseDiskFileManager, 'get_diskfile_from_hash',
+     ['self', 'device', 'partition', 'object_hash', 'policy', 'kwargs']),
+    (diskfile.BaseDiskFileManager, 'yield_hashes',
+     ['self', 'device', 'partition', 'policy', 'suffixes', 'kwargs']),
+    (ssync_sender.Sender, 'send_put',
+     ['self', 'connection', 'url_path', 'df', 'durable']),
 ]
 
 

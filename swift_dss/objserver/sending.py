@@ -1,0 +1,128 @@
+"""What ssync's sender reads of a version, made sure of before it is sent.
+
+Swift's sender takes an error before the first byte for an object that is
+not there: it goes on, calls the session a success, and lets the replicator
+delete the handoff partition with all that is in it. An error after the
+first byte ends the session, and with it all objects that come behind. So a
+version is made ready before its headers go. What cannot be read now is left
+out, and the session is made to fail at its end, by a PUT that no server
+takes: nothing that was left out is ever taken for sent, and the next pass
+tries it again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Set, Tuple
+
+from swift.common.exceptions import DiskFileError
+from swift.common.storage_policy import EC_POLICY
+
+from swift_dss.core.errors import (
+    RemoteUnavailable, TierUnavailable, VersionGone)
+
+#: A session: device, partition, policy and fragment index.
+Session = Tuple[str, str, int, Optional[int]]
+#: Sessions that are remembered as incomplete; one is forgotten when it is
+#: begun again.
+_MAX_SESSIONS = 4096
+#: A version may be switched while it is made ready.
+_REOPENS = 3
+
+
+class Skipped(DiskFileError):
+    """Left out of a session that is known to be incomplete already."""
+
+
+class Parcel(NamedTuple):
+    """What goes out for a version: headers, then exactly ``length`` bytes."""
+
+    length: int
+    metadata: Dict[str, str]
+    chunks: Any
+
+
+class Sessions:
+    """Which sessions of a process have left something out."""
+
+    def __init__(self) -> None:
+        self._incomplete: Set[Session] = set()
+
+    def begin(self, session: Session) -> None:
+        """A new offer: nothing is left out so far."""
+        self._incomplete.discard(session)
+
+    def leave_out(self, session: Session) -> bool:
+        """True for the first object that is left out of a session."""
+        if session in self._incomplete:
+            return False
+        if len(self._incomplete) >= _MAX_SESSIONS:
+            self._incomplete.clear()
+        self._incomplete.add(session)
+        return True
+
+
+def session_of(device: str, partition: Any, storage_policy: Any,
+               options: Dict[str, Any]) -> Optional[Session]:
+    """The session that asks for a diskfile by these options; None if its
+    bytes are not what will be sent.
+
+    Only the sender names preferences. Where a fragment is rebuilt, it has
+    none, and reads the diskfile's metadata alone.
+    """
+    if 'frag_prefs' not in options or (
+            storage_policy.policy_type == EC_POLICY
+            and options['frag_prefs'] is None):
+        return None
+    return (device, str(partition), int(storage_policy),
+            options.get('frag_index'))
+
+
+def pack(disk_file: Any, session: Session, sessions: Sessions) -> Parcel:
+    """Make an open diskfile ready to be sent.
+
+    :returns: its bytes; or, for the first one of a session that cannot be
+        read, what makes the session fail
+    :raises Skipped: it cannot be read, and the session fails already
+    """
+    try:
+        return _ready(disk_file)
+    except (TierUnavailable, RemoteUnavailable, VersionGone) as err:
+        logger = disk_file._logger
+        logger.warning('dss: %s is left for the next pass: %s',
+                       disk_file._data_file, err)
+        logger.increment('dss.ssync.skipped')
+        if not sessions.leave_out(session):
+            raise Skipped(str(err)) from err
+        # Without a timestamp, no object server takes it.
+        return Parcel(0, {}, iter(()))
+
+
+def _ready(disk_file: Any) -> Parcel:
+    for attempt in range(_REOPENS + 1):
+        data_file = disk_file._data_file
+        reader = disk_file.dss_build_reader()
+        length = disk_file._content_length
+        try:
+            reader.dss_prepare([(0, length)])
+            return Parcel(length, disk_file._datafile_metadata,
+                          _closing(reader))
+        except (TierUnavailable, RemoteUnavailable):
+            reader.close()
+            raise
+        except VersionGone as err:
+            reader.close()
+            if not disk_file.dss_has_changed(data_file):
+                # Integrity fails closed, as for a client.
+                disk_file._quarantine(data_file, 'capacity copy: %s' % err)
+                raise
+            if attempt == _REOPENS:
+                raise
+            disk_file.open()
+    raise AssertionError('not reached')
+
+
+def _closing(reader: Any) -> Iterator[bytes]:
+    try:
+        yield from reader
+    finally:
+        reader.close()
