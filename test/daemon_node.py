@@ -48,7 +48,21 @@ def write_node(root: str, options: Optional[Options] = None,
         '%s = %s' % pair for pair in pairs.items()))
         for section, pairs in sections.items()))
     write(os.path.join(root, 'classes.conf'), classes)
+    write_policies(root)
     return path
+
+
+def write_policies(root: str, ours: Sequence[int] = (0, 1),
+                   stock: Sequence[int] = (2,)) -> None:
+    """Write a ``swift.conf`` with policies that are ours, and others."""
+    write(os.path.join(root, 'swift.conf'), ''.join([
+        '[swift-hash]\nswift_hash_path_suffix = end\n'] + [
+        '[storage-policy:%d]\nname = p%d\ndefault = %s\n'
+        'diskfile_module = %s\n' % (
+            number, number, number == min(ours, default=0),
+            'egg:swift_dss#dss.fs' if number in ours
+            else 'egg:swift#replication.fs')
+        for number in sorted({*ours, *stock})]))
 
 
 def write(path: str, text: str) -> None:

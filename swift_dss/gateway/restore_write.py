@@ -28,6 +28,7 @@ from swift_dss.gateway.restore_places import PUT_HEADERS, Place, Servers
 from swift_dss.io import residency_store, steps
 from swift_dss.io.switch import listdir
 from swift_dss.wire import layout
+from swift_dss.wire.policies import is_ours
 
 _SYSMETA = 'x-object-sysmeta-'
 #: What a container is told of an object, where the object says otherwise
@@ -105,6 +106,11 @@ class Writer:
         if policy is None:
             raise BadConfig('there is no storage policy %d here'
                             % record.version.policy)
+        if not is_ours(policy.diskfile_module):
+            # Stock Swift would quarantine the stub at its first read.
+            raise BadConfig('storage policy %s has the diskfile_module %s, '
+                            'not ours: no stub may lie there' % (
+                                policy.name, policy.diskfile_module))
         manager = self._managers[policy.policy_type == EC_POLICY]
         path = os.path.join(self._conf.devices, target.device)
         if not os.path.isdir(path) or (

@@ -158,7 +158,8 @@ class Comparison:
         except TierUnavailable as err:
             self.found.problem(str(err))
             return
-        for version, partition in data_files(device):
+        for version, partition in data_files(
+                device, self._devices.policies.ours):
             try:
                 local = _describe(device, version, partition)
             except VersionGone:

@@ -46,6 +46,7 @@ from swift_dss.tier.page import Page, html_view, json_view
 from swift_dss.tier.page_history import History
 from swift_dss.tier.page_html import page
 from swift_dss.tier.placing import Placing
+from swift_dss.tier.policies import indexes_text, parse_indexes
 from swift_dss.tier.prefetch import Prefetcher
 from swift_dss.tier.relocate import Relocator
 from swift_dss.tier.survey import Survey
@@ -62,6 +63,8 @@ _SCRUBBED = 'scrubbed'
 _SCRUB_PAGE = 100
 _REBUILD_NEEDED = 'rebuild_needed'
 _WORKLOAD = 'workload'
+#: Policies that were ours when somebody last looked.
+_POLICIES = 'policies'
 #: How often spools, devices and metrics are looked at.
 _CHORES_SECONDS = 10.0
 
@@ -90,12 +93,18 @@ class Daemon:
         self.rebuild_needed = bool(aside) or \
             self.index.get_state(_REBUILD_NEEDED, '1') == '1'
         self.unclean = self.index.get_state(_CLEAN_STOP) != '1'
+        self._wake_sweeper = threading.Event()
         self.metrics = Metrics(conf, logger)
         self.hits = Hits()
         choice = carriers.choose(conf.io.carrier)
         logger.info('carrier: %s%s', choice.carrier.name, ''.join(
             '; not %s' % reason for reason in choice.refused))
         self.devices = Devices(conf)
+        try:
+            self._take_policies()
+        except BaseException:
+            self.release()
+            raise
         self.block = BlockView(conf.run_dir, conf.class_table, logger)
         self.local = Local(self.conf, self.devices, self.index, self.table,
                            self.metrics, logger, choice.carrier)
@@ -134,7 +143,6 @@ class Daemon:
         self._asked_lock = threading.Lock()
         #: Somebody asked for a walk: the sweeper's own gives way to it.
         self._asked = threading.Event()
-        self._wake_sweeper = threading.Event()
         self._threads = [
             threading.Thread(target=target, name='dss-' + name, daemon=True)
             for name, target in (('chores', self._do_chores),
@@ -207,10 +215,12 @@ class Daemon:
         """
         conf = read_conf(self._conf_path)
         table = read_table(conf.class_table)
+        self.devices.policies.load()
         before = self._table
         changed = [class_id for class_id in range(32)
                    if before.spec(class_id).pin != table.spec(class_id).pin]
         self._conf, self._table = conf, table
+        self._take_policies()
         for class_id in changed:
             self.index.set_movable(class_id, not table.spec(class_id).pin,
                                    conf.tier.min_demote_bytes)
@@ -265,6 +275,42 @@ class Daemon:
                    for keeper in list(self.keepers.values()))
 
     # -- inside ----------------------------------------------------------
+
+    def _take_policies(self) -> None:
+        """Know the versions of our policies, and of no other.
+
+        :raises BadConfig: swift.conf cannot be read
+        """
+        policies = self.devices.policies
+        text = self.index.get_state(_POLICIES, 'unknown')
+        if text == indexes_text(policies.ours):
+            return
+        before = parse_indexes(text)
+        dropped = self.index.keep_policies(policies.ours)
+        for number in sorted((before | dropped) - policies.ours):
+            self._logger.warning(
+                '%s is not ours by %s: its files, its copies on the HDD and '
+                'in S3 are left as they are', policies.named(number),
+                policies.path)
+        if text != 'unknown' and policies.ours - before:
+            self.rebuild_needed = True
+            self.index.set_state(_REBUILD_NEEDED, '1')
+            self._wake_sweeper.set()
+        self.index.set_state(_POLICIES, indexes_text(policies.ours))
+
+    def _look_at_policies(self) -> None:
+        """An operator may change swift.conf and tell object servers only.
+        """
+        policies = self.devices.policies
+        try:
+            if not policies.is_changed():
+                return
+            policies.load()
+        except BadConfig as err:
+            self.metrics.count('tier.chore_errors')
+            self._logger.error('%s; what it said before stays in force', err)
+            return
+        self._take_policies()
 
     def _to_scrub(self, after: int) -> List[Listed]:
         return [(row_id, row.version, row.partition)
@@ -402,6 +448,7 @@ class Daemon:
     def _do_chores(self) -> None:
         while True:
             try:
+                self._look_at_policies()
                 self.intake.read_spools(self._conf.io.spool_bytes)
                 self._find_devices()
                 self._feed_kernel()

@@ -11,6 +11,7 @@ from swift_dss.core.errors import TierUnavailable
 from swift_dss.core.version import VersionId
 from swift_dss.io.capacity import Capacity
 from swift_dss.io.switch import Place
+from swift_dss.tier.policies import Policies
 from swift_dss.wire import layout
 from swift_dss.wire.nodeconf import capacity_path, engine_of
 
@@ -77,6 +78,8 @@ class Devices:
 
     def __init__(self, conf: NodeConf) -> None:
         self._conf = conf
+        #: Whose the versions on them are.
+        self.policies = Policies(conf.swift_dir)
         self._known: Dict[str, Device] = {}
 
     def discover(self) -> List[Device]:

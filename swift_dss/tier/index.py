@@ -15,8 +15,8 @@ import sqlite3
 import threading
 import time
 from typing import (
-    Any, Collection, Dict, Iterable, Iterator, List, Mapping, Optional,
-    Sequence, Tuple)
+    AbstractSet, Any, Collection, Dict, Iterable, Iterator, List, Mapping,
+    Optional, Sequence, Set, Tuple)
 
 from swift_dss.core.errors import DssError
 from swift_dss.core.version import VersionId
@@ -382,6 +382,29 @@ class Index:
             self._db.executemany(
                 'DELETE FROM version WHERE %s AND timestamp = ?' % _KEY,
                 keys)
+
+    def keep_policies(self, policies: AbstractSet[int]) -> Set[int]:
+        """Forget every version of other policies; which those were.
+
+        Reads all rows, page by page, and locks nobody out meanwhile.
+        """
+        dropped: Set[int] = set()
+        after_id = 0
+        wanted = ','.join(map(str, sorted(policies))) or '-1'
+        while True:
+            with self.batch():
+                found = self._db.execute(
+                    'SELECT id, policy FROM version WHERE id > ? AND '
+                    'policy NOT IN (%s) ORDER BY id LIMIT %d' % (
+                        wanted, _CHUNK_ROWS), (after_id,)).fetchall()
+                ids = [row[:1] for row in found]
+                self._db.executemany(
+                    'DELETE FROM span WHERE version_id = ?', ids)
+                self._db.executemany('DELETE FROM version WHERE id = ?', ids)
+            dropped.update(row[1] for row in found)
+            if len(found) < _CHUNK_ROWS:
+                return dropped
+            after_id = found[-1][0]
 
     def obsolete(self, versions: Iterable[VersionId]) -> List[VersionRow]:
         """Versions of the same objects that these make obsolete, each

@@ -74,7 +74,15 @@ class Ledger:
 
         :raises IndexDamaged: the index must be replaced
         """
-        said = list(events)
+        ours = self._local.devices.policies.ours
+        said, theirs = [], 0
+        for event in events:
+            if event.version.policy in ours:
+                said.append(event)
+            else:
+                theirs += 1
+        if theirs:
+            self._metrics.count('tier.events_not_ours', theirs)
         for kind in EventKind:
             number = sum(event.kind is kind for event in said)
             if number:

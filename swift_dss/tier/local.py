@@ -357,6 +357,7 @@ class Local(LocalVersions):
         version = one.version
         if one.length < 0 or version.frag_index is not None:
             return None
+        self.devices.policies.require_ours(version.policy)
         # A file that is open there says that a device is mounted.
         device = self.devices.get(version.device) \
             if version.device in last else self._device(version)
@@ -495,6 +496,12 @@ class Local(LocalVersions):
         return place, ranges, class_map
 
     def _device(self, version: VersionId) -> Device:
+        """The device of a version: all that touches files asks here.
+
+        :raises TierUnavailable: it is not mounted, or the version is of a
+            policy that is not ours
+        """
+        self.devices.policies.require_ours(version.policy)
         device = self.devices.get(version.device)
         device.require_mounted()
         return device

@@ -11,7 +11,8 @@ import logging
 import os
 import time
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import (
+    AbstractSet, Any, Callable, Dict, Iterator, List, Optional, Tuple)
 
 from swift_dss.core.errors import (
     DamagedRecord, TierUnavailable, VersionGone)
@@ -88,7 +89,7 @@ class Survey:
     def _read(self, device: Device, pace: _Pace, found: Found,
               progress: Callable[[Dict[str, Any]], None]) -> None:
         rows: List[VersionRow] = []
-        for version, partition in data_files(device):
+        for version, partition in data_files(device, self._ours()):
             if self._stopping():
                 return
             pace.step()
@@ -106,6 +107,9 @@ class Survey:
                 self._store(rows)
                 progress(asdict(found))
         self._store(rows)
+
+    def _ours(self) -> AbstractSet[int]:
+        return self._local.devices.policies.ours
 
     def _store(self, rows: List[VersionRow]) -> None:
         with self._index.batch():
@@ -160,7 +164,7 @@ class Survey:
                                device.name, err)
             return
         quarantined = _quarantined(device)
-        for version, path in capacity_files(device):
+        for version, path in capacity_files(device, self._ours()):
             if self._stopping():
                 return
             pace.step()
@@ -213,12 +217,13 @@ class _Pace:
                 self._started, self._steps = time.monotonic(), 0
 
 
-def data_files(device: Device) -> Iterator[Tuple[VersionId, str]]:
-    """(version, partition) of every data file of a device."""
-    for datadir in _names(device.path):
-        if datadir != 'objects' and not (
-                datadir.startswith('objects-') and datadir[8:].isdigit()):
-            continue
+def data_files(device: Device, policies: AbstractSet[int]
+               ) -> Iterator[Tuple[VersionId, str]]:
+    """(version, partition) of every data file of a device.
+
+    :param policies: indexes of those that are looked at
+    """
+    for datadir in sorted(map(layout.data_dir_name, policies)):
         for partition in _names(device.path, datadir):
             if not partition.isdigit():
                 continue
@@ -234,12 +239,11 @@ def data_files(device: Device) -> Iterator[Tuple[VersionId, str]]:
                             yield version, partition
 
 
-def capacity_files(device: Device) -> Iterator[Tuple[VersionId, str]]:
-    """(version, path) of every capacity file of a device."""
+def capacity_files(device: Device, policies: AbstractSet[int]
+                   ) -> Iterator[Tuple[VersionId, str]]:
+    """(version, path) of every capacity file of some policies."""
     root = os.path.join(device.capacity.path, 'data')
-    for number in _names(root):
-        if not number.isdigit():
-            continue
+    for number in sorted(map(str, policies)):
         for abc in _names(root, number):
             for object_hash in _names(root, number, abc):
                 for name in _names(root, number, abc, object_hash):

@@ -40,14 +40,6 @@ from swift.common import storage_policy, utils  # noqa: E402
 
 from swift_dss.aio import storage  # noqa: E402
 
-_SWIFT_CONF = '''\
-[swift-hash]
-swift_hash_path_suffix = bench
-[storage-policy:0]
-name = dss
-default = yes
-diskfile_module = egg:swift_dss#dss.fs
-'''
 #: Nothing is old enough to be moved, as in ``swift-dss bench overhead``.
 _OPTIONS: Dict[str, Dict[str, object]] = {
     'capacity': {}, 'tier': {
@@ -155,7 +147,6 @@ class Bench:
                 'enabled': 'true', 'bucket': 'b',
                 'url': 'http://127.0.0.1:9',
                 'secret_file': os.path.join(root, 's3-secret')}
-        write(os.path.join(root, 'swift.conf'), _SWIFT_CONF)
         write_node(root, options, _CLASSES)
         self._format()
         self._server = Server(root, self._device_names)

@@ -15,6 +15,7 @@ import os
 import random
 from typing import Dict, List, Optional, Tuple
 
+from daemon_node import write_policies
 from swift.obj.diskfile import read_metadata, write_metadata
 
 from swift_dss.core.residency import Tier
@@ -43,16 +44,18 @@ class SampleNode:
         self.capacity_path = os.path.join(root, 'hdd', device) \
             if with_hdd else ''
         os.makedirs(self.device_path, exist_ok=True)
+        write_policies(root)
         self.capacity = Capacity(self.capacity_path, device)
         if with_hdd:
             self.capacity.initialise()
 
     def put(self, name: str, data: bytes, timestamp: str = '',
             class_map: Optional[ClassMap] = None,
-            frag_index: Optional[int] = None) -> Place:
+            frag_index: Optional[int] = None,
+            policy: int = 0) -> Place:
         """Write an object like Swift would; it counts as acknowledged."""
         object_hash = hashlib.md5(name.encode()).hexdigest()
-        version = VersionId(self.device, 0, object_hash,
+        version = VersionId(self.device, policy, object_hash,
                             timestamp or '1700000000.00000', frag_index)
         place = Place(self.device_path, self.capacity, version, PARTITION,
                       len(data))

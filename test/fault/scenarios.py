@@ -52,7 +52,7 @@ class Bench:
         self.node = SampleNode(root, with_hdd)
         capacity = {'sda': self.node.capacity_path} if with_hdd else {}
         self.conf = NodeConf(
-            devices=self.node.devices, mount_check=False,
+            devices=self.node.devices, swift_dir=root, mount_check=False,
             run_dir=os.path.join(root, 'run'), capacity=capacity)
         index, _ = open_or_replace(os.path.join(root, 'run', 'index.db'))
         self.local = Local(lambda: self.conf, Devices(self.conf), index,

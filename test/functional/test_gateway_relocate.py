@@ -70,8 +70,6 @@ class Node:
                 'remote_after_seconds': '3600',
                 'connect_timeout_seconds': '1',
                 'read_timeout_seconds': '5'}, **gateway)}, CLASSES)
-        with open(os.path.join(root, 'swift.conf'), 'w') as out:
-            out.write('[swift-hash]\nswift_hash_path_suffix = end\n')
         self.daemon = Daemon(self.conf_path, LOGGER)
         self.daemon.gateway._ranks = FixedRanks()
         self.daemon.start()

@@ -55,7 +55,8 @@ class Rig:
         options = {'ssd_bytes': 1000 * KIB, 'clean_after_seconds': 30.0}
         options.update(tier)
         self.conf = NodeConf(
-            devices=self.node.devices, mount_check=False,
+            devices=self.node.devices, swift_dir=str(root),
+            mount_check=False,
             run_dir=os.path.join(str(root), 'run'),
             capacity={'sda': self.node.capacity_path} if with_hdd else {},
             tier=TierConf(**options))
@@ -75,12 +76,14 @@ class Rig:
             self.local, self.index, lambda: self.table, self.metrics,
             LOGGER, self.gateway, self.keeper.wish, self.hits.count)
 
-    def put(self, name, data, class_id=0, timestamp='', class_map=None):
+    def put(self, name, data, class_id=0, timestamp='', class_map=None,
+            policy=0):
         """Write an object and tell the daemon."""
         self.now += 1
         mapped = class_map or ClassMap.uniform(class_id)
         place = self.node.put(
-            name, data, timestamp or '%016.5f' % self.now, mapped)
+            name, data, timestamp or '%016.5f' % self.now, mapped,
+            policy=policy)
         self.tell(EventKind.PUT, place, mapped)
         return place
 

@@ -13,7 +13,7 @@ import threading
 import time
 
 import pytest
-from daemon_node import CLASSES, write_node
+from daemon_node import CLASSES, write_node, write_policies
 from sample_node import PARTITION, SampleNode, read_version, sample_bytes
 from support import wait_until
 
@@ -42,8 +42,6 @@ class Running:
         self.node = SampleNode(root)
         self.conf_path = write_node(root, dict(OPTIONS, capacity={
             'sda': self.node.capacity_path}))
-        self.write('swift.conf', '[swift-hash]\n'
-                   'swift_hash_path_suffix = end\n')
         os.makedirs(os.path.join(root, 'recon'))
         self.places = []
         self.start()
@@ -279,6 +277,47 @@ def test_a_rebuild_works_without_a_daemon(running):
     found = running.json('rebuild')
     assert found[0]['versions'] == 1
     running.start()
+    assert len(running.json('ls')) == 1
+
+
+def _policies_are(running, ours):
+    write_policies(running.root, ours, {0, 1} - set(ours))
+
+
+@pytest.mark.parametrize('how', ['reload', 'chores', 'restart'])
+def test_a_policy_that_stops_being_ours_is_left_in_peace(
+        running, how, caplog):
+    running.put(1, 9)
+    running.settle()
+    before = os.stat(running.places[0].data_file())
+    if how == 'restart':
+        running.daemon.stop()
+    _policies_are(running, (1,))
+    if how == 'restart':
+        running.start()
+    elif how == 'reload':
+        running.daemon.reload()
+    else:
+        running.daemon._look_at_policies()
+    assert any('p0' in line and 'left as they are' in line
+               for line in caplog.messages)
+    assert running.cli('sweep')[0] == 0
+    assert running.json('ls') == []
+    after = os.stat(running.places[0].data_file())
+    assert (after.st_ino, after.st_size) == (before.st_ino, before.st_size)
+    _policies_are(running, (0, 1))
+    running.daemon.reload()
+    wait_until(lambda: len(running.json('ls')) == 1, 60)
+
+
+def test_a_swift_conf_that_breaks_changes_nothing(running, caplog):
+    running.put(1, 9)
+    running.settle()
+    running.write('swift.conf', 'rubbish')
+    with pytest.raises(BadConfig):
+        running.daemon.reload()
+    running.daemon._look_at_policies()
+    assert any('stays in force' in line for line in caplog.messages)
     assert len(running.json('ls')) == 1
 
 

@@ -1,0 +1,93 @@
+"""``swift.conf`` text to the storage policies of a cluster, and whose they
+are.
+
+A policy is *ours* if its ``diskfile_module`` is one of this package. Stock
+Swift quarantines a file that lacks bytes at the first read, so nothing of
+ours may change a file of any other policy.
+
+Read with the rules of ``swift.common.storage_policy``: the same parser,
+the same sections, the same defaults. What Swift itself refuses is left to
+Swift, but for what would make a policy's index doubtful.
+"""
+
+from __future__ import annotations
+
+import configparser
+import re
+from dataclasses import dataclass
+from typing import Dict
+
+from swift_dss.core.errors import BadConfig
+
+#: Distribution and entry points of our diskfiles.
+DISTRIBUTION = 'swift-dss'
+REPLICATED, ERASURE_CODED = 'dss.fs', 'dss_ec.fs'
+_OURS = frozenset((REPLICATED, ERASURE_CODED))
+_SECTION = 'storage-policy:'
+_MODULE = 'diskfile_module'
+_STOCK = {'replication': 'egg:swift#replication.fs',
+          'erasure_coding': 'egg:swift#erasure_coding.fs'}
+#: Characters that package names take for each other.
+_SEPARATORS = re.compile(r'[-_.]+')
+
+
+@dataclass(frozen=True)
+class StoragePolicy:
+    """One storage policy.
+
+    :param diskfile_module: as the file has it, or Swift's default
+    """
+
+    index: int
+    name: str
+    diskfile_module: str
+
+    @property
+    def is_ours(self) -> bool:
+        """True if its files may be stubs."""
+        return is_ours(self.diskfile_module)
+
+    def __str__(self) -> str:
+        return 'storage policy %d (%s)' % (self.index, self.name)
+
+
+def is_ours(diskfile_module: str) -> bool:
+    """True for ``egg:swift_dss#dss.fs`` and its twin for fragments, in any
+    spelling that Swift takes for them."""
+    uri, found, name = diskfile_module.partition('#')
+    if not found:
+        return False  # Swift looks for it in Swift
+    scheme, found, distribution = uri.partition(':')
+    if not found:
+        scheme, distribution = 'egg', uri
+    return scheme.lower() == 'egg' and name in _OURS and \
+        _SEPARATORS.sub('-', distribution).lower() == DISTRIBUTION
+
+
+def parse(text: str, source: str = 'swift.conf') -> Dict[int, StoragePolicy]:
+    """Index to policy.
+
+    :param source: what to call the text in errors
+    :raises BadConfig: it is no configuration file, or a section's index is
+        no number
+    """
+    # As Swift's: the last of several settings is the one that counts, and
+    # a percent sign begins a substitution.
+    parser = configparser.ConfigParser(strict=False)
+    found: Dict[int, StoragePolicy] = {}
+    try:
+        parser.read_string(text, source)
+        for section in parser.sections():
+            if not section.startswith(_SECTION):
+                continue
+            options = dict(parser.items(section))
+            index = int(section[len(_SECTION):])
+            if index < 0 or index in found:
+                raise ValueError('index %d is negative or taken' % index)
+            found[index] = StoragePolicy(
+                index, options.get('name', ''),
+                options.get(_MODULE, _STOCK.get(
+                    options.get('policy_type', 'replication'), '')))
+    except (configparser.Error, ValueError) as err:
+        raise BadConfig('%s: storage policies: %s' % (source, err)) from err
+    return found or {0: StoragePolicy(0, 'Policy-0', _STOCK['replication'])}
