@@ -315,6 +315,7 @@ class _Node:
                            self.index, lambda: table, metrics, logger)
         self.gateway = Gateway(self.conf, lambda: table, self.local, logger,
                                metrics, ranks=_First(root))
+        self.local.witness = self.gateway.witness
         self.etags: Dict[str, str] = {}
         self.waits: List[float] = []
         self.began = 0.0

@@ -516,6 +516,12 @@ class Book(Store):
                           'bundles WHERE id = ?', (bundle_id,))
         return Bundle(*rows[0]) if rows else None
 
+    def size_of(self, key: str) -> Optional[int]:
+        """Bytes of a bundle that is in S3; None if it is not known."""
+        found = self._read('SELECT size FROM bundles WHERE key = ? AND '
+                           'size > 0', (key,))
+        return int(found[0][0]) if found else None
+
     def in_state(self, state: str, until: float = 0.0,
                  limit: int = 100) -> List[Bundle]:
         """Bundles in a state whose ``drop_at`` is not after ``until``."""

@@ -317,6 +317,10 @@ class Bundler:
                           0.0, member.offset,
                           seal_of(where.seal, member.number))
 
+    def bundle_bytes(self, key: str) -> Optional[int]:
+        """Size of a bundle; None if the book does not know it."""
+        return self._book.size_of(key)
+
     def status(self) -> Dict[str, Any]:
         """Plain values for status output."""
         with self._counting:

@@ -49,6 +49,9 @@ _TRANSIENT_CODES = frozenset((
 _GONE_CODES = frozenset(('NoSuchBucket',))
 _MISSING_CODES = frozenset((
     'NoSuchKey', 'NoSuchUpload', 'NotFound', '404', 'NoSuchVersion'))
+#: Storage classes that a lifecycle rule may move keys to, and that answer a
+#: GET with 403.
+_ARCHIVES = frozenset(('GLACIER', 'DEEP_ARCHIVE'))
 #: Read at a time.
 _PIECE_BYTES = 65536
 #: A body up to this size is handed over whole.
@@ -78,11 +81,15 @@ class S3Rejected(DssError):
 
 @dataclass(frozen=True)
 class S3Head:
-    """What S3 says of a key; metadata keys in lower case."""
+    """What S3 says of a key; metadata keys in lower case.
+
+    :param archived: its storage class, if that cannot be read at once
+    """
 
     size: int
     etag: str
     metadata: Mapping[str, str]
+    archived: str = ''
 
 
 @dataclass(frozen=True)
@@ -186,7 +193,8 @@ class S3Client:
             return None
         return S3Head(int(answer['ContentLength']), _etag(answer),
                       {name.lower(): value for name, value
-                       in answer.get('Metadata', {}).items()})
+                       in answer.get('Metadata', {}).items()},
+                      _archived(answer))
 
     def probe(self, key: str) -> None:
         """Ask for a key that need not be there.
@@ -420,6 +428,15 @@ def _sending(request: Any, **_: Any) -> None:
         # boto3 wants to be asked for what is like a file: one more round
         # trip, or a second where the server does not know how.
         request.headers.pop('Expect', None)
+
+
+def _archived(answer: Mapping[str, Any]) -> str:
+    """The storage class of a key that has to be thawed first, or ''."""
+    storage = str(answer.get('StorageClass', ''))
+    frozen = storage in _ARCHIVES or 'ArchiveStatus' in answer
+    # What was thawed can be read, for some days.
+    thawed = 'expiry-date' in str(answer.get('Restore', ''))
+    return storage if frozen and not thawed else ''
 
 
 def _etag(answer: Mapping[str, Any]) -> str:

@@ -19,7 +19,8 @@ from typing import (
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import (
-    DamagedRecord, DssError, TierFull, TierUnavailable, VersionGone)
+    DamagedRecord, DssError, RemoteUnavailable, TierFull, TierUnavailable,
+    VersionGone)
 from swift_dss.core.residency import RemoteCopy, Residency
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
 from swift_dss.core.version import VersionId
@@ -226,6 +227,55 @@ class LocalVersions(abc.ABC):
         worth it): the reader is served all the same. MUST NOT block on
         anything but the local disk.
         """
+
+
+class NotProven(RemoteUnavailable):
+    """Local bytes of one version must stay for now, whatever S3 says of
+    others: it was missing there and is sent again, for one."""
+
+    counter = 'remote_not_proven'
+
+
+class Witness(abc.ABC):
+    """Asks S3 again whether it has what a record says that it has.
+
+    The gateway implements it. A call may wait for S3: it MUST NOT be made
+    with a version's lock held.
+    """
+
+    @abc.abstractmethod
+    def ask_ahead(self, leaving: Sequence[LocalVersion]) -> None:
+        """Ask for several at once, so that :meth:`proven` has its answers
+        soon. Never raises; what failed is asked for again there."""
+
+    @abc.abstractmethod
+    def proven(self, local: LocalVersion) -> RemoteCopy:
+        """The copy on record, if S3 said a moment ago that it is there.
+
+        A copy that is missing or differs is put right as far as this node
+        can: the record stops claiming it where all bytes are here, and they
+        are sent again.
+
+        :raises NotProven: S3 has not got it, or not so that it can be
+            read; it is sent again if all bytes are here
+        :raises RemoteUnavailable: S3 does not answer
+        :raises RemoteCorrupt: S3 has not got it, and not all of its bytes
+            are here
+        :raises DssError: it cannot be said
+        """
+
+
+class NoWitness(Witness):
+    """Where there is no gateway, nothing can be left to S3 alone."""
+
+    def ask_ahead(self, leaving: Sequence[LocalVersion]) -> None:
+        """See :meth:`Witness.ask_ahead`."""
+
+    def proven(self, local: LocalVersion) -> RemoteCopy:
+        """See :meth:`Witness.proven`."""
+        raise NotProven(
+            '%s would be in S3 alone, and [gateway] is not enabled: S3 '
+            'cannot be asked if it has it' % local.version.key, 1)
 
 
 class Metrics(abc.ABC):

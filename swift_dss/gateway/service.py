@@ -42,6 +42,7 @@ from swift_dss.gateway.scrub import Scrubber
 from swift_dss.gateway.source import Source
 from swift_dss.gateway.throughput import Throughput
 from swift_dss.gateway.upload import Outcome, Uploader
+from swift_dss.gateway.witness import ASKERS, Asker, Remedies
 from swift_dss.io.workers import Pool, threads
 from swift_dss.strategy.wan import Flow, Turns, plenty
 from swift_dss.wire.control import FetchReply, FetchRequest
@@ -129,8 +130,8 @@ class Gateway:
             _QUEUE_FILE))
         self._client = S3Client(
             self._conf, self._breaker,
-            self._conf.uploads + self._conf.fills + _DELETES + SENDERS + 2,
-            table_source, connect)
+            self._conf.uploads + self._conf.fills + _DELETES + SENDERS
+            + ASKERS + 2, table_source, connect)
         self._stopping = threading.Event()
         self._keys = KeyFile(self._conf.key_file)
         self._bundler = Bundler(
@@ -159,6 +160,13 @@ class Gateway:
             self._conf, self._filler, local, metrics, logger,
             lambda version, partition: self.repair([(version, partition)]),
             self._stopping)
+        #: Is asked before the last local bytes of a version go.
+        self.witness = Asker(
+            self._conf, self._client, local, Remedies(
+                lambda version, partition: self.repair(
+                    [(version, partition)]),
+                self._bundler.take_out, self._send_again,
+                self._bundler.bundle_bytes), metrics, logger, pool)
         self._turns = Turns()
         self._top_upload_at = -math.inf
         self._publish_at = -math.inf
@@ -207,6 +215,7 @@ class Gateway:
             self._dispatcher.join()
         self._parker.stop()
         self._workers.shutdown(wait=True)
+        self.witness.stop()
         self._bundler.stop()
         self.scrubber.stop()
         self._filler.stop()
@@ -366,6 +375,19 @@ class Gateway:
             uploading=uploading, deleting=deleting, reading=flying,
             read_buffers=held, bundles=self._bundler.status(),
             scrub=self.scrubber.status())
+
+    def _send_again(self, local: LocalVersion) -> None:
+        """Have a version be uploaded from this node now, whatever its
+        rank: others may believe that S3 has it."""
+        now = self._now()
+        version, table = local.version, self._table_source()
+        self._queue.add_uploads([(version, self._partition(
+            version, local.partition), now, max(
+                local.class_map.class_ids(local.content_length), default=0,
+                key=lambda one: table.spec(one).rank))],
+            now - self._ranks.rank(version) * self._conf.take_over_seconds)
+        self._notify(now)
+        self._parker.kick()
 
     def _is_up(self) -> bool:
         return self._breaker.state is BreakerState.CLOSED and \

@@ -5,6 +5,12 @@ there, and a record no longer says that a copy is there before it is
 removed. So after a kill or a power cut at any step, every byte that the
 record names can be read, and doing the move again completes it.
 
+No move leaves a byte to S3 alone on the word of a record: a lifecycle rule or
+an administrator may have removed the key since. Whoever drops the last local
+bytes MUST hand over the remote copy that S3 was asked for *again* just now
+(``proven``); without it, or if the record names another one meanwhile, these
+bytes stay.
+
 The caller MUST hold the version's lock: two moves of one version at once
 would overwrite one another's record. All of them block on both tiers.
 """
@@ -25,6 +31,8 @@ from swift_dss.io.switch import (
     LiveVersion, Place, switch, translated)
 
 Range = Tuple[int, int]
+#: What this node holds itself.
+LOCAL = Tier.SSD | Tier.HDD
 
 
 #: Reads and writes without telling the kernel a class.
@@ -110,14 +118,36 @@ def _sync_chain(place: Place) -> None:
         folder = os.path.dirname(folder)
 
 
+def leaves_to_s3(residency: Residency, tier: Tier) -> bool:
+    """True if some byte would be in S3 alone once no tier of ``tier`` had
+    it."""
+    return any(extent.tiers & tier and extent.tiers & Tier.REMOTE
+               and not extent.tiers & LOCAL & ~tier
+               for extent in residency.extents)
+
+
+def _may_drop(residency: Residency, extent: Extent, tier: Tier,
+              proven: Optional[RemoteCopy]) -> bool:
+    """True if another tier of this node has the extent, or S3 was asked
+    for the very copy that the record names."""
+    if not extent.tiers & tier:
+        return False
+    return bool(extent.tiers & LOCAL & ~tier) or (
+        bool(extent.tiers & Tier.REMOTE) and proven is not None
+        and proven == residency.remote)
+
+
 def evict_ssd(place: Place, ranges: Iterable[Range] = (),
               class_map: ClassMap = UNCLASSIFIED_MAP,
-              io: Carrier = PLAIN_IO) -> Residency:
+              io: Carrier = PLAIN_IO,
+              proven: Optional[RemoteCopy] = None) -> Residency:
     """Drop SSD bytes that another tier holds; the file becomes a stub.
 
-    Bytes that lie on no other tier stay: this can never lose one.
+    Bytes that lie on no other tier stay, and so do those that only S3 would
+    have without ``proven``: this can never lose one.
 
     :param ranges: (offset, length) pieces; none means everything
+    :param proven: the copy that S3 was asked for again just now
     :returns: the residency after it
     :raises TierUnavailable: bytes would be left only on an HDD that is
         not mounted
@@ -126,12 +156,16 @@ def evict_ssd(place: Place, ranges: Iterable[Range] = (),
     with LiveVersion(place) as live:
         residency = live.residency
         for extent in _pieces(residency, ranges):
-            if extent.tiers & Tier.SSD and extent.tiers & ~Tier.SSD:
+            if _may_drop(live.residency, extent, Tier.SSD, proven):
                 residency = residency.drop(extent.offset, extent.length,
                                            Tier.SSD)
         if residency == live.residency:
             return residency
-        if any(extent.tiers == Tier.HDD for extent in residency.extents):
+        if any(extent.tiers & Tier.HDD and not (
+                extent.tiers & Tier.REMOTE and proven is not None
+                and proven == live.residency.remote)
+                for extent in residency.extents
+                if not extent.tiers & Tier.SSD):
             _check_capacity_file(place, residency)
 
         def fill(fd: int) -> None:
@@ -197,9 +231,11 @@ def _gather(io: Carrier, class_map: ClassMap, live: LiveVersion,
         _copy(io, class_map, source, fd, piece.offset, piece.length)
 
 
-def drop_capacity(place: Place, ranges: Iterable[Range] = ()) -> Residency:
+def drop_capacity(place: Place, ranges: Iterable[Range] = (),
+                  proven: Optional[RemoteCopy] = None) -> Residency:
     """Drop HDD bytes that another tier holds as well.
 
+    :param proven: as :func:`evict_ssd` has it
     :raises TierUnavailable: the HDD is not mounted
     :raises VersionGone: the version went away meanwhile
     """
@@ -207,7 +243,7 @@ def drop_capacity(place: Place, ranges: Iterable[Range] = ()) -> Residency:
     with LiveVersion(place) as live:
         residency = live.residency
         for extent in _pieces(residency, ranges):
-            if extent.tiers & Tier.HDD and extent.tiers & ~Tier.HDD:
+            if _may_drop(live.residency, extent, Tier.HDD, proven):
                 residency = residency.drop(extent.offset, extent.length,
                                            Tier.HDD)
         if residency != live.residency or live.says_foreign:

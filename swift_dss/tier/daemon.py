@@ -112,6 +112,7 @@ class Daemon:
         if conf.gateway.enabled:
             self.gateway = Gateway(conf, self.table, self.local, logger,
                                    self.metrics)
+            self.local.witness = self.gateway.witness
         self.keepers: Dict[str, Keeper] = {}
         self._ledger = Ledger(self.local, self.index, self.table,
                               self.metrics, logger, self.gateway,

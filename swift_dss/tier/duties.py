@@ -18,8 +18,11 @@ from typing import Callable, Dict, Iterable, List, Optional, Set, Tuple
 from swift_dss.core.classes import ClassTable, RemoteMode
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import (
-    DamagedRecord, DssError, TierFull, TierUnavailable, VersionGone)
+    DamagedRecord, DssError, RemoteCorrupt, RemoteUnavailable, TierFull,
+    TierUnavailable, VersionGone)
+from swift_dss.core.residency import Tier
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.ports import NotProven
 from swift_dss.io.workers import Pool, threads
 from swift_dss.strategy.eviction import STRATEGIES
 from swift_dss.strategy.eviction.verbs import (
@@ -70,6 +73,8 @@ class Duties:
         #: Moves that were tried; what :meth:`begin` forgets they change.
         self.moved = 0
         self._found: Optional[Sums] = None
+        #: Why no byte can be left to S3 alone in this round; '' if it can.
+        self._s3_silent = ''
         self._guard = threading.Lock()
         self._movers = pool(max(1, conf().tier.movers),
                             'dss-move-' + device.name)
@@ -79,8 +84,9 @@ class Duties:
         self._movers.shutdown(wait=True)
 
     def begin(self) -> None:
-        """A round begins: look at the index anew."""
+        """A round begins: look at the index anew, and ask S3 anew."""
         self._found = None
+        self._s3_silent = ''
 
     def wish(self, version: VersionId, partition: str,
              class_ids: List[int]) -> None:
@@ -140,7 +146,7 @@ class Duties:
             # are shares of the SSD and the kernel's to keep.
             left = need - self._take(strategy.plan(
                 self.occupancies(), table, 0, need)) if need > 0 else 0
-            self._book.say('room_state', 'short' if left > 0 else 'ready')
+            self._say_room(left)
             return
         found = self.occupancies()
         over = [Take((class_id,), surplus) for class_id, surplus in (
@@ -152,7 +158,14 @@ class Duties:
             self._clean_for(strategy, room, need)
             need -= self._take(strategy.plan(
                 self.occupancies(), table, room, need))
-        self._book.say('room_state', 'short' if need > 0 else 'ready')
+        self._say_room(need)
+
+    def _say_room(self, need: int) -> None:
+        """How far pressure could be relieved, and what S3 has to do with
+        it: what it cannot be asked for stays here."""
+        self._book.state.room_why = self._s3_silent if need > 0 else ''
+        self._book.say('room_state', 'short' if need > 0 else 'ready',
+                       self._book.state.room_why)
 
     def watermarks(self, conf: NodeConf) -> Tuple[float, float]:
         """High and low: of the SSD, or of the HDD behind engine block."""
@@ -193,12 +206,16 @@ class Duties:
             wanted = take.length
             skipped: Set[VersionId] = set()
             while wanted > 0 and not self.stopping.is_set():
+                class_ids = [class_id for class_id in take.class_ids
+                             if not self._s3_silent or self._to_hdd(class_id)]
                 found = self._index.victims(
-                    self.device.name, take.class_ids, wanted, _BATCH,
-                    skipped)
+                    self.device.name, class_ids, wanted, _BATCH,
+                    skipped) if class_ids else []
                 some = _until(self._not_kept(found), wanted)
                 if not some:
                     break
+                self._ask_ahead([one for one in some if not self._to_hdd(
+                    one.class_id)], Tier.SSD)
                 done = self._each(self._demote, some)
                 skipped.update(one.version for one in some)
                 wanted -= sum(done)
@@ -215,16 +232,23 @@ class Duties:
         return [one for one in found if one.version not in kept]
 
     def _demote(self, one: Candidate) -> int:
-        spec = self._table().spec(one.class_id)
-        to_hdd = (self._book.state.hdd_state == 'ready'
-                  and spec.remote is not RemoteMode.ONLY)
         before = self._row_bytes(one)
         self._local.demote(one.version, one.partition, [one.class_id],
-                           to_hdd)
+                           self._to_hdd(one.class_id))
         freed = before - self._row_bytes(one)
         self._metrics.count('tier.demoted')
         self._metrics.count('tier.demoted_bytes', max(0, freed))
         return freed
+
+    def _to_hdd(self, class_id: int) -> bool:
+        """True if what leaves the SSD goes to the HDD, not to S3 alone."""
+        return self._book.state.hdd_state == 'ready' and self._table().spec(
+            class_id).remote is not RemoteMode.ONLY
+
+    def _ask_ahead(self, some: List[Candidate], tier: Tier) -> None:
+        if not self._s3_silent:
+            self._local.ask_ahead([(one.version, one.partition)
+                                   for one in some], tier)
 
     def _row_bytes(self, one: Candidate) -> int:
         row = self._index.get(one.version)
@@ -292,10 +316,14 @@ class Duties:
             return
         some = self._index.least_recent_remote(
             self.device.name, class_ids, _BATCH)
+        self._ask_ahead(some, Tier.SSD)
         self._each(self._demote, some)
-        if self._book.state.hdd_state in ('ready', 'full'):
-            self._each(self._drop_spare, self._index.least_recent_spare(
-                self.device.name, class_ids, _BATCH))
+        if self._book.state.hdd_state in ('ready', 'full') and \
+                not self._s3_silent:
+            some = self._index.least_recent_spare(
+                self.device.name, class_ids, _BATCH)
+            self._ask_ahead(some, Tier.HDD)
+            self._each(self._drop_spare, some)
 
     def relieve_hdd(self, conf: NodeConf) -> None:
         """Between the watermarks of the HDD: what S3 has may go."""
@@ -312,10 +340,12 @@ class Duties:
         # Floors and caps are shares of the SSD: here only ranks count.
         for take in self.strategy(conf).plan(spare, self._table(), 0, need):
             wanted = take.length
-            while wanted > 0 and not self.stopping.is_set():
+            while wanted > 0 and not self.stopping.is_set() \
+                    and not self._s3_silent:
                 some = _until(self._not_kept(
                     self._index.least_recent_spare(
                         self.device.name, take.class_ids, _BATCH)), wanted)
+                self._ask_ahead(some, Tier.HDD)
                 done = sum(self._each(self._drop_spare, some))
                 if not done:
                     break
@@ -391,6 +421,15 @@ class Duties:
         except VersionGone:
             # Overwritten meanwhile; its row goes with the event, or now.
             self._local.retrack(one.version, one.partition)
+        except (NotProven, RemoteCorrupt) as err:
+            # It stays; those behind it may have to go, so it is not the
+            # first to leave any more.
+            self._metrics.count('tier.evictions_refused')
+            self._index.renew([one.version], self._now())
+            self._logger.info('%s: %s', self.device.name, err)
+        except RemoteUnavailable as err:
+            self._metrics.count('tier.evictions_unproven')
+            self._s3_silent = 'S3 cannot be asked: %s' % err
         except TierFull as err:
             self._no_room(move == self._promote_one, err)
         except TierUnavailable as err:

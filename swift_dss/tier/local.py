@@ -24,7 +24,7 @@ from swift_dss.core.spans import ClassMap
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.ports import (
     Arrival, LocalFill, LocalReader, LocalVersion, LocalVersions,
-    TableSource)
+    NoWitness, TableSource, Witness)
 from swift_dss.io import moves
 from swift_dss.io.carriers import Carrier
 from swift_dss.io.switch import (
@@ -67,6 +67,8 @@ class Local(LocalVersions):
         self._logger = logger
         #: Hears of reads and of bytes that leave.
         self.watcher = Watcher()
+        #: Asked before the last local bytes of a version go.
+        self.witness: Witness = NoWitness()
         #: Called when S3 has got a version, with its bytes: it may be one
         #: to drop here. MUST be cheap.
         self.on_remote: Callable[[VersionId, int], None] = \
@@ -258,7 +260,12 @@ class Local(LocalVersions):
     def demote(self, version: VersionId, partition: str,
                class_ids: Iterable[int] = (),
                to_hdd: bool = True) -> Residency:
-        """Take bytes off the SSD, with a copy on the HDD first if asked."""
+        """Take bytes off the SSD, with a copy on the HDD first if asked.
+
+        :raises DssError: as :meth:`Witness.proven`; nothing has changed
+        """
+        proven = None if to_hdd else self._proven(version, partition,
+                                                  Tier.SSD)
         with self._moving(version, partition, class_ids) as (place, ranges,
                                                              class_map):
             if to_hdd and self.devices.get(version.device).is_block:
@@ -267,7 +274,8 @@ class Local(LocalVersions):
             if to_hdd:
                 self.require_room(place.capacity.path, place.content_length)
                 moves.copy_to_capacity(place, ranges, class_map, self.io)
-            left = moves.evict_ssd(place, ranges, class_map, self.io)
+            left = moves.evict_ssd(place, ranges, class_map, self.io,
+                                   proven)
         self.watcher.on_left(version, left)
         return left
 
@@ -280,11 +288,52 @@ class Local(LocalVersions):
             return moves.promote(place, ranges, class_map, self.io)
 
     def drop_capacity(self, version: VersionId, partition: str) -> Residency:
-        """Take bytes off the HDD that lie on another tier too."""
+        """Take bytes off the HDD that lie on another tier too.
+
+        :raises DssError: as :meth:`Witness.proven`; nothing has changed
+        """
+        proven = self._proven(version, partition, Tier.HDD)
         with self._moving(version, partition) as (place, _, _):
-            left = moves.drop_capacity(place)
+            left = moves.drop_capacity(place, proven=proven)
         self.watcher.on_left(version, left)
         return left
+
+    def drop_damaged(self, version: VersionId, partition: str,
+                     proven: RemoteCopy) -> None:
+        """Take every local byte of a version away, because they are wrong.
+
+        :param proven: the copy that was read back whole just now
+        """
+        with self._moving(version, partition) as (place, _, _):
+            device = self.devices.get(version.device)
+            if device.capacity.configured and not device.is_block:
+                moves.drop_capacity(place, proven=proven)
+            left = moves.evict_ssd(place, proven=proven)
+        self.watcher.on_left(version, left)
+
+    def ask_ahead(self, leaving: Iterable[Tuple[VersionId, str]],
+                  tier: Tier) -> None:
+        """Have S3 be asked at once for all of these that would be in S3
+        alone without their bytes on ``tier``. Never raises for one of them.
+        """
+        found = []
+        for version, partition in leaving:
+            with contextlib.suppress(DssError, OSError):
+                one = self.describe(version, partition)
+                if moves.leaves_to_s3(one.residency, tier):
+                    found.append(one)
+        if found:
+            self.witness.ask_ahead(found)
+
+    def _proven(self, version: VersionId, partition: str,
+                tier: Tier) -> Optional[RemoteCopy]:
+        """S3's word of just now, if bytes would be in S3 alone without
+        those on ``tier``. Call without the version's lock: S3 may take its
+        time, and what the record says is compared under the lock."""
+        found = self.describe(version, partition)
+        if not moves.leaves_to_s3(found.residency, tier):
+            return None
+        return self.witness.proven(found)
 
     def pin(self, version: VersionId, partition: str, pinned: bool) -> None:
         """Mark a version so that its bytes stay on the SSD, or not."""

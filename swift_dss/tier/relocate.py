@@ -13,15 +13,18 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
+from typing import (
+    TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Union)
 
 from swift_dss.core.classes import RemoteMode
 from swift_dss.core.errors import (
     DssError, RemoteUnavailable, TierUnavailable)
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.ports import NotProven
 from swift_dss.gateway.service import Gateway, Upload
+from swift_dss.io.moves import LOCAL
 from swift_dss.tier.devices import Device
-from swift_dss.tier.rows import VersionRow
+from swift_dss.tier.rows import Candidate, VersionRow
 
 if TYPE_CHECKING:
     from swift_dss.tier.daemon import Daemon
@@ -70,11 +73,14 @@ class Relocator:
 
         with ThreadPoolExecutor(self._threads(),
                                 thread_name_prefix='dss-relocate') as pool:
-            for text in pool.map(one, rows):
-                done += 1
-                if text:
-                    failed.append(text)
-                progress(done, len(rows))
+            for at in range(0, len(rows), _BATCH):
+                some = rows[at:at + _BATCH]
+                self._ask_ahead([row for row in some if row.on_remote])
+                for text in pool.map(one, some):
+                    done += 1
+                    if text:
+                        failed.append(text)
+                    progress(done, len(rows))
         return refused + failed
 
     def spill(self, device: Device) -> int:
@@ -101,7 +107,8 @@ class Relocator:
                 if need <= 0:
                     break
                 need -= one.length
-                chosen.append(one.version)
+                chosen.append(one)
+            self._ask_ahead(chosen)
             dropped = sum(pool.map(self._drop_quietly, chosen))
         if need > 0:
             self._send_more(device, class_ids, need)
@@ -163,18 +170,28 @@ class Relocator:
             free += room
         return int(total - free - total * share)
 
+    def _ask_ahead(self, some: Sequence[Union[VersionRow, Candidate]]
+                   ) -> None:
+        self._daemon.local.ask_ahead(
+            [(one.version, one.partition) for one in some], LOCAL)
+
     def _drop(self, row: VersionRow, deadline: float) -> None:
         """Wait for the copy, then let local bytes go."""
-        daemon = self._daemon
         while True:
-            found = daemon.index.get(row.version)
+            found = self._daemon.index.get(row.version)
             if found is None:
                 return  # overwritten or deleted meanwhile
             if found.on_remote:
-                break
+                try:
+                    self._drop_now(row.version, row.partition)
+                    return
+                except NotProven:
+                    again = self._daemon.index.get(row.version)
+                    if again is None or again.on_remote:
+                        raise
+                    continue  # it was missing, and is sent again
             if time.monotonic() >= deadline or self._wait(_LOOK_SECONDS):
                 raise RemoteUnavailable('not in S3 yet', 1)
-        self._drop_now(row.version, row.partition)
 
     def _drop_now(self, version: VersionId, partition: str) -> None:
         local = self._daemon.local
@@ -183,7 +200,8 @@ class Relocator:
         if device.capacity.configured and not device.is_block:
             local.drop_capacity(version, partition)
 
-    def _drop_quietly(self, version: VersionId) -> bool:
+    def _drop_quietly(self, one: Candidate) -> bool:
+        version = one.version
         row = self._daemon.index.get(version)
         if row is None or not row.on_remote or row.pinned:
             return False

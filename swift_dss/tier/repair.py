@@ -180,10 +180,7 @@ class Mender:
         # Only after this may a byte go, wrong as it is.
         gateway.prove(found)
         had_ssd = bool(found.residency.tiers & Tier.SSD)
-        device = local.devices.get(version.device)
-        if device.capacity.configured and not device.is_block:
-            local.drop_capacity(version, partition)
-        local.demote(version, partition, to_hdd=False)
+        local.drop_damaged(version, partition, found.residency.remote)
         if had_ssd:
             self._drainer.promote(version, partition)
         else:

@@ -19,12 +19,15 @@ class DeviceState:
     :param ssd_state: ``ready``, ``unmounted`` or ``failing``
     :param hdd_state: ``ready``, ``full``, ``unmounted`` or ``none``
     :param room_state: ``short`` while pressure cannot be relieved: all
-        that is left is dirty, pinned or under a floor
+        that is left is dirty, pinned or under a floor, or S3 alone would
+        have it and does not answer
+    :param room_why: in the last case, what S3 said
     """
 
     ssd_state: str = ''
     hdd_state: str = ''
     room_state: str = ''
+    room_why: str = ''
     index_state: str = ''
     publish_state: str = ''
     pressure: Optional[Pressure] = None

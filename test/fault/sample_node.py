@@ -13,14 +13,15 @@ import hashlib
 import json
 import os
 import random
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from daemon_node import write_policies
 from swift.obj.diskfile import read_metadata, write_metadata
 
-from swift_dss.core.residency import Tier
+from swift_dss.core.residency import RemoteCopy, Tier
 from swift_dss.core.spans import ClassMap
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.ports import LocalVersion, Witness
 from swift_dss.io.capacity import Capacity
 from swift_dss.io.switch import Place
 from swift_dss.wire import classmap, layout, names
@@ -172,3 +173,19 @@ def sync(folder: str) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+class Vouching(Witness):
+    """S3 has whatever the records say; what it was asked for is noted."""
+
+    def __init__(self) -> None:
+        self.ahead: List[LocalVersion] = []
+        self.asked: List[LocalVersion] = []
+
+    def ask_ahead(self, leaving: Sequence[LocalVersion]) -> None:
+        self.ahead += leaving
+
+    def proven(self, local: LocalVersion) -> RemoteCopy:
+        self.asked.append(local)
+        assert local.residency.remote is not None
+        return local.residency.remote

@@ -11,7 +11,7 @@ import logging
 import os
 from typing import Callable, Dict, List, NamedTuple
 
-from sample_node import SampleNode, sample_bytes
+from sample_node import SampleNode, Vouching, sample_bytes
 
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.config import NodeConf
@@ -58,6 +58,7 @@ class Bench:
         self.local = Local(lambda: self.conf, Devices(self.conf), index,
                            lambda: TABLE, Metrics(self.conf, _LOGGER),
                            _LOGGER)
+        self.local.witness = Vouching()
 
     def close(self) -> None:
         """Let the index go."""

@@ -50,26 +50,28 @@ def server():
 class Node:
     """A real daemon over real files, with a gateway to a real server."""
 
-    def __init__(self, root, server, **gateway):
+    def __init__(self, root, server, with_hdd=True, **gateway):
         self.root, self.server = root, server
         os.makedirs(root, exist_ok=True)
         self.prefix = 't-%s/' % uuid.uuid4().hex[:8]
-        self.node = SampleNode(root)
+        self.node = SampleNode(root, with_hdd)
         secret = os.path.join(root, 'secret')
         secret_fd = os.open(secret, os.O_WRONLY | os.O_CREAT, 0o600)
         with os.fdopen(secret_fd, 'w') as out:
             out.write('access_key = %s\nsecret_key = %s\n' % (
                 server.access_key, server.secret_key))
-        self.conf_path = write_node(root, {
+        self.options = {
             'io': {'carrier': 'null'},
             'tier': {'interval_seconds': '60'},
-            'capacity': {'sda': self.node.capacity_path},
+            'capacity': {'sda': self.node.capacity_path}
+            if with_hdd else {},
             'gateway': dict({
                 'enabled': 'true', 'url': server.url, 'bucket': BUCKET,
                 'prefix': self.prefix, 'secret_file': secret,
                 'remote_after_seconds': '3600',
                 'connect_timeout_seconds': '1',
-                'read_timeout_seconds': '5'}, **gateway)}, CLASSES)
+                'read_timeout_seconds': '5'}, **gateway)}
+        self.conf_path = write_node(root, self.options, CLASSES)
         self.daemon = Daemon(self.conf_path, LOGGER)
         self.daemon.gateway._ranks = FixedRanks()
         self.daemon.start()

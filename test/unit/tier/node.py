@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 
-from sample_node import SampleNode
+from sample_node import SampleNode, Vouching
 
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.config import NodeConf, TierConf
@@ -69,6 +69,7 @@ class Rig:
         self.local = Local(lambda: self.conf, Devices(self.conf),
                            self.index, lambda: self.table, self.metrics,
                            LOGGER)
+        self.witness = self.local.witness = Vouching()
         self.keeper = Keeper(
             self.local.devices.get('sda'), self.local, lambda: self.conf,
             lambda: self.table, self.metrics, LOGGER, lambda: self.now)

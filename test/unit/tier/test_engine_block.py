@@ -3,12 +3,15 @@
 import os
 
 import pytest
+from sample_node import Vouching
 
 from swift_dss.core.classes import ClassSpec, ClassTable, WriteMode
 from swift_dss.core.config import NodeConf, TierConf
-from swift_dss.core.errors import BadConfig, TierUnavailable
-from swift_dss.core.residency import Tier
+from swift_dss.core.errors import (
+    BadConfig, RemoteUnavailable, TierUnavailable)
+from swift_dss.core.residency import RemoteCopy, Tier
 from swift_dss.core.spans import ClassMap
+from swift_dss.gateway.ports import Arrival, NotProven
 from swift_dss.objserver.settings import Node
 from swift_dss.wire import nodeconf
 from unit.tier.node import KIB, Rig
@@ -106,3 +109,51 @@ def test_engine_is_of_the_node_or_of_a_device():
     assert nodeconf.engine_of(conf, 'sdb') == 'file'
     with pytest.raises(BadConfig, match=r'\[engine\] sdb: .*tape'):
         nodeconf.parse('[engine]\nsdb = tape\n')
+
+
+class Refusing(Vouching):
+    def proven(self, local):
+        super().proven(local)
+        raise NotProven('it is sent again', 1)
+
+
+def test_what_s3_does_not_confirm_stays_on_a_full_disk(rig, monkeypatch):
+    places = [rig.put('o%d' % n, b'x' * 8 * KIB) for n in range(70)]
+    rig.local.record_remotes([Arrival(
+        one.version, one.partition, RemoteCopy('s3', 'k', 'e', 1.0),
+        one.content_length) for one in places])
+    monkeypatch.setattr(rig.keeper.duties, 'levels',
+                        lambda conf: (1000 * KIB, 1000 * KIB, 0))
+    before = rig.local.witness
+    refusing = rig.local.witness = Refusing()
+    rig.keeper.duties.begin()
+    rig.keeper.duties.make_room(rig.conf)
+    assert len({one.version for one in refusing.asked}) == 70, \
+        'those that stay must not hide those behind them'
+    assert all(tiers(rig, one.version) == {0: (8 * KIB, 0)}
+               for one in places)
+    assert rig.keeper.state.room_state == 'short'
+    rig.local.witness = before
+    rig.keeper.duties.begin()
+    rig.keeper.duties.make_room(rig.conf)
+    assert any(tiers(rig, one.version) == {0: (0, 0)} for one in places)
+
+
+def test_a_silent_s3_is_asked_once_a_round(rig, monkeypatch):
+    class Silent(Vouching):
+        def proven(self, local):
+            super().proven(local)
+            raise RemoteUnavailable('timed out', 1)
+
+    places = [rig.put('o%d' % n, b'x' * 8 * KIB) for n in range(200)]
+    rig.local.record_remotes([Arrival(
+        one.version, one.partition, RemoteCopy('s3', 'k', 'e', 1.0),
+        one.content_length) for one in places])
+    monkeypatch.setattr(rig.keeper.duties, 'levels',
+                        lambda conf: (1000 * KIB, 1000 * KIB, 0))
+    silent = rig.local.witness = Silent()
+    rig.keeper.duties.begin()
+    rig.keeper.duties.make_room(rig.conf)
+    assert 0 < len(silent.asked) <= 64
+    assert rig.keeper.state.room_state == 'short'
+    assert 'timed out' in rig.keeper.state.room_why

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 
 import pytest
@@ -10,7 +11,8 @@ from swift.obj.diskfile import read_metadata
 
 from swift_dss.core.errors import (
     DamagedRecord, TierUnavailable, VersionGone)
-from swift_dss.core.residency import RemoteCopy, Tier, tier_text
+from swift_dss.core.residency import (
+    RemoteCopy, Residency, Tier, tier_text)
 from swift_dss.core.spans import ClassMap, Span
 from swift_dss.io import moves, steps, switch
 from swift_dss.io.carriers import Carrier
@@ -146,7 +148,7 @@ def test_a_remote_copy_lets_both_local_ones_go(place):
     moves.copy_to_capacity(place)
     _mark_remote(place)
     moves.evict_ssd(place)
-    moves.drop_capacity(place)
+    moves.drop_capacity(place, proven=REMOTE)
     assert tiers_of(place) == 'remote'
     assert not os.path.exists(place.capacity.file_path(place.version))
     assert read_version(place, {'k': DATA}) == DATA
@@ -161,7 +163,7 @@ def test_the_last_hdd_copy_is_never_dropped(place):
 
 def test_a_remote_copy_that_is_the_only_one_cannot_be_forgotten(place):
     _mark_remote(place)
-    moves.evict_ssd(place)
+    moves.evict_ssd(place, proven=REMOTE)
     with pytest.raises(ValueError, match='on no tier'):
         moves.forget_remote(place)
     assert tiers_of(place) == 'remote'
@@ -272,3 +274,42 @@ def test_a_name_that_came_during_the_move_undoes_it(place, tmp_path):
         steps.listen(None)
     assert os.path.samefile(second, place.data_file())
     assert read_version(place, {}) == DATA
+
+
+@pytest.mark.parametrize('proven', [
+    None, dataclasses.replace(REMOTE, key='another'),
+    dataclasses.replace(REMOTE, verified_at=REMOTE.verified_at + 1)])
+def test_what_only_s3_would_have_stays_without_its_word_of_now(
+        place, proven):
+    _mark_remote(place)
+    moves.evict_ssd(place, proven=proven)
+    assert tiers_of(place) == 'ssd+remote'
+    moves.copy_to_capacity(place)
+    moves.evict_ssd(place, proven=proven)
+    assert tiers_of(place) == 'hdd+remote'
+    moves.drop_capacity(place, proven=proven)
+    assert tiers_of(place) == 'hdd+remote'
+    assert read_version(place, {}) == DATA
+
+
+def test_a_lost_hdd_file_is_no_copy_though_s3_has_one(place):
+    moves.copy_to_capacity(place)
+    _mark_remote(place)
+    os.unlink(place.capacity.file_path(place.version))
+    with pytest.raises(VersionGone):
+        moves.evict_ssd(place)
+    assert read_version(place, {}) == DATA
+    moves.evict_ssd(place, proven=REMOTE)
+    assert not tiers_of(place).startswith('ssd')
+
+
+def test_only_bytes_that_lie_nowhere_else_here_need_a_proof():
+    residency = Residency.whole(100).with_remote(REMOTE)
+    both = residency.add(0, 50, Tier.HDD)
+    assert moves.leaves_to_s3(residency, Tier.SSD)
+    assert moves.leaves_to_s3(both, Tier.SSD)
+    assert not moves.leaves_to_s3(both, Tier.HDD)
+    assert moves.leaves_to_s3(both, moves.LOCAL)
+    assert not moves.leaves_to_s3(Residency.whole(100), Tier.SSD)
+    assert not moves.leaves_to_s3(
+        residency.add(0, 100, Tier.HDD), Tier.SSD)
