@@ -110,6 +110,8 @@ class GatewayConf:
     :param remote_after_seconds: age at which a version is uploaded
     :param delete_delay_seconds: from an overwrite or delete to the S3
         delete, so that slow replicas can still read the old version
+    :param reclaim_age_seconds: as Swift's ``reclaim_age``: a primary that
+        is silent for so long after a newer version keeps no key
     :param verify: ``etag`` (digest in S3's answer) or ``readback``
     :param bundle_bytes: data of one bundle, of classes that have them
     :param bundle_member_bytes: larger versions get a key of their own
@@ -154,6 +156,7 @@ class GatewayConf:
     remote_after_seconds: float = 60.0
     delete_delay_seconds: float = 3600.0
     take_over_seconds: float = 3600.0
+    reclaim_age_seconds: float = 604800.0
     bundle_bytes: int = limits.DEFAULT_BUNDLE_BYTES
     bundle_member_bytes: int = limits.DEFAULT_BUNDLE_MEMBER_BYTES
     bundle_age_seconds: float = 60.0

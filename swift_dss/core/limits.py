@@ -123,3 +123,10 @@ DEFAULT_BUNDLE_MEMBER_BYTES = 1024 * 1024
 
 #: Largest version that the pin rule keeps on the SSD by default.
 DEFAULT_PIN_LARGEST_BYTES = 1024 * 1024
+
+#: Objects of one question for newest files, and bytes of it and of its
+#: answer: half a second of an object server's work at the worst.
+MAX_ASKED = 1000
+MAX_QUESTION_BYTES = 1024 * 1024
+#: Policies are numbered by hand; Swift's own limit is that of the folders.
+MAX_POLICY_INDEX = 10 ** 9 - 1

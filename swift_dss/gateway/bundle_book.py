@@ -149,7 +149,7 @@ class Book(Store):
         :returns: for each: False if the book knows the version already
         """
         with self._lock:
-            known = self._known([one.version.key for one in some])
+            known = self.known([one.version.key for one in some])
             new: List[bool] = []
             for one in some:
                 new.append(one.version.key not in known)
@@ -172,10 +172,11 @@ class Book(Store):
                  ) -> Dict[str, Tuple[Member, Bundle]]:
         """:meth:`find` for many; those that it finds."""
         with self._lock:
-            return {key: where for key in self._known(keys)
+            return {key: where for key in self.known(keys)
                     for where in [self.find(key)] if where is not None}
 
-    def _known(self, keys: Iterable[str]) -> Set[str]:
+    def known(self, keys: Iterable[str]) -> Set[str]:
+        """Those that wait, or are in a bundle of this node."""
         found: Set[str] = set()
         for some in _slices(keys):
             found.update(row[0] for row in self._read(

@@ -15,7 +15,7 @@ import time
 from dataclasses import replace
 from typing import (
     Any, Callable, Container, Dict, FrozenSet, Iterable, List, NamedTuple,
-    Optional, Sequence, Tuple)
+    Optional, Sequence, Set, Tuple)
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import GatewayConf
@@ -274,6 +274,10 @@ class Bundler:
         if not self._keys:
             return 0
         return len(self._book.sealed_otherwise(self._keys.active_prefix))
+
+    def known(self, keys: Iterable[str]) -> Set[str]:
+        """Those that wait, or are in a bundle of this node."""
+        return self._book.known(keys)
 
     def buries(self, job: DeleteJob) -> bool:
         """Mark an obsolete version that is in a bundle, or waits for one;

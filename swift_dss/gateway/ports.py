@@ -183,6 +183,21 @@ class LocalVersions(abc.ABC):
         """
 
     @abc.abstractmethod
+    def newest_record(self, version: VersionId,
+                      partition: str) -> Tuple[str, str]:
+        """(timestamp, S3 key) of the newest data file or tombstone of the
+        object on ``version.device``; '' for what it has not.
+
+        The key is that of the fragment of ``version``, if that has one.
+        Never raises :class:`VersionGone`.
+        """
+
+    def object_name(self, version: VersionId, partition: str) -> str:
+        """``/account/container/object`` by what is on ``version.device``,
+        data file or tombstone; '' if nothing there says so."""
+        return ''
+
+    @abc.abstractmethod
     def record_remote(self, version: VersionId, partition: str,
                       remote: RemoteCopy) -> None:
         """Durably note that S3 holds all bytes of the version.

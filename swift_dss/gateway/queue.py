@@ -3,8 +3,8 @@
 Two tables. *Uploads*: one row per version on a device that S3 may not have
 yet; a row leaves when the copy is verified and recorded, or the version is
 obsolete. *Deletes*: one row per S3 key whose version is overwritten or
-deleted; a tombstone that leaves only when S3 acknowledged. The backlog
-lives here and not in memory.
+deleted here; a tombstone that leaves only when all primaries agreed and S3
+acknowledged. The backlog lives here and not in memory.
 
 After a power cut: a delete that was enqueued is there (synchronous FULL);
 an upload enqueued in the last moments may be missing (NORMAL), and the
@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import sqlite3
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.store import Store
@@ -37,14 +37,18 @@ CREATE TABLE IF NOT EXISTS deletes (
     frag INTEGER, partition TEXT NOT NULL, first_seen REAL NOT NULL,
     not_before REAL NOT NULL, attempts INTEGER NOT NULL,
     error TEXT NOT NULL) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS deletes_due ON deletes (not_before, timestamp);
 """
 _VERSION_COLUMNS = 'device, policy, hash, timestamp, frag, partition'
 #: What queues of earlier releases lack.
 _LATER = {name: 'ALTER TABLE uploads ADD COLUMN %s INTEGER NOT NULL '
           'DEFAULT 0' % name for name in ('class_id', 'alone')}
+_LATER_DELETES = ('ALTER TABLE deletes ADD COLUMN agreed INTEGER NOT NULL '
+                  'DEFAULT 0')
 #: After the columns: it names some that an old queue has to get first.
 _LATER_INDEX = """
+CREATE INDEX IF NOT EXISTS deletes_agreed ON deletes (
+    agreed, not_before, timestamp);
+DROP INDEX IF EXISTS deletes_due;
 CREATE INDEX IF NOT EXISTS uploads_alone ON uploads (
     class_id, alone, not_before);
 DROP INDEX IF EXISTS uploads_class;
@@ -146,20 +150,19 @@ class Queue(Store):
                                          not_before, now)])
 
     def replace_uploads(
-            self, obsolete: Iterable[Tuple[str, VersionId, str]],
-            not_before: float, now: float) -> None:
+            self, obsolete: Iterable[Tuple[str, VersionId, str, float]],
+            now: float) -> None:
         """Note, durably and all or none, that the keys of these versions
         must go; their uploads go too, but for those that have begun.
 
-        :param obsolete: (s3_key, version, partition) of each
+        :param obsolete: (s3_key, version, partition, not_before) of each
         """
         rows = list(obsolete)
         self._write(True, itertools.chain((
-            _delete_added(s3_key, version, partition, not_before, now)
-            for s3_key, version, partition in rows), ((
+            _delete_added(*one, now) for one in rows), ((
                 "DELETE FROM uploads WHERE device = ? AND key = ? AND "
                 "upload_id = ''", (version.device, version.key))
-                for _, version, _ in rows)))
+                for _, version, _, _ in rows)))
 
     def hurry(self, now: float) -> None:
         """Every upload that was never tried is due at once."""
@@ -212,13 +215,18 @@ class Queue(Store):
             % (_UPLOAD_COLUMNS, where), (*values, limit))
         return [_upload(row) for row in rows]
 
-    def due_deletes(self, now: float, limit: int) -> List[DeleteJob]:
+    def due_deletes(self, now: float, limit: int,
+                    agreed: bool) -> List[DeleteJob]:
         """Up to ``limit`` deletes to try now; of one object, the oldest
-        version first."""
+        version first.
+
+        :param agreed: those that the primaries agreed to; or those that
+            they are to be asked about
+        """
         rows = self._read(
-            'SELECT %s FROM deletes WHERE not_before <= ? '
+            'SELECT %s FROM deletes WHERE agreed = ? AND not_before <= ? '
             'ORDER BY not_before, timestamp LIMIT ?' % _DELETE_COLUMNS,
-            (now, limit))
+            (int(agreed), now, limit))
         return [DeleteJob(row[0], _version(row[1:]), row[6], *row[7:])
                 for row in rows]
 
@@ -253,13 +261,25 @@ class Queue(Store):
             'UPDATE uploads SET upload_id = ? WHERE device = ? AND key = ?',
             (upload_id, version.device, version.key))])
 
+    def agree(self, s3_keys: Iterable[str]) -> None:
+        """All primaries have something newer than these: they may go."""
+        self._write(False, [(
+            "UPDATE deletes SET agreed = 1, attempts = 0, error = '' "
+            'WHERE s3_key = ?', (s3_key,)) for s3_key in s3_keys])
+
     def retry_delete(self, s3_key: str, not_before: float,
                      error: str) -> None:
         """Try again later."""
+        self.retry_deletes([(s3_key, not_before)], error)
+
+    def retry_deletes(self, some: Iterable[Tuple[str, float]],
+                      error: str) -> None:
+        """The same for several, each at its time."""
         self._write(False, [(
             'UPDATE deletes SET not_before = ?, attempts = attempts + 1, '
             'error = ? WHERE s3_key = ?',
-            (not_before, error[:_MAX_ERROR], s3_key))])
+            (not_before, error[:_MAX_ERROR], s3_key))
+            for s3_key, not_before in some])
 
     def finish_upload(self, version: VersionId) -> None:
         """The copy is recorded, or the version is no more."""
@@ -281,33 +301,46 @@ class Queue(Store):
         rows = self._read(
             'SELECT min(t) FROM (SELECT min(not_before) AS t FROM uploads '
             'WHERE not_before > ?1 UNION ALL SELECT min(not_before) '
-            'FROM deletes WHERE not_before > ?1)', (after,))
+            'FROM deletes WHERE agreed = 1 AND not_before > ?1)', (after,))
         found = rows[0][0]
+        return None if found is None else float(found)
+
+    def next_question(self) -> Optional[float]:
+        """When the first delete is due that nobody agreed to yet."""
+        found = self._read('SELECT min(not_before) FROM deletes '
+                           'WHERE agreed = 0', ())[0][0]
         return None if found is None else float(found)
 
     def counts(self) -> Dict[str, Any]:
         """Rows, the oldest, and the last errors, for status."""
         uploads, oldest = self._read(
             'SELECT count(*), min(first_seen) FROM uploads', ())[0]
-        deletes, since = self._read(
-            'SELECT count(*), min(first_seen) FROM deletes', ())[0]
+        deletes, since, held = self._read(
+            'SELECT count(*), min(first_seen), coalesce(sum(agreed = 0 AND '
+            'attempts > 0), 0) FROM deletes', ())[0]
         errors = [row[0] for row in self._read(
             "SELECT DISTINCT error FROM uploads WHERE error != '' UNION "
             "SELECT DISTINCT error FROM deletes WHERE error != '' LIMIT 5",
             ())]
         return {'uploads': uploads, 'oldest_upload': oldest,
                 'deletes': deletes, 'oldest_delete': since,
-                'errors': errors}
+                'deletes_held': held, 'errors': errors}
 
 
 def _prepare(queue_db: sqlite3.Connection) -> None:
     queue_db.executescript(_SCHEMA)
-    there = {row[1] for row in queue_db.execute(
-        'PRAGMA table_info(uploads)')}
+    there = _columns(queue_db, 'uploads')
     for name, statement in _LATER.items():
         if name not in there:
             queue_db.execute(statement)
+    if 'agreed' not in _columns(queue_db, 'deletes'):
+        queue_db.execute(_LATER_DELETES)
     queue_db.executescript(_LATER_INDEX)
+
+
+def _columns(queue_db: sqlite3.Connection, table: str) -> Set[str]:
+    return {str(row[1]) for row in queue_db.execute(
+        'PRAGMA table_info(%s)' % table)}
 
 
 def _retried(version: VersionId, not_before: float, error: str,

@@ -12,7 +12,7 @@ archive has its own key, so each device is rank 0 for what it holds.
 from __future__ import annotations
 
 import threading
-from typing import Any, Dict, Optional, Set
+from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 
 from swift.common.ring import Ring
 from swift.common.utils import (
@@ -39,6 +39,21 @@ class Ranks:
         self._my_ips = my_ips
         self._lock = threading.Lock()
         self._rings: Dict[int, Any] = {}
+
+    def primaries(self, policy: int, object_hash: str
+                  ) -> Tuple[str, List[Dict[str, Any]]]:
+        """(partition, primaries in ring order) of an object, by the ring
+        in force."""
+        with self._lock:
+            ring = self._ring(policy)
+            part = get_partition_for_hash(object_hash, ring.part_power)
+            return str(part), list(ring.get_part_nodes(part))
+
+    def is_here(self, node: Mapping[str, Any]) -> bool:
+        """True if a device of the ring is at an address of this node."""
+        with self._lock:
+            ips = self._ips()
+        return node['ip'] in ips or node.get('replication_ip') in ips
 
     def rank(self, version: VersionId) -> int:
         """0 for the uploader, up to the replica count for a handoff."""

@@ -29,11 +29,12 @@ from swift_dss.gateway.bundle_park import Jobs, Parker
 from swift_dss.gateway.bundle_work import SENDERS, Bundler
 from swift_dss.gateway.client import (
     Connect, S3Client, S3Down, S3Rejected)
-from swift_dss.gateway.deletes import Deleter
+from swift_dss.gateway.deletes import Agreement, Deleter
 from swift_dss.gateway.encrypt import KeyFile
 from swift_dss.gateway.fill import Filler
 from swift_dss.gateway.ports import (
     LocalVersion, LocalVersions, Logger, Metrics, Sink, TableSource)
+from swift_dss.gateway.primaries import Primaries, RingPrimaries
 from swift_dss.gateway.queue import DeleteJob, Queue, UploadJob
 from swift_dss.gateway.ranks import Ranks
 from swift_dss.gateway.repair import Copy, Hands, Repaired, Repairer
@@ -96,6 +97,8 @@ class Gateway:
     :param table_source: gives the class table in force
     :param local: this node's devices
     :param ranks: by default from the rings of ``swift_dir``
+    :param primaries: who is asked before bytes go; by default those of the
+        rings
     :param retry: waits of jobs that failed
     :param pool: who carries out what is handed out
     :param connect: see :class:`S3Client`
@@ -110,7 +113,8 @@ class Gateway:
                  retry: Optional[Backoff] = None,
                  now: Callable[[], float] = time.time,
                  pool: Pool = threads,
-                 connect: Optional[Connect] = None) -> None:
+                 connect: Optional[Connect] = None,
+                 primaries: Optional[Primaries] = None) -> None:
         # long: the one place where the parts of the gateway meet.
         self._conf = conf.gateway
         self._table_source = table_source
@@ -147,8 +151,12 @@ class Gateway:
         self._uploader = Uploader(
             self._conf, self._client, local, self._queue, metrics,
             self._keys, self._is_cancelled, self._stopping.is_set, now)
-        self._deleter = Deleter(
-            self._conf, self._client, local, self._queue, metrics)
+        self._primaries = primaries or RingPrimaries(self._ranks, local)
+        self._agreement = Agreement(
+            self._conf, local, self._queue, self._primaries, metrics,
+            logger, self._retry, self._stopping, now, self._notify)
+        self._deleter = Deleter(self._conf, self._client, local,
+                                self._queue, metrics, self._ranks.rank)
         self._filler = Filler(
             self._conf, Source(self._conf, self._client, metrics,
                                self._stopping.wait),
@@ -205,6 +213,7 @@ class Gateway:
         self._dispatcher.start()
         self._bundler.start()
         self._parker.start()
+        self._agreement.start()
 
     def stop(self) -> None:
         """Finish or give up what is running; the queue keeps the rest."""
@@ -214,6 +223,7 @@ class Gateway:
         if self._dispatcher.is_alive():
             self._dispatcher.join()
         self._parker.stop()
+        self._agreement.stop()
         self._workers.shutdown(wait=True)
         self.witness.stop()
         self._bundler.stop()
@@ -257,18 +267,23 @@ class Gateway:
         :raises TierUnavailable: the queue's disk is full; none was noted
         """
         now = self._now()
-        rows = [(remote_key(self._conf.prefix, version), version,
-                 self._partition(version, partition))
-                for version, partition in obsolete]
-        if not rows:
+        asked = list(obsolete)
+        if not asked:
             return
         due = now + self._conf.delete_delay_seconds
-        self._queue.replace_uploads(rows, due, now)
+        # What is in a bundle of this node no other node marks.
+        ours = self._bundler.known(version.key for version, _ in asked)
+        self._queue.replace_uploads([
+            (remote_key(self._conf.prefix, version), version,
+             self._partition(version, partition), due + (
+                 0.0 if version.key in ours else self._ranks.rank(version)
+                 * self._conf.take_over_seconds))
+            for version, partition in asked], now)
         with self._wake:
             self._cancelled.update(
-                version.key for _, version, _ in rows
+                version.key for version, _ in asked
                 if version.key in self._running)
-        self._notify(due)
+        self._agreement.kick()
 
     def enqueue_renewals(
             self, changed: Iterable[Tuple[VersionId, str]]) -> None:
@@ -426,7 +441,7 @@ class Gateway:
         pool and without :meth:`start`, the caller's thread does the work.
         """
         return min(self._parker.look(), self._bundler.look(),
-                   self._dispatch_due())
+                   self._agreement.look(), self._dispatch_due())
 
     def _dispatch(self) -> None:
         while not self._stopping.is_set():
@@ -458,7 +473,8 @@ class Gateway:
             delete_slots = min(slots, _DELETES) - self._deleting
             busy = len(self._running)
         for delete in self._queue.due_deletes(
-                now, max(0, delete_slots) and delete_slots + busy):
+                now, max(0, delete_slots) and delete_slots + busy,
+                agreed=True):
             if delete_slots > 0 and self._submit(delete):
                 delete_slots -= 1
         if self._trust.is_lost:

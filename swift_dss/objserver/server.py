@@ -1,14 +1,15 @@
 """The object server: ``use = egg:swift_dss#object``.
 
 A subclass of Swift's controller, because ssync's subrequests go straight
-to the controller and pass no filter. It does four things more:
+to the controller and pass no filter. It does five things more:
 
 - the class map of a PUT reaches the diskfile before its writer exists;
 - a GET that needs a tier that is not there is refused before its first
   byte: 507 for an HDD, 409 with ``X-Backend-Dss-Unavailable: <seconds>``
   for S3 (not a 5xx, or the proxy would shun this whole node);
 - GET and HEAD say which tiers hold the version: ``X-Backend-Dss-Tier``;
-- ``GET /dss/pressure`` tells proxies how full the node's devices are.
+- ``GET /dss/pressure`` tells proxies how full the node's devices are, and
+  ``POST /dss/newest`` tells gateways what it has of many objects.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from swift_dss.core.residency import Tier, tier_text
 from swift_dss.io import native
 from swift_dss.objserver import tags
 from swift_dss.objserver.extents import REPLICATE
+from swift_dss.objserver.newest import Newest
 from swift_dss.objserver.pressures import Pressures
 from swift_dss.wire import names
 
@@ -55,10 +57,13 @@ class DssObjectController(ObjectController):
         super().setup(conf)
         native.keep_freed_memory()
         self._dss_pressures = Pressures(conf, self.logger)
+        self._dss_newest = Newest(conf, self.logger)
 
     def __call__(self, env: Any, start_response: Any) -> Any:
         if env['PATH_INFO'] == names.PRESSURE_PATH:
             return self._dss_pressures(env, start_response)
+        if env['PATH_INFO'] == names.NEWEST_PATH:
+            return self._dss_newest(env, start_response)
         return super().__call__(env, start_response)
 
     def _pre_create_checks(self, request: Any, *args: Any,

@@ -27,6 +27,7 @@ from swift_dss.gateway.ports import (
     NoWitness, TableSource, Witness)
 from swift_dss.io import moves
 from swift_dss.io.carriers import Carrier
+from swift_dss.io.newest import newest_record, newest_timestamp
 from swift_dss.io.switch import (
     LiveVersion, Opened, Place, listdir, open_data_file)
 from swift_dss.tier import metadata
@@ -139,7 +140,7 @@ class Local(LocalVersions):
         device = self._device(version)
 
         def look(part: str) -> Optional[str]:
-            return metadata.newest_timestamp(layout.hash_dir(
+            return newest_timestamp(layout.hash_dir(
                 device.path, version.policy, part, version.object_hash))
 
         with self._disk_errors():
@@ -147,6 +148,23 @@ class Local(LocalVersions):
             return look(partition) or max(
                 (found for found in map(look, device.partitions_of(version))
                  if found), default=None)
+
+    def newest_record(self, version: VersionId,
+                      partition: str) -> Tuple[str, str]:
+        """See :meth:`LocalVersions.newest_record`."""
+        device = self._device(version)
+        with self._disk_errors():
+            return newest_record(layout.hash_dir(
+                device.path, version.policy, partition,
+                version.object_hash), version.frag_index)
+
+    def object_name(self, version: VersionId, partition: str) -> str:
+        """See :meth:`LocalVersions.object_name`."""
+        device = self._device(version)
+        with self._disk_errors():
+            return metadata.object_name(layout.hash_dir(
+                device.path, version.policy, partition,
+                version.object_hash))
 
     def open(self, version: VersionId, partition: str) -> LocalReader:
         """See :meth:`LocalVersions.open`."""

@@ -25,8 +25,9 @@ from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import BadClassInput, DamagedRecord, VersionGone
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
 from swift_dss.strategy.fragments import fragment_map
+from swift_dss.io.newest import newest_file
 from swift_dss.io.switch import listdir
-from swift_dss.wire import classmap, layout, names
+from swift_dss.wire import classmap, names
 
 #: Where Swift's diskfile keeps metadata; more of it under ``...1`` and on.
 _ATTRIBUTE = 'user.swift.metadata'
@@ -145,19 +146,16 @@ def _title(name: str) -> str:
     return name.title()
 
 
-def newest_timestamp(hash_dir: str) -> Optional[str]:
-    """Timestamp of the newest data file or tombstone, or None.
-
-    Of fragments only the durable ones count.
-    """
-    found = []
-    for name in listdir(hash_dir):
-        parsed = layout.parse_data_file(name)
-        if parsed is not None and parsed[2]:
-            found.append(parsed[0])
-        elif name.endswith('.ts'):
-            found.append(name[:-3])
-    return max(found) if found else None
+def object_name(hash_dir: str) -> str:
+    """``/account/container/object`` by the newest file of a folder; '' if
+    it has none that says so."""
+    name = newest_file(hash_dir)[1]
+    if not name:
+        return ''
+    try:
+        return _read(os.path.join(hash_dir, name)).get('name', '')
+    except (VersionGone, DamagedRecord):
+        return ''
 
 
 def _newer_meta_files(data_path: str, timestamp: str,

@@ -28,6 +28,8 @@ BACKEND_TIER = 'X-Backend-Dss-Tier'
 PRESSURE_PATH = '/dss/pressure'
 #: And tells with it what it has answered writes since it asked last.
 BACKEND_ADMISSIONS = 'X-Backend-Dss-Admissions'
+#: A gateway asks object servers here for the newest files of objects.
+NEWEST_PATH = '/dss/newest'
 
 # What lives with the object. Sysmeta is set by a PUT and survives a POST;
 # transient sysmeta is replaced by every POST and wins where present.

@@ -26,7 +26,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
 
 from fault.faulty_s3 import FAULTS, FaultyS3
 from fault.gateway_node import (
-    Collector, CountingMetrics, FixedRanks, FolderVersions, conf_for)
+    Collector, CountingMetrics, FixedRanks, FolderVersions, OnlyHere,
+    conf_for)
 from functional.s3_servers import S3Server, VersityServer
 from support import pattern, wait_until
 
@@ -73,8 +74,8 @@ def life(faulty: FaultyS3, prefix: str, folder: str, short: bool,
     local = FolderVersions(root)
     gateway = Gateway(
         conf, lambda: TABLE, local, _LOG, CountingMetrics(),
-        ranks=FixedRanks(), breaker=Breaker(base_seconds=0.1,
-                                            cap_seconds=0.5),
+        ranks=FixedRanks(), primaries=OnlyHere(local),
+        breaker=Breaker(base_seconds=0.1, cap_seconds=0.5),
         retry=Backoff(0.05, 0.3))
     gateway._bundler._backoff = Backoff(0.05, 0.3)
     gateway.start()

@@ -28,7 +28,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 os.pardir))
 
 from fault.gateway_node import (
-    CountingMetrics, FixedRanks, FolderVersions, conf_for)
+    CountingMetrics, FixedRanks, FolderVersions, OnlyHere,
+    conf_for)
 from functional.s3_servers import S3Server, SwiftServer, VersityServer
 from support import pattern, wait_until
 
@@ -80,7 +81,8 @@ class Bench:
     def run(self, work: Callable[[Gateway, Bench], None]) -> None:
         """What a daemon's life does, in this process."""
         gateway = Gateway(self.conf, lambda: TABLE, self.local, _LOG,
-                          CountingMetrics(), ranks=FixedRanks())
+                          CountingMetrics(), ranks=FixedRanks(),
+                          primaries=OnlyHere(self.local))
         gateway.start()
         try:
             work(gateway, self)

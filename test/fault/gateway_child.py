@@ -13,7 +13,8 @@ import sys
 from types import SimpleNamespace
 
 from fault.gateway_node import (
-    Collector, CountingMetrics, FixedRanks, FolderVersions, conf_for)
+    Collector, CountingMetrics, FixedRanks, FolderVersions, OnlyHere,
+    conf_for)
 from support import wait_until
 
 from swift_dss.core.classes import ClassTable
@@ -37,7 +38,7 @@ def main() -> int:
     local = FolderVersions(root)
     metrics = CountingMetrics()
     gateway = Gateway(conf, ClassTable, local, logging.getLogger('child'),
-                      metrics, ranks=FixedRanks())
+                      metrics, ranks=FixedRanks(), primaries=OnlyHere(local))
     gateway.start()
     version = version_of(name)
     if verb == 'upload':

@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import threading
+from dataclasses import replace
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from swift_dss.core.config import GatewayConf, NodeConf, TierConf
@@ -22,6 +23,8 @@ from swift_dss.core.spans import ClassMap
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.ports import (
     LocalFill, LocalReader, LocalVersion, LocalVersions, Metrics, Sink)
+from swift_dss.gateway.primaries import Primaries, Wanted
+from swift_dss.strategy.agreement import Answer
 from swift_dss.wire import classmap
 from swift_dss.wire import residency as record
 from swift_dss.wire.control import FetchReply
@@ -62,6 +65,18 @@ class FixedRanks:
 
     def partition(self, version: VersionId) -> str:
         return '7'
+
+
+class OnlyHere(Primaries):
+    """The devices of one node are all primaries there are."""
+
+    def __init__(self, *local: LocalVersions) -> None:
+        self._local = local
+
+    def ask(self, wanted: Sequence[Wanted],
+            records: bool = False) -> List[List[Optional[Answer]]]:
+        return [[Answer(*one.newest_record(version, '7'))
+                 for one in self._local] for version, _ in wanted]
 
 
 class CountingMetrics(Metrics):
@@ -238,6 +253,16 @@ class FolderVersions(LocalVersions):
         stamps += [name.split('+')[0].split('#')[0] for name in names
                    if name.endswith('+meta')]
         return max(stamps) if stamps else None
+
+    def newest_record(self, version: VersionId,
+                      partition: str) -> Tuple[str, str]:
+        newest = self.newest(version, partition) or ''
+        try:
+            remote = self.residency(replace(
+                version, timestamp=newest)).remote
+        except FileNotFoundError:
+            remote = None
+        return newest, remote.key if remote else ''
 
     def record_remote(self, version: VersionId, partition: str,
                       remote: RemoteCopy) -> None:

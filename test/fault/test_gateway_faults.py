@@ -15,7 +15,8 @@ import time
 import pytest
 from fault.faulty_s3 import FAULTS, FaultyS3
 from fault.gateway_node import (
-    Collector, CountingMetrics, FixedRanks, FolderVersions, conf_for)
+    Collector, CountingMetrics, FixedRanks, FolderVersions, OnlyHere,
+    conf_for)
 from support import md5, pattern, wait_until
 
 from swift_dss.core.classes import ClassSpec, ClassTable
@@ -43,7 +44,8 @@ class Rig:
         self.breaker = Breaker(base_seconds=0.2, cap_seconds=1.0)
         self.gateway = Gateway(
             self.conf, lambda: table or ClassTable(), self.local, LOG,
-            self.metrics, ranks=FixedRanks(), breaker=self.breaker,
+            self.metrics, ranks=FixedRanks(),
+            primaries=OnlyHere(self.local), breaker=self.breaker,
             retry=Backoff(0.05, 0.5))
         self.gateway.start()
 

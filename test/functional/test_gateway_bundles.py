@@ -8,7 +8,8 @@ import logging
 import uuid
 
 from fault.gateway_node import (
-    DEVICE, Collector, CountingMetrics, FixedRanks, FolderVersions, conf_for)
+    DEVICE, Collector, CountingMetrics, FixedRanks, FolderVersions, OnlyHere,
+    conf_for)
 from support import md5, pattern, wait_until
 
 from swift_dss.core.classes import ClassSpec, ClassTable
@@ -47,7 +48,7 @@ class Node:
         self.metrics = CountingMetrics()
         self.gateway = Gateway(
             self.conf, lambda: TABLE, self.local, LOG, self.metrics,
-            ranks=FixedRanks(self.ranks))
+            ranks=FixedRanks(self.ranks), primaries=OnlyHere(self.local))
         self.gateway.start()
 
     def put(self, name, data, class_id=1, **options):

@@ -8,7 +8,8 @@ import uuid
 
 import pytest
 from fault.gateway_node import (
-    Collector, CountingMetrics, FixedRanks, FolderVersions, conf_for)
+    Collector, CountingMetrics, FixedRanks, FolderVersions, OnlyHere,
+    conf_for)
 from functional.s3_servers import VersityServer
 from support import md5, pattern, wait_until
 
@@ -43,7 +44,8 @@ class Node:
         self.metrics = CountingMetrics()
         self.gateway = Gateway(
             self.conf, lambda: table or ClassTable(), self.local, LOG,
-            self.metrics, ranks=FixedRanks(ranks))
+            self.metrics, ranks=FixedRanks(ranks),
+            primaries=OnlyHere(self.local))
         self.gateway.start()
 
     def upload(self, version):

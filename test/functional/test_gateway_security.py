@@ -17,7 +17,8 @@ import uuid
 import pytest
 from daemon_node import DaemonProcess, write_node
 from fault.gateway_node import (
-    Collector, CountingMetrics, FixedRanks, FolderVersions, conf_for)
+    Collector, CountingMetrics, FixedRanks, FolderVersions, OnlyHere,
+    conf_for)
 from functional.s3_servers import BUCKET, VersityServer
 from support import md5, wait_until
 
@@ -85,7 +86,8 @@ class Node:
         self.metrics = CountingMetrics()
         self.gateway = Gateway(
             self.conf, lambda: table or ClassTable(), self.local, LOG,
-            self.metrics, ranks=FixedRanks())
+            self.metrics, ranks=FixedRanks(),
+            primaries=OnlyHere(self.local))
         self.gateway.start()
 
     def remote(self, version):

@@ -22,7 +22,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir,
                                 os.pardir, 'fault'))
 
 from gateway_node import (
-    CountingMetrics, FixedRanks, FolderVersions, conf_for)
+    CountingMetrics, FixedRanks, FolderVersions, OnlyHere,
+    conf_for)
 
 NOWHERE = SimpleNamespace(url='http://127.0.0.1:9', access_key='a',
                           secret_key='s')
@@ -42,7 +43,8 @@ class Node:
             conf_for(NOWHERE, root, bundle_age_seconds=3600.0,
                      bundle_member_bytes=1000, **conf),
             lambda: TABLE, self.local, logging.getLogger('park-test'),
-            self.metrics, ranks=FixedRanks(ranks or {}))
+            self.metrics, ranks=FixedRanks(ranks or {}),
+            primaries=OnlyHere(self.local))
         self.writes = 0
         queue = self.gateway._queue
         inner = queue._write

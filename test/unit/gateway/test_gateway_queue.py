@@ -35,7 +35,7 @@ def test_rows_are_there_after_a_restart(path):
     job, = queue.due_uploads(5.0, 10)
     assert (job.version, job.partition, job.first_seen, job.upload_id) == (
         _version(frag=2), '7', 1.0, 'mpu')
-    delete, = queue.due_deletes(6.0, 10)
+    delete, = queue.due_deletes(6.0, 10, agreed=False)
     assert (delete.s3_key, delete.version, delete.partition) == (
         'k', _version(), '8')
     queue.close()
@@ -75,12 +75,12 @@ def test_replicas_of_a_device_each_have_an_upload_and_share_a_delete(queue):
         queue.add_upload(_version(device=device), '7', 0.0, 0.0)
         queue.add_delete('k', _version(device=device), '7', 0.0, 0.0)
     assert len(queue.uploads_of(_version().key)) == 2
-    assert len(queue.due_deletes(0.0, 10)) == 1
+    assert len(queue.due_deletes(0.0, 10, agreed=False)) == 1
     queue.finish_upload(_version(device='sda'))
     assert [job.version.device for job
             in queue.uploads_of(_version().key)] == ['sdb']
     queue.finish_delete('k')
-    assert not queue.due_deletes(0.0, 10)
+    assert not queue.due_deletes(0.0, 10, agreed=False)
 
 
 def test_counts_tell_status_what_is_late_and_why(queue):
@@ -128,9 +128,10 @@ def test_a_replaced_version_is_deleted_and_not_uploaded(queue):
     for number in (1, 2, 3):
         queue.add_upload(_version(number), '7', 0.0, 0.0)
     queue.note_upload_id(_version(2), 'mpu')
-    queue.replace_uploads([('k%d' % number, _version(number), '7')
-                           for number in (1, 2)], 5.0, 1.0)
-    assert [job.s3_key for job in queue.due_deletes(5.0, 10)] == ['k1', 'k2']
+    queue.replace_uploads([('k%d' % number, _version(number), '7', 5.0)
+                           for number in (1, 2)], 1.0)
+    assert [job.s3_key for job in queue.due_deletes(
+        5.0, 10, agreed=False)] == ['k1', 'k2']
     # One that has begun has something in S3 to take away.
     assert {job.version for job in queue.due_uploads(0.0, 10)} == {
         _version(2), _version(3)}
@@ -142,10 +143,11 @@ def test_several_rows_are_noted_together_or_not_at_all(queue):
         queue.add_uploads([(_version(number), '7', 0.0, 0)
                            for number in range(2000)], 0.0)
     with pytest.raises(TierUnavailable):
-        queue.replace_uploads([('k%d' % number, _version(number), '7')
-                               for number in range(2000)], 0.0, 0.0)
+        queue.replace_uploads([
+            ('k%d' % number, _version(number), '7', 0.0)
+            for number in range(2000)], 0.0)
     assert not queue.due_uploads(0.0, 1)
-    assert not queue.due_deletes(0.0, 1)
+    assert not queue.due_deletes(0.0, 1, agreed=False)
 
 
 def test_each_class_has_its_own_order(tmp_path):

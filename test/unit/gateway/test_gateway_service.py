@@ -18,7 +18,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir,
                                 os.pardir, 'fault'))
 
 from gateway_node import (
-    CountingMetrics, FixedRanks, FolderVersions, conf_for)
+    CountingMetrics, FixedRanks, FolderVersions, OnlyHere,
+    conf_for)
 
 #: Nobody listens there: an upload that is tried fails at once.
 NOWHERE = SimpleNamespace(url='http://127.0.0.1:9', access_key='a',
@@ -34,7 +35,7 @@ class Looks:
         self.gateway = Gateway(
             conf_for(NOWHERE, root, **options), ClassTable, self.local,
             logging.getLogger('gateway-test'), self.metrics,
-            ranks=FixedRanks())
+            ranks=FixedRanks(), primaries=OnlyHere(self.local))
         self.count = 0
         self._inner = self.gateway._dispatch_due
         self.gateway._dispatch_due = self._look

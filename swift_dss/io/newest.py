@@ -1,0 +1,71 @@
+"""The newest file of an object on one device, as every judge of it sees it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import Optional, Tuple
+
+from swift_dss.io import residency_store
+from swift_dss.io.switch import listdir
+from swift_dss.wire import layout
+
+_GONE = (errno.ENOENT, errno.ESTALE)
+
+
+def newest_timestamp(hash_dir: str) -> Optional[str]:
+    """Timestamp of the newest data file or tombstone, or None.
+
+    Of fragments only the durable ones count.
+    """
+    return newest_file(hash_dir)[0] or None
+
+
+def newest_file(hash_dir: str,
+                frag_index: Optional[int] = None) -> Tuple[str, str]:
+    """(timestamp, name) of the same; '' twice if there is neither.
+
+    :param frag_index: this fragment's name, where the newest has it
+    """
+    found = ('', False, '')
+    for name in listdir(hash_dir):
+        parsed = layout.parse_data_file(name)
+        if parsed is not None and parsed[2]:
+            found = max(found, (
+                parsed[0], parsed[1] == frag_index, name))
+        elif name.endswith('.ts'):
+            found = max(found, (name[:-3], False, name))
+    return found[0], found[2]
+
+
+def remote_key_of(path: str) -> str:
+    """The S3 key that a data file's record names; '' if it names none, or
+    the file is gone by now.
+
+    :raises DamagedRecord, OSError: nobody can say
+    """
+    try:
+        found = residency_store.load(path)
+    except OSError as err:
+        if err.errno in _GONE:
+            return ''
+        raise
+    return '' if found is None or found.remote is None else found.remote.key
+
+
+def newest_record(hash_dir: str,
+                  frag_index: Optional[int] = None) -> Tuple[str, str]:
+    """(timestamp, S3 key) of the newest data file or tombstone.
+
+    The key is '' where the file names none; of an erasure-coded object it
+    is that of the fragment ``frag_index``.
+
+    :raises DamagedRecord, OSError: nobody can say
+    """
+    timestamp, name = newest_file(hash_dir, frag_index)
+    parsed = layout.parse_data_file(name)
+    if parsed is None or parsed[1] != frag_index:
+        return timestamp, ''
+    return timestamp, remote_key_of(os.path.join(hash_dir, name))
+

@@ -1,0 +1,76 @@
+"""May S3 lose bytes that several replicas share? By what the primaries say.
+
+One replica knows only that *it* has a newer version. Another may have
+missed the overwrite or the delete, and its stub may need the key: if the
+first one's drive dies before they met, that stub is the object. So a key
+goes when every primary has said that it has something newer.
+
+That answer can be kept: timestamps of an object only grow. Who has
+something newer than T hands it to who has not, and never takes T again in
+its place; a primary that loses all gets the newest of what others have. The
+one way back is that of Swift itself: a drive that was away for longer than
+``reclaim_age``, when nobody remembers the tombstone. So silence counts for
+so long and no longer; who *says* that T is its newest holds the key for
+ever.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+from typing import NamedTuple, Optional, Sequence
+
+
+class Verdict(Enum):
+    """What may become of the bytes of one version in S3."""
+
+    #: Nobody needs them, or will.
+    DEAD = 'dead'
+    #: Somebody needs them.
+    NEEDED = 'needed'
+    #: Nobody can say.
+    OPEN = 'open'
+
+
+class Answer(NamedTuple):
+    """What one primary has of an object.
+
+    :param timestamp: of its newest data file or tombstone; '' if it has
+        neither
+    :param remote_key: the S3 key that the record of that data file names,
+        if it names one and if that was asked for
+    """
+
+    timestamp: str = ''
+    remote_key: str = ''
+
+
+def of_key(timestamp: str, answers: Sequence[Optional[Answer]], now: float,
+           reclaim_age_seconds: float,
+           newer_since: float = math.inf) -> Verdict:
+    """Of the key that the replicas of a version share.
+
+    :param timestamp: of the version, as in its file's name
+    :param answers: of each primary; None for one that does not answer
+    :param newer_since: when this node knew of something newer at the
+        latest: its tombstone may have been reclaimed since
+    """
+    said = [answer for answer in answers if answer is not None]
+    if any(answer.timestamp == timestamp for answer in said):
+        return Verdict.NEEDED
+    newer = [answer.timestamp for answer in said
+             if answer.timestamp > timestamp]
+    if newer and len(newer) == len(answers):
+        return Verdict.DEAD
+    since = min([newer_since] + [seconds_of(max(newer)) for _ in newer[:1]])
+    return Verdict.DEAD if since + reclaim_age_seconds < now \
+        else Verdict.OPEN
+
+
+def seconds_of(timestamp: str) -> float:
+    """Of a timestamp in Swift's internal form; never, if it is none."""
+    try:
+        return float(timestamp.partition('_')[0])
+    except ValueError:
+        return math.inf
+

@@ -1,0 +1,100 @@
+"""The question for the newest files of many objects, and its answer.
+
+One request to an object server asks for objects of any of its devices and
+partitions, so that a node is asked by the hundred. JSON both ways::
+
+    {"v": 1, "records": false, "ask": [[device, policy, partition, hash,
+                                        fragment or null], ...]}
+    {"v": 1, "said": [[timestamp, key], null, ...]}
+
+An answer's timestamp is that of the newest data file or tombstone, '' if
+there is neither; its key is the S3 key that the data file's record names,
+where ``records`` asks for it. None: the server cannot say (the device is
+not mounted, the record is damaged).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
+
+from swift_dss.core.errors import DamagedRecord
+from swift_dss.core.limits import MAX_ASKED, MAX_POLICY_INDEX
+
+_HASH = re.compile(r'^[0-9a-f]{32}\Z')
+_PARTITION = re.compile(r'^[0-9]{1,10}\Z')
+_DEVICE = re.compile(r'^[^/.\0][^/\0]{0,254}\Z')
+_VERSION = 1
+_MAX_FRAGMENT = 9999
+Said = Optional[Tuple[str, str]]
+
+
+class Asked(NamedTuple):
+    """One object on one device."""
+
+    device: str
+    policy: int
+    partition: str
+    object_hash: str
+    frag_index: Optional[int] = None
+
+
+def encode_question(asked: Sequence[Asked], records: bool) -> bytes:
+    """At most ``MAX_ASKED`` objects."""
+    return json.dumps({'v': _VERSION, 'records': records,
+                       'ask': [list(one) for one in asked]}).encode('ascii')
+
+
+def decode_question(raw: bytes) -> Tuple[List[Asked], bool]:
+    """(objects, whether their records are asked for).
+
+    :raises DamagedRecord: it is no question
+    """
+    try:
+        found = json.loads(raw)
+        asked = [_asked(*one) for one in found['ask']]
+        records = found['records']
+        if found['v'] != _VERSION or not isinstance(records, bool) or \
+                len(asked) > MAX_ASKED:
+            raise ValueError('another version, or too many')
+    except (ValueError, KeyError, TypeError, RecursionError) as err:
+        raise DamagedRecord('question: %s' % err) from err
+    return asked, records
+
+
+def encode_answer(said: Sequence[Said]) -> bytes:
+    """In the order of the question."""
+    return json.dumps({'v': _VERSION, 'said': list(said)}).encode('ascii')
+
+
+def decode_answer(raw: bytes, count: int) -> List[Said]:
+    """:raises DamagedRecord: it is no answer to ``count`` questions."""
+    try:
+        found = json.loads(raw)
+        said = [None if one is None else (_text(one[0]), _text(one[1]))
+                for one in found['said']]
+        if found['v'] != _VERSION or len(said) != count:
+            raise ValueError('another version, or another number')
+    except (ValueError, KeyError, TypeError, IndexError,
+            RecursionError) as err:
+        raise DamagedRecord('answer: %s' % err) from err
+    return said
+
+
+def _asked(device: Any, policy: Any, partition: Any, object_hash: Any,
+           frag_index: Any) -> Asked:
+    if not (_DEVICE.match(device) and _PARTITION.match(partition)
+            and _HASH.match(object_hash) and type(policy) is int
+            and 0 <= policy <= MAX_POLICY_INDEX and (
+                frag_index is None or type(frag_index) is int
+                and 0 <= frag_index <= _MAX_FRAGMENT)):
+        raise ValueError('%r is no object' % ((
+            device, policy, partition, object_hash, frag_index),))
+    return Asked(device, policy, partition, object_hash, frag_index)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError('%r is no text' % (value,))
+    return value

@@ -1,0 +1,172 @@
+"""What primaries say of an object: ours by the hundred, stock by HEAD."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+import sys
+import time
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(__file__))
+
+from object_node import running_node
+
+from swift_dss.core.residency import RemoteCopy, Residency, Tier
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.primaries import RingPrimaries, Wanted
+from swift_dss.io import residency_store
+from swift_dss.strategy.agreement import Answer
+
+STOCK = 'egg:swift#object'
+#: Of today: Swift keeps no tombstone for longer than a week.
+T1, T2, T3 = ('%016.5f' % (time.time() - ago) for ago in (300, 200, 100))
+NOTHING = Answer('', '')
+
+
+class Nodes:
+    """Primaries at ports of this machine, none of which is this node."""
+
+    def __init__(self, *ports):
+        self.ports = ports
+
+    def primaries(self, policy, object_hash):
+        return '7', [{'ip': '127.0.0.1', 'port': port, 'device': 'sda'}
+                     for port in self.ports]
+
+    def is_here(self, node):
+        return False
+
+
+@pytest.fixture(scope='module')
+def ours(tmp_path_factory):
+    with running_node(str(tmp_path_factory.mktemp('ours'))) as made:
+        yield made
+
+
+@pytest.fixture(scope='module')
+def stock(tmp_path_factory):
+    with running_node(str(tmp_path_factory.mktemp('stock')),
+                      app=STOCK) as made:
+        yield made
+
+
+def wanted(node, name, policy=0, frag_index=None):
+    return Wanted(VersionId('', policy, os.path.basename(node.hash_dir(
+        name)), T1, frag_index), '/a/c/' + name)
+
+
+def put(node, name, timestamp=T1, **headers):
+    assert node.request('PUT', name, b'body', dict(
+        headers, **{'X-Timestamp': timestamp})).status == 201
+
+
+def fill(node):
+    """One object of each kind there is."""
+    put(node, 'here')
+    put(node, 'newer')
+    put(node, 'newer', T2)
+    put(node, 'gone')
+    node.request('DELETE', 'gone', headers={'X-Timestamp': T3})
+    put(node, 'posted')
+    node.request('POST', 'posted', headers={'X-Timestamp': T2})
+    # It expires, after a POST: the data file is what counts.
+    put(node, 'expired')
+    node.request('POST', 'expired', headers={
+        'X-Timestamp': T2, 'X-Delete-At': str(int(time.time()) + 2)})
+    time.sleep(3)
+    return ['here', 'newer', 'gone', 'posted', 'expired', 'never']
+
+
+@pytest.mark.parametrize('kind', ['ours', 'stock'])
+def test_each_kind_of_server_says_the_same(kind, request):
+    node = request.getfixturevalue(kind)
+    names = fill(node)
+    asked = RingPrimaries(Nodes(node.port), None)
+    assert asked.ask([wanted(node, name) for name in names]) == [
+        [Answer(T1)], [Answer(T2)], [Answer(T3)], [Answer(T1)],
+        [Answer(T1)], [NOTHING]]
+
+
+def test_records_are_told_of_by_ours_alone(ours, stock):
+    for node in (ours, stock):
+        put(node, 'stub')
+    path = ours.data_file('stub')
+    fd = os.open(path, os.O_RDWR)
+    residency = Residency.whole(4, Tier.REMOTE).with_remote(
+        RemoteCopy('cloud', 'p/bundles/abc/1', 'e' * 32, 1.0))
+    os.ftruncate(fd, residency.file_size)
+    residency_store.store(fd, residency)
+    os.close(fd)
+    asked = RingPrimaries(Nodes(ours.port, stock.port), None)
+    assert asked.ask([wanted(ours, 'stub')], True) == [
+        [Answer(T1, 'p/bundles/abc/1'), None]]
+    # Another fragment than the one that is here.
+    assert asked.ask([wanted(ours, 'stub', 0, 1)], True) == [
+        [Answer(T1, ''), None]]
+
+
+def test_a_device_that_is_not_there_says_nothing(ours):
+    class Elsewhere(Nodes):
+        def primaries(self, policy, object_hash):
+            return '7', [{'ip': '127.0.0.1', 'port': ours.port,
+                          'device': 'sdz'}]
+    put(ours, 'there')
+    asked = RingPrimaries(Elsewhere(), None)
+    assert asked.ask([wanted(ours, 'there')]) == [[None]]
+
+
+def test_a_server_that_does_not_answer_is_left_alone_for_a_while(ours):
+    with socket.socket() as nobody:
+        nobody.bind(('127.0.0.1', 0))
+        port = nobody.getsockname()[1]
+    put(ours, 'o', T2)
+    now = [0.0]
+    asked = RingPrimaries(Nodes(ours.port, port), None, lambda: now[0])
+    assert asked.ask([wanted(ours, 'o')] * 3) == [[Answer(T2), None]] * 3
+    with socket.socket() as listener:
+        listener.bind(('127.0.0.1', port))
+        listener.listen(1)
+        assert asked.ask([wanted(ours, 'o')]) == [[Answer(T2), None]]
+        listener.settimeout(0.1)
+        with pytest.raises(socket.timeout):
+            listener.accept()
+
+
+def test_more_than_one_question_takes(ours, monkeypatch):
+    from swift_dss.gateway import primaries
+    put(ours, 'many', T2)
+    monkeypatch.setattr(primaries, 'MAX_ASKED', 10)
+    asked = RingPrimaries(Nodes(ours.port), None)
+    assert asked.ask([wanted(ours, 'many')] * 33) == [[Answer(T2)]] * 33
+
+
+@pytest.mark.parametrize('body', [
+    b'', b'{', b'[]', b'{"v":1}', b'{"v":2,"records":false,"ask":[]}',
+    b'{"v":1,"records":false,"ask":[["../x",0,"7","%s",null]]}' % (
+        b'a' * 32),
+    b'{"v":1,"records":false,"ask":[["sda",0,"../7","%s",null]]}' % (
+        b'a' * 32),
+    b'{"v":1,"records":false,"ask":[["sda",0,"7","%s",null]]}' % (
+        b'.' * 32),
+    b'{"v":1,"records":false,"ask":[%s]}' % b','.join(
+        [b'["sda",0,"7","%s",null]' % (b'a' * 32)] * 1001)])
+def test_what_is_no_question_is_refused(ours, body):
+    connection = http.client.HTTPConnection('127.0.0.1', ours.port)
+    connection.request('POST', '/dss/newest', body)
+    assert connection.getresponse().status in (400, 413)
+    connection.close()
+    connection = http.client.HTTPConnection('127.0.0.1', ours.port)
+    connection.request('GET', '/dss/newest')
+    assert connection.getresponse().status == 405
+    connection.close()
+
+
+def test_a_damaged_record_is_no_answer(ours):
+    put(ours, 'torn')
+    os.setxattr(ours.data_file('torn'), 'user.dss.residency', b'junk')
+    asked = RingPrimaries(Nodes(ours.port), None)
+    assert asked.ask([wanted(ours, 'torn')], True) == [[None]]
+    assert asked.ask([wanted(ours, 'torn')]) == [[Answer(T1)]]
