@@ -22,6 +22,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         default='', help='only this account or container')
     parser.add_argument('--from-start', action='store_true',
                         help='do not go on where an earlier run ended')
+    parser.add_argument('--allow-unsealed', action='store_true',
+                        help='with a key file: also take what is not sealed '
+                        'under it, or sealed for another cluster')
     parser.add_argument('--no-index', action='store_true',
                         help='do not have the tier daemon read the devices '
                         'at the end')
@@ -41,6 +44,7 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
     from swift_dss.gateway.restore_adopt import Adoption
     from swift_dss.gateway.restore_catalog import Catalog, open_client
     from swift_dss.gateway.restore_places import Servers
+    from swift_dss.gateway.restore_trust import Trust
     from swift_dss.gateway.restore_write import PlaceWriter, Writer
     logging.getLogger().addHandler(logging.NullHandler())
     client = open_client(conf.gateway)
@@ -56,11 +60,13 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
     work = Restore(
         conf.gateway, client,
         Writer(conf, servers, logging.getLogger('swift-dss-restore')),
-        PlaceWriter(servers), state,
+        PlaceWriter(servers),
+        Trust(conf.gateway.prefix, servers.cluster,
+              bool(keys) and not args.allow_unsealed, time.time()), state,
         '/' + args.container.strip('/') if args.container else '',
         # Of a part of a bundle nobody can be the keeper.
         None if args.container else Adoption(book, time.time()),
-        lambda key, data: open_envelope(keys, data)[0])
+        lambda key, data: open_envelope(keys, data))
     with Progress('restore', quiet=args.json) as progress:
         found = work.run(Catalog(conf.gateway, client),
                          lambda now: progress.show(
@@ -75,9 +81,9 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
         print(json_text(dict(plain(found), problems=work.problems)))
     else:
         print('%d accounts and containers; %d versions of %s belong here, '
-              '%d were written; %d failed' % (
+              '%d were written; %d failed, %d of them refused' % (
                   found.places, found.versions, size(found.length),
-                  found.written, found.failed))
+                  found.written, found.failed, found.refused))
     return 1 if found.failed else 0
 
 

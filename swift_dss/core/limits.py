@@ -118,6 +118,9 @@ MAX_BUNDLE_DATA_BYTES = 64 * 1024 * 1024
 MAX_BUNDLE_MEMBERS = 16384
 #: Its index, bytes, packed or not: 4 KiB of metadata for each member.
 MAX_BUNDLE_INDEX_BYTES = 64 * 1024 * 1024
+#: Clocks of a cluster's nodes may be so far apart, seconds: NTP keeps them
+#: within one, and clusters with five minutes have been seen.
+MAX_CLOCK_SKEW_SECONDS = 600.0
 #: Larger objects get an S3 object of their own.
 DEFAULT_BUNDLE_MEMBER_BYTES = 1024 * 1024
 

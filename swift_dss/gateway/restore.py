@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass
-from typing import Callable, Dict, List, Optional
+from typing import Callable, Dict, List, Optional, Tuple
 
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import DamagedRecord, DssError
@@ -20,6 +20,7 @@ from swift_dss.gateway import restore_places
 from swift_dss.gateway.client import S3Client, S3Missing
 from swift_dss.gateway.restore_adopt import Adoption
 from swift_dss.gateway.restore_catalog import Catalog, Held, Unreadable
+from swift_dss.gateway.restore_trust import Refused, Trust
 from swift_dss.gateway.restore_write import PlaceWriter, Writer
 
 #: The place to go on from is noted after so many keys.
@@ -33,6 +34,7 @@ class Restored:
 
     :param versions: that belong on this node
     :param written: of them, those that were not here yet
+    :param refused: of those that failed, what may not be believed
     :param bundles: that this node keeps from now on
     """
 
@@ -42,6 +44,7 @@ class Restored:
     written: int = 0
     length: int = 0
     failed: int = 0
+    refused: int = 0
     bundles: int = 0
 
 
@@ -51,17 +54,21 @@ class Restore:
     :param state_path: where the place to go on from is kept; '' nowhere
     :param only: ``/account`` or ``/account/container``; '' is all
     :param adoption: has somebody keep the bundles from now on
+    :param trust: what of the bucket may be believed
+    :param open_place: opens a record of a place; what it says, and its seal
     """
 
     def __init__(self, conf: GatewayConf, client: S3Client,
-                 writer: Writer, places: PlaceWriter, state_path: str = '',
+                 writer: Writer, places: PlaceWriter, trust: Trust,
+                 state_path: str = '',
                  only: str = '', adoption: Optional[Adoption] = None,
-                 open_place: Callable[[str, bytes], bytes]
-                 = lambda key, data: data) -> None:
+                 open_place: Callable[[str, bytes], Tuple[bytes, str]]
+                 = lambda key, data: (data, '')) -> None:
         self._conf = conf
         self._client = client
         self._writer = writer
         self._places = places
+        self._trust = trust
         self._state_path = state_path
         self._only = only.rstrip('/')
         self._adoption = adoption
@@ -98,9 +105,10 @@ class Restore:
     def _restore_places(self) -> None:
         for key in restore_places.listed(self._client, self._conf.prefix):
             try:
-                place = restore_places.decode(self._open_place(
-                    key, self._client.get_small(
-                        key, restore_places.MAX_BYTES)))
+                raw, seal = self._open_place(key, self._client.get_small(
+                    key, restore_places.MAX_BYTES))
+                place = restore_places.decode(raw)
+                self._trust.place(key, place, seal)
                 if self._wanted(place.path):
                     self._places.write(place)
                     self.found.places += 1
@@ -112,7 +120,9 @@ class Restore:
     def _restore(self, held: Held) -> None:
         try:
             # By its name: what was bundled beside the bucket has no hash.
-            held = self._writer.named(held)
+            named = self._writer.named(held)
+            self._trust.version(held, named.record.version.object_hash)
+            held = named
             targets = self._writer.targets(held)
             if self._adoption is not None:
                 self._adoption.see(held, targets)
@@ -139,6 +149,7 @@ class Restore:
 
     def _problem(self, what: str, err: DssError) -> None:
         self.found.failed += 1
+        self.found.refused += isinstance(err, Refused)
         if len(self.problems) < _SHOWN_PROBLEMS:
             self.problems.append('%s: %s' % (what, err))
 

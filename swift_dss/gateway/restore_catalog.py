@@ -145,7 +145,11 @@ class Catalog:
             packed, newer = open_envelope(
                 self._keys, self._client.get_small(
                     side_car, metadata.MAX_RECORD_BYTES))
-            seal = seal and (newer or seal)
+            if seal and not newer:
+                # Whoever seals data seals every record of it.
+                raise WrongSeal('%s is not sealed, and the data is'
+                                % side_car)
+            seal = seal and newer
         record = metadata.decode(
             head.metadata, packed, lambda raw: self._keys.open(
                 seal).unwrap('record', 0, raw) if seal else raw)

@@ -31,6 +31,7 @@ from swift_dss.core.errors import DamagedRecord, TierUnavailable
 from swift_dss.gateway import digests
 from swift_dss.gateway.bundle_book import Book
 from swift_dss.gateway.client import S3Client
+from swift_dss.gateway.cluster import cluster_id
 from swift_dss.gateway.ports import Metrics
 from swift_dss.io import steps
 
@@ -58,10 +59,13 @@ class Place(NamedTuple):
 
     :param path: ``/account`` or ``/account/container``
     :param headers: those that make it what it was, names in lower case
+    :param cluster: id of the cluster that wrote the record; '' in those of
+        earlier releases
     """
 
     path: str
     headers: Mapping[str, str]
+    cluster: str = ''
 
     @property
     def is_account(self) -> bool:
@@ -75,6 +79,11 @@ class Servers:
     def __init__(self, swift_dir: str) -> None:
         self._swift_dir = swift_dir
         self._rings: Dict[str, Any] = {}
+
+    @property
+    def cluster(self) -> str:
+        """Id of the cluster that they are of."""
+        return cluster_id(self._swift_dir)
 
     def head(self, path: str) -> Optional[Dict[str, str]]:
         """Headers of an account or container; None if there is none.
@@ -154,7 +163,8 @@ class Servers:
             connection.close()
 
 
-def place_of(path: str, headers: Mapping[str, str]) -> Place:
+def place_of(path: str, headers: Mapping[str, str],
+             cluster: str = '') -> Place:
     """What the bucket keeps of a place."""
     kind = 'account' if path.count('/') == 1 else 'container'
     kept = tuple(prefix % kind for prefix in _KEPT)
@@ -162,13 +172,14 @@ def place_of(path: str, headers: Mapping[str, str]) -> Place:
         name: value for name, value in headers.items()
         if (name.startswith(kept) or name in _ACLS
             or name == POLICY_HEADER or name in PUT_HEADERS)
-        and not name.startswith(_NOT_KEPT)})
+        and not name.startswith(_NOT_KEPT)}, cluster)
 
 
 def encode(place: Place) -> bytes:
     """The record of a place."""
     return zlib.compress(json.dumps(
-        {'v': 1, 'path': place.path, 'headers': dict(place.headers)},
+        {'v': 1, 'path': place.path, 'headers': dict(place.headers),
+         'cluster': place.cluster},
         sort_keys=True, separators=(',', ':')).encode('ascii'))
 
 
@@ -181,7 +192,8 @@ def decode(raw: bytes) -> Place:
             raise ValueError('another version, or cut off')
         place = Place(str(found['path']), {
             str(name): str(value)
-            for name, value in found['headers'].items()})
+            for name, value in found['headers'].items()},
+            str(found.get('cluster', '')))
     except (zlib.error, ValueError, KeyError, TypeError,
             AttributeError) as err:
         raise DamagedRecord('place: %s' % err) from err
@@ -254,7 +266,7 @@ class Places:
             self._book.forget_place(path)
             self._noted.discard(path)
             return
-        raw = encode(place_of(path, headers))
+        raw = encode(place_of(path, headers, self._servers.cluster))
         now_digest = hashlib.sha256(raw).hexdigest()
         if now_digest != digest:
             data = self._close(key, raw)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import configparser
-import functools
 import hashlib
-import os
 import re
-from typing import Tuple
 
 from swift_dss.core.errors import BadConfig
+from swift_dss.gateway.cluster import hash_path_ends
 
 _HASH = re.compile('^[0-9a-f]{32}$')
 
@@ -26,21 +23,7 @@ def object_hash(swift_dir: str, text: str) -> str:
     if len(parts) != 3 or not all(parts):
         raise BadConfig('%r is neither /account/container/object nor a hash'
                         % text)
-    prefix, suffix = _ends(swift_dir)
+    prefix, suffix = hash_path_ends(swift_dir)
     return hashlib.md5(b'%s/%s%s' % (
         prefix.encode('utf-8'), '/'.join(parts).encode('utf-8'),
         suffix.encode('utf-8')), usedforsecurity=False).hexdigest()
-
-
-@functools.lru_cache(maxsize=16)
-def _ends(swift_dir: str) -> Tuple[str, str]:
-    """Prefix and suffix; a cluster that changed them would lose all its
-    objects, so they are read once."""
-    path = os.path.join(swift_dir, 'swift.conf')
-    parser = configparser.ConfigParser(interpolation=None, strict=False)
-    if not parser.read(path):
-        raise BadConfig('%s cannot be read' % path)
-    prefix, suffix = (
-        parser.get('swift-hash', 'swift_hash_path_' + end, fallback='')
-        for end in ('prefix', 'suffix'))
-    return prefix, suffix
