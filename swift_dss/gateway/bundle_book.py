@@ -531,6 +531,19 @@ class Book(Store):
             'state = ? AND drop_at <= ? ORDER BY drop_at LIMIT ?',
             (state, until, limit))]
 
+    def heir_of(self, bundle_id: int) -> Tuple[int, float]:
+        """(the bundle that has the live members of one now, when it was
+        begun)."""
+        begun_at = 0.0
+        while True:
+            rows = self._read(
+                'SELECT heir.id, heir.created FROM bundles JOIN bundles AS '
+                'heir ON heir.id = bundles.heir WHERE bundles.id = ?',
+                (bundle_id,))
+            if not rows:
+                return bundle_id, begun_at
+            bundle_id, begun_at = int(rows[0][0]), begun_at or rows[0][1]
+
     def drop_at(self, bundle_id: int) -> Optional[float]:
         """When a bundle's key is to go."""
         rows = self._read('SELECT drop_at FROM bundles WHERE id = ?',

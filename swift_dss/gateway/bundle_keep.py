@@ -4,19 +4,22 @@ A member that was overwritten or deleted is dead. The bucket learns it from
 ``<bundle>.since``, so that a lost edge that is rebuilt from the bucket does
 not bring deleted objects back. A bundle with
 too many dead bytes is written anew without them; the old key goes
-``delete_delay_seconds`` after every record names the new one.
+``delete_delay_seconds`` after every record of this node names the new one,
+and only once no other node names it (``bundle_lean``).
 """
 
 from __future__ import annotations
 
-from typing import Callable, Dict, Optional, Tuple
+from typing import Callable, Dict, List, Optional, Tuple
 
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
     DamagedRecord, RemoteCorrupt, RemoteUnavailable, TierUnavailable,
     VersionGone)
+from swift_dss.core.version import VersionId
 from swift_dss.gateway import bundle_since, digests, metadata
 from swift_dss.gateway.bundle_book import Book, Bundle, Member
+from swift_dss.gateway.bundle_lean import Leaning
 from swift_dss.gateway.bundle_pack import Packed, Packer, keys_of
 from swift_dss.gateway.bundle_read import read_index, read_whole
 from swift_dss.gateway.bundle_since import Since
@@ -25,8 +28,11 @@ from swift_dss.gateway.encrypt import KeyFile, opener
 from swift_dss.gateway.ports import LocalVersions, Logger, Metrics
 from swift_dss.io import steps
 from swift_dss.strategy import bundling
+from swift_dss.strategy.agreement import Verdict
 from swift_dss.wire import bundle
 
+#: A key that another node may need is asked about again after this.
+_ASK_AGAIN_SECONDS = 600.0
 #: Bundles whose dead members are looked at for one decision.
 _LOOKED_AT = 1000
 
@@ -37,7 +43,8 @@ class Keeper:
     def __init__(self, conf: GatewayConf, client: S3Client,
                  local: LocalVersions, book: Book, packer: Packer,
                  metrics: Metrics, logger: Logger, keys: KeyFile,
-                 now: Callable[[], float]) -> None:
+                 now: Callable[[], float], leaning: Leaning) -> None:
+        self._leaning = leaning
         self._keys = keys
         self._conf = conf
         self._client = client
@@ -99,6 +106,10 @@ class Keeper:
         :raises RemoteUnavailable, S3Rejected: the rest another time
         """
         for one in self._book.in_state('leaving', self._now()):
+            if not self._is_free(one):
+                self._book.leave(one.id, self._now() + _ASK_AGAIN_SECONDS)
+                self._metrics.count('gateway.bundles_held')
+                continue
             # What lies beside it first: alone it would never be found.
             for key in (one.key + bundle_since.SUFFIX, one.key):
                 self._client.delete(key)
@@ -110,6 +121,31 @@ class Keeper:
             steps.reached('bundle.dropped')
             self._book.forget(one.id)
             self._metrics.count('gateway.bundles_dropped')
+
+    def _is_free(self, one: Bundle) -> bool:
+        """No record of another node names the bundle, or will; members
+        that some name are under keys of their own by now."""
+        where, left_at = self._book.heir_of(one.id)
+        members = self._book.members(where, ('there', 'live'))
+        said = self._leaning.verdicts(one.key, members, True)
+        by_key = keys_of(members)
+        self._send_apart(where, [
+            by_key[key] for key, verdict in said.items()
+            if verdict is Verdict.NEEDED])
+        # Silence counts for as long as with a key of its own.
+        return Verdict.OPEN not in said.values() or \
+            left_at + self._conf.reclaim_age_seconds < self._now()
+
+    def _send_apart(self, bundle_id: int, members: List[Member]) -> None:
+        holding = self._book.bundle(bundle_id)
+        if not members or holding is None:
+            return
+        source = _Source(self._client, holding, self._keys)
+        for member in members:
+            record, data = self._from_here(member) or source.read(member)
+            self._leaning.send_apart(member, record, data)
+            self._metrics.count('gateway.bundle_sent_apart')
+        steps.reached('bundle.sent_apart')
 
     def next_drop(self) -> Optional[float]:
         """When the first key is to go; None if none is."""
@@ -156,6 +192,8 @@ class Keeper:
             self._book.give_up(new_id)
             raise
         steps.reached('compact.sealed')
+        if not packed.placed:
+            self._leave(old.id)  # all that lived has left this node
         self._packer.record(new_id)
         self.settle_replaced()
         steps.reached('compact.done')
@@ -172,11 +210,49 @@ class Keeper:
                          + self._conf.delete_delay_seconds)
 
     def _copy(self, old: Bundle, packed: Packed) -> None:
-        wanted = keys_of(self._book.members(old.id, ('there', 'live')))
+        members = self._book.members(old.id, ('there', 'live'))
+        here = self._book.holders(members)
+        away = [member for member in members
+                if not self._is_here(here[member.version.key])]
+        self._let_go(old, away)
+        wanted = keys_of(members)
+        for member in away:
+            del wanted[member.version.key]
         source = _Source(self._client, old, self._keys)
         for key, member in wanted.items():
             record, data = self._from_here(member) or source.read(member)
-            self._packer.add(packed, key, record, data)
+            self._packer.add(packed, key, self._newest_of(member) or record,
+                             data)
+
+    def _newest_of(self, member: Member) -> Optional[bundle.Record]:
+        """What is to be said of a stub now: a POST may have come since."""
+        try:
+            return metadata.record_of(self._local.describe(
+                member.version, member.partition))
+        except (VersionGone, TierUnavailable, DamagedRecord):
+            return None
+
+    def _is_here(self, holders: List[Tuple[VersionId, str]]) -> bool:
+        """Some device of this node has the version."""
+        for version, partition in holders:
+            try:
+                if self._local.newest(version, partition) == \
+                        version.timestamp:
+                    return True
+            except TierUnavailable:
+                return True  # nobody can say: it is kept
+        return False
+
+    def _let_go(self, old: Bundle, away: List[Member]) -> None:
+        """Members that left this node: nobody here will point at the new
+        bundle for them. Where anybody may need them, they get keys of
+        their own."""
+        said = self._leaning.verdicts(old.key, away, False)
+        by_key = keys_of(away)
+        self._send_apart(old.id, [
+            by_key[key] for key, verdict in said.items()
+            if verdict is not Verdict.DEAD])
+        self._book.bury(by_key)
 
     def _from_here(self, member: Member
                    ) -> Optional[Tuple[bundle.Record, bytes]]:
@@ -201,6 +277,7 @@ class _Source:
         self._unwrap = opener(keys, old.seal)
         self._raw = b''
         self._entries: Dict[int, bundle.Entry] = {}
+        self._since = Since()
 
     def read(self, member: Member) -> Tuple[bundle.Record, bytes]:
         """Record and proven bytes of a member.
@@ -213,6 +290,8 @@ class _Source:
             self._entries = {one.number: one for one in read_index(
                 self._client, self._old.key, self._old.size,
                 self._keys).entries}
+            self._since = bundle_since.read(self._client, self._old.key,
+                                            self._unwrap)
         entry = self._entries.get(member.number)
         if entry is None or entry.offset != member.offset:
             raise RemoteCorrupt('%s: member %d is not where it was' % (
@@ -222,7 +301,7 @@ class _Source:
         if digests.md5(data).hexdigest() != member.etag:
             raise RemoteCorrupt('%s: member %d has a wrong MD5' % (
                 self._old.key, member.number))
-        return entry.record, data
+        return self._since.records.get(member.number, entry.record), data
 
 
 def _merged(before: Dict[int, bundle.Record],

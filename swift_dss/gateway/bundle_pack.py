@@ -334,20 +334,13 @@ class Packer:
                 self._metrics.count('gateway.%s' % err.counter)
                 self._logger.warning('bundle: %s on %s: %s', key,
                                      one.version.device, err)
-            elif self._is_left(one):
+            else:
+                # Moved on, or replaced: no record here will name it. Who
+                # else has it says what becomes of its bytes.
+                self._book.let_go(one.version)
                 done.append(one.version)
         self._done(done)
         self._book.recorded(key for key in whole if whole[key])
-
-    def _is_left(self, one: Arrival) -> bool:
-        """Of a version that is gone: True if it only left this device; its
-        bytes stay in the bundle then."""
-        newest = self._local.newest(one.version, one.partition)
-        if newest is not None and newest > one.version.timestamp:
-            self._book.bury([one.version.key])
-            return False
-        self._book.let_go(one.version)
-        return True
 
     def point(self, found: Bundle, member: Member, version: VersionId,
               partition: str) -> None:

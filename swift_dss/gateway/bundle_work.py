@@ -27,6 +27,7 @@ from swift_dss.gateway import metadata, wan
 from swift_dss.gateway.breaker import Breaker, BreakerState
 from swift_dss.gateway.bundle_book import Book, Parked
 from swift_dss.gateway.bundle_keep import Keeper
+from swift_dss.gateway.bundle_lean import Leaning
 from swift_dss.gateway.bundle_pack import (
     AGAIN_SECONDS, Claim, Packer, batch_of, group_of, seal_of)
 from swift_dss.gateway.client import S3Client, S3Down
@@ -75,6 +76,7 @@ class Bundler:
     """Bundles of one node. Thread-safe.
 
     :param stopping: set when the daemon ends
+    :param leaning: who is asked before a bundle goes
     """
 
     # long: puts packer, keeper and book together.
@@ -83,7 +85,7 @@ class Bundler:
                  metrics: Metrics, logger: Logger, breaker: Breaker,
                  stopping: threading.Event, swift_dir: str, keys: KeyFile,
                  now: Callable[[], float], retry: Backoff,
-                 pool: Pool) -> None:
+                 pool: Pool, leaning: Leaning) -> None:
         self._conf = conf
         self._local = local
         self._queue = queue
@@ -101,7 +103,7 @@ class Bundler:
                               now, keys, queue.finish_uploads, self._away,
                               Turns(breaker, SENDERS, stopping), baton)
         self._keeper = Keeper(conf, client, local, book, self._packer,
-                              metrics, logger, keys, now)
+                              metrics, logger, keys, now, leaning)
         self._renewer = Renewer(conf, client, local, queue, book, metrics,
                                 now, self._close_record)
         self._places = Places(conf, client, book, Servers(swift_dir),

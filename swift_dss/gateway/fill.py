@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import Future, wait
+from dataclasses import replace
 from typing import Callable, Dict, Iterator, Optional, Tuple
 
 from swift_dss.core.classes import ClassTable
@@ -19,9 +20,10 @@ from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
     DssError, RemoteCorrupt, RemoteUnavailable, TierFull,
     TierUnavailable, VersionGone)
-from swift_dss.core.residency import Extent, Tier
+from swift_dss.core.residency import Extent, RemoteCopy, Tier
 from swift_dss.core.version import VersionId
 from swift_dss.gateway import wan
+from swift_dss.gateway.client import S3Missing
 from swift_dss.gateway.flights import Flight, Flights
 from swift_dss.gateway.ports import (
     LocalFill, LocalVersion, LocalVersions, Logger, Metrics, Sink,
@@ -47,12 +49,19 @@ class GivenUp(DssError):
 
 
 class Filler:
-    """Serves fetches and brings parts back. Thread-safe."""
+    """Serves fetches and brings parts back. Thread-safe.
+
+    :param own_copy: looks for a version whose bundle is gone under its own
+        key
+    """
 
     def __init__(self, conf: GatewayConf, source: Source,
                  local: LocalVersions, metrics: Metrics,
                  logger: Logger,
-                 table: TableSource = ClassTable) -> None:
+                 table: TableSource = ClassTable,
+                 own_copy: Callable[[LocalVersion], Optional[RemoteCopy]]
+                 = lambda local: None) -> None:
+        self._own_copy = own_copy
         self._conf = conf
         self._source = source
         self._local = local
@@ -271,7 +280,7 @@ class Filler:
             if self._source.too_big_to_hold(plan):
                 self._bring_unproven(local, keeping)
             else:
-                self._bring(flight, local, plan, keeping)
+                self._bring_from_where_it_is(flight, local, plan, keeping)
             stored = keeping.commit()
             steps.reached('fill.stored')
             self._metrics.count('gateway.parts_read')
@@ -287,6 +296,29 @@ class Filler:
         finally:
             keeping.abort()
             self._flights.land(flight, error, stored)
+
+    def _bring_from_where_it_is(self, flight: Flight, local: LocalVersion,
+                                plan: Plan, keeping: _Keeping) -> None:
+        """The node that keeps its bundle may have written that anew, and
+        left the version under its own key."""
+        try:
+            self._bring(flight, local, plan, keeping)
+            return
+        except S3Missing:
+            remote = local.residency.remote
+            moved = self._own_copy(local) \
+                if remote is not None and remote.in_bundle else None
+            if moved is None:
+                raise
+        local = replace(local, residency=local.residency.with_remote(moved))
+        plan, was = self._source.plan(local), plan.part(flight.offset)
+        if plan.part(flight.offset) == was:
+            self._bring(flight, local, plan, keeping)
+        # Where it is cut in another way, who reads comes again.
+        self._local.record_remote(local.version, local.partition, moved)
+        self._metrics.count('gateway.bundle_moved')
+        if plan.part(flight.offset) != was:
+            raise RemoteUnavailable('%s has just moved' % moved.key, 1)
 
     def _bring(self, flight: Flight, local: LocalVersion, plan: Plan,
                keeping: _Keeping) -> None:

@@ -61,13 +61,14 @@ class Primaries(abc.ABC):
     """Asks. Thread-safe."""
 
     @abc.abstractmethod
-    def ask(self, wanted: Sequence[Wanted],
-            records: bool = False) -> List[Answers]:
+    def ask(self, wanted: Sequence[Wanted], records: bool = False,
+            elsewhere: bool = False) -> List[Answers]:
         """What each primary has of each object, in ring order; None of
         one that cannot say.
 
         :param records: ask also which S3 key its record names; stock
             servers can not say that
+        :param elsewhere: leave out the devices of this node
         """
 
 
@@ -92,14 +93,17 @@ class RingPrimaries(Primaries):
         self._down: Dict[_Server, float] = {}
         self._stock: Dict[_Server, float] = {}
 
-    def ask(self, wanted: Sequence[Wanted],
-            records: bool = False) -> List[Answers]:
+    def ask(self, wanted: Sequence[Wanted], records: bool = False,
+            elsewhere: bool = False) -> List[Answers]:
         """See :meth:`Primaries.ask`."""
         answers: List[Answers] = []
         there: Dict[_Server, List[_Place]] = {}
         for version, name in wanted:
             partition, nodes = self._ranks.primaries(
                 version.policy, version.object_hash)
+            if elsewhere:
+                nodes = [node for node in nodes
+                         if not self._ranks.is_here(node)]
             mine: Answers = [None] * len(nodes)
             answers.append(mine)
             for at, node in enumerate(nodes):

@@ -11,7 +11,6 @@ have it again no local byte of it may leave, also over a power cut.
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from enum import Enum
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -21,11 +20,11 @@ from swift_dss.core.errors import (
     DamagedRecord, DssError, RemoteCorrupt, TierUnavailable, VersionGone)
 from swift_dss.core.residency import RemoteCopy
 from swift_dss.core.version import VersionId
-from swift_dss.gateway import encrypt, verify
+from swift_dss.gateway import verify
+from swift_dss.gateway.bundle_lean import own_copy
 from swift_dss.gateway.client import S3Client, S3Missing
 from swift_dss.gateway.ports import LocalVersion, LocalVersions
 from swift_dss.io import steps
-from swift_dss.wire.layout import remote_key
 
 #: A version on a device, and its partition.
 Copy = Tuple[VersionId, str]
@@ -141,18 +140,10 @@ class Repairer:
                    wrong: Sequence[LocalVersion]) -> Optional[RemoteCopy]:
         """The version's own key, if S3 has it there, read back and proven,
         and no record names that already."""
-        key = remote_key(self._conf.prefix, local.version)
-        head = self._client.head(key)
-        if head is None:
-            return None
-        text = head.metadata.get(encrypt.SEAL_META, '')
-        found = RemoteCopy(self._conf.endpoint, key, head.etag, time.time(),
-                           0, text)
-        length = encrypt.sealed_length(local.content_length) if text \
-            else local.content_length
-        if head.size != length or any(
+        found = own_copy(self._conf, self._client, local)
+        if found is None or any(
                 (one.residency.remote.key, one.residency.remote.seal)
-                == (key, text) for one in wrong
+                == (found.key, found.seal) for one in wrong
                 if one.residency.remote is not None):
             return None
         try:

@@ -24,6 +24,7 @@ from swift_dss.core.version import VersionId
 from swift_dss.gateway import wan
 from swift_dss.gateway.breaker import Breaker, BreakerState, Trust
 from swift_dss.gateway.bundle_book import Book
+from swift_dss.gateway.bundle_lean import Leaning, own_copy
 from swift_dss.gateway.bundle_pack import book_path
 from swift_dss.gateway.bundle_park import Jobs, Parker
 from swift_dss.gateway.bundle_work import SENDERS, Bundler
@@ -138,20 +139,22 @@ class Gateway:
             + ASKERS + 2, table_source, connect)
         self._stopping = threading.Event()
         self._keys = KeyFile(self._conf.key_file)
+        self._primaries = primaries or RingPrimaries(self._ranks, local)
+        self._uploader = Uploader(
+            self._conf, self._client, local, self._queue, metrics,
+            self._keys, self._is_cancelled, self._stopping.is_set, now)
         self._bundler = Bundler(
             self._conf, self._client, local, self._queue, Book(book_path(
                 conf.tier.index_dir or conf.run_dir)), metrics, logger,
             self._breaker, self._stopping, conf.swift_dir,
-            self._keys, now, self._retry, pool)
+            self._keys, now, self._retry, pool,
+            Leaning(self._conf, self._primaries, self._uploader.send_apart,
+                    now))
         self._parker = Parker(
             Jobs(self._claim, self._release, self._described,
                  self._may_send, self._wanted_remote, self._look_again_at,
                  self._notify), self._queue, self._bundler, table_source,
             metrics, logger, self._stopping, now)
-        self._uploader = Uploader(
-            self._conf, self._client, local, self._queue, metrics,
-            self._keys, self._is_cancelled, self._stopping.is_set, now)
-        self._primaries = primaries or RingPrimaries(self._ranks, local)
         self._agreement = Agreement(
             self._conf, local, self._queue, self._primaries, metrics,
             logger, self._retry, self._stopping, now, self._notify)
@@ -160,7 +163,8 @@ class Gateway:
         self._filler = Filler(
             self._conf, Source(self._conf, self._client, metrics,
                                self._stopping.wait),
-            local, metrics, logger, table_source)
+            local, metrics, logger, table_source,
+            lambda local: own_copy(self._conf, self._client, local))
         self._repairer = Repairer(self._conf, self._client, local, Hands(
             self._filler.prove, self._uploader.resend, self._bundler.settle,
             self._bundler.take_out, self.enqueue_upload))

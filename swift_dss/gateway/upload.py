@@ -119,6 +119,20 @@ class Uploader:
                               local, reader)
         self._record(job, local, copy)
 
+    def send_apart(self, local: LocalVersion,
+                   reader: LocalReader) -> RemoteCopy:
+        """Have S3 hold a version under its own key, whoever has its file;
+        no record is written. Idempotent.
+
+        :param reader: all of its bytes
+        :raises DssError: as :meth:`run`
+        """
+        key = remote_key(self._conf.prefix, local.version)
+        now = self._now()
+        return self._find(key, local, reader) or self._send(
+            key, UploadJob(local.version, local.partition, now, now), local,
+            reader)
+
     def _left(self, job: UploadJob) -> Outcome:
         # A handoff that was emptied is not a deletion: the primaries own
         # the key. Only a newer file or tombstone makes it garbage.
@@ -133,6 +147,8 @@ class Uploader:
             job.version.key, job.version.device))
 
     def _obsolete(self, job: UploadJob) -> bool:
+        if not job.version.device:
+            return False  # nowhere on this node
         newest = self._local.newest(job.version, job.partition)
         return newest is not None and newest > job.version.timestamp
 

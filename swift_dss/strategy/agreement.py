@@ -67,6 +67,34 @@ def of_key(timestamp: str, answers: Sequence[Optional[Answer]], now: float,
         else Verdict.OPEN
 
 
+def of_member(timestamp: str, key: str, answers: Sequence[Optional[Answer]],
+              now: float, reclaim_age_seconds: float,
+              is_fragment: bool = False) -> Verdict:
+    """Of a member of the bundle ``key``, whose packer has no replica of it
+    any more: only records of others can need it.
+
+    It is dead also where the version lives on, once every primary has it
+    and names another place for it. A primary that has it and names none may
+    be about to send it: until then the bundle is all that S3 has.
+
+    :param answers: with the keys that records name
+    :param is_fragment: one primary alone has this fragment
+    """
+    verdict = of_key(timestamp, answers, now, reclaim_age_seconds)
+    if verdict is Verdict.DEAD:
+        return verdict
+    said = [answer for answer in answers if answer is not None]
+    if any(answer == (timestamp, key) for answer in said):
+        return Verdict.NEEDED
+    if len(said) < len(answers) or any(
+            answer.timestamp < timestamp for answer in said):
+        return Verdict.OPEN
+    settled = [answer.timestamp > timestamp or bool(answer.remote_key)
+               for answer in said]
+    return Verdict.DEAD if settled and (
+        any(settled) if is_fragment else all(settled)) else Verdict.OPEN
+
+
 def seconds_of(timestamp: str) -> float:
     """Of a timestamp in Swift's internal form; never, if it is none."""
     try:

@@ -73,10 +73,12 @@ class OnlyHere(Primaries):
     def __init__(self, *local: LocalVersions) -> None:
         self._local = local
 
-    def ask(self, wanted: Sequence[Wanted],
-            records: bool = False) -> List[List[Optional[Answer]]]:
-        return [[Answer(*one.newest_record(version, '7'))
-                 for one in self._local] for version, _ in wanted]
+    def ask(self, wanted: Sequence[Wanted], records: bool = False,
+            elsewhere: bool = False) -> List[List[Optional[Answer]]]:
+        return [[] if elsewhere else [
+            Answer(*one.newest_record(replace(
+                version, device=version.device or DEVICE), '7'))
+            for one in self._local] for version, _ in wanted]
 
 
 class CountingMetrics(Metrics):
@@ -164,6 +166,7 @@ class FolderVersions(LocalVersions):
 
     def tombstone(self, version: VersionId, timestamp: str) -> None:
         """The object is deleted at ``timestamp``."""
+        os.makedirs(self._folder(version), exist_ok=True)
         _replace(os.path.join(self._folder(version), timestamp + '.ts'),
                  b'')
         self.unlink(version)

@@ -1,0 +1,234 @@
+"""Members of bundles that other nodes lean on, or that left their node."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from memory_s3 import MemoryS3
+
+from swift_dss.core.classes import ClassSpec, ClassTable
+from swift_dss.core.spans import ClassMap
+from swift_dss.gateway import bundle_since
+from swift_dss.gateway.primaries import Primaries
+from swift_dss.gateway.retry import Backoff
+from swift_dss.gateway.service import Gateway, Upload
+from swift_dss.io.workers import inline
+from swift_dss.strategy.agreement import Answer, Verdict, of_member
+from swift_dss.wire.control import FetchRequest
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir,
+                                os.pardir, 'fault'))
+
+from gateway_node import (
+    Collector, CountingMetrics, FixedRanks, FolderVersions, conf_for)
+
+SECRET = SimpleNamespace(url='https://s3', access_key='a', secret_key='s')
+TABLE = ClassTable.of([ClassSpec(0, 'plain', 0),
+                       ClassSpec(1, 'small', 1, bundle=True)])
+SMALL = ClassMap.uniform(1)
+OLD, NEW = '1700000000.00000', '1700000100.00000'
+
+
+class View(Primaries):
+    """What one node hears of all disks."""
+
+    def __init__(self, disks, here):
+        self.disks = disks
+        self.here = here
+        self.away = set()
+
+    def ask(self, wanted, records=False, elsewhere=False):
+        return [[self._say(number, disk, version)
+                 for number, disk in enumerate(self.disks)
+                 if not (elsewhere and number == self.here)]
+                for version, _ in wanted]
+
+    def _say(self, number, disk, version):
+        if number in self.away:
+            return None
+        return Answer(*disk.newest_record(replace(
+            version, device='sda'), '7'))
+
+
+class Nodes:
+    """Two nodes; only the first one has a gateway until asked."""
+
+    def __init__(self, root):
+        self.now = float(NEW) + 1000
+        self.root = root
+        self.s3 = MemoryS3()
+        self.disks = [FolderVersions(str(root / str(n))) for n in (0, 1)]
+        self.views = [View(self.disks, number) for number in (0, 1)]
+        self.gateways = {}
+        self.gateway(0)
+
+    def gateway(self, number, **conf):
+        options = dict({
+            'bundle_age_seconds': 1.0, 'delete_delay_seconds': 10.0,
+            'take_over_seconds': 1000.0, 'bundle_dead_share': 0.3}, **conf)
+        self.gateways[number] = Gateway(
+            conf_for(SECRET, str(self.root / str(number)), **options),
+            lambda: TABLE, self.disks[number],
+            logging.getLogger('bundles-of-others'), CountingMetrics(),
+            ranks=FixedRanks(), retry=Backoff(10.0, 10.0),
+            now=lambda: self.now, pool=inline, connect=self.s3.connect,
+            primaries=self.views[number])
+        return self.gateways[number]
+
+    def put(self, names):
+        """In one bundle of the first node, and stubs there."""
+        versions = [self.disks[0].put(
+            name, name.encode() * 3000, OLD, class_map=SMALL)
+            for name in names]
+        self.gateways[0].enqueue_uploads(
+            [Upload(version, '7', True, 1) for version in versions])
+        self.run(20)
+        for version in versions:
+            assert self.disks[0].residency(version).remote.in_bundle
+            self.disks[0].drop_local(version)
+        return versions
+
+    def travel(self, version, name):
+        """The stub as it is, to the other node."""
+        self.disks[1].put(name, name.encode() * 3000, OLD, class_map=SMALL)
+        self.disks[1].record_remote(
+            version, '7', self.disks[0].residency(version).remote)
+        self.disks[1].drop_local(version)
+
+    def delete(self, version, nodes=(0, 1)):
+        for number in nodes:
+            self.disks[number].tombstone(version, NEW)
+        self.gateways[0].enqueue_delete(version, '7')
+
+    def run(self, seconds, step=2.0):
+        until = self.now + seconds
+        while self.now < until:
+            for gateway in self.gateways.values():
+                gateway.look()
+                gateway.look()
+            self.now += step
+
+    def bundles(self):
+        return sorted(key for key in self.s3.keys if '/bundles/' in key
+                      and not key.endswith('.since'))
+
+    def read(self, number, version, name):
+        sink = Collector()
+        body = name.encode() * 3000
+        gateway = self.gateways.get(number) or self.gateway(number)
+        assert gateway.fetch(FetchRequest(
+            replace(version, device='sda'), '7', 0, len(body), 1, 5.0,
+            False), sink), sink.reply
+        assert sink.data == body
+
+    def stop(self):
+        for gateway in self.gateways.values():
+            gateway.stop()
+
+
+@pytest.fixture
+def nodes(tmp_path):
+    made = Nodes(tmp_path)
+    yield made
+    made.stop()
+
+
+NAMES = ['o%d' % number for number in range(6)]
+
+
+def test_a_member_dies_when_all_primaries_have_something_newer(nodes):
+    versions = nodes.put(NAMES)
+    nodes.travel(versions[0], NAMES[0])
+    for version in versions[1:]:
+        nodes.disks[1].tombstone(version, NEW)
+    for version in versions:
+        nodes.delete(version, [0])
+    nodes.run(400)
+    key, = nodes.bundles()
+    raw = nodes.s3.keys[key + '.since'][0]
+    assert len(bundle_since.decode(raw).dead) == 5
+    nodes.read(1, versions[0], NAMES[0])
+    nodes.disks[1].tombstone(versions[0], NEW)
+    nodes.run(400)
+    assert not nodes.bundles()
+
+
+def test_a_bundle_that_another_node_names_is_not_written_away(nodes):
+    versions = nodes.put(NAMES)
+    # Both nodes have it: the first one's record will name a new bundle.
+    nodes.travel(versions[0], NAMES[0])
+    old, = nodes.bundles()
+    for version in versions[3:]:
+        nodes.delete(version)
+    nodes.run(100)
+    assert old not in nodes.bundles()
+    assert nodes.disks[0].residency(versions[0]).remote.key != old
+    assert nodes.disks[1].residency(versions[0]).remote.key == old
+    nodes.read(1, versions[0], NAMES[0])
+    assert not nodes.disks[1].residency(versions[0]).remote.in_bundle
+    nodes.read(1, versions[0], NAMES[0])
+
+
+def test_a_member_that_left_stays_readable_where_it_went(nodes):
+    versions = nodes.put(NAMES)
+    nodes.travel(versions[0], NAMES[0])
+    nodes.disks[0].unlink(versions[0])
+    old, = nodes.bundles()
+    for version in versions[3:]:
+        nodes.delete(version)
+    nodes.run(100)
+    assert old not in nodes.bundles()
+    nodes.read(1, versions[0], NAMES[0])
+
+
+def test_a_silent_node_holds_a_bundle_for_reclaim_age(nodes):
+    versions = nodes.put(NAMES)
+    old, = nodes.bundles()
+    for version in versions[3:]:
+        nodes.delete(version)
+    nodes.run(14)
+    nodes.views[0].away = {1}
+    nodes.run(3000, 20.0)
+    assert old in nodes.bundles() and len(nodes.bundles()) == 2
+    nodes.run(610000, 3600.0)
+    assert old not in nodes.bundles() and len(nodes.bundles()) == 1
+
+
+def test_a_post_to_a_stub_outlives_a_rewrite(nodes):
+    from swift_dss.gateway.restore_catalog import Catalog
+    versions = nodes.put(NAMES)
+    nodes.disks[0].post(versions[0], {'X-Object-Meta-Colour': 'blue'})
+    for version in versions[3:]:
+        nodes.delete(version)
+    nodes.run(100)
+    gateway = nodes.gateways[0]
+    held = {one.name: one for one in Catalog(
+        gateway._conf, gateway._client).walk()}
+    assert held['/a/c/o0'].record.metadata['X-Object-Meta-Colour'] == 'blue'
+
+
+def test_what_the_primaries_name_decides():
+    key, newer = 'p/bundles/a', Answer(NEW)
+    here, there = Answer(OLD, key), Answer(OLD, 'p/elsewhere')
+    dirty, none = Answer(OLD), Answer('')
+    for answers, fragment, verdict in (
+            ([newer, newer], False, Verdict.DEAD),
+            ([there, there], False, Verdict.DEAD),
+            ([there, newer], False, Verdict.DEAD),
+            ([there, here], False, Verdict.NEEDED),
+            ([there, dirty], False, Verdict.OPEN),
+            ([there, none], False, Verdict.OPEN),
+            ([there, None], False, Verdict.OPEN),
+            ([none, none], False, Verdict.OPEN),
+            ([], False, Verdict.OPEN),
+            # Others have other fragments of it.
+            ([there, dirty], True, Verdict.DEAD),
+            ([dirty, dirty], True, Verdict.OPEN),
+            ([there, here], True, Verdict.NEEDED)):
+        assert of_member(OLD, key, answers, float(NEW), 604800.0,
+                         fragment) is verdict, answers
