@@ -23,13 +23,13 @@ from swift_dss.core.residency import TIER_NAMES, Residency
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
 from swift_dss.core.version import VersionId
 from swift_dss.io import residency_store
-from swift_dss.objserver import sending, tags
+from swift_dss.objserver import posts, sending, tags
 from swift_dss.objserver.extents import (
     AUDIT, CLIENT, REPLICATE, VersionBytes)
 from swift_dss.objserver.reader import DssDiskFileReader
 from swift_dss.objserver.settings import Node, node_for
 from swift_dss.objserver.writer import DssDiskFileWriter
-from swift_dss.wire import classmap, layout
+from swift_dss.wire import classmap, layout, registers
 from swift_dss.wire.control import Event, EventKind, encode_read
 
 
@@ -53,6 +53,8 @@ class DssDiskFileBase(BaseDiskFile):
     #: What the request is about to read, (start, stop) with -1 for the end;
     #: set by the controller.
     dss_range: Optional[Tuple[int, int]] = None
+    #: The POST that this diskfile was made for; set by the controller.
+    dss_post: Optional[posts.Post] = None
     #: Set by a writer that has put a version.
     dss_written: Optional[Tuple[VersionId, int, ClassMap, str]] = None
     #: The session of ssync that sends it, and what goes out for it.
@@ -98,9 +100,25 @@ class DssDiskFileBase(BaseDiskFile):
         return tags.for_fragment(
             found, self.policy, self.manager.dss_node.class_table)
 
+    def _drop_stale(self) -> None:
+        """Of a ``.meta`` file only what is newer than the data counts."""
+        posted = self._metafile_metadata
+        if not posted:
+            return
+        counts = registers.current(posted, self._datafile_metadata)
+        if counts is posted:
+            return
+        for name in posted:
+            if name not in counts:
+                self._metadata.pop(name, None)
+        self._metadata.update(
+            (name, value) for name, value in counts.items()
+            if not name.startswith('Content-Type'))
+
     def _verify_data_file(self, data_file: str, fp: Any,
                           current_time: Any) -> int:
         """As Swift's, but a sound stub passes for what it stands for."""
+        self._drop_stale()
         try:
             content_length = int(self._metadata['Content-Length'])
             size = os.fstat(fp.fileno()).st_size
@@ -232,11 +250,24 @@ class DssDiskFileBase(BaseDiskFile):
                          at=time.time()))
         self._record('DELETE', version, 0, UNCLASSIFIED_MAP)
 
+    def read_metadata(self, *args: Any, **kwargs: Any) -> Any:
+        found = super().read_metadata(*args, **kwargs)
+        if self.dss_post is None:
+            return found
+        return self.dss_post.presented(self, found)
+
     def write_metadata(self, metadata: Any) -> None:
-        known = bool(self._data_file) and self._metadata is not None
-        super().write_metadata(metadata)
-        if not known:
+        """As Swift's, but merged with what POSTs have set before: ``metadata``
+        says afterwards what is there."""
+        if not self._data_file or self._metadata is None:
+            super().write_metadata(metadata)
             return
+        with posts.lock(self._datadir):
+            there = posts.merged(self, metadata)
+            metadata.clear()
+            metadata.update(there.metadata)
+            if there.is_news:
+                super().write_metadata(metadata)
         # Also where the classes stay: the copy in S3 has a record of all
         # metadata.
         after = tags.for_fragment(tags.of_metadata(

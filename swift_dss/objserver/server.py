@@ -8,6 +8,7 @@ to the controller and pass no filter. It does five things more:
   byte: 507 for an HDD, 409 with ``X-Backend-Dss-Unavailable: <seconds>``
   for S3 (not a 5xx, or the proxy would shun this whole node);
 - GET and HEAD say which tiers hold the version: ``X-Backend-Dss-Tier``;
+- POSTs of metadata and of classes merge (``objserver.posts``);
 - ``GET /dss/pressure`` tells proxies how full the node's devices are, and
   ``POST /dss/newest`` tells gateways what it has of many objects.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from typing import Any, List, Optional, Tuple
 
+from swift.common.storage_policy import POLICIES
 from swift.common.swob import (
     HTTPConflict, HTTPInsufficientStorage, HTTPNotFound)
 from swift.common.utils import config_true_value, public
@@ -26,7 +28,8 @@ from swift_dss.core.errors import (
 from swift_dss.core.limits import MAX_READER_CHARS
 from swift_dss.core.residency import Tier, tier_text
 from swift_dss.io import native
-from swift_dss.objserver import tags
+from swift_dss.objserver import posts, tags
+from swift_dss.objserver.diskfile import DssManagerBase
 from swift_dss.objserver.extents import REPLICATE
 from swift_dss.objserver.newest import Newest
 from swift_dss.objserver.pressures import Pressures
@@ -50,6 +53,8 @@ class DssObjectController(ObjectController):
 
     #: The diskfile that a GET or HEAD opened; on per-request copies only.
     dss_opened: Any = None
+    #: What a POST sets; on per-request copies only.
+    dss_post: Optional[posts.Post] = None
     #: What a GET will read first, if that is certain.
     dss_range: Optional[Tuple[int, int]] = None
 
@@ -78,6 +83,7 @@ class DssObjectController(ObjectController):
         found = super().get_diskfile(*args, **kwargs)
         self.dss_opened = found
         found.dss_range = self.dss_range
+        found.dss_post = self.dss_post
         return found
 
     def _copy(self) -> DssObjectController:
@@ -126,6 +132,22 @@ class DssObjectController(ObjectController):
         one = self._copy()
         response = super(DssObjectController, one).HEAD(request)
         return _with_tier(response, one.dss_opened)
+
+    @public
+    def POST(self, request: Any) -> Any:
+        """Handle HTTP POST requests for the Swift Object Server."""
+        one = self._copy()
+        policy = POLICIES.get_by_index(
+            request.headers.get('X-Backend-Storage-Policy-Index'))
+        if policy is not None and isinstance(
+                self._diskfile_router[policy], DssManagerBase):
+            one.dss_post = posts.Post.of(request)
+        response = super(DssObjectController, one).POST(request)
+        if one.dss_post is not None and response.status_int == 409:
+            # The proxy takes a 409 without it for one of a stock server,
+            # which knows nothing of class maps.
+            response.headers[names.MAP_AT] = one.dss_post.class_at
+        return response
 
     def _unavailable(self, request: Any, opened: Any, err: Any) -> Any:
         self.logger.increment('dss.errors.%s' % err.counter)

@@ -75,9 +75,10 @@ Reclassification
 A POST with object or range headers, or ``POST ?dss-classes`` with a class
 section as its body, gives an object other classes. Ranges not named get
 the object class, which stays if it is not named. A POST that sets metadata
-too replaces all of it, as always; one that only classifies keeps it.
-Every object POST costs one HEAD, because what a POST set is lost unless
-the next POST sets it again.
+too replaces all of it, as always; one that only classifies leaves it alone.
+``X-Object-Meta-Dss-Class`` then shows the new class. Every object POST costs
+one HEAD, because stock object servers lose what the last POST set unless the
+next POST sets it again.
 
 ---------------------
 Containers, accounts

@@ -108,9 +108,9 @@ class Objects:
             raise BadClassInput(names.RECLASSIFY_QUERY, 'the body carries '
                                 'the classes, so no header can')
         self._authorize(env)
+        start = _without_maps(start)
         changes = by_body or what.anything
-        keeps = changes and not reclassify.sets_metadata(env)
-        found = reclassify.head(env, self._app, target, newest=keeps)
+        found = reclassify.head(env, self._app, target)
         if found.status_int == 404:
             return self._app(env, start)
         if not found.is_success:
@@ -119,16 +119,16 @@ class Objects:
                     body=b'The object cannot be looked at now.')
             self._services.count('post.class_unknown')
             return self._app(env, start)
-        class_map = stored.transient_map(found.headers)
-        if changes and not stored.is_symlink(found.headers):
-            class_map = self._new_map(env, target, state, what, found)
-            if keeps:
-                reclassify.keep_metadata(env, found.headers)
-            self._services.note(env, state, 'reclass', class_map)
-        if class_map is not None:
-            set_headers(env, classmap.to_headers(
-                names.TRANSIENT_MAP, class_map))
-        return self._app(env, _without_maps(start))
+        if not changes or stored.is_symlink(found.headers):
+            # Only stock object servers need to be told again.
+            set_headers(env, stored.posted(found.headers))
+            return self._app(env, start)
+        class_map = self._new_map(env, target, state, what, found)
+        self._services.note(env, state, 'reclass', class_map)
+        set_headers(env, classmap.to_headers(names.TRANSIENT_MAP, class_map))
+        if reclassify.sets_metadata(env):
+            return self._app(env, start)
+        return reclassify.classify(env, start, self._app, target)
 
     def _new_map(self, env: Env, target: Target, state: State, what: Asked,
                  found: Any) -> ClassMap:

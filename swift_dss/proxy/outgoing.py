@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Dict, List, Mapping, Optional, Tuple
 
 from swift.common.header_key_dict import HeaderKeyDict
+from swift.common.swob import str_to_wsgi, wsgi_to_str
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import BadClassInput
-from swift_dss.core.limits import MAX_RANGE_HEADER_BYTES
+from swift_dss.core.limits import MAX_RANGE_HEADER_BYTES, UNCLASSIFIED
 from swift_dss.core.spans import ClassMap
 from swift_dss.proxy import stored
 from swift_dss.wire import names
 from swift_dss.wire.dssfile import encode_section, section_length
-from swift_dss.wire.headers import format_range_class
+from swift_dss.wire.headers import format_range_class, parse_object_class
 
 Headers = List[Tuple[str, str]]
 
@@ -30,8 +31,9 @@ def shown(headers: Headers, table: ClassTable) -> Headers:
     if not any('-dss-' in name.lower() for name, _ in headers):
         return headers
     found = HeaderKeyDict(headers)
-    return stored.without_maps(headers) + sorted(
-        _client_headers(found, table).items())
+    ours = _client_headers(found, table)
+    return [(name, value) for name, value in stored.without_maps(headers)
+            if name.title() not in ours] + sorted(ours.items())
 
 
 def class_headers(class_map: ClassMap, size: Optional[int],
@@ -56,10 +58,28 @@ def _client_headers(found: HeaderKeyDict,
     class_map = stored.effective_map(found)
     if class_map is not None:
         answer.update(class_headers(class_map, object_size(found), table))
+    if names.S3_CLASS_META in found and not stored.is_symlink(found):
+        answer[names.S3_CLASS_META] = _said_class(
+            found[names.S3_CLASS_META],
+            class_map.rest if class_map is not None else UNCLASSIFIED, table)
     tier = found.get(names.BACKEND_TIER)
     if tier:
         answer[names.TIER] = tier
     return answer
+
+
+def _said_class(text: str, class_id: int, table: ClassTable) -> str:
+    """The metadata's word for the class in force.
+
+    What a PUT said, until a POST or a header says another class: a client
+    that writes back what it has read must not bring the old one back.
+    """
+    try:
+        if parse_object_class(wsgi_to_str(text), table) == class_id:
+            return text
+    except BadClassInput:
+        pass  # a name that left the table, or no class at all
+    return str_to_wsgi(table.name_of(class_id))
 
 
 def object_size(found: Mapping[str, str]) -> Optional[int]:

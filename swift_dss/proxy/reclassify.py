@@ -1,29 +1,36 @@
 """Out-of-band classification: POSTs that give an object other classes.
 
-A POST replaces everything that the last POST set, so the class map that
-a POST set has to be sent again with every later one. What it is, only the
-object knows: one HEAD for each object POST.
+A POST that only classifies sends the object servers the class map alone;
+they merge it with the metadata that is there (``objserver.posts``). What
+stock object servers have is one: there, what one POST set is lost unless
+the next one sets it again, so each POST repeats the class map with its
+time, for which it costs a HEAD.
 """
 
 from __future__ import annotations
 
 from typing import Any, Mapping, Optional
 
-from swift.common.swob import Request, Response, wsgi_quote
-from swift.common.wsgi import make_pre_authed_request
+from swift.common.header_key_dict import HeaderKeyDict
+from swift.common.swob import (
+    HTTPServiceUnavailable, Request, Response, wsgi_quote)
+from swift.common.utils import Timestamp, close_if_possible
+from swift.common.wsgi import WSGIContext, make_pre_authed_request
 
 from swift_dss.core.errors import BadClassInput, TooManySpans
 from swift_dss.core.limits import (
     DEFAULT_MAX_DSS_SECTION_BYTES, DEFAULT_MAX_SPANS)
 from swift_dss.core.spans import ClassMap
 from swift_dss.proxy.target import Target
-from swift_dss.proxy.trusted import env_key
-from swift_dss.proxy.wsgi import Env
-from swift_dss.wire import names
+from swift_dss.proxy.trusted import env_key, set_headers
+from swift_dss.proxy.wsgi import App, Body, Env, Start
+from swift_dss.wire import names, registers
 from swift_dss.wire.dssfile import Decoder
 
 
 _READ_BYTES = 65536
+#: Older than any object: stock object servers refuse such a POST.
+_TOO_OLD = '0000000001.00000'
 _META = 'HTTP_X_OBJECT_META_'
 #: What a POST may set on an object beside its metadata.
 KEPT = ('Content-Encoding', 'Content-Disposition', 'Content-Language',
@@ -34,11 +41,11 @@ _SETS_METADATA = frozenset(
                                         'HTTP_X_REMOVE_DELETE_AT'])
 
 
-def head(env: Env, app: Any, target: Target, newest: bool) -> Response:
+def head(env: Env, app: Any, target: Target,
+         newest: bool = False) -> Response:
     """The object's answer to a HEAD, its body closed.
 
-    :param newest: ask every replica; a reclassification that keeps the
-        metadata must not bring back old metadata
+    :param newest: ask every replica
     """
     headers = {'X-Newest': 'true'} if newest else {}
     for name in ('X-Backend-Storage-Policy-Index',
@@ -70,7 +77,36 @@ def sets_metadata(env: Env) -> bool:
                for key in env)
 
 
-def keep_metadata(env: Env, found: Mapping[str, str]) -> None:
+def classify(env: Env, start: Start, app: App, target: Target) -> Body:
+    """POST the class map that ``env`` has, and nothing else.
+
+    Object servers without this, if they are the most of the object's,
+    refuse it: then the metadata goes along, as it is now. Of two POSTs at a
+    time one may be lost there, as before.
+
+    :raises HTTPException: the metadata cannot be looked at
+    """
+    alone = dict(env)
+    set_headers(alone, {
+        'X-Timestamp': _TOO_OLD, names.META_AT: registers.NEVER,
+        names.MAP_AT: Timestamp.now().internal})
+    context = WSGIContext(app)
+    answer: Body = context._app_call(alone)
+    headers = context._response_headers
+    if context._response_status.startswith('409') and \
+            names.MAP_AT not in HeaderKeyDict(headers):
+        close_if_possible(answer)
+        found = head(env, app, target, newest=True)
+        if not found.is_success:
+            raise HTTPServiceUnavailable(
+                body=b'The object cannot be looked at now.')
+        _keep_metadata(env, found.headers)
+        return app(env, start)
+    start(context._response_status, headers, context._response_exc_info)
+    return answer
+
+
+def _keep_metadata(env: Env, found: Mapping[str, str]) -> None:
     """Send the object's own metadata again with this POST."""
     for name, value in found.items():
         lowered = name.lower()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterable, List, Mapping, Optional, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Tuple
 
 from swift_dss.core.errors import BadClassInput
 from swift_dss.core.spans import ClassMap
@@ -25,6 +25,18 @@ def effective_map(headers: Mapping[str, str]) -> Optional[ClassMap]:
 def transient_map(headers: Mapping[str, str]) -> Optional[ClassMap]:
     """The map that a POST set, if one did."""
     return _map(headers, names.TRANSIENT_MAP)
+
+
+def posted(headers: Mapping[str, str]) -> Dict[str, str]:
+    """What a POST that sets no classes repeats of the one that did, with
+    its time; {} if there was none."""
+    found = {name: value for name, value in headers.items()
+             if name.lower().startswith(names.TRANSIENT_MAP.lower())}
+    if found:
+        # Before registers had times of their own, the file's was that.
+        found.setdefault(names.MAP_AT, headers.get(
+            'X-Backend-Timestamp') or headers.get('X-Timestamp', ''))
+    return found
 
 
 def _map(headers: Mapping[str, str], name: str) -> Optional[ClassMap]:

@@ -27,7 +27,7 @@ from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
 from swift_dss.strategy.fragments import fragment_map
 from swift_dss.io.newest import newest_file
 from swift_dss.io.switch import listdir
-from swift_dss.wire import classmap, names
+from swift_dss.wire import classmap, names, registers
 
 #: Where Swift's diskfile keeps metadata; more of it under ``...1`` and on.
 _ATTRIBUTE = 'user.swift.metadata'
@@ -108,7 +108,7 @@ def of_version(data_path: str, data_fd: int,
     merged = data = _read(data_fd, attributes)
     for meta_path in _newer_meta_files(
             data_path, data['X-Timestamp'], beside):
-        meta = _read(meta_path)
+        meta = registers.current(_read(meta_path), data)
         merged = {key: value for key, value in data.items()
                   if key.lower() in _DATA_ONLY or key == 'name'
                   or key == 'Content-Type' or is_sys_meta('object', key)}

@@ -32,9 +32,14 @@ BACKEND_ADMISSIONS = 'X-Backend-Dss-Admissions'
 NEWEST_PATH = '/dss/newest'
 
 # What lives with the object. Sysmeta is set by a PUT and survives a POST;
-# transient sysmeta is replaced by every POST and wins where present.
+# transient sysmeta is set by POSTs and wins where present.
 SYSMETA_MAP = 'X-Object-Sysmeta-Dss-Map'
 TRANSIENT_MAP = 'X-Object-Transient-Sysmeta-Dss-Map'
+#: When the class map beside it was set, and when all other metadata was
+#: (``wire.registers``). A POST that says the latter is ``NEVER`` only sets
+#: the class map.
+MAP_AT = 'X-Object-Transient-Sysmeta-Dss-Map-Timestamp'
+META_AT = 'X-Object-Transient-Sysmeta-Dss-Meta-Timestamp'
 CONTAINER_SYSMETA_CLASS = 'X-Container-Sysmeta-Dss-Class'
 ACCOUNT_SYSMETA_CLASSES = 'X-Account-Sysmeta-Dss-Classes'
 

@@ -13,6 +13,8 @@ from swift.common.exceptions import ChunkReadError
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.swob import Request, Response
 
+from swift_dss.wire import names, registers
+
 _LASTING = ('x-object-sysmeta-', 'x-static-large-object')
 _POSTED = ('x-object-meta-', 'x-object-transient-sysmeta-', 'content-enc',
            'content-disp', 'x-delete-at', 'x-object-manifest')
@@ -27,6 +29,8 @@ class FakeSwift:
         self.accounts = {}
         self.requests = []
         self.answer_get_with = None
+        #: Whether the object servers are stock Swift's.
+        self.is_stock = False
 
     def __call__(self, env, start_response):
         request = Request(env)
@@ -90,6 +94,15 @@ class FakeSwift:
         if request.path_info not in self.objects:
             return Response(status=404, request=request)
         body, headers = self.objects[request.path_info]
+        if request.headers.get(names.META_AT) == registers.NEVER:
+            # What our object servers merge, and stock ones find too old.
+            assert float(request.headers['X-Timestamp']) < 10
+            if self.is_stock:
+                return Response(status=409, request=request)
+            headers.update((name, value) for name, value
+                           in request.headers.items()
+                           if name.startswith(names.TRANSIENT_MAP))
+            return Response(status=202, request=request)
         kept = HeaderKeyDict((name, value) for name, value in headers.items()
                              if name.lower().startswith(_LASTING))
         kept.update((name, value) for name, value in request.headers.items()

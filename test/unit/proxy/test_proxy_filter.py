@@ -15,7 +15,7 @@ from swift_dss.core.spans import ClassMap, Span
 from swift_dss.proxy import pipeline
 from swift_dss.proxy.filter import DssMiddleware, filter_factory
 from swift_dss.proxy.pipeline import WrongPlace
-from swift_dss.wire import classmap, names
+from swift_dss.wire import classmap, names, registers
 from swift_dss.wire.dssfile import encode_section
 
 BODY = bytes(range(200)) * 10
@@ -311,7 +311,10 @@ def test_a_map_with_a_broken_seal_is_not_believed(dss, swift):
     assert names.SYSMETA_MAP not in headers
 
 
-def test_reclassification_keeps_metadata_and_outlives_posts(dss, swift):
+@pytest.mark.parametrize('is_stock', [False, True])
+def test_reclassification_keeps_metadata_and_outlives_posts(
+        dss, swift, is_stock):
+    swift.is_stock = is_stock
     call(dss, 'PUT', body=BODY, headers={
         'X-DSS-Object-Class': '25', 'X-Object-Meta-Color': 'red'})
     assert call(dss, 'POST', headers={
@@ -325,6 +328,54 @@ def test_reclassification_keeps_metadata_and_outlives_posts(dss, swift):
     assert headers['X-Object-Meta-Color'] == 'blue'
     call(dss, 'PUT', body=BODY)
     assert 'X-DSS-Object-Class' not in call(dss, 'HEAD').headers
+
+
+def test_a_class_travels_without_metadata(dss, swift):
+    call(dss, 'PUT', body=BODY, headers={'X-Object-Meta-Color': 'red'})
+    call(dss, 'POST', headers={'X-DSS-Object-Class': 'silver'})
+    _method, _path, headers = swift.requests[-1]
+    assert 'X-Object-Meta-Color' not in headers
+    assert registers.is_timestamp(headers[names.MAP_AT])
+
+
+def test_a_post_of_metadata_says_when_the_class_was_set(dss, swift):
+    call(dss, 'PUT', body=BODY)
+    call(dss, 'POST', headers={'X-DSS-Object-Class': 'silver'})
+    _method, _path, sent = swift.requests[-1]
+    call(dss, 'POST', headers={'X-Object-Meta-Color': 'blue'})
+    _method, _path, again = swift.requests[-1]
+    assert again[names.MAP_AT] == sent[names.MAP_AT]
+    assert again[names.TRANSIENT_MAP] == '26'
+    assert names.META_AT not in again
+
+
+@pytest.mark.parametrize('put, post, shown', [
+    ({'X-Object-Meta-Dss-Class': 'Gold'}, None, 'Gold'),
+    ({'X-Object-Meta-Dss-Class': '25'}, None, '25'),
+    ({'X-Object-Meta-Dss-Class': 'gold'}, '26', 'silver'),
+    ({'X-Object-Meta-Dss-Class': 'gold'}, '0', 'unclassified'),
+    ({'X-Object-Meta-Dss-Class': 'gold'}, '7', '7'),
+    ({'X-Object-Meta-Dss-Class': 'gold', 'X-DSS-Object-Class': 'silver'},
+     None, 'silver')])
+def test_class_metadata_says_the_class_in_force(dss, put, post, shown):
+    call(dss, 'PUT', body=BODY, headers=put)
+    if post is not None:
+        call(dss, 'POST', headers={'X-DSS-Object-Class': post})
+    for method in ('HEAD', 'GET'):
+        headers = call(dss, method).headers
+        assert headers['X-Object-Meta-Dss-Class'] == shown
+        in_force = headers.get('X-DSS-Object-Class')
+    # Who writes back what was read changes nothing.
+    call(dss, 'POST', headers={'X-Object-Meta-Dss-Class': shown})
+    headers = call(dss, 'HEAD').headers
+    assert headers.get('X-DSS-Object-Class') == in_force
+
+
+def test_class_metadata_of_an_unclassified_object_says_so(dss, swift):
+    call(dss, 'PUT', body=BODY)
+    swift.objects[OBJECT][1]['X-Object-Meta-Dss-Class'] = 'nonsense'
+    assert call(dss, 'HEAD').headers[
+        'X-Object-Meta-Dss-Class'] == 'unclassified'
 
 
 def test_reclassification_by_section(dss):

@@ -1,0 +1,176 @@
+"""POSTs: metadata and class map merge, whatever order they come in.
+
+Swift's controller decides by one timestamp whether a POST is news, and
+writes a ``.meta`` file that replaces the one before. Here the controller
+is shown the timestamp of what this POST sets, and what it writes is merged
+with what is there (``wire.registers``) under a lock of the object, so that
+no worker writes over what another one has written meanwhile.
+
+A POST that only classifies comes with ``META_AT`` set to ``NEVER``, the
+time in ``MAP_AT`` and an X-Timestamp so old that stock Swift, which would
+take it for a POST without metadata, refuses it (409).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional
+
+import eventlet
+from swift.common.constraints import valid_timestamp
+from swift.common.exceptions import DiskFileNotExist
+from swift.common.swob import HTTPServiceUnavailable
+from swift.common.utils import config_true_value
+
+from swift_dss.wire import names, registers
+from swift_dss.wire.registers import NEVER, Registers
+
+#: A POST waits this long for another one of the same object.
+_LOCK_SECONDS = 10.0
+_LOCK_POLL_SECONDS = 0.002
+#: Times that a ``.meta`` file may go away between a listing and a look.
+_RELISTS = 10
+
+
+class Post(NamedTuple):
+    """What a POST sets and when.
+
+    :param at: the request's X-Timestamp
+    :param merges: it comes from another replica, as it lies there
+    """
+
+    at: str
+    meta_at: str
+    class_at: str
+    merges: bool
+
+    @classmethod
+    def of(cls, request: Any) -> Post:
+        """Of a request to the object server; one that only classifies is
+        given the X-Timestamp that it means.
+
+        :raises HTTPBadRequest: it has no X-Timestamp
+        """
+        headers = request.headers
+        merges = config_true_value(headers.get('X-Backend-Replication', 'f'))
+        if headers.get(names.META_AT) == NEVER and not merges:
+            headers['X-Timestamp'] = headers.get(names.MAP_AT, '')
+        at = valid_timestamp(request).internal
+        found = registers.of_post(dict(headers.items(), **{
+            'X-Timestamp': at}))
+        return cls(at, found.meta_at, found.class_at, merges)
+
+    def presented(self, disk_file: Any, found: Mapping[str, str]
+                  ) -> Dict[str, str]:
+        """The object's metadata as the controller shall see it.
+
+        Its X-Timestamp is older than this POST if, and only if, the POST
+        is news; of metadata that the POST does not replace it must not see
+        the time at which the object is to be deleted, or it would cancel
+        the deletion.
+        """
+        there = _there(disk_file)
+        floor = '' if self.merges else str(
+            disk_file.get_datafile_metadata()['X-Timestamp'])
+        sets_meta = self.meta_at > max(there.meta_at, floor)
+        sets_class = bool(self.class_at) and \
+            self.class_at > max(there.class_at, floor)
+        shown = dict(found)
+        if not sets_meta:
+            shown.pop('X-Delete-At', None)
+        shown['X-Timestamp'] = NEVER if sets_meta or sets_class else \
+            max(self.at, found['X-Timestamp'])
+        return shown
+
+
+def _there(disk_file: Any) -> Registers:
+    """The registers that were read when the diskfile was opened."""
+    posted = disk_file.get_metafile_metadata()
+    return registers.of_post(posted) if posted else \
+        registers.of_data(disk_file.get_datafile_metadata())
+
+
+@contextlib.contextmanager
+def lock(folder: str) -> Iterator[None]:
+    """Hold the lock of an object's folder, if it has one.
+
+    Blocks the green thread only.
+
+    :raises HTTPServiceUnavailable: others hold it for too long
+    """
+    try:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        # Deleted meanwhile: Swift writes a file that nobody will see.
+        yield
+        return
+    try:
+        deadline = time.monotonic() + _LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise HTTPServiceUnavailable() from None
+                eventlet.sleep(_LOCK_POLL_SECONDS)
+        yield
+    finally:
+        os.close(fd)
+
+
+class Merged(NamedTuple):
+    """What is there after a POST.
+
+    :param is_news: False if it is there already
+    """
+
+    metadata: Dict[str, str]
+    is_news: bool
+
+
+def merged(disk_file: Any, metadata: Mapping[str, str]) -> Merged:
+    """What to write so that nothing that is there is lost. Call it with
+    the object's lock held.
+
+    :param disk_file: an open one, or one that was open
+    :param metadata: what the POST would write by itself
+    """
+    posted = _newest_post(disk_file)
+    there = registers.of_data(disk_file.get_datafile_metadata())
+    if posted is not None:
+        there = registers.join(registers.of_post(posted), there)
+    after = registers.to_metadata(registers.join(
+        there, registers.of_post(metadata)))
+    return Merged(after, posted is None or any(
+        after.get(name) != posted.get(name)
+        for name in ('X-Timestamp', 'Content-Type-Timestamp')))
+
+
+def _newest_post(disk_file: Any) -> Optional[Mapping[str, str]]:
+    """The metadata of the newest ``.meta`` file that is there now."""
+    manager, folder = disk_file.manager, disk_file._datadir
+    known = disk_file._ondisk_info.get('meta_file')
+    for _attempt in range(_RELISTS):
+        try:
+            found = [
+                (manager.parse_on_disk_filename(
+                    name, disk_file.policy)['timestamp'], name)
+                for name in os.listdir(folder) if name.endswith('.meta')]
+        except FileNotFoundError:
+            return None
+        if not found:
+            return None
+        path = os.path.join(folder, max(found)[1])
+        if path == known:
+            metadata: Mapping[str, str] = disk_file.get_metafile_metadata()
+            return metadata
+        try:
+            metadata = disk_file._read_and_validate_metadata(path, path)
+            return metadata
+        except (DiskFileNotExist, FileNotFoundError):
+            continue  # a newer one has just taken its place
+    raise HTTPServiceUnavailable()

@@ -1,0 +1,181 @@
+"""What POSTs set of an object, as registers that merge in any order.
+
+A stock ``.meta`` file is one register: the newer POST replaces all of the
+older one. With classes it holds two more, each with the timestamp of the
+POST that set it:
+
+- the metadata (``X-Object-Meta-*``, ``X-Delete-At`` and so on);
+- the class map that a POST set, if one did;
+- the content type, which Swift itself keeps this way.
+
+Replicas see POSTs in different orders, and some miss one. They converge,
+because the newer side of each register wins (:func:`join`) and because the
+``.meta`` file's name, which is all that ssync compares, follows from the
+timestamps alone (:func:`file_timestamp`): the same registers have the same
+name, and whoever knows more has the newer one.
+
+Timestamps are Swift's internal form: their order is that of the strings.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, Mapping, NamedTuple
+
+from swift_dss.wire import names
+
+#: Older than everything.
+NEVER = '0000000000.00000'
+_TIMESTAMP = re.compile(r'\d{10}\.\d{5}(_[0-9a-f]{16})?')
+_CLASS = names.TRANSIENT_MAP.lower()
+_META_AT = names.META_AT.lower()
+_NO_METADATA = frozenset((
+    'name', 'x-timestamp', 'content-type', 'content-type-timestamp',
+    _META_AT))
+#: A data file's own: no POST changes these.
+_DATA_ONLY = frozenset((
+    'content-length', 'deleted', 'etag', 'x-static-large-object'))
+_SYSMETA = 'x-object-sysmeta-'
+
+
+class Registers(NamedTuple):
+    """Three values and when each was set; '' and {} where there is none.
+
+    :param class_map: the headers that spell the map
+    """
+
+    meta_at: str
+    meta: Mapping[str, str]
+    class_at: str = ''
+    class_map: Mapping[str, str] = {}
+    type_at: str = ''
+    content_type: str = ''
+
+
+def is_timestamp(text: str) -> bool:
+    """True for the internal form of a timestamp."""
+    return _TIMESTAMP.fullmatch(text) is not None
+
+
+def of_post(metadata: Mapping[str, str]) -> Registers:
+    """The registers of a ``.meta`` file, or of a POST about to be one.
+
+    What has no timestamp of its own was set with the rest: stock Swift and
+    older versions write such files.
+
+    :raises KeyError: there is no X-Timestamp
+    """
+    at = metadata['X-Timestamp']
+    meta_at = metadata.get(names.META_AT, '')
+    class_map = _class_map(metadata)
+    return Registers(
+        meta_at if is_timestamp(meta_at) else at,
+        {name: value for name, value in metadata.items()
+         if _is_metadata(name.lower())},
+        _class_at(metadata, class_map, at), class_map,
+        metadata.get('Content-Type-Timestamp', ''),
+        metadata.get('Content-Type', ''))
+
+
+def of_data(metadata: Mapping[str, str]) -> Registers:
+    """The registers that the PUT of a data file set.
+
+    Its class map is no register: it is sysmeta and stays in the data file.
+    One that a copy tool brought along from a POST is.
+
+    :raises KeyError: there is no X-Timestamp
+    """
+    at = metadata['X-Timestamp']
+    class_map = _class_map(metadata)
+    return Registers(
+        at, {name: value for name, value in metadata.items()
+             if _is_metadata(name.lower())
+             and name.lower() not in _DATA_ONLY
+             and not name.lower().startswith(_SYSMETA)},
+        _class_at(metadata, class_map, at), class_map)
+
+
+def join(one: Registers, other: Registers) -> Registers:
+    """Of each register the newer side; of two of one age, ``one``'s."""
+    newer_meta = other if other.meta_at > one.meta_at else one
+    newer_class = other if other.class_at > one.class_at else one
+    newer_type = other if other.type_at > one.type_at else one
+    return Registers(
+        newer_meta.meta_at, newer_meta.meta, newer_class.class_at,
+        newer_class.class_map, newer_type.type_at, newer_type.content_type)
+
+
+def file_timestamp(found: Registers) -> str:
+    """X-Timestamp of the ``.meta`` file, which begins its name.
+
+    The newer of both timestamps; in its offset the older one, and which of
+    both that is. So the name grows whenever a register does, and no two
+    states share one. Without a class it is what stock Swift would say.
+    """
+    if not found.class_at:
+        return found.meta_at
+    first, last = sorted((found.meta_at, found.class_at))
+    return '%s_%016x' % (
+        last.partition('_')[0],
+        _raw(first) << 1 | (found.class_at >= found.meta_at))
+
+
+def to_metadata(found: Registers) -> Dict[str, str]:
+    """What the ``.meta`` file says; :func:`of_post` reads it back."""
+    metadata = dict(found.meta)
+    metadata['X-Timestamp'] = file_timestamp(found)
+    if found.class_at:
+        metadata.update(found.class_map)
+        metadata[names.MAP_AT] = found.class_at
+        metadata[names.META_AT] = found.meta_at
+    if found.type_at:
+        metadata['Content-Type-Timestamp'] = found.type_at
+        metadata['Content-Type'] = found.content_type
+    return metadata
+
+
+def current(metadata: Mapping[str, str],
+            data: Mapping[str, str]) -> Mapping[str, str]:
+    """What counts of a ``.meta`` file beside a data file.
+
+    A PUT between two POSTs is newer than one register and older than the
+    other; the file stays for the newer one, and the older one is void.
+
+    :param metadata: of the ``.meta`` file
+    :param data: of the data file
+    :returns: ``metadata`` itself if all of it counts
+    """
+    if names.MAP_AT not in metadata:
+        return metadata
+    posted = of_post(metadata)
+    at = data['X-Timestamp']
+    if min(posted.meta_at, posted.class_at or at) >= at:
+        return metadata
+    put = of_data(data)
+    if posted.class_at < at:
+        posted = posted._replace(class_at=put.class_at,
+                                 class_map=put.class_map)
+    return dict(to_metadata(join(posted, put)),
+                **{'X-Timestamp': metadata['X-Timestamp']})
+
+
+def _is_metadata(lowered: str) -> bool:
+    return not lowered.startswith(_CLASS) and lowered not in _NO_METADATA
+
+
+def _class_map(metadata: Mapping[str, str]) -> Dict[str, str]:
+    return {name: value for name, value in metadata.items()
+            if name.lower().startswith(_CLASS) and name != names.MAP_AT}
+
+
+def _class_at(metadata: Mapping[str, str], class_map: Mapping[str, str],
+              otherwise: str) -> str:
+    if not class_map:
+        return ''
+    class_at = metadata.get(names.MAP_AT, '')
+    return class_at if is_timestamp(class_at) else otherwise
+
+
+def _raw(timestamp: str) -> int:
+    """Units of 10 microseconds since the epoch, offset left out."""
+    return int(timestamp.partition('_')[0].replace('.', ''))

@@ -1,0 +1,347 @@
+"""POSTs of metadata and of classes: neither loses the other."""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import Any, Dict, List
+
+import eventlet
+import pytest
+from dss_disk import Disk, Logger
+from swift.common.swob import Request
+from three_replicas import Proxy, Replica, replicate, settle
+
+from swift_dss.objserver import posts
+from swift_dss.proxy.filter import DssMiddleware
+from swift_dss.wire import names, registers
+
+NAME = '/a/c/o'
+#: ``DSS_POST_RACES=10000`` runs as many; a race takes some 10 ms.
+RACES = int(os.environ.get('DSS_POST_RACES', '300'))
+
+
+@pytest.fixture
+def replicas(scratch_folder: str) -> List[Replica]:
+    return [Replica(os.path.join(scratch_folder, 'r%d' % number))
+            for number in range(3)]
+
+
+def at(number: int) -> str:
+    return '%010d.00000' % (1000000000 + number)
+
+
+def post_meta(replica: Replica, when: int, value: str = '',
+              **headers: str) -> int:
+    said = {key.replace('_', '-'): text for key, text in headers.items()}
+    return int(replica.ask('POST', NAME, dict({
+        'X-Timestamp': at(when), 'X-Object-Meta-M': value or str(when)},
+        **said)).status_int)
+
+
+def post_class(replica: Replica, when: int, class_id: int = 0,
+               **headers: str) -> int:
+    said = {key.replace('_', '-'): text for key, text in headers.items()}
+    return int(replica.ask('POST', NAME, dict({
+        'X-Timestamp': '0000000001.00000', names.META_AT: registers.NEVER,
+        names.MAP_AT: at(when),
+        names.TRANSIENT_MAP: str(class_id or when)},
+        **said)).status_int)
+
+
+def state(replica: Replica) -> Any:
+    found = replica.metadata(NAME)
+    return found.get('X-Object-Meta-M'), found.get(names.TRANSIENT_MAP)
+
+
+def test_a_class_leaves_metadata_and_the_reverse(
+        replicas: List[Replica]) -> None:
+    one = replicas[0]
+    one.put(NAME, X_Timestamp=at(0), X_Object_Meta_M='put',
+            X_Delete_At='3000000000')
+    assert post_class(one, 5) == 202
+    assert state(one) == ('put', '5')
+    assert one.metadata(NAME)['X-Delete-At'] == '3000000000'
+    assert post_meta(one, 3) == 202  # older than the class
+    assert state(one) == ('3', '5')
+    assert 'X-Delete-At' not in one.metadata(NAME)
+    assert post_meta(one, 9) == 202
+    assert state(one) == ('9', '5')
+    assert post_class(one, 7) == 202  # older than the metadata
+    assert state(one) == ('9', '7')
+    assert len(one.meta_names(NAME)) == 1
+
+
+def test_what_is_old_is_refused(replicas: List[Replica]) -> None:
+    one = replicas[0]
+    one.put(NAME, X_Timestamp=at(2), X_Object_Meta_M='put')
+    assert post_meta(one, 1) == post_class(one, 1) == 409
+    assert post_class(one, 5) == post_meta(one, 4) == 202
+    before = one.meta_names(NAME)
+    assert post_class(one, 4, 9) == post_class(one, 5, 9) == 409
+    assert post_meta(one, 3) == post_meta(one, 4, 'other') == 409
+    assert state(one) == ('4', '5')
+    assert one.meta_names(NAME) == before
+
+
+def test_the_refusal_says_that_classes_are_known(
+        replicas: List[Replica]) -> None:
+    one = replicas[0]
+    one.put(NAME, X_Timestamp=at(2))
+    answer = one.ask('POST', NAME, {
+        'X-Timestamp': '1', names.META_AT: registers.NEVER,
+        names.MAP_AT: at(1), names.TRANSIENT_MAP: '1'})
+    assert answer.status_int == 409 and names.MAP_AT in answer.headers
+
+
+def test_stock_swift_refuses_a_class_and_keeps_its_metadata(
+        scratch_folder: str) -> None:
+    one = Replica(os.path.join(scratch_folder, 's'), is_stock=True)
+    one.put(NAME, X_Timestamp=at(0), X_Object_Meta_M='put')
+    assert post_class(one, 5) == 409
+    assert state(one) == ('put', None)
+
+
+def test_a_policy_of_stock_swift_on_our_server_does_too(
+        replicas: List[Replica]) -> None:
+    from swift.obj.diskfile import DiskFileManager
+    one = replicas[0]
+    one.put(NAME, X_Timestamp=at(0), X_Object_Meta_M='put')
+    one.server._diskfile_router.policy_to_manager[0] = one.manager = \
+        DiskFileManager(one.disk.options, Logger())
+    assert post_class(one, 5) == 409
+    assert state(one) == ('put', None)
+
+
+def test_a_post_that_deletes_later_is_not_undone_by_a_class(
+        replicas: List[Replica], monkeypatch: Any) -> None:
+    one = replicas[0]
+    told: List[Any] = []
+    monkeypatch.setattr(one.server, 'delete_at_update',
+                        lambda *args, **_kwargs: told.append(args[:2]))
+    one.put(NAME, X_Timestamp=at(0), X_Delete_At='3000000000')
+    del told[:]
+    assert post_class(one, 5) == 202
+    assert told == []
+    assert post_meta(one, 6) == 202
+    assert told == [('DELETE', 3000000000)]
+
+
+def test_content_types_are_a_register_of_their_own(
+        replicas: List[Replica]) -> None:
+    one = replicas[0]
+    one.put(NAME, X_Timestamp=at(0))
+    assert post_class(one, 5, Content_Type='x/class') == 202
+    assert post_meta(one, 6) == 202
+    assert one.metadata(NAME)['Content-Type'] == 'x/class'
+    assert post_meta(one, 7, Content_Type='x/meta') == 202
+    assert post_class(one, 8) == 202
+    assert one.metadata(NAME)['Content-Type'] == 'x/meta'
+    assert state(one) == ('7', '8')
+
+
+def test_a_new_version_starts_anew(replicas: List[Replica]) -> None:
+    one = replicas[0]
+    one.put(NAME, X_Timestamp=at(0), X_Object_Meta_M='put')
+    post_class(one, 5)
+    one.put(NAME, X_Timestamp=at(6), X_Object_Meta_M='new')
+    assert state(one) == ('new', None)
+    assert one.meta_names(NAME) == []
+
+
+@pytest.mark.parametrize('first, second, left', [
+    (post_class, post_meta, ('9', None)),
+    (post_meta, post_class, ('new', '9'))])
+def test_a_put_between_two_posts_voids_the_older_one(
+        replicas: List[Replica], first: Any, second: Any, left: Any) -> None:
+    """A replica that missed a PUT gets it after both POSTs."""
+    one, other, _third = replicas
+    for found in (one, other):
+        found.put(NAME, X_Timestamp=at(0), X_Object_Meta_M='put')
+    assert first(one, 5) == second(one, 9) == 202
+    one.put(NAME, X_Timestamp=at(7), X_Object_Meta_M='new')
+    assert state(one) == left
+    other.put(NAME, X_Timestamp=at(7), X_Object_Meta_M='new')
+    assert second(other, 9) == 202
+    settle([one, other], NAME)
+    assert state(one) == state(other) == left
+
+
+def test_what_a_void_post_said_of_the_end_does_not_count(
+        replicas: List[Replica]) -> None:
+    one = replicas[0]
+    one.put(NAME, X_Timestamp=at(0))
+    post_meta(one, 5, X_Delete_At='3000000000')
+    post_class(one, 20)
+    one.put(NAME, X_Timestamp=at(15), X_Object_Meta_M='new')
+    assert state(one) == ('new', '20')
+    assert 'X-Delete-At' not in one.metadata(NAME)
+
+
+@pytest.mark.parametrize('seed', range(40))
+def test_replicas_that_saw_other_posts_agree(
+        replicas: List[Replica], seed: int) -> None:
+    dice = random.Random(seed)
+    when = list(range(1, 9))
+    operations = [(dice.choice((post_meta, post_class)), number)
+                  for number in when]
+    for found in replicas:
+        found.put(NAME, X_Timestamp=at(0), X_Object_Meta_M='put')
+        seen = [one for one in operations if dice.random() < 0.7]
+        dice.shuffle(seen)
+        for operation, number in seen:
+            operation(found, number)
+    known = [state(found) for found in replicas]
+    settle(replicas, NAME)
+    metas = [int(meta) for meta, _ in known if meta != 'put']
+    classes = [int(class_id) for _, class_id in known if class_id]
+    wanted = (str(max(metas)) if metas else 'put',
+              str(max(classes)) if classes else None)
+    assert {state(found) for found in replicas} == {wanted}, seed
+    assert len({tuple(found.meta_names(NAME)) for found in replicas}) == 1
+
+
+def test_stock_replicas_take_what_ours_know(
+        replicas: List[Replica], scratch_folder: str) -> None:
+    stock = Replica(os.path.join(scratch_folder, 's'), is_stock=True)
+    both = [replicas[0], stock]
+    for found in both:
+        found.put(NAME, X_Timestamp=at(0), X_Object_Meta_M='put')
+    assert post_class(replicas[0], 5) == 202
+    assert post_class(stock, 5) == 409
+    assert post_meta(replicas[0], 3) == post_meta(stock, 3) == 202
+    settle(both, NAME)
+    assert {state(found) for found in both} == {('3', '5')}
+    # As the proxy sends it where it cannot know who is stock.
+    for found in both:
+        assert post_meta(found, 9, **{
+            names.TRANSIENT_MAP: '5', names.MAP_AT: at(5)}) == 202
+    settle(both, NAME)
+    assert {state(found) for found in both} == {('9', '5')}
+
+
+def test_a_file_of_an_older_version_merges(
+        replicas: List[Replica], scratch_folder: str) -> None:
+    """Older versions wrote metadata and class at one time."""
+    old = Replica(os.path.join(scratch_folder, 's'), is_stock=True)
+    old.put(NAME, X_Timestamp=at(0))
+    post_meta(old, 5, 'old', **{names.TRANSIENT_MAP: '4'})
+    one = replicas[0]
+    one.put(NAME, X_Timestamp=at(0))
+    assert post_class(one, 7) == 202
+    replicate(old, one, NAME)
+    assert state(one) == ('old', '7') or \
+        replicate(old, one, NAME) is None
+    settle([old, one], NAME)
+    assert post_meta(one, 6) == 202
+    settle([old, one], NAME)
+    assert state(one) == state(old) == ('6', '7')
+
+
+def test_fragments_have_registers_too(disk: Disk) -> None:
+    disk.put('o', b'x' * 300, timestamp=at(0), policy=1, frag_index=2)
+    for metadata in (
+            {'X-Timestamp': at(5), names.TRANSIENT_MAP: '5',
+             names.META_AT: registers.NEVER},
+            {'X-Timestamp': at(3), 'X-Object-Meta-M': '3'}):
+        found = disk.open_file('o', policy=1)
+        with found.open():
+            found.write_metadata(metadata)
+    with disk.open_file('o', policy=1).open() as found:
+        after = found.get_metadata()
+    assert after['X-Object-Meta-M'] == '3'
+    assert after[names.TRANSIENT_MAP] == '5'
+
+
+def test_workers_wait_for_one_another(
+        replicas: List[Replica], monkeypatch: Any) -> None:
+    """What another worker wrote after we looked is kept."""
+    one = replicas[0]
+    one.put(NAME, X_Timestamp=at(0), X_Object_Meta_M='put')
+    real = posts.Post.presented
+    inside: List[int] = []
+
+    def presented(self: Any, *args: Any) -> Any:
+        shown = real(self, *args)
+        if not inside:
+            inside.append(0)
+            inside[0] = post_class(one, 5)
+        return shown
+    monkeypatch.setattr(posts.Post, 'presented', presented)
+    assert post_meta(one, 4) == 202
+    assert inside == [202]
+    assert state(one) == ('4', '5')
+
+
+def test_the_lock_is_held_while_the_file_is_written(
+        replicas: List[Replica], monkeypatch: Any) -> None:
+    one = replicas[0]
+    one.put(NAME, X_Timestamp=at(0), X_Object_Meta_M='put')
+    monkeypatch.setattr(posts, '_LOCK_SECONDS', 0.05)
+    with one.opened(NAME) as found:
+        folder = found._datadir
+    with posts.lock(folder):
+        assert post_class(one, 5) == 503
+    assert post_class(one, 5) == 202
+
+
+def test_no_race_loses_metadata_or_a_class(
+        replicas: List[Replica]) -> None:
+    """Two clients at a time through the filter, each POST reaching two or
+    three replicas in an order of its own."""
+    lost, both = _races(replicas, RACES)
+    assert not lost, '%d of %d' % (lost, RACES)
+    # Races in which one was refused prove nothing.
+    assert both > 0.9 * RACES, both
+
+
+def test_stock_object_servers_lose_some(scratch_folder: str) -> None:
+    """Or the test above could not see a loss."""
+    lost, _both = _races([
+        Replica(os.path.join(scratch_folder, 's%d' % number), is_stock=True)
+        for number in range(3)], 40)
+    assert lost
+
+
+def _races(replicas: List[Replica], count: int) -> Any:
+    """(races that lost what was acknowledged, races where both were)."""
+    dice = random.Random(13)
+    proxy = Proxy(replicas, dice)
+    dss = DssMiddleware(proxy, {}, _Logger())
+    lost = both = 0
+    for number in range(count):
+        name = '/a/c/%d' % number
+        for found in replicas:
+            found.put(name, X_Timestamp=proxy.now(), X_Object_Meta_M='put')
+        codes = _race(dss, dice, name)
+        settle(replicas, name)
+        lost += any(
+            codes['meta'] == 202 and one.get('X-Object-Meta-M') != 'posted'
+            or codes['class'] == 202 and one.get(names.TRANSIENT_MAP) != '7'
+            for one in [found.metadata(name) for found in replicas])
+        both += codes == {'meta': 202, 'class': 202}
+    return lost, both
+
+
+def _race(dss: Any, dice: random.Random, name: str) -> Dict[str, int]:
+    codes: Dict[str, int] = {}
+
+    def client(what: str, headers: Dict[str, str]) -> None:
+        for _step in range(dice.randrange(4)):
+            eventlet.sleep(0)
+        codes[what] = Request.blank(
+            '/v1' + name, method='POST',
+            headers=headers).get_response(dss).status_int
+    both = [eventlet.spawn(client, 'meta', {'X-Object-Meta-M': 'posted'}),
+            eventlet.spawn(client, 'class', {'X-DSS-Object-Class': '7'})]
+    dice.shuffle(both)
+    for one in both:
+        one.wait()
+    return codes
+
+
+class _Logger:
+    def increment(self, *_args: Any) -> None:
+        pass
+
+    debug = info = warning = error = exception = increment
