@@ -29,6 +29,8 @@ COMMANDS = {
     'replay': ('swift_dss.cli.replay',
                'compare strategies on a trace, in virtual time'),
     'trace': ('swift_dss.cli.trace', 'record, make and look at traces'),
+    'sim': ('swift_dss.cli.sim',
+            'a simulated cluster with faults, judged by a model'),
     'bench': ('swift_dss.cli.bench', 'measure, with tables and plots'),
 }
 

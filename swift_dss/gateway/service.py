@@ -103,6 +103,7 @@ class Gateway:
     :param retry: waits of jobs that failed
     :param pool: who carries out what is handed out
     :param connect: see :class:`S3Client`
+    :param clock: monotonic seconds
     :raises BadConfig: from :meth:`start`, if the gateway cannot be used
     """
 
@@ -115,7 +116,8 @@ class Gateway:
                  now: Callable[[], float] = time.time,
                  pool: Pool = threads,
                  connect: Optional[Connect] = None,
-                 primaries: Optional[Primaries] = None) -> None:
+                 primaries: Optional[Primaries] = None,
+                 clock: Callable[[], float] = time.monotonic) -> None:
         # long: the one place where the parts of the gateway meet.
         self._conf = conf.gateway
         self._table_source = table_source
@@ -178,7 +180,7 @@ class Gateway:
                 lambda version, partition: self.repair(
                     [(version, partition)]),
                 self._bundler.take_out, self._send_again,
-                self._bundler.bundle_bytes), metrics, logger, pool)
+                self._bundler.bundle_bytes), metrics, logger, pool, clock)
         self._turns = Turns()
         self._top_upload_at = -math.inf
         self._publish_at = -math.inf

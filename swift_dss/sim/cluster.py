@@ -1,0 +1,314 @@
+"""The simulated cluster: proxies, replicators, nodes and S3.
+
+Proxies write to a quorum of the nodes that they reach and hand off for the
+others; replicators bring the newest file of each object to its primaries,
+and remove handoffs that all primaries have. That is what Swift promises of
+itself, and no more is simulated of it.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import random
+from typing import Dict, Iterable, List, Optional, Set, Tuple
+
+from swift_dss.core.classes import ClassSpec, ClassTable, RemoteMode
+from swift_dss.sim.clock import Clock
+from swift_dss.sim.model import Attempt, Model
+from swift_dss.sim.node import (
+    STOCK, SWIFT_CONF, Node, Unreadable, hash_of, policy_of)
+from swift_dss.sim.ring import SimRing
+from swift_dss.sim.s3 import Bucket
+
+#: Names that all clients share, and the class of each: few, so that
+#: histories meet. The last one is in the policy that is not ours.
+CLASSES = {'/a/c0/k': 3, '/a/c1/l': 1, '/a/c0/o': 3, '/a/c1/n': 2,
+           '/a/c0/m': 0}
+NAMES = tuple(CLASSES)
+TABLE = ClassTable.of([
+    ClassSpec(0, 'plain', 10, remote=RemoteMode.BACK),
+    ClassSpec(1, 'small', 20, remote=RemoteMode.BACK, bundle=True),
+    ClassSpec(2, 'gold', 90, remote=RemoteMode.BACK),
+    ClassSpec(3, 'cloud', 5, remote=RemoteMode.ONLY)])
+_QUORUM = 2
+_SILENT = logging.getLogger('swift_dss.sim')
+_SILENT.addHandler(logging.NullHandler())
+_SILENT.propagate = False
+
+
+class Violation(AssertionError):
+    """The cluster did what no acknowledged write allows."""
+
+
+class Cluster:
+    """Everything there is, at one instant.
+
+    :param root: an empty folder, on a file system with user attributes
+    :param nodes: how many there are; all are in the ring at first
+    """
+
+    def __init__(self, root: str, nodes: int, dice: random.Random,
+                 clock: Clock) -> None:
+        self.clock = clock
+        self.dice = dice
+        self.bucket = Bucket(dice)
+        self.model = Model()
+        names = ['n%d' % number for number in range(1, nodes + 1)]
+        self.ring = SimRing(names)
+        os.mkdir(os.path.join(root, 'etc'))
+        with open(os.path.join(root, 'etc', 'swift.conf'), 'w') as out:
+            out.write(SWIFT_CONF)
+        secret = os.path.join(root, 'secret')
+        with open(os.open(secret, os.O_WRONLY | os.O_CREAT, 0o600),
+                  'w') as out:
+            out.write('access_key = a\nsecret_key = s\n')
+        self.nodes: Dict[str, Node] = {
+            name: Node(name, root, self.bucket, self.ring, clock, TABLE,
+                       _SILENT, has_hdd=number % 2 == 0)
+            for number, name in enumerate(names)}
+        #: Nodes that nobody reaches.
+        self.cut: Set[str] = set()
+        #: Nodes that were once out of the ring: what they hold may be older
+        #: than anybody waits for.
+        self.returned: Set[str] = set()
+        self._last_stamp = 0.0
+        for node in self.nodes.values():
+            node.ask = functools.partial(self._asked, node.name)
+
+    def close(self) -> None:
+        """Let threads and files go."""
+        for node in self.nodes.values():
+            node.kill()
+
+    # -- clients ---------------------------------------------------------
+
+    def write(self, name: str, body: Optional[bytes], class_id: int,
+              misses: Iterable[str]) -> str:
+        """A PUT, or a DELETE without a body; what the client hears.
+
+        :param misses: nodes that this request does not reach
+        """
+        stamp = self._stamp()
+        history = self.model.name(name)
+        history.tried(Attempt(stamp, body))
+        partition = self.ring.partition(hash_of(name))
+        lost = set(misses) | self.cut
+        handoffs = [one for one in self.ring.handoffs(partition)
+                    if one not in lost]
+        took = 0
+        for one in self.ring.primaries(partition):
+            target = one
+            if one in lost:
+                if not handoffs:
+                    continue
+                target = handoffs.pop(0)
+            node = self.nodes[target]
+            took += node.delete(name, stamp) if body is None else \
+                node.put(name, stamp, body, class_id)
+        if took >= _QUORUM:
+            history.acknowledge(stamp)
+            return 'acknowledged by %d' % took
+        return 'refused, %d took it' % took
+
+    def read(self, name: str) -> str:
+        """A GET; raises :class:`Violation` for bytes that no client wrote.
+
+        Swift may answer with an older version while replicas differ; so
+        may we. Nobody may answer with bytes that are no version's.
+        """
+        object_hash = hash_of(name)
+        partition = self.ring.partition(object_hash)
+        for one in self.ring.primaries(partition) + \
+                self.ring.handoffs(partition):
+            if one in self.cut:
+                continue
+            try:
+                stamp, body = self.nodes[one].read(object_hash)
+            except Unreadable:
+                continue
+            if not stamp:
+                continue
+            wrote = self.model.name(name).wrote(stamp)
+            if wrote is None or wrote.body != body:
+                raise Violation('%s: %s answers with bytes that nobody '
+                                'wrote at %s' % (name, one, stamp))
+            return '%s from %s' % ('404' if body is None else '200', one)
+        return 'nothing'
+
+    # -- Swift's own work ------------------------------------------------
+
+    def replicate(self, name: str) -> int:
+        """One pass of a node's replicator; how many files it pushed."""
+        node = self.nodes[name]
+        if name in self.cut:
+            return 0
+        pushed = 0
+        for object_hash in node.hashes():
+            pushed += self._replicate(node, object_hash)
+        return pushed
+
+    def _replicate(self, node: Node, object_hash: str) -> int:
+        primaries = self.ring.primaries(self.ring.partition(object_hash))
+        stamp = node.newest(object_hash)
+        pushed = 0
+        everywhere = True
+        for one in primaries:
+            if one == node.name:
+                continue
+            target = self.nodes[one]
+            if one in self.cut:
+                everywhere = False
+            elif target.newest(object_hash) < stamp:
+                if self._push(node, target, object_hash):
+                    pushed += 1
+                else:
+                    everywhere = False
+        if node.name not in primaries and everywhere:
+            node.drop(object_hash)
+        return pushed
+
+    def _push(self, node: Node, target: Node, object_hash: str) -> bool:
+        try:
+            stamp, body = node.read(object_hash)
+        except Unreadable:
+            return False
+        name = self.name_of(object_hash)
+        if body is None:
+            return target.delete(name, stamp)
+        return target.put(name, stamp, body, CLASSES[name])
+
+    def _asked(self, asker: str, name: str,
+               object_hash: str) -> Optional[Tuple[str, str]]:
+        if name != asker and (name in self.cut or asker in self.cut):
+            return None
+        found = self.nodes[name].look(object_hash)
+        return ('', '') if found is None else (found.timestamp, found.key)
+
+    # -- the judge -------------------------------------------------------
+
+    def check(self) -> None:
+        """What was promised is still there.
+
+        While a primary shows the newest acknowledged version of a name, its
+        bytes MUST be somewhere: a write that reached other replicas, and
+        was not acknowledged, may be lost with them.
+
+        :raises Violation: they are on no disk and not in S3; or nothing at
+            all is left of the name
+        """
+        for name, history in sorted(self.model.names.items()):
+            if policy_of(hash_of(name)) == STOCK:
+                self._check_untouched(name)
+            promised = history.promised()
+            if promised is not None and promised.body is not None:
+                self._check(name, promised)
+
+    def _check_untouched(self, name: str) -> None:
+        for node in self.nodes.values():
+            found = node.look(hash_of(name))
+            if found is not None and (found.key or not found.local):
+                raise Violation('%s: %s has touched a version of a policy '
+                                'that is not ours' % (name, node.name))
+
+    def _check(self, name: str, promised: Attempt) -> None:
+        object_hash = hash_of(name)
+        found = {one: node.look(object_hash)
+                 for one, node in self.nodes.items()}
+        there = {one: seen for one, seen in found.items()
+                 if seen is not None}
+        if any(seen.timestamp == promised.timestamp
+               and seen.body == promised.body for seen in there.values()):
+            return
+        waits = [one for one in self.ring.primaries(
+            self.ring.partition(object_hash)) if one in there
+            and there[one].timestamp == promised.timestamp
+            and one not in self.returned]
+        newer = [one for one, seen in there.items()
+                 if seen.timestamp > promised.timestamp and (
+                     seen.is_tombstone or seen.body is not None)]
+        if waits or not newer:
+            raise Violation('%s: no copy is left of the version of %s (%s)'
+                            % (name, promised.timestamp,
+                               '; '.join(self.traces(name))))
+
+    def check_all(self) -> None:
+        """The same, and no node's newest version is without its bytes:
+        what nobody acknowledged is a reader's, too.
+
+        :raises Violation: a fault of this kind would prove nothing
+        """
+        self.check()
+        for object_hash in sorted({one for node in self.nodes.values()
+                                   for one in node.hashes()}):
+            found = [seen for seen in (
+                node.look(object_hash) for node in self.nodes.values())
+                if seen is not None]
+            whole = {seen.timestamp for seen in found
+                     if seen.is_tombstone or seen.body is not None}
+            if any(seen.timestamp not in whole for seen in found):
+                raise Violation('a version without bytes')
+
+    def look_at_all(self) -> None:
+        """As an auditor does: what the HDD has lost leaves its node."""
+        for node in self.nodes.values():
+            node.audit()
+
+    def check_at_rest(self) -> None:
+        """After everything was mended and has settled.
+
+        :raises Violation: a primary shows other than a name's history
+            allows
+        """
+        for name, history in sorted(self.model.names.items()):
+            object_hash = hash_of(name)
+            allowed = {one.timestamp: one.body
+                       for one in history.allowed()}
+            for one in self.ring.primaries(
+                    self.ring.partition(object_hash)):
+                try:
+                    stamp, body = self.nodes[one].read(object_hash)
+                except Unreadable as err:
+                    raise Violation('%s: %s (%s)' % (name, err, '; '.join(
+                        self.traces(name)))) from err
+                if not stamp and not history.acknowledged:
+                    continue
+                if stamp not in allowed or allowed[stamp] != body:
+                    raise Violation(
+                        '%s: %s shows %s, and %s was acknowledged' % (
+                            name, one, stamp or 'nothing',
+                            history.acknowledged))
+
+    def traces(self, name: str) -> List[str]:
+        """What each node has of a name, in words."""
+        said = []
+        for node in self.nodes.values():
+            found = node.look(hash_of(name))
+            if found is not None:
+                said.append('%s: %s%s%s' % (
+                    node.name, found.timestamp,
+                    ' deleted' if found.is_tombstone else
+                    ' whole' if found.body is not None else ' ' + found.why,
+                    '' if found.local else ', in S3 as ' + found.key))
+        return said or ['no node has anything']
+
+    def leftovers(self) -> List[str]:
+        """Keys of versions in S3 that no node's record names."""
+        named = set()
+        for node in self.nodes.values():
+            for object_hash in node.hashes():
+                found = node.look(object_hash)
+                if found is not None and found.key:
+                    named.add(found.key)
+        return sorted(key for key in self.bucket.keys
+                      if not any(key.startswith(one) for one in named))
+
+    def name_of(self, object_hash: str) -> str:
+        """The name with a hash."""
+        return next(name for name in self.model.names
+                    if hash_of(name) == object_hash)
+
+    def _stamp(self) -> str:
+        self._last_stamp = max(self.clock.now, self._last_stamp + 0.00001)
+        return '%016.5f' % self._last_stamp

@@ -1,0 +1,129 @@
+"""What is really there: a reader that shares no code with the product.
+
+It follows the documented format of a data file and its residency record, and
+looks into S3's dictionary behind S3's back.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+from swift_dss.sim.s3 import Stored
+
+_SSD, _HDD = 1, 2
+
+
+class Replica(NamedTuple):
+    """What one node holds of one object.
+
+    :param timestamp: of the newest file
+    :param body: None for a tombstone, and where bytes are missing
+    :param is_tombstone: the newest file says that the object is deleted
+    :param why: what is missing
+    :param local: no byte had to come out of S3
+    :param key: the S3 key that the record names, or ''
+    """
+
+    timestamp: str
+    body: Optional[bytes]
+    is_tombstone: bool
+    why: str
+    local: bool
+    key: str
+
+
+def replica(hash_dir: str, capacity_file: str,
+            keys: Dict[str, Stored]) -> Optional[Replica]:
+    """The newest file of an object's folder; None if there is none.
+
+    :param capacity_file: path of a version's file on the HDD, with ``%s``
+        for its timestamp
+    """
+    try:
+        names = sorted(os.listdir(hash_dir), reverse=True)
+    except FileNotFoundError:
+        return None
+    names = [name for name in names if name.endswith(('.data', '.ts'))]
+    if not names:
+        return None
+    stamp, _dot, kind = names[0].rpartition('.')
+    if kind == 'ts':
+        return Replica(stamp, None, True, '', True, '')
+    path = os.path.join(hash_dir, names[0])
+    try:
+        body, local, key = _body(path, capacity_file % stamp, keys)
+    except (OSError, ValueError, KeyError, struct.error) as err:
+        return Replica(stamp, None, False, '%s: %s' % (
+            type(err).__name__, err), False, _key_of(path))
+    return Replica(stamp, body, False, '', local, key)
+
+
+def _key_of(path: str) -> str:
+    try:
+        found = _record(os.getxattr(path, 'user.dss.residency'))[2]
+    except (OSError, ValueError, struct.error):
+        return ''
+    return found[0] if found else ''
+
+
+def _body(path: str, capacity_file: str,
+          keys: Dict[str, Stored]) -> Tuple[bytes, bool, str]:
+    with open(path, 'rb') as source:
+        ssd = source.read()
+    try:
+        raw = os.getxattr(path, 'user.dss.residency')
+    except OSError:
+        return ssd, True, ''
+    length, extents, remote = _record(raw)
+    key = remote[0] if remote else ''
+    if len(ssd) == length:
+        return ssd, True, key
+    if len(ssd) != length + 1:
+        raise ValueError('the data file has %d bytes, not %d'
+                         % (len(ssd), length))
+    pieces: List[bytes] = []
+    offset, local = 0, True
+    for size, tiers in extents:
+        if tiers & _SSD:
+            piece = ssd[offset:offset + size]
+        elif tiers & _HDD:
+            with open(capacity_file, 'rb') as hdd:
+                piece = os.pread(hdd.fileno(), size, offset)
+        else:
+            local = False
+            assert remote is not None
+            at = remote[1] + offset
+            piece = keys[remote[0]].data[at:at + size]
+        if len(piece) != size:
+            raise ValueError('%d bytes at %d are cut off' % (size, offset))
+        pieces.append(piece)
+        offset += size
+    return b''.join(pieces), local, key
+
+
+def _record(raw: bytes) -> Tuple[int, List[Tuple[int, int]],
+                                 Optional[Tuple[str, int]]]:
+    """(Content-Length, (length, tiers) of each extent, (key, offset))."""
+    if raw[:4] != b'DSR1':
+        raise ValueError('no residency record')
+    length, count = struct.unpack_from('>QH', raw, 8)
+    at = 18
+    extents = []
+    for _ in range(count):
+        extents.append(struct.unpack_from('>QB', raw, at))
+        at += 9
+    flag = raw[at]
+    if not flag:
+        return length, extents, None
+    at += 9
+    texts = []
+    for _ in range(3):
+        size, = struct.unpack_from('>H', raw, at)
+        texts.append(raw[at + 2:at + 2 + size].decode())
+        at += 2 + size
+    offset = 0
+    if flag == 2:
+        offset, = struct.unpack_from('>Q', raw, at)
+    return length, extents, (texts[1], offset)

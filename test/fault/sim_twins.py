@@ -1,0 +1,36 @@
+"""The product as it once was, or as it must never be: wrong twins of guards.
+
+Each takes one guard out. A simulation that does not find a twin proves
+nothing about the guard.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict
+
+from swift_dss.gateway import deletes, witness
+from swift_dss.strategy.agreement import Verdict
+from swift_dss.tier import policies
+
+
+def one_replica_decides(patch: Any) -> None:
+    """A shared key goes although other primaries show its version."""
+    patch(deletes, 'of_key', lambda *_args, **_named: Verdict.DEAD)
+
+
+def old_proof(patch: Any) -> None:
+    """The last local bytes go on what the record says alone."""
+    patch(witness.Asker, 'proven',
+          lambda self, local: local.residency.remote)
+
+
+def every_policy_is_ours(patch: Any) -> None:
+    """The daemon tiers what stock Swift serves."""
+    patch(policies.Policies, 'ours', frozenset((0, 1)))
+
+
+#: Name to (what takes the guard out, first seed that has to be tried).
+TWINS: Dict[str, Callable[[Any], None]] = {
+    'one replica decides': one_replica_decides,
+    'old proof': old_proof,
+    'every policy is ours': every_policy_is_ours}
