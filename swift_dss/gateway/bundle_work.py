@@ -228,6 +228,14 @@ class Bundler:
                 return True
         return False
 
+    def hold(self, version: VersionId, partition: str) -> None:
+        """A device's record is about to name a bundle, maybe another
+        node's; durable.
+
+        :raises TierUnavailable: the book's disk is full
+        """
+        self._book.hold(version, partition)
+
     def went_up(self, local: LocalVersion) -> None:
         """Something of its account and container is in S3 now."""
         self._places.note(local.metadata.get('name', ''))

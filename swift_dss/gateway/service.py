@@ -22,6 +22,7 @@ from swift_dss.core.errors import (
     BadConfig, DssError, RemoteCorrupt, RemoteUnavailable)
 from swift_dss.core.version import VersionId
 from swift_dss.gateway import wan
+from swift_dss.gateway.arrivals import Arrivals
 from swift_dss.gateway.breaker import Breaker, BreakerState, Trust
 from swift_dss.gateway.bundle_book import Book
 from swift_dss.gateway.bundle_lean import Leaning, own_copy
@@ -49,6 +50,7 @@ from swift_dss.io.workers import Pool, threads
 from swift_dss.strategy.wan import Flow, Turns, plenty
 from swift_dss.wire.control import FetchReply, FetchRequest
 from swift_dss.wire.layout import remote_key
+from swift_dss.wire.proof import ProofReply, ProofRequest
 
 #: Workers for deletes, apart from uploads so that neither starves.
 _DELETES = 2
@@ -181,6 +183,9 @@ class Gateway:
                     [(version, partition)]),
                 self._bundler.take_out, self._send_again,
                 self._bundler.bundle_bytes), metrics, logger, pool, clock)
+        self._arrivals = Arrivals(
+            self._conf, self._client, self._keys, self._bundler.hold,
+            metrics, now)
         self._turns = Turns()
         self._top_upload_at = -math.inf
         self._publish_at = -math.inf
@@ -360,6 +365,17 @@ class Gateway:
                                   self._conf.retry_after_seconds))
             return False
         return self._filler.fetch(request, sink)
+
+    def prove_arrival(self, request: ProofRequest) -> ProofReply:
+        """Ask S3 for a version that another node says it has; in the
+        caller's thread. See :class:`Arrivals`.
+
+        :raises DssError: S3 has it not, or does not say
+        """
+        if self._stopping.is_set():
+            raise RemoteUnavailable('stopping',
+                                    self._conf.retry_after_seconds)
+        return self._arrivals.prove(request)
 
     def reading(self) -> Tuple[int, int]:
         """(parts on their way from S3, parts in memory); costs nothing."""

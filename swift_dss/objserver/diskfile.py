@@ -10,10 +10,12 @@ what they know.
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from typing import Any, Optional, Tuple
 
+from swift.common.exceptions import DiskFileNotExist
 from swift.common.utils import Timestamp
 from swift.obj.diskfile import (
     BaseDiskFile, BaseDiskFileManager, DiskFile, DiskFileManager)
@@ -24,6 +26,7 @@ from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
 from swift_dss.core.version import VersionId
 from swift_dss.io import residency_store
 from swift_dss.objserver import posts, sending, tags
+from swift_dss.objserver.arriving import Arriving
 from swift_dss.objserver.extents import (
     AUDIT, CLIENT, REPLICATE, VersionBytes)
 from swift_dss.objserver.reader import DssDiskFileReader
@@ -57,6 +60,8 @@ class DssDiskFileBase(BaseDiskFile):
     dss_post: Optional[posts.Post] = None
     #: Set by a writer that has put a version.
     dss_written: Optional[Tuple[VersionId, int, ClassMap, str]] = None
+    #: What comes of a version that S3 has; set before the writer is built.
+    dss_arriving: Optional[Arriving] = None
     #: The session of ssync that sends it, and what goes out for it.
     dss_session: Optional[sending.Session] = None
     dss_parcel: Optional[sending.Parcel] = None
@@ -70,6 +75,11 @@ class DssDiskFileBase(BaseDiskFile):
     def dss_partition(self) -> str:
         """Swift's partition."""
         return self._datadir.rsplit(os.sep, 3)[1]
+
+    @property
+    def dss_hash(self) -> str:
+        """Swift's hash of the object."""
+        return os.path.basename(self._datadir)
 
     def dss_tag(self, class_map: ClassMap) -> None:
         """Set the class map of the version about to be written.
@@ -298,22 +308,42 @@ class DssManagerBase(BaseDiskFileManager):
         super().__init__(conf, logger)
         self.dss_node: Node = node_for(conf, logger)
         self.dss_sessions = sending.Sessions()
+        self.dss_one_at_a_time = str(
+            conf.get('max_objects_per_revert', '')).strip() == '1'
 
     def yield_hashes(self, device: Any, partition: Any, policy: Any,
                      suffixes: Any = None, **kwargs: Any) -> Any:
-        self.dss_sessions.begin((device, str(partition), int(policy),
-                                 kwargs.get('frag_index')))
-        return super().yield_hashes(device, partition, policy, suffixes,
-                                    **kwargs)
+        session = (device, str(partition), int(policy),
+                   kwargs.get('frag_index'))
+        self.dss_sessions.begin(session)
+        if self.dss_one_at_a_time:
+            # Nothing but the announcement would ever be offered.
+            self.dss_sessions.wants_whole(session)
+            return super().yield_hashes(device, partition, policy, suffixes,
+                                        **kwargs)
+        offers = super().yield_hashes(device, partition, policy, suffixes,
+                                      **kwargs)
+        return itertools.chain(sending.ANNOUNCED, offers)
 
     def get_diskfile_from_hash(self, device: Any, partition: Any,
                                object_hash: Any, policy: Any,
                                **kwargs: Any) -> Any:
+        if object_hash == sending.ANNOUNCEMENT:
+            return self._dss_announced(device, partition, policy, kwargs)
         found = super().get_diskfile_from_hash(
             device, partition, object_hash, policy, **kwargs)
         found.dss_session = sending.session_of(device, partition, policy,
                                                kwargs)
         return found
+
+    def _dss_announced(self, device: Any, partition: Any, policy: Any,
+                       options: Any) -> Any:
+        if 'frag_prefs' not in options:
+            # A receiver: what it has, it does not want.
+            return sending.Known(sending.ANNOUNCED[0][1]['ts_data'])
+        self.dss_sessions.wants_whole((
+            device, str(partition), int(policy), options.get('frag_index')))
+        raise DiskFileNotExist()
 
     def get_diskfile(self, *args: Any, **kwargs: Any) -> Any:
         found = super().get_diskfile(*args, **kwargs)

@@ -15,6 +15,7 @@ from typing import Any, Iterator, Optional
 from swift_dss.core.errors import (
     DamagedRecord, RemoteUnavailable, TierUnavailable, VersionGone)
 from swift_dss.core.limits import DEFAULT_RETRY_AFTER_SECONDS
+from swift_dss.wire import proof
 from swift_dss.wire.control import (
     FetchReply, FetchRequest, decode_fetch_reply, encode_fetch)
 
@@ -24,6 +25,8 @@ _CHUNK_BYTES = 262144
 #: reason, comes before our time-out, which does not.
 _GRACE_SECONDS = 1.0
 _MAX_REPLY_BYTES = 4096
+#: With all metadata of a version.
+_MAX_PROOF_BYTES = 4 * 1024 * 1024
 
 
 class FetchStream:
@@ -78,7 +81,7 @@ def open_fetch(run_dir: str, request: FetchRequest) -> FetchStream:
         connection.settimeout(patience)
         connection.connect(os.path.join(run_dir, _SOCKET))
         connection.sendall(encode_fetch(request))
-        line, rest = _read_line(connection)
+        line, rest = _read_line(connection, _MAX_REPLY_BYTES)
         reply = decode_fetch_reply(line)
         _raise_unless_ok(reply)
     except (OSError, DamagedRecord) as err:
@@ -91,11 +94,35 @@ def open_fetch(run_dir: str, request: FetchRequest) -> FetchStream:
     return FetchStream(connection, rest, request.length)
 
 
-def _read_line(connection: Any) -> Any:
+def ask_for_proof(run_dir: str, request: proof.ProofRequest,
+                  deadline_seconds: float) -> proof.ProofReply:
+    """Have the daemon ask S3 for a version, and wait for its word.
+
+    :raises RemoteUnavailable: no daemon, or S3 did not answer in time
+    :raises VersionGone: S3 has it not, or has something else
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        try:
+            connection.settimeout(deadline_seconds + _GRACE_SECONDS)
+            connection.connect(os.path.join(run_dir, _SOCKET))
+            connection.sendall(proof.encode_request(request))
+            reply = proof.decode_reply(
+                _read_line(connection, _MAX_PROOF_BYTES)[0])
+        except (OSError, DamagedRecord) as err:
+            raise RemoteUnavailable('tier daemon: %s' % err,
+                                    DEFAULT_RETRY_AFTER_SECONDS) from err
+    _raise_unless_ok(FetchReply(reply.status, reply.reason))
+    if reply.residency is None:
+        raise RemoteUnavailable('tier daemon: no record of what is proven',
+                                DEFAULT_RETRY_AFTER_SECONDS)
+    return reply
+
+
+def _read_line(connection: Any, limit: int) -> Any:
     raw = b''
     while b'\n' not in raw:
         data = connection.recv(_CHUNK_BYTES)
-        if not data or len(raw) > _MAX_REPLY_BYTES:
+        if not data or len(raw) > limit:
             raise DamagedRecord('fetch reply: cut off after %d bytes'
                                 % len(raw))
         raw += data

@@ -8,6 +8,12 @@ version is made ready before its headers go. What cannot be read now is left
 out, and the session is made to fail at its end, by a PUT that no server
 takes: nothing that was left out is ever taken for sent, and the next pass
 tries it again.
+
+Bytes that lie in S3 alone stay there: a peer of ours gets the record of
+them, and proves it itself (``objserver.arriving``). Who the peer is, the
+sender learns from the first line of its offer, an object that does not
+exist: a stock server wants it, one of ours does not. A stock server gets
+whole objects.
 """
 
 from __future__ import annotations
@@ -16,9 +22,12 @@ from typing import Any, Dict, Iterator, NamedTuple, Optional, Set, Tuple
 
 from swift.common.exceptions import DiskFileError
 from swift.common.storage_policy import EC_POLICY
+from swift.common.utils import Timestamp
 
 from swift_dss.core.errors import (
     RemoteUnavailable, TierUnavailable, VersionGone)
+from swift_dss.core.residency import Extent, Residency, Tier
+from swift_dss.wire import names, proof
 
 #: A session: device, partition, policy and fragment index.
 Session = Tuple[str, str, int, Optional[int]]
@@ -27,6 +36,25 @@ Session = Tuple[str, str, int, Optional[int]]
 _MAX_SESSIONS = 4096
 #: A version may be switched while it is made ready.
 _REOPENS = 3
+
+
+#: What a session offers first. No hash of Swift's looks like it.
+ANNOUNCEMENT = 'dss-stubs-1'
+ANNOUNCED = ((ANNOUNCEMENT, {'ts_data': Timestamp(1)}),)
+
+
+class Known:
+    """What a receiver has of an object that it is not to ask for."""
+
+    fragments: Any = None
+
+    def __init__(self, timestamp: Timestamp) -> None:
+        self.data_timestamp = self.timestamp = timestamp
+        self.content_type_timestamp = self.durable_timestamp = timestamp
+
+    def open(self) -> Known:
+        """As a diskfile's."""
+        return self
 
 
 class Skipped(DiskFileError):
@@ -42,14 +70,27 @@ class Parcel(NamedTuple):
 
 
 class Sessions:
-    """Which sessions of a process have left something out."""
+    """Which sessions of a process have left something out, and which are
+    with servers that are not ours."""
 
     def __init__(self) -> None:
         self._incomplete: Set[Session] = set()
+        self._stock: Set[Session] = set()
 
     def begin(self, session: Session) -> None:
         """A new offer: nothing is left out so far."""
         self._incomplete.discard(session)
+        self._stock.discard(session)
+
+    def wants_whole(self, session: Session) -> None:
+        """The peer asked for what only a stock server would want."""
+        if len(self._stock) >= _MAX_SESSIONS:
+            self._stock.clear()
+        self._stock.add(session)
+
+    def takes_stubs(self, session: Session) -> bool:
+        """True if the peer is one of ours."""
+        return session not in self._stock
 
     def leave_out(self, session: Session) -> bool:
         """True for the first object that is left out of a session."""
@@ -85,7 +126,7 @@ def pack(disk_file: Any, session: Session, sessions: Sessions) -> Parcel:
     :raises Skipped: it cannot be read, and the session fails already
     """
     try:
-        return _ready(disk_file)
+        return _ready(disk_file, sessions.takes_stubs(session))
     except (TierUnavailable, RemoteUnavailable, VersionGone) as err:
         logger = disk_file._logger
         logger.warning('dss: %s is left for the next pass: %s',
@@ -97,12 +138,16 @@ def pack(disk_file: Any, session: Session, sessions: Sessions) -> Parcel:
         return Parcel(0, {}, iter(()))
 
 
-def _ready(disk_file: Any) -> Parcel:
+def _ready(disk_file: Any, as_stub: bool) -> Parcel:
     for attempt in range(_REOPENS + 1):
         data_file = disk_file._data_file
         reader = disk_file.dss_build_reader()
         length = disk_file._content_length
         try:
+            here = reader.dss_bytes.here()
+            if as_stub and any(extent.tiers is Tier.REMOTE
+                               for extent in here):
+                return _stub(disk_file, reader, here)
             reader.dss_prepare([(0, length)])
             return Parcel(length, disk_file._datafile_metadata,
                           _closing(reader))
@@ -119,6 +164,28 @@ def _ready(disk_file: Any) -> Parcel:
                 raise
             disk_file.open()
     raise AssertionError('not reached')
+
+
+def _stub(disk_file: Any, reader: Any, here: Tuple[Extent, ...]) -> Parcel:
+    """The record, and the bytes of what is here."""
+    length = disk_file._content_length
+    head = proof.encode_stub(Residency(
+        length, here, disk_file.dss_residency.remote))
+    local = [extent for extent in here if extent.tiers is not Tier.REMOTE]
+
+    def chunks() -> Iterator[bytes]:
+        try:
+            yield head
+            for extent in local:
+                yield from reader.dss_read(extent.offset, extent.end)
+        finally:
+            reader.close()
+
+    disk_file._logger.increment('dss.ssync.stubs_sent')
+    return Parcel(
+        len(head) + sum(extent.length for extent in local),
+        dict(disk_file._datafile_metadata,
+             **{names.BACKEND_STUB: str(length)}), chunks())
 
 
 def _closing(reader: Any) -> Iterator[bytes]:

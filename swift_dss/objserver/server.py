@@ -1,7 +1,7 @@
 """The object server: ``use = egg:swift_dss#object``.
 
 A subclass of Swift's controller, because ssync's subrequests go straight
-to the controller and pass no filter. It does five things more:
+to the controller and pass no filter. It does some things more:
 
 - the class map of a PUT reaches the diskfile before its writer exists;
 - a GET that needs a tier that is not there is refused before its first
@@ -10,7 +10,8 @@ to the controller and pass no filter. It does five things more:
 - GET and HEAD say which tiers hold the version: ``X-Backend-Dss-Tier``;
 - POSTs of metadata and of classes merge (``objserver.posts``);
 - ``GET /dss/pressure`` tells proxies how full the node's devices are, and
-  ``POST /dss/newest`` tells gateways what it has of many objects.
+  ``POST /dss/newest`` tells gateways what it has of many objects;
+- a PUT of ssync may be a stub (``wire.proof``), taken once S3 proves it.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from typing import Any, List, Optional, Tuple
 
 from swift.common.storage_policy import POLICIES
 from swift.common.swob import (
-    HTTPConflict, HTTPInsufficientStorage, HTTPNotFound)
-from swift.common.utils import config_true_value, public
+    HTTPConflict, HTTPException, HTTPInsufficientStorage, HTTPNotFound,
+    HTTPUnprocessableEntity)
+from swift.common.utils import config_true_value, public, replication
 from swift.obj.server import ObjectController
 
 from swift_dss.core.errors import (
@@ -28,7 +30,7 @@ from swift_dss.core.errors import (
 from swift_dss.core.limits import MAX_READER_CHARS
 from swift_dss.core.residency import Tier, tier_text
 from swift_dss.io import native
-from swift_dss.objserver import posts, tags
+from swift_dss.objserver import arriving, posts, tags
 from swift_dss.objserver.diskfile import DssManagerBase
 from swift_dss.objserver.extents import REPLICATE
 from swift_dss.objserver.newest import Newest
@@ -57,6 +59,8 @@ class DssObjectController(ObjectController):
     dss_post: Optional[posts.Post] = None
     #: What a GET will read first, if that is certain.
     dss_range: Optional[Tuple[int, int]] = None
+    #: A copy for the subrequests of one session of ssync.
+    dss_syncs = False
 
     def setup(self, conf: Any) -> None:
         super().setup(conf)
@@ -77,7 +81,26 @@ class DssObjectController(ObjectController):
         tag = getattr(checked[0], 'dss_tag', None)
         if tag is not None:
             tag(tags.of_request(request, self.logger))
-        return checked
+        if names.BACKEND_STUB not in request.headers:
+            return checked
+        disk_file, _, original = checked
+        if tag is None or not self.dss_syncs:
+            raise HTTPUnprocessableEntity(request=request)
+        try:
+            disk_file.dss_arriving = arriving.receive(request, disk_file)
+        except HTTPException:
+            # Of this object alone: Swift hangs up after so many failures.
+            self.replication_failure_threshold += 1
+            raise
+        return disk_file, disk_file.dss_arriving.content_length, original
+
+    @public
+    @replication
+    def SSYNC(self, request: Any) -> Any:
+        """Handle SSYNC requests for the Swift Object Server."""
+        one = self._copy()
+        one.dss_syncs = True
+        return super(DssObjectController, one).SSYNC(request)
 
     def get_diskfile(self, *args: Any, **kwargs: Any) -> Any:
         found = super().get_diskfile(*args, **kwargs)

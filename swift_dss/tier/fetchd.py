@@ -18,16 +18,18 @@ from swift_dss.core.errors import (
 from swift_dss.core.limits import (
     DEFAULT_RETRY_AFTER_SECONDS, IO_WINDOW_BYTES)
 from swift_dss.core.residency import Tier
+from swift_dss.gateway.arrivals import NotProven
 from swift_dss.gateway.ports import LocalReader, Sink
 from swift_dss.gateway.service import Gateway
 from swift_dss.tier.local import Local
 from swift_dss.tier.metrics import Metrics
+from swift_dss.wire import proof
 from swift_dss.wire.control import (
     FetchReply, FetchRequest, decode_fetch, encode_fetch_reply)
 
 #: Fetches at a time; more wait in the socket's queue.
 MAX_FETCHES = 128
-_MAX_LINE_BYTES = 8192
+_MAX_LINE_BYTES = 16384
 #: A reader that takes nothing for this long is gone.
 _STALL_SECONDS = 60.0
 
@@ -76,7 +78,11 @@ class FetchServer:
         connection.settimeout(_STALL_SECONDS)
         sink = SocketSink(connection)
         try:
-            request = decode_fetch(read_line(connection, _MAX_LINE_BYTES))
+            line = read_line(connection, _MAX_LINE_BYTES)
+            if line.startswith(proof.PREFIX):
+                connection.sendall(proof.encode_reply(self._prove(line)))
+                return
+            request = decode_fetch(line)
         except DamagedRecord as err:
             sink.begin(FetchReply(503, str(err)))
             return
@@ -95,6 +101,19 @@ class FetchServer:
             # which the reader would have to take for an S3 that is down.
             if not sink.began and isinstance(err, DssError):
                 sink.begin(refusal(err))
+
+    def _prove(self, line: bytes) -> proof.ProofReply:
+        """A stub wants to come here: does S3 have its bytes?"""
+        try:
+            request = proof.decode_request(line)
+            if self._gateway is None:
+                return proof.ProofReply(503, 'no gateway is configured')
+            return self._gateway.prove_arrival(request)
+        except DssError as err:
+            self._metrics.count('tier.arrivals_refused')
+            self._logger.warning('a stub was refused: %s', err)
+            return proof.ProofReply(404 if isinstance(
+                err, (NotProven, VersionGone)) else 503, str(err))
 
     def _from_disk(self, request: FetchRequest, reader: LocalReader,
                    sink: SocketSink) -> bool:

@@ -21,6 +21,9 @@ BACKEND_MAP = 'X-Backend-Dss-Map'
 BACKEND_READER = 'X-Backend-Dss-Reader'
 #: Why a GET could not be served: seconds until it may work.
 BACKEND_UNAVAILABLE = 'X-Backend-Dss-Unavailable'
+#: A PUT of ssync that carries a stub (``wire.proof``): Content-Length of
+#: the version.
+BACKEND_STUB = 'X-Backend-Dss-Stub'
 #: Tiers that hold the version on the node that answered.
 BACKEND_TIER = 'X-Backend-Dss-Tier'
 

@@ -11,9 +11,12 @@ import contextlib
 import getpass
 import os
 import shutil
+import socket
 import subprocess
 import sys
-from typing import Any, Iterator, List, Sequence, Tuple
+import threading
+from dataclasses import replace
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from object_node import ObjectNode, make_node
 from swift.common.ring import RingBuilder
@@ -21,7 +24,10 @@ from support import md5
 from swift.obj.diskfile import read_metadata
 
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
+from swift_dss.core.spans import ClassMap
+from swift_dss.core.version import VersionId
 from swift_dss.io import residency_store
+from swift_dss.wire import classmap, control, layout, names, proof
 
 #: (node, device, weight) of a ring.
 Place = Tuple[ObjectNode, str, float]
@@ -118,30 +124,117 @@ def one_pass(node: ObjectNode, partition: int,
     return said
 
 
-def send_to_s3(path: str, key: str = '') -> None:
-    """Make a data file what it is once S3 has all of it, and no disk.
+class Daemon:
+    """What an object server needs of a tier daemon and of S3.
+
+    :param keys: S3 has these, with the bytes
+    """
+
+    def __init__(self, node: ObjectNode, keys: Dict[str, bytes]) -> None:
+        self.keys = keys
+        self.proofs: List[proof.ProofRequest] = []
+        self.fetches: List[control.FetchRequest] = []
+        self._path = os.path.join(node.root, 'run', 'fetch.sock')
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.bind(self._path)
+        self._socket.listen(64)
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                one, _ = self._socket.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._answer, args=(one,),
+                             daemon=True).start()
+
+    def _answer(self, one: socket.socket) -> None:
+        with one, one.makefile('rb') as lines:
+            line = lines.readline()
+            if line.startswith(proof.PREFIX):
+                one.sendall(proof.encode_reply(self._prove(
+                    proof.decode_request(line))))
+            else:
+                self._fetch(one, control.decode_fetch(line))
+
+    def _prove(self, request: proof.ProofRequest) -> proof.ProofReply:
+        self.proofs.append(request)
+        assert request.residency is not None
+        remote = request.residency.remote
+        assert remote is not None
+        body = self.keys.get(remote.key)
+        if body is None or md5(body) != request.etag:
+            return proof.ProofReply(404, 'S3 has no such key')
+        return proof.ProofReply(200, '', replace(
+            request.residency, remote=replace(remote, verified_at=2.0)))
+
+    def _fetch(self, one: socket.socket,
+               request: control.FetchRequest) -> None:
+        self.fetches.append(request)
+        body = self.keys.get(key_of(request.version))
+        one.sendall(control.encode_fetch_reply(control.FetchReply(
+            503 if body is None else 200)))
+        if body is not None:
+            one.sendall(body[request.offset:
+                             request.offset + request.length])
+
+    def __enter__(self) -> Daemon:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        os.unlink(self._path)
+
+
+def key_of(version: VersionId) -> str:
+    """The key that a version has in S3."""
+    return layout.remote_key('', version)
+
+
+def send_to_s3(path: str, ranges: Sequence[Tuple[int, int]] = ()) -> str:
+    """Make a data file what it is once S3 has all of it, and no disk some.
 
     As the tier daemon does it, a new inode takes the name.
+
+    :param ranges: (offset, length) that leave the SSD; none means all
+    :returns: the key
     """
+    version = layout.version_of_path('sda', path)
+    assert version is not None
+    key = key_of(version)
     fresh = path + '.fresh'
     shutil.copy2(path, fresh)
     with open(fresh, 'rb+') as target:
         length = int(read_metadata(target)['Content-Length'])
-        residency = Residency.whole(length, Tier.REMOTE)
-        target.truncate(0)
+        residency = (residency_store.load(target.fileno())
+                     or Residency.whole(length)).with_remote(
+            RemoteCopy('s3', key, 'e' * 32, 1.0))
+        for offset, count in ranges or [(0, length)]:
+            residency = residency.drop(offset, count, Tier.SSD | Tier.HDD)
+            if not ranges:
+                target.truncate(0)
+                break
+            target.seek(offset)
+            target.write(bytes(count))
         target.truncate(length + 1)
-        residency_store.store(target.fileno(), Residency(
-            length, residency.extents, RemoteCopy(
-                's3', key or 'gone/' + os.path.basename(path), 'e' * 32,
-                1.0)))
+        residency_store.store(
+            target.fileno(), residency,
+            residency_store.load_capacity_id(path))
     os.rename(fresh, path)
+    return key
 
 
-def tagged_headers(class_id: int) -> Any:
-    """What the proxy sends with a PUT of one class."""
-    from swift_dss.core.spans import ClassMap
-    from swift_dss.wire import classmap, names
-    found = ClassMap.uniform(class_id)
+def record_of(path: str) -> Residency:
+    """The residency record of a data file."""
+    with open(path, 'rb') as source:
+        return residency_store.judge(source.fileno(), int(
+            read_metadata(source)['Content-Length']))
+
+
+def tagged_headers(found: ClassMap) -> Any:
+    """What the proxy sends with a PUT of these classes."""
     headers = classmap.to_headers(names.BACKEND_MAP, found)
     headers.update(classmap.to_headers(names.SYSMETA_MAP, found))
     return headers
@@ -153,7 +246,7 @@ def put_fragment(node: ObjectNode, name: str, body: bytes, index: int,
     """Put one fragment archive of EC 2+1 on a device; its bytes."""
     archive = fragment(body, index)
     answer = node.request('PUT', name, archive, dict(
-        tagged_headers(class_id), **{
+        tagged_headers(ClassMap.uniform(class_id)), **{
             'X-Timestamp': timestamp,
             'X-Object-Sysmeta-Ec-Frag-Index': str(index),
             'X-Object-Sysmeta-Ec-Etag': md5(body),

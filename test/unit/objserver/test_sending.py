@@ -19,7 +19,9 @@ ON_HDD = ClassMap.uniform(2)
 def offered(disk: Disk, policy: int = 0) -> Dict[str, Any]:
     """What a session offers; the session begins with it."""
     manager = disk.ec if policy else disk.ours
-    return dict(manager.yield_hashes('sda', '7', disk.policies[policy]))
+    first, *rest = manager.yield_hashes('sda', '7', disk.policies[policy])
+    assert first[0] == sending.ANNOUNCEMENT
+    return dict(rest)
 
 
 def to_send(disk: Disk, object_hash: str, **options: Any) -> Any:

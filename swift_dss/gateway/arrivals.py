@@ -1,0 +1,173 @@
+"""Stubs that come from other nodes are proven before they are believed.
+
+S3 is asked once for a version of its own key, once in a while for a bundle,
+and gives no byte of data: its size, its ETag, and the record that went up
+with the bytes must be those of the version. Reads compare digests anyway;
+this makes sure that there is something to read.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import replace
+from typing import Callable, Optional, Tuple
+
+from swift_dss.core.config import GatewayConf
+from swift_dss.core.errors import DamagedRecord, DssError, VersionGone
+from swift_dss.core.residency import RemoteCopy, Residency, Tier
+from swift_dss.core.version import VersionId
+from swift_dss.gateway import metadata
+from swift_dss.gateway.bundle_read import is_bundle
+from swift_dss.gateway.client import S3Client, S3Head
+from swift_dss.gateway.encrypt import (
+    SEAL_META, KeyFile, open_envelope, sealed_length)
+from swift_dss.gateway.metadata import RemoteRecord
+from swift_dss.gateway.ports import Metrics
+from swift_dss.wire.proof import ProofReply, ProofRequest
+
+#: Bundles whose size is known, and for how long: members come by the
+#: hundred, and a bundle that was written anew stays for longer than this.
+_BUNDLES = 1024
+_BUNDLE_SECONDS = 60.0
+
+
+class NotProven(DssError):
+    """S3 has not, or not this, what another node says."""
+
+    http_status = 503
+    counter = 'arrivals_not_proven'
+
+
+class Arrivals:
+    """Proves copies in S3 for versions that arrive. Thread-safe.
+
+    :param hold: told of a device whose record will name a bundle, before
+        it does
+    """
+
+    def __init__(self, conf: GatewayConf, client: S3Client, keys: KeyFile,
+                 hold: Callable[[VersionId, str], None], metrics: Metrics,
+                 now: Callable[[], float] = time.time) -> None:
+        self._conf = conf
+        self._client = client
+        self._keys = keys
+        self._hold = hold
+        self._metrics = metrics
+        self._now = now
+        self._lock = threading.Lock()
+        self._bundles: OrderedDict[str, Tuple[float, int]] = OrderedDict()
+
+    def prove(self, request: ProofRequest) -> ProofReply:
+        """Ask S3.
+
+        :raises NotProven: it has not what the request says
+        :raises VersionGone: nothing is under the version's own key
+        :raises DssError: it cannot be said now
+        """
+        residency = request.residency
+        if residency is None:
+            reply = self._find(request.version)
+        elif residency.remote is None:
+            raise NotProven('the record names no copy in S3')
+        else:
+            reply = self._known(request, residency, residency.remote)
+        self._metrics.count('gateway.arrivals')
+        return reply
+
+    def _known(self, request: ProofRequest, residency: Residency,
+               remote: RemoteCopy) -> ProofReply:
+        if remote.endpoint != self._conf.endpoint or \
+                not remote.key.startswith(self._conf.prefix):
+            raise NotProven('%s of endpoint %s is not in the bucket of this '
+                            'node' % (remote.key, remote.endpoint))
+        if remote.in_bundle != is_bundle(self._conf.prefix, remote.key):
+            raise NotProven('%s cannot begin at %d' % (
+                remote.key, remote.offset))
+        length = residency.content_length
+        if remote.in_bundle:
+            if remote.offset + _stored(length, remote.seal) > \
+                    self._bundle_bytes(remote.key):
+                raise NotProven('%s ends before byte %d' % (
+                    remote.key, remote.offset + length))
+            # Whoever writes the bundle anew must know of this device
+            # before its record names the bundle.
+            self._hold(request.version, request.partition)
+        else:
+            self._own_key(request, length, remote)
+        return self._reply(length, remote, request.etag)
+
+    def _own_key(self, request: ProofRequest, length: int,
+                 remote: RemoteCopy) -> None:
+        head = self._head(remote.key)
+        if (head.size, head.etag) != (
+                _stored(length, remote.seal), remote.etag):
+            raise NotProven('%s has %d bytes and ETag %s' % (
+                remote.key, head.size, head.etag))
+        found = self._record(remote.key, head, remote.seal)
+        version = request.version
+        if (found.content_length, found.etag, found.version.timestamp,
+                found.version.frag_index) != (
+                    length, request.etag, version.timestamp,
+                    version.frag_index):
+            raise NotProven('%s is another version' % remote.key)
+
+    def _find(self, version: VersionId) -> ProofReply:
+        key = metadata.own_key(self._conf.prefix, version)
+        head = self._client.head(key)
+        if head is None:
+            raise VersionGone('%s: S3 has no such key' % key)
+        seal = head.metadata.get(SEAL_META, '')
+        found = self._record(key, head, seal)
+        if replace(found.version, device=version.device) != version or \
+                head.size != _stored(found.content_length, seal) or \
+                not found.content_length:
+            raise NotProven('%s is not what its name says' % key)
+        return replace(self._reply(
+            found.content_length, RemoteCopy(
+                self._conf.endpoint, key, head.etag, 0.0, 0, seal),
+            found.etag), metadata=found.metadata)
+
+    def _reply(self, length: int, remote: RemoteCopy,
+               etag: str) -> ProofReply:
+        return ProofReply(200, '', replace(
+            Residency.whole(length, Tier.REMOTE),
+            remote=replace(remote, verified_at=self._now())), etag)
+
+    def _record(self, key: str, head: S3Head, seal: str) -> RemoteRecord:
+        if bool(seal) != (SEAL_META in head.metadata):
+            raise NotProven('%s: sealed, or not, unlike its record' % key)
+        packed: Optional[bytes] = None
+        if metadata.has_sidecar(head.metadata):
+            packed, _ = open_envelope(self._keys, self._client.get_small(
+                key + metadata.META_SUFFIX, metadata.MAX_RECORD_BYTES))
+        try:
+            return metadata.decode(
+                head.metadata, packed, lambda raw: self._keys.open(
+                    seal).unwrap('record', 0, raw) if seal else raw)
+        except DamagedRecord as err:
+            raise NotProven('%s: %s' % (key, err)) from err
+
+    def _head(self, key: str) -> S3Head:
+        head = self._client.head(key)
+        if head is None:
+            raise NotProven('%s: S3 has no such key' % key)
+        return head
+
+    def _bundle_bytes(self, key: str) -> int:
+        with self._lock:
+            at, size = self._bundles.get(key, (0.0, 0))
+        if abs(self._now() - at) < _BUNDLE_SECONDS:
+            return size
+        size = self._head(key).size
+        with self._lock:
+            self._bundles[key] = self._now(), size
+            if len(self._bundles) > _BUNDLES:
+                self._bundles.popitem(last=False)
+        return size
+
+
+def _stored(length: int, seal: str) -> int:
+    """Bytes that a version of this length takes in S3."""
+    return sealed_length(length) if seal else length

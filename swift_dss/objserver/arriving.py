@@ -1,0 +1,155 @@
+"""Stubs that other nodes send here, proven before they are written.
+
+The sender's record says which bytes come with it and which stay in S3. The
+tier daemon asks S3 for the latter; until S3 has answered, the version is
+refused and nothing else of the session. A fragment that is to be rebuilt
+from stubs is not rebuilt at all: S3 is asked for the fragment itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Iterator, List
+
+from swift.common.swob import (
+    HTTPServiceUnavailable, HTTPUnprocessableEntity)
+from swift.common.utils import Timestamp
+
+from swift_dss.core.errors import DamagedRecord, DssError
+from swift_dss.core.residency import Extent, Residency, Tier
+from swift_dss.core.version import VersionId
+from swift_dss.objserver.fetch import ask_for_proof
+from swift_dss.wire import names, proof, residency as record
+
+_REPLICATION_HEADERS = 'X-Backend-Replication-Headers'
+_FRAG_INDEX = 'X-Object-Sysmeta-Ec-Frag-Index'
+_LOCAL = Tier.SSD | Tier.HDD
+
+
+@dataclass(frozen=True)
+class Arriving:
+    """A version that comes in part, and that S3 has whole.
+
+    :param residency: with SSD for what comes; proven
+    :param etag: MD5 of the version
+    """
+
+    residency: Residency
+    etag: str
+
+    @property
+    def content_length(self) -> int:
+        """Bytes of the version."""
+        return self.residency.content_length
+
+    def plan(self, placed: List[Extent]) -> List[Extent]:
+        """Where the bytes go: what comes by ``placed``, the rest nowhere
+        but S3."""
+        return [cut for extent in self.residency.extents
+                for cut in _within(extent, placed)]
+
+    def residency_of(self, plan: List[Extent]) -> Residency:
+        """The record, once what comes is placed."""
+        return replace(self.residency, extents=tuple(
+            Extent(extent.offset, extent.length,
+                   extent.tiers | Tier.REMOTE) for extent in plan))
+
+    def end_of(self, offset: int) -> int:
+        """First byte after those that come in one piece with ``offset``.
+
+        :raises DamagedRecord: none comes from there
+        """
+        for extent in self.residency.extents:
+            if extent.offset <= offset < extent.end and \
+                    extent.tiers & Tier.SSD:
+                return extent.end
+        raise DamagedRecord('more bytes of a stub than its record says')
+
+    def next_from(self, offset: int) -> int:
+        """The next byte that comes, at ``offset`` or later."""
+        for extent in self.residency.extents:
+            if extent.end > offset and extent.tiers & Tier.SSD:
+                return max(offset, extent.offset)
+        return self.content_length
+
+
+def _within(extent: Extent, placed: List[Extent]) -> Iterator[Extent]:
+    if not extent.tiers & Tier.SSD:
+        yield Extent(extent.offset, extent.length, Tier.REMOTE)
+        return
+    for index, place in enumerate(placed):
+        # The last tier of a plan goes on for ever.
+        end = extent.end if index == len(placed) - 1 else place.end
+        start, stop = max(extent.offset, place.offset), min(extent.end, end)
+        if start < stop:
+            yield Extent(start, stop - start, place.tiers & _LOCAL)
+
+
+def receive(request: Any, disk_file: Any) -> Arriving:
+    """Read the record at the start of a PUT's body, and have it proven.
+
+    After it the request is one for the version: its own length, and no
+    header of ours that would be stored.
+
+    :raises HTTPException: 422: it is no stub; 503: S3 did not prove it
+    """
+    logger = disk_file._logger
+    try:
+        found = _read_record(request)
+        etag = request.headers.get('Etag', '').strip('"').lower()
+        if found.remote is None or not etag or \
+                request.headers.pop(names.BACKEND_STUB) != str(
+                    found.content_length):
+            raise DamagedRecord('stub: not of this version')
+    except (DamagedRecord, KeyError) as err:
+        logger.warning('dss: %s: %s', request.path, err)
+        raise HTTPUnprocessableEntity(request=request) from err
+    version = _version_of(request, disk_file)
+    try:
+        reply = _ask(disk_file, proof.ProofRequest(
+            version, disk_file.dss_partition, etag, replace(
+                Residency.whole(found.content_length, Tier.REMOTE),
+                remote=found.remote)))
+    except DssError as err:
+        logger.warning('dss: the stub %s is refused for now: %s',
+                       request.path, err)
+        logger.increment('dss.ssync.stubs_refused')
+        raise HTTPServiceUnavailable(request=request) from err
+    logger.increment('dss.ssync.stubs')
+    request.headers['Content-Length'] = str(found.content_length)
+    request.headers[_REPLICATION_HEADERS] = ' '.join(
+        name for name in request.headers.get(
+            _REPLICATION_HEADERS, '').split()
+        if name.lower() != names.BACKEND_STUB.lower())
+    assert reply.residency is not None
+    return Arriving(replace(found, remote=reply.residency.remote), etag)
+
+
+def _read_record(request: Any) -> Residency:
+    source = request.environ['wsgi.input']
+    length = proof.record_bytes(_exactly(source, proof.HEAD_BYTES))
+    return record.decode(_exactly(source, length))
+
+
+def _exactly(source: Any, length: int) -> bytes:
+    raw = b''
+    while len(raw) < length:
+        data = source.read(length - len(raw))
+        if not data:
+            break
+        raw += data
+    return raw
+
+
+def _version_of(request: Any, disk_file: Any) -> VersionId:
+    index = request.headers.get(_FRAG_INDEX)
+    return VersionId(
+        disk_file.dss_device, int(disk_file.policy), disk_file.dss_hash,
+        Timestamp(request.headers['X-Timestamp']).internal,
+        None if index is None else int(index))
+
+
+def _ask(disk_file: Any, request: proof.ProofRequest) -> proof.ProofReply:
+    conf = disk_file.manager.dss_node.conf
+    return ask_for_proof(conf.run_dir, request,
+                         conf.io.remote_deadline_seconds)
