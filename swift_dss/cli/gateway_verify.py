@@ -13,7 +13,8 @@ from swift_dss.core.config import NodeConf
 #: Lines about what could not be repaired.
 _SHOWN = 1000
 #: How a repair ended, as people read it.
-_ENDS = (('sent', 'sent to S3 anew'),
+_ENDS = (('healed', 'brought back from quarantine'),
+         ('sent', 'sent to S3 anew'),
          ('found', 'found under their own keys'),
          ('fetched', 'fetched from S3 anew'),
          ('renewed', 'records to be renewed'),
@@ -37,6 +38,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--repair', action='store_true',
                         help='have the tier daemon repair what was found; '
                         'without it nothing is changed')
+    parser.add_argument('--old', action='store_true',
+                        help='also bring back what is in quarantine for '
+                        'longer than a tombstone is kept')
 
 
 def run(args: argparse.Namespace, conf: NodeConf) -> int:
@@ -61,7 +65,8 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
                           % found.stubs)
         for text in found.said:
             print('swift-dss gateway verify: ' + text, file=sys.stderr)
-        repaired = _repair(wrong, conf, args.json) if args.repair else None
+        repaired = repair(wrong, conf, args.json,
+                          args.old) if args.repair else None
     if args.json:
         shown = dict(plain(found))
         if repaired is not None:
@@ -70,9 +75,7 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
     else:
         _show(found, args)
         if repaired is not None:
-            for name, text in _ENDS:
-                if repaired['done'].get(name):
-                    print('%d %s' % (repaired['done'][name], text))
+            show_ends(repaired)
     if repaired is None:
         return 1 if found.problems else 0
     # What names no version nobody repairs.
@@ -83,6 +86,8 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
 def _show(found: Any, args: argparse.Namespace) -> None:
     print('%d versions here: %d in S3, %d not; %d lack bytes here' % (
         found.versions, found.remote, found.dirty, found.stubs))
+    if found.quarantined:
+        print('%d are in quarantine' % found.quarantined)
     print('%d keys there: %d that nothing here names; %d records are '
           'older than what is here' % (
               found.keys, found.unknown, found.stale))
@@ -97,7 +102,15 @@ def _show(found: Any, args: argparse.Namespace) -> None:
     print('%d problems%s' % (found.problems, hint))
 
 
-def _repair(wrong: Any, conf: NodeConf, quiet: bool) -> Dict[str, Any]:
+def show_ends(repaired: Dict[str, Any]) -> None:
+    """How many versions ended how."""
+    for name, text in _ENDS:
+        if repaired['done'].get(name):
+            print('%d %s' % (repaired['done'][name], text))
+
+
+def repair(wrong: Any, conf: NodeConf, quiet: bool,
+           old: bool) -> Dict[str, Any]:
     """Ask the daemon, page by page; what it did."""
     total = len(wrong)
     done: Dict[str, int] = {}
@@ -107,7 +120,7 @@ def _repair(wrong: Any, conf: NodeConf, quiet: bool) -> Dict[str, Any]:
         for kind, versions in wrong.pages():
             said = result(
                 ask(conf, {'verb': 'repair', 'kind': kind,
-                           'versions': versions}),
+                           'versions': versions, 'old': old}),
                 lambda now, before=before:  # type: ignore[misc]
                 progress.show(before + now['done'], total))
             before += len(versions)

@@ -11,7 +11,7 @@ import logging
 import sys
 from typing import Any, Callable, Dict, List
 
-from swift_dss.cli import tier_init, tier_tables
+from swift_dss.cli import tier_init, tier_tables, tier_verify
 from swift_dss.cli.ask import CONFIG, ask, json_text, read_conf, result
 from swift_dss.cli.table import Progress
 from swift_dss.core.config import NodeConf
@@ -57,6 +57,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     sweep.add_argument('--files-per-second', type=float, default=0,
                        help='pace; 0 is as fast as it goes')
     tier_init.configure(add('init', 'make HDD folders capacity tiers'))
+    tier_verify.configure(add(
+        'verify', 'what is in quarantine, and stubs that are not ours'))
     settle = add('settle', 'wait until all that was said has been done')
     settle.add_argument('--seconds', type=float, default=30)
 
@@ -77,7 +79,8 @@ def run(args: argparse.Namespace) -> int:
     conf = read_conf(args.config)
     verb: Callable[[argparse.Namespace, NodeConf], int] = {
         'status': _status, 'ls': _ls, 'rebuild': _walk, 'sweep': _walk,
-        'settle': _settle, 'init': _init}.get(args.verb, _move)
+        'settle': _settle, 'init': _init,
+        'verify': tier_verify.run}.get(args.verb, _move)
     return verb(args, conf)
 
 

@@ -47,6 +47,8 @@ EVENT_BATCH_SECONDS = 0.1
 DEFAULT_MIN_DEMOTE_BYTES = 4096
 
 #: A write or read window: one trip to a pool thread moves this much.
+#: Swift's default of ``reclaim_age``: a tombstone that is older is gone.
+RECLAIM_SECONDS = 7 * 86400.0
 IO_WINDOW_BYTES = 1024 * 1024
 
 #: The write window of an upload that finds fewer than this many under way

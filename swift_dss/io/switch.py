@@ -246,9 +246,9 @@ def switch(live: LiveVersion, residency: Residency,
     :raises TierFull: no room for the new inode; nothing has changed
     """
     _refuse_linked(live.path, os.fstat(live.fd).st_nlink)
-    tmp_path = _tmp_path(live.place)
+    tmp_path = tmp_path_of(live.place)
     try:
-        _build(live, residency, fill, tmp_path, label)
+        build(live, residency, fill, tmp_path, label)
         _exchange_checked(live, tmp_path)
         steps.reached(label + '.exchanged')
         # From here on a power cut finds the new inode under the name;
@@ -262,8 +262,10 @@ def switch(live: LiveVersion, residency: Residency,
     steps.reached(label + '.unlinked')
 
 
-def _build(live: LiveVersion, residency: Residency,
-           fill: Callable[[int], None], tmp_path: str, label: str) -> None:
+def build(live: LiveVersion, residency: Residency,
+          fill: Callable[[int], None], tmp_path: str, label: str) -> None:
+    """A new inode of a version at ``tmp_path``, durable; see :func:`switch`.
+    """
     try:
         fd = os.open(tmp_path, os.O_RDWR | os.O_CREAT | os.O_EXCL
                      | os.O_CLOEXEC, live.stat.st_mode & 0o777)
@@ -347,7 +349,8 @@ def exchange(one: str, other: str) -> None:
         raise OSError(number, os.strerror(number), other)
 
 
-def _tmp_path(place: Place) -> str:
+def tmp_path_of(place: Place) -> str:
+    """A name for a new inode; the folder is there afterwards."""
     folder = layout.stub_tmp_dir(place.device_path)
     os.makedirs(folder, exist_ok=True)
     return os.path.join(folder, '%s-%s' % (

@@ -111,7 +111,8 @@ class AdminServer:
 
     def _repair(self, request: Dict[str, Any], progress: Progress) -> Any:
         return self._mender.run(str(request.get('kind')), list(
-            request.get('versions') or ()), progress)
+            request.get('versions') or ()), progress, bool(
+                request.get('old')))
 
     def _pins(self, request: Dict[str, Any], progress: Progress) -> Any:
         daemon = self._daemon

@@ -32,6 +32,7 @@ from swift_dss.gateway.source import Source
 from swift_dss.io.switch import LiveVersion, open_data_file
 from swift_dss.tier import metadata
 from swift_dss.tier.devices import Device, Devices
+from swift_dss.tier.left import note_quarantined
 from swift_dss.tier.local import Reader
 from swift_dss.tier.repair import LOCAL, RECORD, REMOTE
 from swift_dss.tier.survey import data_files
@@ -54,6 +55,7 @@ class Compared:
     :param repairable: problems of versions of which the other side has
         every byte, as far as it was looked at
     :param unknown: keys that no record of *this node* names
+    :param quarantined: versions that Swift has taken out of their place
     :param stale: records of the bucket that are older than the metadata
         here
     """
@@ -67,6 +69,7 @@ class Compared:
     keys: int = 0
     unknown: int = 0
     stale: int = 0
+    quarantined: int = 0
     problems: int = 0
     repairable: int = 0
     said: List[str] = field(default_factory=list)
@@ -126,6 +129,9 @@ class Comparison:
                 self._list_bucket(seen, progress)
                 for device in self._devices.discover():
                     self._compare_device(seen, device, progress)
+                self.found.quarantined = note_quarantined(
+                    self._devices, self._conf.swift_dir, self.found.problem,
+                    self._note)
                 for key, size in seen.execute(
                         'SELECT key, size FROM keys WHERE used = 0'):
                     self.found.unknown += not self._has_nothing(key, size)

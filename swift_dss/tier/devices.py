@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Dict, List
 
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import TierUnavailable
 from swift_dss.core.version import VersionId
 from swift_dss.io.capacity import Capacity
+from swift_dss.io.quarantine import Quarantine
 from swift_dss.io.switch import Place
 from swift_dss.tier.policies import Policies
 from swift_dss.wire import layout
@@ -25,6 +26,13 @@ class Device:
     capacity: Capacity
     mount_check: bool
     engine: str = 'file'
+    #: What Swift has put into its quarantine.
+    quarantine: Quarantine = field(
+        init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, 'quarantine',
+                           Quarantine(self.path, self.name))
 
     @property
     def is_block(self) -> bool:

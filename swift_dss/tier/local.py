@@ -499,13 +499,26 @@ class Local(LocalVersions):
                 return False
             if device.capacity.configured:
                 try:
-                    # No data file, so no record, names these bytes.
-                    device.capacity.remove(version)
+                    # No data file, so no record, names these bytes. Asked
+                    # in this order: what goes into quarantine meanwhile
+                    # is not in its place first.
+                    if device.quarantine.holds(version):
+                        self._metrics.count('tier.kept_for_quarantine')
+                    else:
+                        device.capacity.remove(version)
                 except TierUnavailable:
                     # The sweep removes it once the HDD is back.
                     self._metrics.count('tier.orphans_left')
         self.watcher.on_left(version, None)
         return True
+
+    def ready_device(self, version: VersionId) -> Device:
+        """The device of a version, if its files may be touched.
+
+        :raises TierUnavailable: it is not mounted, or the version is of a
+            policy that is not ours
+        """
+        return self._device(version)
 
     def moving_place(self, version: VersionId, partition: str) -> Place:
         """Where the version is now; for those who hold its lock."""

@@ -24,14 +24,17 @@ from swift_dss.core.version import VersionId
 from swift_dss.gateway.repair import Copy, Repaired
 from swift_dss.gateway.service import Gateway
 from swift_dss.tier.drain import Drainer
+from swift_dss.tier.heal import Healer
 
 if TYPE_CHECKING:
     from swift_dss.tier.daemon import Daemon
 
 #: Kinds of what is wrong: S3's bytes, a device's bytes, the bucket's record.
 REMOTE, LOCAL, RECORD = 'remote', 'local', 'record'
+#: One that Swift has taken out of its place.
+QUARANTINED = 'quarantined'
 #: S3's first: what is wrong on a device may then be fetched.
-_KINDS = (REMOTE, LOCAL, RECORD)
+_KINDS = (QUARANTINED, REMOTE, LOCAL, RECORD)
 #: Versions of one request: its line is short of 64 KiB.
 PAGE = 200
 _THREADS = 4
@@ -67,7 +70,8 @@ class WrongList:
         frag = version.frag_index
         self._rows.execute(
             'INSERT OR IGNORE INTO wrong VALUES (?,?,?,?,?,?,?)', (
-                kind, version.device if kind == LOCAL else '',
+                kind, version.device if kind in (LOCAL, QUARANTINED)
+                else '',
                 version.policy, version.object_hash, version.timestamp,
                 -1 if frag is None else frag, partition))
 
@@ -95,14 +99,16 @@ class Mender:
     def __init__(self, daemon: Daemon, drainer: Drainer) -> None:
         self._daemon = daemon
         self._drainer = drainer
+        self._healer = Healer(daemon.local)
 
     def run(self, kind: str, versions: List[Plain],
-            progress: Progress) -> Dict[str, Any]:
+            progress: Progress, old: bool = False) -> Dict[str, Any]:
         """Repair some versions, each judged anew.
 
-        :param kind: REMOTE, LOCAL or RECORD
+        :param kind: QUARANTINED, REMOTE, LOCAL or RECORD
         :param versions: [device, policy, hash, timestamp, fragment,
             partition] of each
+        :param old: see :meth:`Healer.heal`
         :returns: how many ended how, and a line for each that could not be
             repaired
         :raises BadConfig: that is no such request
@@ -110,15 +116,11 @@ class Mender:
         if kind not in _KINDS:
             raise BadConfig('%r is none of %s' % (kind, ', '.join(_KINDS)))
         wanted = [_copy(one) for one in versions]
-        gateway = self._daemon.gateway
-        if gateway is None:
-            raise TierUnavailable('[gateway] is not enabled')
-        verb: Dict[str, Callable[[Gateway, List[Copy]], str]] = {
-            REMOTE: self._remote, LOCAL: self._local, RECORD: self._record}
+        repair = self._verb(kind, old)
 
         def one(copy: Copy) -> Tuple[str, str]:
             try:
-                return verb[kind](gateway, self._copies(*copy)), ''
+                return repair(copy), ''
             except VersionGone:
                 return Repaired.OBSOLETE.value, ''
             except (DssError, OSError) as err:
@@ -137,6 +139,17 @@ class Mender:
         return {'done': done, 'failed': failed}
 
     # -- inside ----------------------------------------------------------
+
+    def _verb(self, kind: str, old: bool) -> Callable[[Copy], str]:
+        if kind == QUARANTINED:
+            return lambda copy: self._healer.heal(*copy, old)
+        gateway = self._daemon.gateway
+        if gateway is None:
+            raise TierUnavailable('[gateway] is not enabled')
+        verb: Callable[[Gateway, List[Copy]], str] = {
+            REMOTE: self._remote, LOCAL: self._local,
+            RECORD: self._record}[kind]
+        return lambda copy: verb(gateway, self._copies(*copy))
 
     def _copies(self, version: VersionId, partition: str) -> List[Copy]:
         """The version on its device, or on every device of this node."""

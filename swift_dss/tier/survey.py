@@ -163,19 +163,18 @@ class Survey:
             self._logger.error('%s: orphans not looked for: %s',
                                device.name, err)
             return
-        quarantined = _quarantined(device)
         for version, path in capacity_files(device, self._ours()):
             if self._stopping():
                 return
             pace.step()
-            length = self._orphan_bytes(device, version, path, quarantined)
+            length = self._orphan_bytes(device, version, path)
             if length is not None:
                 found.orphans += 1
                 found.orphan_bytes += length
                 progress(asdict(found))
 
-    def _orphan_bytes(self, device: Device, version: VersionId, path: str,
-                      quarantined: Dict[str, bool]) -> Optional[int]:
+    def _orphan_bytes(self, device: Device, version: VersionId,
+                      path: str) -> Optional[int]:
         """Remove a capacity file if nobody refers to it; its size."""
         with self._local.locks.hold(version):
             try:
@@ -183,10 +182,13 @@ class Survey:
             except FileNotFoundError:
                 return None
             if time.time() - stat.st_mtime < ORPHAN_SECONDS or \
-                    version.object_hash in quarantined or \
                     self._index.get(version) is not None or any(
                         self._local.exists(version, part)
                         for part in device.partitions_of(version)):
+                return None
+            # After the look for its data file, which may go into quarantine
+            # just now.
+            if device.quarantine.holds(version):
                 return None
             device.capacity.remove(version)
         self._logger.info('%s: removed orphan %s, %d bytes', device.name,
@@ -254,15 +256,6 @@ def capacity_files(device: Device, policies: AbstractSet[int]
                         device.name, int(number), object_hash, timestamp,
                         int(frag) if frag else None), os.path.join(
                             root, number, abc, object_hash, name)
-
-
-def _quarantined(device: Device) -> Dict[str, bool]:
-    """Hashes in quarantine: an operator may put them back."""
-    found = {}
-    for datadir in _names(device.path, 'quarantined'):
-        for name in _names(device.path, 'quarantined', datadir):
-            found[name[:32]] = True
-    return found
 
 
 def _names(*parts: str) -> List[str]:

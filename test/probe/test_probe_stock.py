@@ -7,15 +7,19 @@ it reads everything.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
+import subprocess
+import sys
+import time
 
 import pytest
 import stubs
-from support import md5, quarantined, wait_until
+from support import md5, quarantined, tier, wait_until
+from swiftclient import ClientException
 
 from swift_dss.aio import processes
-from swift_dss.core.residency import Tier
 
 pytestmark = [pytest.mark.cluster, pytest.mark.damage]
 
@@ -61,17 +65,21 @@ def test_stock_serves_whole_files(any_objects, stock, cluster):
     assert set(quarantined(cluster)) == before
 
 
-def test_after_a_drain_stock_reads_everything(any_objects, cluster):
-    made = any_objects.make_all(stubs.ALL_STUBS)
-    # The bytes of ``attic`` live in S3 alone: they get another class.
-    any_objects.swift.post_object(any_objects.container, made[-1].name, {
-        'X-DSS-Object-Class': 'cloud'})
-    any_objects.settle()
-    for one in made:
-        _drain(any_objects, one)
+@pytest.mark.parametrize('states', [stubs.LOCAL_STUBS, stubs.ALL_STUBS],
+                         ids=['hdd-only', 'with-s3'])
+def test_after_an_uninstall_stock_reads_everything(any_objects, cluster,
+                                                   states):
+    """The commands of the manual's "Uninstall", in its order."""
+    made = any_objects.make_all(states)
+    code, said = _command(cluster, 'tier', 'verify', '--stock')
+    assert code == 1 and said['stubs'] >= 3 * len(made)
+    code, said = _command(cluster, 'gateway', 'drain', '--to', 'local')
+    assert (code, said['failures']) == (0, 0)
     with _stock(cluster) as port:
         processes.end(cluster.conf.root, ['object-server', 'tierd'])
         try:
+            code, said = _command(cluster, 'tier', 'verify', '--stock')
+            assert (code, said['stubs'], said['quarantined']) == (0, 0, 0)
             before = set(quarantined(cluster))
             for one in made:
                 _same_bytes(any_objects, one, port)
@@ -85,24 +93,89 @@ def test_after_a_drain_stock_reads_everything(any_objects, cluster):
         finally:
             cluster.restart('object-server')
             cluster.restart('tierd')
-    stubs.say('drain, %s: %d files read by stock Swift, 0 quarantined by '
+    for one in made:
+        assert any_objects.get(one) == one.body
+    stubs.say('uninstall, %s: %d files read by stock Swift, 0 quarantined by '
               'its auditor' % (any_objects.policy_name, len(hashes)))
 
 
-def _drain(objects, one):
-    """Bring every byte of every copy home; a read does it from S3."""
-    for copy in objects.copies(one):
-        if copy.residency.remote is not None:
-            reply = objects.direct(one, copy)
-            assert reply.status == 200 and not reply.cut
-    wait_until(lambda: all(
-        extent.tiers & (Tier.SSD | Tier.HDD)
-        for copy in objects.copies(one)
-        for extent in copy.residency.extents), 30, 'fills')
-    wait_until(lambda: not stubs.admin(
-        objects.cluster, 'promote', object=one.path)['failed'], 10,
-        'promotion')
-    assert all(copy.is_whole for copy in objects.copies(one))
+def _command(cluster, room, verb, *options):
+    done = subprocess.run(
+        [sys.executable, '-m', 'swift_dss.cli.main', room, verb, '--json',
+         '--config', cluster.conf.path('etc', 'dss.conf'), *options],
+        capture_output=True, text=True, timeout=300)
+    return done.returncode, json.loads(done.stdout)
+
+
+def _verify(cluster, *options):
+    return _command(cluster, 'tier', 'verify', *options)
+
+
+def _is_hidden(cluster, copies):
+    return [copy for copy in copies if os.path.exists(copy.path)]
+
+
+@pytest.mark.parametrize('states', [stubs.LOCAL_STUBS, stubs.ALL_STUBS],
+                         ids=['hdd-only', 'with-s3'])
+def test_stock_started_by_mistake_loses_nothing(any_objects, cluster, states):
+    """Every replica of every stub is quarantined, and one command brings
+    all back, though sweeps and deletes ran in between."""
+    before = _verify(cluster)[1]['replaced']
+    made = any_objects.make_all(tuple(states) + ('whole',))
+    posted = made[0]
+    any_objects.swift.post_object(any_objects.container, posted.name,
+                                  {'X-Object-Meta-Later': 'yes'})
+    gone, newer = any_objects.make_all(states[:2])
+    copies = {one: any_objects.copies(one) for one in made + [gone, newer]}
+    with _stock(cluster) as port:
+        for one in made + [gone, newer]:
+            for copy in copies[one]:
+                any_objects.direct(one, copy, port=port)
+        _run_stock_auditor(cluster)
+    whole = made[-1]
+    for one in made[:-1]:
+        assert not _is_hidden(cluster, copies[one])
+    for copy in copies[whole]:
+        assert os.path.exists(copy.path)
+    assert _is_hidden(cluster, copies[gone] + copies[newer]) == []
+    # The daemon hears of it all, and looks for what nobody needs.
+    old = time.time() - 7200
+    for copy in sum(copies.values(), []):
+        with contextlib.suppress(FileNotFoundError):
+            os.utime(any_objects.capacity_path(copy), (old, old))
+    any_objects.swift.put_object(any_objects.container, newer.name, b'newer')
+    with contextlib.suppress(ClientException):
+        any_objects.swift.delete_object(any_objects.container, gone.name)
+    any_objects.settle()
+    tier(cluster, 'sweep')
+    code, found = _verify(cluster)
+    number = 3 * len(made[:-1])
+    assert (code, found['quarantined'], found['replaced']) == (
+        1, number, before + 6)
+    assert {one.path for one in made[:-1]} == {
+        one['name'] for one in found['patients']}
+    code, found = _verify(cluster, '--repair')
+    assert (code, found['repair']['done']) == (0, {'healed': number})
+    for one in made:
+        assert any_objects.get(one) == one.body
+        for copy in any_objects.copies(one):
+            reply = any_objects.direct(one, copy)
+            assert (reply.status, md5(reply.body)) == (200, copy.etag)
+        assert len(any_objects.copies(one)) == 3
+    headers = any_objects.swift.head_object(any_objects.container,
+                                            posted.name)
+    assert headers['x-object-meta-later'] == 'yes'
+    assert any_objects.swift.get_object(
+        any_objects.container, newer.name)[1] == b'newer'
+    with pytest.raises(ClientException):
+        any_objects.swift.get_object(any_objects.container, gone.name)
+    any_objects.heal()
+    for one in made:
+        assert any_objects.get(one) == one.body
+    assert _verify(cluster)[0] == 0
+    stubs.say('stock by mistake, %s, %s: %d files quarantined, %d brought '
+              'back, 0 lost' % (any_objects.policy_name, '+'.join(states),
+                                number, number))
 
 
 def _same_answers(objects, one, port):
