@@ -444,6 +444,8 @@ def missed(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     # From within chunk 1 to within chunk 4.
     begin, length = CHUNK_BYTES + 4608, 3 * CHUNK_BYTES
     right = device.read(begin, length) == data[begin:begin + length]
+    # Here and below, on the guest's clock: the fills are done after the
+    # reads.
     time.sleep(0.01)
     found: Dict[str, Any] = {'one': _more(hdd, before)[0],
                              'promoted': dss.stats()[11]['promoted_sectors']}

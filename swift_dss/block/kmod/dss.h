@@ -121,8 +121,7 @@ enum dss_kind {
 #define DSS_IO_GROUPED		(1U << 11)	/* durable with its group */
 #define DSS_IO_CUT		(1U << 12)	/* pieces of it are apart */
 #define DSS_IO_TURN		(1U << 13)	/* the HDD has it to read */
-#define DSS_IO_ROWS		(1U << 14)	/* doubled, several chunks */
-#define DSS_IO_FILLED		(1U << 15)	/* a fill that has its bytes */
+#define DSS_IO_FILLED		(1U << 14)	/* a fill that has its bytes */
 
 struct dss;
 struct dss_batch;
@@ -139,7 +138,7 @@ struct dss_batch;
  * @status: of a commit, or of the SSD's half of a doubled write
  * @piece_status: of the pieces that were cut off
  * @left: parts of a doubled write that are under way
- * @here: which chunks of one with DSS_IO_ROWS the SSD gets
+ * @here: of a request of several chunks, those that the SSD gets
  */
 struct dss_io {
 	struct hlist_node node;
@@ -552,6 +551,8 @@ struct dss_io *dss_filled(struct dss *d, const struct dss_io *io,
 			  unsigned int *nr);
 void dss_tell_cleaner(struct dss_io *io);
 bool dss_in_flight(struct dss *d, u64 oblock);
+void dss_defer(struct dss_io *io);
+bool dss_next_chunk(const struct dss_io *io, struct dss_io *one);
 bool dss_next_part(const struct dss_io *io, unsigned int *chunk,
 		   struct dss_io *part);
 

@@ -29,11 +29,11 @@ static void dss_row_of(const struct dss_io *io, const struct dss_io *part,
 		       struct dss_row *row)
 {
 	struct dss *d = io->d;
-	sector_t chunk = part->oblock << d->chunk_shift;
 
-	row->begin = max(dss_io_begin(io), chunk);
-	row->end = min(dss_io_end(io), chunk + d->chunk_sectors);
-	row->sector = dss_slot_sector(d, part->slot) + row->begin - chunk;
+	row->begin = dss_part_begin(io, part->oblock);
+	row->end = dss_part_end(io, part->oblock);
+	row->sector = dss_slot_sector(d, part->slot) +
+		(row->begin & (d->chunk_sectors - 1));
 }
 
 /* The next chunks that lie in a row there, too. */
@@ -83,7 +83,7 @@ static void dss_both_later(struct dss_io *io)
 {
 	unsigned long irq;
 
-	if (!(io->flags & DSS_IO_ROWS)) {
+	if (io->first + io->nr <= io->d->grains) {
 		dss_ready(io, dss_issue);
 		return;
 	}
@@ -124,8 +124,7 @@ static void dss_issue_both(struct dss_io *io)
 static int dss_retry(struct dss_io *io)
 {
 	io->flags |= DSS_IO_HDD_ONLY;
-	io->flags &= ~(DSS_IO_HAD_DIRTY | DSS_IO_ENDED | DSS_IO_GROUPED |
-		       DSS_IO_ROWS);
+	io->flags &= ~(DSS_IO_HAD_DIRTY | DSS_IO_ENDED | DSS_IO_GROUPED);
 	io->status = BLK_STS_OK;
 	io->kind = DSS_NOTHING;
 	io->bio->bi_status = BLK_STS_OK;

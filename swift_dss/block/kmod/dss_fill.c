@@ -83,7 +83,7 @@ static void dss_fill_rest(const struct dss_io *read);
 static void dss_fill_beside(const struct dss_io *read);
 
 /*
- * What nobody waits for was read.
+ * The move has its bytes.
  *
  * Return: whether it is to be kept; if it was overtaken, it is gone.
  */
@@ -145,12 +145,19 @@ void dss_fill_give(struct dss_io *fill, struct dss_io *user)
 	dss_move_free(move);
 }
 
+/* The read of a fill failed: perhaps only what was beside the user's bytes. */
+static void dss_fill_alone(struct dss_io *user)
+{
+	user->kind = DSS_READ_HDD;
+	bio_set_dev(user->bio, user->d->hdd->bdev);
+	submit_bio_noacct(user->bio);
+}
+
 /* In the worker: the reader gets its bytes, then they go to the SSD. */
 static void dss_fill_copy(struct dss_io *io)
 {
 	struct dss_move *move = dss_move_of(io);
 	struct dss_io *user = move->user;
-	struct dss *d = io->d;
 
 	if (!user) {
 		if (dss_fill_was_read(move))
@@ -158,18 +165,14 @@ static void dss_fill_copy(struct dss_io *io)
 		return;
 	}
 	if (move->bio.bi_status) {
-		/* Perhaps only what was read beside the user's bytes. */
-		user->kind = DSS_READ_HDD;
-		bio_set_dev(user->bio, d->hdd->bdev);
-		submit_bio_noacct(user->bio);
+		dss_fill_alone(user);
 		dss_fill_done(move);
 		return;
 	}
-	spin_lock_irq(&d->lock);
-	io->flags |= DSS_IO_FILLED;
-	spin_unlock_irq(&d->lock);
+	/* It is kept: nobody overtakes a fill that somebody waits for. */
+	dss_fill_was_read(move);
 	dss_fill_answer(move, user);
-	if (READ_ONCE(d->after_sectors)) {
+	if (READ_ONCE(io->d->after_sectors)) {
 		dss_fill_rest(io);
 		dss_fill_beside(io);
 	}
@@ -595,27 +598,32 @@ static void dss_fill_beside(const struct dss_io *read)
 
 /* ---- reads of several chunks ---- */
 
+/* dss_fill_rest() and dss_fill_beside() at both ends of a row. */
+static void dss_span_after(struct dss_move *first)
+{
+	unsigned int window = max(1U, dss_window_chunks(first->io.d));
+	struct dss_move *last = first;
+
+	while (last->next)
+		last = last->next;
+	dss_fill_rest(&first->io);
+	dss_fill_rest(&last->io);
+	dss_fill_beside(&first->io);
+	if (rounddown(first->io.oblock, window) !=
+	    rounddown(last->io.oblock, window))
+		dss_fill_beside(&last->io);
+}
+
 static void dss_span_copy(struct dss_io *io)
 {
-	struct dss_move *first = dss_move_of(io), *last = first;
-	struct dss_io *user = first->user;
-	struct dss *d = io->d;
+	struct dss_move *first = dss_move_of(io);
 
 	if (first->bio.bi_status) {
-		/* Perhaps only what was read beside the user's bytes. */
-		user->kind = DSS_READ_HDD;
-		bio_set_dev(user->bio, d->hdd->bdev);
-		submit_bio_noacct(user->bio);
+		dss_fill_alone(first->user);
 	} else {
-		dss_fill_answer(first, user);
-		while (last->next)
-			last = last->next;
-		if (READ_ONCE(d->after_sectors)) {
-			dss_fill_rest(io);
-			dss_fill_rest(&last->io);
-			dss_fill_beside(io);
-			dss_fill_beside(&last->io);
-		}
+		dss_fill_answer(first, first->user);
+		if (READ_ONCE(io->d->after_sectors))
+			dss_span_after(first);
 	}
 	dss_beside_keep(io);
 }
@@ -653,27 +661,22 @@ static void dss_span_free(struct dss_move *move)
 /* A move for each chunk, and one bio for all; NULL without memory. */
 static struct dss_move *dss_span_moves(const struct dss_io *user)
 {
-	struct dss *d = user->d;
-	struct dss_io one = { .d = d, .class_id = user->class_id,
-			      .slot = DSS_NO_SLOT, .oblock = user->oblock,
-			      .first = user->first };
+	struct dss_io one = { .class_id = user->class_id,
+			      .slot = DSS_NO_SLOT };
 	struct dss_move *first = NULL, **end = &first;
-	unsigned int left;
 
-	for (left = user->nr; left; left -= one.nr, one.oblock++) {
-		one.nr = min(left, d->grains - one.first);
-		*end = dss_move_alloc(d, &one, GFP_NOWAIT | __GFP_NOWARN);
+	while (dss_next_chunk(user, &one)) {
+		*end = dss_move_alloc(user->d, &one,
+				      GFP_NOWAIT | __GFP_NOWARN);
 		if (!*end)
-			break;
+			goto no_memory;
 		end = &(*end)->next;
-		one.first = 0;
 	}
-	if (!left)
-		first->whole = dss_beside_bio(first, false,
-					      dss_fill_opf(user),
-					      dss_span_was_read);
-	if (!left && first->whole)
+	first->whole = dss_beside_bio(first, false, dss_fill_opf(user),
+				      dss_span_was_read);
+	if (first->whole)
 		return first;
+no_memory:
 	dss_span_free(first);
 	return NULL;
 }

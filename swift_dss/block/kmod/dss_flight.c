@@ -16,11 +16,17 @@ static struct hlist_head *dss_bucket(struct dss *d, u64 oblock)
 				    ilog2(DSS_BUCKETS))];
 }
 
+/* Counted from the origin's first one. */
+static u64 dss_first_grain(const struct dss *d, const struct dss_io *io)
+{
+	return io->oblock * d->grains + io->first;
+}
+
 static bool dss_overlap(const struct dss *d, const struct dss_io *a,
 			const struct dss_io *b)
 {
-	u64 first_a = a->oblock * d->grains + a->first;
-	u64 first_b = b->oblock * d->grains + b->first;
+	u64 first_a = dss_first_grain(d, a);
+	u64 first_b = dss_first_grain(d, b);
 
 	return first_a < first_b + b->nr && first_b < first_a + a->nr;
 }
@@ -43,6 +49,13 @@ void dss_hash(struct dss_io *io, enum dss_kind kind)
 	io->flags |= DSS_IO_HASHED;
 	io->d->nr_inflight++;
 	hlist_add_head(&io->node, dss_bucket(io->d, io->oblock));
+}
+
+/* Waits until somebody gives up a chunk of its own. */
+void dss_defer(struct dss_io *io)
+{
+	list_add_tail(&io->list, &io->d->deferred);
+	io->d->nr_deferred++;
 }
 
 /* Gives the range up, and lets those that wait for it look again. */
@@ -69,6 +82,19 @@ void dss_unhash(struct dss_io *io)
 		queue_work(d->wq, &d->work);
 }
 
+static bool dss_stops(const struct dss_io *other, bool writes_hdd)
+{
+	switch (other->kind) {
+	case DSS_READ_SSD:
+	case DSS_READ_HDD:
+		return false;
+	case DSS_CLEAN:
+		return writes_hdd;
+	default:
+		return true;
+	}
+}
+
 /*
  * Whether @io has to wait for somebody. Reads under way stop nobody: their
  * chunk cannot leave its slot before they end. The cleaner stops only those
@@ -78,21 +104,9 @@ bool dss_conflict(struct dss *d, const struct dss_io *io, bool writes_hdd)
 {
 	struct dss_io *other;
 
-	hlist_for_each_entry(other, dss_bucket(d, io->oblock), node) {
-		if (!dss_overlap(d, other, io))
-			continue;
-		switch (other->kind) {
-		case DSS_READ_SSD:
-		case DSS_READ_HDD:
-			continue;
-		case DSS_CLEAN:
-			if (writes_hdd)
-				return true;
-			continue;
-		default:
+	hlist_for_each_entry(other, dss_bucket(d, io->oblock), node)
+		if (dss_overlap(d, other, io) && dss_stops(other, writes_hdd))
 			return true;
-		}
-	}
 	return false;
 }
 
@@ -140,18 +154,16 @@ bool dss_only_behind(struct dss *d, const struct dss_io *io)
 	       !dss_busy_but(d, io, DSS_IO_READING);
 }
 
-/* How many grains of a request have nobody to wait for, until one has. */
+/* How many grains of a read have nobody to wait for, until one has. */
 unsigned int dss_free_grains(struct dss *d, const struct dss_io *io)
 {
-	struct dss_io one = { .oblock = io->oblock, .first = io->first,
-			      .nr = 1 };
-	unsigned int nr = 0;
+	u64 first = dss_first_grain(d, io), end = first + io->nr;
+	struct dss_io *other;
 
-	while (nr < io->nr && !dss_conflict(d, &one, false)) {
-		one.first++;
-		nr++;
-	}
-	return nr;
+	hlist_for_each_entry(other, dss_bucket(d, io->oblock), node)
+		if (dss_overlap(d, other, io) && dss_stops(other, false))
+			end = min(end, max(first, dss_first_grain(d, other)));
+	return end - first;
 }
 
 /*
@@ -164,16 +176,15 @@ unsigned int dss_free_grains(struct dss *d, const struct dss_io *io)
 struct dss_io *dss_filled(struct dss *d, const struct dss_io *io,
 			  unsigned int *nr)
 {
-	struct dss_io one = { .oblock = io->oblock, .first = io->first,
-			      .nr = 1 };
+	u64 first = dss_first_grain(d, io), begin;
 	struct dss_io *other;
 
 	hlist_for_each_entry(other, dss_bucket(d, io->oblock), node) {
-		if (!(other->flags & DSS_IO_FILLED) ||
-		    !dss_overlap(d, other, &one))
+		begin = dss_first_grain(d, other);
+		if (!(other->flags & DSS_IO_FILLED) || first < begin ||
+		    first >= begin + other->nr)
 			continue;
-		*nr = min_t(unsigned int, io->nr,
-			    other->first + other->nr - io->first);
+		*nr = min_t(u64, io->nr, begin + other->nr - first);
 		return other;
 	}
 	return NULL;
@@ -201,6 +212,30 @@ bool dss_in_flight(struct dss *d, u64 oblock)
 }
 
 /**
+ * dss_next_chunk() - the chunks of a request, one after the other
+ * @one: the chunk and the request's grains in it; none in it at first
+ *
+ * Return: whether there was one more.
+ */
+bool dss_next_chunk(const struct dss_io *io, struct dss_io *one)
+{
+	unsigned int grains = io->d->grains, done = 0;
+
+	if (one->nr) {
+		one->oblock++;
+		one->first = 0;
+		done = (one->oblock - io->oblock) * grains - io->first;
+	} else {
+		one->oblock = io->oblock;
+		one->first = io->first;
+	}
+	if (done >= io->nr)
+		return false;
+	one->nr = min(io->nr - done, grains - one->first);
+	return true;
+}
+
+/**
  * dss_next_part() - what a write gives the SSD, one chunk after the other
  * @chunk: where to look, counted from the write's first chunk: 0 at first,
  *	and behind what was found afterwards
@@ -216,7 +251,7 @@ bool dss_next_part(const struct dss_io *io, unsigned int *chunk,
 	struct dss *d = io->d;
 	unsigned int last = dss_last_oblock(io) - io->oblock, end;
 
-	if (io->flags & DSS_IO_ROWS)
+	if (last)
 		*chunk = find_next_bit(io->here, last + 1, *chunk);
 	if (*chunk > last)
 		return false;
@@ -224,7 +259,7 @@ bool dss_next_part(const struct dss_io *io, unsigned int *chunk,
 	part->bio = io->bio;
 	part->class_id = io->class_id;
 	part->oblock = io->oblock + *chunk;
-	part->slot = io->flags & DSS_IO_ROWS ?
+	part->slot = last ?
 		dss_core_lookup(d->core, dss_to_oblock(part->oblock)) :
 		io->slot;
 	part->first = *chunk ? 0 : io->first;

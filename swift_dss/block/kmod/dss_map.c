@@ -528,10 +528,8 @@ static enum dss_next dss_decide(struct dss_io *io, bool in_map)
 				       dss_write_mode(io) !=
 				       DSS_GLOBAL_BACK))) {
 		next = write ? DSS_NEXT_WAIT : dss_read_busy(io, in_map);
-		if (next == DSS_NEXT_WAIT) {
-			list_add_tail(&io->list, &d->deferred);
-			d->nr_deferred++;
-		}
+		if (next == DSS_NEXT_WAIT)
+			dss_defer(io);
 		if (next != DSS_NEXT_FREE)
 			return next;
 	}

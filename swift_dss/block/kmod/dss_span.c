@@ -24,14 +24,12 @@ static bool dss_hits_alone(const struct dss *d, unsigned int class_id)
 static unsigned int dss_span_end(struct dss_io *io)
 {
 	struct dss *d = io->d;
-	struct dss_io one = { .oblock = io->oblock, .first = io->first };
-	unsigned int end = io->first + io->nr, grain = io->first;
+	sector_t sector = dss_slot_sector(d, io->slot);
+	unsigned int class_id, grain = io->first;
 	dss_slot_t slot = io->slot;
-	sector_t sector = dss_slot_sector(d, slot);
-	unsigned int class_id;
+	struct dss_io one = { };
 
-	while (grain < end) {
-		one.nr = min(end - grain, d->grains - one.first);
+	while (dss_next_chunk(io, &one)) {
 		if (dss_core_lookup(d->core, dss_to_oblock(one.oblock)) !=
 		    slot || dss_slot_sector(d, slot) != sector ||
 		    !dss_all(d, d->valid, slot, one.first, one.nr) ||
@@ -41,11 +39,8 @@ static unsigned int dss_span_end(struct dss_io *io)
 		if (dss_hits_alone(d, class_id))
 			break;
 		grain += one.nr;
-		one.first = 0;
-		one.oblock++;
 		sector += d->chunk_sectors;
-		if (grain == end ||
-		    dss_from_slot(slot) + 1 == d->nr_slots)
+		if (dss_from_slot(slot) + 1 == d->nr_slots)
 			break;
 		slot = dss_to_slot(dss_from_slot(slot) + 1);
 	}
@@ -85,6 +80,15 @@ static enum dss_next dss_span_here(struct dss_io *io)
 	return DSS_NEXT_SUBMIT;
 }
 
+/* Tells the core of a chunk's part; whether it belongs to a run. */
+static bool dss_part_runs(const struct dss_io *io, const struct dss_io *one)
+{
+	sector_t begin = dss_part_begin(io, one->oblock);
+
+	return dss_core_run(io->d->core, io->class_id, begin,
+			    dss_part_end(io, one->oblock) - begin);
+}
+
 /* How a miss of the request is told to the core; -1: it is not. */
 static int dss_miss_of(const struct dss_io *io)
 {
@@ -102,12 +106,14 @@ static int dss_miss_of(const struct dss_io *io)
 
 /* Whether a chunk that a request is for has nothing to do with the SSD. */
 static bool dss_is_past(const struct dss_io *io, const struct dss_io *one,
-			sector_t begin, sector_t end, int how)
+			int how)
 {
+	sector_t begin = dss_part_begin(io, one->oblock);
 	struct dss *d = io->d;
 
 	if (how >= 0 && dss_core_would_run(d->core, io->class_id, begin,
-					   end - begin))
+					   dss_part_end(io, one->oblock) -
+					   begin))
 		how |= DSS_MISS_SEQUENTIAL;
 	return dss_core_lookup(d->core, dss_to_oblock(one->oblock)) ==
 	       DSS_NO_SLOT && !dss_conflict(d, one, dss_is_write(io)) &&
@@ -116,8 +122,7 @@ static bool dss_is_past(const struct dss_io *io, const struct dss_io *one,
 }
 
 /* The core is told of a miss that passes, as if it were by itself. */
-static void dss_tell_past(struct dss_io *io, sector_t begin, sector_t end,
-			  int how)
+static void dss_tell_past(struct dss_io *io, const struct dss_io *one, int how)
 {
 	struct dss *d = io->d;
 	struct dss_verdict verdict;
@@ -125,7 +130,7 @@ static void dss_tell_past(struct dss_io *io, sector_t begin, sector_t end,
 
 	if (bio_op(io->bio) == REQ_OP_DISCARD)
 		return;
-	run = dss_core_run(d->core, io->class_id, begin, end - begin);
+	run = dss_part_runs(io, one);
 	if (how < 0)
 		return;
 	dss_core_miss(d->core, io->class_id,
@@ -137,22 +142,13 @@ static void dss_tell_past(struct dss_io *io, sector_t begin, sector_t end,
 /* How many grains, in whole chunks but for the last, pass the SSD. */
 static unsigned int dss_past_grains(struct dss_io *io)
 {
-	struct dss *d = io->d;
-	struct dss_io one = { .oblock = io->oblock, .first = io->first };
-	sector_t at = dss_io_begin(io), next;
 	int how = dss_miss_of(io);
 	unsigned int grains = 0;
+	struct dss_io one = { };
 
-	while (grains < io->nr) {
-		one.nr = min(io->nr - grains, d->grains - one.first);
-		next = min((one.oblock + 1) << d->chunk_shift, dss_io_end(io));
-		if (!dss_is_past(io, &one, at, next, how))
-			break;
-		dss_tell_past(io, at, next, how);
-		at = next;
+	while (dss_next_chunk(io, &one) && dss_is_past(io, &one, how)) {
+		dss_tell_past(io, &one, how);
 		grains += one.nr;
-		one.first = 0;
-		one.oblock++;
 	}
 	return grains;
 }
@@ -193,17 +189,14 @@ static enum dss_next dss_span_past(struct dss_io *io)
 static unsigned int dss_missing_grains(struct dss_io *io)
 {
 	struct dss *d = io->d;
-	struct dss_io one = { .oblock = io->oblock, .first = io->first };
 	unsigned int grains = 0;
+	struct dss_io one = { };
 
-	while (grains < io->nr) {
-		one.nr = min(io->nr - grains, d->grains - one.first);
+	while (dss_next_chunk(io, &one)) {
 		if (dss_core_lookup(d->core, dss_to_oblock(one.oblock)) !=
 		    DSS_NO_SLOT || dss_conflict(d, &one, false))
 			break;
 		grains += one.nr;
-		one.first = 0;
-		one.oblock++;
 	}
 	return grains;
 }
@@ -241,10 +234,9 @@ static void dss_span_widen(struct dss_io *io, unsigned int last)
 static enum dss_next dss_span_fill(struct dss_io *io)
 {
 	struct dss *d = io->d;
-	struct dss_io one = { .d = d, .bio = io->bio, .oblock = io->oblock,
+	struct dss_io one = { .d = d, .bio = io->bio,
 			      .class_id = io->class_id };
-	unsigned int grains = dss_missing_grains(io), chunk, last;
-	sector_t at = dss_io_begin(io), next;
+	unsigned int grains = dss_missing_grains(io), chunk;
 
 	if (grains <= d->grains - io->first)
 		return DSS_NEXT_CUT;
@@ -252,29 +244,34 @@ static enum dss_next dss_span_fill(struct dss_io *io)
 	d->last_request = jiffies;
 	io->flags |= DSS_IO_COUNTED;
 	dss_hash(io, DSS_FILL);
-	last = (io->first + io->nr - 1U) / d->grains;
-	for (chunk = 0; chunk <= last; chunk++, one.oblock++, at = next) {
-		next = min((one.oblock + 1) << d->chunk_shift, dss_io_end(io));
-		one.flags = dss_core_run(d->core, io->class_id, at,
-					 next - at) ? DSS_IO_RUN : 0;
+	for (chunk = 0; dss_next_chunk(io, &one); chunk++) {
+		one.flags = dss_part_runs(io, &one) ? DSS_IO_RUN : 0;
 		if (dss_allocate(&one, false))
 			__set_bit(chunk, io->here);
 	}
-	if (bitmap_empty(io->here, last + 1))
+	if (bitmap_empty(io->here, chunk))
 		return dss_read_hdd(io);
-	dss_span_widen(io, last);
+	dss_span_widen(io, chunk - 1);
 	return DSS_NEXT_FILL;
+}
+
+/* The first chunk is not here. */
+static enum dss_next dss_span_missing(struct dss_io *io)
+{
+	enum dss_next next = dss_span_past(io);
+
+	return next == DSS_NEXT_CUT && !dss_is_write(io) ?
+		dss_span_fill(io) : next;
 }
 
 /* How many grains, in whole chunks but for the last, can be doubled. */
 static unsigned int dss_through_grains(struct dss_io *io)
 {
 	struct dss *d = io->d;
-	struct dss_io one = { .oblock = io->oblock, .first = io->first };
 	unsigned int grains = 0, class_id;
+	struct dss_io one = { };
 
-	while (grains < io->nr) {
-		one.nr = min(io->nr - grains, d->grains - one.first);
+	while (dss_next_chunk(io, &one)) {
 		one.slot = dss_core_lookup(d->core, dss_to_oblock(one.oblock));
 		if (one.slot != DSS_NO_SLOT) {
 			dss_core_slot_state(d->core, one.slot, NULL,
@@ -284,8 +281,6 @@ static unsigned int dss_through_grains(struct dss_io *io)
 				break;
 		}
 		grains += one.nr;
-		one.first = 0;
-		one.oblock++;
 	}
 	return grains;
 }
@@ -300,13 +295,9 @@ static bool dss_through_one(struct dss_io *io, struct dss_io *one,
 {
 	struct dss *d = io->d;
 	bool commit = dss_was_evicted(d, one->oblock);
-	sector_t begin = max(dss_io_begin(io), one->oblock << d->chunk_shift);
-	sector_t end = min(dss_io_end(io),
-			   (one->oblock + 1) << d->chunk_shift);
 
 	one->slot = dss_core_lookup(d->core, dss_to_oblock(one->oblock));
-	one->flags = dss_core_run(d->core, io->class_id, begin, end - begin) ?
-		DSS_IO_RUN : 0;
+	one->flags = dss_part_runs(io, one) ? DSS_IO_RUN : 0;
 	if (one->slot != DSS_NO_SLOT)
 		dss_count_hit(one);
 	else if (!dss_allocate(one, false))
@@ -322,9 +313,9 @@ static bool dss_through_one(struct dss_io *io, struct dss_io *one,
 static enum dss_next dss_span_through(struct dss_io *io, bool in_map)
 {
 	struct dss *d = io->d;
-	struct dss_io one = { .d = d, .bio = io->bio, .oblock = io->oblock,
-			      .first = io->first, .class_id = io->class_id };
-	unsigned int grains, left, chunk;
+	struct dss_io one = { .d = d, .bio = io->bio,
+			      .class_id = io->class_id };
+	unsigned int grains, chunk;
 	bool commit = false;
 
 	if (dss_part_first(io) || dss_part_last(io) ||
@@ -337,24 +328,17 @@ static enum dss_next dss_span_through(struct dss_io *io, bool in_map)
 		return DSS_NEXT_CUT;
 	dss_limit(io, grains, true);
 	if (dss_conflict(d, io, true)) {
-		list_add_tail(&io->list, &d->deferred);
-		d->nr_deferred++;
+		dss_defer(io);
 		return DSS_NEXT_WAIT;
 	}
 	d->last_request = jiffies;
-	io->flags |= DSS_IO_COUNTED | DSS_IO_ROWS;
+	io->flags |= DSS_IO_COUNTED;
 	/* First: what it needs a slot for must not take that of its own. */
 	dss_to_hdd(io, DSS_WRITE_BOTH);
-	for (chunk = 0, left = io->nr; left; chunk++, left -= one.nr) {
-		one.nr = min(left, d->grains - one.first);
+	for (chunk = 0; dss_next_chunk(io, &one); chunk++)
 		commit |= dss_through_one(io, &one, chunk);
-		one.first = 0;
-		one.oblock++;
-	}
-	if (bitmap_empty(io->here, chunk)) {
-		io->flags &= ~DSS_IO_ROWS;
+	if (bitmap_empty(io->here, chunk))
 		return dss_write_past(io, commit);
-	}
 	if (!commit)
 		return DSS_NEXT_BOTH;
 	dss_wait_commit(io, dss_issue);
@@ -390,15 +374,10 @@ enum dss_next dss_span(struct dss_io *io, bool in_map)
 		if (op == REQ_OP_WRITE &&
 		    dss_asked_mode(io) == DSS_GLOBAL_THROUGH)
 			next = dss_span_through(io, in_map);
-		else if (!in_map)
-			next = DSS_NEXT_CUT;
-		else if (io->slot == DSS_NO_SLOT)
-			next = dss_span_past(io);
-		else
+		else if (in_map && io->slot == DSS_NO_SLOT)
+			next = dss_span_missing(io);
+		else if (in_map)
 			next = dss_span_here(io);
-		if (next == DSS_NEXT_CUT && in_map && op == REQ_OP_READ &&
-		    io->slot == DSS_NO_SLOT)
-			next = dss_span_fill(io);
 	}
 	spin_unlock_irqrestore(&d->lock, irq);
 	return next;

@@ -49,6 +49,17 @@ static inline bool dss_part_last(const struct dss_io *io)
 	       dss_io_end(io) != io->d->origin_sectors;
 }
 
+/* Where a chunk's part of the request begins and ends. */
+static inline sector_t dss_part_begin(const struct dss_io *io, u64 oblock)
+{
+	return max(dss_io_begin(io), oblock << io->d->chunk_shift);
+}
+
+static inline sector_t dss_part_end(const struct dss_io *io, u64 oblock)
+{
+	return min(dss_io_end(io), (oblock + 1) << io->d->chunk_shift);
+}
+
 static inline void dss_aim_ssd(struct dss_io *io)
 {
 	struct dss *d = io->d;
