@@ -122,6 +122,13 @@ def test_flush_does_not_wait_for_what_others_gave_the_hdd():
         'kept': 'bc'}
 
 
+def test_write_that_is_cut_while_it_waits_ends_and_is_durable():
+    # All of a group end together: a write that ends after its pieces cannot
+    # be in a group with one of them.
+    assert dss_lab.found('dss_cut.py', timeout=120.0) == [{
+        'ended': [11, 13, 12], 'grouped': 2, 'right': True, 'kept': 'www'}] * 2
+
+
 def test_memory_is_32_bytes_a_page_at_4_kib_and_one_at_256_kib():
     found = behaviour('memory')
     assert 10 < found['8'] <= 32

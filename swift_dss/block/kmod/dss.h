@@ -532,7 +532,7 @@ bool dss_turn_begin(struct dss_io *io, void (*then)(struct dss_io *io));
 void dss_turn_end(struct dss_io *io);
 
 /* ---- dss_group.c: writes past the SSD, durable together ---- */
-bool dss_group_wants(const struct dss_io *io);
+void dss_group_ask(struct dss_io *io);
 bool dss_group_admit(struct dss_io *io);
 void dss_group_issue(struct dss_io *io);
 int dss_group_arrived(struct dss_io *io, blk_status_t error);

@@ -19,13 +19,22 @@
  */
 #include "dss.h"
 
-/* Whether a write past the SSD is to be durable when it ends. */
-bool dss_group_wants(const struct dss_io *io)
+/*
+ * Makes a write past the SSD durable when it ends, if somebody flushes: with
+ * its group, or alone if pieces were cut off. It ends after those, and they
+ * may be in the group: no group can wait for it.
+ */
+void dss_group_ask(struct dss_io *io)
 {
 	const struct dss *d = io->d;
 
-	return d->last_flush && time_before(jiffies, d->last_flush + HZ) &&
-	       !(io->bio->bi_opf & REQ_FUA) && !d->suspended;
+	if (!d->last_flush || !time_before(jiffies, d->last_flush + HZ) ||
+	    (io->bio->bi_opf & REQ_FUA) || d->suspended)
+		return;
+	if (io->flags & DSS_IO_CUT)
+		io->bio->bi_opf |= REQ_FUA;
+	else
+		io->flags |= DSS_IO_GROUPED;
 }
 
 static sector_t dss_group_size(const struct dss_io *io)

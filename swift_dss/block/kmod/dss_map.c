@@ -397,13 +397,8 @@ static enum dss_next dss_write_around(struct dss_io *io, enum dss_kind kind)
 	if (d->health != DSS_OK)
 		commit = false;
 	dss_to_hdd(io, kind);
-	if (kind == DSS_WRITE_HDD && dss_group_wants(io)) {
-		/* It ends after its pieces: no group can wait for it. */
-		if (io->flags & DSS_IO_CUT)
-			io->bio->bi_opf |= REQ_FUA;
-		else
-			io->flags |= DSS_IO_GROUPED;
-	}
+	if (kind == DSS_WRITE_HDD)
+		dss_group_ask(io);
 	if (!commit)
 		return dss_admit(io);
 	dss_wait_commit(io, dss_issue);

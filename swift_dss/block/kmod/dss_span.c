@@ -157,8 +157,7 @@ static unsigned int dss_past_grains(struct dss_io *io)
 static enum dss_next dss_write_past(struct dss_io *io, bool commit)
 {
 	dss_to_hdd(io, DSS_WRITE_HDD);
-	if (dss_group_wants(io))
-		io->flags |= DSS_IO_GROUPED;
+	dss_group_ask(io);
 	if (!commit)
 		return dss_admit(io);
 	dss_wait_commit(io, dss_issue);
