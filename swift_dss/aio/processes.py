@@ -45,8 +45,9 @@ class StartFailed(DssError):
 def spawn(root: str, name: str, log: str, arguments: Sequence[str],
           cgroup: Sequence[str] = (),
           extra_env: Optional[Mapping[str, str]] = None,
-          prefix: Sequence[str] = ()) -> Child:
-    """Start ``python ARGUMENTS`` as a session of its own.
+          prefix: Sequence[str] = (),
+          program: str = sys.executable) -> Child:
+    """Start ``PROGRAM ARGUMENTS`` as a session of its own.
 
     :param log: the file its log and its standard output go to
     :param cgroup: ``cgroup.procs`` files that it joins
@@ -65,7 +66,7 @@ def spawn(root: str, name: str, log: str, arguments: Sequence[str],
 
     with open(log, 'ab') as out:
         return subprocess.Popen(
-            [*prefix, sys.executable, *arguments], env=env, cwd='/',
+            [*prefix, program, *arguments], env=env, cwd='/',
             stdin=subprocess.DEVNULL, stdout=out, stderr=out,
             start_new_session=True,
             preexec_fn=join if cgroup else None)
@@ -73,18 +74,15 @@ def spawn(root: str, name: str, log: str, arguments: Sequence[str],
 
 def find(root: str) -> Dict[str, List[int]]:
     """Every living process of the cluster: name -> pids, oldest first."""
-    return _living(lambda marked: marked == root).get(root, {})
+    return living(lambda marked: marked == root).get(root, {})
 
 
-def under(root: str) -> Dict[str, Dict[str, List[int]]]:
-    """The same of every cluster whose root is this folder or below it."""
-    below = os.path.join(root, '')
-    return _living(lambda marked: marked == root
-                   or marked.startswith(below))
+def living(wanted: Callable[[str], bool]
+           ) -> Dict[str, Dict[str, List[int]]]:
+    """The same of several clusters: root -> name -> pids.
 
-
-def _living(wanted: Callable[[str], bool]
-            ) -> Dict[str, Dict[str, List[int]]]:
+    :param wanted: is a root one of them?
+    """
     found: Dict[str, Dict[str, List[int]]] = {}
     for entry in os.listdir('/proc'):
         if not entry.isdigit():
@@ -161,22 +159,23 @@ def end(root: str, names: Optional[Sequence[str]] = None,
     return killed
 
 
-def end_under(root: str, grace_seconds: float = 5.0) -> int:
-    """End every process of every cluster at or below a folder, all at once;
-    returns when they are gone.
+def end_all(wanted: Callable[[str], bool],
+            grace_seconds: float = 5.0) -> int:
+    """:func:`end` for all processes of several clusters at once.
 
-    :returns: how many there were
+    :param wanted: is a root one of them?
+    :returns: how many processes there were
     """
     ended: Set[int] = set()
     for signum in (signal.SIGTERM, signal.SIGKILL):
-        for names in under(root).values():
+        for names in living(wanted).values():
             for pid in (pid for pids in names.values() for pid in pids):
                 try:
                     os.kill(pid, signum)
                     ended.add(pid)
                 except ProcessLookupError:
                     pass
-        if wait(lambda: not under(root)
+        if wait(lambda: not living(wanted)
                 and not any(map(_alive, ended)), grace_seconds):
             break
     _await_death(ended)

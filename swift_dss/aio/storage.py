@@ -71,7 +71,7 @@ def make(conf: AioConf) -> None:
     if conf.storage == 'disks':
         _make_disks(conf)
     elif conf.storage == 'loops':
-        make_loops(conf.root, images(conf))
+        make_loops(images(conf))
 
 
 def _make_disks(conf: AioConf) -> None:
@@ -84,27 +84,27 @@ def _make_disks(conf: AioConf) -> None:
             run('mount', '-t', 'xfs', '-o', 'noatime', device, target)
 
 
-def make_loops(root: str, wanted: Sequence[Tuple[str, str, int]]) -> None:
+def make_loops(wanted: Sequence[Tuple[str, str, int]]) -> None:
     """Make and mount file systems; an image that is there keeps its data.
 
-    :param root: below which all of them lie
     :param wanted: image path, mount point, and bytes of each
     """
     fresh: List[str] = []
     mounts: List[Tuple[str, str]] = []
     for image, target, size in wanted:
         os.makedirs(target, exist_ok=True)
-        if not os.path.exists(image):
+        is_new = not os.path.exists(image)
+        if is_new:
             os.makedirs(os.path.dirname(image), exist_ok=True)
             with open(image, 'wb') as out:
                 out.truncate(size)
-            fresh.append(image)
-        mounts.append((attach(image), target))
-    by_image = loops(root)
+        device = attach(image)
+        mounts.append((device, target))
+        if is_new:
+            fresh.append(device)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(
-            lambda image: run('mkfs.xfs', '-q', '-f', by_image[image]),
-            fresh))
+            lambda device: run('mkfs.xfs', '-q', '-f', device), fresh))
     for device, target in mounts:
         run('mount', '-t', 'xfs', '-o', 'noatime', device, target)
 
@@ -158,16 +158,44 @@ def unmake(root: str) -> int:
     """
     count = 0
     for target in mounts(root):
-        try:
-            run('umount', target)
-        except DssError:
-            # Somebody stands in it: it goes when they leave.
-            run('umount', '--lazy', target)
+        unmount(target)
         count += 1
     for device in loops(root).values():
         run('losetup', '--detach', device)
         count += 1
     return count
+
+
+def unmount(target: str) -> None:
+    """Take a file system away, whoever uses it."""
+    try:
+        run('umount', target)
+    except DssError:
+        # Somebody stands in it: it goes when they leave.
+        run('umount', '--lazy', target)
+
+
+def discard(root: str, stem: str) -> None:
+    """Give up the images of a file system that is not mounted any more.
+
+    :param root: of the cluster or the member
+    :param stem: what their names begin with
+    """
+    for image, device in loops(root).items():
+        if os.path.basename(image).startswith(stem):
+            run('losetup', '--detach', device)
+    folder = os.path.join(root, 'images')
+    for name in os.listdir(folder):
+        if name.startswith(stem):
+            os.unlink(os.path.join(folder, name))
+
+
+def share(folder: str) -> None:
+    """Let namespaces of processes see what is mounted below, and what is
+    taken away again."""
+    os.makedirs(folder, exist_ok=True)
+    run('mount', '--bind', folder, folder)
+    run('mount', '--make-shared', folder)
 
 
 def erase(root: str, names: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from swift_dss.aio.bed import plan
 from swift_dss.aio.cluster import Cluster, printer
 from swift_dss.aio.layout import AioConf
 from swift_dss.bench import demo
-from swift_dss.cli import aio_bed
+from swift_dss.cli import aio_bed, aio_changes
 from swift_dss.core.errors import BadConfig
 
 HELP = 'run the all-in-one cluster'
@@ -21,6 +21,9 @@ HELP = 'run the all-in-one cluster'
 #: Verbs that a bed has too.
 _BED = {'stop': aio_bed.stop, 'status': aio_bed.status,
         'logs': aio_bed.logs}
+
+_BED_ONLY = {'exec': aio_bed.execute, 'node': aio_changes.node,
+             's3': aio_changes.s3, 'rebalance': aio_changes.rebalance}
 
 _UNITS = {'k': 1 << 10, 'm': 1 << 20, 'g': 1 << 30}
 
@@ -47,6 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             verb.add_argument('server', nargs='*',
                               help='which servers (default: all)')
             verb.add_argument('-n', '--lines', type=int, default=20)
+    aio_changes.configure(verbs)
     execute = verbs.add_parser(
         'exec', help='run a command inside a bed')
     execute.add_argument('--root', help='the bed\'s folder')
@@ -69,10 +73,10 @@ def _add_start_options(start: argparse.ArgumentParser) -> None:
     for kind in ('loops', 'folders', 'auto'):
         kinds.add_argument('--' + kind, dest='storage', const=kind,
                            action='store_const')
-    start.add_argument('--ssd-size', type=size, default=512 << 20,
-                       metavar='BYTES', help='of each SSD image (512M)')
-    start.add_argument('--hdd-size', type=size, default=1 << 30,
-                       metavar='BYTES', help='of each HDD image (1G)')
+    start.add_argument('--ssd-size', type=size, metavar='BYTES',
+                       help='of each SSD image (512M; of a bed 320M)')
+    start.add_argument('--hdd-size', type=size, metavar='BYTES',
+                       help='of each HDD image (1G; of a bed 512M)')
     start.add_argument('--ssd-budget', type=size, default=64 << 20,
                        metavar='BYTES', help='for objects on an SSD (64M)')
     start.add_argument('--hdd-iops', type=int, default=120, metavar='N',
@@ -101,8 +105,8 @@ def run(args: argparse.Namespace) -> int:
     """Do what the verb says."""
     root = os.path.abspath(args.root) if args.root else \
         layout.default_root()
-    if args.verb == 'exec':
-        return aio_bed.execute(root, args)
+    if args.verb in _BED_ONLY:
+        return _BED_ONLY[args.verb](root, args)
     if args.verb == 'start' and args.nodes is not None:
         return aio_bed.start(root, args)
     if args.verb in _BED and plan.exists(root):
@@ -121,6 +125,9 @@ def size(text: str) -> int:
 
 
 def _start(root: str, args: argparse.Namespace) -> int:
+    if plan.exists(root):
+        raise BadConfig('a bed is in %s already; "swift-dss aio stop --root '
+                        '%s" ends it' % (root, root))
     say = printer()
     kind = args.storage or 'auto'
     why_not = storage.why_no_loops()
@@ -140,7 +147,8 @@ def _start(root: str, args: argparse.Namespace) -> int:
             else args.devices, storage=kind,
             base_port=args.base_port or processes.free_base_port(
                 layout.PORTS),
-            ssd_bytes=args.ssd_size, hdd_bytes=args.hdd_size,
+            ssd_bytes=args.ssd_size or 512 << 20,
+            hdd_bytes=args.hdd_size or 1 << 30,
             ssd_budget_bytes=args.ssd_budget, hdd_iops=args.hdd_iops,
             workers=args.workers, background=not args.no_background,
             plain=args.plain, default_policy=args.default_policy,

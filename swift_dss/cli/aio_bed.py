@@ -34,11 +34,20 @@ def add_start_options(start: argparse.ArgumentParser) -> None:
 def start(root: str, args: argparse.Namespace) -> int:
     """``start --nodes``."""
     say = printer()
+    for option in ('keep', 'plain', 'storage', 'base_port'):
+        if getattr(args, option):
+            raise BadConfig('--nodes goes without --keep, --plain, --loops, '
+                            '--folders, --auto and --base-port')
+    sizes = {}
+    if args.ssd_size:
+        sizes['ssd_bytes'] = args.ssd_size
+    if args.hdd_size:
+        sizes['hdd_bytes'] = args.hdd_size
     made = plan.new(
         root, args.nodes, args.proxies, args.devices or 0,
         zones=args.zones, hostnames=args.hostnames,
         ssd_budget_bytes=args.ssd_budget, workers=args.workers,
-        options=_options(args.options))
+        options=_options(args.options), **sizes)
     bed = Bed(made, say)
     bed.start()
     say('the bed is up (%s)' % root)
@@ -80,19 +89,32 @@ def status(root: str, args: argparse.Namespace) -> int:
             'members': {name: {
                 'address': bed.plan.address(name),
                 'namespace': bed.network.namespace(name),
-                'processes': found} for name, found in members.items()},
+                'notes': _notes(bed, name), 'processes': found}
+                for name, found in members.items()},
             'cuts': bed.network.cuts()}, indent=2, sort_keys=True))
         return 0 if running else 1
     print('root     %s' % root)
     for name, found in members.items():
-        print('%-8s %s in %s' % (name, bed.plan.address(name),
-                                 bed.network.namespace(name)))
+        print('%-8s %s in %s%s' % (
+            name, bed.plan.address(name), bed.network.namespace(name),
+            ''.join('; ' + note for note in _notes(bed, name))))
         for process, pids in found.items():
             print('  %-24s %s' % (process, ' '.join(map(str, pids))
                                   if pids else 'NOT RUNNING'))
     for name, lost in bed.network.cuts().items():
         print('%s does not reach %s' % (name, ', '.join(lost)))
     return 0 if running else 1
+
+
+def _notes(bed: Bed, member: str) -> List[str]:
+    """What is not as it was at the start."""
+    made = bed.plan
+    notes = [note for note, names in (
+        ('stock Swift', made.stock), ('not in the rings yet', made.waiting),
+        ('leaves at "rebalance"', made.leaving)) if member in names]
+    if made.skew.get(member):
+        notes.append('clock %+g s' % made.skew[member])
+    return notes
 
 
 def environment(root: str) -> Dict[str, str]:

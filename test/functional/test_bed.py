@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import calendar
+import json
 import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from email.utils import parsedate_to_datetime
 
 import pytest
 from beds import bed
-from support import md5, pattern, wait_until
+from support import first_line_with, md5, pattern, wait_until
 
-from swift_dss.aio import layout
+from swift_dss.aio import layout, processes, storage
+from swift_dss.aio.bed.network import Network
+from swift_dss.cli import main as cli
 
 pytestmark = [pytest.mark.cluster, pytest.mark.root]
 
@@ -18,7 +29,8 @@ def made():
     """Three nodes; tests leave them in working order."""
     if os.geteuid() != 0:
         pytest.skip('needs root')
-    with bed(nodes=3) as one:
+    with bed(nodes=3, options={
+            'gateway': {'take_over_seconds': '8'}}) as one:
         yield one
 
 
@@ -76,28 +88,165 @@ def test_a_node_that_was_killed_comes_back_with_its_bytes(made):
     assert made.direct('n2', 'GET', '/AUTH_test/killed/o').body == b'before'
 
 
+def _reaches(made, member, other):
+    node = made.node(other)
+    try:
+        made.network.connect(
+            member, (node.address, node.conf.container_port), 1.0).close()
+    except OSError:
+        return False
+    return True
+
+
 def test_a_partition_is_silent_and_heals(made):
     client = made.client()
     client.container('apart')
     client.put('apart/o', b'still')
-    made.partition('n3', ['p1'])
+    made.partition('n3', ['p1', 'n1'])
     try:
-        with pytest.raises(OSError, match='timed out|No route'):
-            with made.inside('p1'):
-                made.network.connect('p1', (
-                    made.plan.address('n3'),
-                    made.node('n3').conf.container_port), 1.0)
-        assert client.get('apart/o').body == b'still'
+        assert not _reaches(made, 'p1', 'n3')
+        assert not _reaches(made, 'n1', 'n3')
         # Nobody else was cut.
-        made.network.connect('n1', (
-            made.plan.address('n3'),
-            made.node('n3').conf.container_port), 1.0).close()
+        assert _reaches(made, 'n2', 'n3') and _reaches(made, 'p1', 'n2')
+        assert client.get('apart/o').body == b'still'
     finally:
         made.heal('n3')
     assert made.network.cuts() == {}
-    made.network.connect('p1', (
-        made.plan.address('n3'),
-        made.node('n3').conf.container_port), 5.0).close()
+    assert _reaches(made, 'p1', 'n3') and _reaches(made, 'n1', 'n3')
+
+
+def test_who_is_cut_from_the_s3_leaves_the_upload_to_another(made):
+    client = made.client()
+    client.container('uploads')
+    path = '/AUTH_test/uploads/o'
+    first, second, _third = made.primaries(path)
+    made.partition(first, ['s3'])
+    try:
+        assert client.put('uploads/o', pattern(5000)).status == 201
+        puts = wait_until(lambda: made.s3.requests(
+            'PUT', made.hash_of(path)), 40)
+    finally:
+        made.heal(first)
+    assert [asked['node'] for asked in puts] == [second]
+
+
+def test_a_fault_of_the_s3_is_seen_by_the_node_that_it_is_for(made):
+    client = made.client()
+    client.container('faulty')
+    path = '/AUTH_test/faulty/o'
+    first = made.primaries(path)[0]
+    made.s3.fault('503', node=first, methods='PUT', times=1,
+                  keys='*%s*' % made.hash_of(path))
+    client.put('faulty/o', pattern(5000))
+    puts = wait_until(lambda: [
+        asked for asked in made.s3.requests('PUT', made.hash_of(path))
+        if asked['status'] == 200], 60)
+    assert puts[0]['node'] == first
+    refused = made.s3.requests('PUT', made.hash_of(path))[0]
+    assert (refused['node'], refused['status'], refused['fault']) == (
+        first, 503, '503')
+    assert made.s3.faults() == []
+
+
+def _stamp(line):
+    return calendar.timegm(time.strptime(line[:19], '%Y-%m-%d %H:%M:%S'))
+
+
+def test_a_clock_is_wrong_on_its_node_alone(made):
+    client = made.client()
+    client.container('skewed')
+    client.put('skewed/o', b'x')
+    path = '/AUTH_test/skewed/o'
+
+    def says(node):
+        return parsedate_to_datetime(made.direct(
+            node, 'HEAD', path).headers['date']).timestamp()
+    made.skew('n2', 300)
+    try:
+        assert says('n2') - time.time() == pytest.approx(300, abs=10)
+        assert says('n1') - time.time() == pytest.approx(0, abs=10)
+        log = made.node('n2').conf.path('log', 'object-server.log')
+        part = made.locate(path)[0].partition
+        assert _stamp(first_line_with(log, 'HEAD /d1/%d%s' % (
+            part, path))) > time.time() + 200
+        # A node that starts has its clock from the beginning.
+        made.kill('n2')
+        made.revive('n2')
+        assert says('n2') - time.time() == pytest.approx(300, abs=10)
+    finally:
+        made.skew('n2', 0)
+    assert says('n2') - time.time() == pytest.approx(0, abs=10)
+
+
+def test_a_stock_node_runs_swift_alone_and_serves_what_is_whole(made):
+    client = made.client()
+    client.container('stock')
+    client.put('stock/o', b'ours')
+    made.stock('n1')
+    try:
+        status = made.status()['n1']
+        assert 'tierd' not in status and status['object-server']
+        head = made.direct('n1', 'HEAD', '/AUTH_test/stock/o')
+        assert head.status == 200
+        assert 'x-backend-dss-tier' not in head.headers
+        assert client.put('stock/theirs', b'stock').status == 201
+    finally:
+        made.stock('n1', False)
+    assert made.status()['n1']['tierd']
+    head = made.direct('n1', 'HEAD', '/AUTH_test/stock/theirs')
+    assert head.headers['x-backend-dss-tier'] == 'ssd'
+    assert made.quarantined() == []
+
+
+def test_a_lost_drive_is_empty_under_running_servers(made):
+    client = made.client()
+    client.container('drive')
+    client.put('drive/o', b'three copies')
+    before = made.status()['n3']
+    marker = made.node('n3').conf.path('hdd', 'd1')
+    made.lose_drive('n3', 'd1', 'ssd', replace=False)
+    assert made.direct('n3', 'GET', '/AUTH_test/drive/o').status == 507
+    made.lose_drive('n3', 'd1', 'ssd')
+    made.lose_drive('n3', 'd1', 'hdd')
+    assert os.path.ismount(marker) and os.listdir(marker)
+    assert made.direct('n3', 'GET', '/AUTH_test/drive/o').status == 404
+    assert client.get('drive/o').body == b'three copies'
+    assert made.status()['n3'] == before
+
+
+def _all_there(made, bodies):
+    client = made.client()
+    return sum(client.get(name).body == body
+               for name, body in bodies.items())
+
+
+def test_nodes_come_and_go_and_every_object_stays(made):
+    client = made.client()
+    bodies = {}
+    for policy in layout.POLICIES:
+        client.container('moves-' + policy, policy)
+        for number in range(8):
+            name = 'moves-%s/o%d' % (policy, number)
+            bodies[name] = pattern(20000, name)
+            assert client.put(name, bodies[name]).status == 201
+    assert made.add() == 'n4'
+    assert made.files('/AUTH_test/' + name) and not any(
+        made.s3.counts().get('n4', {}))
+    came = made.rebalance()
+    assert sum(done.arrived.get('n4', 0) for done in came) > 8
+    assert _all_there(made, bodies) == len(bodies)
+    for name in bodies:
+        path = '/AUTH_test/' + name
+        policy = made.policy_of(name.partition('/')[0])
+        assert sorted(one.node for one in made.files(path)) == sorted(
+            made.primaries(path, policy))
+    made.remove('n4')
+    made.rebalance()
+    assert made.plan.nodes == ['n1', 'n2', 'n3']
+    assert 'n4' not in made.network.members()
+    assert not processes.find(made.plan.path('n4'))
+    assert _all_there(made, bodies) == len(bodies)
+    assert made.quarantined() == []
 
 
 def test_nodes_have_options_of_their_own(made):
@@ -114,3 +263,156 @@ def test_the_operators_tools_run_as_a_node(made):
     done = made.tool('n1', 'tier', 'status', '--json', '--config', '{conf}')
     assert done.returncode == 0, done.stderr
     assert '"d1"' in done.stdout
+
+
+def _aio(*words, **options):
+    return subprocess.run(
+        [sys.executable, '-m', 'swift_dss.cli.main', 'aio', *words],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        timeout=120, **options)
+
+
+def test_commands_run_inside_and_outside_reaches_nothing(made):
+    root = made.plan.root
+    done = _aio('exec', '--root', root, '--', 'swift', 'stat')
+    assert 'AUTH_test' in done.stdout, done.stderr
+    conf = made.member('p1').conf
+    health = conf.s3_url + '/healthcheck'
+    with made.inside('p1'), urllib.request.urlopen(health) as answer:
+        assert answer.read() == b'OK'
+    # Whatever is at that address outside, it is no server of ours.
+    try:
+        with urllib.request.urlopen(health, timeout=1.0) as answer:
+            assert answer.read() != b'OK'
+    except OSError:
+        pass
+    done = _aio('exec', '--root', root, '--member', 'n2', '--', 'ip',
+                '-brief', 'address')
+    assert made.plan.address('n2') in done.stdout
+    assert made.plan.address('n1') not in done.stdout
+
+
+@pytest.fixture
+def aio(made, capsys):
+    """``swift-dss aio WORDS`` on the bed, run in here: (code, output)."""
+    def run(*words):
+        capsys.readouterr()
+        code = cli.main(['aio', *words, '--root', made.plan.root])
+        captured = capsys.readouterr()
+        return code, captured.out + captured.err
+    return run
+
+
+def test_status_says_who_runs_and_who_does_not(made, aio):
+    code, said = aio('status', '--json')
+    report = json.loads(said)
+    assert code == 0 and report['running'] and set(report['members']) == {
+        'n1', 'n2', 'n3', 'p1', 's3'}
+    assert aio('node', 'kill', 'n2')[0] == 0
+    code, said = aio('status')
+    assert code == 1 and 'NOT RUNNING' in said
+    assert aio('node', 'start', 'n2')[0] == 0
+    assert aio('status')[0] == 0
+    assert 'object-server' in aio('logs', '-n', '1')[1]
+
+
+def test_a_partition_has_verbs(made, aio):
+    assert aio('node', 'partition', 'n1', '--from', 's3,n2')[0] == 0
+    report = json.loads(aio('status', '--json')[1])
+    assert sorted(report['cuts']) == ['n1', 'n2', 's3']
+    assert 'n2 does not reach 10.77.0.1' in aio('status')[1]
+    assert aio('node', 'heal', 'n2')[0] == 0
+    assert sorted(made.network.cuts()) == ['n1', 's3']
+    assert aio('node', 'heal')[0] == 0
+    assert made.network.cuts() == {}
+
+
+def test_the_s3_has_verbs(made, aio):
+    assert aio('s3', 'fault', 'slow', '--ms', '1', '--node', 'n1')[0] == 0
+    assert [fault['node'] for fault in made.s3.faults()] == ['n1']
+    assert '"slow"' in aio('s3', 'faults')[1]
+    assert aio('s3', 'heal') == (0, '1 faults gone\n')
+    client = made.client()
+    client.container('counted')
+    client.put('counted/o', b'x')
+    path = '/AUTH_test/counted/o'
+    first = made.primaries(path)[0]
+    wait_until(lambda: made.s3.requests('PUT', made.hash_of(path)), 30)
+    counts = json.loads(aio('s3', 'counts', '--json')[1])
+    assert counts[first]['PUT']['requests'] > 0
+    assert '%-8s PUT' % first in aio('s3', 'counts')[1]
+
+
+@pytest.mark.parametrize('words, said', [
+    (('node', 'kill', 'n9'), 'there are n1, n2, n3'),
+    (('node', 'remove', 'n1'), 'three replicas need three'),
+    (('node', 'partition', 'n1', '--from', 'moon'), "no 'moon'"),
+    (('node', 'lose-drive', 'n1', 'd7'), 'it has d1'),
+    (('start', '--nodes', '3'), 'already'),
+    (('start',), 'a bed is in'),
+])
+def test_what_cannot_be_done_is_refused_with_the_reason(
+        made, aio, words, said):
+    code, answer = aio(*words)
+    assert code == 78 and said in answer
+    assert aio('status')[0] == 0
+
+
+def _left_of(root):
+    """Namespaces, mounts, loop devices and processes of a bed."""
+    network = Network(root)
+    return (network.members(), storage.mounts(root), storage.loops(root),
+            processes.living(lambda marked: marked.startswith(root)))
+
+
+def test_a_start_that_was_killed_is_cleared_by_stop():
+    root = tempfile.mkdtemp(prefix='dss-bed-', dir='/var/tmp')
+    try:
+        start = subprocess.Popen(
+            [sys.executable, '-m', 'swift_dss.cli.main', 'aio', 'start',
+             '--nodes', '3', '--root', root], stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL)
+        wait_until(lambda: len(_left_of(root)[3]) > 2, 60,
+                   'processes of three members')
+        start.kill()
+        start.wait()
+        assert all(_left_of(root))
+        done = _aio('stop', '--root', root)
+        assert done.returncode == 0, done.stderr
+        assert not any(_left_of(root))
+        # But for the logs, which say what there was.
+        assert {name for _folder, folders, _names in os.walk(root)
+                for name in folders} <= {
+            'n1', 'n2', 'n3', 'p1', 's3', 'log'}
+    finally:
+        _aio('stop', '--root', root)
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def test_rings_may_have_names_and_nothing_is_left_of_a_bed():
+    with bed(nodes=3, hostnames=True, zones=2, options={
+            'gateway': {'take_over_seconds': '2'}}) as named:
+        root = named.plan.root
+        client = named.client()
+        client.container('named')
+        body = pattern(100000)
+        assert client.put('named/o', body).status == 201
+        assert client.get('named/o').body == body
+        path = '/AUTH_test/named/o'
+        wait_until(lambda: named.s3.requests(
+            'PUT', named.hash_of(path)), 30)
+        # A drive can be taken away, though each process has its mounts.
+        named.lose_drive('n2', 'd1')
+        assert named.direct('n2', 'GET', path).status == 404
+        with open(named.plan.path('etc', 'hosts')) as hosts:
+            assert 'n3.bed.example' in hosts.read()
+        assert any(_left_of(root))
+    assert not any(_left_of(root))
+
+
+def test_without_root_it_says_that_it_needs_root(monkeypatch, capsys):
+    monkeypatch.setattr(os, 'geteuid', lambda: 1000)
+    assert cli.main(['aio', 'start', '--nodes', '3', '--root',
+                     '/var/tmp/no-such-bed']) == 78
+    assert 'needs root' in capsys.readouterr().err
+    assert not os.path.exists('/var/tmp/no-such-bed')

@@ -1,204 +1,26 @@
-"""A cluster of many nodes on one machine: up, down, and what to do with it.
+"""A cluster of many nodes on one machine: talk to it and look at it.
 
-Also a context manager, for tests: up on entry, gone on exit.
+How it comes up is in :mod:`frame`, what can be done to it in
+:mod:`changes`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
+from typing import Any, Iterator, List, Mapping, Optional, Sequence
 
-from swift_dss.aio import processes, storage
-from swift_dss.aio.bed import configure, http, look, plan, rings
-from swift_dss.aio.bed.member import Member, Node, Store, member
-from swift_dss.aio.bed.network import Network
-from swift_dss.aio.bed.plan import S3, Plan
-from swift_dss.aio.bed.store import S3Door
+from swift_dss.aio.bed import http, look
+from swift_dss.aio.bed.changes import Changes
 from swift_dss.aio.layout import POLICIES
 from swift_dss.core.errors import BadConfig
 
-#: Everything of a bed but the logs of its members.
-_PARTS = ('etc', 'devices', 'hdd', 'run', 'images', 'cloud')
 
-
-def why_not() -> str:
-    """What keeps this process from making a bed; '' if nothing."""
-    if os.geteuid() != 0:
-        return 'a bed of nodes needs root: network namespaces, loop ' \
-            'devices and mounts; without root, "swift-dss aio start" runs ' \
-            'a cluster of one node'
-    reason = storage.why_no_loops()
-    for tool in ('ip', 'nsenter'):
-        if not reason and not shutil.which(tool):
-            reason = '%s is not installed' % tool
-    return 'no bed of nodes here: %s' % reason if reason else ''
-
-
-class Bed:
-    """One bed, running or not.
-
-    :param made: what it is; :func:`plan.new` makes one
-    :param say: gets one line for each step
+class Bed(Changes):
+    """One bed, running or not. A context manager: up on entry, gone on
+    exit.
     """
-
-    def __init__(self, made: Plan,
-                 say: Optional[processes.Say] = None) -> None:
-        self.plan = made
-        self.network = Network(made.root)
-        self.s3 = S3Door(made.path(S3, 'run', 'door.sock'))
-        self._say = say or (lambda line: None)
-        self._policies: Dict[str, int] = {}
-
-    @classmethod
-    def running(cls, root: str,
-                say: Optional[processes.Say] = None) -> Bed:
-        """The bed that was started in a folder.
-
-        :raises BadConfig: none was
-        """
-        return cls(plan.load(root), say)
-
-    def __enter__(self) -> Bed:
-        self.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.stop()
-
-    # -- up and down -----------------------------------------------------
-
-    def start(self) -> None:
-        """Make everything and wait until it answers.
-
-        :raises DssError: with the log of what failed; nothing is left
-            running
-        """
-        reason = why_not()
-        if reason:
-            raise BadConfig(reason)
-        plan.check(self.plan)
-        if processes.under(self.plan.root).get(self.plan.path('p1')):
-            raise BadConfig('a bed is running in %s already; "swift-dss aio '
-                            'stop --root %s" ends it'
-                            % (self.plan.root, self.plan.root))
-        self.clear()
-        try:
-            self._make()
-            self._start_all()
-        except BaseException:
-            self.clear(keep_logs=True)
-            raise
-
-    def stop(self) -> None:
-        """End all processes; remove all but the logs."""
-        self.clear(keep_logs=True)
-
-    def clear(self, keep_logs: bool = False) -> None:
-        """Remove whatever this or an earlier run left behind."""
-        root = self.plan.root
-        left = processes.end_under(root)
-        if left:
-            self._say('ended %d processes' % left)
-        undone = storage.unmake(root) + self.network.remove()
-        if undone:
-            self._say('removed %d mounts, loop devices and namespaces'
-                      % undone)
-        for name in _members_in(root):
-            storage.erase(os.path.join(root, name), _PARTS)
-            if not keep_logs:
-                shutil.rmtree(os.path.join(root, name))
-        storage.erase(root, ('etc',))
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(os.path.join(root, plan.BED_FILE))
-
-    def _make(self) -> None:
-        made = self.plan
-        os.makedirs(made.root, exist_ok=True)
-        plan.save(made)
-        self._say('%d network namespaces' % (len(made.members) + 1))
-        self.network.make({name: made.address(name)
-                           for name in made.members})
-        self._make_members(made.members)
-
-    def _make_members(self, names: Sequence[str]) -> None:
-        made = self.plan
-        drives = [image for name in names
-                  for image in storage.images(made.conf(name))]
-        self._say('%d drives, XFS on loop devices' % len(drives))
-        storage.make_loops(made.root, drives)
-        for name in names:
-            configure.prepare(made, name)
-        self._say('configuration and rings')
-        rings.rebalance(made)
-        self._push_rings()
-
-    def _push_rings(self) -> None:
-        rings.push(self.plan, [self.plan.conf(name) for name
-                               in self.plan.nodes + self.plan.proxies])
-
-    def _start_all(self) -> None:
-        store = self.member(S3)
-        assert isinstance(store, Store)
-        store.start()
-        for name in self.plan.nodes + self.plan.proxies:
-            self.member(name).start_servers()
-        store.await_servers()
-        store.make_bucket()
-        for node in self.nodes:
-            node.start()
-        self.await_all()
-        self._say('%d nodes and %d proxies answer' % (
-            len(self.plan.nodes), len(self.plan.proxies)))
-
-    def await_all(self) -> None:
-        """Return when everything answers that should."""
-        names = self.plan.members
-        with ThreadPoolExecutor(len(names)) as pool:
-            list(pool.map(lambda name: self.member(name).await_servers(),
-                          names))
-
-    # -- members ---------------------------------------------------------
-
-    def member(self, name: str) -> Member:
-        """A node, a proxy or ``s3``.
-
-        :raises BadConfig: the bed has none of that name
-        """
-        if name not in self.plan.members:
-            raise BadConfig('no %r in this bed; there are %s' % (
-                name, ', '.join(self.plan.members)))
-        return member(self.plan, self.network, name)
-
-    def node(self, name: str) -> Node:
-        """A storage node.
-
-        :raises BadConfig: the bed has none of that name
-        """
-        found = self.member(name)
-        if not isinstance(found, Node):
-            raise BadConfig('%s is no storage node' % name)
-        return found
-
-    @property
-    def nodes(self) -> List[Node]:
-        """All storage nodes."""
-        return [self.node(name) for name in self.plan.nodes]
-
-    def status(self) -> Dict[str, Dict[str, List[int]]]:
-        """Member to process to its pids; none: it should run and does
-        not."""
-        found = processes.under(self.plan.root)
-        report = {}
-        for name in self.plan.members:
-            running = found.get(self.plan.path(name), {})
-            report[name] = {process: running.get(process, []) for process
-                            in self.member(name).expected()}
-        return report
 
     # -- talking ---------------------------------------------------------
 
@@ -271,11 +93,8 @@ class Bed:
 
     def policy_of(self, container: str) -> int:
         """Index of a container's storage policy."""
-        if container not in self._policies:
-            reply = self.client().head(container)
-            self._policies[container] = POLICIES.index(
-                reply.headers['x-storage-policy'])
-        return self._policies[container]
+        reply = self.client().head(container)
+        return POLICIES.index(reply.headers['x-storage-policy'])
 
     def locate(self, path: str, policy: int = 0) -> List[look.Place]:
         """Primaries in ring order, then handoffs, of
@@ -300,56 +119,3 @@ class Bed:
         """Everything that any server has quarantined."""
         return [path for node in self.nodes
                 for path in look.quarantined(node.conf)]
-
-    # -- changing --------------------------------------------------------
-
-    def set_options(self, options: plan.Options,
-                    nodes: Sequence[str] = ()) -> None:
-        """Change ``dss.conf`` and restart the tier daemons.
-
-        :param nodes: of which nodes; none are all
-        """
-        for name in nodes or self.plan.nodes:
-            mine = self.plan.node_options.setdefault(name, {})
-            for section, pairs in options.items():
-                mine.setdefault(section, {}).update(pairs)
-        plan.save(self.plan)
-        for name in nodes or self.plan.nodes:
-            configure.configure(self.plan, name)
-            node = self.node(name)
-            if 'tierd' in node.running():
-                node.restart('tierd')
-
-    def kill(self, name: str) -> int:
-        """End all processes of a member without asking.
-
-        :returns: how many there were
-        """
-        return self.member(name).kill()
-
-    def revive(self, name: str) -> None:
-        """Start what a member lacks, and wait until it answers."""
-        self.member(name).start()
-        self.member(name).await_servers()
-
-    def partition(self, name: str, others: Sequence[str]) -> None:
-        """Lose every packet between a member and some others."""
-        for other in others:
-            self.member(other)
-        self.network.cut(name, self.plan.address(name), {
-            other: self.plan.address(other) for other in others
-            if other != name})
-
-    def heal(self, *names: str) -> None:
-        """Lose no packet of these members any more; none are all."""
-        self.network.heal({name: self.plan.address(name)
-                           for name in names or self.plan.members})
-
-
-def _members_in(root: str) -> List[str]:
-    try:
-        names = sorted(os.listdir(root))
-    except FileNotFoundError:
-        return []
-    return [name for name in names if os.path.isdir(
-        os.path.join(root, name, 'log'))]

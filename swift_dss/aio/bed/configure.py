@@ -7,7 +7,9 @@ import io
 import os
 
 from swift_dss.aio import configs, rings, tables
+from swift_dss.aio.bed import clock
 from swift_dss.aio.bed.plan import S3, Options, Plan
+from swift_dss.aio.layout import AioConf
 from swift_dss.io.capacity import Capacity
 
 
@@ -16,6 +18,7 @@ def prepare(plan: Plan, member: str) -> None:
     conf = plan.conf(member)
     for folder in (conf.log, conf.run, conf.path('run', 'recon')):
         os.makedirs(folder, exist_ok=True)
+    clock.set_offset(clock_file(conf), plan.skew.get(member, 0.0))
     if member == S3:
         configs.write(conf, configs.cloud_files(conf))
         for name, offset in (('object', 1), ('container', 2),
@@ -39,7 +42,24 @@ def configure(plan: Plan, member: str) -> None:
     ours = 'etc/dss.conf'
     if ours in files:
         files[ours] = with_options(files[ours], plan.dss_options(member))
+    files['etc/rsyncd.conf'] = _rsyncd(conf)
     configs.write(conf, files)
+
+
+def clock_file(conf: AioConf) -> str:
+    """What the clock of a member's processes follows."""
+    return conf.path('run', 'clock')
+
+
+def _rsyncd(conf: AioConf) -> str:
+    """Swift's replicators move databases by it."""
+    return 'uid = 0\ngid = 0\nuse chroot = no\nlog file = %s\n' \
+        'address = %s\n' % (conf.path('log', 'rsync-transfers.log'),
+                            conf.address) + ''.join(
+            '[%s]\npath = %s\nread only = false\nlock file = %s\n' % (
+                kind, conf.path('devices'), conf.path(
+                    'run', kind + '.lock'))
+            for kind in ('account', 'container', 'object'))
 
 
 def with_options(text: str, options: Options) -> str:
@@ -53,8 +73,15 @@ def with_options(text: str, options: Options) -> str:
     return out.getvalue()
 
 
-def hosts(plan: Plan) -> str:
-    """``/etc/hosts`` of every process of the bed."""
-    return '127.0.0.1 localhost\n' + ''.join(
+def write_hosts(plan: Plan) -> None:
+    """What every process of the bed has as ``/etc/hosts``."""
+    text = '127.0.0.1 localhost\n' + ''.join(
         '%s %s\n' % (plan.address(member), plan.host(member))
         for member in plan.members)
+    with open(hosts_file(plan), 'w') as out:
+        out.write(text)
+
+
+def hosts_file(plan: Plan) -> str:
+    """Its place."""
+    return plan.path('etc', 'hosts')

@@ -5,16 +5,20 @@ from __future__ import annotations
 import functools
 import json
 import os
+import shutil
 import time
 from typing import Callable, Dict, List, Sequence
 
 from swift_dss.aio import cluster, processes
+from swift_dss.aio.bed import configure
 from swift_dss.aio.bed.network import Network
 from swift_dss.aio.bed.plan import DOOR_PORT, S3, Plan
 from swift_dss.aio.layout import AioConf
 from swift_dss.core.errors import DssError
 
 _PASS_SECONDS = 300.0
+_RSYNC = 'rsync'
+_RSYNC_PORT = 873
 
 
 class Member:
@@ -41,7 +45,7 @@ class Member:
     # -- processes -------------------------------------------------------
 
     def servers(self) -> Dict[str, int]:
-        """What listens: name to port."""
+        """What listens: name to port; 0 for what does not yet."""
         raise NotImplementedError
 
     def expected(self) -> List[str]:
@@ -63,13 +67,21 @@ class Member:
               arguments: Sequence[str]) -> processes.Child:
         conf = self.conf
         log = os.path.join(conf.log, name + '.log')
+        entrance = self._network.entrance(self.name)
+        if name == _RSYNC:
+            return processes.spawn(
+                conf.root, as_name, log,
+                ['--daemon', '--no-detach',
+                 '--config=' + conf.path('etc', 'rsyncd.conf')],
+                prefix=entrance, program=_RSYNC)
         return processes.spawn(
-            conf.root, as_name, log, self._command(name) + list(arguments),
-            prefix=self._network.entrance(self.name))
+            conf.root, as_name, log,
+            ['-m', 'swift_dss.aio.bed.run', configure.clock_file(conf),
+             *self._command(name), *arguments], prefix=entrance)
 
     def _command(self, name: str) -> List[str]:
         path = cluster.conf_file(self.conf, name)
-        return ['-m', 'swift_dss.aio.run', self.conf.etc, name, path]
+        return ['swift_dss.aio.run', self.conf.etc, name, path]
 
     def start_servers(self) -> None:
         """Start servers that should run and do not; don't wait."""
@@ -101,6 +113,8 @@ class Member:
         :raises StartFailed: with the end of the log of what does not
         """
         for name, port in self.servers().items():
+            if not port:
+                continue
             self._await(name, functools.partial(self._answers, port),
                         'port %d' % port)
 
@@ -136,11 +150,21 @@ class Node(Member):
     """A storage node with its tier daemon."""
 
     def servers(self) -> Dict[str, int]:
-        """The object server answers on the first device's port."""
+        """The object server answers on the first device's port, as soon as
+        the rings have it."""
         conf = self.conf
-        return {'object-server': conf.device_port(conf.device_names[0]),
-                'container-server': conf.container_port,
-                'account-server': conf.account_port}
+        found = {'object-server': conf.device_port(conf.device_names[0])
+                 if self.in_rings else 0,
+                 'container-server': conf.container_port,
+                 'account-server': conf.account_port}
+        if shutil.which(_RSYNC):
+            found[_RSYNC] = _RSYNC_PORT
+        return found
+
+    @property
+    def in_rings(self) -> bool:
+        """Do the rings have its drives?"""
+        return self.name not in self.plan.waiting
 
     @property
     def has_daemon(self) -> bool:
@@ -159,7 +183,7 @@ class Node(Member):
 
     def _command(self, name: str) -> List[str]:
         if name == 'tierd':
-            return ['-m', 'swift_dss.tier.daemon', '--config',
+            return ['swift_dss.tier.daemon', '--config',
                     cluster.conf_file(self.conf, name)]
         return super()._command(name)
 
@@ -217,14 +241,14 @@ class Store(Member):
     def _command(self, name: str) -> List[str]:
         conf = self.conf
         if name == 'door':
-            return ['-m', 'swift_dss.aio.bed.door',
+            return ['swift_dss.aio.bed.door',
                     '--listen', '%s:%d' % (self.address, DOOR_PORT),
                     '--upstream', '127.0.0.1:%d' % conf.cloud_port,
                     '--control', conf.path('run', 'door.sock'),
                     '--names', self._names()]
         etc = conf.path('cloud', 'etc')
         server = name[len('cloud-'):]
-        return ['-m', 'swift_dss.aio.run', etc, server,
+        return ['swift_dss.aio.run', etc, server,
                 os.path.join(etc, server + '.conf')]
 
     def _names(self) -> str:

@@ -75,9 +75,11 @@ class Network:
     """The namespaces of one bed.
 
     :param root: the bed's folder
+    :param hosts: a file that processes have as ``/etc/hosts``; '' is none
     """
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, hosts: str = '') -> None:
+        self._hosts = hosts
         self._prefix = 'dss-%08x-' % zlib.crc32(root.encode('utf-8'))
 
     def namespace(self, member: str) -> str:
@@ -147,7 +149,13 @@ class Network:
     def entrance(self, member: str) -> List[str]:
         """What to put before a command, so that it runs in a member's
         namespace."""
-        return ['nsenter', '--net=' + self._path(member)]
+        into = ['nsenter', '--net=' + self._path(member)]
+        if self._hosts:
+            # "slave": a drive that is taken away leaves these, too.
+            into += ['unshare', '--mount', '--propagation', 'slave', 'sh',
+                     '-ec', 'mount --bind "$0" /etc/hosts; exec "$@"',
+                     self._hosts]
+        return into
 
     @contextlib.contextmanager
     def inside(self, member: str) -> Iterator[None]:

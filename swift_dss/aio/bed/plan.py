@@ -57,6 +57,9 @@ class Plan:
     :param node_options: the same of single nodes, by node
     :param stock: nodes that run Swift's own object server and diskfile
     :param skew: seconds that a node's clock is ahead, by node
+    :param waiting: nodes that are not in the rings yet
+    :param leaving: nodes that give up what they have
+    :param retired: names of nodes that were here once
     """
 
     root: str
@@ -77,6 +80,9 @@ class Plan:
         default_factory=dict)
     stock: List[str] = field(default_factory=list)
     skew: Dict[str, float] = field(default_factory=dict)
+    waiting: List[str] = field(default_factory=list)
+    leaving: List[str] = field(default_factory=list)
+    retired: List[str] = field(default_factory=list)
 
     def path(self, *parts: str) -> str:
         """A path under the root."""
@@ -125,7 +131,11 @@ class Plan:
             ssd_budget_bytes=self.ssd_budget_bytes, hdd_iops=0,
             workers=self.workers, background=False,
             plain=member in self.stock, address=self.address(member),
-            s3_at=self.door_url, servers_per_port=self.servers_per_port)
+            s3_at=self.door_url,
+            # Swift looks for its ports among the addresses in the rings,
+            # and knows no names there: one port serves all drives then.
+            servers_per_port=0 if self.hostnames
+            else self.servers_per_port)
 
     def dss_options(self, node: str) -> Dict[str, Dict[str, str]]:
         """What differs in a node's ``dss.conf``."""

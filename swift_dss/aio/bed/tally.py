@@ -38,16 +38,20 @@ class Asked:
 
 
 class Tally:
-    """Counts since the last reset. Thread-safe."""
+    """Counts since the last reset. Thread-safe.
 
-    def __init__(self) -> None:
+    :param limit: of the requests that are remembered one by one
+    """
+
+    def __init__(self, limit: int = MAX_REQUESTS) -> None:
+        self._limit = limit
         self._lock = threading.Lock()
         self._reset()
 
     def _reset(self) -> None:
         self._counts: Dict[str, Dict[str, Dict[str, Any]]] = {}
         self._requests: Deque[Asked] = collections.deque(
-            maxlen=MAX_REQUESTS)
+            maxlen=self._limit)
 
     def note(self, asked: Asked) -> None:
         """One more."""
