@@ -62,6 +62,7 @@ sync_method = ssync
 _DSS_CONF = """\
 [dss]
 devices = %(devices)s
+swift_dir = %(root)s
 run_dir = %(root)s/run
 class_table = %(root)s/dss-classes.conf
 mount_check = false
