@@ -126,6 +126,8 @@ class GatewayConf:
         in S3 yet; 0 sends nothing
     :param push_idle_after_seconds: age at which an idle link takes a
         version before ``remote_after_seconds``; 0 is never
+    :param scrub_days: each version's key is asked for once in so many
+        days; 0 is never
     :param scrub_bytes_per_second: of S3 to be read back and proven when
         nobody wants the link; 0 is none
     :param dirty_bytes: what S3 may lack of each device before writes are
@@ -163,6 +165,7 @@ class GatewayConf:
     bundle_dead_share: float = 0.3
     key_file: str = ''
     push_idle_after_seconds: float = 0.0
+    scrub_days: float = 30.0
     scrub_bytes_per_second: int = 0
     queue_dir: str = ''
     queue_bytes: int = 0

@@ -21,7 +21,7 @@ import binascii
 import threading
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import (
     Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple)
 
@@ -37,6 +37,8 @@ from swift_dss.core.errors import (
 from swift_dss.gateway.breaker import Breaker
 from swift_dss.gateway.credentials import SecretFile
 from swift_dss.gateway.ports import TableSource
+from swift_dss.gateway.pulse import (
+    ASK_CONNECT_SECONDS, ASK_READ_SECONDS, Pulse)
 from swift_dss.gateway.throughput import Throughput
 from swift_dss.gateway.wan import Lane, Sent
 
@@ -106,7 +108,9 @@ class S3Body:
 
     def __init__(self, stream: Any, length: int,
                  fail: Callable[[str], RemoteUnavailable],
-                 throughput: Throughput, lane: Lane) -> None:
+                 throughput: Throughput, lane: Lane,
+                 alive: Callable[[], None] = lambda: None) -> None:
+        self._alive = alive
         self._stream = stream
         self._throughput = throughput
         self._lane = lane
@@ -136,6 +140,7 @@ class S3Body:
                 with self._throughput.down.busy():
                     piece = self._read(min(missing, _PIECE_BYTES))
                     self._throughput.down.moved(len(piece))
+                self._alive()
                 self._lane.let_through(len(piece))
             except _BROKEN as err:
                 raise self._fail('body broke off: %s' % type(
@@ -164,13 +169,16 @@ class S3Client:
 
     :param connections: most requests that run at once
     :param connect: boto3's client if None
+    :param pulse: told of every sign of life
     """
 
     def __init__(self, conf: GatewayConf, breaker: Breaker,
                  connections: int,
                  table: TableSource = ClassTable,
-                 connect: Optional[Connect] = None) -> None:
+                 connect: Optional[Connect] = None,
+                 pulse: Optional[Pulse] = None) -> None:
         self._conf = conf
+        self.pulse = pulse or Pulse()
         self._breaker = breaker
         self._connections = connections
         self._secret_file = SecretFile(conf.secret_file)
@@ -179,6 +187,7 @@ class S3Client:
         self._lock = threading.Lock()
         self._connect = connect or _connect
         self._client: Any = None
+        self._prober: Any = None
         self._stamp: Any = None
 
     def check_secret(self) -> None:
@@ -197,17 +206,26 @@ class S3Client:
                       _archived(answer))
 
     def probe(self, key: str) -> None:
-        """Ask for a key that need not be there.
+        """Ask for a key that need not be there, with short time-outs.
 
         By GET: the answer to a HEAD has no body, and so does not tell a
-        missing key from a missing bucket.
+        missing key from a missing bucket. No answer, and no sign of life
+        from anybody else's request meanwhile, opens the breaker.
 
         :raises RemoteUnavailable, S3Rejected: S3 does not work for us
         """
         try:
-            self.get(key, 0, 1).close()
+            self._call('get_object', True, Key=key,
+                       Range='bytes=0-0')['Body'].close()
         except S3Missing:
             return
+        except _BROKEN as err:
+            raise self._broken('probe: %s' % type(err).__name__) from err
+
+    def down(self) -> S3Down:
+        """What a caller is told while S3 is known not to answer."""
+        return S3Down('S3 is not answering (%s)' % self._breaker.last_error,
+                      self._retry_after())
 
     def put(self, key: str, data: bytes, md5: bytes,
             metadata: Optional[Mapping[str, str]] = None) -> str:
@@ -229,7 +247,7 @@ class S3Client:
         answer = self._call('get_object', Key=key,
                             Range='bytes=%d-%d' % (offset, last))
         body = S3Body(answer['Body'], length, self._broken,
-                      self.throughput, self.down_lane)
+                      self.throughput, self.down_lane, self.pulse.alive)
         said = str(answer.get('ContentRange', ''))
         if not (said.startswith('bytes %d-%d/' % (offset, last))
                 and int(answer['ContentLength']) == length):
@@ -248,7 +266,7 @@ class S3Client:
         answer = self._call('get_object', Key=key)
         length = int(answer['ContentLength'])
         body = S3Body(answer['Body'], length, self._broken,
-                      self.throughput, self.down_lane)
+                      self.throughput, self.down_lane, self.pulse.alive)
         try:
             if length > limit:
                 raise DamagedRecord('%s has %d bytes, not at most %d'
@@ -323,7 +341,7 @@ class S3Client:
         :param after: begin behind this key: a listing can be resumed
         """
         while True:
-            more = {'StartAfter': after} if after else {}
+            more: Dict[str, Any] = {'StartAfter': after} if after else {}
             answer = self._call('list_objects_v2', Prefix=prefix, **more)
             found = answer.get('Contents', ())
             for item in found:
@@ -335,13 +353,14 @@ class S3Client:
     def _body(self, data: bytes) -> Any:
         # Small ones are through before anybody could wait for them.
         return data if len(data) <= _SMALL_BYTES else Sent(
-            data, self.up_lane)
+            data, self.up_lane, self.pulse.alive)
 
-    def _call(self, operation: str, **arguments: Any) -> Dict[str, Any]:
-        client = self._current()
+    def _call(self, operation: str, is_probe: bool = False,
+              **arguments: Any) -> Dict[str, Any]:
+        client = self._current(is_probe)
         if not self._breaker.allow():
-            raise S3Down('S3 is not answering (%s)'
-                         % self._breaker.last_error, self._retry_after())
+            raise self.down()
+        began = self.pulse.now()
         try:
             with self.up_lane.transfer() if 'Body' in arguments \
                     else nullcontext(), self.throughput.calling(
@@ -349,14 +368,17 @@ class S3Client:
                 answer: Dict[str, Any] = getattr(client, operation)(
                     Bucket=self._conf.bucket, **arguments)
         except botocore.exceptions.ClientError as err:
+            self.pulse.alive()
             raise self._translated(operation, err) from err
         except _BROKEN as err:
             # Class name only: a message may spell out the whole request.
-            raise self._broken('%s: %s' % (
-                operation, type(err).__name__)) from err
+            raise self._broken(
+                '%s: %s' % (operation, type(err).__name__),
+                is_probe and self.pulse.is_silent_since(began)) from err
         except BaseException:
             self._breaker.unknown()
             raise
+        self.pulse.alive()
         self._breaker.succeeded()
         return answer
 
@@ -386,15 +408,23 @@ class S3Client:
         wait = int(self._breaker.seconds_until_probe()) + 1
         return max(wait, self._conf.retry_after_seconds)
 
-    def _current(self) -> Any:
+    def _current(self, is_probe: bool = False) -> Any:
         secret, stamp = self._secret_file.read()
         with self._lock:
             if self._client is None or stamp != self._stamp:
                 self._client = self._connect(
                     self._conf, secret.access_key, secret.secret_key,
                     self._connections)
+                quick = replace(
+                    self._conf, connect_timeout_seconds=min(
+                        self._conf.connect_timeout_seconds,
+                        ASK_CONNECT_SECONDS),
+                    read_timeout_seconds=min(
+                        self._conf.read_timeout_seconds, ASK_READ_SECONDS))
+                self._prober = self._connect(
+                    quick, secret.access_key, secret.secret_key, 1)
                 self._stamp = stamp
-            return self._client
+            return self._prober if is_probe else self._client
 
 
 def _connect(conf: GatewayConf, access_key: str, secret_key: str,

@@ -24,7 +24,7 @@ from swift_dss.core.residency import Extent, RemoteCopy, Tier
 from swift_dss.core.version import VersionId
 from swift_dss.gateway import wan
 from swift_dss.gateway.client import S3Missing
-from swift_dss.gateway.flights import Flight, Flights
+from swift_dss.gateway.flights import LOOK_SECONDS, Flight, Flights
 from swift_dss.gateway.ports import (
     LocalFill, LocalVersion, LocalVersions, Logger, Metrics, Sink,
     TableSource)
@@ -53,6 +53,10 @@ class Filler:
 
     :param own_copy: looks for a version whose bundle is gone under its own
         key
+    :param look: asked with the time since which a reader waits for S3, and
+        if it may block; raises what the reader is to be told if waiting is
+        no use
+    :param clock: of that time
     """
 
     def __init__(self, conf: GatewayConf, source: Source,
@@ -60,8 +64,13 @@ class Filler:
                  logger: Logger,
                  table: TableSource = ClassTable,
                  own_copy: Callable[[LocalVersion], Optional[RemoteCopy]]
-                 = lambda local: None) -> None:
+                 = lambda local: None,
+                 look: Callable[[float, bool], None]
+                 = lambda since, may_wait: None,
+                 clock: Callable[[], float] = time.monotonic) -> None:
         self._own_copy = own_copy
+        self._look_at_s3 = look
+        self._clock = clock
         self._conf = conf
         self._source = source
         self._local = local
@@ -131,6 +140,13 @@ class Filler:
                 pass
             offset = start + length
 
+    def abandon(self) -> None:
+        """S3 was found dead: readers that come after it is back must not
+        wait for answers that were lost."""
+        self._flights.abandon()
+        with self._lock:
+            self._asked.clear()
+
     def counts(self) -> Tuple[int, int]:
         """(parts on their way from S3, parts in memory)."""
         return self._flights.counts()
@@ -179,10 +195,20 @@ class Filler:
                      extent: Extent, deadline: float) -> Iterator[bytes]:
         """Bytes of the part at the extent's start; may end early, and the
         rest is then looked for again."""
-        plan = self._plan(local, deadline)
+        since = self._clock()
+        has_bytes = extent.offset > request.offset
+
+        def look(may_wait: bool = False) -> None:
+            # A reader who has some bytes rather waits for the others than
+            # have them cut off: S3 may be back soon.
+            if not has_bytes:
+                self._look_at_s3(since, may_wait)
+
+        look(True)
+        plan = self._plan(local, deadline, look)
         start, length = plan.part(extent.offset)
         end = min(extent.end, start + length)
-        flight = self._join(request, local, plan, start, deadline)
+        flight = self._join(request, local, plan, start, deadline, look)
         ahead: Optional[Flight] = None
         try:
             if end < extent.end:
@@ -190,7 +216,7 @@ class Filler:
             offset = extent.offset
             while offset < end:
                 data = flight.read(
-                    offset, min(_WRITE_BYTES, end - offset), deadline)
+                    offset, min(_WRITE_BYTES, end - offset), deadline, look)
                 if data is None:
                     return
                 offset += len(data)
@@ -204,7 +230,8 @@ class Filler:
             if ahead is not None:
                 self._flights.leave(ahead)
 
-    def _plan(self, local: LocalVersion, deadline: float) -> Plan:
+    def _plan(self, local: LocalVersion, deadline: float,
+              look: Callable[[], None]) -> Plan:
         """How the version is cut; S3 is asked at most once for all who
         wait, and nobody waits past the deadline."""
         if self._source.knows(local):
@@ -217,16 +244,22 @@ class Filler:
                     local)
                 self._asked[local.version] = asked
                 asked.add_done_callback(
-                    lambda _: self._forget_asked(local.version))
-        wait([asked], max(0.0, deadline - time.monotonic()))
-        if not asked.done():
-            raise TimeoutError('S3 did not say in time how %s is cut'
-                               % local.version.key)
+                    lambda done: self._forget_asked(local.version, done))
+        while not asked.done():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError('S3 did not say in time how %s is cut'
+                                   % local.version.key)
+            wait([asked], min(left, LOOK_SECONDS))
+            if not asked.done():
+                look()
         return asked.result()
 
-    def _forget_asked(self, version: VersionId) -> None:
+    def _forget_asked(self, version: VersionId,
+                      asked: Future[Plan]) -> None:
         with self._lock:
-            self._asked.pop(version, None)
+            if self._asked.get(version) is asked:
+                del self._asked[version]
 
     def _ahead(self, request: FetchRequest, local: LocalVersion,
                plan: Plan, offset: int) -> Optional[Flight]:
@@ -240,7 +273,8 @@ class Filler:
             return None
 
     def _join(self, request: FetchRequest, local: LocalVersion, plan: Plan,
-              start: int, deadline: float) -> Flight:
+              start: int, deadline: float,
+              look: Callable[[], None] = lambda: None) -> Flight:
         flow = (wan.prefetch if request.ahead else wan.fill)(
             request.class_id)
         keep_free = 0
@@ -255,7 +289,7 @@ class Filler:
         flight = self._flights.join(
             (request.version, start),
             min(deadline, time.monotonic()) if request.ahead else deadline,
-            lead, request.ahead, keep_free)
+            lead, request.ahead, keep_free, look)
         if flight is None and request.ahead:
             raise GivenUp('no room for what nobody reads yet')
         if flight is None:

@@ -19,6 +19,8 @@ from swift_dss.core.version import VersionId
 
 #: Version (with its device) and offset of the part.
 FlightKey = Tuple[VersionId, int]
+#: Whoever waits for S3 looks this often whether it is any use.
+LOOK_SECONDS = 0.25
 
 
 class Flight:
@@ -79,13 +81,14 @@ class Flight:
             self._cleared = True
             self._blocks = []
 
-    def read(self, offset: int, length: int,
-             deadline: float) -> Optional[bytes]:
+    def read(self, offset: int, length: int, deadline: float,
+             look: Callable[[], None] = lambda: None) -> Optional[bytes]:
         """Some bytes (1 to ``length``) from ``offset`` of the *version*;
         None if they must be looked for again: the flight gave its memory
         up (local disk has them) or is of a part that ends before them.
 
         :param deadline: ``time.monotonic`` to wait for the first of them
+        :param look: called now and then meanwhile; what it raises ends that
         :raises DssError: the leader failed before these bytes
         :raises TimeoutError: the deadline passed
         """
@@ -95,7 +98,8 @@ class Flight:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     raise TimeoutError('no verified byte in time')
-                self._ready.wait(left)
+                look()
+                self._ready.wait(min(left, LOOK_SECONDS))
             if self._cleared:
                 return None
             for block in self._blocks:
@@ -121,8 +125,8 @@ class Flights:
 
     def join(self, key: FlightKey, deadline: float,
              lead: Callable[[Flight], None],
-             ahead: bool = False, keep_free: int = 0
-             ) -> Optional[Flight]:
+             ahead: bool = False, keep_free: int = 0,
+             look: Callable[[], None] = lambda: None) -> Optional[Flight]:
         """The flight of ``key``, begun with ``lead`` if there is none.
 
         The caller MUST :meth:`leave` it. Waits for room in memory.
@@ -131,6 +135,7 @@ class Flights:
         :param ahead: the caller reads nothing himself; a flight that only
             such callers joined may be given up
         :param keep_free: begin none with less room than this left
+        :param look: called now and then meanwhile; what it raises ends that
         :returns: None if there was no room by ``deadline``
         """
         with self._changed:
@@ -146,7 +151,8 @@ class Flights:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return None
-                self._changed.wait(left)
+                look()
+                self._changed.wait(min(left, LOOK_SECONDS))
             flight = Flight(key, key[1], ahead)
             flight.readers = 1
             self._current[key] = flight
@@ -184,6 +190,12 @@ class Flights:
                 del self._current[flight.key]
             flight.finish(error, stored)
             self._release(flight)
+
+    def abandon(self) -> None:
+        """Nobody joins those under way any more: what they wait for does
+        not come. Those that have joined stay."""
+        with self._changed:
+            self._current.clear()
 
     def counts(self) -> Tuple[int, int]:
         """(flights on their way, flights in memory)."""

@@ -37,11 +37,13 @@ from swift_dss.gateway.fill import Filler
 from swift_dss.gateway.ports import (
     LocalVersion, LocalVersions, Logger, Metrics, Sink, TableSource)
 from swift_dss.gateway.primaries import Primaries, RingPrimaries
+from swift_dss.gateway.pulse import Alarm, Pulse
 from swift_dss.gateway.queue import DeleteJob, Queue, UploadJob
 from swift_dss.gateway.ranks import Ranks
 from swift_dss.gateway.repair import Copy, Hands, Repaired, Repairer
 from swift_dss.gateway.retry import Backoff
 from swift_dss.gateway.scrub import Scrubber
+from swift_dss.gateway.scrub_ask import AskScrubber
 from swift_dss.gateway.source import Source
 from swift_dss.gateway.throughput import Throughput
 from swift_dss.gateway.upload import Outcome, Uploader
@@ -140,7 +142,10 @@ class Gateway:
         self._client = S3Client(
             self._conf, self._breaker,
             self._conf.uploads + self._conf.fills + _DELETES + SENDERS
-            + ASKERS + 2, table_source, connect)
+            + ASKERS + 2, table_source, connect, Pulse(clock))
+        self._alarm = Alarm(
+            self._client, self._breaker, self._conf.prefix + _PROBE_KEY,
+            self._found, logger, pool)
         self._stopping = threading.Event()
         self._keys = KeyFile(self._conf.key_file)
         self._primaries = primaries or RingPrimaries(self._ranks, local)
@@ -168,7 +173,8 @@ class Gateway:
             self._conf, Source(self._conf, self._client, metrics,
                                self._stopping.wait),
             local, metrics, logger, table_source,
-            lambda local: own_copy(self._conf, self._client, local))
+            lambda local: own_copy(self._conf, self._client, local),
+            self._alarm.look, self._client.pulse.now)
         self._repairer = Repairer(self._conf, self._client, local, Hands(
             self._filler.prove, self._uploader.resend, self._bundler.settle,
             self._bundler.take_out, self.enqueue_upload))
@@ -183,6 +189,10 @@ class Gateway:
                     [(version, partition)]),
                 self._bundler.take_out, self._send_again,
                 self._bundler.bundle_bytes), metrics, logger, pool, clock)
+        self.ask_scrubber = AskScrubber(
+            self._conf, local, self.witness,
+            lambda version: self._ranks.rank(version), metrics,
+            logger, self._stopping, now)
         self._arrivals = Arrivals(
             self._conf, self._client, self._keys, self._bundler.hold,
             metrics, now)
@@ -237,8 +247,10 @@ class Gateway:
         self._agreement.stop()
         self._workers.shutdown(wait=True)
         self.witness.stop()
+        self._alarm.stop()
         self._bundler.stop()
         self.scrubber.stop()
+        self.ask_scrubber.stop()
         self._filler.stop()
         self._queue.close()
 
@@ -411,7 +423,8 @@ class Gateway:
             probe_in_seconds=self._breaker.seconds_until_probe(),
             uploading=uploading, deleting=deleting, reading=flying,
             read_buffers=held, bundles=self._bundler.status(),
-            scrub=self.scrubber.status())
+            scrub=dict(self.scrubber.status(),
+                       keys=self.ask_scrubber.status()))
 
     def _send_again(self, local: LocalVersion) -> None:
         """Have a version be uploaded from this node now, whatever its
@@ -489,6 +502,7 @@ class Gateway:
         now = self._now()
         if self._breaker.state is not BreakerState.CLOSED:
             return self._probe()
+        self._alarm.beat()
         slots = self._breaker.background_slots(self._conf.uploads)
         with self._wake:
             upload_slots = self._trust.slots(slots) - self._uploading
@@ -577,6 +591,19 @@ class Gateway:
             running + self._filler.counts()[0],
             self._conf.uploads + self._conf.fills, self._is_up())
 
+    def _found(self, alive: bool) -> None:
+        """S3 was asked, and is not what it was."""
+        if alive:
+            self._is_back()
+        else:
+            self._filler.abandon()
+        self._notify()
+
+    def _is_back(self) -> None:
+        self._logger.info('gateway: S3 answers again')
+        self._queue.again(self._now())
+        self._bundler.kick()
+
     def _probe(self) -> float:
         """While S3 is down, one small question when its time has come."""
         wait_seconds = self._breaker.seconds_until_probe()
@@ -586,9 +613,7 @@ class Gateway:
             except DssError as err:
                 self._logger.warning('gateway: probe: %s', err)
             if self._breaker.state is BreakerState.CLOSED:
-                self._logger.info('gateway: S3 answers again')
-                self._queue.again(self._now())
-                self._bundler.kick()
+                self._is_back()
                 return 0.0
             wait_seconds = self._breaker.seconds_until_probe()
         self._publish()

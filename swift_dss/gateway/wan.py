@@ -221,7 +221,9 @@ class Sent:
     set goes over the link.
     """
 
-    def __init__(self, data: bytes, lane: Lane) -> None:
+    def __init__(self, data: bytes, lane: Lane,
+                 alive: Callable[[], None] = lambda: None) -> None:
+        self._alive = alive
         self._data = memoryview(data)
         self._lane = lane
         self._at = 0
@@ -236,6 +238,8 @@ class Sent:
             len(self._data), self._at + length)
         piece = self._data[self._at:end]
         if len(piece) and self.sending:
+            # The link took what came before.
+            self._alive()
             self._lane.let_through(len(piece))
         self._at = end
         return bytes(piece)

@@ -27,6 +27,7 @@ from swift_dss.core.errors import BadConfig, DssError, TierUnavailable
 from swift_dss.core.limits import EVENT_BATCH_SECONDS
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.scrub import Listed
+from swift_dss.gateway.scrub_ask import Pass, Rounds
 from swift_dss.gateway.service import Gateway
 from swift_dss.io import carriers, switch
 from swift_dss.tier import report, space
@@ -59,6 +60,8 @@ GC_THRESHOLD = (20000, 20, 20)
 _CLEAN_STOP = 'clean_stop'
 #: Row up to which the bucket was read back.
 _SCRUBBED = 'scrubbed'
+#: Row up to which keys were asked for, and when that pass began.
+_ASKED_FOR = 'asked_for'
 #: Versions of a page of that.
 _SCRUB_PAGE = 100
 _REBUILD_NEEDED = 'rebuild_needed'
@@ -168,6 +171,12 @@ class Daemon:
             self.gateway.scrubber.start(
                 self._to_scrub, int(self.index.get_state(_SCRUBBED, '0')),
                 lambda at: self.index.set_state(_SCRUBBED, str(at)))
+            at, _, began = self.index.get_state(
+                _ASKED_FOR, '0 0').partition(' ')
+            self.gateway.ask_scrubber.start(Rounds(
+                self._to_scrub, self._remote_versions,
+                lambda one: self.index.set_state(
+                    _ASKED_FOR, '%d %f' % one)), Pass(int(at), float(began)))
         self.prefetcher.start()
         self.intake.start()
         self._fetch.start()
@@ -317,6 +326,11 @@ class Daemon:
         return [(row_id, row.version, row.partition)
                 for row_id, row in self.index.listing(
                     'AND v.on_remote = 1', (), _SCRUB_PAGE, after)]
+
+    def _remote_versions(self) -> int:
+        """About how many versions have a copy in S3: their spans."""
+        return sum(sums['objects'] for name in list(self.keepers)
+                   for sums in self.index.occupancy(name).values())
 
     def _left_for_s3(self, version: VersionId, length: int) -> None:
         if self.gateway is not None:

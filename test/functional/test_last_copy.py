@@ -35,8 +35,8 @@ def server():
 class Edge(Node):
     """A node all of whose objects are in S3 and here."""
 
-    def __init__(self, root, server, with_hdd=True, count=COUNT):
-        super().__init__(root, server, with_hdd)
+    def __init__(self, root, server, with_hdd=True, count=COUNT, **gateway):
+        super().__init__(root, server, with_hdd, **gateway)
         for number in range(count):
             self.put(number)
         self.daemon.gateway.hurry()
@@ -215,7 +215,7 @@ def test_what_was_lost_leaves_once_it_is_there_again(make):
     """One command is enough: it waits for what is sent again."""
     edge = make()
     edge.lose()
-    code, said = edge.cli('relocate', '--device', 'sda', '--seconds', '60')
+    code, said = edge.cli('relocate', '--device', 'sda', '--seconds', '300')
     assert (code, said['failed']) == (0, [])
     assert {edge.residency(place).tiers for place, _ in edge.bodies} == {
         Tier.REMOTE}
@@ -267,3 +267,20 @@ def test_one_request_serves_what_leaves_together(make, monkeypatch):
         edge.bodies[0][0].version, edge.bodies[0][0].partition)],
         Tier.SSD | Tier.HDD)
     assert edge.counted('gateway.proof_requests') == COUNT + 1
+
+
+def test_the_scrub_finds_what_is_missing_before_anything_leaves(make):
+    edge = make(scrub_days='0.00005')
+    wait_until(lambda: edge.daemon.status()['gateway']['scrub']['keys'][
+        'asked'] >= COUNT, 60, 'every key was asked for')
+    assert edge.counted('gateway.proof_missing') == 0
+    edge.lose()
+    wait_until(lambda: edge.counted('gateway.proof_sent_again') == COUNT,
+               120, 'all are sent again')
+    wait_until(lambda: sum(
+        one.startswith(edge.prefix) for one in edge.server.list_keys())
+        == COUNT, 60, 'all are there again')
+    assert edge.lost() == []
+    found = edge.daemon.status()['gateway']['scrub']['keys']
+    assert found['missing'] == COUNT and found['lost'] == 0
+    assert edge.daemon.index.get_state('asked_for') != ''

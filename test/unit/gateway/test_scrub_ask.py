@@ -1,0 +1,146 @@
+"""Every version's key is asked for in its time, by one replica, evenly."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from swift_dss.core.config import GatewayConf
+from swift_dss.core.errors import (
+    RemoteCorrupt, RemoteUnavailable, VersionGone)
+from swift_dss.core.residency import RemoteCopy, Residency
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.ports import LocalVersion, NotProven
+from swift_dss.gateway.scrub_ask import AskScrubber, Pass, Rounds
+
+DAY = 86400.0
+LOG = logging.getLogger('scrub-ask')
+BEGINNING = Pass(0, 0.0)
+
+
+class Bed:
+    """Versions, a witness, and a clock that waiting moves."""
+
+    def __init__(self, count, days=30.0, end_at=10 ** 9):
+        self.now = self.began = 1700000000.0
+        self.end_at = self.began + end_at
+        self.rows = [(n, VersionId('sda', 0, '%032x' % n, '1', None), '7')
+                     for n in range(1, count + 1)]
+        self.asked, self.said, self.notes = [], {}, []
+        self.metrics = self
+        self.scrubber = AskScrubber(
+            GatewayConf(scrub_days=days), self, self, self.rank, self, LOG,
+            self, lambda: self.now)
+        self.ranks = {}
+
+    # stopping
+    def is_set(self):
+        return self.now >= self.end_at
+
+    def wait(self, seconds):
+        assert seconds > 0
+        self.now += seconds
+        return self.is_set()
+
+    # metrics, rank, local, witness
+    def count(self, name, amount=1):
+        pass
+
+    def rank(self, version):
+        return self.ranks.get(version.object_hash, 0)
+
+    def describe(self, version, partition):
+        return LocalVersion(version, partition, 'e', {}, Residency.whole(
+            1).with_remote(RemoteCopy('s3', version.key, 'e', 1.0)))
+
+    def proven(self, local):
+        self.asked.append((self.now, local.version.object_hash))
+        said = self.said.get(local.version.object_hash)
+        if callable(said):
+            said = said()
+        if said is not None:
+            raise said
+        return local.residency.remote
+
+    def run(self, begin=BEGINNING):
+        self.scrubber._pass = Pass(begin.at, begin.began or self.now)
+        self.scrubber._run(Rounds(
+            lambda after: [row for row in self.rows if row[0] > after][:100],
+            lambda: len(self.rows), self.notes.append))
+        return self.scrubber.status()
+
+
+def test_a_million_versions_cost_less_than_a_dollar_a_month():
+    bed = Bed(2000, end_at=90 * DAY)
+    bed.run()
+    a_month = len(bed.asked) / 3
+    assert 1999 <= a_month <= 2000 * 1.01
+    assert a_month / 2000 * 1e6 * 0.0004 / 1000 < 0.5, 'dollars'
+
+
+def test_they_are_spread_over_the_whole_time():
+    bed = Bed(720, end_at=30 * DAY)
+    bed.run()
+    hours = {int((at - bed.began) // 3600) for at, _ in bed.asked}
+    assert len(hours) >= 719
+
+
+def test_few_versions_are_asked_for_once_a_pass_too():
+    bed = Bed(3, end_at=61 * DAY)
+    found = bed.run()
+    assert len(bed.asked) <= 9 and found['passes'] == 2
+
+
+def test_only_the_first_replica_asks():
+    bed = Bed(10, end_at=DAY * 31)
+    bed.ranks = {row[1].object_hash: n % 3
+                 for n, row in enumerate(bed.rows)}
+    bed.run()
+    assert {one for _, one in bed.asked} == {
+        row[1].object_hash for n, row in enumerate(bed.rows) if not n % 3}
+
+
+def test_a_restart_goes_on_where_it_was():
+    bed = Bed(3000, end_at=10 * DAY)
+    bed.run()
+    again = Bed(3000, end_at=19 * DAY)
+    again.run(bed.notes[-1]._replace(began=again.began - 10 * DAY))
+    first = {one for _, one in bed.asked}
+    second = {one for _, one in again.asked}
+    assert 990 <= len(first) <= 1010 and not first & second
+    assert again.notes[-1].began == again.began - 10 * DAY
+
+
+def test_what_was_missing_or_lost_is_counted():
+    bed = Bed(4, end_at=29 * DAY)
+    hashes = [row[1].object_hash for row in bed.rows]
+    bed.said = {hashes[0]: NotProven('sent again', 1),
+                hashes[1]: RemoteCorrupt('lost'),
+                hashes[2]: VersionGone('gone')}
+    found = bed.run()
+    assert (found['missing'], found['lost']) == (1, 1)
+    assert found['asked'] == 3
+
+
+def test_an_outage_is_waited_for_and_says_nothing_of_versions():
+    bed = Bed(2, end_at=29 * DAY)
+    one = bed.rows[0][1].object_hash
+    tries = []
+
+    def silent():
+        tries.append(bed.now)
+        return RemoteUnavailable('hung', 1) if len(tries) < 50 else None
+    bed.said = {one: silent}
+    found = bed.run()
+    assert len(tries) == 50
+    assert (found['missing'], found['lost'], found['asked']) == (0, 0, 2)
+
+
+@pytest.mark.parametrize('days', [0.0])
+def test_it_can_be_turned_off(days):
+    bed = Bed(5, days=days)
+    bed.scrubber.start(Rounds(lambda after: bed.rows, lambda: 5,
+                              bed.notes.append), Pass(0, 0.0))
+    assert bed.scrubber._thread is None
+    bed.scrubber.stop()
