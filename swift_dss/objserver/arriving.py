@@ -22,7 +22,8 @@ from swift_dss.objserver.fetch import ask_for_proof
 from swift_dss.wire import names, proof, residency as record
 
 _REPLICATION_HEADERS = 'X-Backend-Replication-Headers'
-_FRAG_INDEX = 'X-Object-Sysmeta-Ec-Frag-Index'
+#: Which fragment it is, in metadata and headers.
+FRAG_INDEX = 'X-Object-Sysmeta-Ec-Frag-Index'
 _LOCAL = Tier.SSD | Tier.HDD
 
 
@@ -142,7 +143,7 @@ def _exactly(source: Any, length: int) -> bytes:
 
 
 def _version_of(request: Any, disk_file: Any) -> VersionId:
-    index = request.headers.get(_FRAG_INDEX)
+    index = request.headers.get(FRAG_INDEX)
     return VersionId(
         disk_file.dss_device, int(disk_file.policy), disk_file.dss_hash,
         Timestamp(request.headers['X-Timestamp']).internal,

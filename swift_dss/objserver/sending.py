@@ -18,7 +18,8 @@ whole objects.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, NamedTuple, Optional, Set, Tuple
+from typing import (
+    Any, Callable, Dict, Iterable, Iterator, NamedTuple, Optional, Set, Tuple)
 
 from swift.common.exceptions import DiskFileError
 from swift.common.storage_policy import EC_POLICY
@@ -31,6 +32,8 @@ from swift_dss.wire import names, proof
 
 #: A session: device, partition, policy and fragment index.
 Session = Tuple[str, str, int, Optional[int]]
+#: A hash and its timestamps, as ``yield_hashes`` has them.
+Offer = Tuple[str, Dict[str, Any]]
 #: Sessions that are remembered as incomplete; one is forgotten when it is
 #: begun again.
 _MAX_SESSIONS = 4096
@@ -40,7 +43,33 @@ _REOPENS = 3
 
 #: What a session offers first. No hash of Swift's looks like it.
 ANNOUNCEMENT = 'dss-stubs-1'
-ANNOUNCED = ((ANNOUNCEMENT, {'ts_data': Timestamp(1)}),)
+ANNOUNCED: Tuple[Offer] = ((ANNOUNCEMENT, {'ts_data': Timestamp(1)}),)
+
+
+_HINT = 'dss-stub,'
+
+
+def hinted(offers: Iterable[Offer],
+           is_away: Callable[[str, Timestamp], bool]) -> Iterator[Offer]:
+    """Offers, each that is a stub with a line before it that says so."""
+    for object_hash, timestamps in offers:
+        timestamp = timestamps['ts_data']
+        if timestamps.get('durable') and is_away(object_hash, timestamp):
+            yield ('%s%s,%s' % (_HINT, object_hash, timestamp.internal),
+                   ANNOUNCED[0][1])
+        yield object_hash, timestamps
+
+
+def read_hint(object_hash: str) -> Optional[Tuple[str, Timestamp]]:
+    """Hash and timestamp of the stub that a line speaks of; None of any
+    other line."""
+    if not object_hash.startswith(_HINT):
+        return None
+    found, _, timestamp = object_hash[len(_HINT):].partition(',')
+    try:
+        return found, Timestamp(timestamp)
+    except ValueError:
+        return None
 
 
 class Known:

@@ -132,6 +132,8 @@ class Daemon:
 
     def __init__(self, node: ObjectNode, keys: Dict[str, bytes]) -> None:
         self.keys = keys
+        #: What S3 says of a key besides.
+        self.metadata: Dict[str, Dict[str, str]] = {}
         self.proofs: List[proof.ProofRequest] = []
         self.fetches: List[control.FetchRequest] = []
         self._path = os.path.join(node.root, 'run', 'fetch.sock')
@@ -160,7 +162,8 @@ class Daemon:
 
     def _prove(self, request: proof.ProofRequest) -> proof.ProofReply:
         self.proofs.append(request)
-        assert request.residency is not None
+        if request.residency is None:
+            return self._find(request.version)
         remote = request.residency.remote
         assert remote is not None
         body = self.keys.get(remote.key)
@@ -168,6 +171,16 @@ class Daemon:
             return proof.ProofReply(404, 'S3 has no such key')
         return proof.ProofReply(200, '', replace(
             request.residency, remote=replace(remote, verified_at=2.0)))
+
+    def _find(self, version: VersionId) -> proof.ProofReply:
+        body = self.keys.get(key_of(version))
+        if body is None:
+            return proof.ProofReply(404, 'S3 has no such key')
+        return proof.ProofReply(200, '', Residency.whole(
+            len(body)).with_remote(RemoteCopy(
+                's3', key_of(version), md5(body), 2.0)).drop(
+                    0, len(body), Tier.SSD), md5(body),
+            self.metadata[key_of(version)])
 
     def _fetch(self, one: socket.socket,
                request: control.FetchRequest) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from typing import Any, Dict, Iterator, List, Tuple
 
@@ -12,6 +13,7 @@ from moving_nodes import (
     running_nodes, send_to_s3, tagged_headers)
 from object_node import ObjectNode
 from support import md5, pattern
+from swift.obj.diskfile import read_metadata
 
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
 from swift_dss.core.spans import ClassMap, Span
@@ -252,3 +254,63 @@ def test_a_fragment_goes_home_as_a_stub(
             partition=5).body == fragment(body, 1)
         assert not os.path.exists(here.hash_dir(name, 1, 'sda', 5))
 
+
+
+def _two_fragments(there: ObjectNode, stem: str, partition: int,
+                   homes: List[str], s3: Dict[str, bytes],
+                   daemon: Daemon) -> Dict[str, bytes]:
+    """Objects whose fragments 0 and 1 are stubs, while nobody has 2 but
+    S3."""
+    made = {}
+    for number in range(COUNT):
+        name = '%s-%d' % (stem, number)
+        made[name] = pattern(SIZE, name)
+        timestamp = there.timestamp()
+        for index in range(3):
+            archive = put_fragment(there, name, made[name], index,
+                                   homes[index], partition, timestamp)
+            path = there.data_file_in(name, partition, 1, homes[index])
+            with open(path, 'rb') as source:
+                found = read_metadata(source)
+            key = send_to_s3(path)
+            s3[key], daemon.metadata[key] = archive, found
+        shutil.rmtree(there.hash_dir(name, 1, homes[2], partition))
+    return made
+
+
+def test_a_lost_fragment_is_found_in_s3_and_not_rebuilt(
+        nodes: List[ObjectNode], stem: str, s3: Dict[str, bytes],
+        daemon: Daemon) -> None:
+    there = nodes[1]
+    homes = make_ring(nodes, 3, [(there, 'sdb', 1), (there, 'sdc', 1),
+                                 (there, 'sdd', 1)])[6]
+    made = _two_fragments(there, stem, 6, homes, s3, daemon)
+
+    one_pass(there, 6, 'object-reconstructor')
+
+    assert len(daemon.proofs) == COUNT and not daemon.fetches
+    for name, body in made.items():
+        path = there.data_file_in(name, 6, 1, homes[2])
+        assert path.endswith('#2#d.data')
+        assert record_of(path).tiers == Tier.REMOTE
+        answer = there.request('GET', name, policy=1, device=homes[2],
+                               partition=6)
+        assert answer.body == fragment(body, 2)
+        assert answer.headers['x-object-sysmeta-ec-etag'] == md5(body)
+
+
+def test_a_fragment_that_s3_never_got_is_rebuilt(
+        nodes: List[ObjectNode], stem: str, s3: Dict[str, bytes],
+        daemon: Daemon) -> None:
+    there = nodes[1]
+    homes = make_ring(nodes, 3, [(there, 'sdb', 1), (there, 'sdc', 1),
+                                 (there, 'sdd', 1)])[7]
+    made = _two_fragments(there, stem, 7, homes, s3, daemon)
+    for key in [key for key in s3 if key.endswith('#2')]:
+        del s3[key]
+
+    one_pass(there, 7, 'object-reconstructor')
+
+    for name, body in made.items():
+        assert there.request('GET', name, policy=1, device=homes[2],
+                             partition=7).body == fragment(body, 2)

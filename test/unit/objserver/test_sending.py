@@ -7,10 +7,13 @@ from typing import Any, Dict
 
 import pytest
 from dss_disk import Disk
-from swift.common.exceptions import DiskFileError
+from swift.common.exceptions import DiskFileError, DiskFileNotExist
+from swift.common.utils import Timestamp
 
+from swift_dss.core.residency import RemoteCopy, Residency, Tier
 from swift_dss.core.spans import ClassMap
-from swift_dss.objserver import sending
+from swift_dss.io import residency_store
+from swift_dss.objserver import adopting, sending
 
 BODY = os.urandom(100000)
 ON_HDD = ClassMap.uniform(2)
@@ -86,3 +89,93 @@ def test_sessions_are_not_remembered_without_end() -> None:
     for number in range(3 * sending._MAX_SESSIONS):
         assert sessions.leave_out(('sda', str(number), 0, None))
     assert len(sessions._incomplete) <= sending._MAX_SESSIONS
+
+
+def _known(disk: Disk, line: str, **options: Any) -> Any:
+    return disk.ec.get_diskfile_from_hash(
+        'sda', '7', line, disk.policies[1], open_expired=True, **options)
+
+
+def test_a_stub_that_is_to_be_rebuilt_is_offered_with_a_hint(
+        disk: Disk) -> None:
+    """Where fragments go home, the stub itself travels."""
+    disk.put('near', BODY, policy=1, frag_index=1)
+    disk.put('far', BODY, policy=1, frag_index=1)
+    path = disk.data_path('far', 1)
+    with open(path, 'rb+') as target:
+        length = os.fstat(target.fileno()).st_size
+        target.truncate(length + 1)
+        residency_store.store(
+            target.fileno(), Residency.whole(length).with_remote(RemoteCopy(
+                's3', 'k', 'e', 1.0)).drop(0, length, Tier.SSD))
+    far = path.split(os.sep)[-2]
+    for preferences, hints in ((None, 1), ([], 0)):
+        lines = [line for line, _ in disk.ec.yield_hashes(
+            'sda', '7', disk.policies[1], frag_index=1,
+            frag_prefs=preferences)]
+        assert len(lines) == 3 + hints
+        found = [sending.read_hint(line) for line in lines]
+        if hints:
+            at = lines.index(far) - 1
+            assert found[at] == (far, disk.open_file(
+                'far', policy=1).open().data_timestamp)
+        assert sum(one is not None for one in found) == hints
+
+
+@pytest.mark.parametrize('line', [
+    'a' * 32, sending.ANNOUNCEMENT, 'dss-stub,abc', 'dss-stub,abc,x'])
+def test_other_lines_are_no_hints(line: str) -> None:
+    assert sending.read_hint(line) is None
+
+
+def test_a_receiver_that_has_asked_for_long_leaves_the_rest(
+        disk: Disk, monkeypatch: Any) -> None:
+    """Neither S3 nor other servers are asked for what is put off."""
+    asked = []
+    monkeypatch.setattr(adopting, 'adopt',
+                        lambda _manager, wanted: asked.append(wanted))
+    hint = 'dss-stub,%s,1700000000.00001' % ('a' * 32)
+    for seconds, expected in ((20.0, 1), (0.0, 1)):
+        monkeypatch.setattr(adopting, '_ASK_SECONDS', seconds)
+        _known(disk, sending.ANNOUNCEMENT, frag_index=1)
+        known = _known(disk, hint, frag_index=1).open()
+        assert known.data_timestamp == Timestamp(1)
+        assert len(asked) == expected
+    assert asked[0].frag_index == 1
+    # Once: the next offer is looked at again.
+    assert _known(disk, 'a' * 32, frag_index=1).open().data_timestamp > \
+        Timestamp('1700000000.00001')
+    with pytest.raises(DiskFileNotExist):
+        _known(disk, 'a' * 32, frag_index=1)
+
+
+def test_a_peer_that_wants_a_line_of_ours_is_a_stock_server(
+        disk: Disk) -> None:
+    session = ('sda', '7', 0, None)
+    hint = 'dss-stub,%s,1700000000.00001' % ('a' * 32)
+    for line in (sending.ANNOUNCEMENT, hint):
+        offered(disk)
+        assert disk.ours.dss_sessions.takes_stubs(session)
+        with pytest.raises(DiskFileNotExist):
+            to_send(disk, line)
+        assert not disk.ours.dss_sessions.takes_stubs(session)
+
+
+def test_one_object_at_a_time_leaves_no_room_for_a_line_of_ours(
+        disk: Disk) -> None:
+    disk.put('o', BODY)
+    disk.ours.dss_one_at_a_time = True
+    (line, _), = disk.ours.yield_hashes('sda', '7', disk.policies[0])
+    assert len(line) == 32
+    assert not disk.ours.dss_sessions.takes_stubs(('sda', '7', 0, None))
+
+
+def test_adoptions_are_not_remembered_without_end() -> None:
+    adoptions = adopting.Adoptions()
+    for number in range(3 * adopting._MAX_SESSIONS):
+        adoptions.begin(('sda', str(number), 1, 0))
+    assert len(adoptions._until) == adopting._MAX_SESSIONS
+    adopting_session = ('sda', '1', 1, 0)
+    for number in range(adopting._MAX_PUT_OFF + 9):
+        adoptions.put_off(adopting_session, str(number))
+    assert len(adoptions._put_off) == adopting._MAX_PUT_OFF
