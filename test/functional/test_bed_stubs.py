@@ -1,0 +1,113 @@
+"""What is in S3 alone moves among nodes, and not a byte of it moves."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Dict, Iterator, List
+
+import pytest
+from beds import bed
+from support import md5, pattern, wait_until
+
+from swift_dss.aio.bed.bed import Bed
+
+pytestmark = [pytest.mark.cluster, pytest.mark.root]
+
+#: Of each kind; 500 stubs and more in all.
+COUNT = int(os.environ.get('SWIFT_DSS_BED_STUBS', '12'))
+#: Policy to sizes: one of a key of its own, one that is bundled.
+KINDS = {'dss': 30000, 'dss-ec': 60000}
+
+
+@pytest.fixture(scope='module')
+def made() -> Iterator[Bed]:
+    if os.geteuid() != 0:
+        pytest.skip('needs root')
+    with bed(nodes=3, options={'gateway': {
+            'remote_after_seconds': '1'}}) as one:
+        yield one
+
+
+@pytest.fixture(scope='module')
+def bodies(made: Bed) -> Dict[str, bytes]:
+    """Objects that nobody but S3 has."""
+    client = made.client()
+    found = {}
+    for policy, size in KINDS.items():
+        client.container('far-' + policy, policy)
+        for number in range(COUNT):
+            path = 'far-%s/%d' % (policy, number)
+            found[path] = pattern(size + number, path)
+            assert client.put(path, found[path]).status == 201
+    wait_until(lambda: _all_away(made, found), 120, 'bytes to leave')
+    return found
+
+
+def _all_away(made: Bed, bodies: Dict[str, bytes]) -> bool:
+    for node in made.plan.nodes:
+        for policy in KINDS:
+            made.tool(node, 'tier', 'demote', '--to', 'remote', '--container',
+                      'AUTH_test/far-' + policy, '--config', '{conf}')
+    return all(tiers == ['remote'] * 3
+               for tiers in _tiers(made, bodies).values())
+
+
+def _tiers(made: Bed, bodies: Dict[str, bytes]) -> Dict[str, List[str]]:
+    with ThreadPoolExecutor(4) as pool:
+        return dict(zip(bodies, pool.map(lambda path: [
+            one.tiers for one in made.files('/AUTH_test/' + path)
+            if one.kind == 'data'], bodies)))
+
+
+def _asked(made: Bed) -> Dict[str, List[str]]:
+    """Who asked for what since the last reset, but for probes."""
+    found: Dict[str, List[str]] = {'GET': [], 'PUT': [], 'HEAD': []}
+    for one in made.s3.requests():
+        if one['operation'] in found and '.dss' not in one['key']:
+            found[one['operation']].append('%s %s: %d' % (
+                one['node'], one['key'], one['got']))
+    return found
+
+
+def _moved(made: Bed, bodies: Dict[str, bytes], what: str) -> None:
+    made.s3.counts(reset=True)
+    passes = made.rebalance()
+    asked = _asked(made)
+    came = sum(sum(one.arrived.values()) for one in passes)
+    print('figure: %s: %d objects, %d files came, S3 asked for %s' % (
+        what, len(bodies), came, ', '.join('%d %s' % (
+            len(keys), kind) for kind, keys in asked.items())))
+    assert not asked['GET'] and not asked['PUT'], asked
+    # Each node for a stub that came to it, and for a bundle a minute.
+    assert len(set(asked['HEAD'])) == len(asked['HEAD']), asked['HEAD']
+    for path, tiers in _tiers(made, bodies).items():
+        assert tiers == ['remote'] * 3, path
+
+
+def _read_all(made: Bed, bodies: Dict[str, bytes]) -> None:
+    client = made.client()
+    for path, body in bodies.items():
+        reply = client.get(path)
+        assert (reply.status, md5(reply.body)) == (200, md5(body)), path
+
+
+def test_stubs_join_leave_and_survive_a_lost_ssd(
+        made: Bed, bodies: Dict[str, bytes]) -> None:
+    new = made.add()
+    _moved(made, bodies, 'join')
+    assert _of_node(made, bodies, new)
+    made.remove('n1')
+    _moved(made, bodies, 'leave')
+    before = _of_node(made, bodies, 'n2')
+    made.lose_drive('n2', 'd1')
+    assert not _of_node(made, bodies, 'n2')
+    _moved(made, bodies, 'lost SSD')
+    assert _of_node(made, bodies, 'n2') == before
+    assert not made.quarantined()
+    _read_all(made, bodies)
+
+
+def _of_node(made: Bed, bodies: Dict[str, bytes], node: str) -> Any:
+    return sorted(path for path in bodies for one in made.files(
+        '/AUTH_test/' + path) if one.kind == 'data' and one.node == node)
