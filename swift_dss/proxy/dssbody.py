@@ -107,14 +107,15 @@ class DssInput(CheckedInput):
         self._hasher = md5(usedforsecurity=False) if digest else None
 
     def read_section(self) -> ClassMap:
-        """Read from the body until the classes are known, no further than
-        one chunk.
+        """Read from the body until the classes are known, and no further:
+        a client that sends nothing more hears at once what is wrong.
 
         :raises BadClassInput: what is wrong, at which byte
         """
         decoder = self._decoder
         while decoder.class_map is None:
-            self._ready = decoder.feed(self._raw(_READ_BYTES))
+            self._ready = decoder.feed(self._raw(
+                min(_READ_BYTES, decoder.wanted_bytes)))
         return decoder.class_map
 
     @property

@@ -95,7 +95,8 @@ Errors
 ------
 
 ====  ==================================================================
-400   a header or body is wrong; one sentence: which, where and why
+400   a header or body is wrong; one sentence: which, where and why. Who
+      may not make the request gets auth's answer instead (401, 403)
 403   the account may not use the class; not a reseller admin
 408   the client was too slow in sending a class section
 413   more spans or a longer class section than ``/info`` allows
@@ -108,7 +109,7 @@ Errors
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Union
 
 from swift.common.registry import register_swift_info
 from swift.common.swob import HTTPException, Response
@@ -118,9 +119,9 @@ from swift_dss.core.errors import BadConfig, DssError
 from swift_dss.core.limits import (
     CLASS_ID_MAX, DEFAULT_MAX_DSS_SECTION_BYTES, DEFAULT_MAX_SPANS,
     MAX_RANGE_HEADER_BYTES)
-from swift_dss.proxy import pipeline
+from swift_dss.proxy import authorize, pipeline
 from swift_dss.proxy.accounts import ALL, AccountClasses
-from swift_dss.proxy.admission import Admission
+from swift_dss.proxy.admission import Admission, Refused
 from swift_dss.proxy.containers import Containers
 from swift_dss.proxy.full_devices import FullDevices
 from swift_dss.proxy.objects import Objects
@@ -208,15 +209,19 @@ class DssMiddleware:
         try:
             return handler(env, start_response, target,
                            self.settings.current())
-        except DssError as err:
-            refusal: Body = self._refuse(err)(env, start_response)
-            return refusal
+        except (DssError, Refused) as err:
+            body: Body = (authorize.refusal(env, self.app, target)
+                          or self._refuse(err))(env, start_response)
+            return body
         except HTTPException as answer:
-            body: Body = answer(env, start_response)
+            body = answer(env, start_response)
             return body
 
-    def _refuse(self, err: DssError) -> Response:
-        """One sentence, with the error's own status."""
+    def _refuse(self, err: Union[DssError, Refused]) -> Response:
+        """One sentence, with the error's own status; only for those who may
+        make the request, or it would tell others of classes and rooms."""
+        if isinstance(err, Refused):
+            return err
         self._services.count('refused.' + err.counter)
         return Response(status=err.http_status, content_type='text/plain',
                         body=('%s.\n' % err).encode('utf-8'))

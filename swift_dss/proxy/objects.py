@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Any, Callable, Optional, Set
 
+from swift.common import constraints
 from swift.common.exceptions import ChunkReadTimeout
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.swob import (
-    HTTPClientDisconnect, HTTPRequestTimeout, HTTPServiceUnavailable,
-    Request)
+    HTTPClientDisconnect, HTTPRequestEntityTooLarge, HTTPRequestTimeout,
+    HTTPServiceUnavailable, Request)
 from swift.common.utils import close_if_possible
 from swift.common.wsgi import WSGIContext
 from swift.proxy.controllers.base import get_container_info
 
 from swift_dss.core.errors import BadClassInput, ClassNotAllowed
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
-from swift_dss.proxy import incoming, outgoing, reclassify, stored, unavailable
-from swift_dss.proxy.admission import Refused
+from swift_dss.proxy import (
+    authorize, incoming, outgoing, reclassify, stored, unavailable)
 from swift_dss.proxy.dssbody import (
     BoundedRanges, CheckedInput, DssInput, Prefixed)
 from swift_dss.proxy.incoming import Asked
@@ -107,7 +108,7 @@ class Objects:
         if by_body and what.anything:
             raise BadClassInput(names.RECLASSIFY_QUERY, 'the body carries '
                                 'the classes, so no header can')
-        self._authorize(env)
+        self._authorize(env, target)
         start = _without_maps(start)
         changes = by_body or what.anything
         found = reclassify.head(env, self._app, target)
@@ -210,7 +211,11 @@ class Objects:
 
     def _put_file_form(self, env: Env, start: Start, target: Target,
                        state: State, size: Optional[int]) -> Body:
-        self._authorize(env)
+        self._authorize(env, target)
+        if size is not None and size > constraints.MAX_FILE_SIZE + \
+                self._services.max_section_bytes:
+            raise HTTPRequestEntityTooLarge(
+                body=b'Your request is too large.', request=Request(env))
         digest = None
         if env.get('swift.source') == 'S3':
             # From Content-MD5, which is of the body as it was sent.
@@ -230,16 +235,11 @@ class Objects:
 
     def _store(self, env: Env, start: Start, target: Target, state: State,
                class_map: ClassMap, size: Optional[int]) -> Body:
-        try:
-            with self._services.admission.judged(
-                    env, target, state, class_map, size):
-                return self._store_now(
-                    env, self._services.full_devices.watching(
-                        env, target, size, start), state, class_map)
-        except Refused:
-            # Who may not write here learns nothing of how full it is.
-            self._authorize(env)
-            raise
+        with self._services.admission.judged(
+                env, target, state, class_map, size):
+            return self._store_now(
+                env, self._services.full_devices.watching(
+                    env, target, size, start), state, class_map)
 
     def _store_now(self, env: Env, start: Start, state: State,
                    class_map: ClassMap) -> Body:
@@ -308,27 +308,16 @@ class Objects:
 
     def _check_allowed(self, env: Env, target: Target, state: State,
                        class_ids: Set[int], field: str) -> None:
-        allowed = self._services.accounts.allowed(env, target.account,
-                                                  state.table)
-        try:
-            check_allowed(class_ids, allowed, field)
-        except ClassNotAllowed:
-            # Who may not write here learns nothing of the account's list.
-            self._authorize(env)
-            raise
+        check_allowed(class_ids, self._services.accounts.allowed(
+            env, target.account, state.table), field)
 
-    def _authorize(self, env: Env) -> None:
-        """Let auth decide before we do work or say anything.
+    def _authorize(self, env: Env, target: Target) -> None:
+        """Let auth decide before we do work.
 
         :raises HTTPException: auth's own answer, if it is no
         """
-        if 'swift.authorize' not in env:
-            return
-        request = Request(env)
-        request.acl = get_container_info(
-            env, self._app, swift_source='DSS').get('write_acl')
-        refusal = env['swift.authorize'](request)
-        if refusal:
+        refusal = authorize.refusal(env, self._app, target)
+        if refusal is not None:
             raise refusal
 
     def _reading(self, env: Env, read: Callable[[], ClassMap]) -> ClassMap:

@@ -134,7 +134,8 @@ def read_section(env: Env, size: int,
     received = 0
     stream = env['wsgi.input']
     while True:
-        chunk = stream.read(_READ_BYTES)
+        # Past the section, one byte is too many.
+        chunk = stream.read(min(_READ_BYTES, decoder.wanted_bytes or 1))
         if not chunk:
             break
         received += len(chunk)

@@ -95,6 +95,19 @@ class Decoder:
             return None
         return self._content_length - self.header.section_bytes
 
+    @property
+    def wanted_bytes(self) -> int:
+        """Bytes after which more of the section can be judged; 0 when all
+        of it has been."""
+        if self.class_map is not None:
+            return 0
+        header, held = self.header, len(self._pending)
+        if header is None:
+            return (len(MAGIC) if held < len(MAGIC) else HEADER_BYTES) - held
+        if header.form is Form.RANGE and self._rest is None:
+            return COUNT.size + header.class_bytes - held
+        return header.section_bytes - self._position - held
+
     def feed(self, chunk: bytes) -> bytes:
         """Take the next bytes of the stream.
 
