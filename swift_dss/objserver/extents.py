@@ -123,6 +123,16 @@ class VersionBytes:
             if data:
                 self._begun = start, data
 
+    def needs_remote(self, ranges: Sequence[Tuple[int, int]]) -> bool:
+        """True if a byte of ``ranges`` is here on no tier.
+
+        :param ranges: (start, stop) pairs
+        :raises TierUnavailable, VersionGone: as :meth:`prepare`
+        """
+        return any(self._tier_of(extent) is Tier.REMOTE
+                   for start, stop in ranges
+                   for extent in self._residency.split(start, stop - start))
+
     def prepare(self, ranges: Sequence[Tuple[int, int]]) -> None:
         """Make sure that ranges can be read, before the first byte goes.
 

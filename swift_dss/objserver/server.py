@@ -7,6 +7,8 @@ to the controller and pass no filter. It does some things more:
 - a GET that needs a tier that is not there is refused before its first
   byte: 507 for an HDD, 409 with ``X-Backend-Dss-Unavailable: <seconds>``
   for S3 (not a 5xx, or the proxy would shun this whole node);
+- a GET that would need S3 is answered 404, with
+  ``X-Backend-Dss-Elsewhere``, where the proxy asks for local bytes first;
 - GET and HEAD say which tiers hold the version: ``X-Backend-Dss-Tier``;
 - POSTs of metadata and of classes merge (``objserver.posts``);
 - ``GET /dss/pressure`` tells proxies how full the node's devices are, and
@@ -43,6 +45,7 @@ _REOPENS = 3
 #: ``X-Backend-Replication`` without the search for its name.
 _REPLICATION = 'HTTP_X_BACKEND_REPLICATION'
 _READER = 'HTTP_' + names.BACKEND_READER.upper().replace('-', '_')
+_IF_LOCAL = 'HTTP_' + names.BACKEND_IF_LOCAL.upper().replace('-', '_')
 #: Bits of a set of tiers to what a header says.
 _TIER_TEXTS = [tier_text(Tier(bits)) for bits in range(8)]
 #: The same of a device whose SSD and HDD the kernel keeps apart: which of
@@ -136,7 +139,13 @@ class DssObjectController(ObjectController):
             if not reader.dss_bytes.is_stub:
                 return _with_tier(response, opened)
             try:
-                reader.dss_prepare(_ranges(request, response, opened))
+                ranges = _ranges(request, response, opened)
+                if reader.dss_bytes.needs_remote(ranges):
+                    if _wants_local(request):
+                        reader.close()
+                        return _elsewhere(request, opened)
+                    self._check_remote(opened)
+                reader.dss_prepare(ranges)
                 return _with_tier(response, opened)
             except VersionGone as err:
                 reader.close()
@@ -172,6 +181,21 @@ class DssObjectController(ObjectController):
             response.headers[names.MAP_AT] = one.dss_post.class_at
         return response
 
+    def _check_remote(self, opened: Any) -> None:
+        """Do not wait for an S3 that the daemon knows to be silent: it asks
+        again by itself.
+
+        :raises RemoteUnavailable: it is
+        """
+        node = opened.manager.dss_node
+        pressure = node.pressure(opened.dss_device)
+        backlog = pressure.backlog if pressure is not None else None
+        if backlog is not None and not backlog.remote_up:
+            raise RemoteUnavailable(
+                'S3 does not answer, the tier daemon says', max(
+                    int(backlog.probe_seconds) + 1,
+                    node.conf.gateway.retry_after_seconds))
+
     def _unavailable(self, request: Any, opened: Any, err: Any) -> Any:
         self.logger.increment('dss.errors.%s' % err.counter)
         self.logger.warning('dss: %s %s: %s', request.method, request.path,
@@ -204,6 +228,22 @@ def _first_range(request: Any) -> Optional[Tuple[int, int]]:
     if first is None:
         return None
     return first, -1 if last is None else last + 1
+
+
+def _wants_local(request: Any) -> bool:
+    """True if the proxy asks others before this node asks S3. The rest of a
+    body after a failure, which has another range, comes from anywhere."""
+    env = request.environ
+    wanted = env.get(_IF_LOCAL)
+    return wanted is not None and wanted == env.get('HTTP_RANGE', '-')
+
+
+def _elsewhere(request: Any, opened: Any) -> Any:
+    """A 404 that only means "not here": older versions on other nodes must
+    not pass for the newest, so it has the data's timestamp."""
+    return HTTPNotFound(request=request, headers={
+        names.BACKEND_ELSEWHERE: '1',
+        'X-Backend-Timestamp': opened.data_timestamp.internal})
 
 
 def _ranges(request: Any, response: Any,

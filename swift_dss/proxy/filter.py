@@ -170,7 +170,7 @@ class DssMiddleware:
             _number(conf, 'client_timeout', 60, 86400),
             Admission(replicas, self.logger,
                       pressures_of(conf, self.logger)),
-            FullDevices(replicas, self.logger))
+            FullDevices(replicas, self.logger), replicas)
         objects = Objects(app, services)
         containers = Containers(app, services)
         self._objects = {'PUT': objects.put, 'GET': objects.get,

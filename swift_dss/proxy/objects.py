@@ -21,6 +21,7 @@ from swift_dss.proxy import (
 from swift_dss.proxy.dssbody import (
     BoundedRanges, CheckedInput, DssInput, Prefixed)
 from swift_dss.proxy.incoming import Asked
+from swift_dss.proxy.local_first import LocalFirst
 from swift_dss.proxy.readers import reader_of
 from swift_dss.proxy.services import Services
 from swift_dss.proxy.settings import State
@@ -46,6 +47,7 @@ class Objects:
     def __init__(self, app: App, services: Services) -> None:
         self._app = app
         self._services = services
+        self._reads = LocalFirst(app, services.replicas, services.count)
 
     def put(self, env: Env, start: Start, target: Target,
             state: State) -> Body:
@@ -91,7 +93,7 @@ class Objects:
                     env, target, stored.effective_map(HeaderKeyDict(headers)))
             return outgoing.shown(headers, state.table)
 
-        return unavailable.call(self._app, env, start, shown)
+        return unavailable.call(self._reads, env, start, shown)
 
     def post(self, env: Env, start: Start, target: Target,
              state: State) -> Body:
@@ -275,14 +277,14 @@ class Objects:
                     found.get(names.S3_CLASS_META, '')).items()
             return headers
 
-        return unavailable.call(self._app, env, start, carried)
+        return unavailable.call(self._reads, env, start, carried)
 
     def _get_file_form(self, env: Env, start: Start, state: State) -> Body:
         if 'HTTP_RANGE' in env:
             raise BadClassInput(
                 names.OBJECT_FILE, 'the .dss form is given whole, so Range '
                 'cannot be given too')
-        context = WSGIContext(self._app)
+        context = WSGIContext(self._reads)
         answer: Body = context._app_call(env)
         status, headers = context._response_status, context._response_headers
         found = HeaderKeyDict(headers)

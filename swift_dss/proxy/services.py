@@ -9,6 +9,7 @@ from swift_dss.proxy import trusted
 from swift_dss.proxy.accounts import AccountClasses
 from swift_dss.proxy.admission import Admission
 from swift_dss.proxy.full_devices import FullDevices
+from swift_dss.proxy.replicas import Replicas
 from swift_dss.proxy.settings import State
 from swift_dss.proxy.trusted import Sealer
 from swift_dss.proxy.uploads import Uploads
@@ -27,7 +28,7 @@ class Services:
     def __init__(self, logger: Any, accounts: AccountClasses,
                  uploads: Uploads, max_spans: int, max_section_bytes: int,
                  client_timeout: float, admission: Admission,
-                 full_devices: FullDevices) -> None:
+                 full_devices: FullDevices, replicas: Replicas) -> None:
         self.logger = logger
         self.accounts = accounts
         self.uploads = uploads
@@ -36,6 +37,7 @@ class Services:
         self.client_timeout = client_timeout
         self.admission = admission
         self.full_devices = full_devices
+        self.replicas = replicas
         self.sealer = Sealer()
 
     def count(self, counter: str) -> None:

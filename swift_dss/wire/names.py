@@ -19,6 +19,10 @@ RECLASSIFY_QUERY = 'dss-classes'
 BACKEND_MAP = 'X-Backend-Dss-Map'
 #: Proxy to object server: a word for who reads.
 BACKEND_READER = 'X-Backend-Dss-Reader'
+#: A GET for bytes that need no S3: the request's Range, or ``-``.
+BACKEND_IF_LOCAL = 'X-Backend-Dss-If-Local'
+#: The 404 to one that would: this node knows the version, without bytes.
+BACKEND_ELSEWHERE = 'X-Backend-Dss-Elsewhere'
 #: Why a GET could not be served: seconds until it may work.
 BACKEND_UNAVAILABLE = 'X-Backend-Dss-Unavailable'
 #: A PUT of ssync that carries a stub (``wire.proof``): Content-Length of

@@ -1,0 +1,134 @@
+"""GETs prefer the replica that has the bytes over one that has S3 fetch them.
+
+The first round of a GET asks object servers for bytes that they have here
+(``BACKEND_IF_LOCAL``). One that would have to ask S3 answers 404 at once,
+with the timestamp of its data, so that Swift's own getter goes on to the
+next node, counts no error, and takes no older version from there for the
+newest. Where nobody has them, a second round asks without that condition.
+
+That there was such a 404 the filter hears from the proxy application, which
+shows each answer to its ``check_response``: a GET of what does not exist
+costs one round. Objects that nobody had are remembered for a while and cost
+one round as well.
+
+The condition names the range of the request. Where Swift goes on with the
+rest of a body after a failure, the range is another one, and any replica
+will do. The same goes for fragments of a range, which has other offsets: of
+erasure-coded objects whole GETs prefer local fragments, ranges do not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from typing import Any, Callable
+
+from swift.common.header_key_dict import HeaderKeyDict
+from swift.common.swob import Request
+from swift.common.utils import close_if_possible, config_true_value
+from swift.common.wsgi import WSGIContext
+
+from swift_dss.proxy.replicas import Replicas
+from swift_dss.proxy.trusted import set_headers
+from swift_dss.proxy.wsgi import App, Body, Env, Start
+from swift_dss.wire import names
+
+#: Objects that one worker remembers, and for how long: a recall brings
+#: bytes back, and then they are to be preferred again.
+_MAX_REMEMBERED = 8192
+_COLD_SECONDS = 30.0
+
+
+class LocalFirst:
+    """The application below the filter, as GETs see it.
+
+    :param clock: monotonic seconds
+    """
+
+    def __init__(self, app: App, replicas: Replicas,
+                 count: Callable[[str], None],
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self._app = app
+        self._replicas = replicas
+        self._count = count
+        self._clock = clock
+        #: How often a server sent us elsewhere, by path; the last ones.
+        self._heard: OrderedDict[str, int] = OrderedDict()
+        #: Until when a path counts as cold.
+        self._cold: OrderedDict[str, float] = OrderedDict()
+        self._listens_to: Any = None
+
+    def __call__(self, env: Env, start: Start) -> Body:
+        if env['REQUEST_METHOD'] != 'GET' or not self._listens() or \
+                config_true_value(env.get('HTTP_X_NEWEST', 'false')):
+            return self._app(env, start)
+        path = Request(env).swift_entity_path
+        if self._is_cold(path):
+            return self._app(env, self._watching(path, start))
+        before = self._heard.get(path, 0)
+        first = dict(env)
+        set_headers(first, {names.BACKEND_IF_LOCAL: if_local(env)})
+        context = WSGIContext(self._app)
+        answer: Body = context._app_call(first)
+        if context._response_status[0] == '2' or \
+                self._heard.get(path, 0) == before:
+            start(context._response_status, context._response_headers,
+                  context._response_exc_info)
+            return answer
+        close_if_possible(answer)
+        self._count('get.nobody_has_bytes')
+        _remember(self._cold, path, self._clock() + _COLD_SECONDS)
+        return self._app(env, self._watching(path, start))
+
+    def _is_cold(self, path: str) -> bool:
+        until = self._cold.get(path)
+        if until is None:
+            return False
+        if self._clock() < until:
+            return True
+        del self._cold[path]
+        return False
+
+    def _watching(self, path: str, start: Start) -> Start:
+        """``start`` that notices when a replica has the bytes again."""
+        def show(status: str, headers: Any, exc_info: Any = None) -> Any:
+            tier = HeaderKeyDict(headers).get(names.BACKEND_TIER, 'remote')
+            if tier != 'remote':
+                self._cold.pop(path, None)
+            return start(status, headers, exc_info)
+        return show
+
+    def _listens(self) -> bool:
+        """Hear what object servers answer, from the first GET on; False
+        where the pipeline does not end in Swift's proxy application."""
+        proxy = self._replicas.proxy
+        if proxy is not self._listens_to:
+            real = getattr(proxy, 'check_response', None)
+            if real is None:
+                return False
+
+            def check_response(node: Any, server_type: str, response: Any,
+                               method: str, path: str,
+                               *args: Any, **kwargs: Any) -> Any:
+                if response.status == 404 and \
+                        response.getheader(names.BACKEND_ELSEWHERE):
+                    _remember(self._heard, path,
+                              self._heard.get(path, 0) + 1)
+                return real(node, server_type, response, method, path,
+                            *args, **kwargs)
+
+            proxy.check_response = check_response
+            self._listens_to = proxy
+        return True
+
+
+def if_local(env: Env) -> str:
+    """The condition of a request: its range, ``-`` for none."""
+    return env.get('HTTP_RANGE') or '-'
+
+
+def _remember(memory: Any, path: str, value: Any) -> None:
+    memory[path] = value
+    memory.move_to_end(path)
+    if len(memory) > _MAX_REMEMBERED:
+        memory.popitem(last=False)
