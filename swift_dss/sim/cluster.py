@@ -17,8 +17,9 @@ from typing import Dict, Iterable, List, Optional, Set, Tuple
 from swift_dss.core.classes import ClassSpec, ClassTable, RemoteMode
 from swift_dss.sim.clock import Clock
 from swift_dss.sim.model import Attempt, Model
+from swift_dss.sim.daemon import Unreadable
 from swift_dss.sim.node import (
-    STOCK, SWIFT_CONF, Node, Unreadable, hash_of, policy_of)
+    STOCK, SWIFT_CONF, Node, hash_of, policy_of)
 from swift_dss.sim.ring import SimRing
 from swift_dss.sim.s3 import Bucket
 
@@ -75,7 +76,7 @@ class Cluster:
         self.returned: Set[str] = set()
         self._last_stamp = 0.0
         for node in self.nodes.values():
-            node.ask = functools.partial(self._asked, node.name)
+            node.around.ask = functools.partial(self._asked, node.name)
 
     def close(self) -> None:
         """Let threads and files go."""
@@ -170,11 +171,15 @@ class Cluster:
         return pushed
 
     def _push(self, node: Node, target: Node, object_hash: str) -> bool:
-        try:
-            stamp, body = node.read(object_hash)
-        except Unreadable:
+        found = node.look(object_hash)
+        if found is None:
             return False
         name = self.name_of(object_hash)
+        if not found.is_tombstone and not found.local and found.key:
+            return self._push_stub(node, target, object_hash)
+        stamp, body = found.timestamp, found.body
+        if body is None and not found.is_tombstone:
+            return False
         if body is None:
             return target.delete(name, stamp)
         return target.put(name, stamp, body, CLASSES[name])
@@ -185,6 +190,21 @@ class Cluster:
             return None
         found = self.nodes[name].look(object_hash)
         return ('', '') if found is None else (found.timestamp, found.key)
+
+    def _push_stub(self, node: Node, target: Node,
+                   object_hash: str) -> bool:
+        """Hand a record over; the receiver's daemon proves it.
+
+        :raises Violation: bytes of S3 were moved for it
+        """
+        before = dict(self.bucket.bytes_out)
+        taken = target.put_stub(object_hash, node.metadata(object_hash),
+                                node.record(object_hash))
+        if self.bucket.bytes_out != before:
+            raise Violation('%s: a stub that moved from %s to %s has cost '
+                            'bytes of S3' % (self.name_of(object_hash),
+                                             node.name, target.name))
+        return taken
 
     # -- the judge -------------------------------------------------------
 
@@ -292,17 +312,6 @@ class Cluster:
                     ' whole' if found.body is not None else ' ' + found.why,
                     '' if found.local else ', in S3 as ' + found.key))
         return said or ['no node has anything']
-
-    def leftovers(self) -> List[str]:
-        """Keys of versions in S3 that no node's record names."""
-        named = set()
-        for node in self.nodes.values():
-            for object_hash in node.hashes():
-                found = node.look(object_hash)
-                if found is not None and found.key:
-                    named.add(found.key)
-        return sorted(key for key in self.bucket.keys
-                      if not any(key.startswith(one) for one in named))
 
     def name_of(self, object_hash: str) -> str:
         """The name with a hash."""

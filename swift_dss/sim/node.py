@@ -7,7 +7,6 @@ uploads, bundles and deletes are the real ones, on a real folder.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import logging
 import os
@@ -19,36 +18,25 @@ from swift.obj.diskfile import read_metadata, write_metadata
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import GatewayConf, NodeConf, TierConf
 from swift_dss.core.errors import DssError
+from swift_dss.core.residency import Residency
 from swift_dss.core.spans import ClassMap
 from swift_dss.core.version import VersionId
-from swift_dss.gateway.breaker import Breaker
-from swift_dss.gateway.ports import Sink
-from swift_dss.gateway.retry import Backoff
-from swift_dss.gateway.service import Gateway
-from swift_dss.io import steps, workers
+from swift_dss.io import residency_store, steps
 from swift_dss.io.capacity import Capacity
 from swift_dss.sim.clock import Clock
+from swift_dss.sim.daemon import (
+    DEVICE, PARTS, Daemon, Surroundings, Unreadable)
 from swift_dss.sim.judge import Replica, replica
-from swift_dss.sim.ring import SimPrimaries, SimRanks, SimRing
+from swift_dss.sim.ring import SimRing
 from swift_dss.sim.s3 import Bucket
-from swift_dss.tier.devices import Devices
-from swift_dss.tier.hits import Hits
-from swift_dss.tier.index import Index
-from swift_dss.tier.keeper import Keeper
-from swift_dss.tier.ledger import Ledger
-from swift_dss.tier.local import Local
-from swift_dss.tier.metrics import Metrics
-from swift_dss.tier.placing import Placing
-from swift_dss.tier.survey import Survey
 from swift_dss.wire import classmap, layout, names
-from swift_dss.wire.control import Event, EventKind, FetchReply, FetchRequest
+from swift_dss.wire.control import Event, EventKind
+from swift_dss.wire.proof import ProofRequest
+from swift_dss.wire.residency import decode
 
-DEVICE = 'd1'
 #: Room on a node's SSD: small enough that pressure is the ordinary case.
 SSD_BYTES = 9 * 1024
 BUCKET, PREFIX = 'sim', 'p/'
-#: Readers of S3 are threads, and one at a time keeps their order.
-_FILLS = 1
 #: Policy 0 is ours, policy 1 has Swift's own diskfile.
 STOCK = 1
 _STOCK_HEADS = 'cdef'
@@ -63,69 +51,9 @@ name = stock
 '''
 
 
-#: Threads of a daemon that work side by side: any may be late.
-PARTS = ('gateway', 'keeper')
-
-
 class Crash(BaseException):
     """The process ends here. No ``Exception``: nothing of the product may
     catch it."""
-
-
-class Unreadable(Exception):
-    """A replica is here, and its bytes cannot be had now."""
-
-
-class _Collector(Sink):
-
-    def __init__(self) -> None:
-        self.status = 0
-        self.data = b''
-
-    def begin(self, reply: FetchReply) -> None:
-        self.status = reply.status
-
-    def write(self, data: bytes) -> None:
-        self.data += data
-
-
-class Daemon:
-    """The product's parts on one node, as ``swift-dss-tierd`` puts them
-    together, without its threads and sockets."""
-
-    def __init__(self, node: Node) -> None:
-        conf, clock, table = node.conf, node.clock, node.table
-        logger = node.logger
-        self.index = Index(os.path.join(conf.tier.index_dir, 'index.db'),
-                           Placing(lambda: conf.tier.eviction,
-                                   lambda: table))
-        self.metrics = Metrics(conf, logger)
-        self.local = Local(lambda: conf, Devices(conf), self.index,
-                           lambda: table, self.metrics, logger)
-        dice = node.dice
-        self.gateway = Gateway(
-            conf, lambda: table, self.local, logger, self.metrics,
-            ranks=SimRanks(node.ring, node.name),  # type: ignore[arg-type]
-            breaker=Breaker(clock=clock.monotonic, dice=dice),
-            retry=Backoff(2.0, 600.0, dice), now=clock.wall,
-            pool=workers.inline,
-            connect=lambda *_: node.bucket.client(node.name),
-            primaries=SimPrimaries(node.ring, node.name, node.ask),
-            clock=clock.monotonic)
-        self.local.witness = self.gateway.witness
-        self.keeper = Keeper(
-            self.local.devices.get(DEVICE), self.local, lambda: conf,
-            lambda: table, self.metrics, logger, clock.wall,
-            pool=workers.inline)
-        self.ledger = Ledger(
-            self.local, self.index, lambda: table, self.metrics, logger,
-            self.gateway, self.keeper.wish, Hits().count)
-
-    def close(self) -> None:
-        """Let files and threads go; nothing is written any more."""
-        self.index.close()
-        with contextlib.suppress(Exception):
-            self.gateway.stop()
 
 
 class Node:
@@ -141,9 +69,6 @@ class Node:
         self.bucket = bucket
         self.ring = ring
         self.clock = clock
-        self.table = table
-        self.logger = logger
-        self.dice = bucket.dice
         self.root = os.path.join(root, name)
         self.devices = os.path.join(self.root, 'ssd')
         self.ssd = os.path.join(self.devices, DEVICE)
@@ -152,29 +77,14 @@ class Node:
         for folder in (self.ssd, self.hdd, self.state):
             os.makedirs(folder)
         Capacity(self.hdd, DEVICE).initialise()
-        self.conf = NodeConf(
-            devices=self.devices, swift_dir=os.path.join(root, 'etc'),
-            mount_check=False, run_dir=self.state,
-            capacity={DEVICE: self.hdd} if has_hdd else {},
-            tier=TierConf(
-                ssd_bytes=SSD_BYTES, clean_after_seconds=5.0,
-                min_demote_bytes=600,
-                high_watermark=0.7, low_watermark=0.4,
-                index_dir=self.state),
-            gateway=GatewayConf(
-                enabled=True, url='http://s3', bucket=BUCKET, prefix=PREFIX,
-                secret_file=os.path.join(root, 'secret'), fills=_FILLS,
-                remote_after_seconds=2.0, delete_delay_seconds=12.0,
-                take_over_seconds=25.0, bundle_age_seconds=3.0,
-                bundle_member_bytes=1500))
+        conf = _conf(root, self, has_hdd)
+        self.around = Surroundings(
+            name, conf, table, bucket, ring, clock, bucket.dice, logger,
+            lambda one, object_hash: None)
         #: What the object server said and nobody has read yet.
         self.spool: List[Event] = []
         self.skew = 0.0
         self.daemon: Optional[Daemon] = None
-        #: What a node's object server says of an object: the cluster knows
-        #: who reaches whom.
-        self.ask: Callable[[str, str], Optional[Tuple[str, str]]] = \
-            lambda name, object_hash: None
 
     # -- the object server -----------------------------------------------
 
@@ -209,6 +119,37 @@ class Node:
             EventKind.DELETE, self._version(object_hash, timestamp),
             self.ring.partition(object_hash), at=self.clock.now))
         return True
+
+    def put_stub(self, object_hash: str, metadata: Mapping[str, str],
+                 residency: Residency) -> bool:
+        """Take what another node has in S3 alone, if the daemon here can
+        prove it."""
+        version = self._version(object_hash, metadata['X-Timestamp'])
+        if self.daemon is None or \
+                self.newest(object_hash) >= version.timestamp:
+            return False
+        self.clock.skew = self.skew
+        try:
+            proven = self.daemon.gateway.prove_arrival(ProofRequest(
+                version, self.ring.partition(object_hash), metadata['ETag'],
+                residency)).residency
+        except DssError:
+            return False
+        finally:
+            self.clock.skew = 0.0
+        assert proven is not None
+        self._write(self.folder(object_hash), version.timestamp + '.data',
+                    bytes(proven.content_length + 1), metadata, proven)
+        self._say(Event(
+            EventKind.PUT, version, self.ring.partition(object_hash),
+            proven.content_length, at=self.clock.now))
+        return True
+
+    def record(self, object_hash: str) -> Residency:
+        """The residency record of the newest data file, which has one."""
+        return decode(os.getxattr(os.path.join(
+            self.folder(object_hash), self.newest(object_hash) + '.data'),
+            names.XATTR_RESIDENCY))
 
     def read(self, object_hash: str) -> Tuple[str, Optional[bytes]]:
         """(timestamp, bytes) of an object; (timestamp, None) of a
@@ -301,44 +242,32 @@ class Node:
         return ''
 
     def _work(self, sweep: bool, parts: Sequence[str]) -> None:
-        daemon = self.daemon = self.daemon or Daemon(self)
+        daemon = self.daemon = self.daemon or Daemon(self.around)
         said, self.spool = self.spool, []
         try:
-            daemon.ledger.apply(said)
+            daemon.work(said, parts)
         except BaseException:
-            # Whoever dies over a spool finds it again.
+            # A daemon that dies over a spool finds it again.
             self.spool = said + self.spool
             raise
-        if 'gateway' in parts:
-            daemon.gateway.look()
-        if 'keeper' in parts:
-            daemon.keeper.round()
         if sweep:
-            Survey(daemon.local, self.logger, daemon.ledger.settle,
-                   daemon.ledger.retire, lambda: False).device(
-                       daemon.local.devices.get(DEVICE), 0, True,
-                       lambda found: None)
+            daemon.sweep()
 
     def scrub(self) -> None:
         """Prove what S3 has of every version here, as the daemon does all
         the time at its own pace."""
-        daemon = self.daemon
-        if daemon is None:
+        if self.daemon is None:
             return
-        for object_hash in self.hashes():
-            found = self.look(object_hash)
-            if found is not None and found.key:
-                with contextlib.suppress(DssError):
-                    daemon.gateway.scrubber.look(
-                        self._version(object_hash, found.timestamp),
-                        self.ring.partition(object_hash))
+        found = [(object_hash, self.look(object_hash))
+                 for object_hash in self.hashes()]
+        self.daemon.scrub([
+            (self._version(object_hash, one.timestamp),
+             self.ring.partition(object_hash))
+            for object_hash, one in found if one is not None and one.key])
 
     def backlog(self) -> int:
         """What waits for S3."""
-        if self.daemon is None:
-            return 1
-        said = self.daemon.gateway.status()
-        return int(said['uploads']) + int(said['deletes'])
+        return 1 if self.daemon is None else self.daemon.backlog()
 
     def kill(self) -> None:
         """The daemon is gone, its files stay."""
@@ -377,12 +306,15 @@ class Node:
                          timestamp)
 
     def _write(self, folder: str, name: str, body: bytes,
-               metadata: Mapping[str, str]) -> None:
+               metadata: Mapping[str, str],
+               residency: Optional[Residency] = None) -> None:
         os.makedirs(folder, exist_ok=True)
         path = os.path.join(folder, name)
         with open(path + '.tmp', 'wb') as target:
             target.write(body)
             write_metadata(target, dict(metadata))
+            if residency is not None:
+                residency_store.store(target.fileno(), residency, '')
         os.rename(path + '.tmp', path)
         for other in _names(folder):
             if other < name:
@@ -396,18 +328,32 @@ class Node:
         if self.daemon is None:
             raise Unreadable('%s: the daemon is down' % self.name)
         length = int(self.metadata(object_hash)['Content-Length'])
-        sink = _Collector()
         self.clock.skew = self.skew
         try:
-            self.daemon.gateway.fetch(FetchRequest(
+            return self.daemon.fetch(
                 self._version(object_hash, timestamp),
-                self.ring.partition(object_hash), 0, length, 0, 60.0,
-                False), sink)
+                self.ring.partition(object_hash), length)
         finally:
             self.clock.skew = 0.0
-        if sink.status != 200 or len(sink.data) != length:
-            raise Unreadable('%s: status %d' % (self.name, sink.status))
-        return sink.data
+
+
+def _conf(root: str, node: Node, has_hdd: bool) -> NodeConf:
+    """Of a node: short ages, so that little time has to pass."""
+    return NodeConf(
+        devices=node.devices, swift_dir=os.path.join(root, 'etc'),
+        mount_check=False, run_dir=node.state,
+        capacity={DEVICE: node.hdd} if has_hdd else {},
+        tier=TierConf(
+            ssd_bytes=SSD_BYTES, clean_after_seconds=5.0,
+            min_demote_bytes=600,
+            high_watermark=0.7, low_watermark=0.4,
+            index_dir=node.state),
+        gateway=GatewayConf(
+            enabled=True, url='http://s3', bucket=BUCKET, prefix=PREFIX,
+            secret_file=os.path.join(root, 'secret'), fills=1,
+            remote_after_seconds=2.0, delete_delay_seconds=12.0,
+            take_over_seconds=25.0, bundle_age_seconds=3.0,
+            bundle_member_bytes=1500))
 
 
 def hash_of(name: str) -> str:

@@ -10,12 +10,13 @@ import os
 import random
 import shutil
 import tempfile
+import traceback
 from dataclasses import dataclass, field
 from typing import Callable, Dict, List, Optional, Sequence
 
 from swift_dss.sim.clock import START, Clock, installed
 from swift_dss.sim.cluster import CLASSES, NAMES, Cluster, Violation
-from swift_dss.sim.node import PARTS
+from swift_dss.sim.daemon import PARTS
 from swift_dss.sim.s3 import MOODS
 
 #: Where the disks of a simulation lie: memory, where there is some.
@@ -115,6 +116,11 @@ def run(steps: Sequence[Step], nodes: int, seed: int) -> Outcome:
             # The folder has another name in each run.
             return Outcome(trace, str(err).replace(root + os.sep, ''),
                            cluster.bucket.by_verb())
+        except Exception:
+            # No error of the product may end a daemon.
+            return Outcome(trace, 'an error that nothing has caught: %s' % (
+                traceback.format_exc().replace(root + os.sep, '')),
+                cluster.bucket.by_verb())
         finally:
             cluster.close()
             shutil.rmtree(root, ignore_errors=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict
 
-from swift_dss.gateway import deletes, witness
+from swift_dss.gateway import arrivals, deletes, witness
 from swift_dss.strategy.agreement import Verdict
 from swift_dss.tier import policies
 
@@ -29,8 +29,21 @@ def every_policy_is_ours(patch: Any) -> None:
     patch(policies.Policies, 'ours', frozenset((0, 1)))
 
 
-#: Name to (what takes the guard out, first seed that has to be tried).
+def stubs_fetch_their_bytes(patch: Any) -> None:
+    """A stub that arrives is read from S3."""
+    def prove(self: Any, request: Any) -> Any:
+        said = proven(self, request)
+        remote = said.residency.remote
+        self._client.get(remote.key, remote.offset,
+                         said.residency.content_length).close()
+        return said
+    proven = arrivals.Arrivals.prove
+    patch(arrivals.Arrivals, 'prove', prove)
+
+
+#: Name to what takes the guard out.
 TWINS: Dict[str, Callable[[Any], None]] = {
     'one replica decides': one_replica_decides,
     'old proof': old_proof,
-    'every policy is ours': every_policy_is_ours}
+    'every policy is ours': every_policy_is_ours,
+    'stubs fetch their bytes': stubs_fetch_their_bytes}

@@ -1,0 +1,160 @@
+"""The product's tier daemon of one simulated node, without its threads.
+
+Index, ledger, keeper, movers, queue, uploads, bundles, deletes, fills,
+scrub and proofs are put together as ``swift-dss-tierd`` does it. Only what
+surrounds them is simulated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import random
+from dataclasses import dataclass
+from typing import Callable, Optional, Sequence, Tuple
+
+from swift_dss.core.classes import ClassTable
+from swift_dss.core.config import NodeConf
+from swift_dss.core.errors import DssError
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.breaker import Breaker
+from swift_dss.gateway.ports import Sink
+from swift_dss.gateway.retry import Backoff
+from swift_dss.gateway.service import Gateway
+from swift_dss.io import workers
+from swift_dss.sim.clock import Clock
+from swift_dss.sim.ring import SimPrimaries, SimRanks, SimRing
+from swift_dss.sim.s3 import Bucket
+from swift_dss.tier.devices import Devices
+from swift_dss.tier.hits import Hits
+from swift_dss.tier.index import Index
+from swift_dss.tier.keeper import Keeper
+from swift_dss.tier.ledger import Ledger
+from swift_dss.tier.local import Local
+from swift_dss.tier.metrics import Metrics
+from swift_dss.tier.placing import Placing
+from swift_dss.tier.survey import Survey
+from swift_dss.wire.control import Event, FetchReply, FetchRequest
+
+#: Of each node.
+DEVICE = 'd1'
+#: Threads of a daemon that work side by side: any may be late.
+PARTS = ('gateway', 'keeper')
+_FETCH_SECONDS = 60.0
+
+
+class Unreadable(Exception):
+    """A replica is here, and its bytes cannot be had now."""
+
+
+@dataclass
+class Surroundings:
+    """What a daemon finds around it.
+
+    :param ask: what the object server of a node says of an object, its
+        timestamp and the key of its record; None if it does not answer
+    """
+
+    name: str
+    conf: NodeConf
+    table: ClassTable
+    bucket: Bucket
+    ring: SimRing
+    clock: Clock
+    dice: random.Random
+    logger: logging.Logger
+    ask: Callable[[str, str], Optional[Tuple[str, str]]]
+
+
+class _Collector(Sink):
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.data = b''
+
+    def begin(self, reply: FetchReply) -> None:
+        self.status = reply.status
+
+    def write(self, data: bytes) -> None:
+        self.data += data
+
+
+class Daemon:
+    """See the module. One life of the process."""
+
+    def __init__(self, around: Surroundings) -> None:
+        # long: the one place where the parts of the daemon meet.
+        conf, clock, table = around.conf, around.clock, around.table
+        logger, dice = around.logger, around.dice
+        self._logger = logger
+        self.index = Index(os.path.join(conf.tier.index_dir, 'index.db'),
+                           Placing(lambda: conf.tier.eviction,
+                                   lambda: table))
+        metrics = Metrics(conf, logger)
+        self.local = Local(lambda: conf, Devices(conf), self.index,
+                           lambda: table, metrics, logger)
+        self.gateway = Gateway(
+            conf, lambda: table, self.local, logger, metrics,
+            ranks=SimRanks(around.ring,  # type: ignore[arg-type]
+                           around.name),
+            breaker=Breaker(clock=clock.monotonic, dice=dice),
+            retry=Backoff(2.0, 600.0, dice), now=clock.wall,
+            pool=workers.inline,
+            connect=lambda *_: around.bucket.client(around.name),
+            primaries=SimPrimaries(
+                around.ring, around.name, around.ask),
+            clock=clock.monotonic)
+        self.local.witness = self.gateway.witness
+        self.keeper = Keeper(
+            self.local.devices.get(DEVICE), self.local, lambda: conf,
+            lambda: table, metrics, logger, clock.wall,
+            pool=workers.inline)
+        self.ledger = Ledger(
+            self.local, self.index, lambda: table, metrics, logger,
+            self.gateway, self.keeper.wish, Hits().count)
+
+    def work(self, said: Sequence[Event], parts: Sequence[str]) -> None:
+        """Hear what object servers said, then let parts have their turn."""
+        self.ledger.apply(said)
+        if 'gateway' in parts:
+            self.gateway.look()
+        if 'keeper' in parts:
+            self.keeper.round()
+
+    def sweep(self) -> None:
+        """Walk the device."""
+        Survey(self.local, self._logger, self.ledger.settle,
+               self.ledger.retire, lambda: False).device(
+                   self.local.devices.get(DEVICE), 0, True,
+                   lambda found: None)
+
+    def scrub(self, versions: Sequence[Tuple[VersionId, str]]) -> None:
+        """Prove what S3 has of these."""
+        for version, partition in versions:
+            with contextlib.suppress(DssError):
+                self.gateway.scrubber.look(version, partition)
+
+    def fetch(self, version: VersionId, partition: str,
+              length: int) -> bytes:
+        """All bytes, as an object server gets what is not on its SSD.
+
+        :raises Unreadable: they cannot be had now
+        """
+        sink = _Collector()
+        self.gateway.fetch(FetchRequest(
+            version, partition, 0, length, 0, _FETCH_SECONDS, False), sink)
+        if sink.status != 200 or len(sink.data) != length:
+            raise Unreadable('status %d' % sink.status)
+        return sink.data
+
+    def backlog(self) -> int:
+        """What waits for S3."""
+        said = self.gateway.status()
+        return int(said['uploads']) + int(said['deletes'])
+
+    def close(self) -> None:
+        """Let files and threads go; nothing is written any more."""
+        self.index.close()
+        with contextlib.suppress(Exception):
+            self.gateway.stop()
