@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Pattern, Tuple
+from typing import Iterator, Optional, Pattern, Tuple
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,24 @@ class Glob:
         start = len(text) - self._tail[1]
         return start >= at and \
             self._pieces[-1].match(text, start) is not None
+
+
+    def literals(self) -> Tuple[Optional[str], str, str]:
+        """(the only text that matches, if there is one; what each matching
+        text begins with; what it ends with)."""
+        special = [(at, stop) for at, stop in _tokens(self.text)
+                   if stop > at + 1 or self.text[at] in '*?']
+        if not special:
+            return self.text, self.text, self.text
+        return None, self.text[:special[0][0]], self.text[special[-1][1]:]
+
+
+def _tokens(text: str) -> Iterator[Tuple[int, int]]:
+    at = 0
+    while at < len(text):
+        stop = _set_end(text, at) if text[at] == '[' else at + 1
+        yield at, stop
+        at = stop
 
 
 def _cut_at_stars(text: str) -> Tuple[str, ...]:

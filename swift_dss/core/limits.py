@@ -98,9 +98,14 @@ MIN_PREFETCH_STATE_BYTES = 64 * 1024
 #: offsets are signed 64-bit numbers.
 MAX_OBJECT_BYTES = (1 << 63) - 1
 
-#: Rules of automatic classification: each is tried on every upload, and a
-#: pattern's cost grows with its length times the object name's.
-MAX_RULES = 1024
+#: Rules of automatic classification: they are parsed anew with each change
+#: of the file, in every proxy worker.
+MAX_RULES = 16384
+
+#: Of them, those that no text files away (``core.ruleindex``): each is tried
+#: on every upload, and a pattern's cost grows with its length times the
+#: object name's.
+MAX_RULES_ALWAYS_TRIED = 1024
 MAX_PATTERN_CHARS = 256
 
 #: Steps a name pattern may take at worst on a name of 1,024 characters.

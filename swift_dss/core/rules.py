@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Mapping, Optional, Pattern, Tuple
 
 from swift_dss.core.globs import Glob
 from swift_dss.core.limits import MAX_OBJECT_BYTES
+from swift_dss.core.ruleindex import RuleIndex
 from swift_dss.core.spans import ClassMap, Span
 
 
@@ -61,6 +63,16 @@ class Rules:
 
     rules: Tuple[Rule, ...] = ()
 
+    @cached_property
+    def index(self) -> RuleIndex:
+        """Finds the rules that a request may match."""
+        return RuleIndex(self.rules)
+
+    @cached_property
+    def look_at_headers(self) -> bool:
+        """True if a rule has a condition on request headers."""
+        return any(rule.headers for rule in self.rules)
+
 
 @dataclass(frozen=True)
 class RequestFacts:
@@ -88,3 +100,8 @@ class RequestFacts:
     ranges: Tuple[Span, ...] = ()
     class_map: Optional[ClassMap] = None
     container_class: Optional[int] = None
+
+    @property
+    def media_type(self) -> str:
+        """``content_type`` without parameters, lower case."""
+        return self.content_type.split(';', 1)[0].strip().lower()

@@ -156,7 +156,7 @@ def facts(env: Env, target: Target, state: State, size: Optional[int],
     return RequestFacts(
         account=seen.account, container=seen.container, obj=seen.obj,
         user=_user(env), content_type=wsgi_to_str(content_type), size=size,
-        headers=_headers(env) if _wants_headers(state) else {},
+        headers=_headers(env) if state.rules.look_at_headers else {},
         object_class=what.object_class, ranges=what.ranges,
         container_class=container_class)
 
@@ -172,10 +172,6 @@ def _user(env: Env) -> str:
         return str(identity['user'][1])
     groups = (env.get('REMOTE_USER') or '').split(',')
     return next((group for group in groups if ':' in group), groups[0])
-
-
-def _wants_headers(state: State) -> bool:
-    return any(rule.headers for rule in state.rules.rules)
 
 
 def _headers(env: Env) -> Mapping[str, str]:

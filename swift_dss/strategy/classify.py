@@ -35,7 +35,7 @@ def classify(facts: RequestFacts, rules: Rules) -> ClassMap:
 
 def first_match(facts: RequestFacts, rules: Rules) -> Optional[Rule]:
     """The rule that decides for ``facts``, or None."""
-    for rule in rules.rules:
+    for rule in rules.index.candidates(facts):
         if matches(rule, facts):
             return rule
     return None
@@ -47,11 +47,10 @@ def matches(rule: Rule, facts: RequestFacts) -> bool:
             facts.size is None
             or not rule.min_bytes <= facts.size <= rule.max_bytes):
         return False
-    media_type = facts.content_type.split(';', 1)[0].strip().lower()
     for globs, value in ((rule.accounts, facts.account),
                          (rule.containers, facts.container),
                          (rule.users, facts.user),
-                         (rule.content_types, media_type),
+                         (rule.content_types, facts.media_type),
                          (rule.names, facts.obj)):
         if globs and not any(glob.matches(value) for glob in globs):
             return False

@@ -32,7 +32,7 @@ from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import BadClassInput, BadConfig
 from swift_dss.core.globs import Glob
 from swift_dss.core.limits import (
-    MAX_OBJECT_BYTES, MAX_PATTERN_CHARS, MAX_RULES)
+    MAX_OBJECT_BYTES, MAX_PATTERN_CHARS, MAX_RULES, MAX_RULES_ALWAYS_TRIED)
 from swift_dss.core.rules import HeaderCondition, Rule, Rules
 from swift_dss.wire.headers import parse_object_class
 from swift_dss.wire.regexes import compile_bounded
@@ -76,9 +76,15 @@ def parse(text: str, table: ClassTable,
         raise BadConfig('%s: %d rules are more than %d'
                         % (source, len(parser.sections()), MAX_RULES))
     lines = _lines(text)
-    return Rules(tuple(
+    rules = Rules(tuple(
         _rule(section, dict(parser.items(section)), table, source, lines)
         for section in parser.sections()))
+    if rules.index.always_tried > MAX_RULES_ALWAYS_TRIED:
+        raise BadConfig(
+            '%s: %d rules have no pattern that begins or ends with plain '
+            'text, more than %d; each is tried on every upload' % (
+                source, rules.index.always_tried, MAX_RULES_ALWAYS_TRIED))
+    return rules
 
 
 def _rule(section: str, options: Dict[str, str], table: ClassTable,

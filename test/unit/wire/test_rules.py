@@ -8,7 +8,8 @@ import pytest
 
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.errors import BadConfig
-from swift_dss.core.limits import MAX_OBJECT_BYTES, MAX_RULES
+from swift_dss.core.limits import (
+    MAX_OBJECT_BYTES, MAX_RULES, MAX_RULES_ALWAYS_TRIED)
 from swift_dss.core.rules import RequestFacts, Rules
 from swift_dss.strategy.classify import classify, first_match
 from swift_dss.wire import classtable, rules
@@ -86,7 +87,10 @@ def test_what_is_refused_names_line_section_option_and_reason(
     ('[rule:a]\nclass = 1\n[rule:a]\nclass = 1\n', 'already exists'),
     ('class = 1\n', 'no section headers'),
     (''.join('[rule:%d]\nclass = 1\n' % n for n in range(MAX_RULES + 1)),
-     '1025 rules are more than 1024'),
+     '16385 rules are more than 16384'),
+    (''.join('[rule:%d]\nclass = 1\nname_regex = a%d\n' % (n, n)
+             for n in range(MAX_RULES_ALWAYS_TRIED + 1)),
+     '1025 rules have no pattern that begins or ends with plain text'),
 ])
 def test_files_that_are_refused_whole(text, said):
     with pytest.raises(BadConfig, match=said):
