@@ -57,6 +57,7 @@ function configure_swift_dss_node {
     local capacity=$SWIFT_DSS_CAPACITY_DIR/$node/sdb1
 
     mkdir -p "$capacity" "$SWIFT_DSS_RUN_DIR/$node"
+    install -d -m 0700 "$SWIFT_DSS_STATE_DIR" "$SWIFT_DSS_STATE_DIR/$node"
 
     : > "$conf"
     iniset "$conf" dss devices "$SWIFT_DATA_DIR/$node"
@@ -65,6 +66,7 @@ function configure_swift_dss_node {
     iniset "$conf" dss run_dir "$SWIFT_DSS_RUN_DIR/$node"
     iniset "$conf" dss class_table "$SWIFT_CONF_DIR/dss-classes.conf"
     iniset "$conf" capacity sdb1 "$capacity"
+    iniset "$conf" tier index_dir "$SWIFT_DSS_STATE_DIR/$node"
     iniset "$conf" tier ssd_bytes "$SWIFT_DSS_SSD_BYTES"
     if [[ -n $SWIFT_DSS_S3_BUCKET ]]; then
         iniset "$conf" gateway enabled true
@@ -111,7 +113,8 @@ function stop_swift_dss {
 }
 
 function cleanup_swift_dss {
-    rm -rf "${SWIFT_DSS_RUN_DIR:?}" "${SWIFT_DSS_CAPACITY_DIR:?}"
+    rm -rf "${SWIFT_DSS_RUN_DIR:?}" "${SWIFT_DSS_STATE_DIR:?}" \
+        "${SWIFT_DSS_CAPACITY_DIR:?}"
     rm -f "$SWIFT_CONF_DIR"/dss-*.conf
 }
 

@@ -39,8 +39,10 @@ def write_node(root: str, options: Optional[Options] = None,
     sections: Dict[str, Dict[str, object]] = {'dss': {
         'devices': os.path.join(root, 'devices'), 'swift_dir': root,
         'mount_check': 'false', 'run_dir': os.path.join(root, 'run'),
+        'allow_tmpfs': 'true',
         'class_table': os.path.join(root, 'classes.conf'),
         'recon_cache_path': os.path.join(root, 'recon')}}
+    sections['tier'] = {'index_dir': os.path.join(root, 'run')}
     for section, pairs in (options or {}).items():
         sections.setdefault(section, {}).update(pairs)
     path = os.path.join(root, 'dss.conf')

@@ -9,6 +9,7 @@ from base64 import urlsafe_b64encode
 from typing import Dict, NamedTuple, Optional
 
 from swift_dss.aio import parts
+from swift_dss.io.private import filesystem_of
 from swift_dss.aio.layout import (
     CLOUD_BUCKET, CLOUD_USER, POLICIES, USERS, AioConf)
 
@@ -265,11 +266,14 @@ def _dss(conf: AioConf) -> str:
         'mount_check = %s' % (
             'false' if conf.storage == 'folders' else 'true'),
         'run_dir = %s' % conf.run,
+        'allow_tmpfs = %s' % ('true' if filesystem_of(conf.root) in (
+            'tmpfs', 'ramfs') else 'false'),
         'class_table = %s' % conf.path('etc', 'dss-classes.conf'), '',
         '[capacity]', '* = %s' % conf.path('hdd', '%(device)s'), '',
         # Short ages: what takes minutes in a machine room has to be seen
         # in seconds here.
-        '[tier]', 'ssd_bytes = %d' % conf.ssd_budget_bytes,
+        '[tier]', 'index_dir = %s' % conf.path('state'),
+        'ssd_bytes = %d' % conf.ssd_budget_bytes,
         'clean_after_seconds = 2', 'interval_seconds = 1',
         'prometheus_port = %d' % conf.metrics_port, '',
         '[gateway]', 'enabled = true', 'endpoint = cloud',

@@ -46,12 +46,14 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
     from swift_dss.gateway.restore_places import Servers
     from swift_dss.gateway.restore_trust import Trust
     from swift_dss.gateway.restore_write import PlaceWriter, Writer
+    from swift_dss.tier import space
     logging.getLogger().addHandler(logging.NullHandler())
     client = open_client(conf.gateway)
     keys = KeyFile(conf.gateway.key_file)
     keys.check()
     servers = Servers(conf.swift_dir)
-    folder = conf.tier.index_dir or conf.run_dir
+    space.prepare(conf, logging.getLogger('swift-dss-restore'))
+    folder = conf.state_dir
     state = os.path.join(folder, _STATE)
     # A daemon that runs has it open too: both may write.
     book = Book(book_path(folder))

@@ -42,6 +42,7 @@ class TierConf:
     :param clean_after_seconds: age at which a dirty version is copied
     :param min_demote_bytes: smaller versions stay on the SSD
     :param prometheus_port: loopback port of the metrics; 0 is none
+    :param index_dir: folder of the index and of the book of bundles
     :param pin_share: share of the SSD for versions that the pin rule keeps
         there; 0 pins none
     :param pin_depth: ``LEAST-LARGEST`` slashes in an object's name
@@ -65,7 +66,7 @@ class TierConf:
     movers: int = 2
     sweep_interval_seconds: float = 86400.0
     sweep_files_per_second: float = 200.0
-    index_dir: str = ''
+    index_dir: str = '/var/lib/swift-dss'
     index_bytes: int = 0
     prometheus_port: int = 0
     pin_share: float = 0.0
@@ -184,7 +185,8 @@ class NodeConf:
     """All of ``dss.conf``.
 
     :param devices: Swift's devices folder
-    :param run_dir: sockets and state files
+    :param run_dir: sockets, and what a reboot may forget
+    :param allow_tmpfs: index and queue may be where a reboot forgets them
     :param log_level: of the tier daemon, which logs to stderr
     :param log_statsd_host: as in Swift's servers; '' sends nothing
     :param recon_cache_path: where ``dss.recon`` is written, if it exists
@@ -196,7 +198,8 @@ class NodeConf:
     devices: str = '/srv/node'
     swift_dir: str = '/etc/swift'
     mount_check: bool = True
-    run_dir: str = '/var/run/swift-dss'
+    run_dir: str = '/run/swift-dss'
+    allow_tmpfs: bool = False
     class_table: str = '/etc/swift/dss-classes.conf'
     log_level: str = 'INFO'
     log_statsd_host: str = ''
@@ -211,3 +214,13 @@ class NodeConf:
     tier: TierConf = TierConf()
     gateway: GatewayConf = GatewayConf()
     prefetch: PrefetchConf = PrefetchConf()
+
+    @property
+    def state_dir(self) -> str:
+        """Folder of the index and of the book of bundles."""
+        return self.tier.index_dir or TierConf.index_dir
+
+    @property
+    def queue_dir(self) -> str:
+        """Folder of the gateway's queue."""
+        return self.gateway.queue_dir or self.state_dir

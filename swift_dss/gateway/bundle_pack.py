@@ -38,6 +38,7 @@ from swift_dss.io import steps
 from swift_dss.strategy.bundling import Batch, Waiting
 from swift_dss.wire import bundle
 
+BOOK_FILE = 'bundles.db'
 #: Records that are written, and rows that are marked, in one go.
 RECORDED_AT_ONCE = 256
 #: Members that are packed before somebody else has the interpreter.
@@ -373,4 +374,4 @@ def keys_of(members: Iterable[Member]) -> Dict[str, Member]:
 
 def book_path(folder: str) -> str:
     """Where the book of a node lies."""
-    return os.path.join(folder, 'bundles.db')
+    return os.path.join(folder, BOOK_FILE)

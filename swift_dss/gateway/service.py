@@ -69,7 +69,7 @@ _AGAIN_SECONDS = 20.0
 _STRUGGLES = 3
 #: A key that need not exist: 404 is as good an answer as 200.
 _PROBE_KEY = '.dss-probe'
-_QUEUE_FILE = 'gateway.db'
+QUEUE_FILE = 'gateway.db'
 #: So long after its last upload a worker is kept for the highest class.
 _KEEP_SECONDS = 300.0
 #: For so long bundles are sent before they are full.
@@ -137,8 +137,7 @@ class Gateway:
         self._retry = retry or Backoff(
             _RETRY_BASE_SECONDS, _RETRY_CAP_SECONDS)
         self._queue = Queue(os.path.join(
-            conf.gateway.queue_dir or conf.tier.index_dir or conf.run_dir,
-            _QUEUE_FILE))
+            conf.queue_dir, QUEUE_FILE))
         self._client = S3Client(
             self._conf, self._breaker,
             self._conf.uploads + self._conf.fills + _DELETES + SENDERS
@@ -154,7 +153,7 @@ class Gateway:
             self._keys, self._is_cancelled, self._stopping.is_set, now)
         self._bundler = Bundler(
             self._conf, self._client, local, self._queue, Book(book_path(
-                conf.tier.index_dir or conf.run_dir)), metrics, logger,
+                conf.state_dir)), metrics, logger,
             self._breaker, self._stopping, conf.swift_dir,
             self._keys, now, self._retry, pool,
             Leaning(self._conf, self._primaries, self._uploader.send_apart,

@@ -17,6 +17,7 @@ from typing import (
     Any, Callable, Generator, Iterable, Iterator, List, Tuple)
 
 from swift_dss.core.errors import BadConfig, TierUnavailable
+from swift_dss.io.private import private_file
 
 
 class Store:
@@ -100,6 +101,10 @@ class Store:
 
 def _open(path: str, prepare: Callable[[sqlite3.Connection], object]
           ) -> sqlite3.Connection:
+    try:
+        private_file(path)
+    except OSError as err:
+        raise BadConfig('%s: %s' % (path, err)) from err
     made = sqlite3.connect(
         path, check_same_thread=False, isolation_level=None, timeout=30.0)
     try:

@@ -30,6 +30,7 @@ from swift_dss.gateway.scrub import Listed
 from swift_dss.gateway.scrub_ask import Pass, Rounds
 from swift_dss.gateway.service import Gateway
 from swift_dss.io import carriers, switch
+from swift_dss.io.private import make_folder
 from swift_dss.tier import report, space
 from swift_dss.tier.admin import AdminServer
 from swift_dss.tier.backlog import Link
@@ -86,8 +87,13 @@ class Daemon:
         self._conf = read_conf(conf_path)
         self._table = read_table(self._conf.class_table)
         conf = self._conf
-        os.makedirs(conf.run_dir, exist_ok=True)
+        make_folder(conf.run_dir, space.RUN_MODE, '[dss] run_dir')
         self._lock_fd = lock_node(conf.run_dir)
+        try:
+            space.prepare(conf, logger)
+        except BaseException:
+            os.close(self._lock_fd)
+            raise
         self.index, aside = open_or_replace(index_path(conf), Placing(
             lambda: self._conf.tier.eviction, self.table))
         if aside:
@@ -514,7 +520,7 @@ class Daemon:
 
 def index_path(conf: NodeConf) -> str:
     """Where the node's index lies."""
-    return os.path.join(conf.tier.index_dir or conf.run_dir, 'index.db')
+    return os.path.join(conf.state_dir, space.INDEX_FILE)
 
 
 def read_conf(path: str) -> NodeConf:

@@ -20,6 +20,7 @@ from typing import (
 
 from swift_dss.core.errors import DssError
 from swift_dss.core.version import VersionId
+from swift_dss.io.private import private_file
 from swift_dss.tier import placing, schema
 from swift_dss.tier.placing import Placing
 from swift_dss.tier.rows import Candidate, SpanRow, VersionRow
@@ -91,6 +92,7 @@ class Index:
     def _open(self) -> None:
         with _translated():
             os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            private_file(self.path)
             self._db = sqlite3.connect(self.path, isolation_level=None,
                                        check_same_thread=False)
             try:

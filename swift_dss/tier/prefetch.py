@@ -46,7 +46,7 @@ from swift_dss.tier.watch import Watcher
 from swift_dss.wire.control import Event, FetchRequest
 
 _LOCAL = Tier.SSD | Tier.HDD
-_FILE = 'prefetch.json'
+FILE = 'prefetch.json'
 GB = 1e9
 #: A want that nobody had time for within this is not worth it any more.
 _STALE_SECONDS = 30.0
@@ -92,7 +92,7 @@ class Prefetcher(Watcher):
         self._clock = clock
         self.in_order = in_order
         self._path = os.path.join(
-            conf.tier.index_dir or conf.run_dir, _FILE)
+            conf.state_dir, FILE)
         self._strategy, manifests = build(
             self._conf.strategy, Settings(
                 self._part_bytes, self._conf.max_degree,
@@ -157,7 +157,8 @@ class Prefetcher(Watcher):
         if not saved:
             return
         try:
-            with open(self._path + '.tmp', 'w', encoding='utf-8') as out:
+            with open(self._path + '.tmp', 'w', encoding='utf-8',
+                      opener=_for_us_alone) as out:
                 json.dump(saved, out)
             # No fsync: what a power cut takes is learnt again.
             os.replace(self._path + '.tmp', self._path)
@@ -532,3 +533,8 @@ def _without(ranges: List[Tuple[int, int]],
                 cut.append((start, end - start))
         ranges = cut
     return ranges
+
+
+def _for_us_alone(path: str, flags: int) -> int:
+    """What was read together says names, too."""
+    return os.open(path, flags, 0o600)

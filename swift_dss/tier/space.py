@@ -8,12 +8,25 @@ page shows it.
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import dataclass
 from typing import Dict, List, Tuple
 
 from swift_dss.core.config import NodeConf
+from swift_dss.core.errors import BadConfig
+from swift_dss.gateway.bundle_pack import BOOK_FILE
+from swift_dss.gateway.service import QUEUE_FILE
+from swift_dss.io.private import (
+    adopt, make_folder, require_disk, tighten_folder)
+from swift_dss.tier.prefetch import FILE as PREFETCH_FILE
 from swift_dss.wire import nodeconf
+
+INDEX_FILE = 'index.db'
+#: Object servers of the same group use the sockets in it.
+RUN_MODE = 0o750
+#: Where earlier versions had ``run_dir`` by default.
+_OLD_PLACE = '/var/run/swift-dss'
 
 
 @dataclass(frozen=True)
@@ -35,24 +48,44 @@ class Area:
     total_bytes: int
 
 
-def index_dir(conf: NodeConf) -> str:
-    """Where the index lies."""
-    return conf.tier.index_dir or conf.run_dir
+def prepare(conf: NodeConf, logger: logging.Logger) -> None:
+    """Make the folders of index, book and queue fit for them, and bring in
+    what an older version kept in ``run_dir``. Nobody may have it open.
 
-
-def queue_dir(conf: NodeConf) -> str:
-    """Where the gateway's queue lies."""
-    return conf.gateway.queue_dir or index_dir(conf)
+    :raises BadConfig: a folder cannot be made, is open to others, or a
+        reboot would empty it; says what to do
+    """
+    wanted = ((conf.state_dir, '[tier] index_dir',
+               (INDEX_FILE, BOOK_FILE, PREFETCH_FILE)),
+              (conf.queue_dir, '[gateway] queue_dir', (QUEUE_FILE,)))
+    for path, option, names in wanted:
+        make_folder(path, 0o700, option)
+        # Where run_dir is named for both, object servers must get in; the
+        # files are their owner's alone.
+        if not os.path.exists(conf.run_dir) or \
+                not os.path.samefile(path, conf.run_dir):
+            tighten_folder(path)
+        require_disk(path, option, conf.allow_tmpfs)
+        for old in {conf.run_dir, _OLD_PLACE if
+                    conf.run_dir == NodeConf.run_dir else conf.run_dir}:
+            try:
+                moved = adopt(old, path, names)
+            except OSError as err:
+                raise BadConfig(
+                    '%s: what is in %s cannot be moved to %s: %s' % (
+                        option, old, path, err)) from err
+            for name in moved:
+                logger.info('moved %s from %s to %s', name, old, path)
 
 
 def areas(conf: NodeConf, devices: List[str]) -> List[Area]:
     """All areas that are there."""
     found: List[Area] = []
-    _add(found, 'metadata', index_dir(conf), conf.tier.index_bytes,
-         ('index.db', 'index.db-wal'))
+    _add(found, 'metadata', conf.state_dir, conf.tier.index_bytes,
+         (INDEX_FILE, INDEX_FILE + '-wal'))
     if conf.gateway.enabled:
-        _add(found, 'log', queue_dir(conf), conf.gateway.queue_bytes,
-             ('gateway.db', 'gateway.db-wal'))
+        _add(found, 'log', conf.queue_dir, conf.gateway.queue_bytes,
+             (QUEUE_FILE, QUEUE_FILE + '-wal'))
     for device in devices:
         _add(found, 'data', os.path.join(conf.devices, device),
              conf.tier.ssd_bytes, ())

@@ -52,7 +52,8 @@ class Rig:
         self.node = SampleNode(str(root), with_hdd)
         self.now = 1700000000.0
         self.table = table
-        options = {'ssd_bytes': 1000 * KIB, 'clean_after_seconds': 30.0}
+        options = {'ssd_bytes': 1000 * KIB, 'clean_after_seconds': 30.0,
+                   'index_dir': os.path.join(str(root), 'run')}
         options.update(tier)
         self.conf = NodeConf(
             devices=self.node.devices, swift_dir=str(root),
