@@ -26,6 +26,8 @@ VERBS = {
               'have everything in S3 sealed under the active key'),
     'verify': ('swift_dss.cli.gateway_verify',
                'compare what is here with what is in the bucket'),
+    'gc': ('swift_dss.cli.gateway_gc',
+           'find keys in S3 that nothing needs, and remove them'),
     'advise': ('swift_dss.cli.gateway_advise',
                'how large data, metadata and log should be'),
     'policy': ('swift_dss.cli.gateway_policy',

@@ -13,8 +13,6 @@ from swift_dss.cli.table import Progress, size
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import DssError
 
-_STATE = 'restore.json'
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
@@ -39,6 +37,7 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
     set_swift_dir(conf.swift_dir)
     from swift_dss.gateway.bundle_book import Book
     from swift_dss.gateway.bundle_pack import book_path
+    from swift_dss.gateway.collect import restore_state
     from swift_dss.gateway.encrypt import KeyFile, open_envelope
     from swift_dss.gateway.restore import Restore, plain
     from swift_dss.gateway.restore_adopt import Adoption
@@ -54,7 +53,7 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
     servers = Servers(conf.swift_dir)
     space.prepare(conf, logging.getLogger('swift-dss-restore'))
     folder = conf.state_dir
-    state = os.path.join(folder, _STATE)
+    state = restore_state(conf)
     # A daemon that runs has it open too: both may write.
     book = Book(book_path(folder))
     if args.from_start and os.path.exists(state):

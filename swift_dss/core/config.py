@@ -113,6 +113,8 @@ class GatewayConf:
         delete, so that slow replicas can still read the old version
     :param reclaim_age_seconds: as Swift's ``reclaim_age``: a primary that
         is silent for so long after a newer version keeps no key
+    :param gc_interval_seconds: how often the bucket is looked through for
+        keys that nothing needs; 0 is never
     :param verify: ``etag`` (digest in S3's answer) or ``readback``
     :param bundle_bytes: data of one bundle, of classes that have them
     :param bundle_member_bytes: larger versions get a key of their own
@@ -160,6 +162,7 @@ class GatewayConf:
     delete_delay_seconds: float = 3600.0
     take_over_seconds: float = 3600.0
     reclaim_age_seconds: float = 604800.0
+    gc_interval_seconds: float = 259200.0
     bundle_bytes: int = limits.DEFAULT_BUNDLE_BYTES
     bundle_member_bytes: int = limits.DEFAULT_BUNDLE_MEMBER_BYTES
     bundle_age_seconds: float = 60.0

@@ -531,18 +531,29 @@ class Book(Store):
             'state = ? AND drop_at <= ? ORDER BY drop_at LIMIT ?',
             (state, until, limit))]
 
-    def heir_of(self, bundle_id: int) -> Tuple[int, float]:
-        """(the bundle that has the live members of one now, when it was
-        begun)."""
-        begun_at = 0.0
-        while True:
-            rows = self._read(
-                'SELECT heir.id, heir.created FROM bundles JOIN bundles AS '
-                'heir ON heir.id = bundles.heir WHERE bundles.id = ?',
-                (bundle_id,))
-            if not rows:
-                return bundle_id, begun_at
-            bundle_id, begun_at = int(rows[0][0]), begun_at or rows[0][1]
+    def has_bundle(self, key: str) -> bool:
+        """True if the book has this key, in any state."""
+        return bool(self._read('SELECT 1 FROM bundles WHERE key = ?',
+                               (key,)))
+
+    def walk(self, after: str, limit: int) -> List[Tuple[Member, str]]:
+        """(member, key of its bundle) of members that live in proven
+        bundles, in the order of version keys, behind ``after``."""
+        columns = ', '.join('members.' + name.strip()
+                            for name in _COLUMNS.split(','))
+        return [(_member(row), row[-1]) for row in self._read(
+            'SELECT %s, \'\', bundles.key FROM members JOIN bundles ON '
+            "bundles.id = members.bundle WHERE members.key > ? AND "
+            "members.state = 'live' AND bundles.state = 'sealed' "
+            'ORDER BY members.key LIMIT ?' % columns, (after, limit))]
+
+    def replaced_at(self, bundle_id: int) -> float:
+        """When the bundle was begun that a bundle's members are in now; 0
+        if it has no such heir."""
+        rows = self._read(
+            'SELECT heir.created FROM bundles JOIN bundles AS heir ON '
+            'heir.id = bundles.heir WHERE bundles.id = ?', (bundle_id,))
+        return float(rows[0][0]) if rows else 0.0
 
     def drop_at(self, bundle_id: int) -> Optional[float]:
         """When a bundle's key is to go."""

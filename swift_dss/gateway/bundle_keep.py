@@ -23,7 +23,7 @@ from swift_dss.gateway.bundle_lean import Leaning
 from swift_dss.gateway.bundle_pack import Packed, Packer, keys_of
 from swift_dss.gateway.bundle_read import read_index, read_whole
 from swift_dss.gateway.bundle_since import Since
-from swift_dss.gateway.client import S3Client
+from swift_dss.gateway.client import S3Client, S3Missing
 from swift_dss.gateway.encrypt import KeyFile, opener
 from swift_dss.gateway.ports import LocalVersions, Logger, Metrics
 from swift_dss.io import steps
@@ -124,26 +124,33 @@ class Keeper:
 
     def _is_free(self, one: Bundle) -> bool:
         """No record of another node names the bundle, or will; members
-        that some name are under keys of their own by now."""
-        where, left_at = self._book.heir_of(one.id)
-        members = self._book.members(where, ('there', 'live'))
-        said = self._leaning.verdicts(one.key, members, True)
-        by_key = keys_of(members)
-        self._send_apart(where, [
-            by_key[key] for key, verdict in said.items()
-            if verdict is Verdict.NEEDED])
-        # Silence counts for as long as with a key of its own.
-        return Verdict.OPEN not in said.values() or \
-            left_at + self._conf.reclaim_age_seconds < self._now()
+        that some name are under keys of their own by now.
 
-    def _send_apart(self, bundle_id: int, members: List[Member]) -> None:
-        holding = self._book.bundle(bundle_id)
-        if not members or holding is None:
-            return
-        source = _Source(self._client, holding, self._keys)
+        The bundle itself says what is in it: the book has its members in
+        another one by now.
+        """
+        if not one.size:
+            return True  # it was never proven, so never named
+        source = _Source(self._client, one, self._keys)
+        dead = {member.number for member in self._book.members(
+            one.id, ('dead', 'told'))}
+        try:
+            members = [member for member in source.members(one.group)
+                       if member.number not in dead]
+        except S3Missing:
+            return True
+        said = self._leaning.verdicts(one.key, members, True)
+        self._send_apart(source, [
+            member for member in members
+            if said[member.version.key] is Verdict.NEEDED])
+        # Silence counts for as long as with a key of its own.
+        return Verdict.OPEN not in said.values() or self._book.replaced_at(
+            one.id) + self._conf.reclaim_age_seconds < self._now()
+
+    def _send_apart(self, source: _Source, members: List[Member]) -> None:
         for member in members:
-            record, data = self._from_here(member) or source.read(member)
-            self._leaning.send_apart(member, record, data)
+            self._leaning.send_apart(member, *(
+                self._from_here(member) or source.read(member)))
             self._metrics.count('gateway.bundle_sent_apart')
         steps.reached('bundle.sent_apart')
 
@@ -249,7 +256,7 @@ class Keeper:
         their own."""
         said = self._leaning.verdicts(old.key, away, False)
         by_key = keys_of(away)
-        self._send_apart(old.id, [
+        self._send_apart(_Source(self._client, old, self._keys), [
             by_key[key] for key, verdict in said.items()
             if verdict is not Verdict.DEAD])
         self._book.bury(by_key)
@@ -279,17 +286,34 @@ class _Source:
         self._entries: Dict[int, bundle.Entry] = {}
         self._since = Since()
 
+    def members(self, group: str) -> List[Member]:
+        """What the bundle says is in it.
+
+        :raises S3Missing: there is no such bundle any more
+        :raises DamagedRecord: it does not say
+        """
+        self._read_index()
+        found: List[Member] = []
+        try:
+            for number, entry in self._entries.items():
+                record = metadata.of_record(entry.record)
+                found.append(Member(
+                    record.version, '', 'live', group,
+                    record.content_length, record.etag, 0, number,
+                    entry.offset, entry.stored_bytes))
+        except (ValueError, KeyError, TypeError) as err:
+            raise DamagedRecord('%s: %r' % (self._old.key, err)) from err
+        return found
+
     def read(self, member: Member) -> Tuple[bundle.Record, bytes]:
         """Record and proven bytes of a member.
 
         :raises RemoteCorrupt: they are not what the book says
         """
+        self._read_index()
         if not self._raw:
             self._raw = read_whole(self._client, self._old.key,
                                    self._old.size)
-            self._entries = {one.number: one for one in read_index(
-                self._client, self._old.key, self._old.size,
-                self._keys).entries}
             self._since = bundle_since.read(self._client, self._old.key,
                                             self._unwrap)
         entry = self._entries.get(member.number)
@@ -302,6 +326,12 @@ class _Source:
             raise RemoteCorrupt('%s: member %d has a wrong MD5' % (
                 self._old.key, member.number))
         return self._since.records.get(member.number, entry.record), data
+
+    def _read_index(self) -> None:
+        if not self._entries:
+            self._entries = {one.number: one for one in read_index(
+                self._client, self._old.key, self._old.size,
+                self._keys).entries}
 
 
 def _merged(before: Dict[int, bundle.Record],

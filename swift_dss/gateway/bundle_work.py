@@ -31,11 +31,16 @@ from swift_dss.gateway.bundle_lean import Leaning
 from swift_dss.gateway.bundle_pack import (
     AGAIN_SECONDS, Claim, Packer, batch_of, group_of, seal_of)
 from swift_dss.gateway.client import S3Client, S3Down
+from swift_dss.gateway.collect import Extra
+from swift_dss.gateway.collect_bundles import BundleCollector, Shelves
 from swift_dss.gateway.encrypt import KeyFile, close_envelope
 from swift_dss.gateway.looper import Looper
 from swift_dss.gateway.ports import (
     LocalVersion, LocalVersions, Logger, Metrics)
+from swift_dss.gateway.primaries import Primaries
 from swift_dss.gateway.queue import DeleteJob, Queue, UploadJob
+from swift_dss.gateway.ranks import Ranks
+from swift_dss.gateway.restore_catalog import Catalog
 from swift_dss.gateway.restore_places import (
     Places, Servers, ring_there)
 from swift_dss.gateway.restore_renew import Renewer
@@ -108,6 +113,8 @@ class Bundler:
                                 now, self._close_record)
         self._places = Places(conf, client, book, Servers(swift_dir),
                               metrics, now, self._close_place)
+        self._client = client
+        self._leaning = leaning
         self._has_rings = ring_there(swift_dir)
         self._counting = threading.Lock()
         self._sending = 0
@@ -334,6 +341,17 @@ class Bundler:
     def bundle_bytes(self, key: str) -> Optional[int]:
         """Size of a bundle; None if the book does not know it."""
         return self._book.size_of(key)
+
+    def collector(self, ranks: Ranks, primaries: Primaries,
+                  requeue: Callable[[List[Tuple[VersionId, str]]], None]
+                  ) -> Extra:
+        """What looks at bundles in a pass over the bucket."""
+        made = BundleCollector(
+            self._conf, Shelves(
+                self._book, Catalog(self._conf, self._client), self._client,
+                self._keys), self._local, ranks, primaries, self._leaning,
+            requeue, self._stopping, self._now)
+        return Extra(made.own, made.part)
 
     def status(self) -> Dict[str, Any]:
         """Plain values for status output."""

@@ -174,19 +174,25 @@ class Deleter:
             # The primary before this one did it.
             self._queue.finish_delete(job.s3_key)
             return DeleteOutcome.DELETED
-        self._client.delete(job.s3_key)
-        steps.reached('delete.data')
-        for suffix in SUFFIXES:
-            self._client.delete(job.s3_key + suffix)
-        steps.reached('delete.sent')
-        if self._client.head(job.s3_key) is not None:
-            # Acknowledged and not done, or not done everywhere yet.
-            raise RemoteUnavailable(
-                '%s is still there' % job.s3_key,
-                self._conf.retry_after_seconds)
+        self.remove(job.s3_key)
         self._queue.finish_delete(job.s3_key)
         steps.reached('delete.done')
         return DeleteOutcome.DELETED
+
+    def remove(self, key: str) -> None:
+        """Take a version's key and its side cars out of S3.
+
+        :raises RemoteUnavailable, S3Rejected: it may still be there
+        """
+        self._client.delete(key)
+        steps.reached('delete.data')
+        for suffix in SUFFIXES:
+            self._client.delete(key + suffix)
+        steps.reached('delete.sent')
+        if self._client.head(key) is not None:
+            # Acknowledged and not done, or not done everywhere yet.
+            raise RemoteUnavailable(
+                '%s is still there' % key, self._conf.retry_after_seconds)
 
     def _abort_listed(self, key: str) -> None:
         try:

@@ -37,6 +37,8 @@ CREATE TABLE IF NOT EXISTS deletes (
     frag INTEGER, partition TEXT NOT NULL, first_seen REAL NOT NULL,
     not_before REAL NOT NULL, attempts INTEGER NOT NULL,
     error TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS marks (
+    name TEXT PRIMARY KEY, value REAL NOT NULL) WITHOUT ROWID;
 """
 _VERSION_COLUMNS = 'device, policy, hash, timestamp, frag, partition'
 #: What queues of earlier releases lack.
@@ -116,7 +118,7 @@ class Queue(Store):
     """The durable queue of one node; see :class:`Store`.
 
     A file that is no queue is set aside: uploads come back with the
-    daemon's sweep; keys that waited to be deleted stay in S3.
+    daemon's sweep, and deletes with the collector's first pass.
     """
 
     def __init__(self, path: str) -> None:
@@ -295,6 +297,17 @@ class Queue(Store):
         """S3 acknowledged."""
         self._write(False, [('DELETE FROM deletes WHERE s3_key = ?',
                              (s3_key,))])
+
+    def mark(self, name: str, value: float) -> None:
+        """Remember a number for as long as the queue lasts; durable."""
+        self._write(True, [(
+            'INSERT OR REPLACE INTO marks (name, value) VALUES (?, ?)',
+            (name, value))])
+
+    def marked(self, name: str) -> float:
+        """The number; 0 if there is none, as in a queue that is new."""
+        rows = self._read('SELECT value FROM marks WHERE name = ?', (name,))
+        return float(rows[0][0]) if rows else 0.0
 
     def next_due(self, after: float) -> Optional[float]:
         """When the first job later than ``after`` becomes due."""

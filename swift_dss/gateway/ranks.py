@@ -11,6 +11,9 @@ archive has its own key, so each device is rank 0 for what it holds.
 
 from __future__ import annotations
 
+import hashlib
+import os
+import re
 import threading
 from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 
@@ -20,6 +23,8 @@ from swift.common.utils import (
 
 from swift_dss.core.version import VersionId
 from swift_dss.wire.layout import data_dir_name
+
+_RING_FILE = re.compile(r'^object(?:-([0-9]{1,9}))?\.ring\.gz\Z')
 
 
 def ring_name(policy: int) -> str:
@@ -55,6 +60,22 @@ class Ranks:
             ips = self._ips()
         return node['ip'] in ips or node.get('replication_ip') in ips
 
+    def shares(self, name: str) -> bool:
+        """True if work of this name is this node's: each name is that of
+        one node, and all have about as many."""
+        with self._lock:
+            ips = {device['ip'] for policy in self._policies()
+                   for device in self._ring(policy).devs
+                   if device is not None}
+            mine = self._ips()
+        return bool(ips) and max(ips, key=lambda ip: hashlib.md5(
+            ('%s %s' % (name, ip)).encode('ascii')).digest()) in mine
+
+    def is_primary(self, version: VersionId) -> bool:
+        """True if a device of this node is one for the object."""
+        return any(map(self.is_here, self.primaries(
+            version.policy, version.object_hash)[1]))
+
     def rank(self, version: VersionId) -> int:
         """0 for the uploader, up to the replica count for a handoff."""
         if version.frag_index is not None:
@@ -76,6 +97,14 @@ class Ranks:
             ring = self._ring(version.policy)
             return str(get_partition_for_hash(
                 version.object_hash, ring.part_power))
+
+    def _policies(self) -> List[int]:
+        found = []
+        for name in os.listdir(self._swift_dir):
+            match = _RING_FILE.match(name)
+            if match:
+                found.append(int(match.group(1) or 0))
+        return found
 
     def _ring(self, policy: int) -> Any:
         if policy not in self._rings:

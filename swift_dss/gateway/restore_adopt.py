@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import List, Tuple
+from typing import TYPE_CHECKING, List, Tuple
 
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.bundle_book import Book, Member
-from swift_dss.gateway.restore_catalog import Held
-from swift_dss.gateway.restore_write import Target, split
+from swift_dss.gateway.restore_catalog import Held, split
 from swift_dss.wire import classmap
+
+if TYPE_CHECKING:
+    # It brings Swift's diskfile, which the daemon has no use for.
+    from swift_dss.gateway.restore_write import Target
 
 
 def group_of_held(held: Held) -> str:
@@ -65,7 +68,9 @@ class Adoption:
         group = group_of_held(first)
         self._book.adopt(
             first.remote.key, group, str(head.get('seal', '')), size,
-            [self._member(held, group, on) for held, on in members],
+            [member_of(held, group, *(
+                (on[0].device, str(on[0].partition)) if on else ()))
+             for held, on in members],
             self._now)
         for held, on in members:
             for target in on:
@@ -74,13 +79,16 @@ class Adoption:
                     str(target.partition))
         self.adopted += 1
 
-    def _member(self, held: Held, group: str,
-                targets: List[Target]) -> Member:
-        device = targets[0].device if targets else ''
-        partition = str(targets[0].partition) if targets else ''
-        version = held.record.version
-        return Member(
-            VersionId(device, version.policy, version.object_hash,
-                      version.timestamp, version.frag_index), partition,
-            'live', group, held.record.content_length, held.record.etag,
-            0, held.number, held.remote.offset, held.stored_bytes)
+
+def member_of(held: Held, group: str, device: str = '',
+              partition: str = '') -> Member:
+    """A member as the book has it.
+
+    :param device: of this node that has it, or ''
+    """
+    version = held.record.version
+    return Member(
+        VersionId(device, version.policy, version.object_hash,
+                  version.timestamp, version.frag_index), partition,
+        'live', group, held.record.content_length, held.record.etag,
+        0, held.number, held.remote.offset, held.stored_bytes)

@@ -125,7 +125,7 @@ class Catalog:
                 continue
             try:
                 if is_bundle(self._conf.prefix, key):
-                    found += self._members(listed, beside)
+                    found += self.members(listed, beside)
                 else:
                     found.append(self._version(listed, beside))
             except S3Missing:
@@ -161,7 +161,7 @@ class Catalog:
         return Held(record, RemoteCopy(
             self._conf.endpoint, listed.key, head.etag, 0.0, 0, seal))
 
-    def _members(self, listed: S3Listed,
+    def members(self, listed: S3Listed,
                  beside: Set[str]) -> List[object]:
         """The members of a bundle that are not dead."""
         index = read_index(self._client, listed.key, listed.size,
@@ -188,6 +188,17 @@ class Catalog:
                 entry.number, entry.stored_bytes,
                 (index.head, listed.size)))
         return found
+
+
+def split(name: str) -> Tuple[str, str, str]:
+    """Account, container and object of ``/account/container/object``.
+
+    :raises DamagedRecord: it is no such name
+    """
+    parts = name.split('/', 3)
+    if len(parts) != 4 or parts[0] or not all(parts[1:]):
+        raise DamagedRecord('%r is not the name of an object' % name)
+    return parts[1], parts[2], parts[3]
 
 
 def _groups(listing: Iterator[S3Listed]) -> Iterator[List[S3Listed]]:

@@ -19,11 +19,11 @@ from swift.common.utils import Timestamp, set_swift_dir, whataremyips
 from swift.obj.diskfile import DiskFileManager, ECDiskFileManager
 
 from swift_dss.core.config import NodeConf
-from swift_dss.core.errors import BadConfig, DamagedRecord, TierUnavailable
+from swift_dss.core.errors import BadConfig, TierUnavailable
 from swift_dss.core.residency import Residency, Tier
 from swift_dss.gateway.ports import Logger
 from swift_dss.gateway.ranks import ring_name
-from swift_dss.gateway.restore_catalog import Held
+from swift_dss.gateway.restore_catalog import Held, split
 from swift_dss.gateway.restore_places import PUT_HEADERS, Place, Servers
 from swift_dss.io import residency_store, steps
 from swift_dss.io.switch import listdir
@@ -236,17 +236,6 @@ class PlaceWriter:
                 'X-Account-Partition': str(part),
                 'X-Account-Device': ','.join(
                     node['device'] for node in nodes)}
-
-
-def split(name: str) -> Tuple[str, str, str]:
-    """Account, container and object of ``/account/container/object``.
-
-    :raises DamagedRecord: it is no such name
-    """
-    parts = name.split('/', 3)
-    if len(parts) != 4 or parts[0] or not all(parts[1:]):
-        raise DamagedRecord('%r is not the name of an object' % name)
-    return parts[1], parts[2], parts[3]
 
 
 def hash_of(ring: Any, account: str, container: str, obj: str) -> str:

@@ -21,7 +21,7 @@ from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import (
     BadConfig, DssError, RemoteCorrupt, RemoteUnavailable)
 from swift_dss.core.version import VersionId
-from swift_dss.gateway import wan
+from swift_dss.gateway import collect, wan
 from swift_dss.gateway.arrivals import Arrivals
 from swift_dss.gateway.breaker import Breaker, BreakerState, Trust
 from swift_dss.gateway.bundle_book import Book
@@ -31,9 +31,12 @@ from swift_dss.gateway.bundle_park import Jobs, Parker
 from swift_dss.gateway.bundle_work import SENDERS, Bundler
 from swift_dss.gateway.client import (
     Connect, S3Client, S3Down, S3Rejected)
+from swift_dss.gateway.collect import (
+    Collector, Rounds, plain, restore_state)
 from swift_dss.gateway.deletes import Agreement, Deleter
 from swift_dss.gateway.encrypt import KeyFile
 from swift_dss.gateway.fill import Filler
+from swift_dss.gateway.looper import Looper
 from swift_dss.gateway.ports import (
     LocalVersion, LocalVersions, Logger, Metrics, Sink, TableSource)
 from swift_dss.gateway.primaries import Primaries, RingPrimaries
@@ -168,6 +171,18 @@ class Gateway:
             logger, self._retry, self._stopping, now, self._notify)
         self._deleter = Deleter(self._conf, self._client, local,
                                 self._queue, metrics, self._ranks.rank)
+        self.collector = Collector(
+            self._conf, self._client, local, self._ranks, self._primaries,
+            collect.Hands(self._deleter.remove, self.enqueue_deletes),
+            self._bundler.collector(self._ranks, self._primaries,
+                                    self.enqueue_deletes),
+            metrics, self._stopping, now,
+            lambda: os.path.exists(restore_state(conf)))
+        self.rounds = Rounds(
+            self._conf, self.collector, self._queue.mark, self._queue.marked,
+            self._is_up, logger, now)
+        self._collecting = Looper('dss-collect', self._try_round,
+                                  self._stopping)
         self._filler = Filler(
             self._conf, Source(self._conf, self._client, metrics,
                                self._stopping.wait),
@@ -223,8 +238,8 @@ class Gateway:
         if self._queue.damaged_path:
             self._logger.error(
                 'gateway: the queue was damaged; it is now %s, and a new '
-                'one was begun. Run a sweep; keys that waited to be '
-                'deleted stay in S3', self._queue.damaged_path)
+                'one was begun. Run a sweep for uploads; what is to be '
+                'deleted is being looked for', self._queue.damaged_path)
             self._metrics.count('gateway.queue_damaged')
         if self._conf.url.startswith('http://'):
             self._logger.warning(
@@ -234,6 +249,7 @@ class Gateway:
         self._bundler.start()
         self._parker.start()
         self._agreement.start()
+        self._collecting.start()
 
     def stop(self) -> None:
         """Finish or give up what is running; the queue keeps the rest."""
@@ -244,6 +260,7 @@ class Gateway:
             self._dispatcher.join()
         self._parker.stop()
         self._agreement.stop()
+        self._collecting.stop()
         self._workers.shutdown(wait=True)
         self.witness.stop()
         self._alarm.stop()
@@ -423,7 +440,9 @@ class Gateway:
             uploading=uploading, deleting=deleting, reading=flying,
             read_buffers=held, bundles=self._bundler.status(),
             scrub=dict(self.scrubber.status(),
-                       keys=self.ask_scrubber.status()))
+                       keys=self.ask_scrubber.status()),
+            collect=dict(plain(self.collector.found),
+                         reconciled=self.rounds.is_reconciled))
 
     def _send_again(self, local: LocalVersion) -> None:
         """Have a version be uploaded from this node now, whatever its
@@ -437,6 +456,15 @@ class Gateway:
             now - self._ranks.rank(version) * self._conf.take_over_seconds)
         self._notify(now)
         self._parker.kick()
+
+    def _try_round(self) -> float:
+        try:
+            return self.rounds.look()
+        except Exception:
+            # It is logged, and tried again.
+            self._logger.exception('gateway: looking for dead keys')
+            self._metrics.count('gateway.collect_errors')
+            return _IDLE_SECONDS
 
     def _is_up(self) -> bool:
         return self._breaker.state is BreakerState.CLOSED and \

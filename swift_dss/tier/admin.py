@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Tuple
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import (
     BadConfig, DamagedRecord, DssError, TierUnavailable, VersionGone)
+from swift_dss.gateway.collect import Wish, plain
 from swift_dss.tier.addresses import object_hash
 from swift_dss.tier.drain import Drainer
 from swift_dss.tier.fetchd import StreamServer, read_line
@@ -45,7 +46,7 @@ class AdminServer:
             'settle': self._settle, 'reload': self._reload,
             'relocate': self._relocate, 'recall': self._recall,
             'drain': self._drain, 'rekey': self._rekey,
-            'pins': self._pins, 'repair': self._repair}
+            'pins': self._pins, 'repair': self._repair, 'gc': self._gc}
         self._server = StreamServer(path, 'admin', self._serve,
                                     _MAX_CLIENTS, logger)
 
@@ -113,6 +114,15 @@ class AdminServer:
         return self._mender.run(str(request.get('kind')), list(
             request.get('versions') or ()), progress, bool(
                 request.get('old')))
+
+    def _gc(self, request: Dict[str, Any], progress: Progress) -> Any:
+        gateway = self._daemon.gateway
+        if gateway is None:
+            raise BadConfig('[gateway] is not enabled')
+        return plain(gateway.collector.run(Wish(
+            bool(request.get('dry_run')), bool(request.get('everything')),
+            absent=bool(request.get('absent'))),
+            lambda found: progress(plain(found))))
 
     def _pins(self, request: Dict[str, Any], progress: Progress) -> Any:
         daemon = self._daemon

@@ -38,6 +38,10 @@ CAPACITY_MARKER = '.dss-capacity'
 _DATA_FILE = re.compile(
     r'^(?P<timestamp>[0-9]{10}\.[0-9]{5}(?:_[0-9a-f]{16})?)'
     r'(?:#(?P<frag>[0-9]{1,4})(?:#d)?)?\.data\Z')
+_REMOTE_KEY = re.compile(
+    r'^(?P<abc>[0-9a-f]{3})/(?P<policy>[0-9]{1,9})/(?P<hash>[0-9a-f]{32})/'
+    r'(?P<timestamp>[0-9]{10}\.[0-9]{5}(?:_[0-9a-f]{16})?)'
+    r'(?:#(?P<frag>[0-9]{1,4}))?(?P<suffix>\.[a-z]+)?\Z')
 _DATA_DIR = re.compile(r'^objects(?:-(?P<policy>[0-9]{1,9}))?\Z')
 
 
@@ -115,3 +119,22 @@ def remote_key(prefix: str, version: VersionId) -> str:
     Replicas share a key; each fragment of an EC object has its own.
     """
     return '%s%s/%s' % (prefix, version.object_hash[-3:], version.key)
+
+
+def parse_remote_key(prefix: str, key: str
+                     ) -> Optional[Tuple[VersionId, str]]:
+    """(version, what follows its key) of a key of :func:`remote_key`, or of
+    one that lies beside such a key; None for any other.
+
+    The version is on no device.
+    """
+    if not key.startswith(prefix):
+        return None
+    found = _REMOTE_KEY.match(key[len(prefix):])
+    if not found or not found.group('hash').endswith(found.group('abc')):
+        return None
+    frag = found.group('frag')
+    return VersionId('', int(found.group('policy')), found.group('hash'),
+                     found.group('timestamp'),
+                     None if frag is None else int(frag)), \
+        found.group('suffix') or ''

@@ -66,6 +66,19 @@ class FixedRanks:
     def partition(self, version: VersionId) -> str:
         return '7'
 
+    def primaries(self, policy: int, object_hash: str
+                  ) -> Tuple[str, List[Dict[str, Any]]]:
+        return '7', [{'device': DEVICE}]
+
+    def is_here(self, node: Dict[str, Any]) -> bool:
+        return True
+
+    def is_primary(self, version: VersionId) -> bool:
+        return True
+
+    def shares(self, name: str) -> bool:
+        return True
+
 
 class OnlyHere(Primaries):
     """The devices of one node are all primaries there are."""

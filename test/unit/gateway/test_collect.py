@@ -1,0 +1,270 @@
+"""Keys that nothing needs are found by what is there, and only by that."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(__file__))
+
+from test_bundles_of_others import NAMES, Nodes
+from test_gateway_deletes import DAY, NEW, OLD, Cluster
+
+from swift_dss.core.errors import BadConfig, TierUnavailable
+from swift_dss.gateway import bundle_since
+from swift_dss.gateway.collect import Wish
+from swift_dss.gateway.ranks import Ranks
+from swift_dss.gateway.restore_catalog import Catalog
+from swift_dss.wire.layout import parse_remote_key, remote_key
+
+ALL = Wish(everything=True)
+
+
+@pytest.fixture
+def trio(tmp_path):
+    made = Cluster(tmp_path)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def nodes(tmp_path):
+    made = Nodes(tmp_path)
+    yield made
+    made.stop()
+
+
+def lose_queue(trio, number, root):
+    """Its disk is gone; the daemon starts with a new one."""
+    trio.gateways[number].stop()
+    for name in os.listdir(str(root / str(number))):
+        if name.startswith('gateway.db'):
+            os.unlink(str(root / str(number) / name))
+    trio.gateways[number] = trio.gateway(root, number)
+
+
+def collect(trio, wish=ALL, number=0):
+    return trio.gateways[number].collector.run(wish)
+
+
+def test_what_all_primaries_have_something_newer_of_goes(trio, tmp_path):
+    kept, gone = trio.put('kept'), trio.put('gone')
+    trio.delete(gone, [0, 1, 2])
+    for number in range(3):
+        lose_queue(trio, number, tmp_path)
+    trio.s3.keys['p/%s.meta' % remote_key('', gone)] = b'x', {}
+    found = collect(trio, Wish(dry_run=True, everything=True))
+    assert (found.live, found.dead, found.removed) == (1, 1, 0)
+    assert trio.has(gone)
+    found = collect(trio)
+    assert (found.live, found.dead, found.removed) == (1, 1, 1)
+    assert not trio.has(gone) and trio.has(kept)
+    assert collect(trio).dead == 0
+
+
+def test_a_new_queue_learns_what_the_old_one_knew(trio, tmp_path):
+    version = trio.put('o')
+    trio.delete(version, [0])
+    lose_queue(trio, 0, tmp_path)
+    trio.run(100)
+    assert trio.deletes() == [0, 0, 0]
+    gateway = trio.gateways[0]
+    assert not gateway.status()['collect']['reconciled']
+    trio.now += 100
+    gateway.rounds.look()
+    assert gateway.status()['collect']['reconciled']
+    assert trio.has(version) and trio.deletes() == [1, 0, 0]
+    for number in (1, 2):
+        trio.disks[number].tombstone(version, NEW)
+    trio.run(200)
+    assert not trio.has(version)
+
+
+def test_a_pass_is_made_now_and_then(trio):
+    gateway = trio.gateways[0]
+    trio.now += 100
+    gateway.rounds.look()
+    version = trio.put('o')
+    for disk in trio.disks:
+        disk.tombstone(version, NEW)
+    gateway.rounds.look()
+    assert trio.has(version)
+    trio.now += 4 * DAY
+    gateway.rounds.look()
+    assert not trio.has(version)
+
+
+def test_a_wiped_cluster_keeps_its_backup(trio):
+    versions = [trio.put('o%d' % number) for number in range(9)]
+    for disk in trio.disks:
+        for version in versions:
+            disk.unlink(version)
+    trio.now += 30 * DAY
+    found = collect(trio)
+    assert (found.absent, found.removed, found.requeued) == (9, 0, 0)
+    found = collect(trio, ALL._replace(absent=True))
+    assert found.removed == 0 and found.failed == 1
+    assert 'restore' in found.said[0]
+    assert all(map(trio.has, versions))
+
+
+def test_what_is_absent_goes_if_asked_for_and_old_enough(trio):
+    kept = [trio.put('o%d' % number) for number in range(3)]
+    gone = trio.put('gone')
+    for disk in trio.disks:
+        disk.unlink(gone)
+    wish = ALL._replace(absent=True)
+    assert collect(trio, wish).removed == 0
+    assert collect(trio).absent == 1
+    trio.now += 8 * DAY
+    trio.primaries.away = {1}
+    found = collect(trio, wish)
+    assert (found.silent, found.absent, found.removed) == (1, 0, 0)
+    trio.primaries.away = set()
+    assert collect(trio, wish).removed == 1
+    assert not trio.has(gone) and all(map(trio.has, kept))
+
+
+def test_nothing_absent_goes_while_a_restore_is_under_way(trio, tmp_path):
+    (tmp_path / '0' / 'restore.json').write_text('{}')
+    with pytest.raises(BadConfig):
+        collect(trio, ALL._replace(absent=True))
+    collect(trio)
+
+
+def test_a_silent_primary_holds_what_another_has_replaced(trio):
+    version = trio.put('o')
+    trio.delete(version, [0, 1, 2])
+    trio.primaries.away = {2}
+    found = collect(trio)
+    assert (found.held, found.removed) == (1, 0)
+    assert trio.has(version)
+
+
+def test_keys_of_others_are_counted_and_left(trio):
+    for key in ('p/ab', 'p/abc/0/%s/1' % ('f' * 32), 'p/accounts/ab',
+                'p/abc/0/%s/%s' % ('a' * 32, OLD)):
+        trio.s3.keys[key] = b'', {}
+    found = collect(trio)
+    assert found.foreign == 3 and found.versions == 0
+    assert len(trio.s3.keys) == 4
+
+
+def test_one_pass_at_a_time(trio):
+    trio.put('o')
+    again = []
+
+    def progress(found):
+        with pytest.raises(TierUnavailable):
+            collect(trio)
+        again.append(found)
+    trio.gateways[0].collector.run(ALL, progress)
+    assert again
+
+
+def test_a_member_that_moved_away_dies_with_its_version(nodes):
+    versions = nodes.put(NAMES)
+    gateway = nodes.gateways[0]
+    for version, name in zip(versions, NAMES):
+        nodes.travel(version, name)
+        nodes.disks[0].unlink(version)
+    # In the ring's place of the first node another one has it.
+    found = gateway.collector.run(ALL)
+    assert found.members == 0
+    for version in versions[:3]:
+        for disk in nodes.disks:
+            disk.tombstone(version, NEW)
+    found = gateway.collector.run(ALL)
+    # The first node has a tombstone: nobody told its daemon.
+    assert (found.members, found.requeued) == (0, 3)
+    for version in versions[3:]:
+        nodes.disks[1].tombstone(version, NEW)
+        nodes.disks[0].put('x' + version.object_hash, b'', OLD)
+        nodes.views[0].disks = [nodes.disks[1]]
+    found = gateway.collector.run(ALL)
+    assert found.members == 3
+    nodes.run(100)
+    assert not nodes.bundles()
+
+
+def test_a_bundle_of_nobody_is_told_of_its_dead_and_goes_with_the_last(
+        nodes, tmp_path):
+    versions = nodes.put(NAMES)
+    for version, name in zip(versions, NAMES):
+        nodes.travel(version, name)
+    # The packer is gone for good; its replicas with it.
+    nodes.gateways.pop(0).stop()
+    view = nodes.views[1]
+    view.disks, view.here = [nodes.disks[1]], 0
+    other = nodes.gateway(1)
+    key, = nodes.bundles()
+    assert other.collector.run(ALL).bundles_dead == 0
+    for version in versions[:2]:
+        nodes.disks[1].tombstone(version, NEW)
+    found = other.collector.run(Wish(dry_run=True, everything=True))
+    assert (found.members, found.removed) == (2, 0)
+    assert key + '.since' not in nodes.s3.keys
+    other.collector.run(ALL)
+    assert len(bundle_since.decode(
+        nodes.s3.keys[key + '.since'][0]).dead) == 2
+    held = [one.name for one in Catalog(
+        other._conf, other._client).walk()]
+    assert sorted(held) == ['/a/c/' + name for name in NAMES[2:]]
+    for version in versions[2:]:
+        nodes.disks[1].tombstone(version, NEW)
+    found = other.collector.run(ALL)
+    assert (found.bundles_dead, found.removed) == (1, 1)
+    assert not nodes.s3.keys
+
+
+def test_a_bundle_of_nobody_that_is_mostly_dead_gets_a_keeper(nodes):
+    versions = nodes.put(NAMES)
+    for version, name in zip(versions, NAMES):
+        nodes.travel(version, name)
+    nodes.gateways.pop(0).stop()
+    view = nodes.views[1]
+    view.disks, view.here = [nodes.disks[1]], 0
+    other = nodes.gateway(1)
+    old, = nodes.bundles()
+    for version in versions[2:]:
+        nodes.disks[1].tombstone(version, NEW)
+    assert other.collector.run(ALL).adopted == 0, 'it may be a new one'
+    nodes.now += 2 * DAY
+    assert other.collector.run(ALL).adopted == 1
+    nodes.run(100)
+    new, = nodes.bundles()
+    assert new != old
+    for version, name in list(zip(versions, NAMES))[:2]:
+        assert nodes.disks[1].residency(replace(
+            version, device='sda')).remote.key == new
+        nodes.read(1, version, name)
+
+
+def test_each_part_of_the_bucket_has_one_node(monkeypatch):
+    class Ring:
+        devs = [{'ip': '10.0.0.%d' % (1 + number % 4)}
+                for number in range(12)] + [None]
+
+    shares = []
+    for number in range(1, 5):
+        ranks = Ranks('/nowhere', {'10.0.0.%d' % number})
+        monkeypatch.setattr(ranks, '_policies', lambda: [0, 1])
+        monkeypatch.setattr(ranks, '_ring', lambda policy: Ring)
+        shares.append({'%02x' % part for part in range(256)
+                       if ranks.shares('%02x' % part)})
+    assert sum(map(len, shares)) == 256
+    assert set.union(*shares) == {'%02x' % part for part in range(256)}
+    assert min(map(len, shares)) > 40
+
+
+def test_the_name_of_a_key_says_what_it_is(trio):
+    version = replace(trio.put('o'), device='', frag_index=3)
+    key = remote_key('p/', version)
+    assert parse_remote_key('p/', key) == (version, '')
+    assert parse_remote_key('p/', key + '.meta') == (version, '.meta')
+    assert parse_remote_key('q/', key) is None
+    assert parse_remote_key('p/', 'p/000' + key[5:]) is None
+    assert parse_remote_key('p/', key + '/x') is None
