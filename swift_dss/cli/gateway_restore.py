@@ -39,7 +39,9 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
     from swift_dss.gateway.bundle_pack import book_path
     from swift_dss.gateway.collect import restore_state
     from swift_dss.gateway.encrypt import KeyFile, open_envelope
-    from swift_dss.gateway.restore import Restore, plain
+    from swift_dss.gateway.primaries import RingPrimaries
+    from swift_dss.gateway.ranks import Ranks
+    from swift_dss.gateway.restore import Cluster, Restore, plain
     from swift_dss.gateway.restore_adopt import Adoption
     from swift_dss.gateway.restore_catalog import Catalog, open_client
     from swift_dss.gateway.restore_places import Servers
@@ -58,12 +60,14 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
     book = Book(book_path(folder))
     if args.from_start and os.path.exists(state):
         os.unlink(state)
+    writer = Writer(conf, servers, logging.getLogger('swift-dss-restore'))
+    ranks = Ranks(conf.swift_dir)
     work = Restore(
-        conf.gateway, client,
-        Writer(conf, servers, logging.getLogger('swift-dss-restore')),
-        PlaceWriter(servers),
+        conf.gateway, client, writer, PlaceWriter(servers),
         Trust(conf.gateway.prefix, servers.cluster,
-              bool(keys) and not args.allow_unsealed, time.time()), state,
+              bool(keys) and not args.allow_unsealed, time.time()),
+        Cluster(ranks.belongs_here, RingPrimaries(ranks, writer.look)),
+        state,
         '/' + args.container.strip('/') if args.container else '',
         # Of a part of a bundle nobody can be the keeper.
         None if args.container else Adoption(book, time.time()),
@@ -82,9 +86,11 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
         print(json_text(dict(plain(found), problems=work.problems)))
     else:
         print('%d accounts and containers; %d versions of %s belong here, '
-              '%d were written; %d failed, %d of them refused' % (
+              '%d were written; %d are replaced or deleted; %d failed, %d of '
+              'them refused' % (
                   found.places, found.versions, size(found.length),
-                  found.written, found.failed, found.refused))
+                  found.written, found.obsolete, found.failed,
+                  found.refused))
     return 1 if found.failed else 0
 
 

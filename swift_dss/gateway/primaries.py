@@ -45,6 +45,11 @@ _Server = Tuple[str, int]
 Answers = List[Optional[Answer]]
 
 
+#: What a device of this node has of an object, whose S3 key is asked for
+#: or not; raises TierUnavailable if it is not there.
+Look = Callable[[VersionId, str, bool], Answer]
+
+
 class Wanted(NamedTuple):
     """An object to ask for.
 
@@ -82,12 +87,15 @@ class _Place(NamedTuple):
 
 
 class RingPrimaries(Primaries):
-    """The primaries by the rings in force."""
+    """The primaries by the rings in force.
 
-    def __init__(self, ranks: Ranks, local: LocalVersions,
+    :param look: what a device of this node has
+    """
+
+    def __init__(self, ranks: Ranks, look: Look,
                  clock: Callable[[], float] = time.monotonic) -> None:
         self._ranks = ranks
-        self._local = local
+        self._look_at = look
         self._clock = clock
         self._lock = threading.Lock()
         self._down: Dict[_Server, float] = {}
@@ -130,9 +138,7 @@ class RingPrimaries(Primaries):
                          version.object_hash, version.timestamp,
                          version.frag_index)
         try:
-            if records:
-                return Answer(*self._local.newest_record(here, partition))
-            return Answer(self._local.newest(here, partition) or '')
+            return self._look_at(here, partition, records)
         except (TierUnavailable, DamagedRecord):
             # Or another server at this address has it.
             return None
@@ -179,6 +185,15 @@ class RingPrimaries(Primaries):
               seconds: float) -> None:
         with self._lock:
             some[server] = self._clock() + seconds
+
+
+def looks_at(local: LocalVersions) -> Look:
+    """At the devices behind a port."""
+    def look(version: VersionId, partition: str, records: bool) -> Answer:
+        if records:
+            return Answer(*local.newest_record(version, partition))
+        return Answer(local.newest(version, partition) or '')
+    return look
 
 
 def _head(server: _Server, place: _Place) -> Optional[Answer]:

@@ -76,6 +76,12 @@ class Ranks:
         return any(map(self.is_here, self.primaries(
             version.policy, version.object_hash)[1]))
 
+    def belongs_here(self, version: VersionId) -> bool:
+        """True if a device of this node is to hold just this."""
+        nodes = self.primaries(version.policy, version.object_hash)[1]
+        return any(map(self.is_here, nodes if version.frag_index is None
+                       else nodes[version.frag_index:][:1]))
+
     def rank(self, version: VersionId) -> int:
         """0 for the uploader, up to the replica count for a handoff."""
         if version.frag_index is not None:

@@ -2,8 +2,9 @@
 
 Run on every node of the new edge; each writes what its own devices are to
 hold, by the rings. No data is fetched: what comes back are stubs, which
-read from S3 as if they had been evicted. What is newer here than in the
-bucket stays. It may be broken off and begun again: it goes on behind the
+read from S3 as if they had been evicted. What is newer here, or on another
+primary, than in the bucket stays, data or tombstone: the bucket may not have
+heard of a delete. It may be broken off and begun again: it goes on behind the
 last key that it was through with, and doing a key twice changes nothing.
 """
 
@@ -12,19 +13,23 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass
-from typing import Callable, Dict, List, Optional, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import DamagedRecord, DssError
+from swift_dss.core.version import VersionId
 from swift_dss.gateway import restore_places
 from swift_dss.gateway.client import S3Client, S3Missing
+from swift_dss.gateway.primaries import Primaries, Wanted
 from swift_dss.gateway.restore_adopt import Adoption
 from swift_dss.gateway.restore_catalog import Catalog, Held, Unreadable
 from swift_dss.gateway.restore_trust import Refused, Trust
-from swift_dss.gateway.restore_write import PlaceWriter, Writer
+from swift_dss.gateway.restore_write import PlaceWriter, Target, Writer
 
 #: The place to go on from is noted after so many keys.
 _NOTED_EVERY = 200
+#: Versions of one question to the other primaries.
+_ASKED_AT_ONCE = 500
 _SHOWN_PROBLEMS = 1000
 
 
@@ -33,6 +38,7 @@ class Restored:
     """What a restore did, also while it is under way.
 
     :param versions: that belong on this node
+    :param obsolete: that a node of the cluster has something newer of
     :param written: of them, those that were not here yet
     :param refused: of those that failed, what may not be believed
     :param bundles: that this node keeps from now on
@@ -42,10 +48,22 @@ class Restored:
     keys: int = 0
     versions: int = 0
     written: int = 0
+    obsolete: int = 0
     length: int = 0
     failed: int = 0
     refused: int = 0
     bundles: int = 0
+
+
+class Cluster(NamedTuple):
+    """What a restore asks of the other nodes.
+
+    :param belongs_here: a version, by the hash in its key
+    :param primaries: what is newer there than in the bucket
+    """
+
+    belongs_here: Callable[[VersionId], bool]
+    primaries: Primaries
 
 
 class Restore:
@@ -55,11 +73,13 @@ class Restore:
     :param only: ``/account`` or ``/account/container``; '' is all
     :param adoption: has somebody keep the bundles from now on
     :param trust: what of the bucket may be believed
+    :param cluster: what belongs here, and what others have
     :param open_place: opens a record of a place; what it says, and its seal
     """
 
     def __init__(self, conf: GatewayConf, client: S3Client,
                  writer: Writer, places: PlaceWriter, trust: Trust,
+                 cluster: Cluster,
                  state_path: str = '',
                  only: str = '', adoption: Optional[Adoption] = None,
                  open_place: Callable[[str, bytes], Tuple[bytes, str]]
@@ -69,6 +89,7 @@ class Restore:
         self._writer = writer
         self._places = places
         self._trust = trust
+        self._cluster = cluster
         self._state_path = state_path
         self._only = only.rstrip('/')
         self._adoption = adoption
@@ -84,17 +105,27 @@ class Restore:
         :raises RemoteUnavailable: S3 does not answer; run it again
         """
         after = self._resume()
+        # That it has begun: nobody may remove what is absent meanwhile.
+        self._note(after)
         self._restore_places()
         progress(self.found)
-        for held in catalog.walk(after):
+        waiting: List[Held] = []
+        noted = 0
+        for held in catalog.walk(after, self._cluster.belongs_here):
             if isinstance(held, Unreadable):
                 self._problem(held.key, DamagedRecord(held.reason))
             elif isinstance(held, Held) and self._wanted(held.name):
-                self._restore(held)
+                waiting.append(held)
             self.found.keys = catalog.keys
-            if catalog.keys % _NOTED_EVERY == 0 and catalog.last_key:
+            if len(waiting) >= _ASKED_AT_ONCE:
+                self._restore_all(waiting)
+            if catalog.keys >= noted + _NOTED_EVERY:
+                noted = catalog.keys
+                self._restore_all(waiting)
                 self._note(catalog.last_key)
                 progress(self.found)
+        self._restore_all(waiting)
+        self.found.keys = catalog.keys
         if self._adoption is not None:
             self._adoption.flush()
             self.found.bundles = self._adoption.adopted
@@ -117,17 +148,38 @@ class Restore:
             except DssError as err:
                 self._problem(key, err)
 
-    def _restore(self, held: Held) -> None:
+    def _restore_all(self, waiting: List[Held]) -> None:
+        """Those that nobody has anything newer of."""
+        some = [one for one in map(self._placed, waiting) if one is not None]
+        del waiting[:]
+        answers = self._cluster.primaries.ask(
+            [Wanted(held.record.version, held.name) for held, _ in some])
+        for (held, targets), said in zip(some, answers):
+            # A node that is silent holds nothing up: what it knows of a
+            # delete it hands on when it is there.
+            if any(answer is not None and answer.timestamp
+                   > held.record.version.timestamp for answer in said):
+                self.found.obsolete += 1
+            else:
+                self._restore(held, targets)
+
+    def _placed(self, held: Held) -> Optional[Tuple[Held, List[Target]]]:
+        """A version under its own name, and where it belongs here; None if
+        it does not."""
         try:
             # By its name: what was bundled beside the bucket has no hash.
             named = self._writer.named(held)
             self._trust.version(held, named.record.version.object_hash)
-            held = named
-            targets = self._writer.targets(held)
+            targets = self._writer.targets(named)
             if self._adoption is not None:
-                self._adoption.see(held, targets)
-            if not targets:
-                return
+                self._adoption.see(named, targets)
+        except DssError as err:
+            self._problem(held.name or held.remote.key, err)
+            return None
+        return (named, targets) if targets else None
+
+    def _restore(self, held: Held, targets: List[Target]) -> None:
+        try:
             self._places.require(held)
             self.found.versions += 1
             self.found.length += held.record.content_length

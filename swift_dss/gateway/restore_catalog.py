@@ -11,11 +11,12 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import (
-    Any, Deque, Iterator, List, Mapping, Optional, Set, Tuple)
+    Any, Callable, Deque, Iterator, List, Mapping, Optional, Set, Tuple)
 
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import BadConfig, DamagedRecord
 from swift_dss.core.residency import RemoteCopy
+from swift_dss.core.version import VersionId
 from swift_dss.gateway import bundle_since, metadata, restore_places
 from swift_dss.gateway.breaker import Breaker
 from swift_dss.gateway.bundle_pack import seal_of
@@ -24,6 +25,7 @@ from swift_dss.gateway.client import S3Client, S3Listed, S3Missing
 from swift_dss.gateway.encrypt import (
     SEAL_META, KeyFile, WrongSeal, open_envelope, opener, sealed_length)
 from swift_dss.gateway.metadata import RemoteRecord
+from swift_dss.wire.layout import parse_remote_key
 
 #: Keys that only say more of the one that they begin with.
 _BESIDE = metadata.SUFFIXES + (bundle_since.SUFFIX,)
@@ -86,11 +88,14 @@ class Catalog:
         self.keys = 0
         self.last_key = ''
 
-    def walk(self, after: str = '') -> Iterator[object]:
+    def walk(self, after: str = '', wanted: Callable[[VersionId], bool]
+             = lambda version: True) -> Iterator[object]:
         """Every version there is, in the order of keys: :class:`Held` and
         :class:`Unreadable`.
 
         :param after: go on behind this key
+        :param wanted: False for a version whose own key need not be looked
+            at, as the key says that it belongs elsewhere
         :raises RemoteUnavailable: S3 does not answer
         """
         pending: Deque[Tuple[str, Future[List[object]]]] = deque()
@@ -99,7 +104,8 @@ class Catalog:
                 for group in _groups(self._client.listing(
                         self._conf.prefix, after)):
                     pending.append((group[-1].key, pool.submit(
-                        self._look, group)))
+                        self._look, group) if self._is_wanted(
+                            group[0].key, wanted) else _nothing()))
                     if len(pending) >= _AHEAD:
                         yield from self._landed(*pending.popleft())
                 while pending:
@@ -107,6 +113,11 @@ class Catalog:
             finally:
                 for _, future in pending:
                     future.cancel()
+
+    def _is_wanted(self, key: str,
+                   wanted: Callable[[VersionId], bool]) -> bool:
+        parsed = parse_remote_key(self._conf.prefix, key)
+        return parsed is None or wanted(parsed[0])
 
     def _landed(self, key: str,
                 future: Future[List[object]]) -> Iterator[object]:
@@ -199,6 +210,12 @@ def split(name: str) -> Tuple[str, str, str]:
     if len(parts) != 4 or parts[0] or not all(parts[1:]):
         raise DamagedRecord('%r is not the name of an object' % name)
     return parts[1], parts[2], parts[3]
+
+
+def _nothing() -> Future[List[object]]:
+    done: Future[List[object]] = Future()
+    done.set_result([])
+    return done
 
 
 def _groups(listing: Iterator[S3Listed]) -> Iterator[List[S3Listed]]:

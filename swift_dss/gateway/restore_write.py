@@ -21,12 +21,15 @@ from swift.obj.diskfile import DiskFileManager, ECDiskFileManager
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig, TierUnavailable
 from swift_dss.core.residency import Residency, Tier
+from swift_dss.core.version import VersionId
 from swift_dss.gateway.ports import Logger
 from swift_dss.gateway.ranks import ring_name
 from swift_dss.gateway.restore_catalog import Held, split
 from swift_dss.gateway.restore_places import PUT_HEADERS, Place, Servers
 from swift_dss.io import residency_store, steps
+from swift_dss.io.newest import newest_timestamp
 from swift_dss.io.switch import listdir
+from swift_dss.strategy.agreement import Answer
 from swift_dss.wire import layout
 from swift_dss.wire.policies import is_ours
 
@@ -112,10 +115,7 @@ class Writer:
                             'not ours: no stub may lie there' % (
                                 policy.name, policy.diskfile_module))
         manager = self._managers[policy.policy_type == EC_POLICY]
-        path = os.path.join(self._conf.devices, target.device)
-        if not os.path.isdir(path) or (
-                self._conf.mount_check and not os.path.ismount(path)):
-            raise TierUnavailable('%s is not mounted' % path)
+        self._mounted(target.device)
         account, container, obj = split(held.name)
         options: Dict[str, Any] = {}
         if record.version.frag_index is not None:
@@ -133,6 +133,23 @@ class Writer:
         if post:
             disk_file.write_metadata(post)
         return True
+
+    def look(self, version: VersionId, partition: str,
+             records: bool = False) -> Answer:
+        """What a device of this node has of an object.
+
+        :raises TierUnavailable: the device is not mounted
+        """
+        return Answer(newest_timestamp(layout.hash_dir(
+            self._mounted(version.device), version.policy, partition,
+            version.object_hash)) or '')
+
+    def _mounted(self, device: str) -> str:
+        path = os.path.join(self._conf.devices, device)
+        if not os.path.isdir(path) or (
+                self._conf.mount_check and not os.path.ismount(path)):
+            raise TierUnavailable('%s is not mounted' % path)
+        return path
 
     def _newest(self, held: Held, target: Target) -> Tuple[str, int]:
         """Timestamp of the newest file of the object, and 1 if that is a

@@ -39,7 +39,8 @@ from swift_dss.gateway.fill import Filler
 from swift_dss.gateway.looper import Looper
 from swift_dss.gateway.ports import (
     LocalVersion, LocalVersions, Logger, Metrics, Sink, TableSource)
-from swift_dss.gateway.primaries import Primaries, RingPrimaries
+from swift_dss.gateway.primaries import (
+    Primaries, RingPrimaries, looks_at)
 from swift_dss.gateway.pulse import Alarm, Pulse
 from swift_dss.gateway.queue import DeleteJob, Queue, UploadJob
 from swift_dss.gateway.ranks import Ranks
@@ -150,7 +151,8 @@ class Gateway:
             self._found, logger, pool)
         self._stopping = threading.Event()
         self._keys = KeyFile(self._conf.key_file)
-        self._primaries = primaries or RingPrimaries(self._ranks, local)
+        self._primaries = primaries or RingPrimaries(
+            self._ranks, looks_at(local))
         self._uploader = Uploader(
             self._conf, self._client, local, self._queue, metrics,
             self._keys, self._is_cancelled, self._stopping.is_set, now)

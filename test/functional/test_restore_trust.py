@@ -12,6 +12,7 @@ import time
 import zlib
 
 import pytest
+from fault.gateway_node import OnlyHere
 from functional.s3_servers import BUCKET, VersityServer
 from functional.test_gateway_bundles import Node
 from functional.test_gateway_sealed import write_keys
@@ -22,7 +23,7 @@ from swift_dss.core.version import VersionId
 from swift_dss.gateway import encrypt, metadata, restore_places
 from swift_dss.gateway.bundle_since import SUFFIX
 from swift_dss.gateway.ports import LocalVersion
-from swift_dss.gateway.restore import Restore
+from swift_dss.gateway.restore import Cluster, Restore
 from swift_dss.gateway.restore_catalog import Catalog, open_client
 from swift_dss.gateway.restore_places import Place
 from swift_dss.gateway.restore_trust import Trust
@@ -147,7 +148,7 @@ class Bucket:
             self.node.conf.gateway, client, written, written, Trust(**dict(
                 {'prefix': self.node.prefix, 'cluster': CLUSTER,
                  'only_sealed': bool(self.keys), 'now': time.time()},
-                **trust)),
+                **trust)), Cluster(lambda version: True, OnlyHere()),
             open_place=lambda key, data: encrypt.open_envelope(
                 self.file, data))
         found = work.run(Catalog(self.node.conf.gateway, client),
