@@ -25,8 +25,9 @@ from swift_dss.core.version import VersionId
 from swift_dss.gateway import wan
 from swift_dss.gateway.client import S3Missing
 from swift_dss.gateway.flights import LOOK_SECONDS, Flight, Flights
+from swift_dss.gateway.keeping import Keeping, begin_fill
 from swift_dss.gateway.ports import (
-    LocalFill, LocalVersion, LocalVersions, Logger, Metrics, Sink,
+    LocalVersion, LocalVersions, Logger, Metrics, Sink,
     TableSource)
 from swift_dss.gateway.source import Plan, Source
 from swift_dss.gateway.wan import FairPool
@@ -304,8 +305,8 @@ class Filler:
         """Bring one part; runs in a leader's thread and never raises."""
         length = plan.part(flight.offset)[1]
         error: Optional[DssError] = None
-        keeping = _Keeping(self._metrics, self._begin_fill(
-            flight, request, length))
+        keeping = Keeping(self._metrics, begin_fill(
+            self._local, self._metrics, request, flight.offset, length))
         stored = False
         began = time.monotonic()
         try:
@@ -332,7 +333,7 @@ class Filler:
             self._flights.land(flight, error, stored)
 
     def _bring_from_where_it_is(self, flight: Flight, local: LocalVersion,
-                                plan: Plan, keeping: _Keeping) -> None:
+                                plan: Plan, keeping: Keeping) -> None:
         """The node that keeps its bundle may have written that anew, and
         left the version under its own key."""
         try:
@@ -345,17 +346,20 @@ class Filler:
             if moved is None:
                 raise
         local = replace(local, residency=local.residency.with_remote(moved))
-        plan, was = self._source.plan(local), plan.part(flight.offset)
-        if plan.part(flight.offset) == was:
-            self._bring(flight, local, plan, keeping)
-        # Where it is cut in another way, who reads comes again.
+        moved_plan = self._source.plan(local)
+        is_cut_alike = moved_plan.part(flight.offset) == plan.part(
+            flight.offset)
+        if is_cut_alike:
+            self._bring(flight, local, moved_plan, keeping)
+        else:
+            self._prove(local)
         self._local.record_remote(local.version, local.partition, moved)
         self._metrics.count('gateway.bundle_moved')
-        if plan.part(flight.offset) != was:
+        if not is_cut_alike:
             raise RemoteUnavailable('%s has just moved' % moved.key, 1)
 
     def _bring(self, flight: Flight, local: LocalVersion, plan: Plan,
-               keeping: _Keeping) -> None:
+               keeping: Keeping) -> None:
         offset, length = plan.part(flight.offset)
         for block in self._source.blocks(local, plan, offset, length):
             if self._flights.given_up(flight):
@@ -366,7 +370,7 @@ class Filler:
             steps.reached('fill.block')
 
     def _bring_unproven(self, local: LocalVersion,
-                        keeping: _Keeping) -> None:
+                        keeping: Keeping) -> None:
         """A large version whose side car is lost: to disk first, and read
         from there once the whole has proven right."""
         offset = 0
@@ -377,19 +381,6 @@ class Filler:
                 raise RemoteCorrupt(
                     '%s: its side car is lost, and there is no room to '
                     'prove the whole' % local.version.key)
-
-    def _begin_fill(self, flight: Flight, request: FetchRequest,
-                    length: int) -> Optional[LocalFill]:
-        if not request.keep:
-            return None
-        try:
-            return self._local.begin_fill(
-                request.version, request.partition, flight.offset, length,
-                request.class_id)
-        except DssError as err:
-            # Not being able to keep them is no reason not to serve them.
-            self._metrics.count('gateway.%s' % err.counter)
-            return None
 
     def _refusal(self, err: Exception) -> FetchReply:
         after = self._conf.retry_after_seconds
@@ -403,40 +394,3 @@ class Filler:
 
     def _stall_seconds(self) -> float:
         return self._conf.read_timeout_seconds * 4
-
-
-class _Keeping:
-    """Storing a part locally, which may fail without harm to its reader."""
-
-    def __init__(self, metrics: Metrics, fill: Optional[LocalFill]) -> None:
-        self._metrics = metrics
-        self._fill = fill
-
-    @property
-    def going(self) -> bool:
-        """False when nothing is being stored."""
-        return self._fill is not None
-
-    def write(self, offset: int, block: bytes) -> None:
-        self._attempt(lambda fill: fill.write(offset, block))
-
-    def commit(self) -> bool:
-        self._attempt(lambda fill: fill.commit())
-        stored = self._fill is not None
-        self._fill = None
-        return stored
-
-    def abort(self) -> None:
-        if self._fill is not None:
-            self._fill.abort()
-            self._fill = None
-
-    def _attempt(self, step: Callable[[LocalFill], None]) -> None:
-        if self._fill is None:
-            return
-        try:
-            step(self._fill)
-        except (DssError, OSError) as err:
-            self._metrics.count('gateway.%s' % getattr(
-                err, 'counter', 'fill_failed'))
-            self.abort()
