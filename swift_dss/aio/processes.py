@@ -83,17 +83,20 @@ def living(wanted: Callable[[str], bool]
 
     :param wanted: is a root one of them?
     """
+    mark = ROOT_ENV.encode('ascii')
     found: Dict[str, Dict[str, List[int]]] = {}
     for entry in os.listdir('/proc'):
         if not entry.isdigit():
             continue
         try:
             with open('/proc/%s/environ' % entry, 'rb') as source:
-                variables = dict(
-                    variable.partition(b'=')[::2]
-                    for variable in source.read().split(b'\0'))
+                environ = source.read()
         except OSError:
             continue
+        if mark not in environ:
+            continue
+        variables = dict(variable.partition(b'=')[::2]
+                         for variable in environ.split(b'\0'))
         root = variables.get(ROOT_ENV.encode(), b'').decode('utf-8')
         name = variables.get(NAME_ENV.encode(), b'').decode('utf-8')
         if name and wanted(root):

@@ -15,7 +15,7 @@ import logging.handlers
 import os
 import sys
 import time
-from typing import List, Optional
+from typing import List, Optional, Sequence
 
 #: Server name -> module with a ``main()``.
 MODULES = {
@@ -70,22 +70,37 @@ def file_handler_class(base: type, path: str) -> type:
     return FileHandler
 
 
+def prepare(swift_dir: str) -> None:
+    """Tell Swift where ``swift.conf`` is, before more of it is loaded."""
+    logging.getLogger().addHandler(logging.NullHandler())
+    from swift.common import utils
+    utils.set_swift_dir(swift_dir)
+
+
+def log_to(path: str) -> None:
+    """Have Swift's loggers write to a file."""
+    from swift.common.utils import logs
+    logs.ThreadSafeSysLogHandler = file_handler_class(
+        logs.ThreadSafeSysLogHandler, path)
+
+
+def start(name: str, arguments: Sequence[str]) -> int:
+    """Be a server or daemon until it ends.
+
+    :returns: its exit code
+    """
+    sys.argv = [name, *arguments]
+    return importlib.import_module(MODULES[name]).main() or 0
+
+
 def main(argv: Optional[List[str]] = None) -> int:
     """Run a server until it ends."""
     arguments = sys.argv[1:] if argv is None else argv
-    swift_dir, name = arguments[0], arguments[1]
-    logging.getLogger().addHandler(logging.NullHandler())
-
-    from swift.common import utils
-    from swift.common.utils import logs
-    utils.set_swift_dir(swift_dir)
+    prepare(arguments[0])
     log_path = os.environ.get(LOG_ENV)
     if log_path:
-        logs.ThreadSafeSysLogHandler = file_handler_class(
-            logs.ThreadSafeSysLogHandler, log_path)
-
-    sys.argv = [name] + arguments[2:]
-    return importlib.import_module(MODULES[name]).main() or 0
+        log_to(log_path)
+    return start(arguments[1], arguments[2:])
 
 
 if __name__ == '__main__':

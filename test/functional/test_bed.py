@@ -20,6 +20,7 @@ from support import first_line_with, md5, pattern, wait_until
 from swift_dss.aio import layout, processes, storage
 from swift_dss.aio.bed.network import Network
 from swift_dss.cli import main as cli
+from swift_dss.core.errors import DssError
 
 pytestmark = [pytest.mark.cluster, pytest.mark.root]
 
@@ -257,6 +258,20 @@ def test_nodes_have_options_of_their_own(made):
         assert 'remote_after_seconds = 77' not in source.read()
     made.set_options({'gateway': {'remote_after_seconds': '2'}}, ['n2'])
     assert made.status()['n2']['tierd']
+
+
+def test_a_pass_that_fails_says_which_and_why(made):
+    node = made.node('n1')
+    node.run_once('object-replicator', 'container-replicator')
+    conf = node.conf.path('etc', 'container-server.conf')
+    os.rename(conf, conf + '.away')
+    try:
+        with pytest.raises(DssError) as failed:
+            node.run_once('account-replicator', 'container-replicator')
+    finally:
+        os.rename(conf + '.away', conf)
+    assert 'container-replicator ended with' in str(failed.value)
+    assert conf in str(failed.value)
 
 
 def test_the_operators_tools_run_as_a_node(made):

@@ -23,7 +23,7 @@ import threading
 import time
 import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from swift_dss.aio.bed.faults import Fault, Faults, Request, without_keys
 from swift_dss.aio.bed.tally import Asked, Tally
@@ -110,6 +110,7 @@ class Visit(BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
     server: Door
     _upstream: Optional[http.client.HTTPConnection] = None
+    _note: Callable[[], None]
 
     def log_message(self, format: str, *args: Any) -> None:
         """The tally has it."""
@@ -133,15 +134,20 @@ class Visit(BaseHTTPRequestHandler):
         begun, clock = time.time(), time.monotonic()
         fault = self.server.judge(Request(node, self.command, key))
         kind = fault.kind if fault else ''
-        self._sent = self._got = self._status = 0
+        self._sent = self._got = self._status = self._length = 0
+
+        def note() -> None:
+            self._note = _noted
+            self.server.tally.note(Asked(
+                node, operation, key, self._sent, self._got, self._status,
+                begun, time.monotonic() - clock, kind))
+        self._note = note
         try:
             self._answer(fault, operation, node)
         except (Gone, OSError, http.client.HTTPException):
             self._reset()
         finally:
-            self.server.tally.note(Asked(
-                node, operation, key, self._sent, self._got, self._status,
-                begun, time.monotonic() - clock, kind))
+            self._note()
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _serve
 
@@ -270,12 +276,20 @@ class Visit(BaseHTTPRequestHandler):
         self.send_response_only(status)
         for name, value in headers:
             self.send_header(name, value)
+            if name.lower() == 'content-length':
+                self._length = int(value)
+        if self.command == 'HEAD' or not self._length:
+            self._note()
         self.end_headers()
 
     def _send(self, data: bytes) -> None:
-        if self.command != 'HEAD':
-            self.wfile.write(data)
-            self._got += len(data)
+        if self.command == 'HEAD':
+            return
+        self._got += len(data)
+        # Whoever has the whole answer finds it counted.
+        if self._got >= self._length:
+            self._note()
+        self.wfile.write(data)
 
     def _reset(self) -> None:
         self.close_connection = True
@@ -283,6 +297,10 @@ class Visit(BaseHTTPRequestHandler):
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
                                    struct.pack('ii', 1, 0))
         self.connection.close()
+
+
+def _noted() -> None:
+    pass
 
 
 class Control(socketserver.ThreadingUnixStreamServer):

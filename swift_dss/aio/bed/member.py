@@ -61,21 +61,23 @@ class Member:
 
         :returns: its pid
         """
-        return self._open(name, name, arguments).pid
+        return self._open(name, arguments).pid
 
-    def _open(self, name: str, as_name: str,
-              arguments: Sequence[str]) -> processes.Child:
+    def _log(self, name: str) -> str:
+        return os.path.join(self.conf.log, name + '.log')
+
+    def _open(self, name: str, arguments: Sequence[str]) -> processes.Child:
         conf = self.conf
-        log = os.path.join(conf.log, name + '.log')
+        log = self._log(name)
         entrance = self._network.entrance(self.name)
         if name == _RSYNC:
             return processes.spawn(
-                conf.root, as_name, log,
+                conf.root, name, log,
                 ['--daemon', '--no-detach',
                  '--config=' + conf.path('etc', 'rsyncd.conf')],
                 prefix=entrance, program=_RSYNC)
         return processes.spawn(
-            conf.root, as_name, log,
+            conf.root, name, log,
             ['-m', 'swift_dss.aio.bed.run', configure.clock_file(conf),
              *self._command(name), *arguments], prefix=entrance)
 
@@ -141,7 +143,7 @@ class Member:
             raise self._failed(name, 'does not answer on ' + where)
 
     def _failed(self, name: str, what: str) -> processes.StartFailed:
-        log = os.path.join(self.conf.log, name + '.log')
+        log = self._log(name)
         return processes.StartFailed('%s of %s %s; the end of %s:\n%s' % (
             name, self.name, what, log, processes.tail(log)))
 
@@ -185,6 +187,8 @@ class Node(Member):
         if name == 'tierd':
             return ['swift_dss.tier.daemon', '--config',
                     cluster.conf_file(self.conf, name)]
+        if name == 'movers':
+            return ['swift_dss.aio.bed.movers']
         return super()._command(name)
 
     def await_servers(self) -> None:
@@ -194,12 +198,16 @@ class Node(Member):
             path = self.conf.path('run', 'admin.sock')
             self._await('tierd', lambda: _listening(path), path)
 
-    def run_once(self, name: str, *arguments: str) -> None:
-        """One pass of a daemon of Swift's, to its end.
+    def run_once(self, *names: str) -> None:
+        """One pass of some of Swift's daemons, each to its end.
 
-        :raises DssError: it failed or took too long
+        :raises DssError: one failed, or they took too long
         """
-        child = self._open(name, name + '-once', ('once',) + arguments)
+        conf = self.conf
+        words = [conf.etc]
+        for name in names:
+            words += [name, cluster.conf_file(conf, name), self._log(name)]
+        child = self._open('movers', words)
         try:
             status = child.wait(_PASS_SECONDS)
         except BaseException:
@@ -207,9 +215,10 @@ class Node(Member):
             child.wait()
             raise
         if status:
-            raise DssError('%s of %s ended with %d:\n%s' % (
-                name, self.name, status, processes.tail(
-                    os.path.join(self.conf.log, name + '.log'))))
+            raise DssError('%s: %s\n%s' % (
+                self.name, processes.tail(self._log('movers'), 1),
+                '\n'.join(processes.tail(self._log(name), 5)
+                          for name in names)))
 
 
 class Proxy(Member):

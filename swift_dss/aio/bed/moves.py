@@ -93,26 +93,26 @@ def _alive(bed: Frame) -> List[str]:
 def _move(bed: Frame, alive: List[str], say: processes.Say) -> List[Pass]:
     """Passes of each daemon, until one of its passes moves nothing."""
     passes: List[Pass] = []
-    for daemon, folders in MOVERS.items():
-        for _number in range(_MAX_PASSES):
-            before = _files(bed.plan, folders)
-            if not before:
-                break
-            with ThreadPoolExecutor(_AT_ONCE) as pool:
-                list(pool.map(
-                    lambda name, daemon=daemon: bed.node(
-                        name).run_once(daemon), alive))
-            after = _files(bed.plan, folders)
-            done = Pass(daemon, _count(after - before),
-                        _count(before - after))
+    before = {daemon: _files(bed.plan, folders)
+              for daemon, folders in MOVERS.items()}
+    moving = [daemon for daemon in MOVERS if before[daemon]]
+    for _number in range(_MAX_PASSES):
+        if not moving:
+            return passes
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            list(pool.map(lambda name, moving=tuple(moving): bed.node(
+                name).run_once(*moving), alive))
+        for daemon in list(moving):
+            after = _files(bed.plan, MOVERS[daemon])
+            done = Pass(daemon, _count(after - before[daemon]),
+                        _count(before[daemon] - after))
+            before[daemon] = after
             passes.append(done)
             say('  %s' % done)
             if not done.files:
-                break
-        else:
-            raise DssError('%s still moves files after %d passes' % (
-                daemon, _MAX_PASSES))
-    return passes
+                moving.remove(daemon)
+    raise DssError('%s still move files after %d passes' % (
+        ', '.join(moving), _MAX_PASSES))
 
 
 def held(plan: Plan, node: str) -> int:
