@@ -5,11 +5,20 @@ it has answered since (``X-Backend-Dss-Admissions``): those counts lie in
 ``<run_dir>/state/admitted/<pid>.json``, where the tier daemon adds them up.
 Like recon, it is for the cluster's own network: object servers are not
 reached by clients.
+
+The price has a bound whatever the number of devices, ports and proxy
+workers. Any port answers for all devices of the node, and says which node
+that is, so that a worker asks one of them. An answer is made twice a second
+at most. Who asks is told when to come again, so that a process answers
+some twenty questions a second in all.
 """
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import os
+import socket
 import time
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -18,12 +27,21 @@ from swift.common.swob import Request, Response
 from swift.common.utils import config_fallocate_value, config_true_value
 
 from swift_dss.core.errors import DamagedRecord
-from swift_dss.objserver.settings import count, node_for
+from swift_dss.objserver.settings import Node, count, node_for
 from swift_dss.wire import names
 from swift_dss.wire import pressure as wire
 
 #: Counts go to disk no more often than this.
 _WRITE_SECONDS = 1.0
+#: An answer is given again for so long.
+_KEEP_SECONDS = 0.5
+#: Questions a second that a process answers before it asks for patience.
+_ASKS_PER_SECOND = 20.0
+#: Questions are counted over so long.
+_COUNT_SECONDS = 5.0
+#: Longest time that anybody is sent away for: well below the age at which
+#: proxies take an answer for stale.
+_MAX_ASK_AFTER_SECONDS = 10.0
 
 
 class Pressures:
@@ -42,13 +60,32 @@ class Pressures:
         self._logger = logger
         self._tally: Dict[int, Dict[str, int]] = {}
         self._written = 0.0
+        self._body = b''
+        self._made = -_KEEP_SECONDS
+        self._asks = 0
+        self._counting_since = 0.0
+        self._ask_after = 0.0
 
     def __call__(self, env: Any, start_response: Any) -> Any:
         request = Request(env)
         if request.method != 'GET':
             return Response(status=405, request=request)(env, start_response)
         self._add(request.headers.get(names.BACKEND_ADMISSIONS))
+        now = time.monotonic()
+        self._count(now)
         node = node_for(self._conf, self._logger)
+        if now - self._made >= _KEEP_SECONDS or \
+                request.headers.get('Cache-Control') == 'no-cache':
+            self._body, self._made = self._answer(node), now
+        return Response(
+            body=self._body, request=request,
+            content_type='application/json', headers={
+                names.BACKEND_NODE: _identity(node),
+                names.BACKEND_AGE: '%.3f' % (now - self._made),
+                names.BACKEND_ASK_AFTER: '%.3f' % self._ask_after})(
+                    env, start_response)
+
+    def _answer(self, node: Node) -> bytes:
         found, rooms = {}, {}
         for device in self._devices(node.conf.run_dir):
             pressure = node.pressure(device)
@@ -57,10 +94,19 @@ class Pressures:
             room = self._room(device)
             if room is not None:
                 rooms[device] = room
-        return Response(
-            body=wire.encode_node(found, time.time(), rooms),
-            request=request,
-            content_type='application/json')(env, start_response)
+        return wire.encode_node(found, time.time(), rooms)
+
+    def _count(self, now: float) -> None:
+        """Have all come as seldom as their number asks for."""
+        self._asks += 1
+        seconds = now - self._counting_since
+        if seconds >= _COUNT_SECONDS:
+            # Each of N workers comes once in T seconds, where N / T is the
+            # rate that was counted; T must grow by what is too much of it.
+            much = self._asks / seconds / _ASKS_PER_SECOND
+            self._ask_after = min(_MAX_ASK_AFTER_SECONDS, max(
+                self._ask_after, 1.0) * much) if much > 0.5 else 0.0
+            self._asks, self._counting_since = 0, now
 
     def _room(self, device: str) -> Optional[Tuple[int, int]]:
         """(bytes that Swift would still let be written, all bytes); None
@@ -112,3 +158,12 @@ class Pressures:
             os.rename(path + '.tmp', path)
         except OSError as err:
             self._logger.warning('dss: %s: %s', path, err)
+
+
+@functools.lru_cache(maxsize=16)
+def _identity(node: Node) -> str:
+    """The same for all processes of a node, and for no other node."""
+    return hashlib.sha256('\0'.join((
+        socket.gethostname(), os.path.realpath(node.conf.run_dir),
+        os.path.realpath(node.conf.devices))).encode(
+            'utf-8', 'surrogateescape')).hexdigest()[:16]

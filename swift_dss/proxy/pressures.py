@@ -1,9 +1,11 @@
 """What proxies know of the object servers' backlogs.
 
-Each object server is asked about once ``interval`` seconds while writes go
-to it, beside the requests and never in their way: a write is judged by
-what is known. Who is not known, or did not answer for a while, is taken to
-have room: its own file systems still refuse what does not fit.
+Each node is asked about once ``interval`` seconds while writes go to it, or
+as seldom as it asks for, beside the requests and never in their way: a
+write is judged by what is known. Where several ports speak for one node,
+and say so, one of them is asked. Who is not known, or did not answer for a
+while, is taken to have room: its own file systems still refuse what does
+not fit.
 """
 
 from __future__ import annotations
@@ -11,10 +13,12 @@ from __future__ import annotations
 import collections
 import time
 from typing import (
-    Any, Callable, Deque, Dict, Iterable, List, NamedTuple, Optional, Tuple)
+    Any, Callable, Deque, Dict, Iterable, List, Mapping, NamedTuple, Optional,
+    Tuple, Union)
 
 import eventlet
 from swift.common.bufferedhttp import http_connect_raw
+from swift.common.header_key_dict import HeaderKeyDict
 
 from swift_dss.core.errors import DssError
 from swift_dss.core.pressure import Backlog
@@ -36,9 +40,28 @@ _TAKEN_SECONDS = 1.0
 _LARGE_BYTES = 16 * 1024 * 1024
 #: Largest answer that is read: 1,000 devices have less.
 _MAX_BYTES = 1 << 20
+#: A port may come to speak for another node; after so long we ask it.
+_NODE_SECONDS = 600.0
 Server = Tuple[str, int]
-#: Device name to (age, pressure); raises OSError or DssError.
-Ask = Callable[[Server, str], Dict[str, Tuple[float, wire.Pressure]]]
+#: A node by its own name; a server that says none is a node.
+NodeKey = Union[Server, str]
+
+
+class Answer(NamedTuple):
+    """What an object server says.
+
+    :param devices: name to (age, pressure)
+    :param node: what all servers of its node call it; '' if it says none
+    :param ask_after: seconds
+    """
+
+    devices: Mapping[str, Tuple[float, wire.Pressure]]
+    node: str = ''
+    ask_after: float = 0.0
+
+
+#: Raises OSError or DssError.
+Ask = Callable[[Server, str], Answer]
 
 
 class Coming:
@@ -89,7 +112,7 @@ class _Place:
 class _Known(NamedTuple):
     asked_at: float
     answered_at: float
-    devices: Dict[str, Tuple[float, wire.Pressure]]
+    answer: Answer
 
 
 class Pressures:
@@ -108,8 +131,10 @@ class Pressures:
         self._ask = ask or ask_server
         self._spawn = spawn
         self.clock = clock
-        self._known: Dict[Server, _Known] = {}
-        self._tally: Dict[Server, Dict[int, Dict[str, int]]] = {}
+        self._known: Dict[NodeKey, _Known] = {}
+        self._tally: Dict[NodeKey, Dict[int, Dict[str, int]]] = {}
+        #: Which node a server speaks for, and until when we believe that.
+        self._node_of: Dict[Server, Tuple[str, float]] = {}
         self._coming: Dict[Tuple[Server, str], _Place] = {}
 
     def backlog(self, server: Server, device: str
@@ -120,14 +145,17 @@ class Pressures:
         What has taken its room there and comes on top is in the room again.
         """
         now = self.clock()
-        known = self._known.get(server)
-        if known is None or now - known.asked_at >= self._interval:
-            self._known[server] = _Known(
+        key = self._key(server, now)
+        known = self._known.get(key)
+        if known is None or now - known.asked_at >= max(
+                self._interval, known.answer.ask_after):
+            self._known[key] = _Known(
                 now, known.answered_at if known else 0.0,
-                known.devices if known else {})
-            self._spawn(self._refresh, server)
-            known = self._known[server]
-        found = known.devices.get(device)
+                known.answer if known else Answer({}))
+            self._spawn(self._refresh, server, key)
+            # Its answer may be here, and say what node it speaks for.
+            known = self._known[self._key(server, now)]
+        found = self._told(server, known.answer, device)
         if found is None or now - known.answered_at > STALE_SECONDS:
             return None, 0
         age, pressure = found
@@ -144,10 +172,14 @@ class Pressures:
         :returns: whether there were any
         """
         now = self.clock()
-        old = {server for server in servers if server in self._known and
-               now - self._known[server].answered_at > self._interval}
-        for server in old:
-            self._refresh(server)
+        old: Dict[NodeKey, Server] = {}
+        for server in servers:
+            key = self._key(server, now)
+            if key in self._known and \
+                    now - self._known[key].answered_at > self._interval:
+                old[key] = server
+        for key, server in old.items():
+            self._refresh(server, key)
         return bool(old)
 
     def coming(self, devices: List[Tuple[Tuple[Server, str], int]]
@@ -159,7 +191,8 @@ class Pressures:
 
     def count(self, server: Server, class_id: int, answer: str) -> None:
         """One more verdict, for that server to hear of."""
-        counts = self._tally.setdefault(server, {}).setdefault(class_id, {})
+        counts = self._tally.setdefault(
+            self._key(server, self.clock()), {}).setdefault(class_id, {})
         counts[answer] = counts.get(answer, 0) + 1
 
     def _uploads(self, where: Tuple[Server, str],
@@ -175,49 +208,87 @@ class Pressures:
             length for began, length in place.large.values()
             if began <= seen_at - _TAKEN_SECONDS)
 
-    def _refresh(self, server: Server) -> None:
-        tally = self._tally.pop(server, {})
+    def _told(self, server: Server, answer: Answer, device: str
+              ) -> Optional[Tuple[float, wire.Pressure]]:
         try:
-            devices = self._ask(server, wire.encode_tally(tally))
+            return answer.devices.get(device)
+        except DssError as err:
+            self._say_unknown(server, err)
+            return None
+
+    def _say_unknown(self, server: Server, err: BaseException) -> None:
+        self._logger.increment('dss.admission.unknown')
+        self._logger.debug('dss: %s:%d does not say how full it is: %s',
+                           server[0], server[1], err)
+
+    def _key(self, server: Server, now: float) -> NodeKey:
+        node, until = self._node_of.get(server, ('', 0.0))
+        return node if node and now < until else server
+
+    def _refresh(self, server: Server, key: NodeKey) -> None:
+        tally = self._tally.pop(key, {})
+        try:
+            answer = self._ask(server, wire.encode_tally(tally))
         except (OSError, DssError, eventlet.Timeout) as err:
-            self._logger.increment('dss.admission.unknown')
-            self._logger.debug('dss: %s:%d does not say how full it is: %s',
-                               server[0], server[1], err)
+            self._say_unknown(server, err)
             return
-        known = self._known[server]
-        self._known[server] = _Known(known.asked_at, self.clock(), devices)
+        now = self.clock()
+        if answer.node:
+            self._node_of[server] = (answer.node, now + _NODE_SECONDS)
+        else:
+            self._node_of.pop(server, None)
+        before = self._known.get(key)
+        if self._key(server, now) != key == server:
+            # From now on it goes by what is known of its node.
+            self._known.pop(key, None)
+        self._known[self._key(server, now)] = _Known(
+            before.asked_at if before else now, now, answer)
 
 
-def ask_server(server: Server, tally: str
-               ) -> Dict[str, Tuple[float, wire.Pressure]]:
-    """Ask an object server over HTTP for the pressure of its devices.
+def ask_server(server: Server, tally: str) -> Answer:
+    """Ask an object server over HTTP for the pressure of its node's
+    devices.
 
     :raises OSError: it does not answer
     :raises DamagedRecord: not as one of ours
     """
-    raw = _get(server, {names.BACKEND_ADMISSIONS: tally})
-    return wire.decode_node(raw) if raw else {}
+    raw, headers = _get(server, {names.BACKEND_ADMISSIONS: tally})
+    if not raw:
+        return Answer({})
+    since = _seconds(headers.get(names.BACKEND_AGE))
+    return Answer(
+        wire.Devices(raw, since), headers.get(names.BACKEND_NODE) or '',
+        min(STALE_SECONDS / 2, _seconds(
+            headers.get(names.BACKEND_ASK_AFTER))))
 
 
 def ask_rooms(server: Server) -> Dict[str, Tuple[int, int]]:
-    """Ask an object server how much room its mounted devices have, as
+    """Ask an object server how much room its mounted devices have now, as
     (bytes that may still be written, all bytes).
 
     :raises OSError: it does not answer
     :raises DamagedRecord: not as one of ours
     """
-    raw = _get(server, {})
+    raw, _ = _get(server, {'Cache-Control': 'no-cache'})
     return wire.decode_rooms(raw) if raw else {}
 
 
-def _get(server: Server, headers: Dict[str, str]) -> bytes:
-    """The answer; nothing of a server without classes."""
+def _seconds(text: Optional[str]) -> float:
+    try:
+        return min(max(0.0, float(text or 0.0)), STALE_SECONDS)
+    except ValueError:
+        return 0.0
+
+
+def _get(server: Server, headers: Dict[str, str]) -> Tuple[bytes, Any]:
+    """Body and headers; no body of a server without classes."""
     with eventlet.Timeout(_TIMEOUT_SECONDS):
         connection = http_connect_raw(
             server[0], server[1], 'GET', names.PRESSURE_PATH, headers)
         try:
             response = connection.getresponse()
             raw: bytes = response.read(_MAX_BYTES)
-            return raw if response.status == 200 else b''
+            return raw if response.status == 200 else b'', \
+                HeaderKeyDict(response.getheaders())
         finally:
             connection.close()

@@ -38,6 +38,13 @@ BACKEND_ADMISSIONS = 'X-Backend-Dss-Admissions'
 #: A gateway asks object servers here for the newest files of objects.
 NEWEST_PATH = '/dss/newest'
 
+#: The node that answers: several ports may speak for one.
+BACKEND_NODE = 'X-Backend-Dss-Node'
+#: Seconds since the answer was made.
+BACKEND_AGE = 'X-Backend-Dss-Age'
+#: Seconds after which this proxy may ask again.
+BACKEND_ASK_AFTER = 'X-Backend-Dss-Ask-After'
+
 # What lives with the object. Sysmeta is set by a PUT and survives a POST;
 # transient sysmeta is set by POSTs and wins where present.
 SYSMETA_MAP = 'X-Object-Sysmeta-Dss-Map'

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Any, Dict, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, Mapping, Optional, Tuple, Union
 
 from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.limits import CLASS_ID_MAX
@@ -111,12 +111,38 @@ def decode_node(raw: bytes) -> Dict[str, Tuple[float, Pressure]]:
 
     :raises DamagedRecord: not an answer of ours
     """
-    devices = Fields(raw, 'pressure answer').inner('devices')
-    found: Dict[str, Tuple[float, Pressure]] = {}
-    for device in devices.values:
-        fields = devices.inner(device)
-        found[device] = (fields.number('age'), of_fields(fields))
-    return found
+    return dict(Devices(raw))
+
+
+class Devices(Mapping[str, Tuple[float, Pressure]]):
+    """The same as :func:`decode_node`, each device decoded when it is
+    looked up: a proxy wants one of dozens.
+
+    :param since: seconds since the answer was made, added to each age
+    :raises DamagedRecord: not an answer of ours; by a lookup, if that
+        device is damaged
+    """
+
+    def __init__(self, raw: bytes, since: float = 0.0) -> None:
+        self._fields = Fields(raw, 'pressure answer').inner('devices')
+        self._since = since
+        self._found: Dict[str, Tuple[float, Pressure]] = {}
+
+    def __getitem__(self, device: str) -> Tuple[float, Pressure]:
+        found = self._found.get(device)
+        if found is None:
+            if device not in self._fields.values:
+                raise KeyError(device)
+            fields = self._fields.inner(device)
+            found = self._found[device] = (
+                fields.number('age') + self._since, of_fields(fields))
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields.values)
+
+    def __len__(self) -> int:
+        return len(self._fields.values)
 
 
 def decode_rooms(raw: bytes) -> Dict[str, Tuple[int, int]]:

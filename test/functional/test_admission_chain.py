@@ -44,6 +44,7 @@ class Chain:
         self.link = WanLink(server)
         monkeypatch.setattr(relocate, 'CLASSES', CLASSES)
         monkeypatch.setattr(settings, '_LOOK_SECONDS', 0.0)
+        monkeypatch.setattr(asked, '_KEEP_SECONDS', 0.0)
         # Each write is in the daemon's books before the next one comes.
         monkeypatch.setattr(pressures, '_SETTLE_SECONDS', 0.0)
         monkeypatch.setattr(replicas, 'get_container_info',
@@ -60,10 +61,10 @@ class Chain:
         app = asked.Pressures({}, logger)
 
         def ask(server, tally):
-            return wire.decode_node(Request.blank(
+            return pressures.Answer(wire.decode_node(Request.blank(
                 names.PRESSURE_PATH, headers={
                     names.BACKEND_ADMISSIONS: tally}).get_response(
-                        app).body)
+                        app).body))
 
         ring = types.SimpleNamespace(
             get_more_nodes=lambda partition: iter(()),

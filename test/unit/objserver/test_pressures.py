@@ -115,3 +115,55 @@ def test_counts_that_are_none_are_refused_and_the_answer_comes(
 
 def test_other_methods_are_not_ours(served):
     assert ask(served, method='PUT').status_int == 405
+
+
+def test_an_answer_is_made_once_in_a_while_and_says_its_age(
+        served, tmp_path, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(module.time, 'monotonic', lambda: now[0])
+    made = []
+    real = served._answer
+    monkeypatch.setattr(served, '_answer',
+                        lambda node: made.append(1) or real(node))
+    bodies = set()
+    for step in range(4):
+        answer = ask(served)
+        bodies.add(answer.body)
+        assert float(answer.headers[names.BACKEND_AGE]) == \
+            pytest.approx(0.1 * step)
+        now[0] += 0.1
+    assert len(made) == len(bodies) == 1
+    now[0] += module._KEEP_SECONDS
+    ask(served)
+    assert len(made) == 2
+    Request.blank(names.PRESSURE_PATH, headers={
+        'Cache-Control': 'no-cache'}).get_response(served)
+    assert len(made) == 3
+
+
+@pytest.mark.parametrize('workers', [1, 10, 40, 100, 150])
+def test_many_workers_come_as_seldom_as_they_are_asked_to(
+        served, monkeypatch, workers):
+    now = [100.0]
+    monkeypatch.setattr(module.time, 'monotonic', lambda: now[0])
+    due = [100.0 + number / workers for number in range(workers)]
+    times = []
+    while now[0] < 200.0:
+        first = min(range(workers), key=due.__getitem__)
+        now[0] = due[first]
+        after = float(ask(served).headers[names.BACKEND_ASK_AFTER])
+        due[first] = now[0] + max(1.0, after)
+        times.append(now[0])
+    late = [at for at in times if at > 150.0]
+    assert len(late) / 50.0 <= 1.5 * module._ASKS_PER_SECOND
+    if workers <= 10:
+        assert len(late) / 50.0 >= 0.9 * workers
+
+
+def test_all_processes_of_a_node_have_one_name(served, tmp_path):
+    name = ask(served).headers[names.BACKEND_NODE]
+    again = Node(NodeConf(run_dir=str(tmp_path) + '/.', devices=str(
+        tmp_path)), Logger())
+    other = Node(NodeConf(run_dir=str(tmp_path / 'x'), devices=str(
+        tmp_path)), Logger())
+    assert module._identity(again) == name != module._identity(other)

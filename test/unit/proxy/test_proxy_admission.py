@@ -17,7 +17,7 @@ from swift_dss.core.spans import ClassMap
 from swift_dss.proxy import admission, unavailable
 from swift_dss.proxy import replicas as module
 from swift_dss.proxy.admission import Admission, Refused
-from swift_dss.proxy.pressures import STALE_SECONDS, Pressures
+from swift_dss.proxy.pressures import STALE_SECONDS, Answer, Pressures
 from swift_dss.proxy.replicas import Replicas
 from swift_dss.proxy.retry_after import RetryAfter, tell
 from swift_dss.proxy.settings import State
@@ -87,7 +87,8 @@ class Cluster:
         found = self.backlogs[server[0]]
         if found is None:
             raise OSError('gone')
-        return {'sda': (self.age, Pressure(1, 1, 1, None, True, 5.0, found))}
+        return Answer({'sda': (self.age, Pressure(
+            1, 1, 1, None, True, 5.0, found))})
 
     def set(self, **changes):
         self.now += 5
@@ -347,3 +348,98 @@ def test_what_was_long_ago_is_no_reason_to_refuse(servers):
         with pytest.raises(Refused):
             servers.put(size=250)
     assert len(servers.asked) == asked + 6
+
+
+class Nodes:
+    """Nodes of many ports each; any port speaks for its node."""
+
+    def __init__(self, ask_after=0.0, says_node=True):
+        self.now = 1000.0
+        self.asked = []
+        self.ask_after = ask_after
+        self.says_node = says_node
+        self.dead = set()
+        self.pressures = Pressures(
+            1.0, Logger(), self.ask, lambda work, *args: work(*args),
+            lambda: self.now)
+
+    def ask(self, server, tally):
+        self.asked.append((server, tally))
+        if server in self.dead:
+            raise OSError('gone')
+        return Answer(
+            {'d%d' % port: (0.0, Pressure(1, 1, 1, None, True, 5.0, EMPTY))
+             for port in range(36)},
+            server[0] if self.says_node else '', self.ask_after)
+
+    def write(self, *ports, ip='10.0.0.1'):
+        found = []
+        for port in ports:
+            found.append(self.pressures.backlog((ip, port), 'd%d' % port)[0])
+            self.pressures.count((ip, port), 9, 'accept')
+        return found
+
+    def questions(self, seconds, *ports):
+        before = len(self.asked)
+        for _ in range(seconds):
+            self.now += 1.0
+            assert None not in self.write(*ports)
+        return len(self.asked) - before
+
+
+def test_one_port_answers_for_its_node():
+    nodes = Nodes()
+    every = range(36)
+    assert nodes.questions(1, *every) == 36, 'each has to say who it is'
+    assert nodes.questions(10, *every) == 10
+    told = [wire.decode_tally(tally) for _, tally in nodes.asked if tally]
+    assert sum(one[9]['accept'] for one in told if one) == 36 * 10
+    nodes.now += 600
+    assert nodes.questions(1, *every) == 36
+
+
+def test_servers_of_an_older_version_answer_each_for_themselves():
+    nodes = Nodes(says_node=False)
+    assert nodes.questions(10, *range(36)) == 360
+
+
+def test_nodes_that_have_many_to_answer_are_asked_less_often():
+    nodes = Nodes(ask_after=5.0)
+    nodes.write(*range(36))
+    assert nodes.questions(20, *range(36)) == 4
+
+
+def test_a_port_that_is_dead_does_not_silence_its_node():
+    nodes = Nodes()
+    nodes.write(1, 2)
+    nodes.dead.add(('10.0.0.1', 1))
+    for _ in range(int(STALE_SECONDS) + 5):
+        nodes.now += 1.0
+        found = nodes.write(2, 1)
+    assert None not in found
+
+
+def test_ages_and_patience_come_from_the_answer(monkeypatch):
+    from swift_dss.proxy import pressures
+    raw = wire.encode_node({'sda': Pressure(1, 1, 1, None, True, 7.0)}, 9.0,
+                           {})
+    said = {names.BACKEND_NODE: 'n', names.BACKEND_AGE: '0.25',
+            names.BACKEND_ASK_AFTER: '4'}
+    monkeypatch.setattr(pressures, '_get', lambda *_args: (raw, said))
+    answer = pressures.ask_server(('10.0.0.1', 1), '')
+    assert answer.devices['sda'][0] == 2.25
+    assert (answer.node, answer.ask_after) == ('n', 4.0)
+    said.update({names.BACKEND_AGE: 'x', names.BACKEND_ASK_AFTER: '1e9'})
+    answer = pressures.ask_server(('10.0.0.1', 1), '')
+    assert answer.devices['sda'][0] == 2.0
+    assert answer.ask_after < STALE_SECONDS
+    monkeypatch.setattr(pressures, '_get', lambda *_args: (b'', {}))
+    assert pressures.ask_server(('10.0.0.1', 1), '').devices == {}
+
+
+def test_a_device_whose_figures_are_damaged_is_not_known():
+    nodes = Nodes()
+    raw = b'{"devices": {"d1": {"age": 1}}}'
+    nodes.pressures._ask = lambda *_args: Answer(wire.Devices(raw))
+    assert nodes.write(1, 2) == [None, None]
+    assert nodes.pressures._logger.counts == ['dss.admission.unknown']
