@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from swift_dss.cli import gateway_gc_versions
 from swift_dss.cli.ask import ask, json_text, result
 from swift_dss.cli.table import Progress, size
 from swift_dss.core.config import NodeConf
@@ -17,6 +18,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--all', action='store_true',
                         help="look through all of the bucket, not only "
                         "this node's part of it")
+    parser.add_argument('--versions', action='store_true',
+                        help='of a bucket with versioning: old versions and '
+                        'delete markers under the prefix, and nothing else')
     parser.add_argument('--absent', action='store_true',
                         help='remove also what no node has a trace of, once '
                         'it is older than reclaim_age_seconds. NEVER before '
@@ -25,6 +29,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, conf: NodeConf) -> int:
     """Have the tier daemon look; 1 if something could not be."""
+    if args.versions:
+        return gateway_gc_versions.run(args, conf)
     with Progress('gc', quiet=args.json) as progress:
         found = result(
             ask(conf, {'verb': 'gc', 'dry_run': args.dry_run,

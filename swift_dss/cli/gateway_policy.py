@@ -13,9 +13,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument('--restore', action='store_true',
                         help='for restore and ls: reading only')
+    parser.add_argument('--versions', action='store_true',
+                        help='also for gc --versions, in a bucket with '
+                        'versioning')
 
 
 def run(args: argparse.Namespace, conf: NodeConf) -> int:
     """Print the document."""
-    print(json.dumps(policy(conf.gateway, args.restore), indent=2))
+    print(json.dumps(policy(conf.gateway, args.restore, args.versions),
+                     indent=2))
     return 0

@@ -39,6 +39,7 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
     from swift_dss.gateway.bundle_pack import book_path
     from swift_dss.gateway.collect import restore_state
     from swift_dss.gateway.encrypt import KeyFile, open_envelope
+    from swift_dss.gateway.owner import owner_of
     from swift_dss.gateway.primaries import RingPrimaries
     from swift_dss.gateway.ranks import Ranks
     from swift_dss.gateway.restore import Cluster, Restore, plain
@@ -50,6 +51,7 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
     from swift_dss.tier import space
     logging.getLogger().addHandler(logging.NullHandler())
     client = open_client(conf.gateway)
+    owner_of(conf, client).require_not_foreign()
     keys = KeyFile(conf.gateway.key_file)
     keys.check()
     servers = Servers(conf.swift_dir)

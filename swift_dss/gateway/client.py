@@ -62,6 +62,15 @@ _BROKEN = (botocore.exceptions.BotoCoreError,
            urllib3.exceptions.HTTPError, OSError)
 
 
+#: Under the prefix: whose it is. It is no version's key.
+OWNER_KEY = '.dss-owner'
+#: Calls that change the bucket; the first ones remove from it.
+DELETES = frozenset(('delete_object', 'abort_multipart_upload'))
+_CHANGES = DELETES | frozenset((
+    'put_object', 'create_multipart_upload', 'upload_part',
+    'complete_multipart_upload'))
+
+
 class S3Missing(DssError):
     """S3 has no such key or multipart upload."""
 
@@ -101,6 +110,17 @@ class S3Listed:
     key: str
     size: int
     etag: str
+
+
+@dataclass(frozen=True)
+class S3Version:
+    """One version of a key in a versioned bucket, or a delete's marker."""
+
+    key: str
+    version: str
+    is_latest: bool
+    is_marker: bool
+    size: int
 
 
 class S3Body:
@@ -186,6 +206,9 @@ class S3Client:
         self.up_lane, self.down_lane = Lane(table), Lane(table)
         self._lock = threading.Lock()
         self._connect = connect or _connect
+        #: Called before each request that changes the bucket, with its
+        #: name; what it raises ends the call.
+        self.guard: Callable[[str], None] = lambda operation: None
         self._client: Any = None
         self._prober: Any = None
         self._stamp: Any = None
@@ -237,6 +260,29 @@ class S3Client:
             'put_object', Key=key, Body=self._body(data),
             ContentLength=len(data),
             ContentMD5=_base64(md5), Metadata=dict(metadata or {})))
+
+    def put_mark(self, key: str, data: bytes, md5: bytes,
+                 only_if_missing: bool) -> None:
+        """Store the owner's mark; the guard is not asked.
+
+        :raises S3Rejected: it is there already, or S3 does not know the
+            condition
+        """
+        condition: Dict[str, Any] = \
+            {'IfNoneMatch': '*'} if only_if_missing else {}
+        try:
+            self._ask('put_object', False, Key=key, Body=data,
+                      ContentLength=len(data), ContentMD5=_base64(md5),
+                      **condition)
+        except botocore.exceptions.ParamValidationError as err:
+            raise S3Rejected('this boto3 knows no IfNoneMatch') from err
+
+    def versioning(self) -> str:
+        """``Enabled``, ``Suspended``, or '' if the bucket never had it.
+
+        :raises S3Rejected: we may not ask, or the server does not know
+        """
+        return str(self._call('get_bucket_versioning').get('Status', ''))
 
     def get(self, key: str, offset: int, length: int) -> S3Body:
         """A stream of ``length`` (at least 1) bytes from ``offset``.
@@ -346,9 +392,41 @@ class S3Client:
             found = answer.get('Contents', ())
             for item in found:
                 after = str(item['Key'])
+                if after == self._conf.prefix + OWNER_KEY:
+                    continue
                 yield S3Listed(after, int(item['Size']), _etag(item))
             if not found or not answer.get('IsTruncated'):
                 return
+
+    def versions(self, prefix: str) -> Iterator[S3Version]:
+        """All versions and markers of keys that begin with ``prefix``, in
+        the order of keys, the newest of each first."""
+        more: Dict[str, Any] = {}
+        while True:
+            answer = self._call('list_object_versions', Prefix=prefix, **more)
+            found = [(item, False) for item in answer.get('Versions', ())]
+            found += [(item, True)
+                      for item in answer.get('DeleteMarkers', ())]
+            # Two lists of one page, each in order: time decides.
+            found.sort(key=lambda one: one[0]['LastModified'], reverse=True)
+            found.sort(key=lambda one: (
+                str(one[0]['Key']), not one[0]['IsLatest']))
+            for item, is_marker in found:
+                yield S3Version(
+                    str(item['Key']), str(item['VersionId']),
+                    bool(item['IsLatest']), is_marker,
+                    int(item.get('Size') or 0))
+            if not answer.get('IsTruncated'):
+                return
+            more = {'KeyMarker': answer['NextKeyMarker'],
+                    'VersionIdMarker': answer['NextVersionIdMarker']}
+
+    def delete_version(self, key: str, version: str) -> None:
+        """Remove one version for good; no error if there is none."""
+        try:
+            self._call('delete_object', Key=key, VersionId=version)
+        except S3Missing:
+            return
 
     def _body(self, data: bytes) -> Any:
         # Small ones are through before anybody could wait for them.
@@ -357,6 +435,12 @@ class S3Client:
 
     def _call(self, operation: str, is_probe: bool = False,
               **arguments: Any) -> Dict[str, Any]:
+        if operation in _CHANGES:
+            self.guard(operation)
+        return self._ask(operation, is_probe, **arguments)
+
+    def _ask(self, operation: str, is_probe: bool = False,
+             **arguments: Any) -> Dict[str, Any]:
         client = self._current(is_probe)
         if not self._breaker.allow():
             raise self.down()

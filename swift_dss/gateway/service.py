@@ -31,6 +31,7 @@ from swift_dss.gateway.bundle_park import Jobs, Parker
 from swift_dss.gateway.bundle_work import SENDERS, Bundler
 from swift_dss.gateway.client import (
     Connect, S3Client, S3Down, S3Rejected)
+from swift_dss.gateway.cluster import cluster_id
 from swift_dss.gateway.collect import (
     Collector, Rounds, plain, restore_state)
 from swift_dss.gateway.deletes import Agreement, Deleter
@@ -38,7 +39,9 @@ from swift_dss.gateway.encrypt import KeyFile
 from swift_dss.gateway.fill import Filler
 from swift_dss.gateway.looper import Looper
 from swift_dss.gateway.ports import (
-    LocalVersion, LocalVersions, Logger, Metrics, Sink, TableSource)
+    LocalVersion, LocalVersions, Logger, Metrics, NotProven, Sink,
+    TableSource)
+from swift_dss.gateway.owner import WRITE_SECONDS, NotOurs, Owner
 from swift_dss.gateway.primaries import (
     Primaries, RingPrimaries, looks_at)
 from swift_dss.gateway.pulse import Alarm, Pulse
@@ -149,6 +152,9 @@ class Gateway:
         self._alarm = Alarm(
             self._client, self._breaker, self._conf.prefix + _PROBE_KEY,
             self._found, logger, pool)
+        self._owner = self._owned(conf, now, clock)
+        self._versioning = ''
+        self._not_ours = ''
         self._stopping = threading.Event()
         self._keys = KeyFile(self._conf.key_file)
         self._primaries = primaries or RingPrimaries(
@@ -204,7 +210,8 @@ class Gateway:
                 lambda version, partition: self.repair(
                     [(version, partition)]),
                 self._bundler.take_out, self._send_again,
-                self._bundler.bundle_bytes), metrics, logger, pool, clock)
+                self._bundler.bundle_bytes, self._require_for_proof),
+            metrics, logger, pool, clock)
         self.ask_scrubber = AskScrubber(
             self._conf, local, self.witness,
             lambda version: self._ranks.rank(version), metrics,
@@ -227,6 +234,38 @@ class Gateway:
         self._workers = pool(self._conf.uploads + _DELETES, 'dss-s3')
         self._dispatcher = threading.Thread(
             target=self._dispatch, name='dss-s3-dispatch', daemon=True)
+
+    def _owned(self, conf: NodeConf, now: Callable[[], float],
+               clock: Callable[[], float]) -> Optional[Owner]:
+        """Whose prefix it is; None where no Swift is configured."""
+        try:
+            cluster = cluster_id(conf.swift_dir)
+        except BadConfig as err:
+            self._logger.warning('gateway: the prefix gets no mark of its '
+                                 'owner: %s', err)
+            return None
+        made = Owner(self._conf, self._client, cluster, now, clock)
+        self._client.guard = made.guard
+        return made
+
+    def _require_for_proof(self) -> None:
+        """What another cluster may delete is no copy to lean on."""
+        if self._owner is not None:
+            try:
+                self._owner.require(WRITE_SECONDS)
+            except NotOurs as err:
+                raise NotProven(
+                    str(err), self._conf.retry_after_seconds) from err
+
+    def require_ours(self) -> None:
+        """:raises NotOurs: S3 says that the prefix belongs to another
+        cluster"""
+        try:
+            if self._owner is not None:
+                self._owner.require()
+        except (RemoteUnavailable, S3Rejected) as err:
+            # The client asks again before it changes anything.
+            self._logger.warning('gateway: whose prefix it is: %s', err)
 
     def start(self) -> None:
         """Begin background work. Does not wait for S3.
@@ -438,6 +477,8 @@ class Gateway:
             counts, endpoint=self._conf.endpoint, bucket=self._conf.bucket,
             state=self._state(),
             last_error=self._breaker.last_error,
+            owner=self._owner.status() if self._owner is not None else None,
+            versioning=self._versioning or 'not asked yet',
             probe_in_seconds=self._breaker.seconds_until_probe(),
             uploading=uploading, deleting=deleting, reading=flying,
             read_buffers=held, bundles=self._bundler.status(),
@@ -532,6 +573,8 @@ class Gateway:
         if self._breaker.state is not BreakerState.CLOSED:
             return self._probe()
         self._alarm.beat()
+        if not self._may_write():
+            return _LOOK_SECONDS
         slots = self._breaker.background_slots(self._conf.uploads)
         with self._wake:
             upload_slots = self._trust.slots(slots) - self._uploading
@@ -619,6 +662,44 @@ class Gateway:
             len(self._queue.due_classes(self._now())),
             running + self._filler.counts()[0],
             self._conf.uploads + self._conf.fills, self._is_up())
+
+    def _may_write(self) -> bool:
+        """False if the prefix is not ours, or S3 does not say."""
+        if self._owner is None:
+            return True
+        try:
+            self._owner.require(WRITE_SECONDS)
+        except NotOurs as err:
+            if self._not_ours != str(err):
+                self._logger.error('gateway: nothing is sent or deleted: %s',
+                                   err)
+                self._metrics.count('gateway.%s' % err.counter)
+            self._not_ours = str(err)
+            return False
+        except DssError as err:
+            self._logger.warning('gateway: whose prefix it is: %s', err)
+            # Uploads that S3 refuses say so of themselves.
+            return isinstance(err, S3Rejected)
+        if self._not_ours:
+            self._logger.info('gateway: the prefix is ours again')
+            self._not_ours = ''
+        if not self._versioning:
+            self._look_at_versioning()
+        return True
+
+    def _look_at_versioning(self) -> None:
+        try:
+            self._versioning = self._client.versioning() or 'off'
+        except DssError as err:
+            self._versioning = 'unknown (%s)' % err
+        if self._versioning not in ('off', 'unknown'):
+            self._logger.warning(
+                'gateway: bucket %s has versioning %s', self._conf.bucket,
+                self._versioning + (
+                    ': a deleted key stays as an old version, and is paid '
+                    'for, until swift-dss gateway gc --versions or a '
+                    'lifecycle rule removes it' if self._versioning in (
+                        'Enabled', 'Suspended') else ''))
 
     def _found(self, alive: bool) -> None:
         """S3 was asked, and is not what it was."""

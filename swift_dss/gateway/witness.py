@@ -54,6 +54,7 @@ class Remedies(NamedTuple):
     :param repair: reads a copy back, and puts right what is wrong
     :param take_out: what bundles have of a version is dead from here on
     :param send_again: has it uploaded from here, now
+    :param require_ours: raises where another cluster may delete the keys
     :param bundle_bytes: size of a bundle's key; None if the book has none
     """
 
@@ -61,6 +62,7 @@ class Remedies(NamedTuple):
     take_out: Callable[[VersionId], None]
     send_again: Callable[[LocalVersion], None]
     bundle_bytes: Callable[[str], Optional[int]]
+    require_ours: Callable[[], None] = lambda: None
 
 
 class Asker(Witness):
@@ -101,6 +103,7 @@ class Asker(Witness):
     def proven(self, local: LocalVersion) -> RemoteCopy:
         """See :meth:`Witness.proven`."""
         remote = self._named(local)
+        self._remedies.require_ours()
         head = self._answer(remote.key)
         if head is None:
             # Bundles are written anew, and repairs are made, meanwhile.

@@ -103,6 +103,7 @@ class Drainer:
         gateway = self._daemon.gateway
         if gateway is None:
             raise TierUnavailable('[gateway] is not enabled')
+        gateway.require_ours()
         done = changed = 0
         failed: List[str] = []
         for rows in self._pages():
@@ -148,6 +149,7 @@ class Drainer:
         gateway = self._daemon.gateway
         if gateway is None:
             raise TierUnavailable('[gateway] is not enabled')
+        gateway.require_ours()
         gateway.hurry()
         return self._daemon.relocator.relocate(
             rows, seconds, lambda done, of: None) if rows else []

@@ -135,6 +135,7 @@ class Relocator:
         gateway = self._daemon.gateway
         if gateway is None:
             raise TierUnavailable('no gateway is configured')
+        gateway.require_ours()
         return gateway
 
     def _threads(self) -> int:

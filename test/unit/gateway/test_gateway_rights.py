@@ -7,7 +7,7 @@ import re
 
 from swift_dss.core.config import GatewayConf
 from swift_dss.gateway.rights import (
-    BUCKET_ACTIONS, OBJECT_ACTIONS, policy)
+    BUCKET_ACTIONS, OBJECT_ACTIONS, VERSION_ACTIONS, policy)
 
 ROOM = pathlib.Path(__file__).resolve().parents[3] / 'swift_dss' / 'gateway'
 CONF = GatewayConf(bucket='b', prefix='p/')
@@ -21,7 +21,8 @@ def calls():
 
 def test_every_call_has_its_right_and_every_right_its_call():
     needed = {call for found in (*OBJECT_ACTIONS.values(),
-                                 *BUCKET_ACTIONS.values())
+                                 *BUCKET_ACTIONS.values(),
+                                 *VERSION_ACTIONS.values())
               for call in found}
     assert calls() and calls() == needed
 
@@ -33,6 +34,8 @@ def test_nothing_outside_the_prefix_and_no_right_on_buckets_themselves():
     assert bucket['Resource'] == 'arn:aws:s3:::b'
     for action in bucket['Action'] + objects['Action']:
         assert '*' not in action
+        if action == 's3:GetBucketVersioning':
+            continue  # it changes nothing
         assert not re.search('CreateBucket|DeleteBucket|Policy|Acl|Version',
                              action)
 
@@ -42,3 +45,10 @@ def test_a_restore_may_only_read():
     assert {action for one in found['Statement']
             for action in one['Action']} == {'s3:GetObject',
                                              's3:ListBucket'}
+
+
+def test_old_versions_may_be_removed_only_if_asked_for():
+    def said(**options):
+        return {action for one in policy(CONF, **options)['Statement']
+                for action in one['Action']}
+    assert said(versions=True) - said() == set(VERSION_ACTIONS)
