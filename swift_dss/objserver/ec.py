@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from swift.obj.diskfile import ECDiskFile, ECDiskFileManager
 
-from swift_dss.objserver.diskfile import DssDiskFileBase, DssManagerBase
+from swift_dss.objserver.diskfile import DssDiskFileBase
+from swift_dss.objserver.manager import DssManagerBase
 from swift_dss.objserver.reader import DssECDiskFileReader
 from swift_dss.objserver.writer import DssECDiskFileWriter
 

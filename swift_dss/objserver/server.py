@@ -33,8 +33,8 @@ from swift_dss.core.limits import MAX_READER_CHARS
 from swift_dss.core.residency import Tier, tier_text
 from swift_dss.io import native
 from swift_dss.objserver import arriving, posts, tags
-from swift_dss.objserver.diskfile import DssManagerBase
 from swift_dss.objserver.extents import REPLICATE
+from swift_dss.objserver.manager import DssManagerBase
 from swift_dss.objserver.newest import Newest
 from swift_dss.objserver.pressures import Pressures
 from swift_dss.wire import names

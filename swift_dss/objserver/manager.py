@@ -1,0 +1,118 @@
+"""What our diskfile managers do more than Swift's.
+
+A manager is what Swift's daemons ask for diskfiles. Ours tells each diskfile
+why it is read, and speaks with its like at the other end of ssync: lines of
+``objserver.sending`` stand among the hashes that are offered.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+from typing import Any
+
+from swift.common.exceptions import DiskFileNotExist
+from swift.common.storage_policy import EC_POLICY
+from swift.common.utils import Timestamp
+from swift.obj.diskfile import BaseDiskFileManager
+
+from swift_dss.core.errors import DamagedRecord
+from swift_dss.io import residency_store
+from swift_dss.objserver import adopting, sending
+from swift_dss.objserver.extents import AUDIT, CLIENT
+from swift_dss.objserver.settings import Node, node_for
+from swift_dss.wire import layout
+
+
+class DssManagerBase(BaseDiskFileManager):
+    """Goes between Swift's manager and its base class."""
+
+    def __init__(self, conf: Any, logger: Any) -> None:
+        super().__init__(conf, logger)
+        self.dss_node: Node = node_for(conf, logger)
+        self.dss_sessions = sending.Sessions()
+        self.dss_adoptions = adopting.Adoptions()
+        self.dss_one_at_a_time = str(
+            conf.get('max_objects_per_revert', '')).strip() == '1'
+
+    def yield_hashes(self, device: Any, partition: Any, policy: Any,
+                     suffixes: Any = None, **kwargs: Any) -> Any:
+        session = (device, str(partition), int(policy),
+                   kwargs.get('frag_index'))
+        self.dss_sessions.begin(session)
+        if self.dss_one_at_a_time:
+            # Nothing but the announcement would ever be offered.
+            self.dss_sessions.wants_whole(session)
+            return super().yield_hashes(device, partition, policy, suffixes,
+                                        **kwargs)
+        offers = super().yield_hashes(device, partition, policy, suffixes,
+                                      **kwargs)
+        if policy.policy_type == EC_POLICY and \
+                kwargs.get('frag_prefs', ()) is None:
+            # What is offered here, the peer has fragments of its own of.
+            offers = sending.hinted(offers, functools.partial(
+                self._dss_is_away, device, partition, policy,
+                kwargs.get('frag_index')))
+        return itertools.chain(sending.ANNOUNCED, offers)
+
+    def _dss_is_away(self, device: Any, partition: Any, policy: Any,
+                     frag_index: Any, object_hash: str,
+                     timestamp: Any) -> bool:
+        """True of a fragment with bytes that S3 alone has."""
+        path = os.path.join(
+            layout.hash_dir(self.dss_node.device_path(device), int(policy),
+                            str(partition), object_hash),
+            self.make_on_disk_filename(timestamp, '.data', frag_index,
+                                       durable=True))
+        try:
+            found = residency_store.load(path)
+        except (OSError, DamagedRecord):
+            return False
+        return found is not None and not found.is_local
+
+    def get_diskfile_from_hash(self, device: Any, partition: Any,
+                               object_hash: Any, policy: Any,
+                               **kwargs: Any) -> Any:
+        session = (device, str(partition), int(policy),
+                   kwargs.get('frag_index'))
+        hint = sending.read_hint(object_hash)
+        if object_hash == sending.ANNOUNCEMENT or hint is not None:
+            return self._dss_announced(session, policy, hint,
+                                       'frag_prefs' in kwargs)
+        if self.dss_adoptions.was_put_off(session, object_hash):
+            return sending.Known(Timestamp.now())
+        found = super().get_diskfile_from_hash(
+            device, partition, object_hash, policy, **kwargs)
+        found.dss_session = sending.session_of(device, partition, policy,
+                                               kwargs)
+        return found
+
+    def _dss_announced(self, session: sending.Session, policy: Any,
+                       hint: Any, is_sender: bool) -> Any:
+        """What a sender says of itself or of a stub, and a stock server
+        takes for an object."""
+        if is_sender:
+            self.dss_sessions.wants_whole(session)
+            raise DiskFileNotExist()
+        if hint is None:
+            self.dss_adoptions.begin(session)
+        elif session[3] is not None:
+            if self.dss_adoptions.may_ask(session):
+                adopting.adopt(self, adopting.Wanted(
+                    session[0], session[1], policy, hint[0], hint[1],
+                    session[3]))
+            else:
+                self.dss_adoptions.put_off(session, hint[0])
+        # What a receiver has, it does not want.
+        return sending.Known(sending.ANNOUNCED[0][1]['ts_data'])
+
+    def get_diskfile(self, *args: Any, **kwargs: Any) -> Any:
+        found = super().get_diskfile(*args, **kwargs)
+        found.dss_purpose = CLIENT
+        return found
+
+    def get_diskfile_from_audit_location(self, audit_location: Any) -> Any:
+        found = super().get_diskfile_from_audit_location(audit_location)
+        found.dss_purpose = AUDIT
+        return found
