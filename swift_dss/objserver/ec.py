@@ -7,6 +7,8 @@ translated to its offsets (``strategy.fragments``).
 
 from __future__ import annotations
 
+from typing import Any
+
 from swift.obj.diskfile import ECDiskFile, ECDiskFileManager
 
 from swift_dss.objserver.diskfile import DssDiskFileBase
@@ -20,6 +22,15 @@ class DssECDiskFile(ECDiskFile, DssDiskFileBase):
 
     reader_cls = DssECDiskFileReader
     writer_cls = DssECDiskFileWriter
+
+    def purge(self, timestamp: Any, frag_index: Any, *args: Any,
+              **kwargs: Any) -> None:
+        """As Swift's; tells that the fragment left."""
+        super().purge(timestamp, frag_index, *args, **kwargs)
+        if frag_index is not None:
+            self.manager.dss_note_gone(
+                self._datadir, [self.manager.make_on_disk_filename(
+                    timestamp, ext='.data', frag_index=frag_index)])
 
 
 class DssECDiskFileManager(ECDiskFileManager, DssManagerBase):

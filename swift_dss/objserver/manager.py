@@ -15,17 +15,17 @@ from typing import Any
 from swift.common.exceptions import DiskFileNotExist
 from swift.common.storage_policy import EC_POLICY
 from swift.common.utils import Timestamp
-from swift.obj.diskfile import BaseDiskFileManager
 
 from swift_dss.core.errors import DamagedRecord
 from swift_dss.io import residency_store
 from swift_dss.objserver import adopting, sending
 from swift_dss.objserver.extents import AUDIT, CLIENT
+from swift_dss.objserver.leaving import TellsWhatLeaves
 from swift_dss.objserver.settings import Node, node_for
 from swift_dss.wire import layout
 
 
-class DssManagerBase(BaseDiskFileManager):
+class DssManagerBase(TellsWhatLeaves):
     """Goes between Swift's manager and its base class."""
 
     def __init__(self, conf: Any, logger: Any) -> None:

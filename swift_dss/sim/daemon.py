@@ -109,7 +109,8 @@ class Daemon:
         self.keeper = Keeper(
             self.local.devices.get(DEVICE), self.local, lambda: conf,
             lambda: table, metrics, logger, clock.wall,
-            pool=workers.inline)
+            pool=workers.inline,
+            departed=lambda device: self.ledger.departures.look(device))
         self.ledger = Ledger(
             self.local, self.index, lambda: table, metrics, logger,
             self.gateway, self.keeper.wish, Hits().count)
@@ -125,7 +126,7 @@ class Daemon:
     def sweep(self) -> None:
         """Walk the device."""
         Survey(self.local, self._logger, self.ledger.settle,
-               self.ledger.retire, lambda: False).device(
+               self.ledger.departures, lambda: False).device(
                    self.local.devices.get(DEVICE), 0, True,
                    lambda found: None)
 

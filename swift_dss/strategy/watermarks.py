@@ -15,14 +15,15 @@ def bytes_to_free(room_bytes: int, used_bytes: int, high: float,
     return max(0, used_bytes - int(room_bytes * low))
 
 
-def used_bytes(room_bytes: int, tracked_bytes: int,
+def used_bytes(room_bytes: int, tracked_bytes: int, disk_used_bytes: int,
                disk_free_bytes: int) -> int:
     """How much of the room counts as used.
 
-    The index counts objects; the disk also holds metadata, other folders
-    and what the index has not heard of. Where the disk has less room left
-    than the index believes, the disk is right.
+    A room smaller than its disk is a budget, and only the index knows what
+    counts against it. But the index may be behind: replication takes files
+    away that it has not heard of. So no more than the disk holds counts as
+    used. The disk also holds metadata, other folders and files that the
+    index has not heard of: what it has not left free counts too.
     """
-    believed_free = max(0, room_bytes - tracked_bytes)
-    return max(tracked_bytes,
-               room_bytes - min(believed_free, disk_free_bytes))
+    return max(min(tracked_bytes, disk_used_bytes),
+               room_bytes - disk_free_bytes)

@@ -156,6 +156,7 @@ class Daemon:
         self._threads = [
             threading.Thread(target=target, name='dss-' + name, daemon=True)
             for name, target in (('chores', self._do_chores),
+                                 ('departures', self._do_departures),
                                  ('sweep', self._do_sweeps))]
 
     def conf(self) -> NodeConf:
@@ -395,7 +396,8 @@ class Daemon:
                 progress: Callable[[Dict[str, Any]], None],
                 broken_off: Callable[[], bool]) -> List[Dict[str, Any]]:
         walker = Survey(self.local, self._logger, self._ledger.settle,
-                        self._ledger.retire, broken_off, self._stopping.wait)
+                        self._ledger.departures, broken_off,
+                        self._stopping.wait)
         found = []
         whole = True
         for device in self.devices.discover():
@@ -418,7 +420,8 @@ class Daemon:
             if device.name not in self.keepers:
                 self._tidy(device)
                 keeper = Keeper(device, self.local, self.conf, self.table,
-                                self.metrics, self._logger, link=self.link)
+                                self.metrics, self._logger, link=self.link,
+                                departed=self._ledger.departures.look)
                 self.keepers[device.name] = keeper
                 keeper.start()
 
@@ -481,6 +484,19 @@ class Daemon:
                 self._logger.error('chores: %s', err)
             if self._stopping.wait(_CHORES_SECONDS):
                 return
+
+    def _do_departures(self) -> None:
+        """A thread of its own: a rebalance takes a million versions."""
+        while not self._stopping.wait(_CHORES_SECONDS):
+            for device in self.devices.discover():
+                try:
+                    if self._ledger.departures.look(device):
+                        self.kick(device.name)
+                except TierUnavailable:
+                    pass  # not mounted: its keeper says so
+                except (DssError, OSError) as err:
+                    self.metrics.count('tier.chore_errors')
+                    self._logger.error('departures: %s', err)
 
     def _do_sweeps(self) -> None:
         """A thread of its own: a paced walk may take days."""

@@ -51,14 +51,18 @@ class Duties:
     :meth:`wish`.
 
     :param conf: the configuration in force; asked once a round
+    :param departed: see :class:`~swift_dss.tier.keeper.Keeper`
     """
 
     def __init__(self, device: Device, local: Local,
                  conf: Callable[[], NodeConf],
                  table: Callable[[], ClassTable], metrics: Metrics,
                  logger: logging.Logger, book: StateBook,
-                 now: Callable[[], float], pool: Pool = threads) -> None:
+                 now: Callable[[], float], pool: Pool = threads,
+                 departed: Callable[[Device], int] = lambda device: 0
+                 ) -> None:
         self.device = device
+        self._departed = departed
         self.stopping = threading.Event()
         self._local = local
         self._index = local.index
@@ -112,7 +116,8 @@ class Duties:
         room = total if self.device.is_block else \
             min(conf.tier.ssd_bytes or total, total)
         tracked = sum(sums['ssd'] for sums in self._sums().values())
-        return room, used_bytes(room, tracked, free), free
+        on_disk = total - stat.f_bfree * stat.f_frsize
+        return room, used_bytes(room, tracked, on_disk, free), free
 
     def look_at_hdd(self) -> None:
         """Is the HDD there, and has it room?"""
@@ -137,9 +142,7 @@ class Duties:
 
     def make_room(self, conf: NodeConf) -> None:
         """Between the watermarks of the SSD, and under every cap."""
-        room, used, _ = self.levels(conf)
-        high, low = self.watermarks(conf)
-        need = bytes_to_free(room, used, high, low)
+        need, room = self._need(conf), self.levels(conf)[0]
         strategy, table = self.strategy(conf), self._table()
         if self.device.is_block:
             # What leaves here leaves the HDD too, for S3: floors and caps
@@ -148,12 +151,8 @@ class Duties:
                 self.occupancies(), table, 0, need)) if need > 0 else 0
             self._say_room(left)
             return
-        found = self.occupancies()
-        over = [Take((class_id,), surplus) for class_id, surplus in (
-            (class_id, strategy.surplus(found, table, room, class_id))
-            for class_id in found) if surplus]
-        if over and not need:
-            self._take(over)
+        if not need:
+            self._take(self._over_caps(strategy, room))
         if need > 0:
             self._clean_for(strategy, room, need)
             need -= self._take(strategy.plan(
@@ -166,6 +165,38 @@ class Duties:
         self._book.state.room_why = self._s3_silent if need > 0 else ''
         self._book.say('room_state', 'short' if need > 0 else 'ready',
                        self._book.state.room_why)
+
+    def _need(self, conf: NodeConf) -> int:
+        """Bytes to free; where only the index says so, and not the disk,
+        without those of versions that have left."""
+        room, used, free = self.levels(conf)
+        marks = self.watermarks(conf)
+        need = bytes_to_free(room, used, *marks)
+        if need <= 0 or bytes_to_free(room, room - free, *marks) > 0:
+            return need
+        self._look_for_departed()
+        return bytes_to_free(room, self.levels(conf)[1], *marks)
+
+    def _over_caps(self, strategy: EvictionStrategy,
+                   room: int) -> List[Take]:
+        """What classes have above their caps."""
+        def over() -> List[Take]:
+            found = self.occupancies()
+            return [Take((class_id,), surplus) for class_id, surplus in (
+                (class_id, strategy.surplus(found, self._table(), room,
+                                            class_id))
+                for class_id in found) if surplus]
+
+        if not over():
+            return []
+        self._look_for_departed()
+        return over()
+
+    def _look_for_departed(self) -> None:
+        """Take out of the index what left without a word. Who else looks
+        meanwhile does it for this one."""
+        self._departed(self.device)
+        self.begin()
 
     def watermarks(self, conf: NodeConf) -> Tuple[float, float]:
         """High and low: of the SSD, or of the HDD behind engine block."""
@@ -419,8 +450,10 @@ class Duties:
         try:
             return move(one)
         except VersionGone:
-            # Overwritten meanwhile; its row goes with the event, or now.
+            # Overwritten or handed over meanwhile; its row goes with the
+            # event, or now. Its bytes are off the device, as was asked.
             self._local.retrack(one.version, one.partition)
+            return 0 if move == self._promote_one else one.length
         except (NotProven, RemoteCorrupt) as err:
             # It stays; those behind it may have to go, so it is not the
             # first to leave any more.

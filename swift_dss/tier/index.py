@@ -46,6 +46,14 @@ _SPANS_OF = (
     's ON s.version_id = v.id WHERE v.hash = ? AND v.device_id = ? AND '
     'v.policy = ? AND v.frag = ? AND v.timestamp = ? ORDER BY s.class_id'
     % placing.COLUMNS)
+#: Steps from one partition to the next in their index: SQLite's DISTINCT
+#: would read every entry.
+_PARTITIONS = (
+    'WITH RECURSIVE step(claimed) AS (SELECT min(partition) FROM version '
+    'WHERE device_id = ?1 AND policy = ?2 UNION ALL SELECT (SELECT '
+    'min(partition) FROM version WHERE device_id = ?1 AND policy = ?2 AND '
+    'partition > step.claimed) FROM step WHERE claimed IS NOT NULL) '
+    'SELECT claimed FROM step WHERE claimed IS NOT NULL')
 #: When a version was read, and which of its classes (None: all of them).
 Touch = Tuple[float, Optional[Collection[int]]]
 
@@ -116,6 +124,8 @@ class Index:
         elif found != schema.VERSION:
             raise IndexDamaged('%s has schema %d instead of %d' % (
                 self.path, found, schema.VERSION))
+        for statement in schema.LATER:
+            self._db.execute(statement)
         for device_id, name in self._db.execute(
                 'SELECT id, name FROM device'):
             self._devices[name] = device_id
@@ -696,6 +706,21 @@ class Index:
         """(row id, version) pairs of a device, in pages."""
         return self.listing('AND v.device_id = ?',
                             (self._device_id(device),), limit, after_id)
+
+    def partitions(self, device: str, policy: int) -> Set[str]:
+        """Partitions of a policy that have versions on a device. Costs
+        one look for each partition, however many versions it has."""
+        with _translated(), contextlib.closing(self.reader()) as db:
+            return {row[0] for row in db.execute(
+                _PARTITIONS, (self._device_id(device), policy))}
+
+    def of_partition(self, device: str, policy: int, partition: str,
+                     limit: int, after_id: int
+                     ) -> List[Tuple[int, VersionRow]]:
+        """(row id, version) pairs of a partition of a device, in pages."""
+        return self.listing(
+            'AND v.device_id = ? AND v.policy = ? AND v.partition = ?',
+            (self._device_id(device), policy, partition), limit, after_id)
 
     def reader(self) -> sqlite3.Connection:
         """A connection of its own for long reads: it blocks nobody."""

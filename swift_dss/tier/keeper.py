@@ -44,6 +44,8 @@ class Keeper:
 
     :param conf: the configuration in force; asked once a round
     :param link: S3 as it is now; None where there is no remote tier
+    :param departed: takes out of the index what left the device without a
+        word; returns how many versions that were
     """
 
     def __init__(self, device: Device, local: Local,
@@ -52,7 +54,9 @@ class Keeper:
                  logger: logging.Logger,
                  now: Callable[[], float] = time.time,
                  link: Callable[[], Optional[Link]] = lambda: None,
-                 pool: Pool = threads) -> None:
+                 pool: Pool = threads,
+                 departed: Callable[[Device], int] = lambda device: 0
+                 ) -> None:
         self.device = device
         self._link = link
         self._index = local.index
@@ -64,7 +68,7 @@ class Keeper:
         self._now = now
         self._book = StateBook(device.name, metrics, logger)
         self.duties = Duties(device, local, conf, table, metrics, logger,
-                             self._book, now, pool)
+                             self._book, now, pool, departed)
         # Reentrant: who waits for a round asks for one first.
         self._changed = threading.Condition()
         self._begun = self._settled = 0

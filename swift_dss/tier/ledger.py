@@ -24,6 +24,7 @@ from swift_dss.core.errors import (
 from swift_dss.core.residency import Tier
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.service import Gateway, Upload
+from swift_dss.tier.departures import Departures
 from swift_dss.tier.index import Index, IndexDamaged, IndexUnavailable
 from swift_dss.tier.local import Local
 from swift_dss.tier.metrics import Metrics
@@ -59,6 +60,8 @@ class Ledger:
         self._gateway = gateway
         self._wish = wish
         self._hits = hits
+        #: Forgets what left a device without being replaced there.
+        self.departures = Departures(local, self.retire, metrics, logger)
         #: Where the last read of a version ended.
         self._ends: OrderedDict[VersionId, int] = OrderedDict()
         #: Something was said and could not be kept: a sweep is due. Who
@@ -161,6 +164,9 @@ class Ledger:
             elif event.kind is EventKind.HDD_DIFFERS:
                 self._keep(lambda event=event:  # type: ignore[misc]
                            self._hdd_differs(event))
+            elif event.kind is EventKind.GONE:
+                self._keep(lambda event=event:  # type: ignore[misc]
+                           self.departures.heard(event.version))
         for version, some in reads.items():
             self._note_reads(version, some, classes.get(version))
 

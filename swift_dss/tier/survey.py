@@ -18,6 +18,7 @@ from swift_dss.core.errors import (
     DamagedRecord, TierUnavailable, VersionGone)
 from swift_dss.core.version import VersionId
 from swift_dss.io.switch import listdir
+from swift_dss.tier.departures import Departures
 from swift_dss.tier.devices import Device
 from swift_dss.tier.local import Local
 from swift_dss.tier.rows import VersionRow
@@ -46,20 +47,20 @@ class Survey:
     """Walks one device at a time.
 
     :param settle: gets the rows that were read from disk, some at a time
-    :param retire: gets each row of a version that a newer one replaced
+    :param departures: forgets the rows of versions that are gone
     :param stopping: True when the walk is to be broken off
     """
 
     def __init__(self, local: Local, logger: logging.Logger,
                  settle: Callable[[List[VersionRow]], None],
-                 retire: Callable[[VersionRow], None],
+                 departures: Departures,
                  stopping: Callable[[], bool],
                  pause: Callable[[float], object] = time.sleep) -> None:
         self._local = local
         self._index = local.index
         self._logger = logger
         self._settle = settle
-        self._retire = retire
+        self._departures = departures
         self._stopping = stopping
         self._pause = pause
 
@@ -136,24 +137,8 @@ class Survey:
             after_id = some[-1][0]
             for _, row in some:
                 pace.step()
-                if self._local.exists(row.version, row.partition):
-                    continue
-                moved = [part for part in device.partitions_of(row.version)
-                         if self._local.exists(row.version, part)]
-                if moved:
-                    self._local.track(row.version, moved[0])
-                else:
-                    self._forget(row)
-                    found.forgotten += 1
+                found.forgotten += self._departures.check(row)
             progress(asdict(found))
-
-    def _forget(self, row: VersionRow) -> None:
-        newest = self._local.newest(row.version, row.partition)
-        if newest is not None and newest > row.version.timestamp:
-            self._retire(row)
-        else:
-            # It only left this device: its copy in S3 is the primaries'.
-            self._local.reclaim(row)
 
     def _orphans(self, device: Device, pace: _Pace, found: Found,
                  progress: Callable[[Dict[str, Any]], None]) -> None:

@@ -37,6 +37,7 @@ class EventKind(Enum):
     CLASS = 'class'
     DELETE = 'delete'
     HDD_DIFFERS = 'hdd-differs'
+    GONE = 'gone'
 
 
 _KINDS = {kind.value: kind for kind in EventKind}
@@ -54,7 +55,9 @@ class Event:
     which tiers served it; for CLASS a POST changed the metadata, and maybe
     the class map. For HDD_DIFFERS an audit found other bytes on the HDD
     than on the SSD, whose digest is right, or a reader found none there of
-    a version that S3 has.
+    a version that S3 has. GONE says that a data file left the device, and
+    not for a newer version: a fragment that was handed over, a quarantine,
+    what a clean-up of its folder removed.
 
     :param version: device, policy, hash, timestamp, fragment
     :param partition: Swift's partition, to find the hash directory

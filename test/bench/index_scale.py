@@ -75,7 +75,8 @@ def node(objects: int, folder: str) -> Tuple[float, float, float, int]:
     """(rows a second, start seconds, CPU seconds, resident bytes)."""
     root = tempfile.mkdtemp(prefix='index-', dir=folder)
     try:
-        os.makedirs(os.path.join(root, 'devices', 'sda'))
+        # The partition of all rows, or the daemon would forget them.
+        os.makedirs(os.path.join(root, 'devices', 'sda', 'objects', '1'))
         write_node(root)
         rate = fill(os.path.join(root, 'run', 'index.db'), objects)
         return (rate,) + measure(root, objects)

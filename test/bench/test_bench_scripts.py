@@ -44,6 +44,15 @@ def _index_scale(tmp_path: pathlib.Path) -> None:
     assert 'memory per tracked object:' in done.stdout
 
 
+def _rebalance_index(tmp_path: pathlib.Path) -> None:
+    with _short_folder() as short:
+        done = _run('rebalance_index.py', ['--objects', '2000', '--on',
+                                           short])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r' 0 demoted, 0 copied to the HDD, [1-9]\d* forgotten',
+                     done.stdout)
+
+
 def _daemon_events(tmp_path: pathlib.Path) -> None:
     why_not = storage.why_no_loops()
     if why_not:
@@ -86,6 +95,7 @@ SCRIPTS: Dict[str, Callable[[Any], None]] = {
     'core_speed.py': _core_speed,
     'daemon_events.py': _daemon_events,
     'index_scale.py': _index_scale,
+    'rebalance_index.py': _rebalance_index,
     'request_path.py': _request_path,
     'three_enforcers.py': _three_enforcers,
 }

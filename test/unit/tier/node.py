@@ -73,7 +73,8 @@ class Rig:
         self.witness = self.local.witness = Vouching()
         self.keeper = Keeper(
             self.local.devices.get('sda'), self.local, lambda: self.conf,
-            lambda: self.table, self.metrics, LOGGER, lambda: self.now)
+            lambda: self.table, self.metrics, LOGGER, lambda: self.now,
+            departed=lambda device: self.ledger.departures.look(device))
         self.ledger = Ledger(
             self.local, self.index, lambda: self.table, self.metrics,
             LOGGER, self.gateway, self.keeper.wish, self.hits.count)

@@ -190,3 +190,42 @@ def test_no_query_of_a_decision_scans_a_table(index):
             'v.id = s.version_id WHERE s.device_id = 1 AND s.class_id = 2 '
             'AND %s ORDER BY s.%s LIMIT 9' % (order, where, order)))
         assert 'SCAN' not in plan and 'TEMP B-TREE' not in plan, plan
+
+
+def test_partitions_are_found_in_steps(index):
+    for number in range(60):
+        index.put(VersionRow(version(number), str(number % 7), 100))
+    index.put(VersionRow(VersionId('sdb', 0, '%032x' % 1, '1.0'), '99', 1))
+    index.put(VersionRow(VersionId('sda', 2, '%032x' % 1, '1.0'), '98', 1))
+    assert index.partitions('sda', 0) == {str(one) for one in range(7)}
+    assert index.partitions('sdb', 0) == {'99'}
+    assert index.partitions('sda', 2) == {'98'}
+    assert index.partitions('sdc', 0) == set()
+    page = index.of_partition('sda', 0, '3', 5, 0)
+    rest = index.of_partition('sda', 0, '3', 50, page[-1][0])
+    assert [row.partition for _, row in page + rest] == ['3'] * 9
+    assert len({row.version for _, row in page + rest}) == 9
+
+
+def test_partitions_and_their_rows_have_an_index(index):
+    with sqlite3.connect(index.path) as db:
+        for sql in ('SELECT min(partition) FROM version WHERE device_id = 1 '
+                    "AND policy = 1 AND partition > '5'",
+                    'SELECT v.id, v.name FROM version v WHERE v.id > 7 AND '
+                    "v.device_id = 1 AND v.policy = 0 AND v.partition = '5' "
+                    'ORDER BY v.id LIMIT 5'):
+            plan = [row[3] for row in db.execute('EXPLAIN QUERY PLAN ' + sql)]
+            assert len(plan) == 1 and 'version_partition' in plan[0], plan
+
+
+def test_a_file_of_an_older_daemon_gets_the_index_it_lacks(index):
+    index.put(row(1))
+    index.close()
+    with sqlite3.connect(index.path) as db:
+        db.execute('DROP INDEX version_partition')
+    again = Index(index.path)
+    assert again.get(version(1)) is not None
+    again.close()
+    with sqlite3.connect(index.path) as db:
+        assert db.execute("SELECT count(*) FROM sqlite_master WHERE name = "
+                          "'version_partition'").fetchone() == (1,)

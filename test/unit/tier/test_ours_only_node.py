@@ -25,8 +25,8 @@ def rig(tmp_path):
 
 
 def _walk(rig):
-    survey = Survey(rig.local, LOGGER, rig.ledger.settle, rig.ledger.retire,
-                    lambda: False)
+    survey = Survey(rig.local, LOGGER, rig.ledger.settle,
+                    rig.ledger.departures, lambda: False)
     return survey.device(rig.local.devices.get('sda'), 0, True,
                          lambda said: None)
 

@@ -17,8 +17,8 @@ def rig(tmp_path):
 
 
 def _walk(rig):
-    survey = Survey(rig.local, LOGGER, lambda rows: None, lambda row: None,
-                    lambda: False)
+    survey = Survey(rig.local, LOGGER, lambda rows: None,
+                    rig.ledger.departures, lambda: False)
     return survey.device(rig.local.devices.get('sda'), 0, False,
                          lambda said: None)
 
