@@ -6,6 +6,7 @@ import argparse
 import json
 from typing import Any, Callable, Dict, List
 
+from swift_dss.aio import run
 from swift_dss.aio.bed import changes, faults
 from swift_dss.aio.bed.bed import Bed
 from swift_dss.aio.cluster import printer
@@ -39,6 +40,9 @@ def _configure_nodes(node: argparse.ArgumentParser) -> None:
     add('remove', 'out of the rings and of the bed at "rebalance"')
     add('kill', 'end all of its processes with SIGKILL')
     add('start', 'start what it lacks')
+    once = add('run', 'one pass of daemons of Swift, such as object-updater')
+    once.add_argument('daemons', nargs='+', choices=list(run.MODULES),
+                      metavar='DAEMON')
     cut = add('partition', 'lose every packet between it and others')
     cut.add_argument('--from', dest='others', default='nodes',
                      metavar='WHOM', help='%s, or names with "," between '
@@ -103,6 +107,7 @@ def node(root: str, args: argparse.Namespace) -> int:
         'remove': lambda: bed.remove(name),
         'kill': lambda: bed.kill(name),
         'start': lambda: bed.revive(name),
+        'run': lambda: bed.node(name).run_once(*args.daemons),
         'partition': lambda: bed.partition(name, args.others.split(',')),
         'heal': lambda: bed.heal(*name),
         'skew': lambda: bed.skew(name, args.seconds),

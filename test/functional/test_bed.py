@@ -275,9 +275,10 @@ def test_a_pass_that_fails_says_which_and_why(made):
 
 
 def test_the_operators_tools_run_as_a_node(made):
-    done = made.tool('n1', 'tier', 'status', '--json', '--config', '{conf}')
-    assert done.returncode == 0, done.stderr
-    assert '"d1"' in done.stdout
+    for words in ((), ('--config', '{conf}')):
+        done = made.tool('n1', 'tier', 'status', '--json', *words)
+        assert done.returncode == 0, done.stderr
+        assert '"d1"' in done.stdout
 
 
 def _aio(*words, **options):
@@ -328,6 +329,7 @@ def test_status_says_who_runs_and_who_does_not(made, aio):
     assert code == 1 and 'NOT RUNNING' in said
     assert aio('node', 'start', 'n2')[0] == 0
     assert aio('status')[0] == 0
+    assert aio('node', 'run', 'n2', 'object-updater')[0] == 0
     assert 'object-server' in aio('logs', '-n', '1')[1]
 
 

@@ -7,11 +7,12 @@ How it comes up is in :mod:`frame`, what can be done to it in
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 from typing import Any, Iterator, List, Mapping, Optional, Sequence
 
-from swift_dss.aio.bed import http, look
+from swift_dss.aio.bed import configure, http, look
 from swift_dss.aio.bed.changes import Changes
 from swift_dss.aio.layout import POLICIES
 from swift_dss.core.errors import BadConfig
@@ -82,11 +83,15 @@ class Bed(Changes):
     def tool(self, node: str, *words: str,
              seconds: float = 300.0) -> subprocess.CompletedProcess[str]:
         """``swift-dss WORDS`` as that node's operator calls it: in its
-        namespace, with its ``dss.conf`` where the words say ``{conf}``."""
-        path = self.node(node).conf.path('etc', 'dss.conf')
+        namespace, by its clock, with its ``dss.conf`` (``{conf}`` in the
+        words is its path)."""
+        conf = self.node(node).conf
+        path = conf.path('etc', 'dss.conf')
         return self.run(
-            node, [sys.executable, '-m', 'swift_dss.cli.main']
+            node, [sys.executable, '-m', 'swift_dss.aio.bed.run',
+                   configure.clock_file(conf), 'swift_dss.cli.main']
             + [word.replace('{conf}', path) for word in words],
+            env=dict(os.environ, SWIFT_DSS_CONF=path),
             capture_output=True, text=True, timeout=seconds)
 
     # -- looking ---------------------------------------------------------

@@ -101,7 +101,11 @@ class Member:
 
         :returns: how many there were
         """
-        return processes.kill(self.conf.root)
+        killed = 0
+        # What was forked meanwhile is not in the first list.
+        while self.running():
+            killed += processes.kill(self.conf.root)
+        return killed
 
     def restart(self, name: str) -> None:
         """End one process and start it again."""
