@@ -44,6 +44,7 @@ from swift_dss.wire import names
 _REOPENS = 3
 #: ``X-Backend-Replication`` without the search for its name.
 _REPLICATION = 'HTTP_X_BACKEND_REPLICATION'
+_STUB = 'HTTP_' + names.BACKEND_STUB.upper().replace('-', '_')
 _READER = 'HTTP_' + names.BACKEND_READER.upper().replace('-', '_')
 _IF_LOCAL = 'HTTP_' + names.BACKEND_IF_LOCAL.upper().replace('-', '_')
 #: Bits of a set of tiers to what a header says.
@@ -84,7 +85,7 @@ class DssObjectController(ObjectController):
         tag = getattr(checked[0], 'dss_tag', None)
         if tag is not None:
             tag(tags.of_request(request, self.logger))
-        if names.BACKEND_STUB not in request.headers:
+        if _STUB not in request.environ:
             return checked
         disk_file, _, original = checked
         if tag is None or not self.dss_syncs:

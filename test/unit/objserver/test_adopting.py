@@ -1,0 +1,115 @@
+"""A lost fragment that S3 has."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, Dict, List
+
+import pytest
+from dss_disk import Disk
+from swift.common.utils import Timestamp
+
+from swift_dss.core.errors import RemoteUnavailable, VersionGone
+from swift_dss.core.residency import RemoteCopy, Residency, Tier
+from swift_dss.io import residency_store
+from swift_dss.objserver import adopting
+from swift_dss.wire import proof
+
+BODY = os.urandom(100000)
+#: Recent: Swift forgets old tombstones.
+T1, T2, T3 = ('%010d.00000' % (time.time() - 9 + number)
+              for number in (1, 2, 3))
+METADATA = {'name': '/a/c/o', 'X-Timestamp': T3, 'Content-Type': 'a/b',
+            'X-Object-Sysmeta-Ec-Frag-Index': '1',
+            'X-Object-Sysmeta-Ec-Etag': 'x', 'X-Object-Meta-Color': 'red'}
+
+
+class S3:
+    """What the daemon answers, and what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: List[proof.ProofRequest] = []
+        self.metadata: Dict[str, str] = dict(METADATA)
+        self.error: Any = None
+
+    def __call__(self, _run_dir: str, request: proof.ProofRequest,
+                 _seconds: float) -> proof.ProofReply:
+        self.asked.append(request)
+        if self.error is not None:
+            raise self.error
+        return proof.ProofReply(200, '', Residency.whole(
+            len(BODY)).with_remote(RemoteCopy('s3', 'k', 'e', 2.0)).drop(
+                0, len(BODY), Tier.SSD), 'f' * 32, self.metadata)
+
+
+@pytest.fixture
+def s3(monkeypatch: Any) -> S3:
+    made = S3()
+    monkeypatch.setattr(adopting, 'ask_for_proof', made)
+    return made
+
+
+def adopt(disk: Disk, timestamp: str = T2) -> None:
+    disk.ec.logger = disk.logger
+    adopting.adopt(disk.ec, adopting.Wanted(
+        'sda', '7', disk.policies[1], disk.open_file(
+            'o', policy=1).dss_hash, Timestamp(timestamp), 1))
+
+
+def files(disk: Disk) -> List[str]:
+    return sorted(name for _, _, names in os.walk(os.path.join(
+        disk.device, 'objects-1')) for name in names
+        if name.endswith(('.data', '.ts')))
+
+
+def test_it_is_written_as_a_stub_under_its_own_timestamp(
+        disk: Disk, s3: S3) -> None:
+    adopt(disk)
+    assert files(disk) == [T2 + '#1#d.data']
+    assert s3.asked[0].version.frag_index == 1
+    assert s3.asked[0].residency is None
+    with open(disk.data_path('o', 1), 'rb') as source:
+        assert residency_store.judge(
+            source.fileno(), len(BODY)).tiers == Tier.REMOTE
+    with disk.open_file('o', policy=1).open() as found:
+        metadata = found.get_datafile_metadata()
+    assert metadata['X-Timestamp'] == T2
+    assert metadata['ETag'] == 'f' * 32
+    assert metadata['X-Object-Meta-Color'] == 'red'
+    assert disk.logger.counts['dss.ssync.adopted'] == 1
+
+
+@pytest.mark.parametrize('has,asks', [(T1, True), (T2, False), (T3, False)])
+def test_what_is_here_or_newer_is_not_asked_for(
+        disk: Disk, s3: S3, has: str, asks: bool) -> None:
+    disk.put('o', BODY, timestamp=has, policy=1, frag_index=1)
+    adopt(disk)
+    assert bool(s3.asked) is asks
+    assert files(disk) == [(T2 if asks else has) + '#1#d.data']
+
+
+def test_what_was_deleted_since_stays_so(disk: Disk, s3: S3) -> None:
+    disk.open_file('o', policy=1).delete(Timestamp(T3))
+    adopt(disk)
+    assert not s3.asked and files(disk) == [T3 + '.ts']
+
+
+@pytest.mark.parametrize('changed', [
+    {'name': '/a/c/other'}, {'name': 'rubbish'},
+    {'X-Object-Sysmeta-Ec-Frag-Index': '2'}])
+def test_another_object_is_not_taken_for_it(disk: Disk, s3: S3,
+                                            changed: Any) -> None:
+    s3.metadata.update(changed)
+    adopt(disk)
+    assert s3.asked and not files(disk)
+    assert disk.logger.counts['dss.ssync.not_adopted'] == 1
+
+
+@pytest.mark.parametrize('error', [
+    VersionGone('no such key'), RemoteUnavailable('down', 1)])
+def test_what_s3_does_not_give_is_rebuilt(disk: Disk, s3: S3,
+                                          error: Any) -> None:
+    s3.error = error
+    adopt(disk)
+    assert not files(disk)
