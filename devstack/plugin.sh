@@ -64,6 +64,7 @@ function configure_swift_dss_node {
     iniset "$conf" dss swift_dir "$SWIFT_CONF_DIR"
     iniset "$conf" dss mount_check false
     iniset "$conf" dss run_dir "$SWIFT_DSS_RUN_DIR/$node"
+    iniset "$conf" dss object_conf "$object_conf"
     iniset "$conf" dss class_table "$SWIFT_CONF_DIR/dss-classes.conf"
     iniset "$conf" capacity sdb1 "$capacity"
     iniset "$conf" tier index_dir "$SWIFT_DSS_STATE_DIR/$node"

@@ -268,6 +268,7 @@ def _dss(conf: AioConf) -> str:
         'run_dir = %s' % conf.run,
         'allow_tmpfs = %s' % ('true' if filesystem_of(conf.root) in (
             'tmpfs', 'ramfs') else 'false'),
+        'object_conf = %s' % conf.path('etc', 'object-server.conf'),
         'class_table = %s' % conf.path('etc', 'dss-classes.conf'), '',
         '[capacity]', '* = %s' % conf.path('hdd', '%(device)s'), '',
         # Short ages: what takes minutes in a machine room has to be seen

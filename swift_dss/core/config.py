@@ -190,6 +190,7 @@ class NodeConf:
     :param devices: Swift's devices folder
     :param run_dir: sockets, and what a reboot may forget
     :param allow_tmpfs: index and queue may be where a reboot forgets them
+    :param object_conf: configuration of the object server, or its folder
     :param log_level: of the tier daemon, which logs to stderr
     :param log_statsd_host: as in Swift's servers; '' sends nothing
     :param recon_cache_path: where ``dss.recon`` is written, if it exists
@@ -203,6 +204,7 @@ class NodeConf:
     mount_check: bool = True
     run_dir: str = '/run/swift-dss'
     allow_tmpfs: bool = False
+    object_conf: str = '/etc/swift/object-server.conf'
     class_table: str = '/etc/swift/dss-classes.conf'
     log_level: str = 'INFO'
     log_statsd_host: str = ''

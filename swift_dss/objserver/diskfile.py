@@ -21,7 +21,7 @@ from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.residency import TIER_NAMES, Residency
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
 from swift_dss.core.version import VersionId
-from swift_dss.io import residency_store
+from swift_dss.io import residency_store, syncing
 from swift_dss.objserver import posts, sending, tags
 from swift_dss.objserver.arriving import Arriving
 from swift_dss.objserver.extents import CLIENT, REPLICATE, VersionBytes
@@ -308,3 +308,7 @@ class DssDiskFileManager(DiskFileManager, DssManagerBase):
     """Manager of replicated objects."""
 
     diskfile_cls = DssDiskFile
+
+    def __init__(self, conf: Any, logger: Any) -> None:
+        syncing.refuse_rsync(conf)
+        super().__init__(conf, logger)

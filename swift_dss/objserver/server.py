@@ -28,16 +28,16 @@ from swift.common.utils import config_true_value, public, replication
 from swift.obj.server import ObjectController
 
 from swift_dss.core.errors import (
-    RemoteUnavailable, TierUnavailable, VersionGone)
+    BadConfig, RemoteUnavailable, TierUnavailable, VersionGone)
 from swift_dss.core.limits import MAX_READER_CHARS
 from swift_dss.core.residency import Tier, tier_text
-from swift_dss.io import native
+from swift_dss.io import native, syncing
 from swift_dss.objserver import arriving, posts, tags
 from swift_dss.objserver.extents import REPLICATE
 from swift_dss.objserver.manager import DssManagerBase
 from swift_dss.objserver.newest import Newest
 from swift_dss.objserver.pressures import Pressures
-from swift_dss.wire import names
+from swift_dss.wire import names, policies
 
 #: A version may be switched under a GET; past this many times it is not
 #: bad luck but a record that names a capacity file that is not there.
@@ -273,4 +273,12 @@ def app_factory(global_conf: Any, **local_conf: Any) -> Any:
     """paste.deploy app factory: ``egg:swift_dss#object``."""
     conf = dict(global_conf)
     conf.update(local_conf)
+    if conf.get('__file__') and any(
+            policies.is_replicated(policy.diskfile_module)
+            for policy in POLICIES):
+        try:
+            syncing.check_file(conf['__file__'])
+        except BadConfig as err:
+            # Swift prints that and no traceback.
+            raise SystemExit('swift-dss: %s' % err) from err
     return DssObjectController(conf)

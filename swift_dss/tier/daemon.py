@@ -29,7 +29,7 @@ from swift_dss.core.version import VersionId
 from swift_dss.gateway.scrub import Listed
 from swift_dss.gateway.scrub_ask import Pass, Rounds
 from swift_dss.gateway.service import Gateway
-from swift_dss.io import carriers, switch
+from swift_dss.io import carriers, switch, syncing
 from swift_dss.io.private import make_folder
 from swift_dss.tier import report, space
 from swift_dss.tier.admin import AdminServer
@@ -110,6 +110,7 @@ class Daemon:
             '; not %s' % reason for reason in choice.refused))
         self.devices = Devices(conf)
         try:
+            self._check_replicator(conf)
             self._take_policies()
         except BaseException:
             self.release()
@@ -233,6 +234,7 @@ class Daemon:
         conf = read_conf(self._conf_path)
         table = read_table(conf.class_table)
         self.devices.policies.load()
+        self._check_replicator(conf)
         before = self._table
         changed = [class_id for class_id in range(32)
                    if before.spec(class_id).pin != table.spec(class_id).pin]
@@ -292,6 +294,16 @@ class Daemon:
                    for keeper in list(self.keepers.values()))
 
     # -- inside ----------------------------------------------------------
+
+    def _check_replicator(self, conf: NodeConf) -> None:
+        """:raises BadConfig: Swift would copy stubs by rsync"""
+        if any(policy.is_replicated for policy
+               in self.devices.policies.known.values()) and \
+                not syncing.check_file(conf.object_conf):
+            self._logger.warning(
+                '%s is not there, so nobody here can see that the object '
+                'replicator has sync_method = ssync, which stubs need: name '
+                'the file in [dss] object_conf', conf.object_conf)
 
     def _take_policies(self) -> None:
         """Know the versions of our policies, and of no other.

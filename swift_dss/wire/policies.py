@@ -47,6 +47,12 @@ class StoragePolicy:
         """True if its files may be stubs."""
         return is_ours(self.diskfile_module)
 
+    @property
+    def is_replicated(self) -> bool:
+        """True if it is ours and Swift's object replicator moves its
+        files; those of fragments are the reconstructor's."""
+        return is_replicated(self.diskfile_module)
+
     def __str__(self) -> str:
         return 'storage policy %d (%s)' % (self.index, self.name)
 
@@ -62,6 +68,12 @@ def is_ours(diskfile_module: str) -> bool:
         scheme, distribution = 'egg', uri
     return scheme.lower() == 'egg' and name in _OURS and \
         _SEPARATORS.sub('-', distribution).lower() == DISTRIBUTION
+
+
+def is_replicated(diskfile_module: str) -> bool:
+    """See :attr:`StoragePolicy.is_replicated`."""
+    return is_ours(diskfile_module) and diskfile_module.endswith(
+        '#' + REPLICATED)
 
 
 def parse(text: str, source: str = 'swift.conf') -> Dict[int, StoragePolicy]:

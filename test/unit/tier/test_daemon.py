@@ -310,6 +310,24 @@ def test_a_policy_that_stops_being_ours_is_left_in_peace(
     wait_until(lambda: len(running.json('ls')) == 1, 60)
 
 
+def test_no_daemon_runs_beside_a_replicator_with_rsync(running):
+    path = os.path.join(running.root, 'object-server.conf')
+    with open(running.conf_path) as source:
+        text = source.read()
+    running.write('dss.conf', text.replace(
+        '[dss]\n', '[dss]\nobject_conf = %s\n' % path))
+    running.write('object-server.conf', '[object-replicator]\n')
+    with pytest.raises(BadConfig, match='object-server.conf.*rsync'):
+        running.daemon.reload()
+    running.daemon.stop()
+    for _ in range(2):
+        with pytest.raises(BadConfig, match='object-server.conf.*rsync'):
+            Daemon(running.conf_path, LOGGER)
+    # Fragments are the reconstructor's, which knows no rsync.
+    write_policies(running.root, (), {0, 1})
+    running.start()
+
+
 def test_a_swift_conf_that_breaks_changes_nothing(running, caplog):
     running.put(1, 9)
     running.settle()
