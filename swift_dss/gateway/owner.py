@@ -31,6 +31,9 @@ _MAX_BYTES = 4096
 #: A mark that was read is believed so long: before writes, before deletes.
 WRITE_SECONDS = 3600.0
 DELETE_SECONDS = 60.0
+#: Another cluster's mark is believed so long, so that a prefix that was
+#: handed over is ours soon.
+_FOREIGN_SECONDS = 10.0
 
 
 class NotOurs(DssError):
@@ -92,8 +95,11 @@ class Owner:
         :raises NotOurs, RemoteUnavailable: as :meth:`guard`
         """
         with self._lock:
-            if self._said != 'ours' or \
-                    self._clock() - self._read_at >= seconds:
+            age = self._clock() - self._read_at
+            if self._said not in ('', 'ours') and \
+                    age < min(seconds, _FOREIGN_SECONDS):
+                raise NotOurs(self._said)
+            if self._said != 'ours' or age >= seconds:
                 self._said = ''
                 self._look()
 
@@ -153,9 +159,9 @@ class Owner:
             raise NotOurs('%s/%s was written and is not there: nothing can '
                           'be kept in this bucket' % (
                               self._conf.bucket, self._key))
+        self._read_at = self._clock()
         self._judge(found)
         self._said = 'ours'
-        self._read_at = self._clock()
 
     def _judge(self, found: Mark) -> None:
         if found.cluster != self._cluster:

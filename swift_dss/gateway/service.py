@@ -669,23 +669,26 @@ class Gateway:
             return True
         try:
             self._owner.require(WRITE_SECONDS)
-        except NotOurs as err:
-            if self._not_ours != str(err):
-                self._logger.error('gateway: nothing is sent or deleted: %s',
-                                   err)
-                self._metrics.count('gateway.%s' % err.counter)
-            self._not_ours = str(err)
-            return False
         except DssError as err:
-            self._logger.warning('gateway: whose prefix it is: %s', err)
+            self._say_not_ours(err)
             # Uploads that S3 refuses say so of themselves.
             return isinstance(err, S3Rejected)
         if self._not_ours:
-            self._logger.info('gateway: the prefix is ours again')
+            self._logger.info('gateway: the prefix is ours')
             self._not_ours = ''
         if not self._versioning:
             self._look_at_versioning()
         return True
+
+    def _say_not_ours(self, err: DssError) -> None:
+        """One line in the log for each reason, not one for each look."""
+        text = str(err)
+        if text != self._not_ours:
+            level = self._logger.error if isinstance(err, NotOurs) \
+                else self._logger.warning
+            level('gateway: nothing is sent or deleted: %s', text)
+            self._metrics.count('gateway.%s' % err.counter)
+        self._not_ours = text
 
     def _look_at_versioning(self) -> None:
         try:

@@ -264,7 +264,8 @@ def test_a_planted_secret_is_nowhere_to_be_seen(server, tmp_path, url):
     planted(root, server, server.url if url == 'refusing' else url)
     process = DaemonProcess(root)
     log = os.path.join(root, 'stderr.log')
-    with open(log, 'wb') as stderr:
+    # Appended to, or the daemon's next line lies over the twin's.
+    with open(log, 'ab') as stderr:
         process.process = subprocess.Popen(
             [sys.executable, '-m', 'swift_dss.tier.daemon', '--config',
              os.path.join(root, 'dss.conf')], stderr=stderr,

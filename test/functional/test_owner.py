@@ -152,6 +152,20 @@ def test_it_is_handed_over(make, monkeypatch):
     assert first.cli('owner')[1]['state'] == "another cluster's"
 
 
+def test_a_foreign_mark_is_not_read_for_each_victim(make):
+    first = make('one', 'one')
+    first.put(0)
+    first.uploaded()
+    client = make('two', 'two').daemon.gateway._client
+    with pytest.raises(NotOurs):
+        client.delete(first.prefix + 'x')
+    before = client.throughput.operations()['get_object']
+    for _ in range(50):
+        with pytest.raises(NotOurs):
+            client.delete(first.prefix + 'x')
+    assert client.throughput.operations()['get_object'] - before < 10
+
+
 def test_a_mark_of_something_else_stops_it_too(make):
     node = make('one', 'one')
     for body in (b'', b'{}', b'\xff', b'{"v": 1, "cluster": "x"}'):
