@@ -19,9 +19,10 @@ erasure-coded objects whole GETs prefer local fragments, ranges do not.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import OrderedDict
-from typing import Any, Callable
+from typing import Any, Callable, Dict, Iterator, List
 
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.swob import Request
@@ -39,6 +40,12 @@ _MAX_REMEMBERED = 8192
 _COLD_SECONDS = 30.0
 
 
+class _Round:
+    """One GET, asking for bytes that object servers have themselves."""
+
+    sent_elsewhere = False
+
+
 class LocalFirst:
     """The application below the filter, as GETs see it.
 
@@ -52,8 +59,10 @@ class LocalFirst:
         self._replicas = replicas
         self._count = count
         self._clock = clock
-        #: How often a server sent us elsewhere, by path; the last ones.
-        self._heard: OrderedDict[str, int] = OrderedDict()
+        #: First rounds under way, by path: each learns if a server has sent
+        #: it elsewhere. Never forgotten before it has ended, or a 404 that
+        #: is meant for this filter would reach a client.
+        self._asking: Dict[str, List[_Round]] = {}
         #: Until when a path counts as cold.
         self._cold: OrderedDict[str, float] = OrderedDict()
         self._listens_to: Any = None
@@ -65,20 +74,33 @@ class LocalFirst:
         path = Request(env).swift_entity_path
         if self._is_cold(path):
             return self._app(env, self._watching(path, start))
-        before = self._heard.get(path, 0)
         first = dict(env)
         set_headers(first, {names.BACKEND_IF_LOCAL: if_local(env)})
         context = WSGIContext(self._app)
-        answer: Body = context._app_call(first)
-        if context._response_status[0] == '2' or \
-                self._heard.get(path, 0) == before:
+        with self._hearing(path) as round_:
+            answer: Body = context._app_call(first)
+        if context._response_status[0] == '2' or not round_.sent_elsewhere:
             start(context._response_status, context._response_headers,
                   context._response_exc_info)
             return answer
         close_if_possible(answer)
         self._count('get.nobody_has_bytes')
-        _remember(self._cold, path, self._clock() + _COLD_SECONDS)
+        self._remember(path)
         return self._app(env, self._watching(path, start))
+
+    @contextlib.contextmanager
+    def _hearing(self, path: str) -> Iterator[_Round]:
+        """A first round for ``path`` is under way."""
+        mine = _Round()
+        self._asking.setdefault(path, []).append(mine)
+        try:
+            yield mine
+        finally:
+            others = [one for one in self._asking[path] if one is not mine]
+            if others:
+                self._asking[path] = others
+            else:
+                del self._asking[path]
 
     def _is_cold(self, path: str) -> bool:
         until = self._cold.get(path)
@@ -88,6 +110,12 @@ class LocalFirst:
             return True
         del self._cold[path]
         return False
+
+    def _remember(self, path: str) -> None:
+        self._cold[path] = self._clock() + _COLD_SECONDS
+        self._cold.move_to_end(path)
+        if len(self._cold) > _MAX_REMEMBERED:
+            self._cold.popitem(last=False)
 
     def _watching(self, path: str, start: Start) -> Start:
         """``start`` that notices when a replica has the bytes again."""
@@ -112,8 +140,8 @@ class LocalFirst:
                                *args: Any, **kwargs: Any) -> Any:
                 if response.status == 404 and \
                         response.getheader(names.BACKEND_ELSEWHERE):
-                    _remember(self._heard, path,
-                              self._heard.get(path, 0) + 1)
+                    for round_ in self._asking.get(path, ()):
+                        round_.sent_elsewhere = True
                 return real(node, server_type, response, method, path,
                             *args, **kwargs)
 
@@ -125,10 +153,3 @@ class LocalFirst:
 def if_local(env: Env) -> str:
     """The condition of a request: its range, ``-`` for none."""
     return env.get('HTTP_RANGE') or '-'
-
-
-def _remember(memory: Any, path: str, value: Any) -> None:
-    memory[path] = value
-    memory.move_to_end(path)
-    if len(memory) > _MAX_REMEMBERED:
-        memory.popitem(last=False)

@@ -7,6 +7,7 @@ from typing import Any, Dict, List
 import pytest
 from swift.common.swob import Request, Response
 
+from swift_dss.proxy import local_first
 from swift_dss.proxy.local_first import _COLD_SECONDS, LocalFirst
 from swift_dss.proxy.replicas import Replicas
 from swift_dss.wire import names
@@ -156,7 +157,7 @@ def test_it_remembers_no_more_than_it_may(
     proxy.has = 'remote'
     for number in range(9):
         Request.blank('%s%d' % (PATH, number)).get_response(reads)
-    assert len(reads._cold) == len(reads._heard) == 3
+    assert len(reads._cold) == 3 and not reads._asking
 
 
 def test_we_hear_what_swifts_getters_tell() -> None:
@@ -172,3 +173,27 @@ def test_we_hear_what_swifts_getters_tell() -> None:
     for getter in (base.GetOrHeadHandler, obj.ECFragGetter):
         assert 'self.app.check_response(' in inspect.getsource(
             getter._make_node_request)
+
+
+def test_other_cold_objects_never_make_one_seem_absent(
+        proxy: Proxy, reads: LocalFirst, clock: Clock,
+        monkeypatch: Any) -> None:
+    # A worker may hear of more objects while a GET is under way than it
+    # remembers.
+    monkeypatch.setattr(local_first, '_MAX_REMEMBERED', 2)
+    proxy.has = 'remote'
+    inner = proxy.check_response
+
+    def busy(node: Any, server_type: str, response: Any, method: str,
+             path: str, body: Any = None) -> bool:
+        if path == '/a/c/o':
+            for number in range(9):
+                proxy.check_response(node, server_type, response, method,
+                                     '/a/c/%d' % number)
+        return inner(node, server_type, response, method, path)
+
+    proxy.check_response = busy  # type: ignore[method-assign]
+    for _number in range(5):
+        clock.now += _COLD_SECONDS + 1
+        assert Request.blank(PATH).get_response(reads).status_int == 200
+    assert not reads._asking
