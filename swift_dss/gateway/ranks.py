@@ -15,13 +15,15 @@ import hashlib
 import os
 import re
 import threading
-from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
+import zlib
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Set, Tuple
 
+from swift.common.exceptions import SwiftException
 from swift.common.ring import Ring
-from swift.common.utils import (
-    get_partition_for_hash, set_swift_dir, whataremyips)
+from swift.common.utils import get_partition_for_hash, set_swift_dir
 
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.here import Here
 from swift_dss.wire.layout import data_dir_name
 
 _RING_FILE = re.compile(r'^object(?:-([0-9]{1,9}))?\.ring\.gz\Z')
@@ -35,13 +37,15 @@ def ring_name(policy: int) -> str:
 class Ranks:
     """Ranks by the ring files of ``swift_dir``. Thread-safe.
 
+    Hosts of a ring may be names: see ``gateway.here``.
+
     :param my_ips: addresses of this node; None asks the system
     """
 
     def __init__(self, swift_dir: str,
                  my_ips: Optional[Set[str]] = None) -> None:
         self._swift_dir = swift_dir
-        self._my_ips = my_ips
+        self._here = Here(my_ips)
         self._lock = threading.Lock()
         self._rings: Dict[int, Any] = {}
 
@@ -56,9 +60,8 @@ class Ranks:
 
     def is_here(self, node: Mapping[str, Any]) -> bool:
         """True if a device of the ring is at an address of this node."""
-        with self._lock:
-            ips = self._ips()
-        return node['ip'] in ips or node.get('replication_ip') in ips
+        return self._here.is_here(node['ip']) or \
+            self._here.is_here(node.get('replication_ip'))
 
     def shares(self, name: str) -> bool:
         """True if work of this name is this node's: each name is that of
@@ -67,9 +70,25 @@ class Ranks:
             ips = {device['ip'] for policy in self._policies()
                    for device in self._ring(policy).devs
                    if device is not None}
-            mine = self._ips()
-        return bool(ips) and max(ips, key=lambda ip: hashlib.md5(
-            ('%s %s' % (name, ip)).encode('ascii')).digest()) in mine
+        return bool(ips) and self._here.is_here(
+            max(ips, key=lambda ip: hashlib.md5(
+                ('%s %s' % (name, ip)).encode('ascii')).digest()))
+
+    def not_in_rings(self, names: Iterable[str]) -> List[str]:
+        """Those of this node's devices that no ring has at an address of
+        this node: of what they hold they are a handoff. None where there
+        is no ring that can be read."""
+        try:
+            with self._lock:
+                nodes = [device for policy in self._policies()
+                         for device in self._ring(policy).devs
+                         if device is not None]
+        except (OSError, EOFError, ValueError, SwiftException, zlib.error):
+            return []
+        wanted = set(names) if nodes else set()
+        return sorted(wanted - {
+            node['device'] for node in nodes
+            if node['device'] in wanted and self.is_here(node)})
 
     def is_primary(self, version: VersionId) -> bool:
         """True if a device of this node is one for the object."""
@@ -90,10 +109,8 @@ class Ranks:
             ring = self._ring(version.policy)
             nodes = ring.get_part_nodes(get_partition_for_hash(
                 version.object_hash, ring.part_power))
-            ips = self._ips()
         for rank, node in enumerate(nodes):
-            if node['device'] == version.device and (
-                    node['ip'] in ips or node.get('replication_ip') in ips):
+            if node['device'] == version.device and self.is_here(node):
                 return rank
         return len(nodes)
 
@@ -119,8 +136,3 @@ class Ranks:
             self._rings[policy] = Ring(
                 self._swift_dir, ring_name=ring_name(policy))
         return self._rings[policy]
-
-    def _ips(self) -> Set[str]:
-        if self._my_ips is None:
-            self._my_ips = set(whataremyips())
-        return self._my_ips

@@ -15,13 +15,14 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Tuple
 
 from swift.common.storage_policy import (
     EC_POLICY, POLICIES, reload_storage_policies)
-from swift.common.utils import Timestamp, set_swift_dir, whataremyips
+from swift.common.utils import Timestamp, set_swift_dir
 from swift.obj.diskfile import DiskFileManager, ECDiskFileManager
 
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig, TierUnavailable
 from swift_dss.core.residency import Residency, Tier
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.here import Here
 from swift_dss.gateway.ports import Logger
 from swift_dss.gateway.ranks import ring_name
 from swift_dss.gateway.restore_catalog import Held, split
@@ -61,7 +62,7 @@ class Writer:
                  my_ips: Tuple[str, ...] = ()) -> None:
         self._conf = conf
         self._servers = servers
-        self._ips = set(my_ips or whataremyips())
+        self._here = Here(my_ips or None)
         set_swift_dir(conf.swift_dir)
         reload_storage_policies()
         options = {'devices': conf.devices,
@@ -78,8 +79,8 @@ class Writer:
         part, nodes = ring.get_nodes(account, container, obj)
         found = []
         for rank, node in enumerate(nodes):
-            if node['ip'] not in self._ips and \
-                    node.get('replication_ip') not in self._ips:
+            if not self._here.is_here(node['ip']) and \
+                    not self._here.is_here(node.get('replication_ip')):
                 continue
             if version.frag_index in (None, rank):
                 found.append(Target(node['device'], part, rank))

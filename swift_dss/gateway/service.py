@@ -455,6 +455,10 @@ class Gateway:
         """What the link carries."""
         return self._client.throughput
 
+    def not_in_rings(self, devices: Iterable[str]) -> List[str]:
+        """Those of this node's devices that no ring places here."""
+        return self._ranks.not_in_rings(devices)
+
     def link(self) -> Tuple[float, bool, float]:
         """(predicted bytes a second that leave, S3 answers, seconds
         until it is asked again if it does not)."""

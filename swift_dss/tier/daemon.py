@@ -399,9 +399,14 @@ class Daemon:
             self.index.set_state(_WORKLOAD, text)
             self._workload_text = text
         found = space.warnings(space.areas(self._conf, list(self.keepers)))
+        if self.gateway is not None:
+            found += ['%s is in no ring at an address of this node: its '
+                      'versions go to S3 as late as those of handoffs'
+                      % name for name
+                      in self.gateway.not_in_rings(list(self.keepers))]
         for text in found:
             if text not in self.space_warnings:
-                self._logger.warning('space: %s', text)
+                self._logger.warning('%s', text)
         self.space_warnings = found
 
     def _survey(self, files_per_second: float, orphans: bool,

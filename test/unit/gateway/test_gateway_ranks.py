@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 
 import pytest
 from swift.common import storage_policy, utils
 from swift.common.ring import RingBuilder
 
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.here import FRESH_SECONDS, Here
 from swift_dss.gateway.ranks import Ranks, ring_name
 
 HASH = 'd41d8cd98f00b204e9800998ecf8427e'
@@ -76,3 +78,85 @@ def test_the_partition_comes_from_the_hash(swift_dir):
 
 def test_ring_names():
     assert (ring_name(0), ring_name(2)) == ('object', 'object-2')
+
+
+# -- host names ------------------------------------------------------------
+
+@pytest.fixture
+def names(monkeypatch):
+    """A resolver of our own: name to addresses; what was asked."""
+    known, asked = {}, []
+
+    def getaddrinfo(host, port, *rest):
+        asked.append(host)
+        if host not in known:
+            raise socket.gaierror(socket.EAI_NONAME, 'no such name')
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, '', (one, 0))
+                for one in known[host]]
+
+    monkeypatch.setattr(socket, 'getaddrinfo', getaddrinfo)
+    return known, asked
+
+
+def _named_ring(folder, field):
+    builder = RingBuilder(4, 3, 0)
+    for number in range(3):
+        addresses = {'ip': '192.0.2.%d' % number,
+                     'replication_ip': '192.0.2.%d' % number}
+        addresses[field] = 'node%d.example.org' % number
+        builder.add_dev(dict(addresses, region=1, zone=number, weight=1,
+                             port=6200, device='sda', replication_port=6200,
+                             meta=''))
+    builder.rebalance(seed=3)
+    builder.get_ring().save(os.path.join(folder, 'object-1.ring.gz'))
+
+
+@pytest.mark.parametrize('field', ['ip', 'replication_ip'])
+def test_hosts_of_a_ring_may_be_names(swift_dir, names, field):
+    _named_ring(swift_dir, field)
+    names[0].update({'node%d.example.org' % number: [
+        '198.51.100.1', '10.9.0.%d' % number] for number in range(3)})
+    ranks = [Ranks(swift_dir, {'10.9.0.%d' % number}).rank(_version('sda'))
+             for number in range(3)]
+    assert sorted(ranks) == [0, 1, 2]
+
+
+def test_the_resolver_is_not_asked_for_each_version(swift_dir, names):
+    _named_ring(swift_dir, 'ip')
+    names[0]['node1.example.org'] = ['10.9.0.1']
+    ranks = Ranks(swift_dir, {'10.9.0.1'})
+    first = ranks.rank(_version('sda'))
+    before = len(names[1])
+    assert [ranks.rank(_version('sda')) for _ in range(50)] == [first] * 50
+    assert len(names[1]) == before <= 6
+
+
+def test_a_name_that_moves_is_followed_and_a_silent_resolver_is_not(names):
+    now = [0.0]
+    here = Here({'10.9.0.1'}, lambda: now[0])
+    assert not here.is_here('node1')
+    names[0]['node1'] = ['10.9.0.1']
+    assert not here.is_here('node1')
+    now[0] += FRESH_SECONDS + 1
+    assert here.is_here('node1')
+    del names[0]['node1']
+    now[0] += FRESH_SECONDS + 1
+    assert here.is_here('node1')
+    names[0]['node1'] = ['10.9.0.7']
+    now[0] += FRESH_SECONDS + 1
+    assert not here.is_here('node1')
+
+
+def test_a_device_that_no_ring_places_here_is_named(swift_dir):
+    ranks = Ranks(swift_dir, {'10.1.0.0'})
+    assert ranks.not_in_rings(['sd0', 'sd1', 'sd2', 'spare']) == [
+        'sd2', 'spare']
+
+
+def test_without_a_sound_ring_no_device_is_named(swift_dir):
+    ring = os.path.join(swift_dir, 'object-1.ring.gz')
+    with open(ring, 'wb') as damaged:
+        damaged.write(b'no ring')
+    assert Ranks(swift_dir, {'10.0.0.0'}).not_in_rings(['sda']) == []
+    os.unlink(ring)
+    assert Ranks(swift_dir, {'10.0.0.0'}).not_in_rings(['sda']) == []
