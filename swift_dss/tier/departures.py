@@ -82,11 +82,9 @@ class Departures:
         newest = self._local.newest(row.version, row.partition)
         if newest is not None and newest > row.version.timestamp:
             self._retire(row)
-        elif is_quarantined(device, row.version):
-            # An operator may put it back: the HDD keeps its bytes.
-            self._index.remove(row.version)
         else:
-            # It only left this device: its copy in S3 is the primaries'.
+            # It only left this device: its copy in S3 is the primaries',
+            # and what is in quarantine keeps its bytes on the HDD.
             self._local.reclaim(row)
         return True
 
@@ -153,8 +151,7 @@ class Departures:
     def _free(self, row: VersionRow) -> bool:
         """Free what the HDD has; False if the version is here after all."""
         version = row.version
-        if any(span.hdd_bytes for span in row.spans) and not is_quarantined(
-                self._local.devices.get(version.device), version):
+        if any(span.hdd_bytes for span in row.spans):
             return self._local.release(version, row.partition)
         self._local.watcher.on_left(version, None)
         return True
@@ -168,14 +165,6 @@ class Departures:
             self._logger.error('%s: %s: %s', row.version.device,
                                row.version.key, err)
             return False
-
-
-def is_quarantined(device: Device, version: VersionId) -> bool:
-    """True if Swift has put aside what was in the version's folder."""
-    folder = os.path.join(device.path, 'quarantined',
-                          layout.data_dir_name(version.policy))
-    return any(os.path.exists(os.path.join(folder, name)) for name in (
-        version.object_hash, version.object_hash[-3:]))
 
 
 def _folder(device: Device, policy: int, partition: str = '') -> str:

@@ -79,8 +79,8 @@ def _walk(rig):
     for folder, _, files in os.walk(rig.node.capacity_path):
         for name in files:
             os.utime(os.path.join(folder, name), (old, old))
-    return Survey(rig.local, LOGGER, rig.ledger.settle, rig.ledger.retire,
-                  lambda: False).device(
+    return Survey(rig.local, LOGGER, rig.ledger.settle,
+                  rig.ledger.departures, lambda: False).device(
         rig.local.devices.get('sda'), 0, True, lambda said: None)
 
 
