@@ -24,7 +24,7 @@ from swift_dss.gateway.retry import Backoff
 from swift_dss.gateway.service import Gateway
 from swift_dss.io import workers
 from swift_dss.sim.clock import Clock
-from swift_dss.sim.ring import SimPrimaries, SimRanks, SimRing
+from swift_dss.sim.ring import DEVICE, SimPrimaries, SimRanks, SimRing
 from swift_dss.sim.s3 import Bucket
 from swift_dss.tier.devices import Devices
 from swift_dss.tier.hits import Hits
@@ -37,8 +37,6 @@ from swift_dss.tier.placing import Placing
 from swift_dss.tier.survey import Survey
 from swift_dss.wire.control import Event, FetchReply, FetchRequest
 
-#: Of each node.
-DEVICE = 'd1'
 #: Threads of a daemon that work side by side: any may be late.
 PARTS = ('gateway', 'keeper')
 _FETCH_SECONDS = 60.0

@@ -25,9 +25,9 @@ from swift_dss.io import residency_store, steps
 from swift_dss.io.capacity import Capacity
 from swift_dss.sim.clock import Clock
 from swift_dss.sim.daemon import (
-    DEVICE, PARTS, Daemon, Surroundings, Unreadable)
+    PARTS, Daemon, Surroundings, Unreadable)
 from swift_dss.sim.judge import Replica, replica
-from swift_dss.sim.ring import SimRing
+from swift_dss.sim.ring import DEVICE, SimRing
 from swift_dss.sim.s3 import Bucket
 from swift_dss.wire import classmap, layout, names
 from swift_dss.wire.control import Event, EventKind

@@ -8,7 +8,8 @@ leaves changes few of them.
 from __future__ import annotations
 
 import hashlib
-from typing import Callable, List, Optional, Sequence, Tuple
+from typing import (
+    Callable, Dict, List, Mapping, Optional, Sequence, Tuple)
 
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.primaries import Primaries, Wanted
@@ -16,6 +17,8 @@ from swift_dss.strategy.agreement import Answer
 
 PART_POWER = 3
 REPLICAS = 3
+#: Each node has one drive.
+DEVICE = 'd1'
 
 
 class SimRing:
@@ -89,3 +92,24 @@ class SimRanks:
     def partition(self, version: VersionId) -> str:
         """See :meth:`swift_dss.gateway.ranks.Ranks.partition`."""
         return self.ring.partition(version.object_hash)
+
+    def primaries(self, policy: int, object_hash: str
+                  ) -> Tuple[str, List[Dict[str, str]]]:
+        """See :meth:`swift_dss.gateway.ranks.Ranks.primaries`."""
+        partition = self.ring.partition(object_hash)
+        return partition, [{'ip': name, 'device': DEVICE}
+                           for name in self.ring.primaries(partition)]
+
+    def is_here(self, node: Mapping[str, str]) -> bool:
+        """See :meth:`swift_dss.gateway.ranks.Ranks.is_here`."""
+        return node['ip'] == self._node
+
+    def is_primary(self, version: VersionId) -> bool:
+        """See :meth:`swift_dss.gateway.ranks.Ranks.is_primary`."""
+        return self._node in self.ring.primaries(
+            self.ring.partition(version.object_hash))
+
+    def shares(self, name: str) -> bool:
+        """See :meth:`swift_dss.gateway.ranks.Ranks.shares`."""
+        return max(self.ring.names, key=lambda one: hashlib.md5(
+            ('%s %s' % (name, one)).encode()).digest()) == self._node

@@ -1,0 +1,121 @@
+"""What is deleted stays deleted, and what is not is kept, on many nodes."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import time
+from typing import Any, Dict, Iterator, List, Tuple
+
+import pytest
+from beds import await_tiers, bed
+from support import md5, pattern, wait_until
+
+from swift_dss.aio.bed.bed import Bed
+from swift_dss.core.errors import TierUnavailable
+
+pytestmark = [pytest.mark.cluster, pytest.mark.root]
+
+#: From a delete to that in S3, and between the primaries.
+DELAY, TAKE_OVER = 3, 5
+
+
+@pytest.fixture(scope='module')
+def made() -> Iterator[Bed]:
+    if os.geteuid() != 0:
+        pytest.skip('needs root')
+    with bed(nodes=3, options={'gateway': {
+            'remote_after_seconds': '1', 'delete_delay_seconds': str(DELAY),
+            'take_over_seconds': str(TAKE_OVER)}}) as one:
+        yield one
+
+
+def far(made: Bed, name: str, body: bytes) -> str:
+    """An object that only S3 has; its path."""
+    client = made.client()
+    client.container('del', 'dss')
+    assert client.put('del/' + name, body).status == 201
+    path = '/AUTH_test/del/' + name
+    wait_until(lambda: sum(
+        one.residency is not None and one.residency.remote is not None
+        for one in made.files(path)) == 3, 60, 'three copies of ' + name)
+    for node in made.plan.nodes:
+        done = made.tool(node, 'tier', 'demote', '--config', '{conf}',
+                         '--to', 'remote', path)
+        assert not done.returncode, done.stderr
+    await_tiers(made, path, 'remote')
+    return path
+
+
+def gc(made: Bed, node: str, *words: str) -> Dict[str, Any]:
+    found: Dict[str, Any] = wait_until(
+        lambda: _one_pass(made, node, words), 120, 'a pass of gc')
+    return found
+
+
+def _one_pass(made: Bed, node: str, words: Tuple[str, ...]) -> Any:
+    done = made.tool(node, 'gateway', 'gc', '--config', '{conf}', '--json',
+                     *words)
+    if done.returncode == TierUnavailable.exit_code:
+        return None  # the daemon makes one by itself just now
+    assert not done.returncode, done.stderr
+    return json.loads(done.stdout)
+
+
+def deleted(made: Bed, path: str) -> List[Any]:
+    return list(made.s3.requests('DELETE', made.hash_of(path)))
+
+
+def test_a_delete_that_one_primary_got_takes_nothing_from_the_others(
+        made: Bed) -> None:
+    body = pattern(100000, 'one')
+    path = far(made, 'one', body)
+    first = made.primaries(path)[0]
+    assert made.direct(first, 'DELETE', path, headers={
+        'X-Timestamp': '%016.5f' % time.time()}).status == 204
+    time.sleep(DELAY + 2 * TAKE_OVER + 5)
+    assert not deleted(made, path)
+    # Its drive dies before it has met the others.
+    made.lose_drive(first, 'd1')
+    client = made.client()
+    for _ in range(6):
+        reply = client.get('del/one')
+        assert (reply.status, md5(reply.body)) == (200, md5(body))
+    made.rebalance()
+    assert gc(made, first, '--all')['removed'] == 0
+    assert client.get('del/one').status == 200
+    # Now everybody hears of it, and the key goes once.
+    assert client.delete('del/one').status == 204
+    wait_until(lambda: deleted(made, path), DELAY + TAKE_OVER + 60,
+               'the key to go')
+    assert not gc(made, first, '--all', '--dry-run')['dead']
+
+
+def test_queues_that_are_lost_forget_nothing(made: Bed) -> None:
+    paths = [far(made, 'lost%d' % number, pattern(70000, str(number)))
+             for number in range(4)]
+    client = made.client()
+    made.set_options({'gateway': {'delete_delay_seconds': '3600'}},
+                     list(made.plan.nodes))
+    for path in paths[:3]:
+        assert client.delete(path[len('/AUTH_test/'):]).status == 204
+    wait_until(lambda: all(
+        [one.kind for one in made.files(path)] == ['ts'] * 3
+        for path in paths[:3]), 30, 'tombstones')
+    for node in made.plan.nodes:
+        member = made.node(node)
+        for name in glob.glob(member.conf.path('**', 'gateway.db*'),
+                              recursive=True):
+            os.unlink(name)
+        member.restart('tierd')
+    some = made.plan.nodes[0]
+    wait_until(lambda: not made.tool(
+        some, 'tier', 'status', '--config', '{conf}').returncode, 30,
+        'a daemon')
+    assert not any(deleted(made, path) for path in paths)
+    gc(made, some, '--all')
+    again = gc(made, some, '--all', '--dry-run')
+    assert (again['dead'], again['live']) == (0, 1), again
+    assert all(deleted(made, path) for path in paths[:3])
+    assert client.get(paths[3][len('/AUTH_test/'):]).status == 200
