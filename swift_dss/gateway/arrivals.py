@@ -87,6 +87,8 @@ class Arrivals:
                 remote.key, remote.offset))
         length = residency.content_length
         if remote.in_bundle:
+            if not self._bundle_bytes(remote.key):
+                return self._left_bundle(request, length)
             if remote.offset + _stored(length, remote.seal) > \
                     self._bundle_bytes(remote.key):
                 raise NotProven('%s ends before byte %d' % (
@@ -97,6 +99,22 @@ class Arrivals:
         else:
             self._own_key(request, length, remote)
         return self._reply(length, remote, request.etag)
+
+    def _left_bundle(self, request: ProofRequest,
+                     length: int) -> ProofReply:
+        """The bundle was written anew: what other nodes need of it has a
+        key of its own by now."""
+        try:
+            found = self._find(request.version)
+        except VersionGone as err:
+            raise NotProven('the bundle is gone, and so is %s' % err) \
+                from err
+        assert found.residency is not None
+        if (found.residency.content_length, found.etag) != (
+                length, request.etag):
+            raise NotProven('another version has the key of %s'
+                            % request.version.key)
+        return found
 
     def _own_key(self, request: ProofRequest, length: int,
                  remote: RemoteCopy) -> None:
@@ -156,13 +174,18 @@ class Arrivals:
         return head
 
     def _bundle_bytes(self, key: str) -> int:
+        """Bytes of a bundle; 0 if there is none."""
         with self._lock:
             at, size = self._bundles.get(key, (0.0, 0))
         if abs(self._now() - at) < _BUNDLE_SECONDS:
             return size
-        size = self._head(key).size
+        head = self._client.head(key)
+        if head is None:
+            return 0
+        size = head.size
         with self._lock:
             self._bundles[key] = self._now(), size
+            self._bundles.move_to_end(key)
             if len(self._bundles) > _BUNDLES:
                 self._bundles.popitem(last=False)
         return size

@@ -174,6 +174,19 @@ def test_a_bundle_is_asked_for_once_and_holds_its_members(
         arrivals.prove(ask(key, offset=len(BODY)))
 
 
+def test_a_member_whose_bundle_is_gone_has_a_key_of_its_own(
+        arrivals: Arrivals, s3: Client, held: List[Any]) -> None:
+    own = s3.has(VERSION)
+    bundle = 'p/%sgone' % FOLDER
+    reply = arrivals.prove(ask(bundle, offset=100))
+    assert s3.asked == ['HEAD ' + bundle, 'HEAD ' + own] and not held
+    assert reply.residency is not None and reply.residency.remote is not None
+    assert reply.residency.remote.key == own
+    assert not reply.residency.remote.in_bundle
+    with pytest.raises(NotProven):
+        arrivals.prove(ask(bundle, offset=100, etag='f' * 32))
+
+
 def test_a_bundle_that_is_none(arrivals: Arrivals, s3: Client) -> None:
     with pytest.raises(NotProven):
         arrivals.prove(ask('p/%sone' % FOLDER))
