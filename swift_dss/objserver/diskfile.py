@@ -257,10 +257,10 @@ class DssDiskFileBase(BaseDiskFile):
         self._record('DELETE', version, 0, UNCLASSIFIED_MAP)
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Any:
-        found = super().read_metadata(*args, **kwargs)
         if self.dss_post is None:
-            return found
-        return self.dss_post.presented(self, found)
+            return super().read_metadata(*args, **kwargs)
+        return self.dss_post.presented(self, posts.persistently(
+            super().read_metadata, *args, **kwargs))
 
     def write_metadata(self, metadata: Any) -> None:
         """As Swift's, but merged with what POSTs have set before: ``metadata``

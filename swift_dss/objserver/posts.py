@@ -17,11 +17,12 @@ import contextlib
 import fcntl
 import os
 import time
-from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional
+from typing import (
+    Any, Callable, Dict, Iterator, Mapping, NamedTuple, Optional)
 
 import eventlet
 from swift.common.constraints import valid_timestamp
-from swift.common.exceptions import DiskFileNotExist
+from swift.common.exceptions import DiskFileNotExist, DiskFileStateChanged
 from swift.common.swob import HTTPServiceUnavailable
 from swift.common.utils import config_true_value
 
@@ -84,6 +85,21 @@ class Post(NamedTuple):
         shown['X-Timestamp'] = NEVER if sets_meta or sets_class else \
             max(self.at, found['X-Timestamp'])
         return shown
+
+
+def persistently(read: Callable[..., Any], *args: Any,
+                 **kwargs: Any) -> Any:
+    """Read again where another POST took the place of a ``.meta`` file
+    after it was listed: Swift would answer 503.
+
+    :raises DiskFileStateChanged: it happens again and again
+    """
+    for _attempt in range(_RELISTS):
+        try:
+            return read(*args, **kwargs)
+        except DiskFileStateChanged:
+            eventlet.sleep(0)
+    return read(*args, **kwargs)
 
 
 def _there(disk_file: Any) -> Registers:
@@ -171,6 +187,6 @@ def _newest_post(disk_file: Any) -> Optional[Mapping[str, str]]:
         try:
             metadata = disk_file._read_and_validate_metadata(path, path)
             return metadata
-        except (DiskFileNotExist, FileNotFoundError):
+        except (DiskFileNotExist, DiskFileStateChanged, FileNotFoundError):
             continue  # a newer one has just taken its place
     raise HTTPServiceUnavailable()

@@ -55,6 +55,8 @@ FAST_AUDIT = ('\nfiles_per_second = 1000\n'
 
 #: What differs from the demonstration's dss.conf.
 OPTIONS: Dict[str, Dict[str, str]] = {
+    # The index's disk of 16 MB is one.
+    'dss': {'allow_tmpfs': 'true'},
     'io': {'remote_deadline_seconds': '4'},
     'tier': {'ssd_bytes': '0', 'clean_after_seconds': '86400',
              'dirty_watermark': '1.0', 'min_demote_bytes': '1024',

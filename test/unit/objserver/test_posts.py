@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
+import time
 from typing import Any, Dict, List
 
 import eventlet
 import pytest
 from dss_disk import Disk, Logger
+from eventlet import hubs, tpool
 from swift.common.swob import Request
 from three_replicas import Proxy, Replica, replicate, settle
 
@@ -17,8 +20,8 @@ from swift_dss.proxy.filter import DssMiddleware
 from swift_dss.wire import names, registers
 
 NAME = '/a/c/o'
-#: ``DSS_POST_RACES=10000`` runs as many; a race takes some 10 ms.
-RACES = int(os.environ.get('DSS_POST_RACES', '300'))
+#: ``DSS_POST_RACES=10000`` runs as many; a race takes some 25 ms.
+RACES = int(os.environ.get('DSS_POST_RACES', '100'))
 
 
 @pytest.fixture
@@ -283,6 +286,42 @@ def test_the_lock_is_held_while_the_file_is_written(
     with posts.lock(folder):
         assert post_class(one, 5) == 503
     assert post_class(one, 5) == 202
+
+
+def test_worker_processes_lose_nothing_either(
+        replicas: List[Replica], monkeypatch: Any) -> None:
+    """Two processes write to one object at a time, many times."""
+    one = replicas[0]
+    one.put(NAME, X_Timestamp=at(0), X_Object_Meta_M='put')
+    real = posts.merged
+
+    def slowly(*args: Any) -> Any:
+        found = real(*args)
+        time.sleep(0.002)
+        return found
+    monkeypatch.setattr(posts, 'merged', slowly)
+    context = multiprocessing.get_context('fork')
+    gate = context.Barrier(2)
+    lost = context.Value('i', 0)
+
+    def worker(post: Any, place: int) -> None:
+        # A fork has none of the threads that its parent had.
+        hubs.use_hub()
+        tpool._setup_already = False
+        for when in range(1, 41):
+            gate.wait(30)
+            assert post(one, when) == 202
+            gate.wait(30)
+            lost.value += state(one)[place] != str(when)
+    children = [context.Process(target=worker, args=args) for args in (
+        (post_meta, 0), (post_class, 1))]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(60)
+        child.kill()
+    assert [child.exitcode for child in children] == [0, 0]
+    assert lost.value == 0
 
 
 def test_no_race_loses_metadata_or_a_class(
