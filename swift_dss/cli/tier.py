@@ -112,6 +112,9 @@ def _move(args: argparse.Namespace, conf: NodeConf) -> int:
         print(json_text(found))
     elif found['rows']:
         print(tier_tables.listing(found['rows']))
+        more = found.get('moved', 0) - len(found['rows'])
+        if more > 0:
+            print('and %d more' % more)
     for text in found['failed']:
         print('swift-dss tier %s: %s' % (args.verb, text), file=sys.stderr)
     return 1 if found['failed'] else 0

@@ -6,7 +6,7 @@ import logging
 import socket
 import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Tuple
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import (
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 _MAX_LINE_BYTES = 65536
 _MAX_CLIENTS = 16
 _LISTING_PAGE = 500
+#: Versions, and failures, that an answer names; of more it has the number.
+_MOST_TOLD = 1000
+#: Versions that are sent to S3 side by side: enough for full bundles.
+_RELOCATED_AT_ONCE = 5000
 Progress = Callable[[Dict[str, Any]], None]
 
 
@@ -184,22 +188,34 @@ class AdminServer:
 
     def _move(self, request: Dict[str, Any], progress: Progress,
               one: Callable[[VersionRow], None]) -> Any:
-        rows = self._wanted(request)
+        """Page by page: a filter may name every version of the node."""
+        daemon = self._daemon
         moved: List[Dict[str, Any]] = []
-        failed: List[str] = []
-        for number, row in enumerate(rows, 1):
-            try:
-                one(row)
-                found = self._daemon.index.get(row.version) or row
-                moved.append(described(found, self._daemon.table()))
-            except DssError as err:
-                failed.append('%s on %s: %s' % (
-                    row.name or row.version.key, row.version.device, err))
-            progress({'done': number, 'of': len(rows)})
-        self._daemon.kick()
-        return {'rows': moved, 'failed': failed}
+        failed = _Told()
+        done = 0
+        total, pages = self._wanted(request, _LISTING_PAGE)
+        for page in pages:
+            for row in page:
+                done += 1
+                try:
+                    one(row)
+                except DssError as err:
+                    failed.say('%s on %s: %s' % (
+                        row.name or row.version.key, row.version.device,
+                        err))
+                else:
+                    if len(moved) < _MOST_TOLD:
+                        moved.append(described(
+                            daemon.index.get(row.version) or row,
+                            daemon.table()))
+                progress({'done': done, 'of': max(done, total)})
+        daemon.kick()
+        return {'rows': moved, 'moved': done - failed.count,
+                'failed': failed.lines()}
 
-    def _wanted(self, request: Dict[str, Any]) -> List[VersionRow]:
+    def _wanted(self, request: Dict[str, Any], limit: int
+                ) -> Tuple[int, Iterator[List[VersionRow]]]:
+        """How many versions a request names, and pages of them."""
         daemon = self._daemon
         if request.get('object'):
             rows = daemon.index.of_object(object_hash(
@@ -207,12 +223,23 @@ class AdminServer:
             if not rows:
                 raise VersionGone('%s is not on this node'
                                   % request['object'])
-            return rows
+            return len(rows), iter([rows])
         where, values = _filters(request, daemon.table())
         if not where:
             raise BadConfig('say which: an object, or a filter')
-        return [row for _, row in daemon.index.listing(
-            where, values, 1 << 31)]
+        total, last_id = daemon.index.count(where, values)
+        return total, self._pages(where, values, limit, last_id)
+
+    def _pages(self, where: str, values: Tuple[Any, ...], limit: int,
+               last_id: int) -> Iterator[List[VersionRow]]:
+        """What is there now, and not what comes meanwhile."""
+        after_id = 0
+        while after_id < last_id:
+            page = self._daemon.index.listing(where, values, limit, after_id)
+            if not page:
+                return
+            after_id = page[-1][0]
+            yield [row for row_id, row in page if row_id <= last_id]
 
     def _rebuild(self, request: Dict[str, Any], progress: Progress) -> Any:
         return self._daemon.survey(0, bool(request.get('orphans')), progress)
@@ -229,16 +256,43 @@ class AdminServer:
     def _relocate(self, request: Dict[str, Any],
                   progress: Progress) -> Any:
         """Send versions to S3 now, wait, and drop them here."""
-        rows = self._wanted(request)
-        failed = self._daemon.relocator.relocate(
-            rows, float(request.get('seconds', DEFAULT_WAIT_SECONDS)),
-            lambda done, of: progress({'done': done, 'of': of}))
-        return {'versions': len(rows), 'failed': failed,
-                'relocated': len(rows) - len(failed)}
+        deadline = time.monotonic() + float(
+            request.get('seconds', DEFAULT_WAIT_SECONDS))
+        failed = _Told()
+        done = 0
+        total, pages = self._wanted(request, _RELOCATED_AT_ONCE)
+        for page in pages:
+            for text in self._daemon.relocator.relocate(
+                    page, max(0.0, deadline - time.monotonic()),
+                    lambda some, _, before=done: progress(  # type: ignore[misc]
+                        {'done': before + some, 'of': total})):
+                failed.say(text)
+            done += len(page)
+        return {'versions': done, 'failed': failed.lines(),
+                'relocated': done - failed.count}
 
     def _reload(self, request: Dict[str, Any], _: Progress) -> Any:
         self._daemon.reload()
         return {'reloaded': True}
+
+
+class _Told:
+    """Failures, the first of them word for word."""
+
+    def __init__(self) -> None:
+        self._first: List[str] = []
+        self.count = 0
+
+    def say(self, text: str) -> None:
+        """Add one."""
+        self.count += 1
+        if len(self._first) < _MOST_TOLD:
+            self._first.append(text)
+
+    def lines(self) -> List[str]:
+        """What to print."""
+        more = self.count - len(self._first)
+        return self._first + (['and %d more' % more] if more else [])
 
 
 def described(row: VersionRow, table: ClassTable) -> Dict[str, Any]:

@@ -701,6 +701,14 @@ class Index:
             rows = db.execute(sql, (after_id,) + values + (limit,)).fetchall()
             return [(row[0], self._version(row, db)) for row in rows]
 
+    def count(self, where: str, values: Tuple[Any, ...]) -> Tuple[int, int]:
+        """(versions, the highest row id of them); as :meth:`listing`."""
+        with _translated(), contextlib.closing(self.reader()) as db:
+            found = db.execute(
+                'SELECT count(*), coalesce(max(v.id), 0) FROM version v '
+                'WHERE v.id > 0 ' + where, values).fetchone()
+            return int(found[0]), int(found[1])
+
     def of_device(self, device: str, limit: int,
                   after_id: int) -> List[Tuple[int, VersionRow]]:
         """(row id, version) pairs of a device, in pages."""

@@ -1,0 +1,93 @@
+"""Verbs over many versions: page by page, whatever a filter names."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+from node import LOGGER, Rig
+
+from swift_dss.core.errors import TierUnavailable
+from swift_dss.core.version import VersionId
+from swift_dss.tier.admin import AdminServer
+from swift_dss.tier.rows import SpanRow, VersionRow
+
+ROWS = 20000
+
+
+class FakeDaemon:
+    """What the verbs that move versions ask of a daemon."""
+
+    def __init__(self, rig):
+        self.index, self.local = rig.index, rig.local
+        self.table, self.conf = (lambda: rig.table), (lambda: rig.conf)
+        self.relocator = self
+        self.pages = []
+
+    def kick(self, device=''):
+        """Nobody to wake."""
+
+    def relocate(self, rows, seconds, progress):
+        self.pages.append(len(rows))
+        progress(len(rows), len(rows))
+        return ['%s: no' % row.name for row in rows[:1]]
+
+
+@pytest.fixture
+def rig(tmp_path):
+    made = Rig(tmp_path)
+    for start in range(0, ROWS, 500):
+        made.index.add([VersionRow(
+            VersionId('sda', 0, '%032x' % number, '1700000000.00000'), '7',
+            100, '/a/c/a-rather-long-name-of-an-object-%d' % number,
+            1.0, spans=[SpanRow(0, 100, 100)])
+            for number in range(start, start + 500)])
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def admin(rig):
+    return AdminServer('/nowhere', FakeDaemon(rig), LOGGER)
+
+
+def test_memory_does_not_grow_with_what_a_filter_names(admin):
+    moved, last = [0], {}
+
+    def one(row):
+        moved[0] += 1
+        if moved[0] % 3 == 0:
+            raise TierUnavailable('no')
+
+    tracemalloc.start()
+    try:
+        answer = admin._move({'container': 'a/c'}, last.update, one)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert moved[0] == ROWS and last == {'done': ROWS, 'of': ROWS}
+    assert answer['moved'] == ROWS - ROWS // 3
+    assert len(answer['rows']) == 1000
+    assert answer['failed'][-1] == 'and %d more' % (ROWS // 3 - 1000)
+    # All rows take 29 MB, what an answer names 2 MB.
+    assert peak < 8 * 2 ** 20
+
+
+def test_what_comes_meanwhile_is_not_moved(admin, rig):
+    """Or a verb whose versions come anew would never end."""
+    moved = []
+
+    def one(row):
+        moved.append(row.name)
+        rig.index.remove(row.version)
+        rig.index.add([row])
+
+    admin._move({'device': 'sda'}, lambda said: None, one)
+    assert len(moved) == len(set(moved)) == ROWS
+
+
+def test_a_relocation_goes_page_by_page(admin):
+    answer = admin._relocate({'class': '0'}, lambda said: None)
+    assert admin._daemon.pages == [5000] * 4
+    assert (answer['versions'], answer['relocated']) == (ROWS, ROWS - 4)
+    assert len(answer['failed']) == 4
