@@ -33,6 +33,9 @@ def _header(found: Dict[str, Any]) -> str:
         text += '\nthe index is being rebuilt: figures are not complete'
     elif found['sweep_needed']:
         text += '\nafter an unclean stop, a sweep is under way'
+    for name in found.get('left_policies', ()):
+        text += '\n%s was ours and is not any more: left as it is; "swift-' \
+            'dss tier verify" names what lacks bytes there' % name
     return text
 
 

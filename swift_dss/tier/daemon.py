@@ -18,7 +18,7 @@ import signal
 import sys
 import threading
 import time
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, FrozenSet, List, Optional
 
 from swift_dss.block.engine import BlockView
 from swift_dss.core.classes import ClassTable
@@ -69,6 +69,8 @@ _REBUILD_NEEDED = 'rebuild_needed'
 _WORKLOAD = 'workload'
 #: Policies that were ours when somebody last looked.
 _POLICIES = 'policies'
+#: Policies that were, and are not any more.
+_LEFT = 'policies_left'
 #: How often spools, devices and metrics are looked at.
 _CHORES_SECONDS = 10.0
 
@@ -321,11 +323,17 @@ class Daemon:
                 '%s is not ours by %s: its files, its copies on the HDD and '
                 'in S3 are left as they are', policies.named(number),
                 policies.path)
+        self.index.set_state(_LEFT, indexes_text(
+            (before | dropped | self.left_policies()) - policies.ours))
         if text != 'unknown' and policies.ours - before:
             self.rebuild_needed = True
             self.index.set_state(_REBUILD_NEEDED, '1')
             self._wake_sweeper.set()
         self.index.set_state(_POLICIES, indexes_text(policies.ours))
+
+    def left_policies(self) -> FrozenSet[int]:
+        """Policies that were ours once and may have stubs still."""
+        return parse_indexes(self.index.get_state(_LEFT))
 
     def _look_at_policies(self) -> None:
         """An operator may change swift.conf and tell object servers only.

@@ -46,6 +46,8 @@ def status(daemon: Daemon) -> Dict[str, Any]:
         'carrier': daemon.local.io.name,
         'rebuild_needed': daemon.rebuild_needed,
         'sweep_needed': daemon.unclean,
+        'left_policies': [daemon.devices.policies.named(index)
+                          for index in sorted(daemon.left_policies())],
         'event_backlog': daemon.intake.backlog,
         'devices': devices, 'classes': classes,
         'gateway': daemon.gateway.status() if daemon.gateway else None,
@@ -82,6 +84,7 @@ def publish(daemon: Daemon) -> None:
     daemon.history.add(time.time(), found)
     daemon.metrics.label(samples)
     daemon.metrics.gauge('tier.event_backlog', found['event_backlog'])
+    daemon.metrics.gauge('tier.left_policies', len(found['left_policies']))
     _recon(daemon, found)
 
 

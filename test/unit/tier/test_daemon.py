@@ -301,6 +301,9 @@ def test_a_policy_that_stops_being_ours_is_left_in_peace(
         running.daemon._look_at_policies()
     assert any('p0' in line and 'left as they are' in line
                for line in caplog.messages)
+    assert running.json('status')['left_policies'] == [
+        'storage policy 0 (p0)']
+    assert 'storage policy 0 (p0) was ours' in running.cli('status')[1]
     assert running.cli('sweep')[0] == 0
     assert running.json('ls') == []
     after = os.stat(running.places[0].data_file())
@@ -308,6 +311,7 @@ def test_a_policy_that_stops_being_ours_is_left_in_peace(
     _policies_are(running, (0, 1))
     running.daemon.reload()
     wait_until(lambda: len(running.json('ls')) == 1, 60)
+    assert running.json('status')['left_policies'] == []
 
 
 def test_no_daemon_runs_beside_a_replicator_with_rsync(running):
