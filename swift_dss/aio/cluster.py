@@ -36,7 +36,7 @@ DAEMONS = (
 )
 
 #: Everything of a run but its logs.
-FOLDERS = ('etc', 'devices', 'hdd', 'run', 'images', 'cloud')
+FOLDERS = ('etc', 'devices', 'hdd', 'run', 'state', 'images', 'cloud')
 
 
 class Cluster:

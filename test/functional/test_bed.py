@@ -382,6 +382,16 @@ def _left_of(root):
             processes.living(lambda marked: marked.startswith(root)))
 
 
+def _assert_logs_alone(root):
+    assert not any(_left_of(root))
+    # The logs say what there was.
+    assert {name for _folder, folders, _names in os.walk(root)
+            for name in folders} == {'n1', 'n2', 'n3', 'p1', 's3', 'log'}
+    assert {os.path.splitext(name)[1]
+            for _folder, _folders, names in os.walk(root)
+            for name in names} == {'.log'}
+
+
 def test_a_start_that_was_killed_is_cleared_by_stop():
     root = tempfile.mkdtemp(prefix='dss-bed-', dir='/var/tmp')
     try:
@@ -396,11 +406,7 @@ def test_a_start_that_was_killed_is_cleared_by_stop():
         assert all(_left_of(root))
         done = _aio('stop', '--root', root)
         assert done.returncode == 0, done.stderr
-        assert not any(_left_of(root))
-        # But for the logs, which say what there was.
-        assert {name for _folder, folders, _names in os.walk(root)
-                for name in folders} <= {
-            'n1', 'n2', 'n3', 'p1', 's3', 'log'}
+        _assert_logs_alone(root)
     finally:
         _aio('stop', '--root', root)
         shutil.rmtree(root, ignore_errors=True)
@@ -423,8 +429,9 @@ def test_rings_may_have_names_and_nothing_is_left_of_a_bed():
         assert named.direct('n2', 'GET', path).status == 404
         with open(named.plan.path('etc', 'hosts')) as hosts:
             assert 'n3.bed.example' in hosts.read()
-        assert any(_left_of(root))
-    assert not any(_left_of(root))
+        assert all(_left_of(root))
+        named.stop()
+        _assert_logs_alone(root)
 
 
 def test_without_root_it_says_that_it_needs_root(monkeypatch, capsys):

@@ -9,7 +9,7 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 from typing import Dict, List, Optional, Sequence, Type, TypeVar
 
-from swift_dss.aio import processes, storage
+from swift_dss.aio import cluster, processes, storage
 from swift_dss.aio.bed import configure, plan, rings
 from swift_dss.aio.bed.member import Member, Node, Store, member
 from swift_dss.aio.bed.network import Network
@@ -17,8 +17,6 @@ from swift_dss.aio.bed.plan import S3, Plan
 from swift_dss.aio.bed.store import S3Door
 from swift_dss.core.errors import BadConfig
 
-#: Everything of a member but its logs.
-_PARTS = ('etc', 'devices', 'hdd', 'run', 'images', 'cloud')
 _MEMBER = re.compile(r'[np]\d+|s3')
 
 _Self = TypeVar('_Self', bound='Frame')
@@ -131,7 +129,7 @@ class Frame:
         if path in storage.mounts(self.plan.root):
             storage.unmount(path)
             undone += 1
-        storage.erase(path, _PARTS)
+        storage.erase(path, cluster.FOLDERS)
         if not keep_logs:
             shutil.rmtree(path)
         return undone

@@ -8,7 +8,7 @@ import dataclasses
 
 import pytest
 
-from swift_dss.aio import configs, layout
+from swift_dss.aio import cluster, configs, layout
 from swift_dss.cli import aio
 from swift_dss.core.errors import BadConfig
 from swift_dss.wire import nodeconf
@@ -71,6 +71,13 @@ def test_the_node_configuration_is_one_that_we_read():
     node = nodeconf.parse(text)
     assert nodeconf.capacity_path(node, 'd2') == '/r/hdd/d2'
     assert node.gateway.url == CONF.cloud_url
+
+
+def test_what_a_node_writes_is_removed_with_the_cluster():
+    node = nodeconf.parse(configs.cluster_files(CONF)['etc/dss.conf'])
+    for path in (node.devices, node.run_dir, node.tier.index_dir):
+        assert path.startswith('/r/')
+        assert path.split('/')[2] in cluster.FOLDERS
 
 
 @pytest.mark.parametrize('text, number', [
