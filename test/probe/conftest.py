@@ -73,7 +73,8 @@ class ProbeCluster(TunedCluster):
     options = OPTIONS
 
     def extra_options(self) -> Dict[str, Dict[str, str]]:
-        return {'tier': {'index_dir': self.conf.path('index')}}
+        return {'dss': {'allow_tmpfs': 'true'},
+                'tier': {'index_dir': self.conf.path('index')}}
 
     def _configure(self) -> None:
         super()._configure()
