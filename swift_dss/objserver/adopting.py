@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from typing import Any, Dict, NamedTuple, Set, Tuple
+from typing import Any, Dict, NamedTuple, Tuple
 
 from swift.common.exceptions import (
     DiskFileDeleted, DiskFileError, DiskFileNotExist)
@@ -24,14 +24,14 @@ from swift_dss.core.version import VersionId
 from swift_dss.objserver import tags
 from swift_dss.objserver.arriving import FRAG_INDEX, Arriving
 from swift_dss.objserver.fetch import ask_for_proof
-from swift_dss.objserver.sending import Session
 from swift_dss.wire import proof
 
 #: A session asks S3 for so long. The sender waits for all answers at once,
 #: a minute by default.
 _ASK_SECONDS = 20.0
 _MAX_SESSIONS = 1024
-_MAX_PUT_OFF = 100000
+#: Device, partition and policy.
+Place = Tuple[str, str, int]
 
 
 class Wanted(NamedTuple):
@@ -46,36 +46,44 @@ class Wanted(NamedTuple):
 
 
 class Adoptions:
-    """What the sessions of a process may still ask S3."""
+    """What the sessions of a process may still ask S3.
+
+    A receiver has one session at a time of a partition.
+    """
 
     def __init__(self) -> None:
-        self._until: OrderedDict[Session, float] = OrderedDict()
-        self._put_off: Set[Tuple[Session, str]] = set()
+        self._until: OrderedDict[Place, float] = OrderedDict()
+        #: The hash that the next line must offer to be put off.
+        self._put_off: OrderedDict[Place, str] = OrderedDict()
 
-    def begin(self, session: Session) -> None:
+    def begin(self, place: Place) -> None:
         """A sender has made itself known."""
-        self._until[session] = time.monotonic() + _ASK_SECONDS
-        self._until.move_to_end(session)
+        self.end(place)
+        self._until[place] = time.monotonic() + _ASK_SECONDS
         if len(self._until) > _MAX_SESSIONS:
             self._until.popitem(last=False)
 
-    def may_ask(self, session: Session) -> bool:
-        """False once a session has asked for long enough."""
-        return time.monotonic() < self._until.get(session, 0.0)
+    def end(self, place: Place) -> None:
+        """A session is over, however it ended. Idempotent."""
+        self._until.pop(place, None)
+        self._put_off.pop(place, None)
 
-    def put_off(self, session: Session, object_hash: str) -> None:
+    def may_ask(self, place: Place) -> bool:
+        """False once a session has asked for long enough."""
+        return time.monotonic() < self._until.get(place, 0.0)
+
+    def put_off(self, place: Place, object_hash: str) -> None:
         """The next session asks: neither S3 nor other servers are to be
         asked for this object now."""
-        if len(self._put_off) < _MAX_PUT_OFF:
-            self._put_off.add((session, object_hash))
+        self._put_off[place] = object_hash
+        self._put_off.move_to_end(place)
+        if len(self._put_off) > _MAX_SESSIONS:
+            self._put_off.popitem(last=False)
 
-    def was_put_off(self, session: Session, object_hash: str) -> bool:
-        """True once for each that was put off."""
-        known = (session, object_hash)
-        if known not in self._put_off:
-            return False
-        self._put_off.discard(known)
-        return True
+    def was_put_off(self, place: Place, object_hash: str) -> bool:
+        """True of the line right behind the hint that was put off; any
+        other line forgets the hint."""
+        return self._put_off.pop(place, None) == object_hash
 
 
 def adopt(manager: Any, wanted: Wanted) -> None:
@@ -102,7 +110,7 @@ def adopt(manager: Any, wanted: Wanted) -> None:
 def _is_here(manager: Any, wanted: Wanted) -> bool:
     """True if this fragment, or something newer, is on the device."""
     try:
-        found = manager.get_diskfile_from_hash(
+        found = manager.dss_diskfile_from_hash(
             wanted.device, wanted.partition, wanted.object_hash,
             wanted.policy, frag_index=wanted.frag_index, open_expired=True)
         with found.open():

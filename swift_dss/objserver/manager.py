@@ -7,10 +7,11 @@ why it is read, and speaks with its like at the other end of ssync: lines of
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import os
-from typing import Any
+from typing import Any, Iterator
 
 from swift.common.exceptions import DiskFileNotExist
 from swift.common.storage_policy import EC_POLICY
@@ -71,6 +72,21 @@ class DssManagerBase(TellsWhatLeaves):
             return False
         return found is not None and not found.is_local
 
+    @contextlib.contextmanager
+    def replication_lock(self, device: Any, policy: Any,
+                         partition: Any) -> Iterator[Any]:
+        """As Swift's: a receiver of ssync holds it for one session."""
+        with super().replication_lock(device, policy, partition) as locked:
+            try:
+                yield locked
+            finally:
+                # Or the next session would be told what this one was.
+                self.dss_adoptions.end((device, str(partition), int(policy)))
+
+    def dss_diskfile_from_hash(self, *args: Any, **kwargs: Any) -> Any:
+        """As Swift's ``get_diskfile_from_hash``, and for no session."""
+        return super().get_diskfile_from_hash(*args, **kwargs)
+
     def get_diskfile_from_hash(self, device: Any, partition: Any,
                                object_hash: Any, policy: Any,
                                **kwargs: Any) -> Any:
@@ -80,9 +96,10 @@ class DssManagerBase(TellsWhatLeaves):
         if object_hash == sending.ANNOUNCEMENT or hint is not None:
             return self._dss_announced(session, policy, hint,
                                        'frag_prefs' in kwargs)
-        if self.dss_adoptions.was_put_off(session, object_hash):
+        if 'frag_prefs' not in kwargs and self.dss_adoptions.was_put_off(
+                session[:3], object_hash):
             return sending.Known(Timestamp.now())
-        found = super().get_diskfile_from_hash(
+        found = self.dss_diskfile_from_hash(
             device, partition, object_hash, policy, **kwargs)
         found.dss_session = sending.session_of(device, partition, policy,
                                                kwargs)
@@ -96,14 +113,14 @@ class DssManagerBase(TellsWhatLeaves):
             self.dss_sessions.wants_whole(session)
             raise DiskFileNotExist()
         if hint is None:
-            self.dss_adoptions.begin(session)
+            self.dss_adoptions.begin(session[:3])
         elif session[3] is not None:
-            if self.dss_adoptions.may_ask(session):
+            if self.dss_adoptions.may_ask(session[:3]):
                 adopting.adopt(self, adopting.Wanted(
                     session[0], session[1], policy, hint[0], hint[1],
                     session[3]))
             else:
-                self.dss_adoptions.put_off(session, hint[0])
+                self.dss_adoptions.put_off(session[:3], hint[0])
         # What a receiver has, it does not want.
         return sending.Known(sending.ANNOUNCED[0][1]['ts_data'])
 

@@ -80,7 +80,8 @@ def test_it_is_written_as_a_stub_under_its_own_timestamp(
     assert disk.logger.counts['dss.ssync.adopted'] == 1
 
 
-@pytest.mark.parametrize('has,asks', [(T1, True), (T2, False), (T3, False)])
+@pytest.mark.parametrize('has,asks', [
+    (T1, True), (T2, False), (T3, False)], ids=['older', 'same', 'newer'])
 def test_what_is_here_or_newer_is_not_asked_for(
         disk: Disk, s3: S3, has: str, asks: bool) -> None:
     disk.put('o', BODY, timestamp=has, policy=1, frag_index=1)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any, Dict
 
 import pytest
 from dss_disk import Disk
-from swift.common.exceptions import DiskFileError, DiskFileNotExist
+from swift.common.exceptions import (
+    ChunkReadError, DiskFileError, DiskFileNotExist)
 from swift.common.utils import Timestamp
 
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
@@ -170,12 +172,51 @@ def test_one_object_at_a_time_leaves_no_room_for_a_line_of_ours(
     assert not disk.ours.dss_sessions.takes_stubs(('sda', '7', 0, None))
 
 
+def _put_off(disk: Disk, monkeypatch: Any, object_hash: str) -> None:
+    """A session whose last line is a hint that is put off."""
+    monkeypatch.setattr(adopting, '_ASK_SECONDS', 0.0)
+    _known(disk, sending.ANNOUNCEMENT, frag_index=1)
+    _known(disk, 'dss-stub,%s,1700000000.00001' % object_hash, frag_index=1)
+
+
+def test_a_hint_whose_session_dies_says_nothing_of_the_next_session(
+        disk: Disk, monkeypatch: Any) -> None:
+    """What the next one offers may be the last copy there is, and goes
+    once its sender takes it for known."""
+    with pytest.raises(ChunkReadError):
+        with disk.ec.replication_lock('sda', disk.policies[1], '7'):
+            _put_off(disk, monkeypatch, 'a' * 32)
+            raise ChunkReadError()
+    with disk.ec.replication_lock('sda', disk.policies[1], '7'):
+        with pytest.raises(DiskFileNotExist):
+            _known(disk, 'a' * 32, frag_index=1)
+
+
+@pytest.mark.parametrize('line', ['b' * 32, sending.ANNOUNCEMENT])
+def test_a_hint_counts_for_the_very_next_line(
+        disk: Disk, monkeypatch: Any, line: str) -> None:
+    _put_off(disk, monkeypatch, 'a' * 32)
+    with contextlib.suppress(DiskFileNotExist):
+        _known(disk, line, frag_index=1)
+    with pytest.raises(DiskFileNotExist):
+        _known(disk, 'a' * 32, frag_index=1)
+
+
+def test_a_fragment_is_looked_for_whatever_was_put_off(
+        disk: Disk, monkeypatch: Any) -> None:
+    _put_off(disk, monkeypatch, 'a' * 32)
+    assert not adopting._is_here(disk.ec, adopting.Wanted(
+        'sda', '7', disk.policies[1], 'a' * 32, Timestamp(1), 1))
+
+
 def test_adoptions_are_not_remembered_without_end() -> None:
     adoptions = adopting.Adoptions()
     for number in range(3 * adopting._MAX_SESSIONS):
-        adoptions.begin(('sda', str(number), 1, 0))
+        place = ('sda', str(number), 1)
+        adoptions.begin(place)
+        adoptions.put_off(place, 'a')
     assert len(adoptions._until) == adopting._MAX_SESSIONS
-    adopting_session = ('sda', '1', 1, 0)
-    for number in range(adopting._MAX_PUT_OFF + 9):
-        adoptions.put_off(adopting_session, str(number))
-    assert len(adoptions._put_off) == adopting._MAX_PUT_OFF
+    assert len(adoptions._put_off) == adopting._MAX_SESSIONS
+    assert adoptions.was_put_off(place, 'a')
+    adoptions.end(place)
+    assert not adoptions.may_ask(place)
