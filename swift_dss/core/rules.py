@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Mapping, Optional, Pattern, Tuple
 
 from swift_dss.core.globs import Glob
@@ -59,19 +58,20 @@ class Rule:
 
 @dataclass(frozen=True)
 class Rules:
-    """All rules in the order in which they are tried."""
+    """All rules in the order in which they are tried.
+
+    :ivar index: finds the rules that a request may match
+    :ivar look_at_headers: whether a rule has a condition on request headers
+    """
 
     rules: Tuple[Rule, ...] = ()
+    index: RuleIndex = field(init=False, repr=False, compare=False)
+    look_at_headers: bool = field(init=False, repr=False, compare=False)
 
-    @cached_property
-    def index(self) -> RuleIndex:
-        """Finds the rules that a request may match."""
-        return RuleIndex(self.rules)
-
-    @cached_property
-    def look_at_headers(self) -> bool:
-        """True if a rule has a condition on request headers."""
-        return any(rule.headers for rule in self.rules)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, 'index', RuleIndex(self.rules))
+        object.__setattr__(self, 'look_at_headers', any(
+            rule.headers for rule in self.rules))
 
 
 @dataclass(frozen=True)
