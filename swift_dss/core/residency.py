@@ -116,6 +116,12 @@ class Residency:
                    for extent in self.extents)
 
     @property
+    def is_in_s3(self) -> bool:
+        """True if S3 has every byte."""
+        return self.remote is not None and all(
+            extent.tiers & Tier.REMOTE for extent in self.extents)
+
+    @property
     def tiers(self) -> Tier:
         """Every tier that holds some byte."""
         if len(self.extents) == 1:

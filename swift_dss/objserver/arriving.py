@@ -1,22 +1,22 @@
 """Stubs that other nodes send here, proven before they are written.
 
-The sender's record says which bytes come with it and which stay in S3. The
-tier daemon asks S3 for the latter; until S3 has answered, the version is
-refused and nothing else of the session. A fragment that is to be rebuilt
-from stubs is not rebuilt at all: S3 is asked for the fragment itself.
+The record is all that comes. The tier daemon asks S3 for the version; until
+S3 has answered, the version is refused and nothing else of the session. A
+fragment that is to be rebuilt from stubs is not rebuilt at all: S3 is asked
+for the fragment itself.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Iterator, List
+from dataclasses import dataclass
+from typing import Any
 
 from swift.common.swob import (
     HTTPServiceUnavailable, HTTPUnprocessableEntity)
 from swift.common.utils import Timestamp
 
 from swift_dss.core.errors import DamagedRecord, DssError
-from swift_dss.core.residency import Extent, Residency, Tier
+from swift_dss.core.residency import Residency, Tier
 from swift_dss.core.version import VersionId
 from swift_dss.objserver.fetch import ask_for_proof
 from swift_dss.wire import names, proof, residency as record
@@ -24,14 +24,13 @@ from swift_dss.wire import names, proof, residency as record
 _REPLICATION_HEADERS = 'X-Backend-Replication-Headers'
 #: Which fragment it is, in metadata and headers.
 FRAG_INDEX = 'X-Object-Sysmeta-Ec-Frag-Index'
-_LOCAL = Tier.SSD | Tier.HDD
 
 
 @dataclass(frozen=True)
 class Arriving:
-    """A version that comes in part, and that S3 has whole.
+    """A version of which no byte comes, since S3 has it whole.
 
-    :param residency: with SSD for what comes; proven
+    :param residency: all of it in S3; proven
     :param etag: MD5 of the version
     """
 
@@ -42,48 +41,6 @@ class Arriving:
     def content_length(self) -> int:
         """Bytes of the version."""
         return self.residency.content_length
-
-    def plan(self, placed: List[Extent]) -> List[Extent]:
-        """Where the bytes go: what comes by ``placed``, the rest nowhere
-        but S3."""
-        return [cut for extent in self.residency.extents
-                for cut in _within(extent, placed)]
-
-    def residency_of(self, plan: List[Extent]) -> Residency:
-        """The record, once what comes is placed."""
-        return replace(self.residency, extents=tuple(
-            Extent(extent.offset, extent.length,
-                   extent.tiers | Tier.REMOTE) for extent in plan))
-
-    def end_of(self, offset: int) -> int:
-        """First byte after those that come in one piece with ``offset``.
-
-        :raises DamagedRecord: none comes from there
-        """
-        for extent in self.residency.extents:
-            if extent.offset <= offset < extent.end and \
-                    extent.tiers & Tier.SSD:
-                return extent.end
-        raise DamagedRecord('more bytes of a stub than its record says')
-
-    def next_from(self, offset: int) -> int:
-        """The next byte that comes, at ``offset`` or later."""
-        for extent in self.residency.extents:
-            if extent.end > offset and extent.tiers & Tier.SSD:
-                return max(offset, extent.offset)
-        return self.content_length
-
-
-def _within(extent: Extent, placed: List[Extent]) -> Iterator[Extent]:
-    if not extent.tiers & Tier.SSD:
-        yield Extent(extent.offset, extent.length, Tier.REMOTE)
-        return
-    for index, place in enumerate(placed):
-        # The last tier of a plan goes on for ever.
-        end = extent.end if index == len(placed) - 1 else place.end
-        start, stop = max(extent.offset, place.offset), min(extent.end, end)
-        if start < stop:
-            yield Extent(start, stop - start, place.tiers & _LOCAL)
 
 
 def receive(request: Any, disk_file: Any) -> Arriving:
@@ -98,7 +55,7 @@ def receive(request: Any, disk_file: Any) -> Arriving:
     try:
         found = _read_record(request)
         etag = request.headers.get('Etag', '').strip('"').lower()
-        if found.remote is None or not etag or \
+        if found.tiers != Tier.REMOTE or not etag or \
                 request.headers.pop(names.BACKEND_STUB) != str(
                     found.content_length):
             raise DamagedRecord('stub: not of this version')
@@ -108,9 +65,7 @@ def receive(request: Any, disk_file: Any) -> Arriving:
     version = _version_of(request, disk_file)
     try:
         reply = _ask(disk_file, proof.ProofRequest(
-            version, disk_file.dss_partition, etag, replace(
-                Residency.whole(found.content_length, Tier.REMOTE),
-                remote=found.remote)))
+            version, disk_file.dss_partition, etag, found))
     except DssError as err:
         logger.warning('dss: the stub %s is refused for now: %s',
                        request.path, err)
@@ -123,7 +78,7 @@ def receive(request: Any, disk_file: Any) -> Arriving:
             _REPLICATION_HEADERS, '').split()
         if name.lower() != names.BACKEND_STUB.lower())
     assert reply.residency is not None
-    return Arriving(replace(found, remote=reply.residency.remote), etag)
+    return Arriving(reply.residency, etag)
 
 
 def _read_record(request: Any) -> Residency:

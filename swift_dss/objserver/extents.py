@@ -154,17 +154,6 @@ class VersionBytes:
                                                 split=False):
                         self._streams[window.offset] = self._ask(window)
 
-    def here(self) -> Tuple[Extent, ...]:
-        """Every extent, on the SSD if this node can read it and else in
-        S3; asks S3 for nothing. The capacity file is open after it.
-
-        :raises TierUnavailable, VersionGone: as :meth:`prepare`
-        """
-        return tuple(
-            Extent(extent.offset, extent.length,
-                   Tier.REMOTE if self._tier_of(extent) is Tier.REMOTE
-                   else Tier.SSD) for extent in self._residency.extents)
-
     def read(self, start: int, stop: int, digest: Any) -> Iterator[bytes]:
         """The bytes of a range, in order.
 

@@ -104,13 +104,6 @@ class DssReaderBase(BaseDiskFileReader):
             raise BytesUnavailable('%s: %s' % (self._data_file, err)) \
                 from err
 
-    def dss_read(self, start: int, stop: int) -> Iterator[bytes]:
-        """Bytes of a part that ``VersionBytes.here`` has on the SSD.
-
-        :raises BytesUnavailable: not all of them could be read
-        """
-        return self._read_windows(start, stop, None)
-
     def _lost(self, err: VersionGone) -> None:
         """The record named a capacity file that is not there.
 

@@ -9,8 +9,8 @@ out, and the session is made to fail at its end, by a PUT that no server
 takes: nothing that was left out is ever taken for sent, and the next pass
 tries it again.
 
-Bytes that lie in S3 alone stay there: a peer of ours gets the record of
-them, and proves it itself (``objserver.arriving``). Who the peer is, the
+A version with bytes that lie in S3 alone stays there: a peer of ours gets
+its record, and proves it itself (``objserver.arriving``). Who the peer is, the
 sender learns from the first line of its offer, an object that does not
 exist: a stock server wants it, one of ours does not. A stock server gets
 whole objects.
@@ -18,6 +18,7 @@ whole objects.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import (
     Any, Callable, Dict, Iterable, Iterator, NamedTuple, Optional, Set, Tuple)
 
@@ -27,7 +28,7 @@ from swift.common.utils import Timestamp
 
 from swift_dss.core.errors import (
     RemoteUnavailable, TierUnavailable, VersionGone)
-from swift_dss.core.residency import Extent, Residency, Tier
+from swift_dss.core.residency import Residency, Tier
 from swift_dss.wire import names, proof
 
 #: A session: device, partition, policy and fragment index.
@@ -173,10 +174,10 @@ def _ready(disk_file: Any, as_stub: bool) -> Parcel:
         reader = disk_file.dss_build_reader()
         length = disk_file._content_length
         try:
-            here = reader.dss_bytes.here()
-            if as_stub and any(extent.tiers is Tier.REMOTE
-                               for extent in here):
-                return _stub(disk_file, reader, here)
+            if as_stub and disk_file.dss_residency.is_in_s3 and \
+                    reader.dss_bytes.needs_remote([(0, length)]):
+                reader.close()
+                return _stub(disk_file)
             reader.dss_prepare([(0, length)])
             return Parcel(length, disk_file._datafile_metadata,
                           _closing(reader))
@@ -195,26 +196,18 @@ def _ready(disk_file: Any, as_stub: bool) -> Parcel:
     raise AssertionError('not reached')
 
 
-def _stub(disk_file: Any, reader: Any, here: Tuple[Extent, ...]) -> Parcel:
-    """The record, and the bytes of what is here."""
+def _stub(disk_file: Any) -> Parcel:
+    """The record alone. Of what is here, no digest would tell the receiver
+    if it has rotted; S3 has those bytes too, and reads prove what it gives.
+    """
     length = disk_file._content_length
-    head = proof.encode_stub(Residency(
-        length, here, disk_file.dss_residency.remote))
-    local = [extent for extent in here if extent.tiers is not Tier.REMOTE]
-
-    def chunks() -> Iterator[bytes]:
-        try:
-            yield head
-            for extent in local:
-                yield from reader.dss_read(extent.offset, extent.end)
-        finally:
-            reader.close()
-
+    head = proof.encode_stub(replace(
+        Residency.whole(length, Tier.REMOTE),
+        remote=disk_file.dss_residency.remote))
     disk_file._logger.increment('dss.ssync.stubs_sent')
     return Parcel(
-        len(head) + sum(extent.length for extent in local),
-        dict(disk_file._datafile_metadata,
-             **{names.BACKEND_STUB: str(length)}), chunks())
+        len(head), dict(disk_file._datafile_metadata,
+                        **{names.BACKEND_STUB: str(length)}), iter((head,)))
 
 
 def _closing(reader: Any) -> Iterator[bytes]:

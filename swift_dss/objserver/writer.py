@@ -32,7 +32,8 @@ from swift.common.utils import (
 from swift.obj.diskfile import (
     BaseDiskFileWriter, DiskFileWriter, ECDiskFileWriter)
 
-from swift_dss.core.errors import FULL_ERRNOS, TierFull, TierUnavailable
+from swift_dss.core.errors import (
+    FULL_ERRNOS, DamagedRecord, TierFull, TierUnavailable)
 from swift_dss.core.limits import (
     IO_WINDOW_BYTES, WIDE_WINDOW_BYTES, WIDE_WINDOW_UPLOADS)
 from swift_dss.core.residency import (
@@ -67,7 +68,7 @@ class DssWriterBase(BaseDiskFileWriter):
         self._mixed = not self._class_map.is_uniform
         self._last_class = self._class_map.class_at(0)
         self._plan: List[Extent] = []
-        #: Set where only a part of the version comes.
+        #: Set where S3 has the version, and no byte comes.
         self._arriving = diskfile.dss_arriving
         self._window: List[bytes] = []
         self._window_at = 0
@@ -88,8 +89,10 @@ class DssWriterBase(BaseDiskFileWriter):
             return super().open()
         if self._fd is not None:
             raise ValueError('DiskFileWriter is already open')
-        self._plan_as(self._node.plan(
-            self._device, self._class_map, self._size))
+        self._plan = self._node.plan(
+            self._device, self._class_map, self._size) \
+            if self._arriving is None else \
+            list(self._arriving.residency.extents)
         for extent in self._plan:
             if extent.tiers.value & _HDD_BIT:
                 self._open_capacity()
@@ -101,15 +104,12 @@ class DssWriterBase(BaseDiskFileWriter):
             self._window_limit = WIDE_WINDOW_BYTES
         self._node.uploads += 1
         self._is_counted = True
-        if (self._size is None or self._size > self._window_limit) and \
+        if self._arriving is not None:
+            self._upload_size = self._arriving.content_length
+        elif (self._size is None or self._size > self._window_limit) and \
                 Hasher.is_there():
             self._stream = self._chunks_etag = self._node.hasher.stream()
-        self._skip_what_stays()
         return self
-
-    def _plan_as(self, placed: List[Extent]) -> None:
-        self._plan = placed if self._arriving is None \
-            else self._arriving.plan(placed)
 
     def _reserve(self) -> None:
         """Refuse now, before the body comes, what does not fit the SSD."""
@@ -129,7 +129,7 @@ class DssWriterBase(BaseDiskFileWriter):
                 self._open_capacity_here)
         except (TierUnavailable, TierFull) as err:
             self.logger.increment('dss.errors.%s' % err.counter)
-            self._plan_as([Extent(0, self._size or 0, Tier.SSD)])
+            self._plan = [Extent(0, self._size or 0, Tier.SSD)]
 
     def _open_capacity_here(self) -> Tuple[int, str]:
         capacity = self._node.capacity(self._device)
@@ -154,26 +154,8 @@ class DssWriterBase(BaseDiskFileWriter):
             return
         if self._fd is None:
             raise ValueError('Writer is not open')
-        while self._arriving is not None and chunk:
-            end = self._arriving.end_of(self._upload_size)
-            here = chunk[:end - self._upload_size]
-            chunk = chunk[len(here):]
-            self._take(here)
-            if self._upload_size == end:
-                self._skip_what_stays()
-        if chunk:
-            self._take(chunk)
-
-    def _skip_what_stays(self) -> None:
-        """Go on behind bytes that S3 keeps."""
-        if self._arriving is None:
-            return
-        if self._window_bytes:
-            self._send_window()
-        self._upload_size = self._arriving.next_from(self._upload_size)
-        self._start_window(self._upload_size)
-
-    def _take(self, chunk: bytes) -> None:
+        if self._arriving is not None:
+            raise DamagedRecord('a stub comes without bytes')
         if self._stream is None:
             self._chunks_etag.update(chunk)
         self._window.append(chunk)
@@ -342,8 +324,7 @@ class DssWriterBase(BaseDiskFileWriter):
 
     def _residency(self) -> Residency:
         if self._arriving is not None:
-            found: Residency = self._arriving.residency_of(
-                list(_merged(iter(self._plan))))
+            found: Residency = self._arriving.residency
             return found
         if len(self._plan) == 1:
             return Residency.whole(self._upload_size, self._plan[0].tiers)
@@ -369,9 +350,6 @@ class DssWriterBase(BaseDiskFileWriter):
             pass
         except (TierUnavailable, TierFull) as err:
             self.logger.increment('dss.errors.%s' % err.counter)
-        if self._arriving is not None:
-            # S3 has these bytes as well.
-            return residency.drop(0, residency.content_length, Tier.HDD)
         self._pool(Tier.HDD).run(self._bring_home_here, residency)
         return Residency.whole(self._upload_size)
 

@@ -1,9 +1,8 @@
 """A stub that travels: its form among nodes, and how it is proven.
 
 Between object servers, one body: ``b'DSP1'``, length of the record (u32, big
-endian), the residency record (``wire.residency``), and the bytes of every
-extent that the record places on the SSD, in order. What it places in S3
-alone stays there.
+endian), and the residency record (``wire.residency``), which places all bytes
+in S3. None of them comes along.
 
 Between an object server and its tier daemon, over ``fetch.sock``: a JSON
 line, answered by one. The daemon asks S3 if it has the version; without a
@@ -36,7 +35,7 @@ MAX_RECORD_BYTES = 9 * MAX_EXTENTS + 16384
 
 
 def encode_stub(residency: Residency) -> bytes:
-    """All of the body but the bytes of extents.
+    """The body.
 
     :raises ValueError: more than ``MAX_EXTENTS`` extents
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Any, Dict
+from typing import Any, Dict, Iterator
 
 import pytest
 from dss_disk import Disk
@@ -12,10 +12,11 @@ from swift.common.exceptions import (
     ChunkReadError, DiskFileError, DiskFileNotExist)
 from swift.common.utils import Timestamp
 
-from swift_dss.core.residency import RemoteCopy, Residency, Tier
+from swift_dss.core.residency import Extent, RemoteCopy, Residency, Tier
 from swift_dss.core.spans import ClassMap
 from swift_dss.io import residency_store
-from swift_dss.objserver import adopting, sending
+from swift_dss.objserver import adopting, extents, sending
+from swift_dss.wire import names, proof, residency as record
 
 BODY = os.urandom(100000)
 ON_HDD = ClassMap.uniform(2)
@@ -69,6 +70,49 @@ def test_a_receiver_that_looks_makes_nothing_ready(disk: Disk) -> None:
         'sda', '7', object_hash, disk.policies[0], frag_index=None,
         open_expired=True).open()
     assert looked.content_length == len(BODY)
+
+
+def _drop_half(disk: Disk, in_s3: bool) -> None:
+    """Leave the second half to S3; the first one is here."""
+    half = len(BODY) // 2
+    both = Tier.SSD | Tier.REMOTE if in_s3 else Tier.SSD
+    with open(disk.data_path('o'), 'rb+') as target:
+        target.truncate(len(BODY) + 1)
+        residency_store.store(target.fileno(), Residency(len(BODY), (
+            Extent(0, half, both), Extent(half, half, Tier.REMOTE)),
+            RemoteCopy('s3', 'k', 'e', 1.0)))
+
+
+def test_no_byte_of_a_stub_goes_without_a_digest(disk: Disk) -> None:
+    disk.put('o', BODY)
+    _drop_half(disk, True)
+    object_hash, = offered(disk)
+    ready = to_send(disk, object_hash)
+    assert ready.content_length < 1000
+    sent = b''.join(ready.reader())
+    assert len(sent) == ready.content_length
+    found = record.decode(sent[proof.HEAD_BYTES:])
+    assert found.extents == (Extent(0, len(BODY), Tier.REMOTE),)
+    assert ready.get_datafile_metadata()[names.BACKEND_STUB] == \
+        str(len(BODY))
+
+
+def test_bytes_that_s3_lacks_are_sent(disk: Disk, monkeypatch: Any) -> None:
+    class Stream:
+        def chunks(self) -> Iterator[bytes]:
+            yield BODY[len(BODY) // 2:]
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(extents, 'open_fetch', lambda *_: Stream())
+    disk.put('o', BODY)
+    _drop_half(disk, False)
+    object_hash, = offered(disk)
+    ready = to_send(disk, object_hash)
+    assert ready.content_length == len(BODY)
+    assert b''.join(ready.reader()) == BODY
+    assert names.BACKEND_STUB not in ready.get_datafile_metadata()
 
 
 def test_a_fragment_to_be_rebuilt_lends_its_metadata_only(
