@@ -60,14 +60,7 @@ def campaign(first: int, seeds: Optional[int], seconds: Optional[float],
     try:
         while any(worker.is_alive() for worker in workers) or \
                 not said.empty():
-            try:
-                seed, violation = said.get(timeout=1.0)
-            except queue.Empty:
-                pass
-            else:
-                total.seeds += 1
-                if violation:
-                    total.failed.append(Failed(seed, violation))
+            _count_one(said, total)
             now = time.monotonic()
             total.seconds = now - began
             if len(total.failed) >= most_failures or (
@@ -88,6 +81,17 @@ def campaign(first: int, seeds: Optional[int], seconds: Optional[float],
                            'exit code %s' % (len(crashed), len(workers),
                                              crashed[0]))
     return total
+
+
+def _count_one(said: Any, total: Sum) -> None:
+    """Wait up to a second for the outcome of a seed, and count it."""
+    try:
+        seed, violation = said.get(timeout=1.0)
+    except queue.Empty:
+        return
+    total.seeds += 1
+    if violation:
+        total.failed.append(Failed(seed, violation))
 
 
 def _work(said: Any, stop: Any, seed: int, stride: int,
