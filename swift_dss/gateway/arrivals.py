@@ -1,24 +1,24 @@
 """Stubs that come from other nodes are proven before they are believed.
 
-S3 is asked once for a version of its own key, once in a while for a bundle,
-and gives no byte of data: its size, its ETag, and the record that went up
-with the bytes must be those of the version. Reads compare digests anyway;
+S3 is asked once for a version of its own key and gives no byte of data: its
+size, its ETag, and the record that went up with the bytes must be those of
+the version. A member of a bundle is compared with the bundle's index
+(``gateway.bundle_proof``). Reads compare digests anyway;
 this makes sure that there is something to read.
 """
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import OrderedDict
 from dataclasses import replace
-from typing import Callable, Optional, Tuple
+from typing import Callable, Optional
 
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import DamagedRecord, DssError, VersionGone
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
 from swift_dss.core.version import VersionId
 from swift_dss.gateway import metadata
+from swift_dss.gateway.bundle_proof import BundleProofs
 from swift_dss.gateway.bundle_read import is_bundle
 from swift_dss.gateway.client import S3Client, S3Head
 from swift_dss.gateway.encrypt import (
@@ -26,11 +26,6 @@ from swift_dss.gateway.encrypt import (
 from swift_dss.gateway.metadata import RemoteRecord
 from swift_dss.gateway.ports import Metrics
 from swift_dss.wire.proof import ProofReply, ProofRequest
-
-#: Bundles whose size is known, and for how long: members come by the
-#: hundred, and a bundle that was written anew stays for longer than this.
-_BUNDLES = 1024
-_BUNDLE_SECONDS = 60.0
 
 
 class NotProven(DssError):
@@ -56,8 +51,7 @@ class Arrivals:
         self._hold = hold
         self._metrics = metrics
         self._now = now
-        self._lock = threading.Lock()
-        self._bundles: OrderedDict[str, Tuple[float, int]] = OrderedDict()
+        self._bundles = BundleProofs(client, keys, now)
 
     def prove(self, request: ProofRequest) -> ProofReply:
         """Ask S3.
@@ -87,18 +81,26 @@ class Arrivals:
                 remote.key, remote.offset))
         length = residency.content_length
         if remote.in_bundle:
-            if not self._bundle_bytes(remote.key):
+            found = self._in_bundle(request, length, remote)
+            if found is None:
                 return self._left_bundle(request, length)
-            if remote.offset + _stored(length, remote.seal) > \
-                    self._bundle_bytes(remote.key):
-                raise NotProven('%s ends before byte %d' % (
-                    remote.key, remote.offset + length))
+            if not found:
+                raise NotProven('%s has another member at %d, or none' % (
+                    remote.key, remote.offset))
             # Whoever writes the bundle anew must know of this device
             # before its record names the bundle.
             self._hold(request.version, request.partition)
         else:
             self._own_key(request, length, remote)
         return self._reply(length, remote, request.etag)
+
+    def _in_bundle(self, request: ProofRequest, length: int,
+                   remote: RemoteCopy) -> Optional[bool]:
+        try:
+            return self._bundles.has(request.version, length, request.etag,
+                                     remote)
+        except DamagedRecord as err:
+            raise NotProven('%s: %s' % (remote.key, err)) from err
 
     def _left_bundle(self, request: ProofRequest,
                      length: int) -> ProofReply:
@@ -172,23 +174,6 @@ class Arrivals:
         if head is None:
             raise NotProven('%s: S3 has no such key' % key)
         return head
-
-    def _bundle_bytes(self, key: str) -> int:
-        """Bytes of a bundle; 0 if there is none."""
-        with self._lock:
-            at, size = self._bundles.get(key, (0.0, 0))
-        if abs(self._now() - at) < _BUNDLE_SECONDS:
-            return size
-        head = self._client.head(key)
-        if head is None:
-            return 0
-        size = head.size
-        with self._lock:
-            self._bundles[key] = self._now(), size
-            self._bundles.move_to_end(key)
-            if len(self._bundles) > _BUNDLES:
-                self._bundles.popitem(last=False)
-        return size
 
 
 def _stored(length: int, seal: str) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import io
 from dataclasses import replace
 from typing import Any, Dict, List, Optional
 
@@ -12,13 +14,15 @@ from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import DssError, RemoteUnavailable, VersionGone
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
 from swift_dss.core.version import VersionId
-from swift_dss.gateway import metadata
+from swift_dss.gateway import bundle_proof, metadata
 from swift_dss.gateway.arrivals import Arrivals, NotProven
+from swift_dss.gateway.bundle_pack import seal_of
 from swift_dss.gateway.bundle_read import FOLDER
 from swift_dss.gateway.client import S3Head
 from swift_dss.gateway.encrypt import KeyFile
 from swift_dss.gateway.ports import LocalVersion
 from swift_dss.wire import proof
+from swift_dss.wire.bundle import Builder, plain
 
 BODY = b'x' * 5000
 ETAG = hashlib.md5(BODY).hexdigest()
@@ -27,12 +31,16 @@ FRAGMENT = replace(VERSION, policy=1, frag_index=2)
 CONF = GatewayConf(endpoint='s3', bucket='b', prefix='p/')
 
 
+PLAIN = KeyFile('')
+
+
 class Client:
     """S3, as far as it is asked."""
 
     def __init__(self) -> None:
         self.heads: Dict[str, S3Head] = {}
         self.small: Dict[str, bytes] = {}
+        self.bundles: Dict[str, bytes] = {}
         self.asked: List[str] = []
         self.is_down = False
 
@@ -41,6 +49,10 @@ class Client:
             raise RemoteUnavailable('down', 1)
         self.asked.append('HEAD ' + key)
         return self.heads.get(key)
+
+    def get(self, key: str, offset: int, length: int) -> Any:
+        self.asked.append('GET ' + key)
+        return io.BytesIO(self.bundles[key][offset:offset + length])
 
     def get_small(self, key: str, _limit: int) -> bytes:
         self.asked.append('GET ' + key)
@@ -57,6 +69,25 @@ class Client:
         if packed is not None:
             self.small[key + '.meta'] = packed
         return key
+
+
+    def has_bundle(self, key: str, versions: List[VersionId],
+                   keys: KeyFile = PLAIN) -> List[RemoteCopy]:
+        """Have these versions in one bundle; where each is."""
+        seal = keys.new() if keys else None
+        text = seal.text if seal else ''
+        made = Builder({'seal': text} if seal else {}, seal is not None,
+                       seal.wrap if seal else plain)
+        found = []
+        for number, version in enumerate(versions):
+            offset, _ = made.add(metadata.record_of(LocalVersion(
+                version, '7', ETAG, {'name': '/a/c/o'},
+                Residency.whole(len(BODY)))), BODY)
+            found.append(RemoteCopy('s3', key, ETAG, 1.0, offset,
+                                    seal_of(text, number)))
+        self.bundles[key] = made.finish()
+        self.heads[key] = S3Head(len(self.bundles[key]), 'e', {})
+        return found
 
 
 class Counts:
@@ -91,6 +122,12 @@ def arrivals(s3: Any, clock: Any, held: List[Any]) -> Arrivals:
     metrics: Any = Counts()
     return Arrivals(CONF, s3, KeyFile(''), lambda *one: held.append(one),
                     metrics, clock)
+
+
+def ask_of(version: VersionId, remote: RemoteCopy, etag: str = ETAG,
+           length: int = len(BODY)) -> proof.ProofRequest:
+    return proof.ProofRequest(version, '7', etag, replace(
+        Residency.whole(length, Tier.REMOTE), remote=remote))
 
 
 def ask(key: str, version: VersionId = VERSION, etag: str = ETAG,
@@ -152,26 +189,82 @@ def test_large_metadata_lies_beside(arrivals: Arrivals, s3: Client) -> None:
     assert s3.asked == ['HEAD ' + key, 'GET %s.meta' % key]
 
 
-def test_a_bundle_is_asked_for_once_and_holds_its_members(
+def members(count: int) -> List[VersionId]:
+    return [replace(VERSION, timestamp='17000000%02d.00000' % number)
+            for number in range(count)]
+
+
+def test_the_index_of_a_bundle_is_read_once_for_all_members(
         arrivals: Arrivals, s3: Client, held: List[Any],
         clock: Clock) -> None:
-    key = 'p/%sone' % FOLDER
-    s3.heads[key] = S3Head(10 * len(BODY), 'e', {})
-    members = [replace(VERSION, timestamp='17000000%02d.00000' % number)
-               for number in range(9)]
-    for number, version in enumerate(members):
-        reply = arrivals.prove(ask(key, version, offset=(
-            1 + number) * len(BODY)))
+    key, versions = 'p/%sone' % FOLDER, members(9)
+    for version, remote in zip(versions, s3.has_bundle(key, versions)):
+        reply = arrivals.prove(ask_of(version, remote))
         assert reply.residency is not None
-    assert s3.asked == ['HEAD ' + key]
-    assert held == [(version, '7') for version in members]
-    with pytest.raises(NotProven):
-        arrivals.prove(ask(key, offset=9 * len(BODY) + 1))
-    assert len(held) == 9
-    clock.now += 3600
+        assert reply.residency.remote == replace(
+            remote, verified_at=clock.now)
+    assert s3.asked == ['HEAD ' + key] + ['GET ' + key] * 2
+    assert held == [(version, '7') for version in versions]
+    clock.now += 5
+    arrivals.prove(ask_of(version, remote))
+    assert s3.asked[3:] == ['HEAD ' + key]
+
+
+def test_a_bundle_that_went_is_missed_within_seconds(
+        arrivals: Arrivals, s3: Client, clock: Clock) -> None:
+    key = 'p/%sone' % FOLDER
+    remote, = s3.has_bundle(key, [VERSION])
+    arrivals.prove(ask_of(VERSION, remote))
     del s3.heads[key]
+    clock.now += 5
     with pytest.raises(NotProven):
-        arrivals.prove(ask(key, offset=len(BODY)))
+        arrivals.prove(ask_of(VERSION, remote))
+
+
+def test_another_bundle_under_the_key_is_read_again(
+        arrivals: Arrivals, s3: Client, clock: Clock) -> None:
+    key = 'p/%sone' % FOLDER
+    arrivals.prove(ask_of(VERSION, s3.has_bundle(key, [VERSION])[0]))
+    other = members(2)
+    found = s3.has_bundle(key, other)
+    clock.now += 5
+    arrivals.prove(ask_of(other[1], found[1]))
+
+
+@pytest.mark.parametrize('changed,remote_changed', [
+    ({'version': replace(VERSION, timestamp='1999999999.00000')}, {}),
+    ({'version': replace(VERSION, object_hash='b' * 32)}, {}),
+    ({'version': replace(VERSION, policy=2)}, {}),
+    ({'version': replace(VERSION, frag_index=1)}, {}),
+    ({'etag': 'f' * 32}, {}), ({'length': len(BODY) - 1}, {}),
+    ({'etag': 'f' * 32}, {'etag': 'f' * 32}), ({}, {'etag': 'f' * 32}),
+    ({}, {'offset': 4711}), ({}, {'seal': 'x.0'})])
+def test_a_member_that_the_index_has_not_is_not_believed(
+        arrivals: Arrivals, s3: Client, held: List[Any], changed: Any,
+        remote_changed: Any) -> None:
+    remote, = s3.has_bundle('p/%sone' % FOLDER, [VERSION])
+    with pytest.raises(NotProven):
+        arrivals.prove(ask_of(**dict(
+            {'version': VERSION,
+             'remote': replace(remote, **remote_changed)}, **changed)))
+    assert not held
+
+
+def test_members_of_sealed_bundles(s3: Any, tmp_path: Any) -> None:
+    path = tmp_path / 'keys'
+    path.write_text('active = k1\nkey k1 = %s\n' % base64.b64encode(
+        bytes(32)).decode('ascii'))
+    path.chmod(0o600)
+    keys = KeyFile(str(path))
+    metrics: Any = Counts()
+    proves = Arrivals(CONF, s3, keys, lambda *_: None, metrics, Clock())
+    versions = members(2)
+    remotes = s3.has_bundle('p/%sone' % FOLDER, versions, keys)
+    for version, remote in zip(versions, remotes):
+        assert proves.prove(ask_of(version, remote)).status == 200
+    with pytest.raises(NotProven):
+        proves.prove(ask_of(versions[0], replace(
+            remotes[0], seal=remotes[1].seal)))
 
 
 def test_a_member_whose_bundle_is_gone_has_a_key_of_its_own(
@@ -192,13 +285,29 @@ def test_a_bundle_that_is_none(arrivals: Arrivals, s3: Client) -> None:
         arrivals.prove(ask('p/%sone' % FOLDER))
 
 
-def test_bundles_are_not_remembered_without_end(
+def test_a_bundle_that_is_damaged_proves_nothing(
         arrivals: Arrivals, s3: Client) -> None:
-    for number in range(1500):
-        key = 'p/%s%d' % (FOLDER, number)
-        s3.heads[key] = S3Head(10 * len(BODY), 'e', {})
-        arrivals.prove(ask(key, offset=100))
-    assert len(arrivals._bundles) == 1024
+    key = 'p/%sone' % FOLDER
+    remote, = s3.has_bundle(key, [VERSION])
+    s3.bundles[key] = s3.bundles[key][:-9] + b'123456789'
+    with pytest.raises(NotProven):
+        arrivals.prove(ask_of(VERSION, remote))
+
+
+def test_bundles_are_not_remembered_without_end(
+        arrivals: Arrivals, s3: Client, monkeypatch: Any) -> None:
+    monkeypatch.setattr(bundle_proof, '_BUNDLES', 10)
+    for number in range(30):
+        arrivals.prove(ask_of(VERSION, s3.has_bundle(
+            'p/%s%d' % (FOLDER, number), [VERSION])[0]))
+    assert len(arrivals._bundles._known) == arrivals._bundles._members == 10
+    monkeypatch.setattr(bundle_proof, '_MEMBERS', 25)
+    versions = members(9)
+    for number in range(9):
+        arrivals.prove(ask_of(VERSION, s3.has_bundle(
+            'p/%sm%d' % (FOLDER, number), versions + [VERSION])[9]))
+    assert len(arrivals._bundles._known) == 2
+    assert arrivals._bundles._members == 20
 
 
 def test_a_version_is_found_by_its_name(arrivals: Arrivals,
