@@ -7,7 +7,8 @@ first byte ends the session, and with it all objects that come behind. So a
 version is made ready before its headers go. What cannot be read now is left
 out, and the session is made to fail at its end, by a PUT that no server
 takes: nothing that was left out is ever taken for sent, and the next pass
-tries it again.
+tries it again. Where the bytes of S3 end early all the same, the sessions
+that follow leave that version out, and what lies behind it gets through.
 
 A version with bytes that lie in S3 alone stays there: a peer of ours gets
 its record, and proves it itself (``objserver.arriving``). Who the peer is, the
@@ -18,9 +19,10 @@ whole objects.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import replace
 from typing import (
-    Any, Callable, Dict, Iterable, Iterator, NamedTuple, Optional, Set, Tuple)
+    Any, Callable, Dict, Iterable, Iterator, NamedTuple, Optional, Tuple)
 
 from swift.common.exceptions import DiskFileError
 from swift.common.storage_policy import EC_POLICY
@@ -29,6 +31,7 @@ from swift.common.utils import Timestamp
 from swift_dss.core.errors import (
     RemoteUnavailable, TierUnavailable, VersionGone)
 from swift_dss.core.residency import Residency, Tier
+from swift_dss.objserver.reader import BytesUnavailable
 from swift_dss.wire import names, proof
 
 #: A session: device, partition, policy and fragment index.
@@ -38,6 +41,8 @@ Offer = Tuple[str, Dict[str, Any]]
 #: Sessions that are remembered as incomplete; one is forgotten when it is
 #: begun again.
 _MAX_SESSIONS = 4096
+#: Sessions that leave out what broke: at most two to the power of this.
+_MAX_DOUBLINGS = 6
 #: A version may be switched while it is made ready.
 _REOPENS = 3
 
@@ -99,24 +104,57 @@ class Parcel(NamedTuple):
     chunks: Any
 
 
+class _Broken(NamedTuple):
+    """A body that broke: how often, and the number of the session that may
+    try it again."""
+
+    times: int
+    again_at: int
+
+
 class Sessions:
-    """Which sessions of a process have left something out, and which are
-    with servers that are not ours."""
+    """Which sessions of a process have left something out, which are with
+    servers that are not ours, and which bodies broke on the way."""
 
     def __init__(self) -> None:
-        self._incomplete: Set[Session] = set()
-        self._stock: Set[Session] = set()
+        self._incomplete: OrderedDict[Session, None] = OrderedDict()
+        self._stock: OrderedDict[Session, None] = OrderedDict()
+        #: How often a session was begun.
+        self._begun: OrderedDict[Session, int] = OrderedDict()
+        self._broken: OrderedDict[Tuple[Session, str], _Broken] = \
+            OrderedDict()
 
     def begin(self, session: Session) -> None:
         """A new offer: nothing is left out so far."""
-        self._incomplete.discard(session)
-        self._stock.discard(session)
+        self._incomplete.pop(session, None)
+        self._stock.pop(session, None)
+        _keep(self._begun, session, self._begun.get(session, 0) + 1)
 
     def wants_whole(self, session: Session) -> None:
         """The peer asked for what only a stock server would want."""
-        if len(self._stock) >= _MAX_SESSIONS:
-            self._stock.clear()
-        self._stock.add(session)
+        _keep(self._stock, session, None)
+
+    def broke(self, session: Session, data_file: str) -> None:
+        """A body ended early, and its session with it.
+
+        The sender of a session is not known here, only that each peer has
+        its turn. So twice as many sessions leave it out each time: whatever
+        the number of peers, none of them always gets the broken body.
+        """
+        before = self._broken.get((session, data_file))
+        times = 0 if before is None else min(before.times, _MAX_DOUBLINGS)
+        _keep(self._broken, (session, data_file), _Broken(
+            times + 1, self._begun.get(session, 0) + (1 << times) + 1))
+
+    def may_try(self, session: Session, data_file: str) -> bool:
+        """False while a body that broke is left out."""
+        found = self._broken.get((session, data_file))
+        return found is None or \
+            self._begun.get(session, found.again_at) >= found.again_at
+
+    def went(self, session: Session, data_file: str) -> None:
+        """A body has gone as a whole."""
+        self._broken.pop((session, data_file), None)
 
     def takes_stubs(self, session: Session) -> bool:
         """True if the peer is one of ours."""
@@ -126,10 +164,17 @@ class Sessions:
         """True for the first object that is left out of a session."""
         if session in self._incomplete:
             return False
-        if len(self._incomplete) >= _MAX_SESSIONS:
-            self._incomplete.clear()
-        self._incomplete.add(session)
+        _keep(self._incomplete, session, None)
         return True
+
+
+def _keep(found: OrderedDict[Any, Any], name: Any, value: Any) -> None:
+    """The oldest goes where there are too many: it is the least likely to
+    be of a session that is under way."""
+    found[name] = value
+    found.move_to_end(name)
+    if len(found) > _MAX_SESSIONS:
+        found.popitem(last=False)
 
 
 def session_of(device: str, partition: Any, storage_policy: Any,
@@ -156,7 +201,7 @@ def pack(disk_file: Any, session: Session, sessions: Sessions) -> Parcel:
     :raises Skipped: it cannot be read, and the session fails already
     """
     try:
-        return _ready(disk_file, sessions.takes_stubs(session))
+        return _ready(disk_file, session, sessions)
     except (TierUnavailable, RemoteUnavailable, VersionGone) as err:
         logger = disk_file._logger
         logger.warning('dss: %s is left for the next pass: %s',
@@ -168,7 +213,9 @@ def pack(disk_file: Any, session: Session, sessions: Sessions) -> Parcel:
         return Parcel(0, {}, iter(()))
 
 
-def _ready(disk_file: Any, as_stub: bool) -> Parcel:
+def _ready(disk_file: Any, session: Session,
+           sessions: Sessions) -> Parcel:
+    as_stub = sessions.takes_stubs(session)
     for attempt in range(_REOPENS + 1):
         data_file = disk_file._data_file
         reader = disk_file.dss_build_reader()
@@ -178,9 +225,11 @@ def _ready(disk_file: Any, as_stub: bool) -> Parcel:
                     reader.dss_bytes.needs_remote([(0, length)]):
                 reader.close()
                 return _stub(disk_file)
+            if not sessions.may_try(session, data_file):
+                raise RemoteUnavailable('its bytes ended early before', 1)
             reader.dss_prepare([(0, length)])
-            return Parcel(length, disk_file._datafile_metadata,
-                          _closing(reader))
+            return Parcel(length, disk_file._datafile_metadata, _watched(
+                reader, session, data_file, sessions))
         except (TierUnavailable, RemoteUnavailable):
             reader.close()
             raise
@@ -210,8 +259,13 @@ def _stub(disk_file: Any) -> Parcel:
                         **{names.BACKEND_STUB: str(length)}), iter((head,)))
 
 
-def _closing(reader: Any) -> Iterator[bytes]:
+def _watched(reader: Any, session: Session, data_file: str,
+             sessions: Sessions) -> Iterator[bytes]:
     try:
         yield from reader
+        sessions.went(session, data_file)
+    except BytesUnavailable:
+        sessions.broke(session, data_file)
+        raise
     finally:
         reader.close()

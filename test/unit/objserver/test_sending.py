@@ -12,10 +12,12 @@ from swift.common.exceptions import (
     ChunkReadError, DiskFileError, DiskFileNotExist)
 from swift.common.utils import Timestamp
 
+from swift_dss.core.errors import RemoteUnavailable
 from swift_dss.core.residency import Extent, RemoteCopy, Residency, Tier
 from swift_dss.core.spans import ClassMap
 from swift_dss.io import residency_store
 from swift_dss.objserver import adopting, extents, sending
+from swift_dss.objserver.reader import BytesUnavailable
 from swift_dss.wire import names, proof, residency as record
 
 BODY = os.urandom(100000)
@@ -135,6 +137,67 @@ def test_sessions_are_not_remembered_without_end() -> None:
     for number in range(3 * sending._MAX_SESSIONS):
         assert sessions.leave_out(('sda', str(number), 0, None))
     assert len(sessions._incomplete) <= sending._MAX_SESSIONS
+
+
+def test_a_session_under_way_is_not_forgotten_for_others() -> None:
+    sessions = sending.Sessions()
+    now = ('sda', 'now', 0, None)
+    for number in range(sending._MAX_SESSIONS - 1):
+        sessions.wants_whole(('sda', str(number), 0, None))
+    sessions.wants_whole(now)
+    assert sessions.leave_out(now)
+    for number in range(sending._MAX_SESSIONS - 1):
+        other = ('sda', 'then%d' % number, 0, None)
+        sessions.wants_whole(other)
+        sessions.leave_out(other)
+    assert not sessions.takes_stubs(now)
+    assert not sessions.leave_out(now)
+
+
+class Cut:
+    """A stream that ends early."""
+
+    def chunks(self) -> Iterator[bytes]:
+        yield BODY[:500]
+        raise RemoteUnavailable('short', 1)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize('peers', [1, 2, 3, 4])
+def test_a_body_that_breaks_starves_no_peer(
+        disk: Disk, monkeypatch: Any, peers: int) -> None:
+    """Each peer has a session in turn; all get what is behind it."""
+    monkeypatch.setattr(extents, 'open_fetch', lambda *_: Cut())
+    disk.put('o', BODY)
+    _drop_half(disk, False)
+    through = set()
+    for number in range(12 * peers):
+        object_hash, = offered(disk)
+        ready = to_send(disk, object_hash)
+        if ready.content_length == 0:
+            assert ready.get_datafile_metadata() == {}
+            through.add(number % peers)
+            continue
+        with pytest.raises(BytesUnavailable):
+            list(ready.reader())
+    assert through == set(range(peers))
+
+
+def test_a_body_that_broke_is_left_out_of_the_next_session_alone(
+        disk: Disk, monkeypatch: Any) -> None:
+    monkeypatch.setattr(extents, 'open_fetch', lambda *_: Cut())
+    disk.put('o', BODY)
+    _drop_half(disk, False)
+    lengths = []
+    for _ in range(3):
+        object_hash, = offered(disk)
+        ready = to_send(disk, object_hash)
+        lengths.append(ready.content_length)
+        with contextlib.suppress(BytesUnavailable):
+            list(ready.reader())
+    assert lengths == [len(BODY), 0, len(BODY)]
 
 
 def _known(disk: Disk, line: str, **options: Any) -> Any:
