@@ -30,6 +30,8 @@ from swift_dss.wire import proof
 #: a minute by default.
 _ASK_SECONDS = 20.0
 _MAX_SESSIONS = 1024
+#: What a data file would say of its own PUT, and a record of a later POST.
+_POSTED = ('X-Delete-At', 'Content-Type-Timestamp')
 #: Device, partition and policy.
 Place = Tuple[str, str, int]
 
@@ -135,6 +137,9 @@ def _write(manager: Any, wanted: Wanted, reply: proof.ProofReply) -> None:
     assert reply.residency is not None
     arriving = Arriving(reply.residency, reply.etag)
     # What a later POST has changed comes by ssync, as a POST.
+    if metadata.get('X-Timestamp', '') > wanted.timestamp.internal:
+        for name in _POSTED:
+            metadata.pop(name, None)
     metadata.update({
         'X-Timestamp': wanted.timestamp.internal, 'ETag': reply.etag,
         'Content-Length': str(arriving.content_length)})

@@ -24,7 +24,7 @@ import eventlet
 from swift.common.constraints import valid_timestamp
 from swift.common.exceptions import DiskFileNotExist, DiskFileStateChanged
 from swift.common.swob import HTTPServiceUnavailable
-from swift.common.utils import config_true_value
+from swift.common.utils import Timestamp, config_true_value
 
 from swift_dss.wire import names, registers
 from swift_dss.wire.registers import NEVER, Registers
@@ -41,12 +41,16 @@ class Post(NamedTuple):
 
     :param at: the request's X-Timestamp
     :param merges: it comes from another replica, as it lies there
+    :param delete_at: of one that merges: its X-Delete-At, if that is not
+        later than the time in its name. Swift's controller would refuse the
+        POST for it, but a class may be set at any time after the metadata.
     """
 
     at: str
     meta_at: str
     class_at: str
     merges: bool
+    delete_at: str = ''
 
     @classmethod
     def of(cls, request: Any) -> Post:
@@ -62,7 +66,19 @@ class Post(NamedTuple):
         at = valid_timestamp(request).internal
         found = registers.of_post(dict(headers.items(), **{
             'X-Timestamp': at}))
-        return cls(at, found.meta_at, found.class_at, merges)
+        delete_at = headers.get('X-Delete-At', '')
+        held = merges and delete_at.isdigit() and \
+            int(delete_at) <= float(Timestamp(at))
+        if held:
+            del headers['X-Delete-At']
+        return cls(at, found.meta_at, found.class_at, merges,
+                   delete_at if held else '')
+
+    def completed(self, metadata: Mapping[str, str]) -> Mapping[str, str]:
+        """What the controller writes of it, with what it was not shown."""
+        if not self.delete_at or metadata.get('X-Timestamp') != self.at:
+            return metadata
+        return dict(metadata, **{'X-Delete-At': self.delete_at})
 
     def presented(self, disk_file: Any, found: Mapping[str, str]
                   ) -> Dict[str, str]:
@@ -80,7 +96,7 @@ class Post(NamedTuple):
         sets_class = bool(self.class_at) and \
             self.class_at > max(there.class_at, floor)
         shown = dict(found)
-        if not sets_meta:
+        if not sets_meta or self.delete_at:
             shown.pop('X-Delete-At', None)
         shown['X-Timestamp'] = NEVER if sets_meta or sets_class else \
             max(self.at, found['X-Timestamp'])

@@ -80,6 +80,19 @@ def test_it_is_written_as_a_stub_under_its_own_timestamp(
     assert disk.logger.counts['dss.ssync.adopted'] == 1
 
 
+@pytest.mark.parametrize('at,stays', [(T3, False), (T2, True)],
+                         ids=['later', 'same'])
+def test_what_a_later_post_set_is_not_of_the_data(
+        disk: Disk, s3: S3, at: str, stays: bool) -> None:
+    s3.metadata.update({'X-Timestamp': at, 'X-Delete-At': '1',
+                        'Content-Type-Timestamp': at})
+    adopt(disk)
+    with disk.open_file('o', policy=1, open_expired=True).open() as found:
+        metadata = found.get_datafile_metadata()
+    assert ('X-Delete-At' in metadata) is stays
+    assert ('Content-Type-Timestamp' in metadata) is stays
+
+
 @pytest.mark.parametrize('has,asks', [
     (T1, True), (T2, False), (T3, False)], ids=['older', 'same', 'newer'])
 def test_what_is_here_or_newer_is_not_asked_for(

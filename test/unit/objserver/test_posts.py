@@ -57,6 +57,30 @@ def state(replica: Replica) -> Any:
     return found.get('X-Object-Meta-M'), found.get(names.TRANSIENT_MAP)
 
 
+def test_a_class_set_after_an_object_expired_stops_no_replica(
+        replicas: List[Replica]) -> None:
+    """The replica that missed the POST of X-Delete-At takes the class; the
+    others merge both, under a time that is later than X-Delete-At."""
+    for replica in replicas:
+        replica.put(NAME, X_Timestamp=at(0))
+    for replica in replicas[:2]:
+        assert post_meta(replica, 10, X_Delete_At=str(
+            1000000060)) == 202
+    assert post_class(replicas[2], 100, 5) == 202
+    settle(replicas, NAME)
+    for replica in replicas:
+        found = replica.metadata(NAME)
+        assert found['X-Delete-At'] == '1000000060'
+        assert state(replica) == ('10', '5')
+        assert replica.ask('GET', NAME, {}).status_int == 404
+
+
+def test_a_client_may_still_not_delete_in_the_past(
+        replicas: List[Replica]) -> None:
+    replicas[0].put(NAME, X_Timestamp=at(0))
+    assert post_meta(replicas[0], 10, X_Delete_At='1000000005') == 400
+
+
 def test_a_class_leaves_metadata_and_the_reverse(
         replicas: List[Replica]) -> None:
     one = replicas[0]

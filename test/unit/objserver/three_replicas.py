@@ -64,9 +64,10 @@ class Replica:
         assert answer.status_int == 201, answer.status
 
     def opened(self, name: str) -> Any:
-        """The object's diskfile, open."""
+        """The object's diskfile, open; also an expired one, as in ssync."""
         found = self.manager.get_diskfile(
-            'sda', '7', *name[1:].split('/', 2), policy=self.policy)
+            'sda', '7', *name[1:].split('/', 2), policy=self.policy,
+            open_expired=True)
         found.open()
         return found
 
