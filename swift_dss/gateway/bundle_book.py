@@ -330,6 +330,12 @@ class Book(Store):
             "UPDATE bundles SET state = 'leaving', drop_at = ? "
             'WHERE id = ?', (drop_at, bundle_id))])
 
+    def reseal(self, bundle_id: int, seal: str) -> None:
+        """The same data key, under another key of the key file; durable:
+        the old one may leave the file from here on."""
+        self._write(True, [('UPDATE bundles SET seal = ? WHERE id = ?',
+                            (seal, bundle_id))])
+
     def forget(self, bundle_id: int) -> None:
         """S3 no longer has it."""
         self._write(False, [
@@ -561,12 +567,15 @@ class Book(Store):
                           (bundle_id,))
         return float(rows[0][0]) if rows else None
 
-    def sealed_otherwise(self, prefix: str) -> List[Bundle]:
-        """Bundles whose seal does not begin with ``prefix``."""
+    def sealed_otherwise(self, prefix: str,
+                         states: Sequence[str]) -> List[Bundle]:
+        """Bundles in these states whose seal does not begin with
+        ``prefix``: some, if many."""
         return [Bundle(*row) for row in self._read(
             'SELECT id, key, state, grp, seal, size FROM bundles WHERE '
-            "state = 'sealed' AND seal != '' AND substr(seal, 1, ?) != ? "
-            'LIMIT 100', (len(prefix), prefix))]
+            "state IN (%s) AND seal != '' AND substr(seal, 1, ?) != ? "
+            'LIMIT 100' % ','.join('?' * len(states)),
+            (*states, len(prefix), prefix))]
 
     def unrecorded(self) -> List[int]:
         """Sealed bundles with members whose records are not written."""

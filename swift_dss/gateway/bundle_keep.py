@@ -5,27 +5,29 @@ A member that was overwritten or deleted is dead. The bucket learns it from
 not bring deleted objects back. A bundle with
 too many dead bytes is written anew without them; the old key goes
 ``delete_delay_seconds`` after every record of this node names the new one,
-and only once no other node names it (``bundle_lean``).
+and only once no other node names it (``bundle_lean``). A bundle that fails
+is put off by itself: the others are looked at all the same.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Callable, Dict, List, Optional, Tuple
 
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
-    DamagedRecord, RemoteCorrupt, RemoteUnavailable, TierUnavailable,
-    VersionGone)
+    DamagedRecord, DssError, RemoteCorrupt, RemoteUnavailable,
+    TierUnavailable, VersionGone)
 from swift_dss.core.version import VersionId
 from swift_dss.gateway import bundle_since, digests, metadata
 from swift_dss.gateway.bundle_book import Book, Bundle, Member
 from swift_dss.gateway.bundle_lean import Leaning
 from swift_dss.gateway.bundle_pack import Packed, Packer, keys_of
-from swift_dss.gateway.bundle_read import read_index, read_whole
+from swift_dss.gateway.bundle_read import Source
 from swift_dss.gateway.bundle_since import Since
-from swift_dss.gateway.client import S3Client, S3Missing
-from swift_dss.gateway.encrypt import KeyFile, opener
-from swift_dss.gateway.ports import LocalVersions, Logger, Metrics
+from swift_dss.gateway.client import S3Client, S3Down, S3Missing
+from swift_dss.gateway.encrypt import KeyFile
+from swift_dss.gateway.ports import LocalVersions, Metrics
 from swift_dss.io import steps
 from swift_dss.strategy import bundling
 from swift_dss.strategy.agreement import Verdict
@@ -38,12 +40,16 @@ _LOOKED_AT = 1000
 
 
 class Keeper:
-    """Keeps bundles small and honest. Called by one thread at a time."""
+    """Keeps bundles small and honest. Called by one thread at a time.
+
+    :param note: is told why a bundle was put off
+    """
 
     def __init__(self, conf: GatewayConf, client: S3Client,
                  local: LocalVersions, book: Book, packer: Packer,
-                 metrics: Metrics, logger: Logger, keys: KeyFile,
-                 now: Callable[[], float], leaning: Leaning) -> None:
+                 metrics: Metrics, note: Callable[[DssError], None],
+                 keys: KeyFile, now: Callable[[], float],
+                 leaning: Leaning) -> None:
         self._leaning = leaning
         self._keys = keys
         self._conf = conf
@@ -52,8 +58,10 @@ class Keeper:
         self._book = book
         self._packer = packer
         self._metrics = metrics
-        self._logger = logger
+        self._note = note
         self._now = now
+        #: When to try (work, bundle) again that failed.
+        self._not_before: Dict[Tuple[str, int], float] = {}
 
     def recover(self) -> None:
         """After a restart: what was under way comes to its end."""
@@ -64,31 +72,34 @@ class Keeper:
     def record_rest(self) -> None:
         """Records that could not be written, or not yet."""
         for bundle_id in self._book.unrecorded():
-            self._packer.record(bundle_id)
+            self._alone('record', bundle_id,
+                        partial(self._packer.record, bundle_id))
         self.settle_replaced()
 
     def tell(self) -> None:
         """Have the bucket know which members are dead, and which have
         newer records.
 
-        :raises RemoteUnavailable, S3Rejected: the rest another time
+        :raises S3Down: the rest another time
         """
         for one in self._book.untold():
-            # What is said there stays said: the book may be younger than
-            # the bundle.
-            before = bundle_since.read(self._client, one.key,
-                                       self._packer.unwrap(one))
-            since = Since(
-                before.dead | {member.number for member in
-                               self._book.members(one.id,
-                                                  ('dead', 'told'))},
-                _merged(before.records, self._new_records(one)))
-            data = bundle_since.encode(since, self._packer.wrap(one))
-            self._client.put(one.key + bundle_since.SUFFIX, data,
-                             digests.md5(data).digest())
-            steps.reached('bundle.since_sent')
-            self._book.tell(one.id, since.dead, since.records)
-            steps.reached('bundle.since_told')
+            self._alone('tell', one.id, partial(self._tell, one))
+
+    def _tell(self, one: Bundle) -> None:
+        # What is said there stays said: the book may be younger than the
+        # bundle.
+        before = bundle_since.read(self._client, one.key,
+                                   self._packer.unwrap(one))
+        since = Since(
+            before.dead | {member.number for member in
+                           self._book.members(one.id, ('dead', 'told'))},
+            _merged(before.records, self._new_records(one)))
+        data = bundle_since.encode(since, self._packer.wrap(one))
+        self._client.put(one.key + bundle_since.SUFFIX, data,
+                         digests.md5(data).digest())
+        steps.reached('bundle.since_sent')
+        self._book.tell(one.id, since.dead, since.records)
+        steps.reached('bundle.since_told')
 
     def _new_records(self, one: Bundle) -> Dict[int, bundle.Record]:
         found: Dict[int, bundle.Record] = {}
@@ -103,24 +114,29 @@ class Keeper:
     def drop(self) -> None:
         """Delete the keys of bundles that nobody needs.
 
-        :raises RemoteUnavailable, S3Rejected: the rest another time
+        :raises S3Down: the rest another time
         """
         for one in self._book.in_state('leaving', self._now()):
-            if not self._is_free(one):
-                self._book.leave(one.id, self._now() + _ASK_AGAIN_SECONDS)
-                self._metrics.count('gateway.bundles_held')
-                continue
-            # What lies beside it first: alone it would never be found.
-            for key in (one.key + bundle_since.SUFFIX, one.key):
-                self._client.delete(key)
-                if self._client.head(key) is not None:
-                    # Acknowledged and not done, or not everywhere yet.
-                    raise RemoteUnavailable(
-                        '%s is still there' % key,
-                        self._conf.retry_after_seconds)
-            steps.reached('bundle.dropped')
-            self._book.forget(one.id)
-            self._metrics.count('gateway.bundles_dropped')
+            # Or a hundred that fail would be all that is ever looked at.
+            again_at = self._alone('drop', one.id, partial(self._drop, one))
+            if again_at:
+                self._book.leave(one.id, again_at)
+
+    def _drop(self, one: Bundle) -> None:
+        if not self._is_free(one):
+            self._book.leave(one.id, self._now() + _ASK_AGAIN_SECONDS)
+            self._metrics.count('gateway.bundles_held')
+            return
+        # What lies beside it first: alone it would never be found.
+        for key in (one.key + bundle_since.SUFFIX, one.key):
+            self._client.delete(key)
+            if self._client.head(key) is not None:
+                # Acknowledged and not done, or not everywhere yet.
+                raise RemoteUnavailable('%s is still there' % key,
+                                        self._conf.retry_after_seconds)
+        steps.reached('bundle.dropped')
+        self._book.forget(one.id)
+        self._metrics.count('gateway.bundles_dropped')
 
     def _is_free(self, one: Bundle) -> bool:
         """No record of another node names the bundle, or will; members
@@ -131,7 +147,7 @@ class Keeper:
         """
         if not one.size:
             return True  # it was never proven, so never named
-        source = _Source(self._client, one, self._keys)
+        source = Source(self._client, one, self._keys)
         dead = {member.number for member in self._book.members(
             one.id, ('dead', 'told'))}
         try:
@@ -147,7 +163,7 @@ class Keeper:
         return Verdict.OPEN not in said.values() or self._book.replaced_at(
             one.id) + self._conf.reclaim_age_seconds < self._now()
 
-    def _send_apart(self, source: _Source, members: List[Member]) -> None:
+    def _send_apart(self, source: Source, members: List[Member]) -> None:
         for member in members:
             self._leaning.send_apart(member, *(
                 self._from_here(member) or source.read(member)))
@@ -165,9 +181,10 @@ class Keeper:
         """Write one bundle anew, or find that one has no live member;
         False if there was none to.
 
-        :raises RemoteUnavailable, S3Rejected, RemoteCorrupt: another time
+        :raises S3Down: another time
         """
-        found = self._book.with_dead(_LOOKED_AT)
+        found = [one for one in self._book.with_dead(_LOOKED_AT)
+                 if self._is_due('rewrite', one[0])]
         for bundle_id, _, live in found:
             if not live:
                 self._leave(bundle_id)
@@ -180,10 +197,64 @@ class Keeper:
                          if kept.key == chosen[0].key)
         old = self._book.bundle(bundle_id)
         if old is not None and old.state == 'sealed':
-            self.rewrite_one(old)
+            self._alone('rewrite', old.id, partial(self._rewrite, old))
         return True
 
-    def rewrite_one(self, old: Bundle) -> None:
+    def rekey(self) -> bool:
+        """Write some bundles anew that are under another key than the
+        active one; False if none is, or all of them are put off.
+
+        :raises S3Down: the rest another time
+        """
+        due = [one for one in self._book.sealed_otherwise(
+            self._keys.active_prefix, ('sealed',))
+            if self._is_due('rewrite', one.id)]
+        for one in due:
+            self._alone('rewrite', one.id, partial(self._rewrite, one))
+        return bool(due)
+
+    def rewrap(self) -> None:
+        """Have the active key open bundles that leave: they are read once
+        more, and the key they were written under may be gone by then."""
+        if not self._keys:
+            return
+        for one in self._book.sealed_otherwise(
+                self._keys.active_prefix, ('replaced', 'leaving')):
+            self._alone('rewrap', one.id, partial(self._rewrap, one))
+
+    def _rewrap(self, one: Bundle) -> None:
+        self._book.reseal(one.id, self._keys.rewrap(one.seal))
+
+    def _is_due(self, work: str, bundle_id: int) -> bool:
+        return self._not_before.get((work, bundle_id), 0.0) <= self._now()
+
+    def _alone(self, work: str, bundle_id: int,
+               do: Callable[[], None]) -> float:
+        """Do one work on one bundle, unless it is put off; what fails is
+        put off, and said.
+
+        :returns: when to try again; 0 if it is done
+        :raises S3Down: it is no use to try any other
+        """
+        if not self._is_due(work, bundle_id):
+            return self._not_before[work, bundle_id]
+        try:
+            do()
+        except S3Down:
+            raise
+        except DssError as err:
+            self._note(err)
+            now = self._now()
+            wait = (err.retry_after_seconds
+                    if isinstance(err, RemoteUnavailable)
+                    else _ASK_AGAIN_SECONDS)
+            self._not_before = {
+                one: at for one, at in self._not_before.items() if at > now}
+            self._not_before[work, bundle_id] = now + wait
+            return now + wait
+        return 0.0
+
+    def _rewrite(self, old: Bundle) -> None:
         """Give the live members of a bundle a new one."""
         key = self._packer.new_key()
         new_id = self._book.plan_anew(old.group, key, self._now())
@@ -225,7 +296,7 @@ class Keeper:
         wanted = keys_of(members)
         for member in away:
             del wanted[member.version.key]
-        source = _Source(self._client, old, self._keys)
+        source = Source(self._client, old, self._keys)
         for key, member in wanted.items():
             record, data = self._from_here(member) or source.read(member)
             self._packer.add(packed, key, self._newest_of(member) or record,
@@ -256,7 +327,7 @@ class Keeper:
         their own."""
         said = self._leaning.verdicts(old.key, away, False)
         by_key = keys_of(away)
-        self._send_apart(_Source(self._client, old, self._keys), [
+        self._send_apart(Source(self._client, old, self._keys), [
             by_key[key] for key, verdict in said.items()
             if verdict is not Verdict.DEAD])
         self._book.bury(by_key)
@@ -271,67 +342,6 @@ class Keeper:
                 RemoteCorrupt):
             return None
         return metadata.record_of(local), data
-
-
-class _Source:
-    """Members of a bundle out of S3, which is read once, if at all."""
-
-    def __init__(self, client: S3Client, old: Bundle,
-                 keys: KeyFile) -> None:
-        self._client = client
-        self._old = old
-        self._keys = keys
-        self._unwrap = opener(keys, old.seal)
-        self._raw = b''
-        self._entries: Dict[int, bundle.Entry] = {}
-        self._since = Since()
-
-    def members(self, group: str) -> List[Member]:
-        """What the bundle says is in it.
-
-        :raises S3Missing: there is no such bundle any more
-        :raises DamagedRecord: it does not say
-        """
-        self._read_index()
-        found: List[Member] = []
-        try:
-            for number, entry in self._entries.items():
-                record = metadata.of_record(entry.record)
-                found.append(Member(
-                    record.version, '', 'live', group,
-                    record.content_length, record.etag, 0, number,
-                    entry.offset, entry.stored_bytes))
-        except (ValueError, KeyError, TypeError) as err:
-            raise DamagedRecord('%s: %r' % (self._old.key, err)) from err
-        return found
-
-    def read(self, member: Member) -> Tuple[bundle.Record, bytes]:
-        """Record and proven bytes of a member.
-
-        :raises RemoteCorrupt: they are not what the book says
-        """
-        self._read_index()
-        if not self._raw:
-            self._raw = read_whole(self._client, self._old.key,
-                                   self._old.size)
-            self._since = bundle_since.read(self._client, self._old.key,
-                                            self._unwrap)
-        entry = self._entries.get(member.number)
-        if entry is None or entry.offset != member.offset:
-            raise RemoteCorrupt('%s: member %d is not where it was' % (
-                self._old.key, member.number))
-        data = self._unwrap('data', member.number, self._raw[
-            entry.offset:entry.offset + entry.stored_bytes])
-        if digests.md5(data).hexdigest() != member.etag:
-            raise RemoteCorrupt('%s: member %d has a wrong MD5' % (
-                self._old.key, member.number))
-        return self._since.records.get(member.number, entry.record), data
-
-    def _read_index(self) -> None:
-        if not self._entries:
-            self._entries = {one.number: one for one in read_index(
-                self._client, self._old.key, self._old.size,
-                self._keys).entries}
 
 
 def _merged(before: Dict[int, bundle.Record],

@@ -108,7 +108,7 @@ class Bundler:
                               now, keys, queue.finish_uploads, self._away,
                               Turns(breaker, SENDERS, stopping), baton)
         self._keeper = Keeper(conf, client, local, book, self._packer,
-                              metrics, logger, keys, now, leaning)
+                              metrics, self._note, keys, now, leaning)
         self._renewer = Renewer(conf, client, local, queue, book, metrics,
                                 now, self._close_record)
         self._places = Places(conf, client, book, Servers(swift_dir),
@@ -287,10 +287,12 @@ class Bundler:
         return True
 
     def bundles_to_rekey(self) -> int:
-        """Bundles under another key than the active one: some, if many."""
+        """Bundles that another key than the active one must open yet,
+        those that leave among them: some, if many."""
         if not self._keys:
             return 0
-        return len(self._book.sealed_otherwise(self._keys.active_prefix))
+        return len(self._book.sealed_otherwise(
+            self._keys.active_prefix, ('sealed', 'replaced', 'leaving')))
 
     def known(self, keys: Iterable[str]) -> Set[str]:
         """Those that wait, or are in a bundle of this node."""
@@ -519,12 +521,10 @@ class Bundler:
         self._keeper.tell()
         if self._has_rings:
             self._places.run()
-        if self._rekeying:
-            some = self._book.sealed_otherwise(self._keys.active_prefix)
-            self._rekeying = bool(some)
-            for one in some:
-                self._keeper.rewrite_one(one)
-        if self._rekeying or self._keeper.rewrite():
+        self._keeper.rewrap()
+        anew = self._rekeying and self._keeper.rekey()
+        self._rekeying = self._rekeying and bool(self.bundles_to_rekey())
+        if anew or self._keeper.rewrite():
             self._keep_at = now
         return self._keeper.next_drop()
 

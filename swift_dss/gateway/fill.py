@@ -18,7 +18,7 @@ from typing import Callable, Dict, Iterator, Optional, Tuple
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
-    DssError, RemoteCorrupt, RemoteUnavailable, TierFull,
+    BadConfig, DssError, RemoteCorrupt, RemoteUnavailable, TierFull,
     TierUnavailable, VersionGone)
 from swift_dss.core.residency import Extent, RemoteCopy, Tier
 from swift_dss.core.version import VersionId
@@ -339,7 +339,9 @@ class Filler:
         try:
             self._bring(flight, local, plan, keeping)
             return
-        except S3Missing:
+        except (S3Missing, BadConfig):
+            # BadConfig: the seal's key left the key file, as it may once
+            # the node that kept the bundle has dropped it.
             remote = local.residency.remote
             moved = self._own_copy(local) \
                 if remote is not None and remote.in_bundle else None
