@@ -24,6 +24,7 @@ import time
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(sys.path[0], os.pardir))
 
 from sample_node import SampleNode
 from scenarios import (

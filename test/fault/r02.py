@@ -20,6 +20,7 @@ import tempfile
 from typing import Callable, List, NamedTuple, Tuple
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(sys.path[0], os.pardir))
 
 from crashstates import Change, Disk, Recorder, states
 from sample_node import SampleNode

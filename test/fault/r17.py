@@ -27,6 +27,7 @@ import tempfile
 from typing import Callable, Dict, List, NamedTuple
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(sys.path[0], os.pardir))
 
 from sample_node import read_version, sample_bytes
 from scenarios import Bench

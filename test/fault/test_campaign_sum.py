@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import campaign
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(campaign.__file__))
+SCRIPTS = sorted({one.script for one in campaign.CAMPAIGNS} - {'-m'})
 
 
 def test_figures_are_added_up_and_those_of_twins_are_not():
@@ -37,11 +43,19 @@ def test_nothing_that_fired_is_not_right(tmp_path, monkeypatch):
 
 
 def test_every_campaign_is_there():
-    here = os.path.dirname(os.path.abspath(campaign.__file__))
     for one in campaign.CAMPAIGNS:
         if one.script == '-m':
             paths = [word for word in one.short if word.endswith('.py')]
             assert paths and all(os.path.exists(os.path.join(
-                here, os.pardir, path)) for path in paths)
+                HERE, os.pardir, path)) for path in paths)
         else:
-            assert os.path.exists(os.path.join(here, one.script))
+            assert os.path.exists(os.path.join(HERE, one.script))
+
+
+@pytest.mark.parametrize('script', SCRIPTS)
+def test_a_campaign_starts_by_its_own_path(script):
+    """As its manual says, with no PYTHONPATH that finds its modules."""
+    alone = {name: value for name, value in os.environ.items()
+             if name != 'PYTHONPATH'}
+    subprocess.run([sys.executable, os.path.join(HERE, script), '--help'],
+                   check=True, capture_output=True, env=alone)
