@@ -15,6 +15,9 @@ import random
 from typing import Dict, Iterable, List, Optional, Set, Tuple
 
 from swift_dss.core.classes import ClassSpec, ClassTable, RemoteMode
+from swift_dss.gateway.breaker import Breaker
+from swift_dss.gateway.client import S3Client
+from swift_dss.gateway.restore_catalog import Catalog, Held
 from swift_dss.sim.clock import Clock
 from swift_dss.sim.model import Attempt, Model
 from swift_dss.sim.daemon import Unreadable
@@ -30,7 +33,7 @@ CLASSES = {'/a/c0/k': 3, '/a/c1/l': 1, '/a/c0/o': 3, '/a/c1/n': 2,
 NAMES = tuple(CLASSES)
 TABLE = ClassTable.of([
     ClassSpec(0, 'plain', 10, remote=RemoteMode.BACK),
-    ClassSpec(1, 'small', 20, remote=RemoteMode.BACK, bundle=True),
+    ClassSpec(1, 'small', 20, remote=RemoteMode.ONLY, bundle=True),
     ClassSpec(2, 'gold', 90, remote=RemoteMode.BACK),
     ClassSpec(3, 'cloud', 5, remote=RemoteMode.ONLY)])
 _QUORUM = 2
@@ -197,10 +200,17 @@ class Cluster:
 
         :raises Violation: bytes of S3 were moved for it
         """
-        before = dict(self.bucket.bytes_out)
+        residency = node.record(object_hash)
+        remote = residency.remote
+        assert remote is not None
+        del self.bucket.reads[:]
         taken = target.put_stub(object_hash, node.metadata(object_hash),
-                                node.record(object_hash))
-        if self.bucket.bytes_out != before:
+                                residency)
+        end = remote.offset + residency.content_length
+        # A bundle's index is read from its end, and a small bundle with it.
+        if not remote.in_bundle and any(
+                key == remote.key and first < end and remote.offset < last
+                for key, first, last in self.bucket.reads):
             raise Violation('%s: a stub that moved from %s to %s has cost '
                             'bytes of S3' % (self.name_of(object_hash),
                                              node.name, target.name))
@@ -224,6 +234,14 @@ class Cluster:
             promised = history.promised()
             if promised is not None and promised.body is not None:
                 self._check(name, promised)
+
+    def spare_keys(self) -> List[str]:
+        """Keys in S3 that no node reads from just now: what lies there
+        lies on every node whose record names it, too."""
+        needed = {found.key for node in self.nodes.values()
+                  for found in map(node.look, node.hashes())
+                  if found is not None and not found.local}
+        return sorted(set(self.bucket.keys) - needed)
 
     def _check_untouched(self, name: str) -> None:
         for node in self.nodes.values():
@@ -312,6 +330,26 @@ class Cluster:
                     ' whole' if found.body is not None else ' ' + found.why,
                     '' if found.local else ', in S3 as ' + found.key))
         return said or ['no node has anything']
+
+    def check_bucket(self) -> None:
+        """What a lost node would be restored from.
+
+        :raises Violation: the bucket offers a version that is older than
+            what was acknowledged: a restore would bring it back
+        """
+        node = next(iter(self.nodes.values()))
+        client = S3Client(node.around.conf.gateway, Breaker(), 1,
+                          connect=lambda *_: self.bucket.client('judge'))
+        for one in Catalog(node.around.conf.gateway, client).walk():
+            if not isinstance(one, Held):
+                raise Violation('S3 has what nobody can read: %s' % (one,))
+            stamp = one.record.metadata['X-Timestamp']
+            if stamp < self.model.name(one.name).acknowledged:
+                raise Violation('%s: S3 still offers the version of %s, and '
+                                '%s was acknowledged (%s, member %d)' % (
+                                    one.name, stamp,
+                                    self.model.name(one.name).acknowledged,
+                                    one.remote.key, one.number))
 
     def name_of(self, object_hash: str) -> str:
         """The name with a hash."""

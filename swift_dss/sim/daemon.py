@@ -19,6 +19,7 @@ from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import DssError
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.breaker import Breaker
+from swift_dss.gateway.collect import Wish
 from swift_dss.gateway.ports import Sink
 from swift_dss.gateway.retry import Backoff
 from swift_dss.gateway.service import Gateway
@@ -94,8 +95,7 @@ class Daemon:
                            lambda: table, metrics, logger)
         self.gateway = Gateway(
             conf, lambda: table, self.local, logger, metrics,
-            ranks=SimRanks(around.ring,  # type: ignore[arg-type]
-                           around.name),
+            ranks=SimRanks(around.ring, around.name),
             breaker=Breaker(clock=clock.monotonic, dice=dice),
             retry=Backoff(2.0, 600.0, dice), now=clock.wall,
             pool=workers.inline,
@@ -146,6 +146,11 @@ class Daemon:
         if sink.status != 200 or len(sink.data) != length:
             raise Unreadable('status %d' % sink.status)
         return sink.data
+
+    def collect(self) -> None:
+        """Look for what nothing needs, as ``gateway gc`` does."""
+        with contextlib.suppress(DssError):
+            self.gateway.collector.run(Wish())
 
     def backlog(self) -> int:
         """What waits for S3."""

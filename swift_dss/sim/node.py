@@ -265,6 +265,11 @@ class Node:
              self.ring.partition(object_hash))
             for object_hash, one in found if one is not None and one.key])
 
+    def collect(self) -> None:
+        """``swift-dss gateway gc`` on this node."""
+        if self.daemon is not None:
+            self.daemon.collect()
+
     def backlog(self) -> int:
         """What waits for S3."""
         return 1 if self.daemon is None else self.daemon.backlog()

@@ -8,11 +8,10 @@ leaves changes few of them.
 from __future__ import annotations
 
 import hashlib
-from typing import (
-    Callable, Dict, List, Mapping, Optional, Sequence, Tuple)
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from swift_dss.core.version import VersionId
 from swift_dss.gateway.primaries import Primaries, Wanted
+from swift_dss.gateway.ranks import Ranks
 from swift_dss.strategy.agreement import Answer
 
 PART_POWER = 3
@@ -75,41 +74,40 @@ class SimPrimaries(Primaries):
         return answers
 
 
-class SimRanks:
-    """The gateway's view of the ring, on one node."""
+class SimRanks(Ranks):
+    """The product's ranks on one node, by the simulated ring."""
 
     def __init__(self, ring: SimRing, node: str) -> None:
-        self.ring = ring
-        self._node = node
+        super().__init__('', {_address(node)})
+        self._sim_ring = ring
 
-    def rank(self, version: VersionId) -> int:
-        """See :meth:`swift_dss.gateway.ranks.Ranks.rank`."""
-        primaries = self.ring.primaries(
-            self.ring.partition(version.object_hash))
-        return primaries.index(self._node) if self._node in primaries \
-            else len(primaries)
+    def _ring(self, policy: int) -> Any:
+        return _RingView(self._sim_ring)
 
-    def partition(self, version: VersionId) -> str:
-        """See :meth:`swift_dss.gateway.ranks.Ranks.partition`."""
-        return self.ring.partition(version.object_hash)
+    def _policies(self) -> List[int]:
+        return [0]
 
-    def primaries(self, policy: int, object_hash: str
-                  ) -> Tuple[str, List[Dict[str, str]]]:
-        """See :meth:`swift_dss.gateway.ranks.Ranks.primaries`."""
-        partition = self.ring.partition(object_hash)
-        return partition, [{'ip': name, 'device': DEVICE}
-                           for name in self.ring.primaries(partition)]
 
-    def is_here(self, node: Mapping[str, str]) -> bool:
-        """See :meth:`swift_dss.gateway.ranks.Ranks.is_here`."""
-        return node['ip'] == self._node
+class _RingView:
+    """What Swift's ring says, of the simulated one."""
 
-    def is_primary(self, version: VersionId) -> bool:
-        """See :meth:`swift_dss.gateway.ranks.Ranks.is_primary`."""
-        return self._node in self.ring.primaries(
-            self.ring.partition(version.object_hash))
+    part_power = PART_POWER
 
-    def shares(self, name: str) -> bool:
-        """See :meth:`swift_dss.gateway.ranks.Ranks.shares`."""
-        return max(self.ring.names, key=lambda one: hashlib.md5(
-            ('%s %s' % (name, one)).encode()).digest()) == self._node
+    def __init__(self, ring: SimRing) -> None:
+        self._ring = ring
+
+    @property
+    def devs(self) -> List[Dict[str, Any]]:
+        return [_device(name) for name in self._ring.names]
+
+    def get_part_nodes(self, part: int) -> List[Dict[str, Any]]:
+        return [_device(name) for name in self._ring.primaries(str(part))]
+
+
+def _device(node: str) -> Dict[str, Any]:
+    return {'ip': _address(node), 'port': 6200, 'device': DEVICE}
+
+
+def _address(node: str) -> str:
+    """A number, so that no name has to be resolved."""
+    return '127.1.0.%s' % node[1:]

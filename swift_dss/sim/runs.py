@@ -24,9 +24,10 @@ _MEMORY = '/dev/shm'
 #: Rounds in which everything has to settle at the end of a run.
 _SETTLE_ROUNDS = 40
 _SETTLE_SECONDS = 60.0
-#: So many in a row in which nothing moved are the end of it: the second has
-#: walked all disks.
+#: So many in a row in which nothing moved are the end of it, once disks were
+#: walked, S3 was proven, and what nothing needs was collected.
 _QUIET_ROUNDS = 3
+_LEAST_ROUNDS = 10
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,8 @@ class Outcome:
 _WEIGHTS = {'put': 16, 'delete': 6, 'get': 6, 'work': 30, 'die': 4,
             'pass': 12, 'replicate': 6, 'cut': 3, 'join': 4, 'mood': 4,
             'forget': 3, 'lose-state': 1, 'new-ssd': 1, 'new-hdd': 1,
-            'leave-ring': 1, 'enter-ring': 2, 'skew': 1, 'sweep': 3}
+            'leave-ring': 1, 'enter-ring': 2, 'skew': 1, 'sweep': 3,
+            'collect': 1}
 #: How a story tells of each.
 _PHRASES = {
     'put': 'PUT %(name)s', 'delete': 'DELETE %(name)s',
@@ -79,7 +81,8 @@ _PHRASES = {
     'new-hdd': 'the HDD of %(node)s is replaced by an empty one',
     'leave-ring': '%(node)s leaves the ring',
     'enter-ring': '%(node)s enters the ring',
-    'skew': 'the clock of %(node)s is set'}
+    'skew': 'the clock of %(node)s is set',
+    'collect': '%(node)s collects what nothing needs'}
 
 
 def plan(seed: int, nodes: int, steps: int) -> List[Step]:
@@ -144,12 +147,15 @@ def _settle(cluster: Cluster, trace: List[str]) -> None:
             node.work(sweep=number % 10 == 1)
             if number % 10 == 1:
                 node.scrub()
+            if number % 10 == 6:
+                node.collect()
             moved += cluster.replicate(name) + node.backlog()
         cluster.check()
         quiet = 0 if moved else quiet + 1
-        if quiet >= _QUIET_ROUNDS:
+        if quiet >= _QUIET_ROUNDS and number >= _LEAST_ROUNDS:
             break
     cluster.check_at_rest()
+    cluster.check_bucket()
 
 
 def shrink(steps: Sequence[Step], nodes: int, seed: int,
@@ -211,6 +217,11 @@ def _sweep(cluster: Cluster, step: Step, dice: random.Random) -> str:
     return cluster.nodes[step.node].work(sweep=True)
 
 
+def _collect(cluster: Cluster, step: Step, dice: random.Random) -> str:
+    cluster.nodes[step.node].collect()
+    return ''
+
+
 def _die(cluster: Cluster, step: Step, dice: random.Random) -> str:
     return cluster.nodes[step.node].work(
         crash_after=1 + step.number % 12, sweep=step.number % 5 == 0)
@@ -265,7 +276,7 @@ def _harmless(cluster: Cluster, harm: Callable[[], None],
 
 def _forget(cluster: Cluster, step: Step,
             dice: random.Random) -> Optional[str]:
-    keys = sorted(cluster.bucket.keys)
+    keys = cluster.spare_keys()
     if not keys:
         return None
     key = dice.choice(keys)
@@ -328,7 +339,8 @@ _VERBS: Dict[str, Callable[[Cluster, Step, random.Random],
                            Optional[str]]] = {
     'put': _put, 'delete': _delete, 'get': _get, 'work': _work,
     'sweep': _sweep, 'die': _die, 'pass': _pass, 'replicate': _replicate,
-    'cut': _cut, 'join': _join, 'mood': _mood, 'skew': _skew,
+    'collect': _collect, 'cut': _cut, 'join': _join, 'mood': _mood,
+    'skew': _skew,
     'forget': _forget, 'lose-state': _lose_state,
     'new-ssd': _new_disk('ssd', lambda cluster, name:
                          cluster.nodes[name].new_ssd()),

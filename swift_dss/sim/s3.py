@@ -10,9 +10,11 @@ import hashlib
 import io
 import random
 from dataclasses import dataclass, field
-from typing import Any, Dict, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Tuple
 
 import botocore.exceptions
+
+from swift_dss.gateway.client import OWNER_KEY
 
 #: How S3 may behave.
 #:
@@ -49,7 +51,8 @@ class Bucket:
     mood: str = 'well'
     cut_off: Dict[str, bool] = field(default_factory=dict)
     counts: Dict[Tuple[str, str], int] = field(default_factory=dict)
-    bytes_out: Dict[str, int] = field(default_factory=dict)
+    #: (key, first byte, end) of every GET since it was last emptied.
+    reads: List[Tuple[str, int, int]] = field(default_factory=list)
 
     def by_verb(self) -> Dict[str, int]:
         """Requests of all nodes together."""
@@ -88,16 +91,15 @@ class Client:
         found = self._bucket.keys.get(Key)
         if found is None:
             raise _error(404, 'NoSuchKey')
-        data, said = found.data, ''
+        data, said, start = found.data, '', 0
         if Range:
             first, _dash, last = Range[len('bytes='):].partition('-')
             if int(first) >= len(data):
                 raise _error(416, 'InvalidRange')
             end = min(int(last) + 1, len(data))
             said = 'bytes %s-%d/%d' % (first, end - 1, len(data))
-            data = data[int(first):end]
-        out = self._bucket.bytes_out
-        out[self._node] = out.get(self._node, 0) + len(data)
+            start, data = int(first), data[int(first):end]
+        self._bucket.reads.append((Key, start, start + len(data)))
         return {'Body': io.BytesIO(data), 'ContentLength': len(data),
                 'ContentRange': said, 'ETag': '"%s"' % found.etag,
                 'Metadata': dict(found.metadata)}
@@ -112,6 +114,10 @@ class Client:
         stored = Stored(data, {name.lower(): value
                                for name, value in Metadata.items()})
         mood, dice = self._bucket.mood, self._bucket.dice
+        if Key.endswith(OWNER_KEY):
+            # A damaged owner's mark stops everything until an operator has
+            # looked at it: nothing that a run could tell more of.
+            mood = 'well'
         etag = stored.etag
         if mood == 'lying' and not dice.randrange(3):
             return {'ETag': '"%s"' % etag}
