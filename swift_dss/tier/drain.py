@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Tuple
 
 from swift_dss.core.errors import (
-    BadConfig, DssError, RemoteUnavailable, TierFull, TierUnavailable)
+    BadConfig, DssError, RemoteUnavailable, TierFull, TierUnavailable,
+    VersionGone)
 from swift_dss.core.residency import Extent, Tier
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.ports import Sink
@@ -31,6 +32,8 @@ _THREADS = 4
 _DEADLINE_SECONDS = 60.0
 _LOOK_SECONDS = 0.02
 _SHOWN_FAILURES = 100
+#: A version that a mover takes away again is brought back so often.
+_TRIES = 3
 _LOCAL = Tier.SSD | Tier.HDD
 Progress = Callable[[Dict[str, Any]], None]
 
@@ -84,7 +87,8 @@ class Drainer:
         failed: List[str] = []
         moved = 0
         for rows in self._pages():
-            left = [row for row in rows if _to_do(row, where)]
+            left = [row for row in rows if _to_do(row, where) or (
+                where == 'local' and not self._is_whole(row))]
             found = self._local(left) if where == 'local' else \
                 self._remote(left, seconds)
             failed += found
@@ -134,16 +138,33 @@ class Drainer:
         local = self._daemon.local
 
         def one(row: VersionRow) -> str:
+            said = 'moved away again and again'
             try:
-                self.promote(row.version, row.partition)
-                # Or pressure would take them away again.
-                local.pin(row.version, row.partition, True)
+                for _ in range(_TRIES):
+                    self.promote(row.version, row.partition)
+                    # Or pressure would take them away again.
+                    local.pin(row.version, row.partition, True)
+                    # A mover may have chosen it before it was pinned.
+                    if self._is_whole(row):
+                        return ''
             except (DssError, OSError) as err:
-                return '%s on %s: %s' % (row.name or row.version.key,
-                                         row.version.device, err)
-            return ''
+                said = str(err)
+            return '%s on %s: %s' % (row.name or row.version.key,
+                                     row.version.device, said)
         with ThreadPoolExecutor(_THREADS) as pool:
             return [text for text in pool.map(one, rows) if text]
+
+    def _is_whole(self, row: VersionRow) -> bool:
+        """True if the data file has every byte, whatever the index says;
+        also where it is gone."""
+        try:
+            found = self._daemon.local.describe(row.version, row.partition)
+        except VersionGone:
+            return True
+        except (DssError, OSError):
+            return False
+        return all(extent.tiers & Tier.SSD
+                   for extent in found.residency.extents)
 
     def _remote(self, rows: List[VersionRow], seconds: float) -> List[str]:
         gateway = self._daemon.gateway
