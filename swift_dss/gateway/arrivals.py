@@ -72,10 +72,11 @@ class Arrivals:
 
     def _known(self, request: ProofRequest, residency: Residency,
                remote: RemoteCopy) -> ProofReply:
-        if remote.endpoint != self._conf.endpoint or \
-                not remote.key.startswith(self._conf.prefix):
-            raise NotProven('%s of endpoint %s is not in the bucket of this '
-                            'node' % (remote.key, remote.endpoint))
+        # Another node may call the same bucket by another name: what lies
+        # under the key here decides.
+        if not remote.key.startswith(self._conf.prefix):
+            raise NotProven('%s is not under the prefix of this node'
+                            % remote.key)
         if remote.in_bundle != is_bundle(self._conf.prefix, remote.key):
             raise NotProven('%s cannot begin at %d' % (
                 remote.key, remote.offset))
@@ -153,7 +154,8 @@ class Arrivals:
                etag: str) -> ProofReply:
         return ProofReply(200, '', replace(
             Residency.whole(length, Tier.REMOTE),
-            remote=replace(remote, verified_at=self._now())), etag)
+            remote=replace(remote, endpoint=self._conf.endpoint,
+                           verified_at=self._now())), etag)
 
     def _record(self, key: str, head: S3Head, seal: str) -> RemoteRecord:
         if bool(seal) != (SEAL_META in head.metadata):

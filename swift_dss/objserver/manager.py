@@ -112,6 +112,9 @@ class DssManagerBase(TellsWhatLeaves):
         if is_sender:
             self.dss_sessions.wants_whole(session)
             raise DiskFileNotExist()
+        if not self.dss_node.conf.gateway.enabled:
+            # Nobody here could prove a stub: bytes must come.
+            raise DiskFileNotExist()
         if hint is None:
             self.dss_adoptions.begin(session[:3])
         elif session[3] is not None:

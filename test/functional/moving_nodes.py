@@ -39,6 +39,15 @@ sync_method = ssync
 [object-reconstructor]
 %(daemons)s
 """
+#: Only who has one announces that it takes stubs.
+_GATEWAY = """
+[gateway]
+enabled = true
+url = http://127.0.0.1:1
+bucket = b
+secret_file = %s/s3-secret
+admission = false
+"""
 _DAEMONS = """\
 ring_ip = 127.0.0.1
 user = %(user)s
@@ -83,6 +92,8 @@ def _configure_daemons(node: ObjectNode) -> None:
                         _REPLICATION % {'daemons': daemons})
     with open(node.conf, 'w') as target:
         target.write(text)
+    with open(os.path.join(node.root, 'dss.conf'), 'a') as target:
+        target.write(_GATEWAY % node.root)
 
 
 def make_ring(nodes: Sequence[ObjectNode], replicas: int,

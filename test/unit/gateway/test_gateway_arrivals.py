@@ -147,7 +147,7 @@ def test_one_head_proves_a_version(arrivals: Arrivals, s3: Client) -> None:
 
 
 @pytest.mark.parametrize('changed', [
-    {'endpoint': 'elsewhere'}, {'etag': 'f' * 32},
+    {'etag': 'f' * 32},
     {'remote_etag': 'f' * 32}, {'offset': 12},
     {'version': replace(VERSION, timestamp='1700000000.00002')},
     {'version': replace(VERSION, frag_index=1)}])
@@ -155,6 +155,13 @@ def test_what_differs_is_not_believed(arrivals: Arrivals, s3: Client,
                                       changed: Any) -> None:
     with pytest.raises(NotProven):
         arrivals.prove(ask(s3.has(VERSION), **changed))
+
+
+def test_another_name_of_the_bucket_is_no_matter(
+        arrivals: Arrivals, s3: Client) -> None:
+    reply = arrivals.prove(ask(s3.has(VERSION), endpoint='elsewhere'))
+    assert reply.residency is not None and reply.residency.remote is not None
+    assert reply.residency.remote.endpoint == 's3'
 
 
 def test_a_key_outside_of_the_prefix_is_not_asked_for(

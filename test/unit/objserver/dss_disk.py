@@ -11,7 +11,7 @@ from swift.obj import diskfile as stock
 
 from swift_dss.core.classes import (
     Allocate, ClassSpec, ClassTable, WriteMode)
-from swift_dss.core.config import NodeConf, TierConf
+from swift_dss.core.config import GatewayConf, NodeConf, TierConf
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
 from swift_dss.io.carriers import Carrier
 from swift_dss.io.probe import PageCache
@@ -106,6 +106,7 @@ class Disk:
             devices=self.devices, run_dir=os.path.join(root, 'run'),
             class_table=os.path.join(root, 'none'),
             capacity={'sda': self.capacity_path} if hdd else {},
+            gateway=GatewayConf(enabled=True),
             tier=TierConf(**dict({'min_demote_bytes': 0}, **tier)))
         self.node = settings.Node(conf, self.logger)
         self.node._table._value = TABLE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from dataclasses import replace
 from typing import Any, Dict, Iterator
 
 import pytest
@@ -12,6 +13,7 @@ from swift.common.exceptions import (
     ChunkReadError, DiskFileError, DiskFileNotExist)
 from swift.common.utils import Timestamp
 
+from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import RemoteUnavailable
 from swift_dss.core.residency import Extent, RemoteCopy, Residency, Tier
 from swift_dss.core.spans import ClassMap
@@ -268,6 +270,15 @@ def test_a_peer_that_wants_a_line_of_ours_is_a_stock_server(
         with pytest.raises(DiskFileNotExist):
             to_send(disk, line)
         assert not disk.ours.dss_sessions.takes_stubs(session)
+
+
+def test_a_receiver_without_a_gateway_is_sent_bytes(disk: Disk) -> None:
+    """It could prove no stub, ever."""
+    disk.node.conf = replace(disk.node.conf, gateway=GatewayConf())
+    for line in (sending.ANNOUNCEMENT,
+                 'dss-stub,%s,1700000000.00001' % ('a' * 32)):
+        with pytest.raises(DiskFileNotExist):
+            _known(disk, line, frag_index=1)
 
 
 def test_one_object_at_a_time_leaves_no_room_for_a_line_of_ours(
