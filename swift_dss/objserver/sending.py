@@ -105,11 +105,11 @@ class Parcel(NamedTuple):
 
 
 class _Broken(NamedTuple):
-    """A body that broke: how often, and the number of the session that may
-    try it again."""
+    """A body that broke: how often, and how many sessions are still to
+    leave it out."""
 
     times: int
-    again_at: int
+    left: int
 
 
 class Sessions:
@@ -119,8 +119,6 @@ class Sessions:
     def __init__(self) -> None:
         self._incomplete: OrderedDict[Session, None] = OrderedDict()
         self._stock: OrderedDict[Session, None] = OrderedDict()
-        #: How often a session was begun.
-        self._begun: OrderedDict[Session, int] = OrderedDict()
         self._broken: OrderedDict[Tuple[Session, str], _Broken] = \
             OrderedDict()
 
@@ -128,7 +126,6 @@ class Sessions:
         """A new offer: nothing is left out so far."""
         self._incomplete.pop(session, None)
         self._stock.pop(session, None)
-        _keep(self._begun, session, self._begun.get(session, 0) + 1)
 
     def wants_whole(self, session: Session) -> None:
         """The peer asked for what only a stock server would want."""
@@ -144,13 +141,17 @@ class Sessions:
         before = self._broken.get((session, data_file))
         times = 0 if before is None else min(before.times, _MAX_DOUBLINGS)
         _keep(self._broken, (session, data_file), _Broken(
-            times + 1, self._begun.get(session, 0) + (1 << times) + 1))
+            times + 1, 1 << times))
 
     def may_try(self, session: Session, data_file: str) -> bool:
-        """False while a body that broke is left out."""
+        """False while a body that broke is left out. Call it once for each
+        session that would send the body."""
         found = self._broken.get((session, data_file))
-        return found is None or \
-            self._begun.get(session, found.again_at) >= found.again_at
+        if found is None or not found.left:
+            return True
+        _keep(self._broken, (session, data_file),
+              found._replace(left=found.left - 1))
+        return False
 
     def went(self, session: Session, data_file: str) -> None:
         """A body has gone as a whole."""

@@ -187,6 +187,21 @@ def test_a_body_that_breaks_starves_no_peer(
     assert through == set(range(peers))
 
 
+def test_a_body_that_broke_is_tried_again_on_a_node_of_many_partitions(
+        monkeypatch: Any) -> None:
+    monkeypatch.setattr(sending, '_MAX_SESSIONS', 10)
+    sessions, one = sending.Sessions(), ('sda', '7', 0, None)
+    sessions.begin(one)
+    sessions.broke(one, 'f')
+    tries = []
+    for _ in range(3):
+        for number in range(20):
+            sessions.begin(('sda', str(number + 100), 0, None))
+        sessions.begin(one)
+        tries.append(sessions.may_try(one, 'f'))
+    assert tries == [False, True, True]
+
+
 def test_a_body_that_broke_is_left_out_of_the_next_session_alone(
         disk: Disk, monkeypatch: Any) -> None:
     monkeypatch.setattr(extents, 'open_fetch', lambda *_: Cut())
