@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, Iterator, List
 
@@ -109,7 +110,14 @@ def _moved(made: Bed, bodies: Dict[str, bytes], what: str) -> None:
     print('figure: %s: %d objects, %d files came, S3 asked for %s' % (
         what, len(bodies), came, ', '.join('%d %s' % (
             len(keys), kind) for kind, keys in asked.items())))
-    assert not asked['GET'] and not asked['PUT'], asked
+    assert not asked['PUT'], asked
+    # A bundle's index says what its members are: each node reads it once,
+    # in two requests, whatever number of members comes. Of no version is a
+    # byte read for itself.
+    indexes = Counter(said.rpartition(':')[0] for said in asked['GET'])
+    assert all(said.split()[1].startswith('bundles/')
+               for said in indexes), asked['GET']
+    assert all(number <= 2 for number in indexes.values()), indexes
     # Each node for a stub that came to it, and for a bundle a minute.
     assert len(set(asked['HEAD'])) == len(asked['HEAD']), asked['HEAD']
     for path, tiers in _tiers(made, bodies).items():
