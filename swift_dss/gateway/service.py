@@ -550,8 +550,7 @@ class Gateway:
         pool and without :meth:`start`, the caller's thread does the work.
         """
         return min(self._parker.look(), self._bundler.look(),
-                   self._agreement.look(), self._try_round(),
-                   self._dispatch_due())
+                   self._agreement.look(), self._dispatch_due())
 
     def _dispatch(self) -> None:
         while not self._stopping.is_set():

@@ -118,6 +118,7 @@ class Daemon:
         self.ledger.apply(said)
         if 'gateway' in parts:
             self.gateway.look()
+            self.gateway.rounds.look()
         if 'keeper' in parts:
             self.keeper.round()
 

@@ -66,11 +66,14 @@ swift_dir = %(root)s
 run_dir = %(root)s/run
 class_table = %(root)s/dss-classes.conf
 mount_check = false
+allow_tmpfs = true
 [io]
 remote_deadline_seconds = 1
 carrier = %(carrier)s
 [capacity]
 %(capacity)s
+[tier]
+index_dir = %(root)s/run
 """
 #: Class 1: SSD; 2: never on the SSD; 3: on both at once; 4: when there is
 #: room; 5..9: SSD.

@@ -65,8 +65,9 @@ def configure() -> None:
     with open(path) as source:
         text = source.read()
     with open(path, 'w') as out:
-        out.write(text + '\n[engine]\nsda = block\n[tier]\n'
-                  'prometheus_port = 26999\nclean_after_seconds = 0\n')
+        # [tier] is the last section there.
+        out.write(text + 'prometheus_port = 26999\n'
+                  'clean_after_seconds = 0\n\n[engine]\nsda = block\n')
 
 
 def body(class_id: int) -> bytes:

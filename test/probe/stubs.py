@@ -23,7 +23,6 @@ from swift_dss.aio import layout
 from swift_dss.aio.cluster import Cluster
 from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.residency import Residency, Tier
-from swift_dss.gateway.client import OWNER_KEY
 from swift_dss.gateway.metadata import META_SUFFIX
 from swift_dss.io import residency_store
 from swift_dss.io.capacity import Capacity
@@ -110,14 +109,14 @@ def admin(cluster: Cluster, verb: str, **fields: Any) -> Any:
 
 def cloud_reads(cluster: Cluster) -> int:
     """GETs of objects' bytes that the cloud has answered since its start;
-    records beside them, which a POST renews, and the owner's mark, which a
-    daemon reads at its start, are no bytes of objects."""
+    records beside them, which a POST renews, and what a daemon asks for to
+    know whose the bucket is and whether S3 answers, are none."""
     log = os.path.join(cluster.conf.log, 'cloud-proxy-server.log')
     wanted = re.compile(r' GET /%s/(\S+)' % layout.CLOUD_BUCKET)
     with open(log, encoding='utf-8', errors='replace') as source:
         asked = [found.group(1) for found in map(wanted.search, source)
                  if found]
-    return sum(not one.endswith(META_SUFFIX) and OWNER_KEY not in one
+    return sum(not one.endswith(META_SUFFIX) and '.dss-' not in one
                for one in asked)
 
 
