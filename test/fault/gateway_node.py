@@ -14,7 +14,8 @@ import json
 import os
 import threading
 from dataclasses import replace
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import (
+    Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple)
 
 from swift_dss.core.config import GatewayConf, NodeConf, TierConf
 from swift_dss.core.errors import TierFull, VersionGone
@@ -65,6 +66,9 @@ class FixedRanks:
 
     def partition(self, version: VersionId) -> str:
         return '7'
+
+    def not_in_rings(self, names: Iterable[str]) -> List[str]:
+        return []
 
     def primaries(self, policy: int, object_hash: str
                   ) -> Tuple[str, List[Dict[str, Any]]]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict
 
-from swift_dss.gateway import (
-    arrivals, bundle_keep, collect, deletes, witness)
+from swift_dss.gateway import arrivals, collect, deletes, witness
 from swift_dss.strategy.agreement import Verdict
 from swift_dss.tier import policies
 
@@ -48,16 +47,10 @@ def deletes_are_in_the_queue_alone(patch: Any) -> None:
           collect.Collected())
 
 
-def nobody_leans_on_a_bundle(patch: Any) -> None:
-    """A bundle goes although records of other nodes name it."""
-    patch(bundle_keep.Keeper, '_is_free', lambda self, one: True)
-
-
 #: Name to what takes the guard out.
 TWINS: Dict[str, Callable[[Any], None]] = {
     'one replica decides': one_replica_decides,
     'old proof': old_proof,
     'every policy is ours': every_policy_is_ours,
     'stubs fetch their bytes': stubs_fetch_their_bytes,
-    'deletes are in the queue alone': deletes_are_in_the_queue_alone,
-    'nobody leans on a bundle': nobody_leans_on_a_bundle}
+    'deletes are in the queue alone': deletes_are_in_the_queue_alone}

@@ -36,7 +36,8 @@ TRUSTED = (
     names.BACKEND_TIER, names.SYSMETA_MAP, names.SYSMETA_MAP + '-0',
     'X-Object-Sysmeta-Dss-Seal', names.TRANSIENT_MAP,
     names.TRANSIENT_MAP + '-0', names.CONTAINER_SYSMETA_CLASS,
-    names.ACCOUNT_SYSMETA_CLASSES, names.BACKEND_READER)
+    names.ACCOUNT_SYSMETA_CLASSES, names.BACKEND_READER,
+    names.BACKEND_IF_LOCAL)
 
 _READER = re.compile('[0-9a-f]{%d}$' % MAX_READER_CHARS)
 _TRUSTED_NAME = re.compile(
@@ -237,7 +238,10 @@ def _is_trusted(name: str) -> bool:
 
 
 def _is_own(name: str, value: str) -> bool:
-    """What the filter says of each GET's client by itself."""
+    """What the filter says of each GET by itself: a word for its client,
+    and that bytes which are there are wanted first."""
+    if name.lower() == names.BACKEND_IF_LOCAL.lower():
+        return value == '-' or value.startswith('bytes=')
     return name.lower() == names.BACKEND_READER.lower() and bool(
         _READER.match(value))
 
