@@ -27,12 +27,20 @@ class Clock:
     def __init__(self, dice: random.Random) -> None:
         self.now = START
         self._dice = dice
-        #: Seconds by which the node that works just now is ahead.
-        self.skew = 0.0
+        self._skew = 0.0
 
     def wall(self) -> float:
         """What ``time.time`` says on the node that works now."""
-        return self.now + self.skew
+        return self.now + self._skew
+
+    @contextlib.contextmanager
+    def ahead(self, seconds: float) -> Iterator[None]:
+        """A node works whose clock is so far ahead."""
+        self._skew = seconds
+        try:
+            yield
+        finally:
+            self._skew = 0.0
 
     def monotonic(self) -> float:
         """What ``time.monotonic`` says."""

@@ -128,15 +128,13 @@ class Node:
         if self.daemon is None or \
                 self.newest(object_hash) >= version.timestamp:
             return False
-        self.clock.skew = self.skew
         try:
-            proven = self.daemon.gateway.prove_arrival(ProofRequest(
-                version, self.ring.partition(object_hash), metadata['ETag'],
-                residency)).residency
+            with self.clock.ahead(self.skew):
+                proven = self.daemon.gateway.prove_arrival(ProofRequest(
+                    version, self.ring.partition(object_hash),
+                    metadata['ETag'], residency)).residency
         except DssError:
             return False
-        finally:
-            self.clock.skew = 0.0
         assert proven is not None
         self._write(self.folder(object_hash), version.timestamp + '.data',
                     bytes(proven.content_length + 1), metadata, proven)
@@ -228,9 +226,9 @@ class Node:
                 raise Crash(name)
 
         steps.listen(on_step if crash_after else None)
-        self.clock.skew = self.skew
         try:
-            self._work(sweep, parts)
+            with self.clock.ahead(self.skew):
+                self._work(sweep, parts)
         except Crash as crash:
             self.kill()
             return 'dies at %s' % crash
@@ -238,7 +236,6 @@ class Node:
             return '%s: %s' % (type(err).__name__, err)
         finally:
             steps.listen(None)
-            self.clock.skew = 0.0
         return ''
 
     def _work(self, sweep: bool, parts: Sequence[str]) -> None:
@@ -333,13 +330,10 @@ class Node:
         if self.daemon is None:
             raise Unreadable('%s: the daemon is down' % self.name)
         length = int(self.metadata(object_hash)['Content-Length'])
-        self.clock.skew = self.skew
-        try:
+        with self.clock.ahead(self.skew):
             return self.daemon.fetch(
                 self._version(object_hash, timestamp),
                 self.ring.partition(object_hash), length)
-        finally:
-            self.clock.skew = 0.0
 
 
 def _conf(root: str, node: Node, has_hdd: bool) -> NodeConf:
