@@ -20,7 +20,6 @@ import argparse
 import json
 import os
 import random
-import shutil
 import sys
 import time
 from typing import Any, Dict, List, Optional
@@ -128,13 +127,8 @@ class Histories:
 
     def _lose_a_drive(self) -> None:
         victim = self.dice.choice(self.made.plan.nodes)
-        node = self.made.node(victim)
-        self.made.kill(victim)
-        folder = node.conf.path('devices', node.conf.device_names[0])
-        for name in os.listdir(folder):
-            if name.startswith(('objects', 'dss', 'tmp')):
-                shutil.rmtree(os.path.join(folder, name))
-        self.made.revive(victim)
+        self.made.lose_drive(
+            victim, self.made.node(victim).conf.device_names[0])
 
     def _replicate(self) -> None:
         for node in self.made.nodes:
