@@ -13,10 +13,9 @@ import sys
 from swift_dss.bench import chunk_traces, enforcers
 from swift_dss.block.core_library import ChunkLibrary, load
 from swift_dss.core.classes import Allocate
-from swift_dss.strategy.eviction.chunk_ordered import ChunkOrdered
-from swift_dss.strategy.eviction.chunk_verbs import (
-    CLASSES, PARTS, ChunkRow, Evict, Flag, Inner, Kind, Mode, Refused,
-    State)
+from swift_dss.strategy.eviction.chunks.ordered import ChunkOrdered
+from swift_dss.strategy.eviction.chunks.verbs import (
+    CLASSES, PARTS, ChunkRow, Evict, Flag, Inner, Kind, Mode, Refused, State)
 
 #: Few enough classes to meet each other; 7 and 31 have no row.
 CLASS_IDS = (0, 1, 2, 3, 4, 7, 31)

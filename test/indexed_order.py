@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.version import VersionId
-from swift_dss.strategy.eviction.object_verbs import UNIT_COST, Order
-from swift_dss.tier.index import Index
-from swift_dss.tier.placing import Placing
-from swift_dss.tier.rows import SpanRow, VersionRow
+from swift_dss.strategy.eviction.objects.verbs import UNIT_COST, Order
+from swift_dss.tier.index.index import Index
+from swift_dss.tier.index.placing import Placing
+from swift_dss.tier.index.rows import SpanRow, VersionRow
 
 CLASS = 1
 

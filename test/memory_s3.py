@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from botocore.exceptions import ClientError
 
@@ -28,12 +28,12 @@ class MemoryS3:
         return self
 
     def put_object(self, Bucket: str, Key: str, Body: Any,
-                   Metadata: Dict[str, str], ContentMD5: str = '',
-                   **_: Any) -> Dict[str, Any]:
+                   Metadata: Optional[Dict[str, str]] = None,
+                   ContentMD5: str = '', **_: Any) -> Dict[str, Any]:
         self.asked.append(('PUT', Key))
         data = Body if isinstance(Body, bytes) else Body.read()
         assert base64.b64decode(ContentMD5) == hashlib.md5(data).digest()
-        self.keys[Key] = data, Metadata
+        self.keys[Key] = data, Metadata or {}
         return {'ETag': '"%s"' % _md5(data)}
 
     def head_object(self, Bucket: str, Key: str) -> Dict[str, Any]:

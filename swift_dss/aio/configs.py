@@ -166,7 +166,7 @@ def _proxy(conf: AioConf, keys: Keys) -> str:
         'rules_file = %s' % conf.path('etc', 'dss-rules.conf'),
         'reload_interval = 1') + (
         '[filter:dss_retry_after]\npaste.filter_factory = '
-        'swift_dss.proxy.retry_after:filter_factory\n\n')
+        'swift_dss.proxy.admit.retry_after:filter_factory\n\n')
     return ''.join((
         _default(conf, conf.proxy_port, conf.etc, conf.path('devices'),
                  conf.workers),

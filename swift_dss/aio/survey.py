@@ -19,7 +19,7 @@ from swift_dss.core.errors import DamagedRecord, VersionGone
 from swift_dss.core.residency import Residency, Tier
 from swift_dss.core.spans import ClassMap
 from swift_dss.io import residency_store
-from swift_dss.tier import metadata
+from swift_dss.tier.local import metadata
 from swift_dss.wire import layout as wire_layout
 
 

@@ -10,7 +10,7 @@ from swift_dss.aio import configs
 from swift_dss.aio.layout import AioConf
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import BadConfig
-from swift_dss.wire import classtable
+from swift_dss.wire.settings import classtable
 
 CLASSES_SAMPLE = 'dss-classes.conf-sample'
 RULES_SAMPLE = 'dss-rules.conf-sample'

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Callable, Dict, Iterator, List, Tuple
 
 from swift_dss.core.errors import DssError
-from swift_dss.strategy.eviction.chunk_verbs import ChunkRow
+from swift_dss.strategy.eviction.chunks.verbs import ChunkRow
 
 LOW, MIDDLE, HIGH = 1, 2, 3
 SEED = 1

@@ -2,7 +2,7 @@
 
 A :class:`Scenario` is a class table and a mode; :func:`replay` puts a
 trace through anything with the verbs of
-:class:`~swift_dss.strategy.eviction.chunk_verbs.ChunkStrategy` and
+:class:`~swift_dss.strategy.eviction.chunks.verbs.ChunkStrategy` and
 :func:`count` reads what it did, in the form that the golden file holds.
 """
 
@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, Iterable, List, Tuple
 
 from swift_dss.bench.chunk_traces import ChunkTrace
 from swift_dss.block.core_library import ChunkLibrary
-from swift_dss.strategy.eviction.chunk_verbs import (
+from swift_dss.strategy.eviction.chunks.verbs import (
     PARTS, Bypass, ChunkRow, ChunkStrategy, Evict, Inner, Kind, Mode, State)
 
 #: A chunk has at least this many sectors; for runs.

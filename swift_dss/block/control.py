@@ -17,7 +17,7 @@ from swift_dss.block import table
 from swift_dss.block.table import (
     TARGET, Counters, Latency, Status, TargetTable)
 from swift_dss.core.errors import BadConfig, DssError
-from swift_dss.strategy.eviction.chunk_verbs import ChunkRow
+from swift_dss.strategy.eviction.chunks.verbs import ChunkRow
 
 _UDEV = '/run/udev/control'
 #: No single question to the kernel takes longer, but for ``drain``.

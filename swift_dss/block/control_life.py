@@ -32,7 +32,7 @@ from swift_dss.block.table import MODES, STRATEGIES, TargetTable
 from swift_dss.block.tools import examine, read_superblocks
 from swift_dss.block.tools_device import SsdDevice
 from swift_dss.core.errors import BadConfig, DssError
-from swift_dss.strategy.eviction.chunk_verbs import ChunkRow
+from swift_dss.strategy.eviction.chunks.verbs import ChunkRow
 
 Progress = Callable[[int, int], None]
 

@@ -2,7 +2,7 @@
 
 ``kmod/core`` knows no kernel header, so the C that decides inside dm-dss
 can be built for this process too. :class:`ChunkLibrary` puts it behind the
-verbs of :class:`~swift_dss.strategy.eviction.chunk_verbs.ChunkStrategy`;
+verbs of :class:`~swift_dss.strategy.eviction.chunks.verbs.ChunkStrategy`;
 tests and benchmarks hold it against the reference there.
 
 The library is compiled at first use, into the user's cache
@@ -26,7 +26,7 @@ from array import array
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from swift_dss.core.errors import DssError
-from swift_dss.strategy.eviction.chunk_verbs import (
+from swift_dss.strategy.eviction.chunks.verbs import (
     ALLOCATE, CLASSES, OBLOCKS_MAX, BrokenContract, Bypass, ChunkRow,
     ChunkStats, ChunkStrategy, Evict, Kind, Mode, Refused, SlotState, State,
     Verdict)

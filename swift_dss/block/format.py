@@ -19,7 +19,7 @@ from swift_dss.block.format_crc import (
     BLOCK_BYTES, crc32c, is_sound, seal)
 from swift_dss.core.classes import Allocate
 from swift_dss.core.errors import BadClassInput, DamagedRecord
-from swift_dss.strategy.eviction.chunk_verbs import (
+from swift_dss.strategy.eviction.chunks.verbs import (
     ALLOCATE, CLASSES, PARTS, ChunkRow, Flag, Inner)
 
 BLOCK_SECTORS = 8

@@ -15,9 +15,9 @@ from typing import Dict, Iterable, List, Mapping, Optional, Tuple
 
 from swift_dss.core.classes import Allocate, ClassTable
 from swift_dss.core.errors import DssError
-from swift_dss.strategy.eviction.chunk_verbs import (
-    CLASSES, INNER, WRITE_AROUND, WRITE_BACK, WRITE_THROUGH, Bypass,
-    ChunkRow, Evict, Flag, Inner, Mode)
+from swift_dss.strategy.eviction.chunks.verbs import (
+    CLASSES, INNER, WRITE_AROUND, WRITE_BACK, WRITE_THROUGH, Bypass, ChunkRow,
+    Evict, Flag, Inner, Mode)
 
 TARGET = 'dss'
 #: By the number of ``enum dss_global_mode``.

@@ -6,12 +6,14 @@ import contextlib
 import json
 import os
 import socket
-from typing import Any, BinaryIO, Callable, Dict, Iterator, Optional
+import textwrap
+from typing import (
+    Any, BinaryIO, Callable, Dict, Iterable, Iterator, Optional, Sequence)
 
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig, DssError, TierUnavailable
-from swift_dss.wire import nodeconf
 from swift_dss.wire.control import decode_line, encode_line
+from swift_dss.wire.settings import nodeconf
 
 #: "swift-dss aio env" names the all-in-one cluster's.
 CONFIG = os.environ.get('SWIFT_DSS_CONF', '/etc/swift/dss.conf')
@@ -83,3 +85,15 @@ def read_conf(path: str) -> NodeConf:
 def json_text(found: Any) -> str:
     """As every ``--json`` prints it."""
     return json.dumps(found, indent=2, sort_keys=True)
+
+
+def json_rows(pages: Iterable[Sequence[Any]]) -> None:
+    """Print one list of all rows of pages as :func:`json_text` would, with
+    no more than a page of them in memory."""
+    before = '['
+    for rows in pages:
+        for row in rows:
+            print(before + '\n' + textwrap.indent(json_text(row), '  '),
+                  end='')
+            before = ','
+    print('[]' if before == '[' else '\n]')

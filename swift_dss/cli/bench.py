@@ -8,8 +8,9 @@ import sys
 from typing import Any, Callable, Dict, List, Optional
 
 from swift_dss.aio.cluster import printer
-from swift_dss.bench import bed, figures
+from swift_dss.bench import figures
 from swift_dss.bench.choices import require_known
+from swift_dss.bench.cluster import bed
 from swift_dss.core.errors import BadConfig
 
 HELP = 'measure, with tables and plots'
@@ -246,7 +247,8 @@ def _plan(module: Any, args: argparse.Namespace, **changes: Any) -> Any:
 
 
 def _overhead(args: argparse.Namespace) -> int:
-    from swift_dss.bench import overhead, plots
+    from swift_dss.bench import plots
+    from swift_dss.bench.cluster import overhead
     say = printer(sys.stderr)
     plan = _plan(overhead, args, sizes=args.sizes, rounds=args.rounds,
                  concurrencies=args.clients, seconds=args.seconds)
@@ -264,7 +266,8 @@ def _overhead(args: argparse.Namespace) -> int:
 
 
 def _tiers(args: argparse.Namespace) -> int:
-    from swift_dss.bench import plots, tiers
+    from swift_dss.bench import plots
+    from swift_dss.bench.cluster import tiers
     say = printer(sys.stderr)
     plan = _plan(tiers, args, objects=args.objects, scale=args.scale,
                  share=args.share, seconds=args.seconds, seed=args.seed,
@@ -283,7 +286,8 @@ def _tiers(args: argparse.Namespace) -> int:
 
 
 def _flood(args: argparse.Namespace) -> int:
-    from swift_dss.bench import flood, plots
+    from swift_dss.bench import plots
+    from swift_dss.bench.cluster import flood
     say = printer(sys.stderr)
     plan = _plan(flood, args, rounds=args.rounds, seconds=args.seconds,
                  cold_clients=args.cold_clients, hdd_iops=args.hdd_iops,
@@ -297,31 +301,31 @@ def _flood(args: argparse.Namespace) -> int:
 
 
 def _block(args: argparse.Namespace) -> int:
-    from swift_dss.bench import block, block_plots
-    plan = _plan(block, args, setups=args.setups, workloads=args.workloads,
+    from swift_dss.bench.block import compare, plots as block_plots
+    plan = _plan(compare, args, setups=args.setups, workloads=args.workloads,
                  requests=args.requests, seed=args.seed, mode=args.mode,
                  chunk_bytes=args.chunk and 1024 * args.chunk,
                  hdd=args.hdd, ssd=args.ssd, traces=args.traces)
-    report = block.compare(plan, printer(sys.stderr))
-    _tell(args, report, block.text(report), block_plots.compare)
+    report = compare.compare(plan, printer(sys.stderr))
+    _tell(args, report, compare.text(report), block_plots.compare)
     return 0
 
 
 def _chunks(args: argparse.Namespace) -> int:
-    from swift_dss.bench import block_chunks, block_plots
-    plan = _plan(block_chunks, args, setups=args.setups, chunks=args.chunks,
+    from swift_dss.bench.block import chunks, plots as block_plots
+    plan = _plan(chunks, args, setups=args.setups, chunks=args.chunks,
                  modes=args.modes, origin=args.origin, scale=args.scale,
                  threads=args.threads, seed=args.seed, fetch=args.fetch,
                  ssd=args.ssd)
-    require_known('--setups', plan.setups, block_chunks.names())
+    require_known('--setups', plan.setups, chunks.names())
     require_known('--modes', plan.modes, ('through', 'back'))
-    report = block_chunks.measure(plan, printer(sys.stderr))
-    _tell(args, report, block_chunks.text(report), block_plots.chunks)
+    report = chunks.measure(plan, printer(sys.stderr))
+    _tell(args, report, chunks.text(report), block_plots.chunks)
     return 0
 
 
 def _cacs(args: argparse.Namespace) -> int:
-    from swift_dss.bench import cacs_lab, cacs_lab_plot
+    from swift_dss.bench.lab import cacs_lab, cacs_lab_plot
     plan = _plan(cacs_lab, args, objects=args.objects, reads=args.reads,
                  scale=args.scale, share=args.share, clients=args.clients,
                  crowds=args.crowds, watermarks=args.watermarks,
@@ -335,7 +339,7 @@ def _cacs(args: argparse.Namespace) -> int:
 
 
 def _traffic(args: argparse.Namespace) -> int:
-    from swift_dss.bench import cacs_lab_plot, cacs_traffic
+    from swift_dss.bench.lab import cacs_lab_plot, cacs_traffic
     plan = _plan(cacs_traffic, args, counts=args.counts, scale=args.scale,
                  clients=args.clients, seed=args.seed, setups=args.setups,
                  hdd=args.hdd, ssd=args.ssd, jobs=args.jobs,
@@ -346,7 +350,7 @@ def _traffic(args: argparse.Namespace) -> int:
 
 
 def _prefetch(args: argparse.Namespace) -> int:
-    from swift_dss.bench import prefetch, prefetch_plot
+    from swift_dss.bench.cluster import prefetch, prefetch_plot
     plan = _plan(
         prefetch, args, strategies=args.strategies, workloads=args.workloads,
         rtt_seconds=_seconds(args.rtt_ms),
@@ -361,7 +365,7 @@ def _prefetch(args: argparse.Namespace) -> int:
 
 
 def _bundles(args: argparse.Namespace) -> int:
-    from swift_dss.bench import bundles
+    from swift_dss.bench.cluster import bundles
     plan = _plan(
         bundles, args, workloads=args.workloads and tuple(args.workloads),
         scale=args.scale, rtt_seconds=_seconds(args.rtt_ms),

@@ -10,7 +10,7 @@ from typing import Any, Dict, List
 
 from swift_dss.cli import dssfiles
 from swift_dss.core.classes import ClassSpec, ClassTable
-from swift_dss.wire import classtable, rules
+from swift_dss.wire.settings import classtable, rules
 
 HELP = 'check and show a class table'
 _COLUMNS = ('id', 'name', 'rank', 'allocate', 'floor', 'cap', 'write',

@@ -13,7 +13,7 @@ from swift_dss.client.dssio import whole_file
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadClassInput, DssError
-from swift_dss.wire import classtable
+from swift_dss.wire.settings import classtable
 
 STREAM = '-'
 #: A list of classes that a user writes is not larger than this.

@@ -7,7 +7,7 @@ import sys
 from typing import List
 
 from swift_dss.aio.cluster import printer
-from swift_dss.bench import lab_swift
+from swift_dss.bench.lab import lab_swift
 from swift_dss.block import lab
 from swift_dss.block.lab import build, machine, shelf, stock
 from swift_dss.cli import table

@@ -16,7 +16,7 @@ from swift_dss.bench.traces import generators, model, readers
 from swift_dss.cli.table import Progress
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import BadConfig
-from swift_dss.strategy.eviction import objects
+from swift_dss.strategy.eviction.objects import orders
 from swift_dss.strategy.prefetch import STRATEGIES as PREFETCHERS
 
 HELP = 'compare strategies on a trace, in virtual time'
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help='auto, %s (auto)' % ', '.join(readers.FORMATS))
     parser.add_argument('--strategy', default='lru,class', metavar='NAME,..',
                         help='%s; or all (lru,class)'
-                        % ', '.join(objects.names()))
+                        % ', '.join(orders.names()))
     parser.add_argument('--prefetch', default='none', metavar='NAME,...',
                         help='%s; or all (none)' % ', '.join(PREFETCHERS))
     parser.add_argument('--cache', default='1%,5%,10%', metavar='SIZE,...',
@@ -96,7 +96,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Replay, and tell."""
     cloud = latency.cloud(args.cloud)
-    strategies = _chosen('--strategy', args.strategy, objects.names())
+    strategies = _chosen('--strategy', args.strategy, orders.names())
     prefetchers = _chosen('--prefetch', args.prefetch, list(PREFETCHERS))
     if args.measure is not None:
         return _measure(args, strategies, prefetchers)

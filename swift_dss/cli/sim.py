@@ -12,24 +12,29 @@ import argparse
 import json
 import os
 import sys
-from typing import Dict, List, Sequence
+import time
+from dataclasses import asdict
+from typing import Any, Dict, List, Sequence
 
-from swift_dss.cli.table import Progress
+from swift_dss.cli.table import Progress, table
 from swift_dss.core.errors import BadConfig
-from swift_dss.sim import campaign, runs
-from swift_dss.sim.ring import REPLICAS
+from swift_dss.sim import campaign, runs, subsets
+from swift_dss.sim.world.ring import REPLICAS
 
 HELP = 'a simulated cluster with faults, judged by a model'
 #: Exit code where a promise was broken.
 _BROKEN = 1
 #: What decides the order of Python's sets.
 _HASH_SEED = 'PYTHONHASHSEED'
+#: Between two lines of progress where there is no terminal.
+_LINES_SECONDS = 60.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    parser.add_argument('--seed', type=int, default=1, metavar='S',
-                        help='decides everything (1)')
+    parser.add_argument('--seed', '--from', type=int, default=1,
+                        metavar='S', help='decides everything; the first '
+                        'one of a campaign (1)')
     parser.add_argument('--nodes', type=int, default=5, metavar='N',
                         help='storage nodes, at least 4 (5)')
     parser.add_argument('--steps', type=int, default=80, metavar='K',
@@ -39,9 +44,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--no-shrink', action='store_true',
                         help='do not look for the fewest steps that fail')
     parser.add_argument('--campaign', action='store_true',
-                        help='seed after seed, from --seed on')
+                        help='seed after seed, until it is interrupted')
     parser.add_argument('--seeds', type=int, metavar='N',
-                        help='of a campaign (until it is interrupted)')
+                        help='of a campaign (no end)')
     parser.add_argument('--seconds', type=float, metavar='T',
                         help='after which a campaign ends')
     parser.add_argument('--jobs', type=int, default=os.cpu_count() or 1,
@@ -49,6 +54,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help='processes of a campaign (one a processor)')
     parser.add_argument('--failures', type=int, default=5, metavar='F',
                         help='a campaign ends after so many (5)')
+    parser.add_argument('--subsets', action='store_true',
+                        help='instead of seeds: every subset of primaries '
+                        'that a PUT, an overwrite and a DELETE reach, with '
+                        'each node lost, with delays and a rebalance')
+    parser.add_argument('--every', type=int, default=1, metavar='N',
+                        help='of the subsets, each Nth history (1)')
     parser.add_argument('--json', action='store_true',
                         help='one object instead of text')
 
@@ -65,16 +76,21 @@ def run(args: argparse.Namespace) -> int:
         os.environ[_HASH_SEED] = '0'
         os.execv(sys.executable, [sys.executable, '-m', 'swift_dss.cli.main']
                  + _arguments(args))
+    if args.subsets:
+        return _subsets(args)
     return _campaign(args) if args.campaign else _one(args)
 
 
 def _check(args: argparse.Namespace) -> None:
     for name, least in (('nodes', REPLICAS + 1), ('steps', 1), ('jobs', 1),
-                        ('failures', 1), ('seed', 0), ('seeds', 1)):
+                        ('failures', 1), ('seed', 0), ('seeds', 1),
+                        ('every', 1)):
         value = getattr(args, name)
         if value is not None and value < least:
             raise BadConfig('--%s %d: give %d or more'
                             % (name, value, least))
+    if args.subsets and args.campaign:
+        raise BadConfig('give --subsets or --campaign')
     if (args.seeds or args.seconds) and not args.campaign:
         raise BadConfig('--seeds and --seconds are for --campaign')
 
@@ -89,6 +105,33 @@ def _arguments(args: argparse.Namespace) -> List[str]:
         elif name not in ('command', 'run') and value not in (None, False):
             said += [option, str(value)]
     return said
+
+
+def _subsets(args: argparse.Namespace) -> int:
+    began = time.monotonic()
+    with Progress('sim: histories', args.json) as shown:
+        found = subsets.run_all(
+            args.jobs, args.every, lambda now: shown.show(
+                now.histories, len(subsets.groups()) * len(list(
+                    subsets.histories(args.every))),
+                '%d broken' % len(now.said)))
+    seconds = time.monotonic() - began
+    if args.json:
+        print(json.dumps(dict(asdict(found), leak=found.leak,
+                              seconds=round(seconds, 1))))
+    else:
+        for text in found.said:
+            print(text)
+        print('%d histories, %d nodes, %.0f s: %d acknowledged versions '
+              'unreadable, %d deleted objects restored; %d bytes written, '
+              '%.2f %% leaked, %.2f %% of refused writes that a lost node '
+              'had alone; gc leaves %d keys that nothing needs' % (
+                  found.histories, subsets.NODES, seconds,
+                  found.unreadable, found.restored, found.put_bytes,
+                  100.0 * found.leak,
+                  100.0 * found.refused_bytes / max(1, found.put_bytes),
+                  found.orphans))
+    return _BROKEN if found.is_broken else 0
 
 
 def _one(args: argparse.Namespace) -> int:
@@ -127,23 +170,65 @@ def _counted(counts: Dict[str, int]) -> str:
 
 
 def _campaign(args: argparse.Namespace) -> int:
-    with Progress('sim: seeds', args.json) as shown:
+    # For hours, and with its output in a file.
+    with Progress('sim: seeds', lines_seconds=_LINES_SECONDS) as shown:
         total = campaign.campaign(
             args.seed, args.seeds, args.seconds, args.jobs, args.nodes,
             args.steps, args.failures, lambda now: shown.show(
-                now.seeds, args.seeds, '%.1f a second, %d broken' % (
-                    now.seeds / max(1e-9, now.seconds), len(now.failed))))
+                now.seeds, args.seeds, '%.1f a second, %d faults, %d broken'
+                % (now.rate, sum(now.coverage.faults.values()),
+                   len(now.failed))))
     if args.json:
-        print(json.dumps({
-            'first': args.seed, 'seeds': total.seeds,
-            'seconds': round(total.seconds, 1), 'failed': [
-                {'seed': one.seed, 'violation': one.violation}
-                for one in total.failed]}))
+        print(json.dumps(_plain(args, total)))
     else:
         for one in total.failed:
             print('seed %d: %s' % (one.seed, one.violation))
-        print('%d seeds from %d on, %d nodes, %d steps each, %.0f s: '
-              '%d broken promises' % (
-                  total.seeds, args.seed, args.nodes, args.steps,
-                  total.seconds, len(total.failed)))
+        print(table(('campaign', 'count>', ''), _rows(args, total)))
     return _BROKEN if total.failed else 0
+
+
+def _plain(args: argparse.Namespace, total: campaign.Sum) -> Dict[str, Any]:
+    seen = total.coverage
+    return {
+        'first': total.first, 'seeds': total.seeds,
+        'next': total.following, 'interrupted': total.interrupted,
+        'nodes': args.nodes, 'steps': args.steps, 'jobs': args.jobs,
+        'seconds': round(total.seconds, 1),
+        'cpu_seconds': round(total.cpu_seconds, 1),
+        'seeds_per_second': round(total.rate, 2),
+        'seeds_per_cpu_second': round(total.core_rate, 2),
+        'faults': dict(sorted(seen.faults.items())),
+        'lost': seen.lost(), 'acknowledged': seen.acknowledged,
+        'refused': seen.refused, 'answered': seen.answered,
+        'written_bytes': seen.written_bytes, 'daemon_steps': seen.steps,
+        'transitions': len(seen.transitions),
+        'bytes_lost': total.bytes_lost, 'failed': [
+            {'seed': one.seed, 'violation': one.violation,
+             'bytes_lost': one.bytes_lost} for one in total.failed]}
+
+
+def _rows(args: argparse.Namespace,
+          total: campaign.Sum) -> List[Sequence[object]]:
+    seen = total.coverage
+    cpu = max(1e-9, total.cpu_seconds)
+    faults = sum(seen.faults.values())
+    each = ', '.join('%d %s' % (number, kind)
+                     for kind, number in sorted(seen.faults.items()))
+    return [
+        ('seeds', total.seeds, 'of %d nodes and %d steps; go on with '
+         '--from %d' % (args.nodes, args.steps, total.following)),
+        ('seconds', round(total.seconds), '%.2f seeds a second, %.2f in a '
+         'second of a processor' % (total.rate, total.core_rate)),
+        ('faults met', faults, each),
+        ('drives and states lost', seen.lost(), 'by nodes'),
+        ('writes acknowledged', seen.acknowledged, '%d refused; %.0f '
+         'acknowledged in a second of a processor' % (
+             seen.refused, seen.acknowledged / cpu)),
+        ('GETs answered', seen.answered, ''),
+        ('steps of daemons', seen.steps, '%.0f in a second of a processor'
+         % (seen.steps / cpu)),
+        ('transitions', len(seen.transitions), 'that differ; %.2f in a '
+         'second of a processor' % (len(seen.transitions) / cpu)),
+        ('bytes lost', total.bytes_lost, 'of %d acknowledged'
+         % seen.written_bytes),
+        ('promises broken', len(total.failed), '')]

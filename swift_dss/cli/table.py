@@ -62,14 +62,23 @@ class Progress:
     """One line on stderr that is drawn over; a context manager.
 
     Without a terminal it is quiet: the output of scripts stays clean.
+
+    :param lines_seconds: without a terminal, write a whole line this often
+        instead: for what runs for hours with its output in a file
     """
 
     def __init__(self, label: str, quiet: bool = False,
-                 stream: Optional[TextIO] = None) -> None:
+                 stream: Optional[TextIO] = None,
+                 lines_seconds: Optional[float] = None) -> None:
         self._label = label
         self._stream = sys.stderr if stream is None else stream
-        self._wanted = not quiet and self._stream.isatty()
-        self._next = 0.0
+        self._in_place = self._stream.isatty()
+        self._wanted = not quiet and (
+            self._in_place or lines_seconds is not None)
+        self._every_seconds = _EVERY_SECONDS if self._in_place else \
+            lines_seconds or 0.0
+        self._next = 0.0 if self._in_place else \
+            time.monotonic() + self._every_seconds
         self._drawn = False
 
     def show(self, done: int, total: Optional[int] = None,
@@ -78,12 +87,13 @@ class Progress:
         now = time.monotonic()
         if not self._wanted or (now < self._next and done != total):
             return
-        self._next = now + _EVERY_SECONDS
+        self._next = now + self._every_seconds
         of = '' if total is None else ' of %d' % total
-        self._stream.write('\r%s %d%s %s\x1b[K'
+        self._stream.write(('\r%s %d%s %s\x1b[K' if self._in_place else
+                            '%s %d%s %s\n')
                            % (self._label, done, of, what))
         self._stream.flush()
-        self._drawn = True
+        self._drawn = self._in_place
 
     def __enter__(self) -> Progress:
         return self

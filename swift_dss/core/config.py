@@ -13,6 +13,8 @@ class IoConf:
     """How object servers of the node do their I/O.
 
     :param carrier: ``auto``, ``classified``, ``ioprio`` or ``null``
+    :param block_checksums: keep checksums of blocks, and check what is read
+        from a disk before it is sent
     """
 
     carrier: str = 'auto'
@@ -21,6 +23,7 @@ class IoConf:
     queue_depth: int = limits.DEFAULT_QUEUE_DEPTH
     remote_deadline_seconds: float = limits.DEFAULT_REMOTE_DEADLINE_SECONDS
     spool_bytes: int = limits.DEFAULT_SPOOL_BYTES
+    block_checksums: bool = True
 
 
 @dataclass(frozen=True)

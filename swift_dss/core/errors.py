@@ -69,6 +69,12 @@ class DamagedRecord(DssError):
     counter = 'damaged_records'
 
 
+class RottenBytes(DamagedRecord):
+    """A block of a local tier has other bytes than were written there."""
+
+    counter = 'rotten'
+
+
 class TierUnavailable(DssError):
     """A tier of this node is not there (an unmounted HDD, for one)."""
 

@@ -140,3 +140,6 @@ MAX_ASKED = 1000
 MAX_QUESTION_BYTES = 1024 * 1024
 #: Policies are numbered by hand; Swift's own limit is that of the folders.
 MAX_POLICY_INDEX = 10 ** 9 - 1
+#: Of a fragment archive in Swift's file names and our keys; Swift's rings have
+#: far fewer replicas.
+MAX_FRAGMENT_INDEX = 9999

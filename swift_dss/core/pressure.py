@@ -3,7 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Mapping, Optional
+from typing import Mapping, NamedTuple, Optional
+
+
+class Link(NamedTuple):
+    """S3 as the gateway sees it now.
+
+    :param drain_rate: predicted bytes a second that leave; 0 if unknown
+    :param up: S3 answers: readers may ask it
+    :param probe_seconds: until S3 is asked again if it does not answer, or
+        gets the next trial if it takes no uploads
+    :param refuses: S3 answers, and does not hold what is sent to it
+    """
+
+    drain_rate: float
+    up: bool
+    probe_seconds: float
+    refuses: bool = False
+
+    @property
+    def drains(self) -> bool:
+        """What waits for S3 can leave now."""
+        return self.up and not self.refuses
 
 
 @dataclass(frozen=True)
@@ -16,13 +37,15 @@ class Backlog:
     :param room_bytes: what new bytes may take before nothing fits
     :param drain_rate: predicted bytes a second that leave; 0 if unknown
     :param remote_up: S3 answers
-    :param probe_seconds: until it is asked again if it does not
+    :param probe_seconds: until it is asked again if it does not, or gets
+        the next trial if it refuses
     :param throttle_at: share of its limit where a class is slowed down
     :param throttle_seconds: longest wait of one write
     :param untracked_bytes: taken on the tiers by what the daemon does not
         know as objects: uploads under way, nearly all; room is without it
     :param configured_bytes: the operator's budget; 0 is all there is
     :param reserve_share: what the reserve is of a budget
+    :param remote_refuses: S3 answers, and does not hold what is sent to it
     """
 
     pending_bytes: int
@@ -37,6 +60,12 @@ class Backlog:
     untracked_bytes: int = 0
     configured_bytes: int = 0
     reserve_share: float = 0.0
+    remote_refuses: bool = False
+
+    @property
+    def drains(self) -> bool:
+        """What is pending can leave now."""
+        return self.remote_up and not self.remote_refuses
 
 
 @dataclass(frozen=True)

@@ -20,46 +20,48 @@ from swift_dss.core.classes import RemoteMode
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import (
     BadConfig, DssError, RemoteCorrupt, RemoteUnavailable)
+from swift_dss.core.pressure import Link
 from swift_dss.core.version import VersionId
-from swift_dss.gateway import collect, wan
-from swift_dss.gateway.arrivals import Arrivals
-from swift_dss.gateway.breaker import Breaker, BreakerState, Trust
-from swift_dss.gateway.bundle_book import Book
-from swift_dss.gateway.bundle_lean import Leaning, own_copy
-from swift_dss.gateway.bundle_pack import book_path
-from swift_dss.gateway.bundle_park import Jobs, Parker
-from swift_dss.gateway.bundle_work import SENDERS, Bundler
-from swift_dss.gateway.client import (
-    Connect, S3Client, S3Down, S3Rejected)
-from swift_dss.gateway.cluster import cluster_id
-from swift_dss.gateway.collect import (
-    Collector, Rounds, plain, restore_state)
-from swift_dss.gateway.deletes import Agreement, Deleter
-from swift_dss.gateway.encrypt import KeyFile
-from swift_dss.gateway.fill import Filler
+from swift_dss.gateway.bundle.book import Book
+from swift_dss.gateway.bundle.lean import Leaning, own_copy
+from swift_dss.gateway.bundle.pack import book_path
+from swift_dss.gateway.collect import keys
+from swift_dss.gateway.collect.keys import Collector, plain, restore_state
+from swift_dss.gateway.collect.rounds import Rounds
+from swift_dss.gateway.down.fill import Filler
+from swift_dss.gateway.down.source import Source
+from swift_dss.gateway.form.cluster import cluster_id
+from swift_dss.gateway.form.encrypt import KeyFile
+from swift_dss.gateway.form.owner import WRITE_SECONDS, NotOurs, Owner
+from swift_dss.gateway.link import wan
+from swift_dss.gateway.link.breaker import Breaker, BreakerState, Trust
+from swift_dss.gateway.link.client import Connect, S3Client, S3Down, S3Rejected
+from swift_dss.gateway.link.pulse import Alarm, Pulse
+from swift_dss.gateway.link.retry import Backoff
+from swift_dss.gateway.link.throughput import Throughput
+from swift_dss.gateway.link.trusted_clock import TrustedClock
 from swift_dss.gateway.looper import Looper
+from swift_dss.gateway.mend.arrivals import Arrivals
+from swift_dss.gateway.mend.repair import Copy, Hands, Repaired, Repairer
+from swift_dss.gateway.mend.scrub import Scrubber
+from swift_dss.gateway.mend.scrub_ask import AskScrubber
+from swift_dss.gateway.mend.witness import ASKERS, Asker, Remedies
+from swift_dss.gateway.peers.primaries import (
+    Primaries, RingPrimaries, looks_at)
+from swift_dss.gateway.peers.ranks import Ranks
 from swift_dss.gateway.ports import (
     LocalVersion, LocalVersions, Logger, Metrics, NotProven, Sink,
     TableSource)
-from swift_dss.gateway.owner import WRITE_SECONDS, NotOurs, Owner
-from swift_dss.gateway.primaries import (
-    Primaries, RingPrimaries, looks_at)
-from swift_dss.gateway.pulse import Alarm, Pulse
 from swift_dss.gateway.queue import DeleteJob, Queue, UploadJob
-from swift_dss.gateway.ranks import Ranks
-from swift_dss.gateway.repair import Copy, Hands, Repaired, Repairer
-from swift_dss.gateway.retry import Backoff
-from swift_dss.gateway.scrub import Scrubber
-from swift_dss.gateway.scrub_ask import AskScrubber
-from swift_dss.gateway.source import Source
-from swift_dss.gateway.throughput import Throughput
-from swift_dss.gateway.upload import Outcome, Uploader
-from swift_dss.gateway.witness import ASKERS, Asker, Remedies
-from swift_dss.io.workers import Pool, threads
+from swift_dss.gateway.up.bundler import SENDERS, Bundler
+from swift_dss.gateway.up.deletes import Agreement, Deleter
+from swift_dss.gateway.up.park import Jobs, Parker
+from swift_dss.gateway.up.upload import Outcome, Uploader
+from swift_dss.io.workers import Pool, inline, threads
 from swift_dss.strategy.wan import Flow, Turns, plenty
 from swift_dss.wire.control import FetchReply, FetchRequest
 from swift_dss.wire.layout import remote_key
-from swift_dss.wire.proof import ProofReply, ProofRequest
+from swift_dss.wire.records.proof import ProofReply, ProofRequest
 
 #: Workers for deletes, apart from uploads so that neither starves.
 _DELETES = 2
@@ -111,6 +113,7 @@ class Gateway:
     :param ranks: by default from the rings of ``swift_dir``
     :param primaries: who is asked before bytes go; by default those of the
         rings
+    :param trust: in uploads; by default by the system's clock
     :param retry: waits of jobs that failed
     :param pool: who carries out what is handed out
     :param connect: see :class:`S3Client`
@@ -123,6 +126,7 @@ class Gateway:
                  local: LocalVersions, logger: Logger, metrics: Metrics,
                  ranks: Optional[Ranks] = None,
                  breaker: Optional[Breaker] = None,
+                 trust: Optional[Trust] = None,
                  retry: Optional[Backoff] = None,
                  now: Callable[[], float] = time.time,
                  pool: Pool = threads,
@@ -138,17 +142,19 @@ class Gateway:
         self._now = now
         self._ranks = ranks or Ranks(conf.swift_dir)
         self._breaker = breaker or Breaker()
-        self._trust = Trust()
+        self._trust = trust or Trust()
         self._again_at = -math.inf
         self._unanswered = 0
         self._retry = retry or Backoff(
             _RETRY_BASE_SECONDS, _RETRY_CAP_SECONDS)
         self._queue = Queue(os.path.join(
             conf.queue_dir, QUEUE_FILE))
+        trusted = TrustedClock(now, clock)
         self._client = S3Client(
             self._conf, self._breaker,
             self._conf.uploads + self._conf.fills + _DELETES + SENDERS
-            + ASKERS + 2, table_source, connect, Pulse(clock))
+            + ASKERS + 2, table_source, connect, Pulse(clock),
+            trusted.hear)
         self._alarm = Alarm(
             self._client, self._breaker, self._conf.prefix + _PROBE_KEY,
             self._found, logger, pool)
@@ -168,7 +174,7 @@ class Gateway:
             self._breaker, self._stopping, conf.swift_dir,
             self._keys, now, self._retry, pool,
             Leaning(self._conf, self._primaries, self._uploader.send_apart,
-                    now))
+                    trusted.now))
         self._parker = Parker(
             Jobs(self._claim, self._release, self._described,
                  self._may_send, self._wanted_remote, self._look_again_at,
@@ -176,15 +182,16 @@ class Gateway:
             metrics, logger, self._stopping, now)
         self._agreement = Agreement(
             self._conf, local, self._queue, self._primaries, metrics,
-            logger, self._retry, self._stopping, now, self._notify)
+            logger, self._retry, self._stopping, now, self._notify,
+            trusted.now)
         self._deleter = Deleter(self._conf, self._client, local,
                                 self._queue, metrics, self._ranks.rank)
         self.collector = Collector(
             self._conf, self._client, local, self._ranks, self._primaries,
-            collect.Hands(self._deleter.remove, self.enqueue_deletes),
+            keys.Hands(self._deleter.remove, self.enqueue_deletes),
             self._bundler.collector(self._ranks, self._primaries,
-                                    self.enqueue_deletes),
-            metrics, self._stopping, now,
+                                    self.enqueue_deletes, trusted.now),
+            metrics, self._stopping, trusted.now,
             lambda: os.path.exists(restore_state(conf)))
         self.rounds = Rounds(
             self._conf, self.collector, self._queue.mark, self._queue.marked,
@@ -193,10 +200,10 @@ class Gateway:
                                   self._stopping)
         self._filler = Filler(
             self._conf, Source(self._conf, self._client, metrics,
-                               self._stopping.wait),
+                               self._stopping.wait, self._retry.dice),
             local, metrics, logger, table_source,
             lambda local: own_copy(self._conf, self._client, local),
-            self._alarm.look, self._client.pulse.now)
+            self._alarm.look, self._client.pulse.now, pool is inline)
         self._repairer = Repairer(self._conf, self._client, local, Hands(
             self._filler.prove, self._uploader.resend, self._bundler.settle,
             self._bundler.take_out, self.enqueue_upload))
@@ -459,12 +466,17 @@ class Gateway:
         """Those of this node's devices that no ring places here."""
         return self._ranks.not_in_rings(devices)
 
-    def link(self) -> Tuple[float, bool, float]:
-        """(predicted bytes a second that leave, S3 answers, seconds
-        until it is asked again if it does not)."""
-        return (self.throughput.drain.rate(), self._is_up(),
-                max(self._breaker.seconds_until_probe(),
-                    self._trust.seconds_until_trial()))
+    def link(self) -> Link:
+        """S3 as it is now; costs nothing."""
+        return Link(self.throughput.drain.rate(), self._is_up(),
+                    max(self._breaker.seconds_until_probe(),
+                        self._trust.seconds_until_trial()),
+                    self._trust.is_lost)
+
+    def backlog(self) -> int:
+        """Uploads and deletes that wait."""
+        counts = self._queue.counts()
+        return int(counts['uploads']) + int(counts['deletes'])
 
     def status(self) -> Dict[str, Any]:
         """Plain values for status output; no secrets in it."""
@@ -514,8 +526,9 @@ class Gateway:
             return _IDLE_SECONDS
 
     def _is_up(self) -> bool:
-        return self._breaker.state is BreakerState.CLOSED and \
-            not self._trust.is_lost
+        """S3 answers. Whether it takes uploads is the trust's matter: who
+        reads, or makes room in the bucket, does not ask for it."""
+        return self._breaker.state is BreakerState.CLOSED
 
     def _state(self) -> str:
         state = self._breaker.state
@@ -745,7 +758,7 @@ class Gateway:
         counts = self._queue.counts()
         self._metrics.gauge('gateway.queued_uploads', counts['uploads'])
         self._metrics.gauge('gateway.queued_deletes', counts['deletes'])
-        self._metrics.gauge('gateway.up', float(self._is_up()))
+        self._metrics.gauge('gateway.up', float(self.link().drains))
 
     def _submit(self, job: _Job) -> bool:
         """Run a job unless one of the same version runs already."""
@@ -853,7 +866,8 @@ class Gateway:
 
     def _look_again_at(self, job: UploadJob) -> float:
         look = Backoff(_LOOK_SECONDS, max(
-            _LOOK_SECONDS, self._conf.take_over_seconds / 4))
+            _LOOK_SECONDS, self._conf.take_over_seconds / 4),
+            self._retry.dice)
         return self._now() + look.seconds(job.attempts + 1)
 
     def _delete(self, job: DeleteJob) -> None:

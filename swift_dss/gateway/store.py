@@ -2,7 +2,9 @@
 
 What the queue and the bundle book have in common: one connection, one
 lock, a statement or a list of them at a time, and a file that is no
-database is set aside and begun anew.
+database is set aside and begun anew. A page that rots is met only when it
+is read: that leaves a mark beside the file, and the next start looks at all
+of it.
 """
 
 from __future__ import annotations
@@ -20,6 +22,12 @@ from swift_dss.core.errors import BadConfig, TierUnavailable
 from swift_dss.io.private import private_file
 
 
+#: Beside a file that proved damaged while it was in use.
+_MARK = '.suspect'
+#: How SQLite says so: it has error codes in Python since 3.11 only.
+_DAMAGED = ('malformed', 'not a database')
+
+
 class Store:
     """One file. Thread-safe; calls block on disk.
 
@@ -27,7 +35,7 @@ class Store:
     fails; nothing is changed then.
 
     :param path: the SQLite file; made if missing, set aside if it is not
-        one
+        one, or if it proved damaged since it was opened last
     :param what: it is called this in errors
     :param prepare: makes the tables, or what an older file lacks of them
     :raises BadConfig: it cannot be opened or made
@@ -37,10 +45,11 @@ class Store:
                  prepare: Callable[[sqlite3.Connection], object]) -> None:
         self._lock = threading.RLock()
         self._what = what
+        self._mark = path + _MARK
         #: Where a file that was no database went, or ''.
         self.damaged_path = ''
         try:
-            self._db = _open(path, prepare)
+            self._db = _open(path, prepare, os.path.exists(self._mark))
         except sqlite3.OperationalError as err:
             raise BadConfig('%s %s: %s' % (what, path, err)) from err
         except sqlite3.DatabaseError:
@@ -51,6 +60,9 @@ class Store:
                 if os.path.exists(path + suffix):
                     os.replace(path + suffix, self.damaged_path + suffix)
             self._db = _open(path, prepare)
+        # Last: whoever is killed before this only looks once more.
+        if os.path.exists(self._mark):
+            os.unlink(self._mark)
 
     def close(self) -> None:
         """Let the file go."""
@@ -82,13 +94,14 @@ class Store:
                 # they are many, are not looked at one by one.
                 for text, some in groupby(statements, itemgetter(0)):
                     self._db.executemany(text, map(itemgetter(1), some))
+                changed = self._db.total_changes - before
+                # With FULL, it fsyncs the journal: the rows are durable.
+                self._db.execute('COMMIT')
             except BaseException:
                 if self._db.in_transaction:
                     self._db.execute('ROLLBACK')
                 raise
-            # With FULL, COMMIT fsyncs the journal: the rows are durable.
-            self._db.execute('COMMIT')
-            return self._db.total_changes - before
+            return changed
 
     @contextmanager
     def _sqlite_errors(self) -> Iterator[None]:
@@ -96,11 +109,22 @@ class Store:
         try:
             yield
         except sqlite3.Error as err:
-            raise TierUnavailable('%s: %s' % (self._what, err)) from err
+            text = '%s: %s' % (self._what, err)
+            if any(said in str(err) for said in _DAMAGED):
+                self._leave_mark()
+                text += '; the next start of the daemon sets the file aside'
+            raise TierUnavailable(text) from err
+
+    def _leave_mark(self) -> None:
+        try:
+            with open(self._mark, 'w', encoding='ascii'):
+                pass
+        except OSError:
+            return  # a full disk; the next statement tries again
 
 
-def _open(path: str, prepare: Callable[[sqlite3.Connection], object]
-          ) -> sqlite3.Connection:
+def _open(path: str, prepare: Callable[[sqlite3.Connection], object],
+          is_suspect: bool = False) -> sqlite3.Connection:
     try:
         private_file(path)
     except OSError as err:
@@ -110,6 +134,11 @@ def _open(path: str, prepare: Callable[[sqlite3.Connection], object]
     try:
         made.execute('PRAGMA journal_mode=WAL')
         prepare(made)
+        if is_suspect:
+            # A bit that flipped on its way here is no damage of the file.
+            said = made.execute('PRAGMA integrity_check(1)').fetchone()[0]
+            if said != 'ok':
+                raise sqlite3.DatabaseError(said)
     except sqlite3.Error:
         made.close()
         raise

@@ -13,6 +13,9 @@ bytes stay.
 
 The caller MUST hold the version's lock: two moves of one version at once
 would overwrite one another's record. All of them block on both tiers.
+
+What is copied is checked as it passes: a whole block that is not as it was
+written raises ``RottenBytes`` and nothing has changed (``io.mending``).
 """
 
 from __future__ import annotations
@@ -25,8 +28,9 @@ from swift_dss.core.limits import IO_WINDOW_BYTES
 from swift_dss.core.residency import Extent, RemoteCopy, Residency, Tier
 from swift_dss.core.spans import ClassMap, UNCLASSIFIED_MAP
 from swift_dss.io import classified, residency_store, steps
-from swift_dss.io.capacity import sync_dir
 from swift_dss.io.carriers import Carrier
+from swift_dss.io.sums import blocks
+from swift_dss.io.sums.blocks import BlockSums, Passing
 from swift_dss.io.switch import (
     LiveVersion, Place, switch, translated)
 
@@ -58,10 +62,12 @@ def copy_to_capacity(place: Place, ranges: Iterable[Range] = (),
         if not missing:
             return live.residency
 
+        sums = blocks.load(live.fd, place.content_length)
+
         def fill(fd: int) -> None:
             for extent in missing:
                 _copy(io, class_map, live.fd, fd, extent.offset,
-                      extent.length)
+                      extent.length, sums)
 
         write_capacity(place, live.residency, fill, 'clean')
         residency = live.residency
@@ -96,26 +102,12 @@ def write_capacity(place: Place, residency: Residency,
         steps.reached(label + '.synced')
         if not on_hdd:
             capacity.publish(fd, place.version)
-            _sync_chain(place)
     except OSError as err:
         raise translated(err, 'capacity file of ' + place.version.key) \
             from err
     finally:
         os.close(fd)
     steps.reached(label + '.published')
-
-
-def _sync_chain(place: Place) -> None:
-    """Make every folder above a capacity file durable.
-
-    Another move may have made one of them an instant ago and not have
-    synced it yet; a name is only as durable as its folder's name.
-    """
-    root = place.capacity.path
-    folder = os.path.dirname(place.capacity.file_path(place.version))
-    while len(folder) >= len(root):
-        sync_dir(folder)
-        folder = os.path.dirname(folder)
 
 
 def leaves_to_s3(residency: Residency, tier: Tier) -> bool:
@@ -168,11 +160,13 @@ def evict_ssd(place: Place, ranges: Iterable[Range] = (),
                 if not extent.tiers & Tier.SSD):
             _check_capacity_file(place, residency)
 
+        sums = blocks.load(live.fd, place.content_length)
+
         def fill(fd: int) -> None:
             for extent in residency.extents:
                 if extent.tiers & Tier.SSD:
                     _copy(io, class_map, live.fd, fd, extent.offset,
-                          extent.length)
+                          extent.length, sums)
 
         switch(live, residency, fill, 'evict')
         return residency
@@ -211,11 +205,13 @@ def promote(place: Place, ranges: Iterable[Range] = (),
         if residency == live.residency:
             return residency
         source = place.capacity.open_read(place.version)
+        sums = blocks.load(live.fd, place.content_length)
         try:
             def fill(fd: int) -> None:
                 for extent in residency.extents:
                     if extent.tiers & Tier.SSD:
-                        _gather(io, class_map, live, source, fd, extent)
+                        _gather(io, class_map, live, source, fd, extent,
+                                sums)
 
             switch(live, residency, fill, 'promote')
         finally:
@@ -224,11 +220,12 @@ def promote(place: Place, ranges: Iterable[Range] = (),
 
 
 def _gather(io: Carrier, class_map: ClassMap, live: LiveVersion,
-            capacity_fd: int, fd: int, wanted: Extent) -> None:
+            capacity_fd: int, fd: int, wanted: Extent,
+            sums: Optional[BlockSums]) -> None:
     """Copy ``wanted`` from the SSD where it is there, else from the HDD."""
     for piece in live.residency.split(wanted.offset, wanted.length):
         source = live.fd if piece.tiers & Tier.SSD else capacity_fd
-        _copy(io, class_map, source, fd, piece.offset, piece.length)
+        _copy(io, class_map, source, fd, piece.offset, piece.length, sums)
 
 
 def drop_capacity(place: Place, ranges: Iterable[Range] = (),
@@ -374,7 +371,9 @@ def _pieces(residency: Residency,
 
 
 def _copy(io: Carrier, class_map: ClassMap, source: int, target: int,
-          offset: int, length: int) -> None:
+          offset: int, length: int,
+          sums: Optional[BlockSums] = None) -> None:
+    passing = None if sums is None else Passing(sums, offset)
     for span in class_map.split(offset, length):
         for at in range(span.offset, span.end, IO_WINDOW_BYTES):
             wanted = min(IO_WINDOW_BYTES, span.end - at)
@@ -383,6 +382,8 @@ def _copy(io: Carrier, class_map: ClassMap, source: int, target: int,
             if len(data) != wanted:
                 raise DamagedRecord('a source file ends at byte %d'
                                     % (at + len(data)))
+            if passing is not None:
+                passing.check(data)
             write(io, target, data, at, span.class_id)
     # What this thread does next has no class.
     io.leave()

@@ -9,38 +9,43 @@ of what is not under the class of the calling thread.
 from __future__ import annotations
 
 import os
-from typing import Any, Optional
+from typing import Any, List, Sequence
 
 from swift_dss.io.carriers import Carrier
 
 _NOWAIT: Any = getattr(os, 'RWF_NOWAIT', None)
-#: The most that :meth:`PageCache.read_ahead` gives at once: it fits a
-#: core's own cache, where it is hashed and sent from.
+#: Of the pieces that :meth:`PageCache.read_ahead` gives: they fit a core's
+#: own cache, where they are hashed and sent from.
 CHUNK_BYTES = 65536
+#: The most that it gives at once. Each call costs three system calls where
+#: the bytes have a class, and one where they have none.
+AHEAD_BYTES = 4 * CHUNK_BYTES
 
 
 class PageCache:
     """Reads what the page cache has of a file.
 
-    For one thread only (it reuses its buffer).
+    For one thread only (it reuses its buffers).
     """
 
     def __init__(self) -> None:
-        self._chunk = bytearray(CHUNK_BYTES)
+        self._chunks = [bytearray(CHUNK_BYTES)
+                        for _ in range(AHEAD_BYTES // CHUNK_BYTES)]
 
     def read_ahead(self, carrier: Carrier, fd: int, length: int, offset: int,
-                   class_id: int) -> Optional[bytes]:
+                   class_id: int) -> Sequence[bytes]:
         """What can be had of a range without waiting for a disk.
 
         The kernel reads ahead of it meanwhile, and reads what was not
         there, under this class.
 
-        :param length: at most ``CHUNK_BYTES``
-        :returns: at least one byte from ``offset`` on; None if the first
-            is not there now, or if this file system does not say
+        :param length: at most ``AHEAD_BYTES``
+        :returns: the bytes from ``offset`` on, in pieces of
+            ``CHUNK_BYTES``, the last perhaps smaller; nothing if the first
+            byte is not there now, or if this file system does not say
         """
         if _NOWAIT is None:
-            return None
+            return ()
         if not class_id:
             return self._without_waiting(fd, length, offset)
         carrier.enter(class_id)
@@ -50,14 +55,18 @@ class PageCache:
             carrier.leave()
 
     def _without_waiting(self, fd: int, length: int,
-                         offset: int) -> Optional[bytes]:
-        chunk = self._chunk
-        into = chunk if length == CHUNK_BYTES else memoryview(chunk)[:length]
+                         offset: int) -> Sequence[bytes]:
+        whole, rest = divmod(length, CHUNK_BYTES)
+        into: List[Any] = self._chunks[:whole]
+        if rest:
+            into.append(memoryview(self._chunks[whole])[:rest])
         try:
-            got = os.preadv(fd, [into], offset, _NOWAIT)
+            got = os.preadv(fd, into, offset, _NOWAIT)
         except OSError:
             # EAGAIN, EOPNOTSUPP; who reads it with waiting gets the rest.
-            return None
-        if got == CHUNK_BYTES:
-            return bytes(chunk)
-        return bytes(memoryview(chunk)[:got]) if got else None
+            return ()
+        whole, rest = divmod(got, CHUNK_BYTES)
+        pieces = [bytes(chunk) for chunk in self._chunks[:whole]]
+        if rest:
+            pieces.append(bytes(memoryview(self._chunks[whole])[:rest]))
+        return pieces

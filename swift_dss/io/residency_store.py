@@ -24,7 +24,9 @@ from typing import Optional, Union
 from swift_dss.core.errors import FULL_ERRNOS, DamagedRecord, TierFull
 from swift_dss.core.residency import (
     STUB_SURPLUS, RemoteCopy, Residency, Tier)
-from swift_dss.wire import names, residency as record
+from swift_dss.io.sums import blocks
+from swift_dss.wire import names
+from swift_dss.wire.records import residency as record
 
 _Target = Union[int, str]
 _NO_ROOM = 'no room for the residency record: %s'
@@ -58,21 +60,27 @@ def store(fd: int, residency: Residency, capacity_id: str = '') -> None:
         (``Capacity.identity``); needed if a byte lies on the HDD
     :raises TierFull: no room for the attribute
     """
-    on_hdd = bool(residency.tiers & Tier.HDD)
     try:
-        if on_hdd and capacity_id:
-            os.setxattr(fd, names.XATTR_CAPACITY_ID,
-                        capacity_id.encode('ascii'))
-        if residency.tiers & ~Tier.SSD:
-            os.setxattr(fd, names.XATTR_RESIDENCY, record.encode(residency))
-        else:
-            _remove(fd, names.XATTR_RESIDENCY)
-        if not on_hdd:
-            _remove(fd, names.XATTR_CAPACITY_ID)
+        _store(fd, residency, capacity_id)
     except OSError as err:
-        if _is_no_room(err):
+        if not _is_no_room(err):
+            raise
+        # Where bytes are counts more than what proves them.
+        if not blocks.remove(fd):
             raise TierFull(_NO_ROOM % err) from err
-        raise
+        store(fd, residency, capacity_id)
+
+
+def _store(fd: int, residency: Residency, capacity_id: str) -> None:
+    on_hdd = bool(residency.tiers & Tier.HDD)
+    if on_hdd and capacity_id:
+        os.setxattr(fd, names.XATTR_CAPACITY_ID, capacity_id.encode('ascii'))
+    if residency.tiers & ~Tier.SSD:
+        os.setxattr(fd, names.XATTR_RESIDENCY, record.encode(residency))
+    else:
+        _remove(fd, names.XATTR_RESIDENCY)
+    if not on_hdd:
+        _remove(fd, names.XATTR_CAPACITY_ID)
 
 
 def store_first(fd: int, content_length: int, remote: RemoteCopy) -> bool:
@@ -84,9 +92,11 @@ def store_first(fd: int, content_length: int, remote: RemoteCopy) -> bool:
     except FileExistsError:
         return False
     except OSError as err:
-        if _is_no_room(err):
+        if not _is_no_room(err):
+            raise
+        if not blocks.remove(fd):
             raise TierFull(_NO_ROOM % err) from err
-        raise
+        return store_first(fd, content_length, remote)
     return True
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 from swift.common.utils import Timestamp
 from swift.obj.diskfile import BaseDiskFile, DiskFile, DiskFileManager
@@ -22,13 +22,15 @@ from swift_dss.core.residency import TIER_NAMES, Residency
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
 from swift_dss.core.version import VersionId
 from swift_dss.io import residency_store, syncing
-from swift_dss.objserver import posts, sending, tags
-from swift_dss.objserver.arriving import Arriving
+from swift_dss.io.sums import blocks
+from swift_dss.objserver import posts, tags
 from swift_dss.objserver.extents import CLIENT, REPLICATE, VersionBytes
 from swift_dss.objserver.manager import DssManagerBase
 from swift_dss.objserver.reader import DssDiskFileReader
+from swift_dss.objserver.travel import sending
+from swift_dss.objserver.travel.arriving import Arriving
 from swift_dss.objserver.writer import DssDiskFileWriter
-from swift_dss.wire import classmap, layout, registers
+from swift_dss.wire import classmap, layout, names, registers
 from swift_dss.wire.control import Event, EventKind, encode_read
 
 
@@ -152,11 +154,14 @@ class DssDiskFileBase(BaseDiskFile):
         """What a reader reads through; captures all it needs now."""
         assert self.dss_residency is not None
         data_file = self._data_file
+        node = self.manager.dss_node
+        sums = blocks.load(fd, self.dss_residency.content_length) \
+            if node.conf.io.block_checksums else None
         return VersionBytes(
-            self.manager.dss_node, self.dss_version(), self.dss_partition,
+            node, self.dss_version(), self.dss_partition,
             fd, self.dss_residency, self.dss_stored_map(),
             self.dss_purpose, keep_cache,
-            lambda: self.dss_has_changed(data_file))
+            lambda: self.dss_has_changed(data_file), sums)
 
     @property
     def content_length(self) -> Any:
@@ -201,6 +206,12 @@ class DssDiskFileBase(BaseDiskFile):
             return True
         return fresh != self.dss_residency
 
+    def dss_later_headers(self) -> Dict[str, str]:
+        """Of the 409 to a GET that S3 may be able to answer later."""
+        return {names.BACKEND_UNAVAILABLE: str(
+                    self.manager.dss_node.conf.gateway.retry_after_seconds),
+                'X-Backend-Timestamp': self.timestamp.internal}
+
     # -- events ----------------------------------------------------------
 
     def dss_note_put(self) -> None:
@@ -228,6 +239,20 @@ class DssDiskFileBase(BaseDiskFile):
         if length:
             self._record('GET', source.version, self._content_length or 0,
                          source.class_map, offset, length)
+
+    def dss_note_rot(self, source: VersionBytes) -> None:
+        """Tell the daemon of blocks that proved wrong, and that another tier
+        has; said again by the next reader if nobody hears it."""
+        for tier, name in TIER_NAMES:
+            if source.rotten_tiers & tier:
+                self._logger.error(
+                    '%s: its copy on the %s has other bytes than were '
+                    'written; another tier has them', self._data_file,
+                    name.upper())
+                self._logger.increment('dss.rotten.%s' % name)
+        self.manager.dss_node.events.tell(Event(
+            EventKind.ROT, source.version, source.partition,
+            self._content_length or 0, at=time.time()))
 
     def dss_note_difference(self, source: VersionBytes) -> None:
         """Tell the daemon that the HDD has not the bytes that another tier

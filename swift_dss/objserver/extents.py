@@ -6,11 +6,14 @@ tier daemon may switch the name to another inode meanwhile: the old one, and
 the capacity file opened for it, keep their bytes.
 
 Order of preference per byte: SSD, HDD, remote. The event loop copies from
-the SSD what it can have without waiting, chunk by chunk, so that each is
-hashed and sent while the processor's cache has it; the kernel reads ahead
-meanwhile, under the class of the bytes. What is not there yet is read in
-the SSD's pool. Bytes of the HDD are always read and hashed in the HDD's
-pool, one window a trip, the next window under way while one is sent.
+the SSD what it can have without waiting, a few chunks at a time, so that
+they are hashed and sent while the processor's cache has them; the kernel
+reads ahead meanwhile, under the class of the bytes. What is not there yet is
+read in the SSD's pool. Bytes of the HDD are always read and hashed in the
+HDD's pool, one window a trip, the next window under way while one is sent.
+
+Where the version has checksums of its blocks, whole blocks are read, and
+none is given that is not as it was written: another tier's is taken for it.
 """
 
 # long: all ways to a byte, and what two copies of one have to agree on.
@@ -22,7 +25,8 @@ from typing import (
     Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional,
     Sequence, Tuple)
 
-from swift_dss.core.errors import TierUnavailable, VersionGone
+from swift_dss.core.errors import (
+    RemoteUnavailable, TierUnavailable, VersionGone)
 from swift_dss.core.limits import IO_WINDOW_BYTES
 from swift_dss.core.residency import Extent, Residency, Tier
 from swift_dss.core.spans import ClassMap
@@ -30,10 +34,14 @@ from swift_dss.core.version import VersionId
 from swift_dss.io import residency_store
 from swift_dss.io.classified import expect_random, forget, read_exact
 from swift_dss.io.pools import Job
-from swift_dss.io.probe import CHUNK_BYTES
+from swift_dss.io.probe import AHEAD_BYTES, CHUNK_BYTES
+from swift_dss.io.sums.blocks import BlockSums
 from swift_dss.objserver.fetch import FetchStream, open_fetch
+from swift_dss.objserver.proving import (
+    BadBlock, BytesRotten, Piece, in_blocks, right_bytes, trimmed)
 from swift_dss.objserver.settings import Node
 from swift_dss.wire.control import FetchRequest
+from swift_dss.wire.records.blocks import BLOCK_BYTES
 
 #: Up to here, copying and hashing cost less than a trip to a thread.
 INLINE_BYTES = 65536
@@ -43,6 +51,10 @@ TRIP_BYTES = 4 * CHUNK_BYTES
 
 _SSD_BIT = Tier.SSD.value
 _BOTH = Tier.SSD | Tier.HDD
+#: Where to look for the bytes of a block that proved wrong.
+_ORDERS = ((Tier.HDD, Tier.SSD, Tier.REMOTE),
+           (Tier.REMOTE, Tier.HDD, Tier.SSD),
+           (Tier.REMOTE, Tier.SSD, Tier.HDD))
 
 #: Why a version is read: decides whether remote bytes may be asked for and
 #: whether they may be kept.
@@ -66,12 +78,14 @@ class VersionBytes:
     :param fd: of the data file; stays the caller's
     :param keep_cache: leave what was read in the page cache
     :param has_changed: says if the record is another one by now
+    :param sums: of its blocks; without them bytes are read as they are
     """
 
     def __init__(self, node: Node, version: VersionId, partition: str,
                  fd: int, residency: Residency, class_map: ClassMap,
                  purpose: str, keep_cache: bool,
-                 has_changed: Callable[[], bool]) -> None:
+                 has_changed: Callable[[], bool],
+                 sums: Optional[BlockSums] = None) -> None:
         self._node = node
         self.version = version
         self.partition = partition
@@ -83,6 +97,7 @@ class VersionBytes:
         self.client = ''
         self._forget = not keep_cache
         self._has_changed = has_changed
+        self._sums = sums
         self._hdd_fd: Optional[int] = None
         self._hdd_absent = False
         self._streams: Dict[int, FetchStream] = {}
@@ -102,6 +117,14 @@ class VersionBytes:
         #: True if the HDD has not what the record says, and another tier
         #: has it.
         self.hdd_differs = False
+        #: Bits of the tiers that had other bytes than were written, where
+        #: another tier had the right ones.
+        self.rotten_tiers = 0
+
+    @property
+    def is_proven(self) -> bool:
+        """True if blocks are checked before they are given."""
+        return self._sums is not None
 
     @property
     def is_plain(self) -> bool:
@@ -117,11 +140,13 @@ class VersionBytes:
         pool is needed. Nothing is begun on slower tiers.
         """
         if self.is_plain and start < stop:
-            data = self._node.page_cache.read_ahead(
+            if self._sums is not None:
+                start, stop = self._widened(start, stop)
+            pieces = self._node.page_cache.read_ahead(
                 self._node.carrier, self._fd,
                 min(CHUNK_BYTES, stop - start), start, self.class_map.rest)
-            if data:
-                self._begun = start, data
+            if pieces:
+                self._begun = start, pieces[0]
 
     def needs_remote(self, ranges: Sequence[Tuple[int, int]]) -> bool:
         """True if a byte of ``ranges`` is here on no tier.
@@ -161,12 +186,87 @@ class VersionBytes:
         :raises OSError: EIO of a disk of this node, for one
         :raises TierUnavailable, RemoteUnavailable, VersionGone: as
             :meth:`prepare`, if that was not called or bytes went since
+        :raises BytesRotten: the next byte is not as it was written
         """
+        sums = self._sums
+        if sums is None:
+            if self.is_plain:
+                self.tiers_read |= _SSD_BIT
+                yield from self._ssd(Window(
+                    start, stop - start, Tier.SSD, self.class_map.rest),
+                    digest)
+                return
+            for piece in self._pieces(start, stop, digest, None):
+                yield piece.data
+            return
+        while start < stop:
+            try:
+                for data in self._proven(sums, start, stop, digest):
+                    start += len(data)
+                    yield data
+                return
+            except BadBlock as bad:
+                first = bad.block * BLOCK_BYTES
+                block = self._another_copy(sums, bad.block)
+            if block is None:
+                # An audit goes on with what is here.
+                end = min(first + BLOCK_BYTES, stop)
+                self.skipped_bytes += end - start
+                start = end
+                continue
+            for data in trimmed([(first, block)], start, stop, digest):
+                start += len(data)
+                yield data
+
+    def _proven(self, sums: BlockSums, start: int, stop: int,
+                digest: Any) -> Iterator[bytes]:
+        """:meth:`read` up to the first block that is wrong.
+
+        :raises BadBlock: the next byte is of it
+        """
+        first, last = self._widened(start, stop)
         if self.is_plain:
             self.tiers_read |= _SSD_BIT
-            yield from self._ssd(Window(
-                start, stop - start, Tier.SSD, self.class_map.rest), digest)
+            yield from self._ssd_blocks(sums, Window(
+                first, last - first, Tier.SSD, self.class_map.rest),
+                start, stop, digest)
             return
+        if (first, last) == (start, stop) and self._read_ahead and len(
+                list(self._residency.split(start, stop - start))) == 1:
+            # Hashed where it is read.
+            for piece in self._pieces(start, stop, digest, sums):
+                yield piece.data
+            return
+        yield from trimmed(in_blocks(
+            sums, self._pieces(first, last, None, sums), last),
+            start, stop, digest)
+
+    def _widened(self, start: int, stop: int) -> Tuple[int, int]:
+        """A range with the whole of its first and last block, where those
+        are here."""
+        first = start - start % BLOCK_BYTES
+        last = min(stop + -stop % BLOCK_BYTES,
+                   self._residency.content_length)
+        if self.is_stub:
+            first = first if self._is_here(first, start) else start
+            last = last if self._is_here(stop, last) else stop
+        return first, last
+
+    def _is_here(self, start: int, stop: int) -> bool:
+        """True if a range can be read from SSD and HDD."""
+        try:
+            return all(
+                self._tier_of(extent) & _BOTH
+                for extent in self._residency.split(start, stop - start))
+        except (TierUnavailable, VersionGone):
+            return False
+
+    def _pieces(self, start: int, stop: int, digest: Any,
+                sums: Optional[BlockSums]) -> Iterator[Piece]:
+        """A range, tier by tier and class by class.
+
+        :param sums: check windows of whole blocks with these
+        """
         if not self._read_ahead:
             expect_random(self._fd)
         windows = self._windows(start, stop)
@@ -175,40 +275,139 @@ class VersionBytes:
         while ahead is not None:
             window, ahead = ahead, next(windows, None)
             self.tiers_read |= window.tier.value
+            offset = window.offset
             if window.tier is Tier.REMOTE:
-                yield from _hashed(self._remote(window), digest)
+                for data in _hashed(self._remote(window), digest):
+                    yield Piece(offset, data, True)
+                    offset += len(data)
                 continue
+            checks = self._checks(sums, window)
             if window.tier is Tier.SSD:
-                blocks: Iterable[bytes] = self._ssd(window, digest)
+                blocks: Iterable[bytes] = self._ssd(window, digest) \
+                    if checks is None else self._ssd_blocks(
+                        checks, window, offset, offset + window.length,
+                        digest)
                 if self._is_compared:
                     blocks = self._compared(window.offset, blocks)
             else:
-                blocks = (job or self._from_hdd(window, digest)).wait()
+                blocks = found = (job or self._from_hdd(
+                    window, digest, checks)).wait()
                 job = self._job = None
-                if ahead is not None and ahead.tier is Tier.HDD:
+                if ahead is not None and ahead.tier is Tier.HDD and sum(
+                        len(data) for data in found) == window.length:
                     # The digest has every byte up to here.
-                    job = self._from_hdd(ahead, digest)
-            given = 0
+                    job = self._from_hdd(ahead, digest,
+                                         self._checks(sums, ahead))
             for data in blocks:
-                given += len(data)
-                yield data
-            if given < window.length:
+                yield Piece(offset, data, checks is not None)
+                offset += len(data)
+            if offset < window.offset + window.length:
+                if sums is not None:
+                    raise BadBlock(offset // BLOCK_BYTES)
                 return
+
+    def _checks(self, sums: Optional[BlockSums],
+                window: Window) -> Optional[BlockSums]:
+        """``sums``, if the window is of whole blocks."""
+        end = window.offset + window.length
+        if not window.offset % BLOCK_BYTES and (
+                not end % BLOCK_BYTES
+                or end == self._residency.content_length):
+            return sums
+        return None
+
+    def _another_copy(self, sums: BlockSums, block: int) -> Optional[bytes]:
+        """A block that proved wrong, as another tier has it.
+
+        :returns: None if it is for an audit to leave it out
+        :raises BytesRotten: none has it
+        """
+        first = block * BLOCK_BYTES
+        extents = list(self._residency.split(first, min(
+            BLOCK_BYTES, sums.content_length - first)))
+        usual = [_first_of(extent, (Tier.SSD, Tier.HDD, Tier.REMOTE))
+                 for extent in extents]
+        tried = [usual]
+        for order in _ORDERS:
+            tiers = [_first_of(extent, order) for extent in extents]
+            if tiers in tried or \
+                    Tier.REMOTE in tiers and self.purpose != CLIENT:
+                continue
+            tried.append(tiers)
+            try:
+                data = b''.join(self._read_from(tier, extent)
+                                for tier, extent in zip(tiers, extents))
+            except (OSError, TierUnavailable, VersionGone,
+                    RemoteUnavailable):
+                continue
+            if sums.is_right(block, data):
+                for tier, was in zip(tiers, usual):
+                    if tier is not was:
+                        self.tiers_read |= tier.value
+                        self.rotten_tiers |= was.value
+                return data
+        is_in_s3 = all(extent.tiers & Tier.REMOTE for extent in extents)
+        if is_in_s3:
+            for was in usual:
+                self.rotten_tiers |= was.value
+            if self.purpose == AUDIT:
+                return None
+        raise BytesRotten('the block at byte %d has other bytes than were '
+                          'written' % first, is_in_s3)
+
+    def _read_from(self, tier: Tier, extent: Extent) -> bytes:
+        class_id = self.class_map.class_at(extent.offset)
+        if tier is Tier.REMOTE:
+            stream = self._ask(Window(extent.offset, extent.length, tier,
+                                      class_id), keep=False)
+            try:
+                return b''.join(stream.chunks())
+            finally:
+                stream.close()
+        if tier is Tier.HDD:
+            self._open_hdd()
+        self._job = self._begin(
+            tier, read_exact, self._node.carrier,
+            self._hdd_fd if tier is Tier.HDD else self._fd, extent.length,
+            extent.offset, class_id)
+        data: bytes = self._job.wait()
+        self._job = None
+        return data
 
     def read_small(self, start: int, stop: int,
                    digest: Any) -> Sequence[bytes]:
         """As :meth:`read`, for at most ``INLINE_BYTES`` of a version for
-        which :attr:`is_plain` holds, without its machinery."""
+        which :attr:`is_plain` holds, without its machinery.
+
+        :raises BadBlock: nothing was hashed; :meth:`read` knows more
+        """
         self.tiers_read |= _SSD_BIT
-        length, class_id = stop - start, self.class_map.rest
-        data = self._first(start, length, class_id)
-        if data is None or len(data) < length:
-            data = self._awaited(start, length, class_id)
+        first, last = start, stop
+        if self._sums is not None:
+            first, last = self._widened(start, stop)
+        data = self._small(first, min(BLOCK_BYTES, last - first))
+        if first < start or stop < last or len(data) < last - first:
+            parts = [memoryview(data)[start - first:stop - first]]
+            after = first + BLOCK_BYTES
+            if after < last:
+                parts.append(memoryview(self._small(
+                    after, last - after))[:stop - after])
+            data = b''.join(parts)
         if digest is not None:
             digest.update(data)
         if self._forget:
-            forget(self._fd, start, length)
+            forget(self._fd, first, last - first)
         return (data,)
+
+    def _small(self, offset: int, length: int) -> bytes:
+        class_id, sums = self.class_map.rest, self._sums
+        data = self._first(offset, length, class_id)
+        if data is None or len(data) < length:
+            data = self._awaited(offset, length, class_id)
+        if sums is not None and not sums.is_right(
+                offset // BLOCK_BYTES, data):
+            raise BadBlock(offset // BLOCK_BYTES)
+        return data
 
     def splice_here(self, splice: Any, fd: int, pipe_fd: int,
                     length: int) -> int:
@@ -337,36 +536,84 @@ class VersionBytes:
         carrier, fd, class_id = self._node.carrier, self._fd, window.class_id
         kept = offset
         data = self._first(offset, min(CHUNK_BYTES, window.length), class_id)
+        pieces: Sequence[bytes] = () if data is None else (data,)
         while offset < end:
-            length = end - offset
-            if data is None:
-                data = self._awaited(offset, min(TRIP_BYTES, length),
+            if not pieces:
+                data = self._awaited(offset, min(TRIP_BYTES, end - offset),
                                      class_id)
                 if not data:
                     return
-            if digest is not None:
-                digest.update(data)
-            offset += len(data)
-            yield data
+                pieces = (data,)
+            for data in pieces:
+                if digest is not None:
+                    digest.update(data)
+                offset += len(data)
+                yield data
             if self._forget and offset - kept >= IO_WINDOW_BYTES:
                 forget(fd, kept, offset - kept)
                 kept = offset
             if offset < end:
-                data = read(carrier, fd, min(CHUNK_BYTES, end - offset),
-                            offset, class_id)
+                pieces = read(carrier, fd, min(AHEAD_BYTES, end - offset),
+                              offset, class_id)
         if self._forget:
             forget(fd, kept, offset - kept)
+
+    def _ssd_blocks(self, sums: BlockSums,
+                    window: Window, start: int, stop: int,
+                    digest: Any) -> Iterator[bytes]:
+        """Whole blocks of the SSD, checked, and of them a range, hashed.
+
+        :raises BadBlock: the next one is wrong, or not there
+        """
+        offset, end = window.offset, window.offset + window.length
+        read = self._node.page_cache.read_ahead
+        carrier, fd, class_id = self._node.carrier, self._fd, window.class_id
+        kept = offset
+        data = self._first(offset, min(BLOCK_BYTES, window.length), class_id)
+        pieces: Sequence[bytes] = () if data is None else (data,)
+        while True:
+            if not pieces or len(pieces[0]) < min(BLOCK_BYTES, end - offset):
+                pieces = (self._awaited(offset, min(TRIP_BYTES, end - offset),
+                                        class_id),)
+            for number, data in enumerate(pieces):
+                if number and len(data) < min(BLOCK_BYTES, end - offset):
+                    break  # the rest of its block is not there yet
+                right = right_bytes(sums, offset, data)
+                if right:
+                    given = data
+                    if right < len(data) or offset < start or \
+                            offset + right > stop:
+                        given = data[max(start - offset, 0):
+                                     min(stop - offset, right)]
+                    if digest is not None:
+                        digest.update(given)
+                    yield given
+                offset += right
+                if not right or right < len(data):
+                    raise BadBlock(offset // BLOCK_BYTES)
+            if self._forget and (
+                    offset >= end or offset - kept >= IO_WINDOW_BYTES):
+                forget(fd, kept, offset - kept)
+                kept = offset
+            if offset >= end:
+                return
+            pieces = read(carrier, fd, min(AHEAD_BYTES, end - offset), offset,
+                          class_id)
 
     def _first(self, offset: int, length: int,
                class_id: int) -> Optional[bytes]:
         """What can be had of a range without waiting, :meth:`begin` or
-        not."""
+        not.
+
+        :param length: at most ``CHUNK_BYTES``
+        """
         start, data = self._begun
         self._begun = -1, b''
         if start == offset and len(data) <= length:
             return data
-        return self._node.page_cache.read_ahead(
+        pieces = self._node.page_cache.read_ahead(
             self._node.carrier, self._fd, length, offset, class_id)
+        return pieces[0] if pieces else None
 
     def _awaited(self, offset: int, length: int, class_id: int) -> bytes:
         """Bytes of the SSD by way of its pool; fewer only at end of file.
@@ -407,10 +654,11 @@ class VersionBytes:
             # There is none, or it cannot be read.
             self.hdd_differs = self._hdd_absent = True
 
-    def _from_hdd(self, window: Window, digest: Any) -> Job:
+    def _from_hdd(self, window: Window, digest: Any,
+                  sums: Optional[BlockSums]) -> Job:
         self._job = self._begin(
             Tier.HDD, _read_window, self._node.carrier, self._hdd_fd, window,
-            digest, self._forget)
+            digest, self._forget, sums)
         return self._job
 
     def _begin(self, tier: Tier, *work: Any) -> Job:
@@ -428,7 +676,7 @@ class VersionBytes:
         finally:
             stream.close()
 
-    def _ask(self, window: Window) -> FetchStream:
+    def _ask(self, window: Window, keep: bool = True) -> FetchStream:
         # What was read before makes a stream of it.
         self._node.events.send_what_waits()
         return open_fetch(self._node.conf.run_dir, FetchRequest(
@@ -436,7 +684,11 @@ class VersionBytes:
             offset=window.offset, length=window.length,
             class_id=window.class_id,
             deadline_seconds=self._node.conf.io.remote_deadline_seconds,
-            keep=self.purpose == CLIENT, client=self.client))
+            keep=keep and self.purpose == CLIENT, client=self.client))
+
+
+def _first_of(extent: Extent, order: Sequence[Tier]) -> Tier:
+    return next(tier for tier in order if extent.tiers & tier)
 
 
 def _hashed(blocks: Iterator[bytes], digest: Any) -> Iterator[bytes]:
@@ -447,8 +699,10 @@ def _hashed(blocks: Iterator[bytes], digest: Any) -> Iterator[bytes]:
 
 
 def _read_window(carrier: Any, fd: int, window: Window, digest: Any,
-                 forget_it: bool) -> List[bytes]:
-    """In a pool thread: one window, its digest, its pages let go.
+                 forget_it: bool,
+                 sums: Optional[BlockSums]) -> List[bytes]:
+    """In a pool thread: one window, its digest, its pages let go; with
+    ``sums``, up to the first block that is wrong.
 
     In blocks: each is hashed while the processor's cache still has it, and
     none is so large that the C library asks the kernel for fresh pages.
@@ -458,6 +712,9 @@ def _read_window(carrier: Any, fd: int, window: Window, digest: Any,
     for offset in range(window.offset, end, CHUNK_BYTES):
         length = min(CHUNK_BYTES, end - offset)
         data = read_exact(carrier, fd, length, offset, window.class_id)
+        if sums is not None and not sums.is_right(
+                offset // BLOCK_BYTES, data):
+            break
         if digest is not None:
             digest.update(data)
         blocks.append(data)

@@ -8,6 +8,7 @@ and stalls nothing else.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 from typing import Any, Iterator, Optional
@@ -15,9 +16,9 @@ from typing import Any, Iterator, Optional
 from swift_dss.core.errors import (
     DamagedRecord, RemoteUnavailable, TierUnavailable, VersionGone)
 from swift_dss.core.limits import DEFAULT_RETRY_AFTER_SECONDS
-from swift_dss.wire import proof
 from swift_dss.wire.control import (
     FetchReply, FetchRequest, decode_fetch_reply, encode_fetch)
+from swift_dss.wire.records import proof
 
 _SOCKET = 'fetch.sock'
 _CHUNK_BYTES = 262144
@@ -68,6 +69,23 @@ class FetchStream:
         self._connection.close()
 
 
+def dial(run_dir: str, patience: float) -> Any:
+    """A connection to the tier daemon of a node. The simulation puts one
+    without a socket in its place.
+
+    :param patience: seconds that each step may take
+    :raises OSError: there is no daemon
+    """
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(patience)
+        connection.connect(os.path.join(run_dir, _SOCKET))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
 def open_fetch(run_dir: str, request: FetchRequest) -> FetchStream:
     """Ask for a range and wait for the daemon's word on it.
 
@@ -75,21 +93,19 @@ def open_fetch(run_dir: str, request: FetchRequest) -> FetchStream:
     :raises VersionGone: the daemon knows no such version any more
     :raises TierUnavailable: the bytes are on an HDD that is not there
     """
-    patience = request.deadline_seconds + _GRACE_SECONDS
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection = None
     try:
-        connection.settimeout(patience)
-        connection.connect(os.path.join(run_dir, _SOCKET))
+        connection = dial(run_dir, request.deadline_seconds + _GRACE_SECONDS)
         connection.sendall(encode_fetch(request))
         line, rest = _read_line(connection, _MAX_REPLY_BYTES)
         reply = decode_fetch_reply(line)
         _raise_unless_ok(reply)
-    except (OSError, DamagedRecord) as err:
-        connection.close()
-        raise RemoteUnavailable('tier daemon: %s' % err,
-                                DEFAULT_RETRY_AFTER_SECONDS) from err
-    except BaseException:
-        connection.close()
+    except BaseException as err:
+        if connection is not None:
+            connection.close()
+        if isinstance(err, (OSError, DamagedRecord)):
+            raise RemoteUnavailable('tier daemon: %s' % err,
+                                    DEFAULT_RETRY_AFTER_SECONDS) from err
         raise
     return FetchStream(connection, rest, request.length)
 
@@ -101,16 +117,15 @@ def ask_for_proof(run_dir: str, request: proof.ProofRequest,
     :raises RemoteUnavailable: no daemon, or S3 did not answer in time
     :raises VersionGone: S3 has it not, or has something else
     """
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        try:
-            connection.settimeout(deadline_seconds + _GRACE_SECONDS)
-            connection.connect(os.path.join(run_dir, _SOCKET))
+    try:
+        with contextlib.closing(dial(
+                run_dir, deadline_seconds + _GRACE_SECONDS)) as connection:
             connection.sendall(proof.encode_request(request))
             reply = proof.decode_reply(
                 _read_line(connection, _MAX_PROOF_BYTES)[0])
-        except (OSError, DamagedRecord) as err:
-            raise RemoteUnavailable('tier daemon: %s' % err,
-                                    DEFAULT_RETRY_AFTER_SECONDS) from err
+    except (OSError, DamagedRecord) as err:
+        raise RemoteUnavailable('tier daemon: %s' % err,
+                                DEFAULT_RETRY_AFTER_SECONDS) from err
     _raise_unless_ok(FetchReply(reply.status, reply.reason))
     if reply.residency is None:
         raise RemoteUnavailable('tier daemon: no record of what is proven',

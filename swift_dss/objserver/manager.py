@@ -19,10 +19,10 @@ from swift.common.utils import Timestamp
 
 from swift_dss.core.errors import DamagedRecord
 from swift_dss.io import residency_store
-from swift_dss.objserver import adopting, sending
 from swift_dss.objserver.extents import AUDIT, CLIENT
-from swift_dss.objserver.leaving import TellsWhatLeaves
 from swift_dss.objserver.settings import Node, node_for
+from swift_dss.objserver.travel import adopting, sending
+from swift_dss.objserver.travel.leaving import TellsWhatLeaves
 from swift_dss.wire import layout
 
 

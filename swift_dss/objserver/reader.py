@@ -9,7 +9,7 @@ HDD does wrong ends the response early and never reaches the quarantine.
 from __future__ import annotations
 
 import errno
-from typing import Any, Iterable, Iterator, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, Optional, Sequence, Tuple
 
 from swift.common.exceptions import ReplicationException
 from swift.obj.diskfile import (
@@ -19,6 +19,7 @@ from swift_dss.core.errors import (
     RemoteUnavailable, TierUnavailable, VersionGone)
 from swift_dss.objserver import zero_copy
 from swift_dss.objserver.extents import INLINE_BYTES, VersionBytes
+from swift_dss.objserver.proving import BadBlock, BytesRotten
 
 
 class BytesUnavailable(ReplicationException):
@@ -29,6 +30,19 @@ class BytesUnavailable(ReplicationException):
     it. What can be known before the first byte is no matter for this
     error; see ``objserver.sending``.
     """
+
+
+class RottenBlock(BytesUnavailable):
+    """The next bytes are not as they were written, on no tier that could be
+    asked.
+
+    :param headers: of an answer that says when S3 may give them; none if it
+        has none
+    """
+
+    def __init__(self, what: str, headers: Dict[str, str]) -> None:
+        super().__init__(what)
+        self.headers = headers
 
 
 class DssReaderBase(BaseDiskFileReader):
@@ -62,6 +76,9 @@ class DssReaderBase(BaseDiskFileReader):
             # The digest grows in pool threads, so Swift's check of each
             # chunk must not update it once more.
             digest, self._iter_etag = self._iter_etag, None
+            if stop < self._obj_size:
+                # Swift compares it with that of the whole alone.
+                digest = None
             for chunk in self._read(start, stop, digest):
                 self._update_checks(chunk)
                 self._bytes_read += len(chunk)
@@ -80,6 +97,8 @@ class DssReaderBase(BaseDiskFileReader):
         if self.dss_bytes.is_plain and 0 < stop - start <= INLINE_BYTES:
             try:
                 return self.dss_bytes.read_small(start, stop, digest)
+            except BadBlock:
+                pass  # which another tier may have
             except OSError as err:
                 self._disk_failed(err)
                 raise
@@ -99,6 +118,16 @@ class DssReaderBase(BaseDiskFileReader):
             raise
         except VersionGone as err:
             self._lost(err)
+        except BytesRotten as err:
+            self._logger.increment('dss.errors.rotten')
+            headers = {}
+            if err.is_in_s3:
+                headers = self._diskfile.dss_later_headers()
+            else:
+                # Without a hook this raises nothing.
+                self._quarantine(str(err))
+            raise RottenBlock('%s: %s' % (self._data_file, err),
+                              headers) from err
         except (TierUnavailable, RemoteUnavailable) as err:
             self._logger.increment('dss.errors.%s' % err.counter)
             raise BytesUnavailable('%s: %s' % (self._data_file, err)) \
@@ -135,8 +164,10 @@ class DssReaderBase(BaseDiskFileReader):
         super()._drop_cache(fd, offset, length)
 
     def can_zero_copy_send(self) -> bool:
-        """Whole, single-class versions only; see ``zero_copy``."""
-        return bool(self._use_splice and self.dss_bytes.is_plain)
+        """Whole, single-class versions without checksums of blocks only;
+        see ``zero_copy``."""
+        return bool(self._use_splice and self.dss_bytes.is_plain
+                    and not self.dss_bytes.is_proven)
 
     def zero_copy_send(self, wsockfd: int) -> None:
         """As Swift's, with the waits for the disk in the SSD's pool."""
@@ -156,7 +187,10 @@ class DssReaderBase(BaseDiskFileReader):
         if self.dss_bytes.is_busy:
             self._fp = _ClosedLater(self._fp, self.dss_bytes)
         super().close()
-        if self.dss_bytes.hdd_differs and not self._quarantined_dir:
+        if self.dss_bytes.rotten_tiers and not self._quarantined_dir:
+            # The HDD's copy may be what the SSD's is mended from.
+            self._diskfile.dss_note_rot(self.dss_bytes)
+        elif self.dss_bytes.hdd_differs and not self._quarantined_dir:
             self._diskfile.dss_note_difference(self.dss_bytes)
 
     def _announce(self) -> None:

@@ -7,6 +7,8 @@ to the controller and pass no filter. It does some things more:
 - a GET that needs a tier that is not there is refused before its first
   byte: 507 for an HDD, 409 with ``X-Backend-Dss-Unavailable: <seconds>``
   for S3 (not a 5xx, or the proxy would shun this whole node);
+- a GET whose first block is on no tier as it was written is answered 404;
+  409 as above, if S3 has it and does not answer now;
 - a GET that would need S3 is answered 404, with
   ``X-Backend-Dss-Elsewhere``, where the proxy asks for local bytes first;
 - GET and HEAD say which tiers hold the version: ``X-Backend-Dss-Tier``;
@@ -18,13 +20,17 @@ to the controller and pass no filter. It does some things more:
 
 from __future__ import annotations
 
+import functools
+import itertools
+import sys
 from typing import Any, List, Optional, Tuple
 
 from swift.common.storage_policy import POLICIES
 from swift.common.swob import (
     HTTPConflict, HTTPException, HTTPInsufficientStorage, HTTPNotFound,
     HTTPUnprocessableEntity)
-from swift.common.utils import config_true_value, public, replication
+from swift.common.utils import (
+    close_if_possible, config_true_value, public, replication)
 from swift.obj.server import ObjectController
 
 from swift_dss.core.errors import (
@@ -32,12 +38,15 @@ from swift_dss.core.errors import (
 from swift_dss.core.limits import MAX_READER_CHARS
 from swift_dss.core.residency import Tier, tier_text
 from swift_dss.io import native, syncing
-from swift_dss.objserver import arriving, posts, tags
+from swift_dss.objserver import posts, tags
 from swift_dss.objserver.extents import REPLICATE
 from swift_dss.objserver.manager import DssManagerBase
-from swift_dss.objserver.newest import Newest
 from swift_dss.objserver.pressures import Pressures
-from swift_dss.wire import names, policies
+from swift_dss.objserver.reader import RottenBlock
+from swift_dss.objserver.travel import arriving
+from swift_dss.objserver.travel.newest import Newest
+from swift_dss.wire import names
+from swift_dss.wire.settings import policies
 
 #: A version may be switched under a GET; past this many times it is not
 #: bad luck but a record that names a capacity file that is not there.
@@ -77,7 +86,27 @@ class DssObjectController(ObjectController):
             return self._dss_pressures(env, start_response)
         if env['PATH_INFO'] == names.NEWEST_PATH:
             return self._dss_newest(env, start_response)
-        return super().__call__(env, start_response)
+        body = super().__call__(env, start_response)
+        if env['REQUEST_METHOD'] != 'GET' or isinstance(body, list):
+            return body
+        return self._begun(body, env, start_response)
+
+    def _begun(self, body: Any, env: Any, start_response: Any) -> Any:
+        """A response whose first bytes are here and right, or one that says
+        why not: nothing is on its way before they are."""
+        parts = iter(body)
+        try:
+            first = next(parts, b'')
+        except RottenBlock as err:
+            close_if_possible(body)
+            # To be tried again, or a damaged copy like any other.
+            answer = HTTPConflict if err.headers else HTTPNotFound
+            return answer(headers=err.headers)(env, functools.partial(
+                start_response, exc_info=sys.exc_info()))
+        except BaseException:
+            close_if_possible(body)
+            raise
+        return _Body(body, first, parts)
 
     def _pre_create_checks(self, request: Any, *args: Any,
                            **kwargs: Any) -> Any:
@@ -213,6 +242,20 @@ class DssObjectController(ObjectController):
         opened._quarantine(opened._data_file, 'capacity copy: %s' % err)
         self.logger.increment('dss.errors.%s' % err.counter)
         return HTTPNotFound(request=request)
+
+
+class _Body:
+    """A response body of which the first part was taken."""
+
+    def __init__(self, body: Any, first: bytes, rest: Any) -> None:
+        self._body = body
+        self._parts = itertools.chain((first,), rest)
+
+    def __iter__(self) -> Any:
+        return self._parts
+
+    def close(self) -> None:
+        close_if_possible(self._body)
 
 
 def _first_range(request: Any) -> Optional[Tuple[int, int]]:

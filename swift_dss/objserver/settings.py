@@ -22,13 +22,14 @@ from swift_dss.core.residency import Extent, Tier
 from swift_dss.core.spans import ClassMap
 from swift_dss.io import carriers
 from swift_dss.io.capacity import Capacity
-from swift_dss.io.hashing import Hasher
 from swift_dss.io.pools import Pool
 from swift_dss.io.probe import PageCache
+from swift_dss.io.sums.hashing import Hasher
 from swift_dss.objserver.events import EventSender
 from swift_dss.objserver.recorder import Recorder
 from swift_dss.strategy import placement
-from swift_dss.wire import classtable, layout, nodeconf, pressure
+from swift_dss.wire import layout, pressure
+from swift_dss.wire.settings import classtable, nodeconf
 
 _LOOK_SECONDS = 1.0
 #: Pressure older than this says nothing: the daemon is not running.

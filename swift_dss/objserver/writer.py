@@ -5,8 +5,9 @@ the writer is opened. Data is collected into windows; a full window makes
 one trip to the pool of its tier, while the next one fills from the network.
 Of an object of one window the MD5 is taken where it arrives, while it is in
 the processor's cache; those of larger ones are taken window by window,
-together with those of other uploads (:mod:`swift_dss.io.hashing`). A small
-object makes a single trip, together with everything that makes it durable.
+together with those of other uploads (:mod:`swift_dss.io.sums.hashing`). A
+small object makes a single trip, together with everything that makes it
+durable.
 
 The order of a PUT, and what is true after a power cut at each point:
 
@@ -41,8 +42,10 @@ from swift_dss.core.residency import (
 from swift_dss.core.version import VersionId
 from swift_dss.io import residency_store
 from swift_dss.io.classified import Piece, write_pieces
-from swift_dss.io.hashing import Hasher, Stream
 from swift_dss.io.pools import Job
+from swift_dss.io.sums import blocks
+from swift_dss.io.sums.blocks import Summer
+from swift_dss.io.sums.hashing import Hasher, Stream
 
 #: As numbers: a flag's "&" takes a microsecond.
 _SSD_BIT, _HDD_BIT = Tier.SSD.value, Tier.HDD.value
@@ -76,6 +79,8 @@ class DssWriterBase(BaseDiskFileWriter):
         self._window_limit = IO_WINDOW_BYTES
         self._is_counted = False
         self._stream: Optional[Stream] = None
+        #: Of the blocks; None where nobody wants to know.
+        self._summer: Optional[Summer] = None
         #: Chunks of the window that the stream has been given.
         self._streamed = 0
         self._jobs: List[Tuple[Tier, Job]] = []
@@ -109,6 +114,8 @@ class DssWriterBase(BaseDiskFileWriter):
         elif (self._size is None or self._size > self._window_limit) and \
                 Hasher.is_there():
             self._stream = self._chunks_etag = self._node.hasher.stream()
+        if self._node.conf.io.block_checksums:
+            self._summer = Summer()
         return self
 
     def _reserve(self) -> None:
@@ -158,6 +165,8 @@ class DssWriterBase(BaseDiskFileWriter):
             raise DamagedRecord('a stub comes without bytes')
         if self._stream is None:
             self._chunks_etag.update(chunk)
+        if self._summer is not None:
+            self._summer.update(chunk)
         self._window.append(chunk)
         self._window_bytes += len(chunk)
         self._upload_size += len(chunk)
@@ -313,14 +322,24 @@ class DssWriterBase(BaseDiskFileWriter):
                 # From its first instant under a name, this inode has the
                 # one size that stock Swift refuses before the first byte.
                 os.ftruncate(self._fd, self._upload_size + STUB_SURPLUS)
+            if self._summer is not None and not blocks.store(
+                    self._fd, self._upload_size, self._summer.finish()):
+                self.logger.increment('dss.blocks.no_room')
             if residency.tiers.value & ~_SSD_BIT:
                 residency_store.store(self._fd, residency,
                                       self._capacity_id)
             # Writes Swift's metadata, syncs the inode (data, size and
             # attributes survive a power cut from here on, nameless), then
             # names it and syncs its folder (now the version exists).
-            self._finalize_put(metadata, target_path, cleanup,
-                               logger_thread_locals)
+            try:
+                self._finalize_put(metadata, target_path, cleanup,
+                                   logger_thread_locals)
+            except DiskFileNoSpace:
+                # A file system of few attributes: Swift's go first.
+                if not blocks.remove(self._fd):
+                    raise
+                self._finalize_put(metadata, target_path, cleanup,
+                                   logger_thread_locals)
 
     def _residency(self) -> Residency:
         if self._arriving is not None:

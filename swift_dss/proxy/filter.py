@@ -121,11 +121,11 @@ from swift_dss.core.limits import (
     MAX_RANGE_HEADER_BYTES)
 from swift_dss.proxy import authorize, pipeline
 from swift_dss.proxy.accounts import ALL, AccountClasses
-from swift_dss.proxy.admission import Admission, Refused
+from swift_dss.proxy.admit.admission import Admission, Refused
+from swift_dss.proxy.admit.full_devices import FullDevices
+from swift_dss.proxy.admit.pressures import Pressures
 from swift_dss.proxy.containers import Containers
-from swift_dss.proxy.full_devices import FullDevices
 from swift_dss.proxy.objects import Objects
-from swift_dss.proxy.pressures import Pressures
 from swift_dss.proxy.replicas import Replicas
 from swift_dss.proxy.services import Services
 from swift_dss.proxy.settings import Settings, State, optional_path

@@ -16,13 +16,14 @@ from swift.proxy.controllers.base import get_container_info
 
 from swift_dss.core.errors import BadClassInput, ClassNotAllowed
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
-from swift_dss.proxy import (
-    authorize, incoming, outgoing, reclassify, stored, unavailable)
-from swift_dss.proxy.dssbody import (
+from swift_dss.proxy import authorize, reclassify
+from swift_dss.proxy.admit import unavailable
+from swift_dss.proxy.bodies import incoming, outgoing, stored
+from swift_dss.proxy.bodies.dssbody import (
     BoundedRanges, CheckedInput, DssInput, Prefixed)
-from swift_dss.proxy.incoming import Asked
+from swift_dss.proxy.bodies.incoming import Asked
+from swift_dss.proxy.bodies.readers import reader_of
 from swift_dss.proxy.local_first import LocalFirst
-from swift_dss.proxy.readers import reader_of
 from swift_dss.proxy.services import Services
 from swift_dss.proxy.settings import State
 from swift_dss.proxy.target import Target

@@ -87,7 +87,7 @@ def below_of(app: Any) -> List[Any]:
 
 def _name_of(app: Any) -> str:
     module = type(app).__module__
-    if module == 'swift_dss.proxy.retry_after':
+    if module == 'swift_dss.proxy.admit.retry_after':
         return 'dss_retry_after'
     if module.startswith('swift_dss.proxy'):
         return 'dss'

@@ -7,8 +7,8 @@ from typing import Any
 from swift_dss.core.spans import ClassMap
 from swift_dss.proxy import trusted
 from swift_dss.proxy.accounts import AccountClasses
-from swift_dss.proxy.admission import Admission
-from swift_dss.proxy.full_devices import FullDevices
+from swift_dss.proxy.admit.admission import Admission
+from swift_dss.proxy.admit.full_devices import FullDevices
 from swift_dss.proxy.replicas import Replicas
 from swift_dss.proxy.settings import State
 from swift_dss.proxy.trusted import Sealer

@@ -17,8 +17,8 @@ from typing import Any, Callable, Optional, Tuple
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import BadConfig, DssError
 from swift_dss.core.rules import Rules
-from swift_dss.wire import classtable
-from swift_dss.wire import rules as rules_wire
+from swift_dss.wire.settings import classtable
+from swift_dss.wire.settings import rules as rules_wire
 
 Stamp = Tuple[Tuple[int, int, int], ...]
 

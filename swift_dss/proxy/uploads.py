@@ -14,7 +14,7 @@ from swift.common.swob import wsgi_quote
 from swift.common.wsgi import make_pre_authed_request
 
 from swift_dss.core.spans import ClassMap
-from swift_dss.proxy import stored
+from swift_dss.proxy.bodies import stored
 from swift_dss.proxy.target import SEGMENTS_SUFFIX, Target
 from swift_dss.proxy.wsgi import Env
 

@@ -1,39 +1,83 @@
 """Seed after seed, until told to stop, on every processor.
 
-Each process takes the seeds that are its own, so nothing is shared and a
-campaign can be continued by its first seed.
+Each process takes the next seed that nobody has, so the seeds that are done
+when a campaign ends are those before one number, and it can be continued
+from there.
 """
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import queue
+import signal
 import time
 from dataclasses import dataclass, field
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, Iterator, List, Optional, Set
 
+from swift_dss.sim.coverage import Coverage, Transition
 from swift_dss.sim.runs import plan, run
-
-#: How long a process may be silent before it is taken for dead: many times
-#: what one seed needs on a busy machine.
-_SILENT_SECONDS = 300.0
 
 
 @dataclass
 class Failed:
-    """A seed whose run broke a promise."""
+    """A seed whose run broke a promise.
+
+    :param bytes_lost: of acknowledged versions, as far as bytes were lost
+    """
 
     seed: int
     violation: str
+    bytes_lost: int
 
 
 @dataclass
 class Sum:
-    """What a campaign has seen so far."""
+    """What a campaign has seen so far.
 
+    :param first: its first seed
+    :param cpu_seconds: of its processes, while they ran seeds
+    :param interrupted: it was told to stop
+    """
+
+    first: int
     seeds: int = 0
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    interrupted: bool = False
     failed: List[Failed] = field(default_factory=list)
+    coverage: Coverage = field(default_factory=Coverage)
+
+    @property
+    def following(self) -> int:
+        """The seed from which the campaign goes on."""
+        return self.first + self.seeds
+
+    @property
+    def rate(self) -> float:
+        """Seeds a second."""
+        return self.seeds / max(1e-9, self.seconds)
+
+    @property
+    def core_rate(self) -> float:
+        """Seeds in each second of a processor."""
+        return self.seeds / max(1e-9, self.cpu_seconds)
+
+    @property
+    def bytes_lost(self) -> int:
+        """Of acknowledged versions."""
+        return sum(one.bytes_lost for one in self.failed)
+
+
+@dataclass
+class _Said:
+    """What a process has to say of a seed."""
+
+    seed: int
+    violation: str
+    bytes_lost: int
+    cpu_seconds: float
+    coverage: Coverage
 
 
 def campaign(first: int, seeds: Optional[int], seconds: Optional[float],
@@ -41,39 +85,37 @@ def campaign(first: int, seeds: Optional[int], seconds: Optional[float],
              progress: Callable[[Sum], None]) -> Sum:
     """Run seeds from ``first`` on; blocks until it is over.
 
+    SIGINT and SIGTERM end it: seeds that have begun are finished first.
+
     :param seeds: how many; None runs until ``seconds`` are over, or for ever
     :param most_failures: stop after so many seeds that fail
     :param progress: told about once a second
     """
     began = time.monotonic()
-    total = Sum()
-    said: multiprocessing.Queue[Any] = multiprocessing.Queue()
+    total = Sum(first)
+    said: multiprocessing.Queue[_Said] = multiprocessing.Queue()
     stop = multiprocessing.Event()
+    following = multiprocessing.Value('q', first)
     workers = [multiprocessing.Process(
-        target=_work, args=(said, stop, first + number, jobs,
+        target=_work, args=(said, stop, following,
                             None if seeds is None else first + seeds,
                             nodes, steps), daemon=True)
-        for number in range(jobs)]
-    for worker in workers:
-        worker.start()
+        for _ in range(jobs)]
     told = began
-    try:
+    with _ended_by_signals(total, stop):
+        for worker in workers:
+            worker.start()
         while any(worker.is_alive() for worker in workers) or \
                 not said.empty():
             _count_one(said, total)
             now = time.monotonic()
             total.seconds = now - began
-            if len(total.failed) >= most_failures or (
+            if total.interrupted or len(total.failed) >= most_failures or (
                     seconds is not None and total.seconds > seconds):
                 stop.set()
             if now - told >= 1.0:
                 told = now
                 progress(total)
-    finally:
-        stop.set()
-        for worker in workers:
-            worker.join(_SILENT_SECONDS)
-            worker.terminate()
     total.failed.sort(key=lambda one: one.seed)
     crashed = [worker.exitcode for worker in workers if worker.exitcode]
     if crashed:
@@ -83,20 +125,53 @@ def campaign(first: int, seeds: Optional[int], seconds: Optional[float],
     return total
 
 
+@contextlib.contextmanager
+def _ended_by_signals(total: Sum, stop: Any) -> Iterator[None]:
+    """Signals interrupt the campaign; an error stops its processes."""
+    def interrupt(*_: Any) -> None:
+        # No more: the loop may be inside ``stop`` just now.
+        total.interrupted = True
+
+    before = [(number, signal.signal(number, interrupt))
+              for number in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        yield
+    finally:
+        stop.set()
+        for number, handler in before:
+            signal.signal(number, handler)
+
+
 def _count_one(said: Any, total: Sum) -> None:
     """Wait up to a second for the outcome of a seed, and count it."""
     try:
-        seed, violation = said.get(timeout=1.0)
+        one: _Said = said.get(timeout=1.0)
     except queue.Empty:
         return
     total.seeds += 1
-    if violation:
-        total.failed.append(Failed(seed, violation))
+    total.cpu_seconds += one.cpu_seconds
+    total.coverage.add(one.coverage)
+    if one.violation:
+        total.failed.append(Failed(one.seed, one.violation, one.bytes_lost))
 
 
-def _work(said: Any, stop: Any, seed: int, stride: int,
-          end: Optional[int], nodes: int, steps: int) -> None:
-    while not stop.is_set() and (end is None or seed < end):
-        said.put((seed, run(plan(seed, nodes, steps), nodes,
-                            seed).violation))
-        seed += stride
+def _work(said: Any, stop: Any, following: Any, end: Optional[int],
+          nodes: int, steps: int) -> None:
+    """Run seeds until there is none; the parent is told to stop, not we."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    known: Set[Transition] = set()
+    while not stop.is_set():
+        with following.get_lock():
+            seed = following.value
+            if end is not None and seed >= end:
+                return
+            following.value = seed + 1
+        began = time.process_time()
+        outcome = run(plan(seed, nodes, steps), nodes, seed)
+        # What this process has told already does not pass again.
+        new = outcome.coverage.transitions - known
+        known |= new
+        outcome.coverage.transitions = new
+        said.put(_Said(seed, outcome.violation, outcome.bytes_lost,
+                       time.process_time() - began, outcome.coverage))

@@ -14,36 +14,39 @@ import os
 import random
 from typing import Dict, Iterable, List, Optional, Set, Tuple
 
-from swift_dss.core.classes import ClassSpec, ClassTable, RemoteMode
-from swift_dss.gateway.breaker import Breaker
-from swift_dss.gateway.client import S3Client
-from swift_dss.gateway.restore_catalog import Catalog, Held
-from swift_dss.sim.clock import Clock
-from swift_dss.sim.model import Attempt, Model
-from swift_dss.sim.daemon import Unreadable
+from swift_dss.core.classes import (
+    Allocate, ClassSpec, ClassTable, RemoteMode)
+from swift_dss.core.spans import ClassMap
+from swift_dss.gateway.link.breaker import Breaker
+from swift_dss.gateway.link.client import S3Client
+from swift_dss.gateway.restore.catalog import Catalog, Held
+from swift_dss.sim import posts, replicator
+from swift_dss.sim.coverage import Coverage
+from swift_dss.sim.judge import Replica
+from swift_dss.sim.model import Attempt, Model, Violation
 from swift_dss.sim.node import (
-    STOCK, SWIFT_CONF, Node, hash_of, policy_of)
-from swift_dss.sim.ring import SimRing
-from swift_dss.sim.s3 import Bucket
+    STOCK, SWIFT_CONF, Node, Unreadable, hash_of, policy_of)
+from swift_dss.sim.world.clock import Clock
+from swift_dss.sim.world.ring import SimRing
+from swift_dss.sim.world.s3 import Bucket
+from swift_dss.wire import classmap
 
 #: Names that all clients share, and the class of each: few, so that
 #: histories meet. The last one is in the policy that is not ours.
 CLASSES = {'/a/c0/k': 3, '/a/c1/l': 1, '/a/c0/o': 3, '/a/c1/n': 2,
-           '/a/c0/m': 0}
+           '/a/c2/x': 4, '/a/c0/m': 0}
 NAMES = tuple(CLASSES)
 TABLE = ClassTable.of([
     ClassSpec(0, 'plain', 10, remote=RemoteMode.BACK),
     ClassSpec(1, 'small', 20, remote=RemoteMode.ONLY, bundle=True),
     ClassSpec(2, 'gold', 90, remote=RemoteMode.BACK),
-    ClassSpec(3, 'cloud', 5, remote=RemoteMode.ONLY)])
+    ClassSpec(3, 'cloud', 5, remote=RemoteMode.ONLY),
+    ClassSpec(4, 'disk', 5, allocate=Allocate.NEVER,
+              remote=RemoteMode.NEVER)])
 _QUORUM = 2
 _SILENT = logging.getLogger('swift_dss.sim')
 _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
-
-
-class Violation(AssertionError):
-    """The cluster did what no acknowledged write allows."""
 
 
 class Cluster:
@@ -51,14 +54,17 @@ class Cluster:
 
     :param root: an empty folder, on a file system with user attributes
     :param nodes: how many there are; all are in the ring at first
+    :param hdds: every other node has one
     """
 
     def __init__(self, root: str, nodes: int, dice: random.Random,
-                 clock: Clock) -> None:
+                 clock: Clock, hdds: bool = True) -> None:
         self.clock = clock
         self.dice = dice
         self.bucket = Bucket(dice)
         self.model = Model()
+        self.coverage = Coverage()
+        self.classes = sorted(TABLE.specs)
         names = ['n%d' % number for number in range(1, nodes + 1)]
         self.ring = SimRing(names)
         os.mkdir(os.path.join(root, 'etc'))
@@ -70,7 +76,8 @@ class Cluster:
             out.write('access_key = a\nsecret_key = s\n')
         self.nodes: Dict[str, Node] = {
             name: Node(name, root, self.bucket, self.ring, clock, TABLE,
-                       _SILENT, has_hdd=number % 2 == 0)
+                       _SILENT, self._reached,
+                       has_hdd=hdds and number % 2 == 0)
             for number, name in enumerate(names)}
         #: Nodes that nobody reaches.
         self.cut: Set[str] = set()
@@ -80,6 +87,9 @@ class Cluster:
         self._last_stamp = 0.0
         for node in self.nodes.values():
             node.around.ask = functools.partial(self._asked, node.name)
+
+    def _reached(self, node: str, step: str) -> None:
+        self.coverage.reached(self.bucket.mood, node, step)
 
     def close(self) -> None:
         """Let threads and files go."""
@@ -94,9 +104,10 @@ class Cluster:
 
         :param misses: nodes that this request does not reach
         """
-        stamp = self._stamp()
+        stamp = self.stamp()
         history = self.model.name(name)
-        history.tried(Attempt(stamp, body))
+        history.tried(Attempt(stamp, body, classmap.encode(
+            ClassMap.uniform(class_id))))
         partition = self.ring.partition(hash_of(name))
         lost = set(misses) | self.cut
         handoffs = [one for one in self.ring.handoffs(partition)
@@ -112,8 +123,11 @@ class Cluster:
             took += node.delete(name, stamp) if body is None else \
                 node.put(name, stamp, body, class_id)
         if took >= _QUORUM:
+            self.coverage.acknowledged += 1
+            self.coverage.written_bytes += len(body or b'')
             history.acknowledge(stamp)
             return 'acknowledged by %d' % took
+        self.coverage.refused += 1
         return 'refused, %d took it' % took
 
     def read(self, name: str) -> str:
@@ -129,7 +143,7 @@ class Cluster:
             if one in self.cut:
                 continue
             try:
-                stamp, body = self.nodes[one].read(object_hash)
+                stamp, body = self.nodes[one].read(name)
             except Unreadable:
                 continue
             if not stamp:
@@ -138,54 +152,13 @@ class Cluster:
             if wrote is None or wrote.body != body:
                 raise Violation('%s: %s answers with bytes that nobody '
                                 'wrote at %s' % (name, one, stamp))
+            self.coverage.answered += 1
             return '%s from %s' % ('404' if body is None else '200', one)
         return 'nothing'
 
-    # -- Swift's own work ------------------------------------------------
-
     def replicate(self, name: str) -> int:
-        """One pass of a node's replicator; how many files it pushed."""
-        node = self.nodes[name]
-        if name in self.cut:
-            return 0
-        pushed = 0
-        for object_hash in node.hashes():
-            pushed += self._replicate(node, object_hash)
-        return pushed
-
-    def _replicate(self, node: Node, object_hash: str) -> int:
-        primaries = self.ring.primaries(self.ring.partition(object_hash))
-        stamp = node.newest(object_hash)
-        pushed = 0
-        everywhere = True
-        for one in primaries:
-            if one == node.name:
-                continue
-            target = self.nodes[one]
-            if one in self.cut:
-                everywhere = False
-            elif target.newest(object_hash) < stamp:
-                if self._push(node, target, object_hash):
-                    pushed += 1
-                else:
-                    everywhere = False
-        if node.name not in primaries and everywhere:
-            node.drop(object_hash)
-        return pushed
-
-    def _push(self, node: Node, target: Node, object_hash: str) -> bool:
-        found = node.look(object_hash)
-        if found is None:
-            return False
-        name = self.name_of(object_hash)
-        if not found.is_tombstone and not found.local and found.key:
-            return self._push_stub(node, target, object_hash)
-        stamp, body = found.timestamp, found.body
-        if body is None and not found.is_tombstone:
-            return False
-        if body is None:
-            return target.delete(name, stamp)
-        return target.put(name, stamp, body, CLASSES[name])
+        """One pass of a node's replicator; how many sessions it had."""
+        return replicator.one_pass(self, self.nodes[name])
 
     def _asked(self, asker: str, name: str,
                object_hash: str) -> Optional[Tuple[str, str]]:
@@ -193,28 +166,6 @@ class Cluster:
             return None
         found = self.nodes[name].look(object_hash)
         return ('', '') if found is None else (found.timestamp, found.key)
-
-    def _push_stub(self, node: Node, target: Node,
-                   object_hash: str) -> bool:
-        """Hand a record over; the receiver's daemon proves it.
-
-        :raises Violation: bytes of S3 were moved for it
-        """
-        residency = node.record(object_hash)
-        remote = residency.remote
-        assert remote is not None
-        del self.bucket.reads[:]
-        taken = target.put_stub(object_hash, node.metadata(object_hash),
-                                residency)
-        end = remote.offset + residency.content_length
-        # A bundle's index is read from its end, and a small bundle with it.
-        if not remote.in_bundle and any(
-                key == remote.key and first < end and remote.offset < last
-                for key, first, last in self.bucket.reads):
-            raise Violation('%s: a stub that moved from %s to %s has cost '
-                            'bytes of S3' % (self.name_of(object_hash),
-                                             node.name, target.name))
-        return taken
 
     # -- the judge -------------------------------------------------------
 
@@ -234,6 +185,9 @@ class Cluster:
             promised = history.promised()
             if promised is not None and promised.body is not None:
                 self._check(name, promised)
+            gone = posts.lost(history, self.nodes.values(), hash_of(name))
+            if gone:
+                raise Violation('%s: no node has the %s' % (name, gone))
 
     def spare_keys(self) -> List[str]:
         """Keys in S3 that no node reads from just now: what lies there
@@ -252,15 +206,19 @@ class Cluster:
 
     def _check(self, name: str, promised: Attempt) -> None:
         object_hash = hash_of(name)
-        found = {one: node.look(object_hash)
-                 for one, node in self.nodes.items()}
+        partition = self.ring.partition(object_hash)
+        found: Dict[str, Optional[Replica]] = {}
+        # Those that should have it first: one copy is enough.
+        for one in self.ring.primaries(partition) + [
+                name for name in self.nodes
+                if name not in self.ring.primaries(partition)]:
+            seen = found[one] = self.nodes[one].look(object_hash)
+            if seen is not None and seen.timestamp == promised.timestamp \
+                    and seen.body == promised.body:
+                return
         there = {one: seen for one, seen in found.items()
                  if seen is not None}
-        if any(seen.timestamp == promised.timestamp
-               and seen.body == promised.body for seen in there.values()):
-            return
-        waits = [one for one in self.ring.primaries(
-            self.ring.partition(object_hash)) if one in there
+        waits = [one for one in self.ring.primaries(partition) if one in there
             and there[one].timestamp == promised.timestamp
             and one not in self.returned]
         newer = [one for one, seen in there.items()
@@ -269,7 +227,8 @@ class Cluster:
         if waits or not newer:
             raise Violation('%s: no copy is left of the version of %s (%s)'
                             % (name, promised.timestamp,
-                               '; '.join(self.traces(name))))
+                               '; '.join(self.traces(name))),
+                            len(promised.body or b''))
 
     def check_all(self) -> None:
         """The same, and no node's newest version is without its bytes:
@@ -287,6 +246,11 @@ class Cluster:
                      if seen.is_tombstone or seen.body is not None}
             if any(seen.timestamp not in whole for seen in found):
                 raise Violation('a version without bytes')
+
+    def mount_hdds(self) -> None:
+        """All that were away are back."""
+        for node in self.nodes.values():
+            node.mount_hdd()
 
     def look_at_all(self) -> None:
         """As an auditor does: what the HDD has lost leaves its node."""
@@ -306,7 +270,7 @@ class Cluster:
             for one in self.ring.primaries(
                     self.ring.partition(object_hash)):
                 try:
-                    stamp, body = self.nodes[one].read(object_hash)
+                    stamp, body = self.nodes[one].read(name)
                 except Unreadable as err:
                     raise Violation('%s: %s (%s)' % (name, err, '; '.join(
                         self.traces(name)))) from err
@@ -317,6 +281,23 @@ class Cluster:
                         '%s: %s shows %s, and %s was acknowledged' % (
                             name, one, stamp or 'nothing',
                             history.acknowledged))
+                if body is not None:
+                    self._check_registers(name, self.nodes[one], stamp)
+
+    def _check_registers(self, name: str, node: Node, stamp: str) -> None:
+        history = self.model.name(name)
+        wrote = history.wrote(stamp)
+        assert wrote is not None
+        shown = posts.shown(node, name)
+        for register, put, value in (
+                ('meta', '', shown.meta), ('type', 'text/plain', shown.type),
+                ('map', wrote.class_map, shown.map)):
+            if value not in history.registers[register].allowed(stamp, put):
+                raise Violation(
+                    '%s: %s shows the %s %r, and what POST set at %s was '
+                    'acknowledged' % (
+                        name, node.name, register, value,
+                        history.registers[register].acknowledged))
 
     def traces(self, name: str) -> List[str]:
         """What each node has of a name, in words."""
@@ -356,6 +337,7 @@ class Cluster:
         return next(name for name in self.model.names
                     if hash_of(name) == object_hash)
 
-    def _stamp(self) -> str:
+    def stamp(self) -> str:
+        """Of a client's request; no two have the same."""
         self._last_stamp = max(self.clock.now, self._last_stamp + 0.00001)
         return '%016.5f' % self._last_stamp

@@ -18,33 +18,28 @@ from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import DssError
 from swift_dss.core.version import VersionId
-from swift_dss.gateway.breaker import Breaker
-from swift_dss.gateway.collect import Wish
-from swift_dss.gateway.ports import Sink
-from swift_dss.gateway.retry import Backoff
+from swift_dss.gateway.collect.keys import Wish
+from swift_dss.gateway.link.breaker import Breaker, Trust
+from swift_dss.gateway.link.retry import Backoff
 from swift_dss.gateway.service import Gateway
 from swift_dss.io import workers
-from swift_dss.sim.clock import Clock
-from swift_dss.sim.ring import DEVICE, SimPrimaries, SimRanks, SimRing
-from swift_dss.sim.s3 import Bucket
+from swift_dss.sim.world.clock import Clock
+from swift_dss.sim.world.ring import DEVICE, SimPrimaries, SimRanks, SimRing
+from swift_dss.sim.world.s3 import Bucket
 from swift_dss.tier.devices import Devices
+from swift_dss.tier.doors.fetchd import Answers
+from swift_dss.tier.hear.ledger import Ledger
 from swift_dss.tier.hits import Hits
-from swift_dss.tier.index import Index
-from swift_dss.tier.keeper import Keeper
-from swift_dss.tier.ledger import Ledger
-from swift_dss.tier.local import Local
+from swift_dss.tier.index.index import Index
+from swift_dss.tier.index.placing import Placing
+from swift_dss.tier.keep.keeper import Keeper
+from swift_dss.tier.local.local import Local
 from swift_dss.tier.metrics import Metrics
-from swift_dss.tier.placing import Placing
-from swift_dss.tier.survey import Survey
-from swift_dss.wire.control import Event, FetchReply, FetchRequest
+from swift_dss.tier.walk.survey import Survey
+from swift_dss.wire.control import Event
 
 #: Threads of a daemon that work side by side: any may be late.
 PARTS = ('gateway', 'keeper')
-_FETCH_SECONDS = 60.0
-
-
-class Unreadable(Exception):
-    """A replica is here, and its bytes cannot be had now."""
 
 
 @dataclass
@@ -66,19 +61,6 @@ class Surroundings:
     ask: Callable[[str, str], Optional[Tuple[str, str]]]
 
 
-class _Collector(Sink):
-
-    def __init__(self) -> None:
-        self.status = 0
-        self.data = b''
-
-    def begin(self, reply: FetchReply) -> None:
-        self.status = reply.status
-
-    def write(self, data: bytes) -> None:
-        self.data += data
-
-
 class Daemon:
     """See the module. One life of the process."""
 
@@ -97,11 +79,11 @@ class Daemon:
             conf, lambda: table, self.local, logger, metrics,
             ranks=SimRanks(around.ring, around.name),
             breaker=Breaker(clock=clock.monotonic, dice=dice),
+            trust=Trust(clock=clock.monotonic, dice=dice),
             retry=Backoff(2.0, 600.0, dice), now=clock.wall,
             pool=workers.inline,
             connect=lambda *_: around.bucket.client(around.name),
-            primaries=SimPrimaries(
-                around.ring, around.name, around.ask),
+            primaries=SimPrimaries(around.ring, around.ask),
             clock=clock.monotonic)
         self.local.witness = self.gateway.witness
         self.keeper = Keeper(
@@ -111,11 +93,15 @@ class Daemon:
             departed=lambda device: self.ledger.departures.look(device))
         self.ledger = Ledger(
             self.local, self.index, lambda: table, metrics, logger,
-            self.gateway, self.keeper.wish, Hits().count)
+            self.gateway, self.keeper.wish, Hits().count,
+            self.keeper.to_mend, clock.monotonic)
+        #: What it answers at its socket.
+        self.answers = Answers(self.local, self.gateway, metrics, logger)
 
     def work(self, said: Sequence[Event], parts: Sequence[str]) -> None:
         """Hear what object servers said, then let parts have their turn."""
-        self.ledger.apply(said)
+        if said:
+            self.ledger.apply(said)
         if 'gateway' in parts:
             self.gateway.look()
             self.gateway.rounds.look()
@@ -135,28 +121,14 @@ class Daemon:
             with contextlib.suppress(DssError):
                 self.gateway.scrubber.look(version, partition)
 
-    def fetch(self, version: VersionId, partition: str,
-              length: int) -> bytes:
-        """All bytes, as an object server gets what is not on its SSD.
-
-        :raises Unreadable: they cannot be had now
-        """
-        sink = _Collector()
-        self.gateway.fetch(FetchRequest(
-            version, partition, 0, length, 0, _FETCH_SECONDS, False), sink)
-        if sink.status != 200 or len(sink.data) != length:
-            raise Unreadable('status %d' % sink.status)
-        return sink.data
-
-    def collect(self) -> None:
+    def collect(self, absent: bool = False) -> None:
         """Look for what nothing needs, as ``gateway gc`` does."""
         with contextlib.suppress(DssError):
-            self.gateway.collector.run(Wish())
+            self.gateway.collector.run(Wish(absent=absent))
 
     def backlog(self) -> int:
         """What waits for S3."""
-        said = self.gateway.status()
-        return int(said['uploads']) + int(said['deletes'])
+        return self.gateway.backlog()
 
     def close(self) -> None:
         """Let files and threads go; nothing is written any more."""

@@ -10,9 +10,11 @@ import os
 import struct
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from swift_dss.sim.s3 import Stored
+from swift_dss.sim.world.s3 import Stored
 
 _SSD, _HDD = 1, 2
+#: More than any file of a run has.
+_MOST_BYTES = 1 << 20
 
 
 class Replica(NamedTuple):
@@ -51,13 +53,21 @@ def replica(hash_dir: str, capacity_file: str,
     stamp, _dot, kind = names[0].rpartition('.')
     if kind == 'ts':
         return Replica(stamp, None, True, '', True, '')
-    path = os.path.join(hash_dir, names[0])
+    path = '%s/%s' % (hash_dir, names[0])
     try:
         body, local, key = _body(path, capacity_file % stamp, keys)
     except (OSError, ValueError, KeyError, struct.error) as err:
         return Replica(stamp, None, False, '%s: %s' % (
             type(err).__name__, err), False, _key_of(path))
     return Replica(stamp, body, False, '', local, key)
+
+
+def _read(path: str) -> bytes:
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(opened, _MOST_BYTES)
+    finally:
+        os.close(opened)
 
 
 def _key_of(path: str) -> str:
@@ -70,8 +80,7 @@ def _key_of(path: str) -> str:
 
 def _body(path: str, capacity_file: str,
           keys: Dict[str, Stored]) -> Tuple[bytes, bool, str]:
-    with open(path, 'rb') as source:
-        ssd = source.read()
+    ssd = _read(path)
     try:
         raw = os.getxattr(path, 'user.dss.residency')
     except OSError:

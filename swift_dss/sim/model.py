@@ -4,6 +4,9 @@ A write that was acknowledged is the newest of its name until a later one is
 acknowledged. A write that was not acknowledged may have happened or not, at
 any time later. So the cluster, at rest, may show the newest acknowledged
 version or any later attempt, and nothing else.
+
+The same holds for what POSTs set: metadata, content type and class map are
+registers, each with a history of its own, and a PUT sets all of them anew.
 """
 
 from __future__ import annotations
@@ -12,15 +15,62 @@ from dataclasses import dataclass, field
 from typing import Dict, List, Optional
 
 
+class Violation(AssertionError):
+    """The cluster did what no acknowledged write allows.
+
+    :param bytes_lost: of an acknowledged version
+    """
+
+    def __init__(self, text: str, bytes_lost: int = 0) -> None:
+        super().__init__(text)
+        self.bytes_lost = bytes_lost
+
+
+#: What a POST may set.
+REGISTERS = ('map', 'meta', 'type')
+
+
 @dataclass(frozen=True)
 class Attempt:
     """A PUT or DELETE that a client sent.
 
     :param body: None deletes
+    :param class_map: as it is encoded
     """
 
     timestamp: str
     body: Optional[bytes]
+    class_map: str = ''
+
+
+@dataclass
+class Register:
+    """What POSTs have set one register to, by their timestamps."""
+
+    attempts: Dict[str, str] = field(default_factory=dict)
+    acknowledged: str = ''
+
+    def tried(self, at: str, value: str) -> None:
+        """A client sent a POST that sets it."""
+        self.attempts[at] = value
+
+    def acknowledge(self, at: str) -> None:
+        """The client was told 202."""
+        self.acknowledged = max(self.acknowledged, at)
+
+    def allowed(self, put_at: str, put: str) -> List[str]:
+        """What the cluster may show at rest, with the data of ``put_at``.
+
+        :param put: the value that this PUT set
+        """
+        since = max(self.acknowledged, put_at)
+        found = [value for at, value in self.attempts.items()
+                 if at >= since and at > put_at]
+        return found + [put] * (since == put_at)
+
+
+def _registers() -> Dict[str, Register]:
+    return {name: Register() for name in REGISTERS}
 
 
 @dataclass
@@ -29,6 +79,7 @@ class Name:
 
     attempts: List[Attempt] = field(default_factory=list)
     acknowledged: str = ''
+    registers: Dict[str, Register] = field(default_factory=_registers)
 
     def tried(self, attempt: Attempt) -> None:
         """A client sent it; whether it was acknowledged comes later."""

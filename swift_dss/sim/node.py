@@ -1,42 +1,42 @@
-"""One storage node: Swift's folders, written as Swift writes them, and the
-product's own tier daemon over them.
-
-The object server is simulated; index, ledger, keeper, movers, queue,
-uploads, bundles and deletes are the real ones, on a real folder.
+"""One storage node: the product's own object server and tier daemon over a
+real folder.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import logging
 import os
 import shutil
-from typing import Callable, List, Mapping, Optional, Sequence, Tuple
+from typing import (
+    Callable, ContextManager, List, Mapping, Optional, Sequence, Tuple)
 
-from swift.obj.diskfile import read_metadata, write_metadata
+from swift.common.exceptions import ReplicationException
+from swift.common.swob import Response
 
 from swift_dss.core.classes import ClassTable
-from swift_dss.core.config import GatewayConf, NodeConf, TierConf
+from swift_dss.core.config import (
+    GatewayConf, IoConf, NodeConf, TierConf)
 from swift_dss.core.errors import DssError
-from swift_dss.core.residency import Residency
 from swift_dss.core.spans import ClassMap
 from swift_dss.core.version import VersionId
-from swift_dss.io import residency_store, steps
+from swift_dss.io import steps
 from swift_dss.io.capacity import Capacity
-from swift_dss.sim.clock import Clock
-from swift_dss.sim.daemon import (
-    PARTS, Daemon, Surroundings, Unreadable)
+from swift_dss.sim.daemon import PARTS, Daemon, Surroundings
 from swift_dss.sim.judge import Replica, replica
-from swift_dss.sim.ring import DEVICE, SimRing
-from swift_dss.sim.s3 import Bucket
+from swift_dss.sim.server import ObjectServer, Serve, policies
+from swift_dss.sim.world.clock import Clock
+from swift_dss.sim.world.ring import DEVICE, SimRing
+from swift_dss.sim.world.s3 import Bucket
 from swift_dss.wire import classmap, layout, names
-from swift_dss.wire.control import Event, EventKind
-from swift_dss.wire.proof import ProofRequest
-from swift_dss.wire.residency import decode
+from swift_dss.wire.control import Event
 
 #: Room on a node's SSD: small enough that pressure is the ordinary case.
 SSD_BYTES = 9 * 1024
 BUCKET, PREFIX = 'sim', 'p/'
+#: After the name of the folder under an HDD that is not mounted.
+_AWAY = '.away'
 #: Policy 0 is ours, policy 1 has Swift's own diskfile.
 STOCK = 1
 _STOCK_HEADS = 'cdef'
@@ -51,6 +51,10 @@ name = stock
 '''
 
 
+class Unreadable(Exception):
+    """A replica is here, and its bytes cannot be had now."""
+
+
 class Crash(BaseException):
     """The process ends here. No ``Exception``: nothing of the product may
     catch it."""
@@ -60,12 +64,15 @@ class Node:
     """See the module.
 
     :param root: folder of the whole simulation
+    :param reached: told this node's name and the step that its daemon is at
     """
 
     def __init__(self, name: str, root: str, bucket: Bucket, ring: SimRing,
-                 clock: Clock, table: ClassTable,
-                 logger: logging.Logger, has_hdd: bool = True) -> None:
+                 clock: Clock, table: ClassTable, logger: logging.Logger,
+                 reached: Callable[[str, str], None],
+                 has_hdd: bool = True) -> None:
         self.name = name
+        self._reached = reached
         self.bucket = bucket
         self.ring = ring
         self.clock = clock
@@ -85,108 +92,115 @@ class Node:
         self.spool: List[Event] = []
         self.skew = 0.0
         self.daemon: Optional[Daemon] = None
+        self._server: Optional[ObjectServer] = None
 
     # -- the object server -----------------------------------------------
+
+    @property
+    def server(self) -> ObjectServer:
+        """The process that runs now."""
+        if self._server is None:
+            self._server = ObjectServer(
+                self.around.conf, self.around.table, policies(),
+                self.spool_event, self._answers)
+        return self._server
+
+    def _answers(self) -> Optional[Serve]:
+        return None if self.daemon is None else self.daemon.answers.serve
+
+    def at_work(self) -> ContextManager[None]:
+        """The context in which this node works: its clock."""
+        return self.clock.ahead(self.skew)
+
+    def ask(self, method: str, name: str, headers: Mapping[str, str],
+            body: bytes = b'') -> Response:
+        """The object server's answer, without its body."""
+        object_hash = hash_of(name)
+        with self.at_work():
+            return self.server.ask(
+                method, name, self.ring.partition(object_hash),
+                policy_of(object_hash), headers, body)
 
     def put(self, name: str, timestamp: str, body: bytes,
             class_id: int) -> bool:
         """Take a version; False if something newer is here."""
-        object_hash = hash_of(name)
-        folder = self.folder(object_hash)
-        if self.newest(object_hash) >= timestamp:
-            return False
         class_map = ClassMap.uniform(class_id)
-        metadata = {
-            'name': name, 'ETag': hashlib.md5(body).hexdigest(),
-            'X-Timestamp': timestamp, 'Content-Type': 'text/plain',
-            'Content-Length': str(len(body))}
-        metadata.update(classmap.to_headers(names.SYSMETA_MAP, class_map))
-        self._write(folder, timestamp + '.data', body, metadata)
-        self._say(Event(
-            EventKind.PUT, self._version(object_hash, timestamp),
-            self.ring.partition(object_hash), len(body),
-            classmap.encode(class_map), at=self.clock.now, name=name))
-        return True
+        headers = {'X-Timestamp': timestamp, 'Content-Type': 'text/plain'}
+        for kind in (names.SYSMETA_MAP, names.BACKEND_MAP):
+            headers.update(classmap.to_headers(kind, class_map))
+        return bool(self.ask('PUT', name, headers, body).status_int == 201)
 
     def delete(self, name: str, timestamp: str) -> bool:
         """Take a tombstone; False if something newer is here."""
-        object_hash = hash_of(name)
-        if self.newest(object_hash) >= timestamp:
-            return False
-        self._write(self.folder(object_hash), timestamp + '.ts', b'', {
-            'name': name, 'X-Timestamp': timestamp})
-        self._say(Event(
-            EventKind.DELETE, self._version(object_hash, timestamp),
-            self.ring.partition(object_hash), at=self.clock.now))
-        return True
+        return self.ask('DELETE', name, {
+            'X-Timestamp': timestamp}).status_int in (204, 404)
 
-    def put_stub(self, object_hash: str, metadata: Mapping[str, str],
-                 residency: Residency) -> bool:
-        """Take what another node has in S3 alone, if the daemon here can
-        prove it."""
-        version = self._version(object_hash, metadata['X-Timestamp'])
-        if self.daemon is None or \
-                self.newest(object_hash) >= version.timestamp:
-            return False
-        try:
-            with self.clock.ahead(self.skew):
-                proven = self.daemon.gateway.prove_arrival(ProofRequest(
-                    version, self.ring.partition(object_hash),
-                    metadata['ETag'], residency)).residency
-        except DssError:
-            return False
-        assert proven is not None
-        self._write(self.folder(object_hash), version.timestamp + '.data',
-                    bytes(proven.content_length + 1), metadata, proven)
-        self._say(Event(
-            EventKind.PUT, version, self.ring.partition(object_hash),
-            proven.content_length, at=self.clock.now))
-        return True
-
-    def record(self, object_hash: str) -> Residency:
-        """The residency record of the newest data file, which has one."""
-        return decode(os.getxattr(os.path.join(
-            self.folder(object_hash), self.newest(object_hash) + '.data'),
-            names.XATTR_RESIDENCY))
-
-    def read(self, object_hash: str) -> Tuple[str, Optional[bytes]]:
+    def read(self, name: str) -> Tuple[str, Optional[bytes]]:
         """(timestamp, bytes) of an object; (timestamp, None) of a
         tombstone; ('', None) where nothing is.
 
         :raises Unreadable: its bytes cannot be had now
         """
-        found = self.look(object_hash)
-        if found is None:
-            return '', None
-        if found.is_tombstone or (found.local and found.body is not None):
-            return found.timestamp, found.body
-        return found.timestamp, self._fetch(object_hash, found.timestamp)
+        with self.at_work():
+            answer = self.ask('GET', name, {})
+            if answer.status_int == 404:
+                return answer.headers.get('X-Backend-Timestamp', ''), None
+            try:
+                body = b''.join(answer.app_iter)
+            except (ReplicationException, DssError) as err:
+                raise Unreadable('%s: %s' % (self.name, err)) from err
+        if answer.status_int != 200:
+            raise Unreadable('%s: status %d' % (
+                self.name, answer.status_int))
+        if len(body) != int(answer.headers['Content-Length']):
+            raise Unreadable('%s: cut off' % self.name)
+        return answer.headers['X-Backend-Data-Timestamp'], body
 
-    def metadata(self, object_hash: str) -> Mapping[str, str]:
-        """Of the newest data file."""
-        stamp = self.newest(object_hash)
-        found: Mapping[str, str] = read_metadata(os.path.join(
-            self.folder(object_hash), stamp + '.data'))
-        return found
+    def look(self, object_hash: str,
+             mounted: bool = False) -> Optional[Replica]:
+        """What a judge finds of an object on this node.
 
-    def look(self, object_hash: str) -> Optional[Replica]:
-        """What a judge finds of an object on this node."""
+        :param mounted: only on disks that are mounted now
+        """
+        hdd = self.hdd + _AWAY if self.hdd_is_away and not mounted \
+            else self.hdd
         return replica(self.folder(object_hash), layout.capacity_file(
-            self.hdd, self._version(object_hash, '%s')), self.bucket.keys)
+            hdd, self._version(object_hash, '%s')), self.bucket.keys)
 
-    def newest(self, object_hash: str) -> str:
-        """Timestamp of the newest file of an object; '' if none."""
-        return max((name.rpartition('.')[0] for name in _names(
-            self.folder(object_hash))), default='')
+    def files(self, object_hash: str) -> List[str]:
+        """Names of an object's files."""
+        return _names(self.folder(object_hash))
 
     def hashes(self) -> List[str]:
         """Objects that have a folder here."""
         return sorted(
-            one for datadir in _names(self.ssd)
-            if datadir.startswith('objects')
-            for partition in _names(self.ssd, datadir)
-            for suffix in _names(self.ssd, datadir, partition)
-            for one in _names(self.ssd, datadir, partition, suffix))
+            one for policy, partition in self.partitions()
+            for suffix in self.suffixes(policy, partition)
+            for one in _names(self.ssd, layout.data_dir_name(policy),
+                              partition, suffix))
+
+    def partitions(self) -> List[Tuple[int, str]]:
+        """(policy, partition) of what is here."""
+        return [(policy, partition) for policy in range(len(policies()))
+                for partition in _names(
+                    self.ssd, layout.data_dir_name(policy))]
+
+    def suffixes(self, policy: int, partition: str) -> List[str]:
+        """Swift's folders of a partition."""
+        return [name for name in _names(
+            self.ssd, layout.data_dir_name(policy), partition)
+            if len(name) == 3]
+
+    def listing(self, policy: int, partition: str,
+                suffix: str) -> List[Tuple[str, List[str]]]:
+        """What the hash of a suffix is made of."""
+        top = (self.ssd, layout.data_dir_name(policy), partition, suffix)
+        return [(name, _names(*top, name)) for name in _names(*top)]
+
+    def drop_partition(self, policy: int, partition: str) -> None:
+        """As the replicator removes a handoff: nobody is told."""
+        shutil.rmtree(os.path.join(
+            self.ssd, layout.data_dir_name(policy), partition))
 
     def audit(self) -> None:
         """As the object server's readers do: a version whose only bytes
@@ -198,7 +212,7 @@ class Node:
                 self.drop(object_hash)
 
     def drop(self, object_hash: str) -> None:
-        """As the replicator removes a handoff: nobody is told."""
+        """An object leaves; nobody is told."""
         shutil.rmtree(self.folder(object_hash), ignore_errors=True)
 
     def folder(self, object_hash: str) -> str:
@@ -221,11 +235,12 @@ class Node:
         left = [crash_after]
 
         def on_step(name: str) -> None:
+            self._reached(self.name, name)
             left[0] -= 1
             if left[0] == 0:
                 raise Crash(name)
 
-        steps.listen(on_step if crash_after else None)
+        steps.listen(on_step)
         try:
             with self.clock.ahead(self.skew):
                 self._work(sweep, parts)
@@ -262,10 +277,13 @@ class Node:
              self.ring.partition(object_hash))
             for object_hash, one in found if one is not None and one.key])
 
-    def collect(self) -> None:
-        """``swift-dss gateway gc`` on this node."""
+    def collect(self, absent: bool = False) -> None:
+        """``swift-dss gateway gc`` on this node.
+
+        :param absent: also what no node has
+        """
         if self.daemon is not None:
-            self.daemon.collect()
+            self.daemon.collect(absent)
 
     def backlog(self) -> int:
         """What waits for S3."""
@@ -290,13 +308,31 @@ class Node:
         """The SSD is replaced by an empty one."""
         self.kill()
         self.spool = []
+        self._server = None
         shutil.rmtree(self.ssd)
         os.makedirs(self.ssd)
+
+    @property
+    def hdd_is_away(self) -> bool:
+        """True while the HDD is not mounted."""
+        return os.path.exists(self.hdd + _AWAY)
+
+    def unmount_hdd(self) -> None:
+        """The HDD is not mounted for a while."""
+        if not self.hdd_is_away:
+            os.rename(self.hdd, self.hdd + _AWAY)
+
+    def mount_hdd(self) -> None:
+        """It is back."""
+        if self.hdd_is_away:
+            os.rename(self.hdd + _AWAY, self.hdd)
 
     def new_hdd(self) -> None:
         """The HDD is replaced by an empty one, made ready by its operator.
         """
         self.kill()
+        self.mount_hdd()
+        self._server = None
         shutil.rmtree(self.hdd)
         os.makedirs(self.hdd)
         Capacity(self.hdd, DEVICE).initialise()
@@ -307,33 +343,9 @@ class Node:
         return VersionId(DEVICE, policy_of(object_hash), object_hash,
                          timestamp)
 
-    def _write(self, folder: str, name: str, body: bytes,
-               metadata: Mapping[str, str],
-               residency: Optional[Residency] = None) -> None:
-        os.makedirs(folder, exist_ok=True)
-        path = os.path.join(folder, name)
-        with open(path + '.tmp', 'wb') as target:
-            target.write(body)
-            write_metadata(target, dict(metadata))
-            if residency is not None:
-                residency_store.store(target.fileno(), residency, '')
-        os.rename(path + '.tmp', path)
-        for other in _names(folder):
-            if other < name:
-                os.unlink(os.path.join(folder, other))
-
-    def _say(self, event: Event) -> None:
+    def spool_event(self, event: Event) -> None:
+        """Keep what an object server said until the daemon reads it."""
         self.spool.append(event)
-
-    def _fetch(self, object_hash: str, timestamp: str) -> bytes:
-        """All bytes, as the object server gets what is not on its SSD."""
-        if self.daemon is None:
-            raise Unreadable('%s: the daemon is down' % self.name)
-        length = int(self.metadata(object_hash)['Content-Length'])
-        with self.clock.ahead(self.skew):
-            return self.daemon.fetch(
-                self._version(object_hash, timestamp),
-                self.ring.partition(object_hash), length)
 
 
 def _conf(root: str, node: Node, has_hdd: bool) -> NodeConf:
@@ -342,6 +354,7 @@ def _conf(root: str, node: Node, has_hdd: bool) -> NodeConf:
         devices=node.devices, swift_dir=os.path.join(root, 'etc'),
         mount_check=False, run_dir=node.state,
         capacity={DEVICE: node.hdd} if has_hdd else {},
+        io=IoConf(carrier='null'),
         tier=TierConf(
             ssd_bytes=SSD_BYTES, clean_after_seconds=5.0,
             min_demote_bytes=600,
@@ -355,6 +368,7 @@ def _conf(root: str, node: Node, has_hdd: bool) -> NodeConf:
             bundle_member_bytes=1500))
 
 
+@functools.lru_cache(maxsize=None)
 def hash_of(name: str) -> str:
     """Swift's hash of an object's name, without a cluster's salt."""
     return hashlib.md5(name.encode()).hexdigest()
@@ -367,6 +381,6 @@ def policy_of(object_hash: str) -> int:
 
 def _names(*folder: str) -> List[str]:
     try:
-        return sorted(os.listdir(os.path.join(*folder)))
+        return sorted(os.listdir('/'.join(folder)))
     except FileNotFoundError:
         return []

@@ -157,7 +157,7 @@ def decide(backlog: Backlog, table: ClassTable, class_ids: Iterable[int],
 
 def retry_seconds(backlog: Backlog, over_bytes: int) -> float:
     """When ``over_bytes`` of the backlog should have left."""
-    if not backlog.remote_up:
+    if not backlog.drains:
         # Nothing leaves before S3 was asked again.
         return _bounded(max(backlog.probe_seconds,
                             float(DEFAULT_RETRY_AFTER_SECONDS)))
@@ -184,7 +184,7 @@ def _throttle(backlog: Backlog, spec: ClassSpec, need: int,
     if spec.deadline_ms:
         most = min(most, spec.deadline_ms / 1000.0)
     wait_seconds = most * (need - soft) / (limit - soft)
-    if backlog.remote_up and backlog.drain_rate > 0:
+    if backlog.drains and backlog.drain_rate > 0:
         wait_seconds = min(wait_seconds,
                            (need - soft) / backlog.drain_rate)
     return wait_seconds

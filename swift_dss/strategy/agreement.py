@@ -53,7 +53,8 @@ def of_key(timestamp: str, answers: Sequence[Optional[Answer]], now: float,
     :param timestamp: of the version, as in its file's name
     :param answers: of each primary; None for one that does not answer
     :param newer_since: when this node knew of something newer at the
-        latest: its tombstone may have been reclaimed since
+        latest: its tombstone may have been reclaimed since. A time before
+        the version's own was noted by a clock that was wrong
     """
     said = [answer for answer in answers if answer is not None]
     if any(answer.timestamp == timestamp for answer in said):
@@ -62,6 +63,8 @@ def of_key(timestamp: str, answers: Sequence[Optional[Answer]], now: float,
              if answer.timestamp > timestamp]
     if newer and len(newer) == len(answers):
         return Verdict.DEAD
+    if newer_since < seconds_of(timestamp):
+        newer_since = math.inf
     since = min([newer_since] + [seconds_of(max(newer)) for _ in newer[:1]])
     return Verdict.DEAD if since + reclaim_age_seconds < now \
         else Verdict.OPEN
@@ -93,6 +96,24 @@ def of_member(timestamp: str, key: str, answers: Sequence[Optional[Answer]],
                for answer in said]
     return Verdict.DEAD if settled and (
         any(settled) if is_fragment else all(settled)) else Verdict.OPEN
+
+
+def of_place(timestamp: str, key: str,
+             answers: Sequence[Optional[Answer]]) -> Verdict:
+    """Of one place of a member that has another by now: the bundle ``key``.
+
+    A primary that has not got the newest version yet may be about to get it
+    from a device that the ring does not name, as from a handoff: nobody
+    asks that one, and its record may name the bundle.
+
+    :param answers: with the keys that records name
+    """
+    said = [answer for answer in answers if answer is not None]
+    newest = max((answer.timestamp for answer in said), default='')
+    if (timestamp, key) in said or newest <= timestamp and any(
+            answer.timestamp < timestamp for answer in said):
+        return Verdict.NEEDED
+    return Verdict.OPEN if len(said) < len(answers) else Verdict.DEAD
 
 
 def seconds_of(timestamp: str) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import List, Optional
 
 from swift_dss.core.classes import Allocate, ClassTable
-from swift_dss.strategy.eviction.verbs import (
+from swift_dss.strategy.eviction.bytes.verbs import (
     EvictionStrategy, Occupancies, Occupancy, Take)
 
 

@@ -25,36 +25,37 @@ from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig, DssError, TierUnavailable
 from swift_dss.core.limits import EVENT_BATCH_SECONDS
+from swift_dss.core.pressure import Link
 from swift_dss.core.version import VersionId
-from swift_dss.gateway.scrub import Listed
-from swift_dss.gateway.scrub_ask import Pass, Rounds
+from swift_dss.gateway.mend.scrub import Listed
+from swift_dss.gateway.mend.scrub_ask import Pass, Rounds
 from swift_dss.gateway.service import Gateway
 from swift_dss.io import carriers, switch, syncing
 from swift_dss.io.private import make_folder
 from swift_dss.tier import report, space
-from swift_dss.tier.admin import AdminServer
-from swift_dss.tier.backlog import Link
 from swift_dss.tier.devices import Device, Devices
-from swift_dss.tier.fetchd import FetchServer
+from swift_dss.tier.doors.admin import AdminServer
+from swift_dss.tier.doors.fetchd import FetchServer
+from swift_dss.tier.doors.history import History
+from swift_dss.tier.doors.html import page
+from swift_dss.tier.doors.page import Page, html_view, json_view
+from swift_dss.tier.hear.intake import Intake
+from swift_dss.tier.hear.ledger import Ledger
 from swift_dss.tier.hits import Hits
-from swift_dss.tier.index import IndexDamaged, open_or_replace
-from swift_dss.tier.intake import Intake
-from swift_dss.tier.keeper import Keeper
-from swift_dss.tier.ledger import Ledger
-from swift_dss.tier.local import Local
-from swift_dss.tier.locks import lock_node
+from swift_dss.tier.index.filters import Filter
+from swift_dss.tier.index.index import IndexDamaged, open_or_replace
+from swift_dss.tier.index.placing import Placing
+from swift_dss.tier.keep.keeper import Keeper
+from swift_dss.tier.local.local import Local
+from swift_dss.tier.local.locks import lock_node
 from swift_dss.tier.metrics import CONTENT_TYPE, Metrics
-from swift_dss.tier.page import Page, html_view, json_view
-from swift_dss.tier.page_history import History
-from swift_dss.tier.page_html import page
-from swift_dss.tier.placing import Placing
 from swift_dss.tier.policies import indexes_text, parse_indexes
-from swift_dss.tier.prefetch import Prefetcher
-from swift_dss.tier.relocate import Relocator
-from swift_dss.tier.survey import Survey
+from swift_dss.tier.prefetch.service import Prefetcher
+from swift_dss.tier.walk.relocate import Relocator
+from swift_dss.tier.walk.survey import Survey
 from swift_dss.tier.workload import Workload
-from swift_dss.wire import classtable, nodeconf
 from swift_dss.wire.control import Event
+from swift_dss.wire.settings import classtable, nodeconf
 
 #: Garbage is looked for less often than Python does by itself.
 GC_THRESHOLD = (20000, 20, 20)
@@ -128,7 +129,7 @@ class Daemon:
         self.keepers: Dict[str, Keeper] = {}
         self._ledger = Ledger(self.local, self.index, self.table,
                               self.metrics, logger, self.gateway,
-                              self._wish, self.hits.count)
+                              self._wish, self.hits.count, self._to_mend)
         self.local.on_remote = self._left_for_s3
         self.prefetcher = Prefetcher(
             conf, self.table, self.local, self.index, self.gateway,
@@ -253,8 +254,7 @@ class Daemon:
 
     def link(self) -> Optional[Link]:
         """S3 as it is now; None where there is no remote tier."""
-        return None if self.gateway is None else Link(
-            *self.gateway.link())
+        return None if self.gateway is None else self.gateway.link()
 
     def status(self) -> Dict[str, Any]:
         """Everything ``swift-dss tier status`` shows."""
@@ -352,7 +352,7 @@ class Daemon:
     def _to_scrub(self, after: int) -> List[Listed]:
         return [(row_id, row.version, row.partition)
                 for row_id, row in self.index.listing(
-                    'AND v.on_remote = 1', (), _SCRUB_PAGE, after)]
+                    Filter(on_remote=True), _SCRUB_PAGE, after)]
 
     def _remote_versions(self) -> int:
         """About how many versions have a copy in S3: their spans."""
@@ -401,7 +401,7 @@ class Daemon:
         for keeper in list(self.keepers.values()):
             self.relocator.spill(keeper.device)
         self.workload.look(time.time(), self.gateway is None
-                           or self.gateway.link()[1])
+                           or self.gateway.link().drains)
         text = self.workload.text()
         if text != self._workload_text:
             self.index.set_state(_WORKLOAD, text)
@@ -493,6 +493,11 @@ class Daemon:
         keeper = self.keepers.get(version.device)
         if keeper is not None:
             keeper.wish(version, partition, class_ids)
+
+    def _to_mend(self, version: VersionId, partition: str) -> None:
+        keeper = self.keepers.get(version.device)
+        if keeper is not None:
+            keeper.to_mend(version, partition)
 
     def _do_chores(self) -> None:
         while True:

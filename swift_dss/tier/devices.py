@@ -14,7 +14,7 @@ from swift_dss.io.quarantine import Quarantine
 from swift_dss.io.switch import Place
 from swift_dss.tier.policies import Policies
 from swift_dss.wire import layout
-from swift_dss.wire.nodeconf import capacity_path, engine_of
+from swift_dss.wire.settings.nodeconf import capacity_path, engine_of
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import os
 from typing import Dict, FrozenSet, Iterable, Optional, Tuple
 
 from swift_dss.core.errors import BadConfig, TierUnavailable
-from swift_dss.wire import policies as wire_policies
-from swift_dss.wire.policies import StoragePolicy
+from swift_dss.wire.settings import policies as wire_policies
+from swift_dss.wire.settings.policies import StoragePolicy
 
 _Stamp = Tuple[int, int, int]
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Dict, List
 from swift.common.utils import dump_recon_cache
 
 from swift_dss.block import control_status
-from swift_dss.gateway.throughput import DIRECTIONS
+from swift_dss.gateway.link.throughput import DIRECTIONS
 from swift_dss.tier import admitted, space
 from swift_dss.tier.metrics import Sample
 
 if TYPE_CHECKING:
     from swift_dss.tier.daemon import Daemon
-    from swift_dss.tier.keeper import Keeper
+    from swift_dss.tier.keep.keeper import Keeper
 
 _BYTES = ('total', 'ssd', 'hdd', 'remote', 'dirty', 'evictable', 'objects')
 

@@ -15,12 +15,12 @@ from typing import Dict, List, Tuple
 
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig
-from swift_dss.gateway.bundle_pack import BOOK_FILE
+from swift_dss.gateway.bundle.pack import BOOK_FILE
 from swift_dss.gateway.service import QUEUE_FILE
 from swift_dss.io.private import (
     adopt, make_folder, require_disk, tighten_folder)
-from swift_dss.tier.prefetch import FILE as PREFETCH_FILE
-from swift_dss.wire import nodeconf
+from swift_dss.tier.prefetch.service import FILE as PREFETCH_FILE
+from swift_dss.wire.settings import nodeconf
 
 INDEX_FILE = 'index.db'
 #: Object servers of the same group use the sockets in it.

@@ -47,8 +47,11 @@ class Workload:
                     self._objects += 1
                     self._raise('largest_bytes', event.size)
 
-    def look(self, now: float, remote_up: bool) -> None:
-        """Time went by."""
+    def look(self, now: float, drains: bool) -> None:
+        """Time went by.
+
+        :param drains: S3 takes what is sent to it
+        """
         with self._lock:
             passed = now - self._since
             if passed >= WINDOW_SECONDS:
@@ -56,7 +59,7 @@ class Workload:
                 self._raise('objects_rate', self._objects / passed)
                 self._bytes = self._objects = 0
                 self._since = now
-            if remote_up:
+            if drains:
                 self._down_since = 0.0
             elif not self._down_since:
                 self._down_since = now

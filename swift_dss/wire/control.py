@@ -38,6 +38,7 @@ class EventKind(Enum):
     DELETE = 'delete'
     HDD_DIFFERS = 'hdd-differs'
     GONE = 'gone'
+    ROT = 'rot'
 
 
 _KINDS = {kind.value: kind for kind in EventKind}
@@ -57,7 +58,8 @@ class Event:
     than on the SSD, whose digest is right, or a reader found none there of
     a version that S3 has. GONE says that a data file left the device, and
     not for a newer version: a fragment that was handed over, a quarantine,
-    what a clean-up of its folder removed.
+    what a clean-up of its folder removed. ROT says that blocks on SSD or HDD
+    are not as they were written, and that another tier has them.
 
     :param version: device, policy, hash, timestamp, fragment
     :param partition: Swift's partition, to find the hash directory

@@ -68,10 +68,10 @@ def capacity_tmp_dir(capacity_path: str) -> str:
 def capacity_file(capacity_path: str, version: VersionId) -> str:
     """The capacity file of ``version``, whether or not it exists."""
     frag = '' if version.frag_index is None else '#%d' % version.frag_index
-    return os.path.join(
-        capacity_path, 'data', str(version.policy),
-        version.object_hash[-3:], version.object_hash,
-        version.timestamp + frag)
+    # As in hash_dir: once for each version that is looked at.
+    return '%s/data/%d/%s/%s/%s%s' % (
+        capacity_path, version.policy, version.object_hash[-3:],
+        version.object_hash, version.timestamp, frag)
 
 
 def data_dir_name(policy: int) -> str:

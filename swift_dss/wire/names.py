@@ -60,5 +60,8 @@ ACCOUNT_SYSMETA_CLASSES = 'X-Account-Sysmeta-Dss-Classes'
 # Extended attributes of a data file.
 XATTR_RESIDENCY = 'user.dss.residency'
 XATTR_CAPACITY_ID = 'user.dss.capacity'
+#: Checksums of its blocks (``wire.blocks``); pages after the first have their
+#: number behind it: ``user.dss.blocks.1``.
+XATTR_BLOCKS = 'user.dss.blocks'
 #: An operator pinned this version: its bytes stay on the SSD.
 XATTR_PIN = 'user.dss.pin'

@@ -20,13 +20,13 @@ import re
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 from swift_dss.core.errors import DamagedRecord
-from swift_dss.core.limits import MAX_ASKED, MAX_POLICY_INDEX
+from swift_dss.core.limits import (
+    MAX_ASKED, MAX_FRAGMENT_INDEX, MAX_POLICY_INDEX)
 
 _HASH = re.compile(r'^[0-9a-f]{32}\Z')
 _PARTITION = re.compile(r'^[0-9]{1,10}\Z')
 _DEVICE = re.compile(r'^[^/.\0][^/\0]{0,254}\Z')
 _VERSION = 1
-_MAX_FRAGMENT = 9999
 Said = Optional[Tuple[str, str]]
 
 
@@ -88,7 +88,7 @@ def _asked(device: Any, policy: Any, partition: Any, object_hash: Any,
             and _HASH.match(object_hash) and type(policy) is int
             and 0 <= policy <= MAX_POLICY_INDEX and (
                 frag_index is None or type(frag_index) is int
-                and 0 <= frag_index <= _MAX_FRAGMENT)):
+                and 0 <= frag_index <= MAX_FRAGMENT_INDEX)):
         raise ValueError('%r is no object' % ((
             device, policy, partition, object_hash, frag_index),))
     return Asked(device, policy, partition, object_hash, frag_index)

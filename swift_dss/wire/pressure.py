@@ -19,7 +19,8 @@ from swift_dss.wire.jsonfields import Fields
 __all__ = ('Backlog', 'Pressure', 'decode', 'encode')
 
 #: Fields of a backlog that earlier releases did not have.
-_LATER = ('untracked_bytes', 'configured_bytes', 'reserve_share')
+_LATER = ('untracked_bytes', 'configured_bytes', 'reserve_share',
+          'remote_refuses')
 #: What proxies may have answered a write.
 ANSWERS = ('accept', 'throttle', 'retry', 'full')
 
@@ -88,7 +89,8 @@ def _backlog(fields: Fields) -> Optional[Backlog]:
         inner.number('probe_seconds'), inner.number('throttle_at'),
         inner.number('throttle_seconds'), inner.whole('untracked_bytes', 0),
         inner.whole('configured_bytes', 0),
-        inner.number('reserve_share', 0.0))
+        inner.number('reserve_share', 0.0),
+        inner.flag('remote_refuses', False))
 
 
 def encode_node(pressures: Mapping[str, Pressure], now: float,

@@ -4,7 +4,8 @@ import json
 import pathlib
 import tempfile
 
-from swift_dss.bench import block_driver, enforcers
+from swift_dss.bench import enforcers
+from swift_dss.bench.block import driver
 from swift_dss.block import lab, table
 
 GUEST = pathlib.Path(__file__).with_name('enforcer_guest.py')
@@ -37,14 +38,14 @@ def module_job(trace, scenario, folder):
     chunk = enforcers.CHUNK_SECTORS
     path = {name: str(folder / name) for name in (
         'list', 'times', 'state', 'result')}
-    (folder / 'list').write_bytes(block_driver.encode(
-        block_driver.Request(
+    (folder / 'list').write_bytes(driver.encode(
+        driver.Request(
             oblock * chunk * 512, chunk * 512, class_id,
-            block_driver.WRITE if write else 0, PAUSE_NS)
+            driver.WRITE if write else 0, PAUSE_NS)
         for class_id, oblock, write in trace))
     job = folder / 'job'
     job.write_text(json.dumps(dict(
-        path, driver=block_driver.build(print), slots=trace.slots,
+        path, driver=driver.build(print), slots=trace.slots,
         origin_chunks=trace.origin_chunks(), chunk_sectors=chunk,
         strategy=scenario.mode.name.lower(),
         classes=table.classes_message(

@@ -26,8 +26,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(
 from daemon_node import DaemonProcess, write_node
 
 from swift_dss.core.version import VersionId
-from swift_dss.tier.index import Index
-from swift_dss.tier.rows import SpanRow, VersionRow
+from swift_dss.tier.index.index import Index
+from swift_dss.tier.index.rows import SpanRow, VersionRow
 
 _BATCH = 10000
 

@@ -35,8 +35,8 @@ from swift.obj.diskfile import write_metadata
 
 from swift_dss.core.version import VersionId
 from swift_dss.io.capacity import Capacity
-from swift_dss.tier.index import Index
-from swift_dss.tier.rows import SpanRow, VersionRow
+from swift_dss.tier.index.index import Index
+from swift_dss.tier.index.rows import SpanRow, VersionRow
 from swift_dss.wire import layout
 from swift_dss.wire.control import Event, EventKind, encode_event
 

@@ -8,7 +8,8 @@ import socket
 
 import pytest
 
-from swift_dss.bench import bundles, cpu
+from swift_dss.bench import cpu
+from swift_dss.bench.cluster import bundles
 
 
 @pytest.mark.slow

@@ -74,6 +74,14 @@ def _request_path(tmp_path: pathlib.Path) -> None:
                          done.stdout), done.stdout
 
 
+def _block_checksums(tmp_path: pathlib.Path) -> None:
+    done = _run('block_checksums.py', [
+        '--devices', str(tmp_path), '--rounds', '2', '--only', '64 KiB'])
+    assert done.returncode == 0, done.stderr
+    assert len(re.findall(r'(?m)^range of 64 KiB.* us off, x[\d.]+ on, noise '
+                          r'x[\d.]+$', done.stdout)) == 2, done.stdout
+
+
 def _three_enforcers(_tmp_path: pathlib.Path) -> None:
     done = _run('three_enforcers.py', ['--length', '500'])
     assert done.returncode == 0, done.stdout + done.stderr
@@ -92,6 +100,7 @@ def _core_speed(_tmp_path: pathlib.Path) -> None:
 #: Started or imported by the scripts, not called by hand.
 STARTED = ('enforcer_guest.py', 'enforcer_lab.py')
 SCRIPTS: Dict[str, Callable[[Any], None]] = {
+    'block_checksums.py': _block_checksums,
     'core_speed.py': _core_speed,
     'daemon_events.py': _daemon_events,
     'index_scale.py': _index_scale,

@@ -16,7 +16,7 @@ import sys
 
 from swift_dss.bench import chunk_traces, enforcers
 from swift_dss.block.core_library import ChunkLibrary, load
-from swift_dss.strategy.eviction.chunk_ordered import ChunkOrdered
+from swift_dss.strategy.eviction.chunks.ordered import ChunkOrdered
 
 GOLDEN = pathlib.Path(__file__).parents[1] / 'golden' / 'chunks.json'
 #: The golden file has a beginning on fewer slots too, so that a test can

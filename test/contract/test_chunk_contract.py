@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from swift_dss.block import core_library
 from swift_dss.block.core_library import ChunkLibrary, load
 from swift_dss.core.classes import Allocate
-from swift_dss.strategy.eviction.chunk_ordered import ChunkOrdered
-from swift_dss.strategy.eviction.chunk_verbs import (
+from swift_dss.strategy.eviction.chunks.ordered import ChunkOrdered
+from swift_dss.strategy.eviction.chunks.verbs import (
     CLASSES, PARTS, SIEVE_LOOKS, Bypass, ChunkRow, Evict, Flag, Inner, Kind,
     Mode)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from swift_dss.core.classes import Allocate, ClassSpec, ClassTable
 from swift_dss.strategy.eviction import STRATEGIES
-from swift_dss.strategy.eviction.verbs import Occupancy, total
+from swift_dss.strategy.eviction.bytes.verbs import Occupancy, total
 from swift_dss.strategy.promotion import admit
 
 ROOM = 1000

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from simple_caches import SIMPLE
 
 from swift_dss.core.classes import Allocate, ClassSpec, ClassTable
-from swift_dss.strategy.eviction import objects
-from swift_dss.strategy.eviction.object_classes import ClassedCache
-from swift_dss.strategy.eviction.object_verbs import BYPASS, HIT, MISS
+from swift_dss.strategy.eviction.objects import orders
+from swift_dss.strategy.eviction.objects.classes import ClassedCache
+from swift_dss.strategy.eviction.objects.verbs import BYPASS, HIT, MISS
 
-ORDER = pytest.mark.parametrize('name', list(objects.ORDERS))
-CACHE = pytest.mark.parametrize('name', objects.names())
+ORDER = pytest.mark.parametrize('name', list(orders.ORDERS))
+CACHE = pytest.mark.parametrize('name', orders.names())
 ROOM = 100
 TABLE = ClassTable.of([
     ClassSpec(0, 'plain', 0), ClassSpec(1, 'low', 10, floor=0.1),
@@ -37,7 +37,7 @@ def facts(key):
 @settings(max_examples=60, deadline=None)
 def test_an_order_gives_each_candidate_once_and_counts_its_bytes(
         name, calls):
-    order_keeps_its_contract(objects.ORDERS[name](ROOM), calls)
+    order_keeps_its_contract(orders.ORDERS[name](ROOM), calls)
 
 
 def order_keeps_its_contract(order, calls):
@@ -111,12 +111,12 @@ def drive(cache, calls):
 @settings(max_examples=60, deadline=None)
 def test_a_cache_keeps_within_its_room_and_never_gives_what_is_held(
         name, calls):
-    drive(objects.make(name, ROOM, TABLE), calls)
+    drive(orders.make(name, ROOM, TABLE), calls)
 
 
 @CACHE
 def test_what_is_all_dirty_gives_no_room(name):
-    cache = objects.make(name, ROOM, ClassTable())
+    cache = orders.make(name, ROOM, ClassTable())
     for key in range(ROOM):
         cache.access(key, 1)
         assert cache.set_dirty(key)
@@ -130,7 +130,7 @@ def test_what_is_all_dirty_gives_no_room(name):
 
 @CACHE
 def test_a_last_chance_keeps_it_once(name):
-    cache = objects.make(name, 100, ClassTable())
+    cache = orders.make(name, 100, ClassTable())
     spared = []
 
     def spare(key):
@@ -148,7 +148,7 @@ def test_a_last_chance_keeps_it_once(name):
 
 @CACHE
 def test_a_newcomer_that_cannot_have_room_sends_nobody_away(name):
-    cache = objects.make(name, 100, TABLE)
+    cache = orders.make(name, 100, TABLE)
     for key in range(20):
         cache.access(key, 4, 3)
     cache.evicted = []
@@ -163,9 +163,9 @@ def ask(cache, keys, size, class_id):
     return [cache.access(key, size, class_id) for key in keys]
 
 
-@pytest.mark.parametrize('inner', list(objects.ORDERS))
+@pytest.mark.parametrize('inner', list(orders.ORDERS))
 def test_lowest_class_first_and_none_above_the_newcomer(inner):
-    cache = objects.make('class-' + inner, 100, TABLE)
+    cache = orders.make('class-' + inner, 100, TABLE)
     cache.evicted = []
     ask(cache, range(10), 5, 0)
     ask(cache, range(10, 20), 5, 3)
@@ -175,9 +175,9 @@ def test_lowest_class_first_and_none_above_the_newcomer(inner):
     assert cache.access(50, 20, 0) == BYPASS
 
 
-@pytest.mark.parametrize('inner', list(objects.ORDERS))
+@pytest.mark.parametrize('inner', list(orders.ORDERS))
 def test_a_floor_holds_to_the_object_and_a_cap_to_the_byte(inner):
-    cache = objects.make('class-' + inner, 1000, TABLE)
+    cache = orders.make('class-' + inner, 1000, TABLE)
     ask(cache, range(20), 30, 1)
     ask(cache, range(100, 200), 30, 3)
     assert 70 < cache.bytes_of(1) <= 130
@@ -186,7 +186,7 @@ def test_a_floor_holds_to_the_object_and_a_cap_to_the_byte(inner):
 
 
 def test_a_class_at_its_floor_exchanges_its_own():
-    cache = objects.make('class-lru', 1000, TABLE)
+    cache = orders.make('class-lru', 1000, TABLE)
     ask(cache, range(10), 10, 1)
     ask(cache, range(100, 190), 10, 3)
     cache.evicted = []
@@ -194,9 +194,9 @@ def test_a_class_at_its_floor_exchanges_its_own():
     assert cache.evicted == [0, 1]
 
 
-@pytest.mark.parametrize('inner', list(objects.ORDERS))
+@pytest.mark.parametrize('inner', list(orders.ORDERS))
 def test_a_floor_is_claimed_from_above_and_kept_whatever_the_sizes(inner):
-    cache = objects.make('class-' + inner, 10000, TABLE)
+    cache = orders.make('class-' + inner, 10000, TABLE)
     dice = random.Random(4)
     for turn in range(2000):
         cache.access(turn, dice.randrange(1, 40), 3)
@@ -212,13 +212,13 @@ def test_a_floor_is_claimed_from_above_and_kept_whatever_the_sizes(inner):
 
 
 def test_room_takes_only_what_is_free_and_never_nothing():
-    cache = objects.make('class-lru', 100, TABLE)
+    cache = orders.make('class-lru', 100, TABLE)
     assert ask(cache, range(3), 40, 4) == [MISS, MISS, BYPASS]
     assert cache.access(9, 1, 5) == BYPASS
 
 
 def test_weights_share_the_room_out():
-    cache = objects.make('weighted-lru', 10000, ClassTable(),
+    cache = orders.make('weighted-lru', 10000, ClassTable(),
                          {1: 1.0, 2: 3.0})
     dice = random.Random(1)
     for turn in range(5000):
@@ -229,7 +229,7 @@ def test_weights_share_the_room_out():
 
 
 def test_a_hit_of_another_class_moves_the_object_and_0_leaves_it():
-    cache = objects.make('class-lru', 100, TABLE)
+    cache = orders.make('class-lru', 100, TABLE)
     cache.access(1, 10, 1)
     cache.access(1, 10, 3)
     assert (cache.bytes_of(1), cache.bytes_of(3)) == (0, 10)
@@ -255,7 +255,7 @@ def sized_trace(seed, length):
 @pytest.mark.parametrize('room', [300, 3000])
 @pytest.mark.parametrize('name', list(SIMPLE))
 def test_it_hits_where_a_second_implementation_hits(name, room, seed):
-    ours = objects.make(name, room, ClassTable())
+    ours = orders.make(name, room, ClassTable())
     other = SIMPLE[name](room)
     hits = 0
     for turn, (key, size) in enumerate(sized_trace(seed, 8000)):
@@ -269,9 +269,9 @@ def test_it_hits_where_a_second_implementation_hits(name, room, seed):
 def test_gdsf_weighs_with_what_a_miss_costs():
     def cost(size, class_id=0):
         return 1000.0 + 3.0 * size
-    ours = objects.make('gdsf', 3000, ClassTable(), cost=cost)
+    ours = orders.make('gdsf', 3000, ClassTable(), cost=cost)
     other = SIMPLE['gdsf'](3000, cost)
-    plain = objects.make('gdsf', 3000, ClassTable())
+    plain = orders.make('gdsf', 3000, ClassTable())
     differs = 0
     for key, size in sized_trace(3, 8000):
         hit = ours.access(key, size) == HIT
@@ -289,6 +289,6 @@ class Wrong(SIMPLE['sieve']):
 
 
 def test_a_twin_that_is_wrong_in_one_place_is_seen():
-    ours, other = objects.make('sieve', 3000, ClassTable()), Wrong(3000)
+    ours, other = orders.make('sieve', 3000, ClassTable()), Wrong(3000)
     assert any((ours.access(key, size) == HIT) != other.access(key, size)
                for key, size in sized_trace(1, 8000))

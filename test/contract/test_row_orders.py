@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from indexed_order import CLASS, IndexedOrder, row_of, version_of
 from test_object_contract import CALLS, order_keeps_its_contract
 
-from swift_dss.strategy.eviction import objects
-from swift_dss.strategy.eviction.object_s3fifo import S3FifoOrder
-from swift_dss.strategy.eviction.row_orders import ROW_ORDERS
-from swift_dss.strategy.eviction.row_sieve import RowSieve
+from swift_dss.strategy.eviction.objects import orders
+from swift_dss.strategy.eviction.objects.s3fifo import S3FifoOrder
+from swift_dss.strategy.eviction.rows.orders import ROW_ORDERS
+from swift_dss.strategy.eviction.rows.sieve import RowSieve
 
 NAMES = ['lru'] + list(ROW_ORDERS)
 LENGTH = 1500
@@ -93,7 +93,7 @@ def play(order, some, room, cost):
 
 
 def reference(name, room=0):
-    return LateGhost() if name == 's3fifo' else objects.ORDERS[name](room)
+    return LateGhost() if name == 's3fifo' else orders.ORDERS[name](room)
 
 
 @pytest.mark.parametrize('name, blind', [

@@ -33,10 +33,10 @@ from support import pattern, wait_until
 
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.spans import ClassMap
-from swift_dss.gateway import bundle_work
-from swift_dss.gateway.breaker import Breaker
-from swift_dss.gateway.retry import Backoff
+from swift_dss.gateway.link.breaker import Breaker
+from swift_dss.gateway.link.retry import Backoff
 from swift_dss.gateway.service import Gateway
+from swift_dss.gateway.up import bundler
 from swift_dss.wire.control import FetchRequest
 
 COUNT = 3
@@ -166,7 +166,7 @@ def campaign(server: S3Server, folder: str, faults: Sequence[str],
     return Outcome(lives, fired, wrong)
 
 
-class Trusting(bundle_work.Packer):
+class Trusting(bundler.Packer):
     """The wrong twin: what was answered with 200 is there."""
 
     def _prove(self, key: str, raw: bytes, etag: str) -> None:
@@ -175,8 +175,8 @@ class Trusting(bundle_work.Packer):
 
 def twin(server: S3Server, folder: str) -> Outcome:
     """The campaign on the wrong twin: it must find something."""
-    right = bundle_work.Packer
-    bundle_work.Packer = Trusting  # type: ignore[misc]
+    right = bundler.Packer
+    bundler.Packer = Trusting  # type: ignore[misc]
     faulty = FaultyS3(server)
     # What was never there is not worth a long wait.
     global FETCH_SECONDS
@@ -192,7 +192,7 @@ def twin(server: S3Server, folder: str) -> Outcome:
         return Outcome(1, armed.fired, wrong)
     finally:
         FETCH_SECONDS = patience
-        bundle_work.Packer = right  # type: ignore[misc]
+        bundler.Packer = right  # type: ignore[misc]
         faulty.stop()
 
 

@@ -37,8 +37,8 @@ from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.residency import Tier
 from swift_dss.core.spans import ClassMap
 from swift_dss.core.version import VersionId
-from swift_dss.gateway import bundle_pack
-from swift_dss.gateway.restore_catalog import Catalog, Held, open_client
+from swift_dss.gateway.bundle import pack
+from swift_dss.gateway.restore.catalog import Catalog, Held, open_client
 from swift_dss.gateway.service import Gateway, Upload
 from swift_dss.io import steps
 
@@ -203,7 +203,7 @@ def campaign(server: S3Server, folder: str, verbs: List[str],
     :param per_verb: at most so many kills of each verb; 0 is all
     """
     # So that a kill may fall between the records of one bundle.
-    bundle_pack.RECORDED_AT_ONCE = 2
+    pack.RECORDED_AT_ONCE = 2
     kills, worst = 0, 0.0
     lost: List[str] = []
     named: Dict[str, bool] = {}
@@ -287,7 +287,7 @@ def _append(path: str, name: str) -> None:
         target.write(name + '\n')
 
 
-class EagerPacker(bundle_pack.Packer):
+class EagerPacker(pack.Packer):
     """The wrong twin: records name the bundle before S3 is known to have
     it."""
 
@@ -303,14 +303,14 @@ class EagerPacker(bundle_pack.Packer):
 
 def twin(server: S3Server, folder: str) -> Outcome:
     """The campaign on the wrong twin: it must find losses."""
-    from swift_dss.gateway import bundle_work
-    right = bundle_work.Packer
-    bundle_work.Packer = EagerPacker  # type: ignore[misc]
+    from swift_dss.gateway.up import bundler
+    right = bundler.Packer
+    bundler.Packer = EagerPacker  # type: ignore[misc]
     try:
         found, _ = _kill(server, folder, 'make', 'eager.recorded:1',
                          'twin/')
     finally:
-        bundle_work.Packer = right  # type: ignore[misc]
+        bundler.Packer = right  # type: ignore[misc]
     return Outcome(1, ('eager.recorded',), found, 0.0)
 
 

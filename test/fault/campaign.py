@@ -60,6 +60,8 @@ CAMPAIGNS = (
              ('--lives', '40')),
     Campaign('R18', 'bits flip in records, books, bundles', 'r18.py',
              ('--flips', '2')),
+    Campaign('R18', 'bytes change on SSDs and HDDs', 'flipped_bytes.py',
+             ('--flips', '120')),
     Campaign('R22', "Swift's daemons over stubs", '-m',
              ('pytest', '-q', 'probe/test_probe_auditor.py',
               'probe/test_probe_stock.py', '-k', 'auditor'),

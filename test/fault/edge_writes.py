@@ -47,9 +47,9 @@ from fault.outage import (
 from support import tier, wait_until
 
 from swift_dss.aio import layout, processes
-from swift_dss.bench import client as bench_client
 from swift_dss.bench import cpu
-from swift_dss.bench.client import Target
+from swift_dss.bench.cluster import client as bench_client
+from swift_dss.bench.cluster.client import Target
 
 
 #: Objects that a client of ours writes at a time.

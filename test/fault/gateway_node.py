@@ -22,13 +22,13 @@ from swift_dss.core.errors import TierFull, VersionGone
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
 from swift_dss.core.spans import ClassMap
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.peers.primaries import Primaries, Wanted
 from swift_dss.gateway.ports import (
     LocalFill, LocalReader, LocalVersion, LocalVersions, Metrics, Sink)
-from swift_dss.gateway.primaries import Primaries, Wanted
 from swift_dss.strategy.agreement import Answer
 from swift_dss.wire import classmap
-from swift_dss.wire import residency as record
 from swift_dss.wire.control import FetchReply
+from swift_dss.wire.records import residency as record
 
 DEVICE = 'sda'
 
@@ -80,8 +80,8 @@ class FixedRanks:
     def is_primary(self, version: VersionId) -> bool:
         return True
 
-    def shares(self, name: str) -> bool:
-        return True
+    def shares(self, names: Iterable[str]) -> List[str]:
+        return list(names)
 
 
 class OnlyHere(Primaries):
@@ -90,9 +90,9 @@ class OnlyHere(Primaries):
     def __init__(self, *local: LocalVersions) -> None:
         self._local = local
 
-    def ask(self, wanted: Sequence[Wanted], records: bool = False,
-            elsewhere: bool = False) -> List[List[Optional[Answer]]]:
-        return [[] if elsewhere else [
+    def ask(self, wanted: Sequence[Wanted],
+            records: bool = False) -> List[List[Optional[Answer]]]:
+        return [[
             Answer(*one.newest_record(replace(
                 version, device=version.device or DEVICE), '7'))
             for one in self._local] for version, _ in wanted]

@@ -38,7 +38,7 @@ from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.errors import DssError
 from swift_dss.core.spans import ClassMap
 from swift_dss.core.version import VersionId
-from swift_dss.gateway import source
+from swift_dss.gateway.down import source
 from swift_dss.gateway.service import Gateway
 from swift_dss.wire.control import FetchRequest
 

@@ -23,9 +23,10 @@ from swift_dss.core.spans import ClassMap
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.ports import LocalVersion, Witness
 from swift_dss.io.capacity import Capacity
+from swift_dss.io.sums import blocks
 from swift_dss.io.switch import Place
 from swift_dss.wire import classmap, layout, names
-from swift_dss.wire import residency as record
+from swift_dss.wire.records import residency as record
 
 PARTITION = '37'
 
@@ -53,7 +54,7 @@ class SampleNode:
     def put(self, name: str, data: bytes, timestamp: str = '',
             class_map: Optional[ClassMap] = None,
             frag_index: Optional[int] = None,
-            policy: int = 0) -> Place:
+            policy: int = 0, with_sums: bool = False) -> Place:
         """Write an object like Swift would; it counts as acknowledged."""
         object_hash = hashlib.md5(name.encode()).hexdigest()
         version = VersionId(self.device, policy, object_hash,
@@ -74,6 +75,11 @@ class SampleNode:
         with open(path, 'wb') as target:
             target.write(data)
             write_metadata(target, metadata)
+            if with_sums:
+                summer = blocks.Summer()
+                summer.update(data)
+                blocks.store(target.fileno(), len(data),
+                                 summer.finish())
             target.flush()
             os.fsync(target.fileno())
         for cleared in (place.hash_dir, os.path.dirname(place.hash_dir)):

@@ -22,8 +22,8 @@ from swift_dss.core.spans import ClassMap, Span
 from swift_dss.core.version import VersionId
 from swift_dss.io.switch import clean_tmp
 from swift_dss.tier.devices import Devices
-from swift_dss.tier.index import open_or_replace
-from swift_dss.tier.local import Local
+from swift_dss.tier.index.index import open_or_replace
+from swift_dss.tier.local.local import Local
 from swift_dss.tier.metrics import Metrics
 
 TABLE = ClassTable.of([ClassSpec(0, 'plain', 0), ClassSpec(5, 'silver', 5),

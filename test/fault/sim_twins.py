@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict
 
-from swift_dss.gateway import arrivals, collect, deletes, witness
+from swift_dss.gateway.collect import keys
+from swift_dss.gateway.mend import arrivals, witness
+from swift_dss.gateway.up import deletes
+from swift_dss.objserver import posts
+from swift_dss.objserver.travel import sending
 from swift_dss.strategy.agreement import Verdict
 from swift_dss.tier import policies
 
@@ -43,8 +47,20 @@ def stubs_fetch_their_bytes(patch: Any) -> None:
 
 def deletes_are_in_the_queue_alone(patch: Any) -> None:
     """Nobody looks for what a lost queue had to delete."""
-    patch(collect.Collector, 'run', lambda self, wish, *rest:
-          collect.Collected())
+    patch(keys.Collector, 'run', lambda self, wish, *rest:
+          keys.Collected())
+
+
+def posts_replace_all(patch: Any) -> None:
+    """A POST writes what it sets, and nothing of what is there."""
+    patch(posts, 'merged', lambda _disk_file, metadata:
+          posts.Merged(dict(metadata), True))
+
+
+def one_object_ends_its_session(patch: Any) -> None:
+    """What cannot be read ends a session of ssync where it is reached. Seeds
+    seldom draw what it takes; ``test_sim`` tells that story itself."""
+    patch(sending, 'pack', sending._ready)
 
 
 #: Name to what takes the guard out.
@@ -53,4 +69,5 @@ TWINS: Dict[str, Callable[[Any], None]] = {
     'old proof': old_proof,
     'every policy is ours': every_policy_is_ours,
     'stubs fetch their bytes': stubs_fetch_their_bytes,
-    'deletes are in the queue alone': deletes_are_in_the_queue_alone}
+    'deletes are in the queue alone': deletes_are_in_the_queue_alone,
+    'posts replace all': posts_replace_all}

@@ -11,7 +11,7 @@ import pytest
 
 from fault.edge_writes import Checkpoint, stall
 from fault.outage import Wrong
-from swift_dss.bench.client import Target
+from swift_dss.bench.cluster.client import Target
 
 _LENGTH = (2 << 20) + 777
 

@@ -21,9 +21,11 @@ from support import md5, pattern, wait_until
 
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.residency import Tier
-from swift_dss.gateway import source, verify, wan
-from swift_dss.gateway.breaker import Breaker, Trust
-from swift_dss.gateway.retry import Backoff
+from swift_dss.gateway.down import source
+from swift_dss.gateway.form import verify
+from swift_dss.gateway.link import wan
+from swift_dss.gateway.link.breaker import Breaker, Trust
+from swift_dss.gateway.link.retry import Backoff
 from swift_dss.gateway.service import Gateway
 from swift_dss.wire.control import FetchRequest
 
@@ -197,7 +199,7 @@ def test_a_gateway_that_trusts_answers_loses(
 
 
 def _head_that_always_finds(body):
-    from swift_dss.gateway.client import S3Head
+    from swift_dss.gateway.link.client import S3Head
     return lambda _key: S3Head(len(body), md5(body), {})
 
 
@@ -335,7 +337,8 @@ def test_a_liar_gets_one_upload_at_a_time_until_it_keeps_one(
         return
     assert beside == 0
     assert rig.gateway.status()['state'] == 'distrusted'
-    assert not rig.gateway.link()[1], 'writers are told when to come again'
+    link = rig.gateway.link()
+    assert link.up and link.refuses, 'writers are told when to come again'
     assert armed.fired >= 16
     since = len(faulty.requests)
     faulty.disarm()

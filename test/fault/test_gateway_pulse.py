@@ -9,8 +9,8 @@ import pytest
 from fault.test_gateway_faults import Rig
 from support import pattern, wait_until
 
-from swift_dss.gateway import pulse
-from swift_dss.gateway.breaker import BreakerState
+from swift_dss.gateway.link import pulse
+from swift_dss.gateway.link.breaker import BreakerState
 
 MIB = 1 << 20
 #: Of the object server: what a GET gives one replica.

@@ -14,7 +14,7 @@ from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.errors import RemoteCorrupt, RemoteUnavailable
 from swift_dss.core.residency import Tier
 from swift_dss.core.spans import ClassMap
-from swift_dss.gateway.repair import Repaired
+from swift_dss.gateway.mend.repair import Repaired
 from swift_dss.io import steps
 from swift_dss.wire.layout import remote_key
 

@@ -106,7 +106,7 @@ def test_what_is_only_there_is_told_and_not_touched(bucket):
 
 
 def test_while_s3_is_away_nothing_is_called_wrong(bucket, monkeypatch):
-    monkeypatch.setattr('swift_dss.gateway.scrub._AGAIN_SECONDS', 0.05)
+    monkeypatch.setattr('swift_dss.gateway.mend.scrub._AGAIN_SECONDS', 0.05)
     armed = bucket.faulty.arm('503', lambda r: r.method == 'GET', times=12)
     found = bucket.scrub()
     assert armed.fired == 12

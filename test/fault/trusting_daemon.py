@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 from typing import Any, Dict, Optional
 
-from swift_dss.gateway import client, verify
+from swift_dss.gateway.form import verify
+from swift_dss.gateway.link import client
 from swift_dss.tier import daemon
 
 _really = client.S3Client.head

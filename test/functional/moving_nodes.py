@@ -27,7 +27,8 @@ from swift_dss.core.residency import RemoteCopy, Residency, Tier
 from swift_dss.core.spans import ClassMap
 from swift_dss.core.version import VersionId
 from swift_dss.io import residency_store
-from swift_dss.wire import classmap, control, layout, names, proof
+from swift_dss.wire import classmap, control, layout, names
+from swift_dss.wire.records import proof
 
 #: (node, device, weight) of a ring.
 Place = Tuple[ObjectNode, str, float]

@@ -18,7 +18,8 @@ from swift_dss.core.rules import Rules
 from swift_dss.core.spans import ClassMap
 from swift_dss.objserver import pressures as asked
 from swift_dss.objserver import settings
-from swift_dss.proxy import admission, pressures, replicas
+from swift_dss.proxy import replicas
+from swift_dss.proxy.admit import admission, pressures
 from swift_dss.proxy.settings import State
 from swift_dss.proxy.target import Target
 from swift_dss.wire import names
@@ -116,7 +117,7 @@ def chain(tmp_path, monkeypatch):
 def test_ingest_goes_on_until_the_budget_is_full_then_by_class(chain):
     chain.link.cut()
     assert chain.put(0) is None
-    wait_until(lambda: not chain.node.daemon.gateway.link()[1], 30,
+    wait_until(lambda: not chain.node.daemon.gateway.link().drains, 30,
                'the breaker opens: the fault fired')
     assert chain.keeper().wait_round(30)
     refused, accepted = {}, 1

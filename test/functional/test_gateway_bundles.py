@@ -15,9 +15,9 @@ from support import md5, pattern, wait_until
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.residency import Tier
 from swift_dss.core.spans import ClassMap
-from swift_dss.gateway import bundle_since
-from swift_dss.gateway.bundle_read import is_bundle
-from swift_dss.gateway.restore_catalog import Catalog, Held, open_client
+from swift_dss.gateway.bundle import since
+from swift_dss.gateway.bundle.read import is_bundle
+from swift_dss.gateway.restore.catalog import Catalog, Held, open_client
 from swift_dss.gateway.service import Gateway, Upload
 from swift_dss.wire import bundle
 from swift_dss.wire.control import FetchRequest
@@ -168,7 +168,7 @@ def test_the_bucket_is_told_who_is_dead(server, tmp_path, nodes):
     node.local.tombstone(versions[2], '1800000000.00000')
     node.gateway.enqueue_delete(versions[2], '7')
     key, = node.bundles()
-    wait_until(lambda: key + bundle_since.SUFFIX in node.listed(), 30)
+    wait_until(lambda: key + since.SUFFIX in node.listed(), 30)
     node.gateway.stop()
     node.start()
     for version in versions[:2] + versions[3:]:

@@ -9,7 +9,7 @@ from support import data_files, drop_local, md5, pattern, tier, wait_until
 from swiftclient import ClientException
 
 from swift_dss.aio import layout
-from swift_dss.gateway import metadata
+from swift_dss.gateway.form import metadata
 
 pytestmark = pytest.mark.cluster
 

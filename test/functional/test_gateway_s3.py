@@ -16,7 +16,8 @@ from support import md5, pattern, wait_until
 from swift_dss.core.classes import ClassSpec, ClassTable, RemoteMode
 from swift_dss.core.residency import Tier
 from swift_dss.core.spans import ClassMap, Span
-from swift_dss.gateway import digests, metadata, source
+from swift_dss.gateway.down import source
+from swift_dss.gateway.form import digests, metadata
 from swift_dss.gateway.service import Gateway
 from swift_dss.wire.control import FetchRequest
 
@@ -146,6 +147,21 @@ def test_a_node_without_room_still_serves(node):
     whole, sink = node.fetch(version)
     assert whole and sink.data == body
     assert node.local.residency(version).tiers == Tier.REMOTE
+
+
+def test_a_node_whose_disk_is_not_mounted_still_serves(node, monkeypatch):
+    def unmounted(*arguments):
+        raise FileNotFoundError(2, 'No such file or directory')
+
+    body = pattern(2 * PART, 'unmounted')
+    version = node.local.put('unmounted', body)
+    node.upload(version)
+    node.local.drop_local(version)
+    monkeypatch.setattr(node.local, 'begin_fill', unmounted)
+    whole, sink = node.fetch(version)
+    assert whole and sink.data == body
+    # The second part may be fetched ahead, in vain: nothing keeps it.
+    assert node.metrics.counters['gateway.fill_failed'] >= 2
 
 
 def test_many_readers_of_a_part_make_one_request(node):

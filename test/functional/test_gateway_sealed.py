@@ -13,8 +13,8 @@ from support import pattern, wait_until
 
 from swift_dss.core.errors import BadConfig
 from swift_dss.core.residency import Tier
-from swift_dss.gateway import encrypt
-from swift_dss.gateway.restore_catalog import (
+from swift_dss.gateway.form import encrypt
+from swift_dss.gateway.restore.catalog import (
     Catalog, Held, Unreadable, open_client)
 
 MIB = 1 << 20

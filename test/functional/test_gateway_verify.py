@@ -13,7 +13,7 @@ from support import md5, wait_until
 from swift.obj.diskfile import read_metadata, write_metadata
 
 from swift_dss.core.residency import Tier
-from swift_dss.gateway.client import S3Client
+from swift_dss.gateway.link.client import S3Client
 
 
 @pytest.fixture(scope='module')

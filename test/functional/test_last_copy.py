@@ -20,7 +20,7 @@ from support import md5, wait_until
 
 from swift_dss.cli.main import main
 from swift_dss.core.residency import Tier
-from swift_dss.gateway import witness
+from swift_dss.gateway.mend import witness
 
 COUNT = 12
 

@@ -19,6 +19,7 @@ from swift_dss.core.residency import Extent, RemoteCopy, Residency, Tier
 from swift_dss.core.spans import ClassMap, Span
 from swift_dss.io import residency_store, spool
 from swift_dss.wire import classmap, control, names
+from swift_dss.wire.records.blocks import BLOCK_BYTES
 
 MIXED = ClassMap.from_spans(
     [Span(0, 1500000, 1), Span(1500000, 1000000, 2),
@@ -236,7 +237,9 @@ def test_a_daemon_that_stops_half_way_cuts_the_body_short(
     with Daemon(node, control.FetchReply(200), short_by=1000):
         with pytest.raises(http.client.IncompleteRead) as caught:
             node.request('GET', name)
-    assert caught.value.partial == BODY[:2499000]
+    # What is left of a block that did not come whole cannot be proven.
+    assert caught.value.partial == BODY[
+        :2499000 // BLOCK_BYTES * BLOCK_BYTES]
 
 
 @pytest.mark.damage

@@ -7,8 +7,8 @@ from functional.s3_servers import BUCKET, VersityServer
 from functional.test_gateway_relocate import Node
 from support import wait_until
 
-from swift_dss.gateway import old_versions
-from swift_dss.gateway.client import S3Client, S3Rejected
+from swift_dss.gateway.collect import old_versions
+from swift_dss.gateway.link.client import S3Client, S3Rejected
 
 
 @pytest.fixture(scope='module')

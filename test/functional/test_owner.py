@@ -14,10 +14,10 @@ from functional.test_gateway_relocate import Node
 from support import wait_until
 
 from swift_dss.core.errors import DssError
-from swift_dss.gateway import cluster, owner
-from swift_dss.gateway.client import OWNER_KEY
-from swift_dss.gateway.owner import NotOurs, Owner
-from swift_dss.gateway.restore_catalog import open_client
+from swift_dss.gateway.form import cluster, owner
+from swift_dss.gateway.form.owner import NotOurs, Owner
+from swift_dss.gateway.link.client import OWNER_KEY
+from swift_dss.gateway.restore.catalog import open_client
 from swift_dss.tier import daemon as tier_daemon
 
 

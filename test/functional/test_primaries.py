@@ -16,7 +16,7 @@ from object_node import running_node
 
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
 from swift_dss.core.version import VersionId
-from swift_dss.gateway.primaries import RingPrimaries, Wanted
+from swift_dss.gateway.peers.primaries import RingPrimaries, Wanted
 from swift_dss.io import residency_store
 from swift_dss.strategy.agreement import Answer
 
@@ -136,7 +136,7 @@ def test_a_server_that_does_not_answer_is_left_alone_for_a_while(ours):
 
 
 def test_more_than_one_question_takes(ours, monkeypatch):
-    from swift_dss.gateway import primaries
+    from swift_dss.gateway.peers import primaries
     put(ours, 'many', T2)
     monkeypatch.setattr(primaries, 'MAX_ASKED', 10)
     asked = RingPrimaries(Nodes(ours.port), None)

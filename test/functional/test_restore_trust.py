@@ -20,14 +20,15 @@ from support import md5, pattern
 
 from swift_dss.core.residency import Residency
 from swift_dss.core.version import VersionId
-from swift_dss.gateway import encrypt, metadata, restore_places
-from swift_dss.gateway.bundle_since import SUFFIX
+from swift_dss.gateway.bundle.since import SUFFIX
+from swift_dss.gateway.form import encrypt, metadata
 from swift_dss.gateway.ports import LocalVersion
-from swift_dss.gateway.restore import Cluster, Restore
-from swift_dss.gateway.restore_catalog import Catalog, open_client
-from swift_dss.gateway.restore_places import Place
-from swift_dss.gateway.restore_trust import Trust
-from swift_dss.gateway.restore_write import Target
+from swift_dss.gateway.restore import places as restore_places
+from swift_dss.gateway.restore.catalog import Catalog, open_client
+from swift_dss.gateway.restore.places import Place
+from swift_dss.gateway.restore.run import Cluster, Restore
+from swift_dss.gateway.restore.trust import Trust
+from swift_dss.gateway.restore.write import Target
 from swift_dss.wire import bundle
 from swift_dss.wire.layout import remote_key
 

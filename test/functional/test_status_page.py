@@ -19,8 +19,13 @@ from functional.test_gateway_relocate import Node
 from support import wait_until
 
 from swift_dss.aio import processes
-from swift_dss.gateway import client, service, source, upload, verify
+from swift_dss.gateway import service
+from swift_dss.gateway.down import source
+from swift_dss.gateway.form import verify
+from swift_dss.gateway.link import client
+from swift_dss.gateway.up import upload
 from swift_dss.tier import report
+from swift_dss.tier.local import local
 
 ETC = pathlib.Path(__file__).resolve().parents[2] / 'etc'
 _METRIC = re.compile(r'swift_dss_[a-z0-9_]+')
@@ -140,7 +145,7 @@ def test_there_is_nothing_but_get(node):
 def counted_names():
     """Counters that code of ours can count, although it has not yet."""
     found = set()
-    for module in (client, service, source, upload, verify):
+    for module in (client, service, source, upload, verify, local):
         text = pathlib.Path(module.__file__).read_text()
         found |= {'swift_dss_' + name.replace('.', '_') + '_total'
                   for name in re.findall(

@@ -17,7 +17,8 @@ from swift.obj.diskfile import read_metadata
 
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
 from swift_dss.core.spans import ClassMap, Span
-from swift_dss.wire import names, proof
+from swift_dss.wire import names
+from swift_dss.wire.records import proof
 
 REMOTE = RemoteCopy('s3', 'k', 'e' * 32, 1.0)
 COUNT = 8

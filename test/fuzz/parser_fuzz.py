@@ -24,11 +24,11 @@ from swift_dss.core.rules import RequestFacts
 from swift_dss.core.spans import ClassMap, Span
 from swift_dss.core.version import VersionId
 from swift_dss.strategy.classify import classify
-from swift_dss.wire import (
-    bundle, classmap, classtable, control, headers, layout, nodeconf, pressure,
-    regexes, residency, rules)
+from swift_dss.wire import bundle, classmap, control, headers, layout, pressure
 from swift_dss.wire.dssfile import Decoder
 from swift_dss.wire.dsssection import encode_section
+from swift_dss.wire.records import residency
+from swift_dss.wire.settings import classtable, nodeconf, regexes, rules
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))

@@ -12,7 +12,7 @@ import pytest
 
 from swift_dss.bench import chunk_traces, enforcers
 from swift_dss.block.core_library import ChunkLibrary, load
-from swift_dss.strategy.eviction.chunk_ordered import ChunkOrdered
+from swift_dss.strategy.eviction.chunks.ordered import ChunkOrdered
 
 GOLDEN = json.loads(
     (pathlib.Path(__file__).parent / 'chunks.json').read_text())

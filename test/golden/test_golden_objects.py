@@ -16,8 +16,8 @@ from simple_caches import SimpleGdsf
 
 from swift_dss.bench.replay import classing, plan, simulator
 from swift_dss.bench.traces import generators, readers
-from swift_dss.strategy.eviction import objects
-from swift_dss.strategy.eviction.object_verbs import HIT
+from swift_dss.strategy.eviction.objects import orders
+from swift_dss.strategy.eviction.objects.verbs import HIT
 
 GOLDEN = pathlib.Path(__file__).parent / 'objects.json'
 GENERATED = (
@@ -28,7 +28,7 @@ GENERATED = (
 PUBLISHED = ('adaptsize.trace.xz', 'cloudphysics.csv.gz', 'oltp.lis.zst',
              'p6.lis.zst')
 SHARE = 0.1
-STRATEGIES = list(objects.ORDERS) + ['class-lru', 'weighted-lru',
+STRATEGIES = list(orders.ORDERS) + ['class-lru', 'weighted-lru',
                                      'class-s3fifo']
 
 

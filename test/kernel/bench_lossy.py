@@ -3,20 +3,20 @@
 import os
 import sys
 
-from swift_dss.bench import block_guest, block_targets
+from swift_dss.bench.block import guest, targets
 
 
-class Lossy(block_targets.Target):
+class Lossy(targets.Target):
     """dm-flakey, always in its bad hour."""
 
     def start(self) -> str:
         with open(self.ssd, 'rb') as disk:
             sectors = disk.seek(0, os.SEEK_END) // 512
-        block_targets.command(
+        targets.command(
             'dmsetup', 'create', 'lossy', '--table',
             '0 %d flakey %s 0 0 3600 1 drop_writes' % (sectors, self.ssd))
         return '/dev/mapper/lossy'
 
 
-block_targets.TARGETS['ssd'] = Lossy
-sys.exit(block_guest.main(sys.argv[1]))
+targets.TARGETS['ssd'] = Lossy
+sys.exit(guest.main(sys.argv[1]))

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from swift_dss.bench import block, block_chunks, block_load
-from swift_dss.bench.block_driver import DriverFailed
+from swift_dss.bench.block import compare, chunks, load
+from swift_dss.bench.block.driver import DriverFailed
 
 MIB = 1 << 20
 
@@ -15,12 +15,12 @@ MIB = 1 << 20
 @pytest.fixture(scope='module')
 def work():
     """A range that fits the SSD, read twice over."""
-    return block_load.plain(count=600, range_bytes=128 * MIB)
+    return load.plain(count=600, range_bytes=128 * MIB)
 
 
-@pytest.mark.parametrize('setup', block.SETUPS)
+@pytest.mark.parametrize('setup', compare.SETUPS)
 def test_every_set_up_serves_right_bytes_and_counts(work, setup):
-    run = block.measure(work, setup, block.Plan(), print)
+    run = compare.measure(work, setup, compare.Plan(), print)
     told = run.phases['run']
     assert told['all']['requests'] == len(work.phases[1].requests)
     assert told['all']['mean_us'] > 10
@@ -33,27 +33,27 @@ def test_every_set_up_serves_right_bytes_and_counts(work, setup):
 
 
 def test_two_runs_are_one_run(work):
-    one, two = (block.measure(work, 'dm-dss', block.Plan(), print)
+    one, two = (compare.measure(work, 'dm-dss', compare.Plan(), print)
                 for _ in range(2))
     assert one.phases == two.phases
 
 
 def test_a_disk_that_loses_writes_is_seen(work, monkeypatch):
     """The wrong twin: it says that it wrote, and did not."""
-    monkeypatch.setattr(block.block_guest, '__file__', os.path.join(
+    monkeypatch.setattr(compare.guest, '__file__', os.path.join(
         os.path.dirname(os.path.abspath(__file__)), 'bench_lossy.py'))
     with pytest.raises(DriverFailed, match='blocks with wrong bytes.*'
                                            'stale version'):
-        block.measure(work, 'ssd', block.Plan(), print)
+        compare.measure(work, 'ssd', compare.Plan(), print)
 
 
 def test_chunks_are_compared_with_no_cache():
-    plan = block_chunks.Plan(chunks=(32,), modes=('through',), scale=1024)
-    found = block_chunks.measure(plan, print)
+    plan = chunks.Plan(chunks=(32,), modes=('through',), scale=1024)
+    found = chunks.measure(plan, print)
     names = [row['setup'] for row in found['rows']]
     assert names == ['no cache', 'dm-dss', 'dm-cache']
     none, ours = found['rows'][:2]
     # What the first run brought, the second one finds.
-    assert block_chunks.saved(ours, none, 'second') > \
-        block_chunks.saved(ours, none, 'first') > 0
-    assert 'no cache' in block_chunks.text(found)
+    assert chunks.saved(ours, none, 'second') > \
+        chunks.saved(ours, none, 'first') > 0
+    assert 'no cache' in chunks.text(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swift_dss.bench import cacs_lab
+from swift_dss.bench.lab import cacs_lab
 
 PLAN = cacs_lab.Plan(objects=6, reads=6, scale=0.25, share=0.6, clients=4,
                      setups=('classes',), jobs=1, timeout=1500.0)

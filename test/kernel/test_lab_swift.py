@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from swift_dss.bench import lab_swift
 from swift_dss.bench.figures import median
+from swift_dss.bench.lab import lab_swift
 
 pytestmark = pytest.mark.slow
 

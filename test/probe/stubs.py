@@ -23,7 +23,7 @@ from swift_dss.aio import layout
 from swift_dss.aio.cluster import Cluster
 from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.residency import Residency, Tier
-from swift_dss.gateway.metadata import META_SUFFIX
+from swift_dss.gateway.form.metadata import META_SUFFIX
 from swift_dss.io import residency_store
 from swift_dss.io.capacity import Capacity
 from swift_dss.wire import layout as wire_layout

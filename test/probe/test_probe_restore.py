@@ -19,7 +19,7 @@ from swift_dss.aio import configs, layout, processes, storage
 from swift_dss.aio.cluster import STORES, printer
 from swift_dss.client import bundles
 from swift_dss.core.residency import Tier
-from swift_dss.wire import nodeconf
+from swift_dss.wire.settings import nodeconf
 
 CLASSES = """
 [class:0]

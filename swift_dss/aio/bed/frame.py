@@ -14,7 +14,7 @@ from swift_dss.aio.bed import configure, plan, rings
 from swift_dss.aio.bed.member import Member, Node, Store, member
 from swift_dss.aio.bed.network import Network
 from swift_dss.aio.bed.plan import S3, Plan
-from swift_dss.aio.bed.store import S3Door
+from swift_dss.aio.bed.s3.store import S3Door
 from swift_dss.core.errors import BadConfig
 
 _MEMBER = re.compile(r'[np]\d+|s3')

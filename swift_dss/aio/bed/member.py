@@ -254,7 +254,7 @@ class Store(Member):
     def _command(self, name: str) -> List[str]:
         conf = self.conf
         if name == 'door':
-            return ['swift_dss.aio.bed.door',
+            return ['swift_dss.aio.bed.s3.door',
                     '--listen', '%s:%d' % (self.address, DOOR_PORT),
                     '--upstream', '127.0.0.1:%d' % conf.cloud_port,
                     '--control', conf.path('run', 'door.sock'),

@@ -25,7 +25,7 @@ from swift_dss.core.errors import BadConfig
 from swift_dss.core.limits import CLASS_ID_MAX, UNCLASSIFIED
 from swift_dss.core.rules import RequestFacts, Rules
 from swift_dss.strategy.classify import first_match
-from swift_dss.wire import classtable, rules
+from swift_dss.wire.settings import classtable, rules
 
 FIRST_CLASS = 11
 _UNITS = {'k': 1 << 10, 'm': 1 << 20, 'g': 1 << 30, 't': 1 << 40}

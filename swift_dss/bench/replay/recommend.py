@@ -18,7 +18,7 @@ from swift_dss.bench.replay.plan import Plan
 from swift_dss.bench.replay.simulator import Setup
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.errors import BadConfig
-from swift_dss.strategy.eviction import objects
+from swift_dss.strategy.eviction.objects import orders
 
 #: Floors that are tried for a class, and what a class must have lost
 #: against LRU to be called starved.
@@ -135,10 +135,10 @@ def search(plan: Plan, first: Setup, budget_bytes: int, goal: Goal,
     def best_of(some: List[Tuple[Setup, Row]]) -> Tuple[Setup, Row]:
         return min(some, key=lambda one: goal.rank(one[1]))
 
-    kinds = list(objects.ORDERS)
+    kinds = list(orders.ORDERS)
     if len(plan.trace.classes()) > 1:
         kinds += ['%s-%s' % (kind, order) for kind in ('class', 'weighted')
-                  for order in objects.ORDERS]
+                  for order in orders.ORDERS]
     start = attempt([replace(first, strategy=kind, cache_bytes=budget_bytes)
                      for kind in kinds])
     base = next(one for one in start if one[0].strategy == 'lru')

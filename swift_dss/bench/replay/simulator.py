@@ -20,8 +20,8 @@ from swift_dss.bench.replay.latency import Cloud, Disk, Times
 from swift_dss.bench.replay.plan import Plan
 from swift_dss.bench.traces.model import Verb, numpy
 from swift_dss.core.classes import ClassTable
-from swift_dss.strategy.eviction import objects
-from swift_dss.strategy.eviction.object_verbs import (
+from swift_dss.strategy.eviction.objects import orders
+from swift_dss.strategy.eviction.objects.verbs import (
     BYPASS, HIT, MISS, ObjectCache)
 
 #: Accesses between two calls for progress.
@@ -79,7 +79,7 @@ class Setup:
         """An empty cache."""
         uses_cost = 'gdsf' in self.strategy or any(
             spec.inner == 'gdsf' for spec in self.table.specs.values())
-        return objects.make(
+        return orders.make(
             self.strategy, self.cache_bytes, self.table, self.weights,
             self.penalty if uses_cost else None)
 
@@ -137,7 +137,7 @@ def replay(plan: Plan, setup: Setup,
 def _metadata_misses(plan: Plan, entries: int) -> Any:
     """By request, with LRU over objects."""
     np = numpy()
-    cache = objects.make('lru', entries, ClassTable())
+    cache = orders.make('lru', entries, ClassTable())
     access = cache.access
     return np.frombuffer(bytes(
         access(key, _META_ENTRY_BYTES) != HIT

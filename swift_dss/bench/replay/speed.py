@@ -19,7 +19,7 @@ from typing import Any, Callable, Dict, Iterator, List, Sequence
 from swift_dss.bench import figures
 from swift_dss.bench.traces import generators
 from swift_dss.core.classes import ClassSpec, ClassTable
-from swift_dss.strategy.eviction import objects
+from swift_dss.strategy.eviction.objects import orders
 from swift_dss.strategy.prefetch import STRATEGIES as PREFETCHERS
 from swift_dss.strategy.prefetch.base import ITEM_BYTES, Access, Settings
 
@@ -57,14 +57,14 @@ def _one(name: str, count: int, seed: int) -> Dict[str, Any]:
     class_ids = (trace.objects % _CLASSES + 1).tolist()
     ones = [1] * len(keys)
     fill = list(range(8 * count, 9 * count))
-    cache = objects.make(name, count, ClassTable.of(
+    cache = orders.make(name, count, ClassTable.of(
         ClassSpec(at, 'c%d' % at, 10 * at) for at in range(1, 1 + _CLASSES)))
     gc.collect()
     before = _resident_bytes()
     # 1, 2, 3, 1, ...: as many of each class.
     found = bytes(map(cache.access, fill, ones, (
         [1, 2, 3] * (count // 3 + 1))[:count]))
-    assert len(cache) == count or name not in objects.ORDERS
+    assert len(cache) == count or name not in orders.ORDERS
     tracked = len(cache)
     memory = _resident_bytes() - before
     began = time.process_time()

@@ -25,8 +25,8 @@ from swift_dss.bench.replay.simulator import (
     PROGRESS_EVERY, Outcome, Progress, Setup)
 from swift_dss.bench.traces.model import Verb, numpy
 from swift_dss.core.errors import BadConfig
-from swift_dss.strategy.eviction import objects
-from swift_dss.strategy.eviction.object_verbs import BYPASS, HIT
+from swift_dss.strategy.eviction.objects import orders
+from swift_dss.strategy.eviction.objects.verbs import BYPASS, HIT
 from swift_dss.strategy.prefetch import STRATEGIES
 from swift_dss.strategy.prefetch.base import (
     Access, NoPrefetch, Prefetch, Settings, Want)
@@ -58,7 +58,7 @@ class _Player:
         self._unit = plan.unit_bytes
         self._cache = setup.make_cache()
         self._cache.evicted = []
-        self._hdd = objects.make('lru', setup.hdd_bytes, setup.table) \
+        self._hdd = orders.make('lru', setup.hdd_bytes, setup.table) \
             if setup.hdd_bytes else None
         if setup.prefetch not in STRATEGIES:
             raise BadConfig('--prefetch: %s is not one of %s' % (

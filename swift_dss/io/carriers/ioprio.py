@@ -18,6 +18,7 @@ import os
 import platform
 from typing import Dict, Optional, Tuple
 
+from swift_dss.core.limits import CLASS_ID_MAX
 from swift_dss.io import native
 from swift_dss.io.carriers import Carrier
 
@@ -42,6 +43,10 @@ def class_of(priority: int) -> int:
     """The class that an I/O priority value carries; 0 if none of ours."""
     hint = priority >> 3 & 0x3ff
     return hint - HINT_BASE if hint > HINT_BASE else 0
+
+
+_PRIORITIES = [priority_of(class_id)
+               for class_id in range(CLASS_ID_MAX + 1)]
 
 
 class IoprioCarrier(Carrier):
@@ -86,9 +91,9 @@ class IoprioCarrier(Carrier):
         thread = self._thread
         if getattr(thread, 'class_id', None) == class_id:
             return
-        try:
-            self._set(priority_of(class_id))
-        except OSError:
+        # Each GET of a classified object comes here several times.
+        if self._call(self._numbers[0], _WHO_PROCESS, 0,
+                      _PRIORITIES[class_id]) < 0:
             # It worked when it was probed. The bytes matter more than
             # their class: they go out with the priority of before.
             thread.class_id = None

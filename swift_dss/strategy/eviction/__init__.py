@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Dict
 
-from swift_dss.strategy.eviction.class_blind import ClassBlind
-from swift_dss.strategy.eviction.class_ordered import ClassOrdered
-from swift_dss.strategy.eviction.class_weighted import ClassWeighted
-from swift_dss.strategy.eviction.row_orders import ROW_ORDERS
-from swift_dss.strategy.eviction.verbs import EvictionStrategy
+from swift_dss.strategy.eviction.bytes.class_blind import ClassBlind
+from swift_dss.strategy.eviction.bytes.class_ordered import ClassOrdered
+from swift_dss.strategy.eviction.bytes.class_weighted import ClassWeighted
+from swift_dss.strategy.eviction.bytes.verbs import EvictionStrategy
+from swift_dss.strategy.eviction.rows.orders import ROW_ORDERS
 
 _STRATEGIES = [ClassOrdered(), ClassWeighted(), ClassBlind('lru')]
 

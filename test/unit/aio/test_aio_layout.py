@@ -9,9 +9,9 @@ import dataclasses
 import pytest
 
 from swift_dss.aio import cluster, configs, layout
-from swift_dss.cli import aio
+from swift_dss.cli.aio import verbs
 from swift_dss.core.errors import BadConfig
-from swift_dss.wire import nodeconf
+from swift_dss.wire.settings import nodeconf
 
 CONF = layout.AioConf(root='/r', base_port=9000)
 
@@ -83,10 +83,10 @@ def test_what_a_node_writes_is_removed_with_the_cluster():
 @pytest.mark.parametrize('text, number', [
     ('7', 7), ('64M', 64 << 20), ('1g', 1 << 30), ('2k', 2048)])
 def test_sizes_have_units(text, number):
-    assert aio.size(text) == number
+    assert verbs.size(text) == number
 
 
 @pytest.mark.parametrize('text', ['', 'M', '1.5G', '-1', 'x'])
 def test_a_bad_size_is_refused(text):
     with pytest.raises(argparse.ArgumentTypeError):
-        aio.size(text)
+        verbs.size(text)

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from swift_dss.aio.bed.door import Control, Door
-from swift_dss.aio.bed.store import S3Door
+from swift_dss.aio.bed.s3.door import Control, Door
+from swift_dss.aio.bed.s3.store import S3Door
 from swift_dss.core.errors import DssError
 
 LISTING = (b'<ListBucketResult><Contents><Key>a/1</Key></Contents>'

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from swift_dss.aio.bed.faults import Fault, Faults, Request, without_keys
-from swift_dss.aio.bed.tally import Asked, Tally
+from swift_dss.aio.bed.s3.faults import Fault, Faults, Request, without_keys
+from swift_dss.aio.bed.s3.tally import Asked, Tally
 from swift_dss.core.errors import BadConfig
 
 GET = Request('n1', 'GET', 'abc/0/key')

@@ -9,7 +9,7 @@ import pytest
 
 from swift_dss.aio.bed import configure, http, look, plan, rings
 from swift_dss.core.errors import BadConfig
-from swift_dss.wire import nodeconf
+from swift_dss.wire.settings import nodeconf
 
 MADE = plan.new('/r', 4, 2)
 

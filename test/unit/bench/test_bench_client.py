@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from swift_dss.bench import client, load
-from swift_dss.bench.client import BenchFailed, Client, Request, Target
+from swift_dss.bench.cluster import client, load
+from swift_dss.bench.cluster.client import BenchFailed, Client, Request, Target
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

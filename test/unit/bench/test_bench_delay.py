@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 
-from swift_dss.bench.delay import DelayedLink
+from swift_dss.bench.cluster.delay import DelayedLink
 
 
 class Echo:

@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from swift_dss.bench import (
-    bed, cold, cpu, figures, flood, overhead, plots, tiers)
-from swift_dss.bench.client import Sample
-from swift_dss.bench.overhead import Cell, Run
+from swift_dss.bench import cpu, figures, plots
+from swift_dss.bench.cluster import bed, cold, flood, overhead, tiers
+from swift_dss.bench.cluster.client import Sample
+from swift_dss.bench.cluster.overhead import Cell, Run
 from swift_dss.cli import main as cli
 
 CELL = Cell('GET', 4096, 8)

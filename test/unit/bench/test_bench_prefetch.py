@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from swift_dss.bench import prefetch
-from swift_dss.bench.client import Sample
-from swift_dss.bench.prefetch import Cell, Plan
+from swift_dss.bench.cluster import prefetch
+from swift_dss.bench.cluster.client import Sample
+from swift_dss.bench.cluster.prefetch import Cell, Plan
 
 PLAN = Plan(parts=2, segments=3, chain=4)
 

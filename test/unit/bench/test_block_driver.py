@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from swift_dss.bench import block_driver
-from swift_dss.bench.block_driver import (
+from swift_dss.bench.block import driver
+from swift_dss.bench.block.driver import (
     CHAINED, DUE, FLUSH, WRITE, DriverFailed, Request)
 
 MIB = 1 << 20
@@ -26,7 +26,7 @@ MIB = 1 << 20
 ])
 def test_a_request_that_cannot_be_is_named(bad, reason):
     with pytest.raises(DriverFailed) as caught:
-        block_driver.encode([Request(0, 4096), bad])
+        driver.encode([Request(0, 4096), bad])
     assert 'request 1: ' in str(caught.value)
     assert reason in str(caught.value)
 
@@ -34,9 +34,9 @@ def test_a_request_that_cannot_be_is_named(bad, reason):
 def test_a_list_comes_back_as_it_was():
     listed = [Request(8192, 4096, 31, WRITE | FLUSH, 7),
               Request(0, MIB, 0, CHAINED | DUE, 1 << 40)]
-    assert block_driver.decode(block_driver.encode(listed)) == listed
+    assert driver.decode(driver.encode(listed)) == listed
     with pytest.raises(DriverFailed, match='cut off'):
-        block_driver.decode(block_driver.encode(listed)[:-1])
+        driver.decode(driver.encode(listed)[:-1])
 
 
 @pytest.mark.parametrize('said', [
@@ -44,22 +44,22 @@ def test_a_list_comes_back_as_it_was():
     '{"seconds": "x", "wrong": 0, "failed": 0, "trouble": ""}'])
 def test_other_words_of_the_driver_are_refused(said):
     with pytest.raises(DriverFailed, match='the driver said'):
-        block_driver.outcome(said, b'', 0)
+        driver.outcome(said, b'', 0)
 
 
 def test_times_of_another_list_are_refused():
     said = '{"seconds": 1, "wrong": 0, "failed": 0, "trouble": ""}'
     with pytest.raises(DriverFailed, match='16 bytes of times for 2'):
-        block_driver.outcome(said, bytes(16), 2)
+        driver.outcome(said, bytes(16), 2)
 
 
 def test_the_summary_counts_by_class_and_direction():
     listed = [Request(0, 4096, 3), Request(4096, 8192, 3, WRITE),
               Request(0, 4096, 5), Request(0, 4096, 5)]
-    found = block_driver.outcome(
+    found = driver.outcome(
         '{"seconds": 2.0, "wrong": 0, "failed": 0, "trouble": ""}',
         struct.pack('<8Q', 0, 1000, 0, 3000, 0, 2000, 0, 0), 4)
-    told = block_driver.summary(listed, found)
+    told = driver.summary(listed, found)
     assert told['all']['requests'] == 3  # The last was not issued.
     assert told['all']['mean_us'] == 2.0
     assert told['all']['max_us'] == 3.0
@@ -72,7 +72,7 @@ def test_the_summary_counts_by_class_and_direction():
 
 @pytest.fixture(scope='module')
 def program():
-    return block_driver.build(lambda line: None)
+    return driver.build(lambda line: None)
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ class Replayer:
 
     def run(self, listed, threads=1, seconds=0):
         path = self.folder / 'list'
-        path.write_bytes(block_driver.encode(listed))
+        path.write_bytes(driver.encode(listed))
         done = subprocess.run(
             [self.program, self.device, str(path),
              str(self.folder / 'times'), str(self.folder / 'state'),
@@ -108,7 +108,7 @@ class Replayer:
             timeout=60)
         if done.returncode not in (0, 1):
             return done
-        return block_driver.outcome(
+        return driver.outcome(
             done.stdout, (self.folder / 'times').read_bytes(), len(listed))
 
 
@@ -201,7 +201,7 @@ def test_the_state_of_another_device_is_refused(replayer):
 
 def test_what_it_prints_is_json(replayer):
     path = replayer.folder / 'list'
-    path.write_bytes(block_driver.encode([Request(0, 4096)]))
+    path.write_bytes(driver.encode([Request(0, 4096)]))
     done = subprocess.run(
         [replayer.program, replayer.device, str(path),
          str(replayer.folder / 'times'), str(replayer.folder / 'state'),

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from swift_dss.bench import block_chunks, block_driver, block_load
-from swift_dss.bench.block_driver import CHAINED, FLUSH, WRITE
+from swift_dss.bench.block import chunks, driver, load
+from swift_dss.bench.block.driver import CHAINED, FLUSH, WRITE
 
 MIB = 1 << 20
 KIB = 1024
@@ -19,17 +19,17 @@ def all_requests(workload):
 
 @pytest.mark.parametrize('name', ['cacs', 'plain'])
 def test_the_same_call_gives_the_same_list(name, tmp_path):
-    one = block_load.make(name, tmp_path, 2000, 1)
-    assert one == block_load.make(name, tmp_path, 2000, 1)
-    assert one.phases != block_load.make(name, tmp_path, 2000, 2).phases
+    one = load.make(name, tmp_path, 2000, 1)
+    assert one == load.make(name, tmp_path, 2000, 1)
+    assert one.phases != load.make(name, tmp_path, 2000, 2).phases
     for phase in one.phases:
-        block_driver.encode(phase.requests)  # Or it would raise.
+        driver.encode(phase.requests)  # Or it would raise.
     assert max(request.offset + request.length
                for request in all_requests(one)) <= one.origin_bytes
 
 
 def test_cacs_objects_are_written_once_and_read_whole():
-    work = block_load.cacs_mix(count=60, scale=0.1, reads=50)
+    work = load.cacs_mix(count=60, scale=0.1, reads=50)
     upload, warm, download = work.phases
     assert (upload.measured, warm.measured, download.measured) == (
         True, False, True)
@@ -56,7 +56,7 @@ def test_cacs_objects_are_written_once_and_read_whole():
 
 
 def test_plain_is_unclassified_and_skewed():
-    work = block_load.plain(count=8000, range_bytes=64 * MIB)
+    work = load.plain(count=8000, range_bytes=64 * MIB)
     requests = all_requests(work)
     assert not work.ranks
     assert {one.class_id for one in requests} == {0}
@@ -86,7 +86,7 @@ def test_a_trace_gets_classes_by_region_and_no_gaps(tmp_path):
     rows.append((1, 0, '2a', 8192, 4 * 10**6))
     rows.append((1, 0, '35', 512, 1))  # Not a read or write.
     put_cloudphysics(tmp_path, rows)
-    work = block_load.published('cloudphysics', tmp_path)
+    work = load.published('cloudphysics', tmp_path)
     requests = all_requests(work)
     assert len(requests) == 12
     assert requests[-1].flags & WRITE and requests[-1].length == 8192
@@ -101,11 +101,11 @@ def test_a_trace_gets_classes_by_region_and_no_gaps(tmp_path):
 
 def test_a_long_request_of_a_trace_is_cut_and_chained(tmp_path):
     put_cloudphysics(tmp_path, [(1, 0, '28', 5 * MIB // 2, 8)])
-    requests = all_requests(block_load.published('cloudphysics', tmp_path))
+    requests = all_requests(load.published('cloudphysics', tmp_path))
     assert [one.length for one in requests] == [MIB, MIB, MIB // 2]
     assert [bool(one.flags & CHAINED) for one in requests] == [
         False, True, True]
-    block_driver.encode(requests)
+    driver.encode(requests)
 
 
 @pytest.mark.skipif(not shutil.which('zstd'), reason='needs zstd')
@@ -115,21 +115,21 @@ def test_arc_traces_are_read_as_far_as_wanted(tmp_path):
                        input=text.encode(), check=True)
 
     put(''.join('%d 8 0 %d\n' % (8 * n, n) for n in range(50)))
-    work = block_load.published('p6', tmp_path, count=20)
+    work = load.published('p6', tmp_path, count=20)
     assert [one.length for one in all_requests(work)] == [4096] * 20
     put('8 8 0 0\nnonsense\n')
-    with pytest.raises(block_load.NoTrace, match='line 2'):
-        block_load.published('p6', tmp_path)
+    with pytest.raises(load.NoTrace, match='line 2'):
+        load.published('p6', tmp_path)
 
 
 def test_a_trace_that_is_not_there_is_said(tmp_path):
-    with pytest.raises(block_load.NoTrace, match='no such trace'):
-        block_load.published('oltp', tmp_path)
+    with pytest.raises(load.NoTrace, match='no such trace'):
+        load.published('oltp', tmp_path)
 
 
 def test_the_check_reads_all_that_was_written():
-    work = block_load.plain(count=500, range_bytes=32 * MIB)
-    seen = block_load.checks(work)
+    work = load.plain(count=500, range_bytes=32 * MIB)
+    seen = load.checks(work)
     assert not seen.measured
     covered = {one.offset for one in seen.requests}
     for one in all_requests(work):
@@ -139,8 +139,8 @@ def test_the_check_reads_all_that_was_written():
 
 
 def test_chunk_runs_differ_and_have_the_shares():
-    plan = block_chunks.Plan(scale=256)
-    work = block_chunks.workload(plan)
+    plan = chunks.Plan(scale=256)
+    work = chunks.workload(plan)
     first, second = work.phases
     assert first.seconds == pytest.approx(360 / 256)
     assert first.requests != second.requests

@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift_dss.bench import block_plots
+from swift_dss.bench.block import plots
 
 pytest.importorskip('matplotlib')
 
@@ -17,7 +17,7 @@ def is_png(path):
 
 def test_a_comparison_is_drawn(tmp_path):
     path = tmp_path / 'block.png'
-    block_plots.compare({'workloads': [
+    plots.compare({'workloads': [
         {'workload': name, 'setups': [
             {'setup': setup, 'phases': {'run': GROUPS}}
             for setup in ('hdd', 'dm-dss', 'dm-cache')]}
@@ -33,6 +33,6 @@ def test_chunks_are_drawn(tmp_path):
               'phases': {'first': GROUPS, 'second': GROUPS}}
              for setup in ('dm-dss', 'dm-cache')
              for mode in ('back', 'through') for chunk in (32, 64)]
-    block_plots.chunks({'what': 'w', 'plan': {'origin': 'array'},
+    plots.chunks({'what': 'w', 'plan': {'origin': 'array'},
                         'rows': rows}, str(path))
     assert is_png(path)

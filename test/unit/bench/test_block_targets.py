@@ -4,12 +4,12 @@ import struct
 
 import pytest
 
-from swift_dss.bench import block, block_bcache, block_chunks, block_targets
+from swift_dss.bench.block import compare, bcache, chunks, targets
 from swift_dss.core.errors import BadConfig
 
 
 def test_a_status_of_dm_cache_is_read():
-    told = block_targets.dm_cache_counters(
+    told = targets.dm_cache_counters(
         '0 1052672 cache 8 11/4096 128 486/1024 508 1126 237 299 1 486 7 2 '
         'metadata2 writeback 2 migration_threshold 2048 smq 0 rw -')
     assert told == {'hits': 745, 'lookups': 2170, 'read_hits': 508,
@@ -18,7 +18,7 @@ def test_a_status_of_dm_cache_is_read():
 
 
 def test_a_status_of_dm_writecache_is_read():
-    told = block_targets.dm_writecache_counters(
+    told = targets.dm_writecache_counters(
         '0 1052672 writecache 0 16000 15000 2 100 40 90 5 6 10 69 0 1 0')
     assert told['read_hits'] == 40 and told['reads'] == 100
     assert told['hits'] == 40 + 90 - 10
@@ -26,7 +26,7 @@ def test_a_status_of_dm_writecache_is_read():
 
 
 def test_a_chunk_without_the_bytes_is_no_hit():
-    told = block_targets.dss_counters(
+    told = targets.dss_counters(
         'class=3 read_hits=10 write_hits=5 misses=7 grain_misses=4\n'
         'class=0 read_hits=1 write_hits=0 misses=1 grain_misses=0\n'
         'commits=2 deferred=1\n')
@@ -36,40 +36,40 @@ def test_a_chunk_without_the_bytes_is_no_hit():
 
 
 @pytest.mark.parametrize('reader, text', [
-    (block_targets.dm_cache_counters, '0 8 cache Fail'),
-    (block_targets.dm_cache_counters, '0 8 linear ' + '1 ' * 20),
-    (block_targets.dm_writecache_counters, '0 8 writecache 0 1'),
-    (block_targets.dss_counters, '')])
+    (targets.dm_cache_counters, '0 8 cache Fail'),
+    (targets.dm_cache_counters, '0 8 linear ' + '1 ' * 20),
+    (targets.dm_writecache_counters, '0 8 writecache 0 1'),
+    (targets.dss_counters, '')])
 def test_another_status_is_refused(reader, text):
-    with pytest.raises(block_targets.TargetFailed, match='not '):
+    with pytest.raises(targets.TargetFailed, match='not '):
         reader(text)
 
 
 def test_class_rows_are_those_of_the_target():
-    assert block_targets.dss_rows({'11': 890, '12': 880}) == [
+    assert targets.dss_rows({'11': 890, '12': 880}) == [
         '11,890,always,back,0,65536,1,0,-,65536,lru',
         '12,880,always,back,0,65536,1,0,-,65536,lru']
-    assert block_targets.dss_rows({}) == []
-    assert block_targets.dss_rows({}, 'sieve') == [
+    assert targets.dss_rows({}) == []
+    assert targets.dss_rows({}, 'sieve') == [
         '0,0,always,back,0,65536,1,0,-,65536,sieve']
 
 
 def test_the_checksum_of_bcache_is_the_known_one():
-    assert block_bcache.crc64(b'123456789') == 0x62ec59e3f1a4f00a
+    assert bcache.crc64(b'123456789') == 0x62ec59e3f1a4f00a
 
 
 def test_superblocks_of_bcache_belong_together():
-    cache, backing = block_bcache.superblocks(
+    cache, backing = bcache.superblocks(
         64 << 20, 64 << 10, b'a set of bcaches')
     for content in (cache, backing):
-        assert struct.unpack('<Q', content[:8])[0] == block_bcache.crc64(
+        assert struct.unpack('<Q', content[:8])[0] == bcache.crc64(
             content[8:])
         assert struct.unpack('<Q', content[8:16])[0] == 8
         assert content[56:72] == b'a set of bcaches'
         assert len(content) == 208
     assert struct.unpack('<QHH', cache[184:196]) == (1024, 1, 128)
     with pytest.raises(ValueError, match='127 buckets'):
-        block_bcache.superblocks(127 << 16, 64 << 10, bytes(16))
+        bcache.superblocks(127 << 16, 64 << 10, bytes(16))
 
 
 def test_a_phase_is_what_it_added():
@@ -79,10 +79,10 @@ def test_a_phase_is_what_it_added():
                 '3': {'hits': hits, 'lookups': lookups}}},
             'disks': {'hdd': {'reads': reads, 'busy_ms': 2 * reads}}}
 
-    told = block.deltas(look(10, 100, 7), look(40, 140, 17))
+    told = compare.deltas(look(10, 100, 7), look(40, 140, 17))
     assert told['hits'] == {'all': 0.75, '3': 0.75}
     assert told['disks'] == {'hdd': {'reads': 10, 'busy_ms': 20}}
-    none = block.deltas({'counters': {}, 'disks': {}},
+    none = compare.deltas({'counters': {}, 'disks': {}},
                         {'counters': {}, 'disks': {}})
     assert none['hits'] == {}
 
@@ -92,20 +92,20 @@ def test_a_class_that_comes_later_counts_from_nothing():
               'disks': {}}
     after = {'counters': {'hits': 1, 'lookups': 4, 'classes': {
         '5': {'hits': 1, 'lookups': 4}}}, 'disks': {}}
-    assert block.deltas(before, after)['hits']['5'] == 0.25
+    assert compare.deltas(before, after)['hits']['5'] == 0.25
 
 
 def test_unknown_names_are_refused():
     with pytest.raises(BadConfig, match='--setups: zfs'):
-        block.compare(block.Plan(setups=('zfs',)), print)
+        compare.compare(compare.Plan(setups=('zfs',)), print)
     with pytest.raises(BadConfig, match='--workloads: web'):
-        block.compare(block.Plan(workloads=('web',)), print)
+        compare.compare(compare.Plan(workloads=('web',)), print)
 
 
 def test_a_missing_trace_is_left_out_and_said(tmp_path):
     said = []
-    plan = block.Plan(workloads=('oltp',), traces=str(tmp_path))
-    assert block.compare(plan, said.append)['workloads'] == []
+    plan = compare.Plan(workloads=('oltp',), traces=str(tmp_path))
+    assert compare.compare(plan, said.append)['workloads'] == []
     assert said == ['left out: %s/oltp.lis.zst: no such trace' % tmp_path]
 
 
@@ -124,18 +124,18 @@ def test_the_verdict_tells_means_of_reads_and_of_all_and_the_maximum():
             _row('dm-dss', 256, 'back', 400.0, 211.0, 1.0),
             _row('dm-cache', 32, 'back', 1.0, 1.0, 1.0)]
     found = {'rows': rows, 'what': 'w', 'plan': {'origin': 'array'}}
-    assert block_chunks.saved(rows[1], rows[0], 'first') == \
+    assert chunks.saved(rows[1], rows[0], 'first') == \
         pytest.approx(0.6)
     # Its reads are good enough, its writes are not.
     for phase in rows[3]['phases'].values():
         phase['read'] = dict(phase['read'], mean_us=1.0)
-    reads, both, maxima = block_chunks.verdict(found).splitlines()
+    reads, both, maxima = chunks.verdict(found).splitlines()
     assert reads.startswith('reads: ') and reads.endswith(
         '3 of 4 cells of dm-dss: 32 KiB back, 64 KiB back, 128 KiB back')
     assert both.endswith('2 of 4 cells of dm-dss: 32 KiB back, 64 KiB back')
     assert maxima.endswith(
         '3 of 4 cells of dm-dss: 32 KiB back, 128 KiB back, 256 KiB back')
-    assert 'dm-dss 32 KiB, back' in block_chunks.text(found)
+    assert 'dm-dss 32 KiB, back' in chunks.text(found)
 
 
 def test_the_table_shows_classes_and_what_is_not_known():
@@ -146,7 +146,7 @@ def test_the_table_shows_classes_and_what_is_not_known():
         return {'all': one, 'classes': {'11': one, '12': one},
                 'hits': hits, 'disks': disks}
 
-    text = block.text({'workloads': [{
+    text = compare.text({'workloads': [{
         'workload': 'cacs', 'what': 'objects', 'names': {11: 'user1'},
         'setups': [
             {'setup': 'dm-dss', 'phases': {'run': phase(

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from swift_dss.bench.bundles_link import Paced
+from swift_dss.bench.cluster.bundles_link import Paced
 
 RATE = 1000.0
 UP, DOWN = (SimpleNamespace(direction=name) for name in ('up', 'down'))

@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 from swift_dss.bench import cacs
-from swift_dss.wire import classtable
+from swift_dss.wire.settings import classtable
 
 
 def test_kinds_have_the_slides_shares():

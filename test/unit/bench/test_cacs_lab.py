@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from swift_dss.bench import cacs_lab, cacs_lab_guest, cacs_lab_plot
+from swift_dss.bench.lab import cacs_lab, cacs_lab_guest, cacs_lab_plot
 from swift_dss.core.errors import BadConfig
 
 PLAN = cacs_lab.Plan(objects=50, reads=80)

@@ -2,8 +2,8 @@
 
 import io
 
-from swift_dss.bench import cacs_link
-from swift_dss.bench.cacs_link import Link
+from swift_dss.bench.lab import cacs_link
+from swift_dss.bench.lab.cacs_link import Link
 
 
 class Clock:

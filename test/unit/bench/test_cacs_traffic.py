@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from swift_dss.bench import cacs, cacs_lab_plot, cacs_traffic
+from swift_dss.bench import cacs
+from swift_dss.bench.lab import cacs_lab_plot, cacs_traffic
 from swift_dss.core.errors import BadConfig
 
 PLAN = cacs_traffic.Plan(counts=(20, 10, 4, 3))

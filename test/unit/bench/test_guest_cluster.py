@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from swift_dss.bench import guest_cluster
+from swift_dss.bench.lab import guest_cluster
 
 
 class Recorded:

@@ -12,9 +12,9 @@ from swift_dss.cli import main
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import TierConf
 from swift_dss.core.errors import BadConfig
-from swift_dss.strategy.eviction import objects
+from swift_dss.strategy.eviction.objects import orders
 from swift_dss.strategy.prefetch import base
-from swift_dss.wire import classtable
+from swift_dss.wire.settings import classtable
 
 STILL = latency.Cloud('still', latency.Times(100.0), latency.Times(50.0),
                       1e6, 1e-6, 2e-6, 3e-9, 4e-9)
@@ -496,7 +496,7 @@ def test_chains_have_tombolos_mix():
 def test_every_strategy_replays():
     ready = plan.plan(generators.generate(
         'gen:flood,requests=3000,objects=500,scan_objects=200'))
-    for name in objects.names():
+    for name in orders.names():
         outcome = simulator.replay(ready, setup(
             name, ready.footprint_bytes // 10))
         assert outcome.counts['gets'] > 0

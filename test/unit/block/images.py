@@ -9,7 +9,7 @@ from typing import Dict, List, Mapping, Optional, Tuple
 from swift_dss.block import format as ondisk
 from swift_dss.block.format import (
     Geometry, Record, Superblock, TableBlock)
-from swift_dss.strategy.eviction.chunk_verbs import ChunkRow
+from swift_dss.strategy.eviction.chunks.verbs import ChunkRow
 
 GEOMETRY = Geometry(8, 2)
 SSD_SECTORS = 9216

@@ -19,11 +19,11 @@ from swift_dss.block import core_library
 from swift_dss.block.core_library import ChunkLibrary, NoCompiler, load
 from swift_dss.core.classes import Allocate, ClassSpec, WriteMode
 from swift_dss.core.errors import BadConfig
-from swift_dss.strategy.eviction.chunk_ordered import ChunkOrdered
-from swift_dss.strategy.eviction.chunk_verbs import (
-    OBLOCKS_MAX, PARTS, RANK_MAX, WEIGHT_MAX, WRITE_THROUGH, Bypass,
-    ChunkRow, Evict, Flag, Kind, Mode, Refused, State, parts)
-from swift_dss.wire import classtable
+from swift_dss.strategy.eviction.chunks.ordered import ChunkOrdered
+from swift_dss.strategy.eviction.chunks.verbs import (
+    OBLOCKS_MAX, PARTS, RANK_MAX, WEIGHT_MAX, WRITE_THROUGH, Bypass, ChunkRow,
+    Evict, Flag, Kind, Mode, Refused, State, parts)
+from swift_dss.wire.settings import classtable
 
 LIBRARY = load()
 ROOT = pathlib.Path(__file__).resolve().parents[3]

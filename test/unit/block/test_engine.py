@@ -8,7 +8,7 @@ import pytest
 
 from swift_dss.block import engine
 from swift_dss.block.engine import BlockView
-from swift_dss.cli import tier_tables
+from swift_dss.cli.tier import tables
 
 
 def make_sys(root, path, chain):
@@ -108,4 +108,4 @@ def test_tier_status_without_a_kernel_has_no_block_tables():
              'eviction': 'lru', 'carrier': 'null', 'event_backlog': 0,
              'rebuild_needed': False, 'sweep_needed': False, 'devices': [],
              'classes': {}, 'gateway': None, 'space': {'warnings': []}}
-    assert 'CHUNK' not in tier_tables.status(found)
+    assert 'CHUNK' not in tables.status(found)

@@ -15,7 +15,7 @@ from swift_dss.block import format_crc
 from swift_dss.block.format import (
     DamagedBlock, Geometry, Record, TableBlock)
 from swift_dss.core.errors import BadClassInput
-from swift_dss.strategy.eviction.chunk_verbs import ChunkRow, Inner
+from swift_dss.strategy.eviction.chunks.verbs import ChunkRow, Inner
 from unit.block import images
 
 KMOD = pathlib.Path(ondisk.__file__).parent / 'kmod'

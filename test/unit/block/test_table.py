@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from swift_dss.block import table
 from swift_dss.block.table import BadLine, Latency, TargetTable
 from swift_dss.core.classes import Allocate, ClassSpec, ClassTable
-from swift_dss.strategy.eviction.chunk_verbs import ChunkRow, Flag, Inner
+from swift_dss.strategy.eviction.chunks.verbs import ChunkRow, Flag, Inner
 
 KMOD = pathlib.Path(table.__file__).parent / 'kmod'
 STATUS = ('0 131072 dss 1 ok writeback strict 512 8 12/100 3 40 7 5 9 8 1 2 '

@@ -68,3 +68,22 @@ def test_a_daemon_that_ends_on_the_way_is_named(behave):
 def test_no_daemon_at_all_is_named(tmp_path):
     with pytest.raises(TierUnavailable, match='no tier daemon answers'):
         ask.result(ask.ask(NodeConf(run_dir=str(tmp_path)), {}))
+
+
+@pytest.mark.parametrize('pages', [
+    [], [[]], [[{'name': 'o', 'n': [1, None]}]],
+    [[{'name': 'a\u2028b'}, 'x'], [], [{}, {'n': {'x': 1}}]]])
+def test_rows_of_pages_are_printed_as_one_list(capsys, pages):
+    ask.json_rows(iter(pages))
+    assert capsys.readouterr().out == ask.json_text(
+        [row for page in pages for row in page]) + '\n'
+
+
+def test_a_page_is_printed_before_the_next_comes(capsys):
+    def pages():
+        yield [1, 2]
+        assert capsys.readouterr().out == '[\n  1,\n  2'
+        yield [3]
+
+    ask.json_rows(pages())
+    assert capsys.readouterr().out == ',\n  3\n]\n'

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from swift_dss.cli import tier_tables
+from swift_dss.cli.tier import tables
 
 
 def test_what_is_in_a_part_of_the_gateway_has_a_line_of_its_own():
-    told = tier_tables._gateway({
+    told = tables._gateway({
         'bucket': 'b', 'errors': [], 'oldest_upload_seconds': None,
         'bundles': {'waiting_bytes': 3 << 20, 'last_error': '', 'live': 7}})
     rows = [line.split('  ', 1) for line in told.splitlines()[1:]]
@@ -21,10 +21,23 @@ def test_what_is_in_a_part_of_the_gateway_has_a_line_of_its_own():
 def test_rates_have_their_unit_and_an_error_without_meaning_its_bound():
     series = {'measured': 2048.0, 'predicted': None, 'mape': 1354.8,
               'method': 'holt_winters'}
-    told = tier_tables._link({
+    told = tables._link({
         'up': series, 'down': dict(series, mape=0.123),
         'drain': dict(series, mape=None)}).splitlines()
     assert [re.split(' {2,}', line.strip()) for line in told[1:]] == [
         ['up', '2.0 KiB/s', '-', '>999 %', 'holt winters'],
         ['down', '2.0 KiB/s', '-', '12 %', 'holt winters'],
         ['drain', '2.0 KiB/s', '-', '-', 'holt winters']]
+
+
+def test_versions_come_in_pages_under_one_line_of_heads():
+    def row(number):
+        return {'device': 'sda', 'name': '/a/c/o%d' % number, 'hash': 'x',
+                'frag': None, 'classes': [], 'size': 1, 'ssd': 1, 'hdd': 0,
+                'remote': 0, 'dirty': 1, 'pinned': False}
+
+    rows = [row(number) for number in range(4)]
+    assert '\n'.join([
+        tables.listing(rows[:2]),
+        tables.listing(rows[2:], with_heads=False)]) == \
+        tables.listing(rows)

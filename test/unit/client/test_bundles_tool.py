@@ -11,8 +11,8 @@ import sys
 import pytest
 
 from swift_dss.client import bundles
-from swift_dss.gateway import bundle_since
-from swift_dss.gateway.metadata import of_record
+from swift_dss.gateway.bundle import since
+from swift_dss.gateway.form.metadata import of_record
 from swift_dss.wire import bundle
 
 BODIES = [b'', b'x', bytes(range(256)) * 20, b'last']
@@ -72,8 +72,8 @@ def test_it_runs_alone_and_takes_bundles_apart(tmp_path):
     folder = tmp_path / 'bucket' / 'bundles' / 'abc'
     folder.mkdir(parents=True)
     (folder / 'one').write_bytes(made())
-    (folder / 'one.since').write_bytes(bundle_since.encode(
-        bundle_since.Since({1}, {})))
+    (folder / 'one.since').write_bytes(since.encode(
+        since.Since({1}, {})))
     newer = b'newer'
     builder = bundle.Builder({})
     builder.add(record(3, newer, '1700000001.00000'), newer)

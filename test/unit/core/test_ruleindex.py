@@ -12,7 +12,7 @@ from swift_dss.core.classes import ClassTable
 from swift_dss.core.globs import Glob
 from swift_dss.core.rules import RequestFacts, Rule, Rules
 from swift_dss.strategy.classify import first_match, matches
-from swift_dss.wire.rules import parse
+from swift_dss.wire.settings.rules import parse
 
 _PATTERNS = ('a', 'b', 'ab', 'a*', '*b', 'a*b', '*', '*a*', 'a?', '?b',
              '[ab]*', 'x[', 'ab*', '*ab', 'a' * 40, 'a' * 40 + '*',

@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 
 from swift_dss.core.version import VersionId
-from swift_dss.gateway.bundle_book import Book, Parked
+from swift_dss.gateway.bundle.book import Book, Member, Parked
 
 
 def _parked(number, group):
@@ -124,3 +124,168 @@ def test_what_is_written_anew_is_in_the_new_bundle(book):
             new, at, 90 + at)
     assert book.find(placed[0][0]) is None
     assert book.bundle(old).state == 'replaced'
+
+
+class Died(BaseException):
+    """A process that was killed."""
+
+
+def _dies_at_write(book, monkeypatch, number):
+    """At write ``number`` (1 is the next) and at all behind it."""
+    inner, writes = book._write, []
+
+    def write(*args):
+        writes.append(1)
+        if len(writes) >= number:
+            raise Died
+        return inner(*args)
+    monkeypatch.setattr(book, '_write', write)
+
+
+def _adopt(book):
+    book.adopt('p/bundles/x', 'a', '', 900, [Member(
+        _parked(number, 'a').version, '7', 'live', 'a', 100, 'e' * 32,
+        0, number, 60 + number, 100) for number in (7, 8)], 5.0)
+
+
+#: What may be under way when a process dies, and whether it went through.
+WORK = {
+    'plan': lambda book, keys: book.plan('b', 'next', 1000, 9, 5.0),
+    'seal': lambda book, keys: book.seal(2, '', 700, [
+        (keys[4], 0, 60, 104)]),
+    'rewrite': lambda book, keys: book.seal(3, '', 300, [
+        (keys[0], 0, 60, 100)], replaces=1),
+    'bury': lambda book, keys: book.bury([keys[0], keys[4]]),
+    'renew': lambda book, keys: book.renew(keys[0]),
+    'tell': lambda book, keys: book.tell(1, [3], [1]),
+    'adopt': lambda book, keys: _adopt(book),
+}
+
+
+@pytest.mark.parametrize('work', sorted(WORK))
+def test_killed_at_any_write_a_book_has_all_of_it_or_nothing(
+        tmp_path, monkeypatch, work):
+    path = str(tmp_path / 'bundles.db')
+    for number in range(1, 9):
+        for name in tmp_path.iterdir():
+            name.unlink()
+        book = Book(path)
+        keys = _three_bundles(book)
+        before = _all_rows(book)
+        _dies_at_write(book, monkeypatch, number)
+        try:
+            WORK[work](book, keys)
+            died = False
+        except Died:
+            died = True
+        book.close()
+        book = Book(path)
+        after = _all_rows(book)
+        wrong = _wrong_sums(book)
+        book.close()
+        assert not wrong, (work, number)
+        if not died:
+            assert after != before
+            return
+        assert after == before, (work, number)
+    raise AssertionError('it never ended')
+
+
+def _three_bundles(book):
+    """One that is sealed, with a member that died and one with a newer
+    record; one that is planned; one that is to replace the first."""
+    parked = [_parked(number, 'a') for number in range(5)]
+    book.park(parked, 1.0)
+    book.park([_parked(9, 'b')], 1.0)
+    keys = [one.version.key for one in parked]
+    one, _ = book.plan('a', 'one', 420, 9, 2.0)
+    book.seal(one, '', 1000, [
+        (key, at, 60 + at, 100 + at) for at, key in enumerate(keys[:4])])
+    book.recorded(keys[:4])
+    book.renew(keys[1])
+    book.bury([keys[3]])
+    assert book.plan('a', 'two', 1000, 9, 3.0)[0] == 2
+    assert book.plan_anew('a', 'three', 4.0) == 3
+    return keys
+
+
+def _all_rows(book):
+    return [book._read('SELECT * FROM %s ORDER BY 1' % table, ())
+            for table in ('bundles', 'members', 'holders')]
+
+
+def _wrong_sums(book):
+    """Bundles whose row says something else than those of their members."""
+    members = book._read(
+        'SELECT bundle, state, stored, renew FROM members', ())
+    found = []
+    for bundle_id, dead, untold, live in book._read(
+            "SELECT id, dead, untold, live FROM bundles WHERE state = "
+            "'sealed'", ()):
+        here = [row[1:] for row in members if row[0] == bundle_id]
+        if (dead, untold, live) != (
+                sum(max(stored, 1) for state, stored, _ in here
+                    if state in ('dead', 'told')),
+                sum(state == 'dead' or renew == 1
+                    and state in ('there', 'live')
+                    for state, _, renew in here),
+                sum(state in ('there', 'live', 'packed')
+                    for state, _, _ in here)):
+            found.append((bundle_id, dead, untold, live, here))
+    return found
+
+
+def test_a_delete_and_its_sums_are_on_disk_together(book):
+    _three_bundles(book)
+    said = []
+    book._db.set_trace_callback(said.append)
+    book.bury([_parked(0, 'a').version.key])
+    book._db.set_trace_callback(None)
+    # After a power cut S3 must be told of all that the book has as dead.
+    assert said.count('COMMIT') == 1
+    assert 'PRAGMA synchronous=FULL' in said
+
+
+def test_sums_that_an_earlier_release_left_wrong_are_put_right(tmp_path):
+    path = str(tmp_path / 'bundles.db')
+    book = Book(path)
+    keys = _three_bundles(book)
+    book.bury(keys[:1])
+    book.close()
+    with sqlite3.connect(path) as before:
+        before.execute('UPDATE bundles SET dead = 0, untold = 0')
+        before.execute('PRAGMA user_version = 0')
+    book = Book(path)
+    assert [one.key for one in book.untold()] == ['one']
+    assert not _wrong_sums(book)
+    book.close()
+
+
+def test_a_sealed_bundle_is_never_given_up(book):
+    book.park([_parked(1, 'a')], 1.0)
+    bundle_id, members = book.plan('a', 'one', 10000, 9, 2.0)
+    book.seal(bundle_id, '', 500, [(members[0].version.key, 0, 60, 101)])
+    book.bury([members[0].version.key])
+    book.give_up(bundle_id)
+    assert book.bundle(bundle_id).state == 'sealed'
+    assert [one.key for one in book.untold()] == ['one']
+
+
+@pytest.mark.parametrize('seals', (False, True))
+def test_a_bundle_of_s3_that_a_crash_left_planned_is_adopted(book, seals):
+    book.park([_parked(7, 'a'), _parked(8, 'a')], 1.0)
+    bundle_id, _ = book.plan('a', 'p/bundles/x', 10000, 9, 2.0)
+    book.bury([_parked(8, 'a').version.key])
+    _adopt(book)
+    if seals:
+        # It was no crash: a daemon that runs goes on where it was.
+        book.seal(bundle_id, '', 900, [
+            (_parked(number, 'a').version.key, number, 60 + number, 100)
+            for number in (7, 8)])
+    assert book.bundle(bundle_id).state == 'sealed'
+    member, where = book.find(_parked(7, 'a').version.key)
+    assert (where.id, member.state, member.offset) == (
+        bundle_id, 'there', 67)
+    dead, = book.members(bundle_id, ('dead',))
+    assert (dead.version, dead.number) == (_parked(8, 'a').version, 8)
+    assert not _wrong_sums(book)

@@ -13,9 +13,9 @@ from support import wait_until
 
 from swift_dss.core.classes import ClassSpec, ClassTable, RemoteMode
 from swift_dss.core.spans import ClassMap
-from swift_dss.gateway import bundle_work
-from swift_dss.gateway.bundle_pack import batch_of
+from swift_dss.gateway.bundle.pack import batch_of
 from swift_dss.gateway.service import Gateway, Upload
+from swift_dss.gateway.up import bundler as bundle_work
 from swift_dss.strategy import bundling
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir,

@@ -13,9 +13,9 @@ from memory_s3 import MemoryS3
 
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.spans import ClassMap
-from swift_dss.gateway import bundle_since
-from swift_dss.gateway.primaries import Primaries
-from swift_dss.gateway.retry import Backoff
+from swift_dss.gateway.bundle import since
+from swift_dss.gateway.link.retry import Backoff
+from swift_dss.gateway.peers.primaries import Primaries
 from swift_dss.gateway.service import Gateway, Upload
 from swift_dss.io.workers import inline
 from swift_dss.strategy.agreement import Answer, Verdict, of_member
@@ -37,15 +37,13 @@ OLD, NEW = '1700000000.00000', '1700000100.00000'
 class View(Primaries):
     """What one node hears of all disks."""
 
-    def __init__(self, disks, here):
+    def __init__(self, disks):
         self.disks = disks
-        self.here = here
         self.away = set()
 
-    def ask(self, wanted, records=False, elsewhere=False):
+    def ask(self, wanted, records=False):
         return [[self._say(number, disk, version)
-                 for number, disk in enumerate(self.disks)
-                 if not (elsewhere and number == self.here)]
+                 for number, disk in enumerate(self.disks)]
                 for version, _ in wanted]
 
     def _say(self, number, disk, version):
@@ -63,7 +61,7 @@ class Nodes:
         self.root = root
         self.s3 = MemoryS3()
         self.disks = [FolderVersions(str(root / str(n))) for n in (0, 1)]
-        self.views = [View(self.disks, number) for number in (0, 1)]
+        self.views = [View(self.disks) for _ in (0, 1)]
         self.gateways = {}
         self.gateway(0)
 
@@ -151,7 +149,7 @@ def test_a_member_dies_when_all_primaries_have_something_newer(nodes):
     nodes.run(400)
     key, = nodes.bundles()
     raw = nodes.s3.keys[key + '.since'][0]
-    assert len(bundle_since.decode(raw).dead) == 5
+    assert len(since.decode(raw).dead) == 5
     nodes.read(1, versions[0], NAMES[0])
     nodes.disks[1].tombstone(versions[0], NEW)
     nodes.run(400)
@@ -200,7 +198,7 @@ def test_a_silent_node_holds_a_bundle_for_reclaim_age(nodes):
 
 
 def test_a_post_to_a_stub_outlives_a_rewrite(nodes):
-    from swift_dss.gateway.restore_catalog import Catalog
+    from swift_dss.gateway.restore.catalog import Catalog
     versions = nodes.put(NAMES)
     nodes.disks[0].post(versions[0], {'X-Object-Meta-Colour': 'blue'})
     for version in versions[3:]:
@@ -232,3 +230,96 @@ def test_what_the_primaries_name_decides():
             ([there, here], True, Verdict.NEEDED)):
         assert of_member(OLD, key, answers, float(NEW), 604800.0,
                          fragment) is verdict, answers
+
+
+def test_what_was_said_to_be_dead_stays_so(nodes):
+    """Also by who knows nothing of it: a book may be younger than the
+    bundle."""
+    versions = nodes.put(NAMES)
+    key, = nodes.bundles()
+    first = min(versions, key=lambda version: nodes.disks[0].residency(
+        version).remote.offset)
+    nodes.s3.keys[key + '.since'] = since.encode(
+        since.Since({5})), {}
+    nodes.delete(first)
+    nodes.run(100)
+    assert since.decode(
+        nodes.s3.keys[key + '.since'][0]).dead == {0, 5}
+
+
+def test_the_newest_version_is_not_dead_whoever_says_so(nodes):
+    versions = nodes.put(NAMES)
+    key, = nodes.bundles()
+    for version in versions:
+        nodes.gateways[0].enqueue_delete(version, '7')
+    nodes.run(200)
+    assert nodes.bundles() == [key]
+    assert key + '.since' not in nodes.s3.keys
+    assert nodes.gateways[0].status()['deletes'] == 0
+
+
+def test_another_device_of_the_node_goes_along_with_a_rewrite(nodes):
+    versions = nodes.put(NAMES)
+    old, = nodes.bundles()
+    disk = nodes.disks[0]
+    second = disk.put(NAMES[0], NAMES[0].encode() * 3000, OLD,
+                      device='sdb', class_map=SMALL)
+    nodes.gateways[0].enqueue_uploads([Upload(second, '7', True, 1)])
+    nodes.run(20)
+    assert disk.residency(second).remote.key == old
+    for version in versions[3:]:
+        nodes.delete(version)
+    nodes.run(100)
+    new, = nodes.bundles()
+    assert new != old
+    assert {disk.residency(one).remote.key
+            for one in (second, versions[0])} == {new}
+
+
+def test_rotted_bytes_go_into_no_bundle(nodes):
+    versions = [nodes.disks[0].put(
+        name, name.encode() * 3000, OLD, class_map=SMALL)
+        for name in NAMES]
+    nodes.disks[0].corrupt(versions[0])
+    nodes.gateways[0].enqueue_uploads(
+        [Upload(version, '7', True, 1) for version in versions])
+    nodes.run(20)
+    assert [nodes.disks[0].residency(version).remote is None
+            for version in versions] == [True] + 5 * [False]
+
+
+@pytest.mark.parametrize('is_lost', [True, False])
+def test_a_bundle_that_s3_does_not_hold_is_named_by_nobody(nodes, is_lost):
+    put = nodes.s3.put_object
+
+    def lie(**options):
+        said, key = put(**options), options['Key']
+        if '/bundles/' in key:
+            data, metadata = nodes.s3.keys.pop(key)
+            if not is_lost:
+                nodes.s3.keys[key] = bytes(len(data)), metadata
+        return said
+
+    nodes.s3.put_object = lie
+    version = nodes.disks[0].put('o', b'x' * 100, OLD, class_map=SMALL)
+    nodes.gateways[0].enqueue_uploads([Upload(version, '7', True, 1)])
+    nodes.run(20)
+    assert nodes.disks[0].residency(version).remote is None
+    del nodes.s3.put_object
+    nodes.run(100)
+    assert nodes.disks[0].residency(version).remote.in_bundle
+
+
+def test_wrong_bytes_are_not_written_anew(nodes):
+    versions = nodes.put(NAMES)
+    key, = nodes.bundles()
+    data, metadata = nodes.s3.keys[key]
+    at = nodes.disks[0].residency(versions[0]).remote.offset
+    nodes.s3.keys[key] = (data[:at] + bytes((data[at] ^ 1,))
+                          + data[at + 1:]), metadata
+    for version in versions[3:]:
+        nodes.delete(version)
+    nodes.run(200)
+    assert nodes.bundles() == [key]
+    assert {nodes.disks[0].residency(version).remote.key
+            for version in versions[:3]} == {key}

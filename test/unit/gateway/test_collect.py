@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
 from dataclasses import replace
 
@@ -14,10 +15,14 @@ from test_bundles_of_others import NAMES, Nodes
 from test_gateway_deletes import DAY, NEW, OLD, Cluster
 
 from swift_dss.core.errors import BadConfig, TierUnavailable
-from swift_dss.gateway import bundle_since
-from swift_dss.gateway.collect import Wish
-from swift_dss.gateway.ranks import Ranks
-from swift_dss.gateway.restore_catalog import Catalog
+from swift_dss.core.residency import RemoteCopy
+from swift_dss.gateway.bundle import since
+from swift_dss.gateway.collect import members
+from swift_dss.gateway.collect.keys import Wish
+from swift_dss.gateway.collect.parts import PARTS, Parts
+from swift_dss.gateway.link.client import S3Listed
+from swift_dss.gateway.peers.ranks import Ranks
+from swift_dss.gateway.restore.catalog import Catalog
 from swift_dss.wire.layout import parse_remote_key, remote_key
 
 ALL = Wish(everything=True)
@@ -97,6 +102,25 @@ def test_a_pass_is_made_now_and_then(trio):
     assert not trio.has(version)
 
 
+def test_passes_that_cannot_be_noted_wait_longer_and_longer(
+        trio, monkeypatch):
+    trio.put('o')
+    gateway = trio.gateways[0]
+
+    def full(name, value):
+        raise TierUnavailable('the disk is full')
+    monkeypatch.setattr(gateway.rounds, '_mark', full)
+    passes = []
+    inner = gateway.collector.run
+    monkeypatch.setattr(gateway.collector, 'run',
+                        lambda wish: passes.append(wish) or inner(wish))
+    trio.now += 100
+    until = trio.now + 3600
+    while trio.now < until:
+        trio.now += gateway._try_round()
+    assert 3 <= len(passes) <= 7
+
+
 def test_a_wiped_cluster_keeps_its_backup(trio):
     versions = [trio.put('o%d' % number) for number in range(9)]
     for disk in trio.disks:
@@ -128,6 +152,20 @@ def test_what_is_absent_goes_if_asked_for_and_old_enough(trio):
     assert not trio.has(gone) and all(map(trio.has, kept))
 
 
+def test_a_refused_write_that_is_lost_is_absent_beside_an_older_version(
+        trio):
+    """One primary took an overwrite, sent it up and was lost: the client was
+    refused, and the others have what was acknowledged."""
+    acknowledged = trio.put('o')
+    refused = replace(acknowledged, timestamp=NEW)
+    key = 'p/' + remote_key('', refused)
+    trio.s3.keys[key] = trio.s3.keys['p/' + remote_key('', acknowledged)]
+    trio.now += 8 * DAY
+    assert collect(trio).absent == 1 and key in trio.s3.keys
+    assert collect(trio, ALL._replace(absent=True)).removed == 1
+    assert key not in trio.s3.keys and trio.has(acknowledged)
+
+
 def test_nothing_absent_goes_while_a_restore_is_under_way(trio, tmp_path):
     (tmp_path / '0' / 'restore.json').write_text('{}')
     with pytest.raises(BadConfig):
@@ -151,6 +189,53 @@ def test_keys_of_others_are_counted_and_left(trio):
     found = collect(trio)
     assert found.foreign == 3 and found.versions == 0
     assert len(trio.s3.keys) == 4
+
+
+def test_a_pass_over_a_small_bucket_lists_it_once(trio):
+    for number in range(3):
+        trio.put('o%d' % number)
+    del trio.s3.asked[:]
+    assert collect(trio).live == 3
+    assert [verb for verb, _ in trio.s3.asked].count('LIST') <= 3
+
+
+class Pages:
+    """A listing of these keys, some a page, and what was asked for."""
+
+    def __init__(self, keys):
+        self.keys = sorted(keys)
+        self.asked = []
+
+    def page(self, prefix, after=''):
+        self.asked.append(after)
+        rest = [key for key in self.keys
+                if key.startswith(prefix) and key > after]
+        return ([S3Listed(key, 1, '') for key in rest[:5]],
+                rest[:5][-1] if rest else after, len(rest) <= 5)
+
+
+def test_parts_have_their_keys_whatever_lies_between():
+    dice = random.Random(7)
+    for _ in range(300):
+        keys = {'p/%02x%d' % (dice.randrange(6), dice.randrange(30))
+                for _ in range(dice.randrange(60))} | {
+                    'p/bundles/%d' % number for number in range(9)}
+        pages = Pages(keys)
+        parts = Parts(pages, 'p/')
+        wanted = [part for part in PARTS[:8] + ['b9', 'ff']
+                  if dice.randrange(2)]
+        for part in wanted:
+            assert [listed.key for listed in parts.listing(part)] == sorted(
+                key for key in keys if key.startswith('p/' + part))
+
+
+def test_parts_of_others_are_not_listed():
+    pages = Pages('p/%s%02d' % (part, number)
+                  for part in PARTS[:9] for number in range(20))
+    parts = Parts(pages, 'p/')
+    assert len(list(parts.listing('00'))) == 20
+    assert len(list(parts.listing('08'))) == 20
+    assert len(pages.asked) <= 10
 
 
 def test_one_pass_at_a_time(trio):
@@ -191,14 +276,14 @@ def test_a_member_that_moved_away_dies_with_its_version(nodes):
 
 
 def test_a_bundle_of_nobody_is_told_of_its_dead_and_goes_with_the_last(
-        nodes, tmp_path):
+        nodes, tmp_path, monkeypatch):
     versions = nodes.put(NAMES)
     for version, name in zip(versions, NAMES):
         nodes.travel(version, name)
     # The packer is gone for good; its replicas with it.
     nodes.gateways.pop(0).stop()
     view = nodes.views[1]
-    view.disks, view.here = [nodes.disks[1]], 0
+    view.disks = [nodes.disks[1]]
     other = nodes.gateway(1)
     key, = nodes.bundles()
     assert other.collector.run(ALL).bundles_dead == 0
@@ -207,8 +292,10 @@ def test_a_bundle_of_nobody_is_told_of_its_dead_and_goes_with_the_last(
     found = other.collector.run(Wish(dry_run=True, everything=True))
     assert (found.members, found.removed) == (2, 0)
     assert key + '.since' not in nodes.s3.keys
+    # They died so long ago that a keeper would have told.
+    monkeypatch.setattr(members, '_HEARD_SECONDS', 0.0)
     other.collector.run(ALL)
-    assert len(bundle_since.decode(
+    assert len(since.decode(
         nodes.s3.keys[key + '.since'][0]).dead) == 2
     held = [one.name for one in Catalog(
         other._conf, other._client).walk()]
@@ -226,7 +313,7 @@ def test_a_bundle_of_nobody_that_is_mostly_dead_gets_a_keeper(nodes):
         nodes.travel(version, name)
     nodes.gateways.pop(0).stop()
     view = nodes.views[1]
-    view.disks, view.here = [nodes.disks[1]], 0
+    view.disks = [nodes.disks[1]]
     other = nodes.gateway(1)
     old, = nodes.bundles()
     for version in versions[2:]:
@@ -243,6 +330,22 @@ def test_a_bundle_of_nobody_that_is_mostly_dead_gets_a_keeper(nodes):
         nodes.read(1, version, name)
 
 
+def test_a_young_bundle_of_nobody_is_left_to_its_packer(nodes):
+    """Records that are to name it may not be written yet."""
+    versions = nodes.put(NAMES)
+    for version, name in zip(versions, NAMES):
+        nodes.travel(version, name)
+    nodes.gateways.pop(0).stop()
+    view = nodes.views[1]
+    view.disks = [nodes.disks[1]]
+    other = nodes.gateway(1)
+    nodes.disks[1].record_remote(versions[0], '7', RemoteCopy(
+        's3', 'p/elsewhere', 'e', 1.0))
+    assert other.collector.run(ALL).members == 0
+    nodes.now += 2 * DAY
+    assert other.collector.run(ALL).members == 1
+
+
 def test_each_part_of_the_bucket_has_one_node(monkeypatch):
     class Ring:
         devs = [{'ip': '10.0.0.%d' % (1 + number % 4)}
@@ -253,10 +356,9 @@ def test_each_part_of_the_bucket_has_one_node(monkeypatch):
         ranks = Ranks('/nowhere', {'10.0.0.%d' % number})
         monkeypatch.setattr(ranks, '_policies', lambda: [0, 1])
         monkeypatch.setattr(ranks, '_ring', lambda policy: Ring)
-        shares.append({'%02x' % part for part in range(256)
-                       if ranks.shares('%02x' % part)})
+        shares.append(set(ranks.shares(PARTS)))
     assert sum(map(len, shares)) == 256
-    assert set.union(*shares) == {'%02x' % part for part in range(256)}
+    assert set.union(*shares) == set(PARTS)
     assert min(map(len, shares)) > 40
 
 

@@ -14,15 +14,16 @@ from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import DssError, RemoteUnavailable, VersionGone
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
 from swift_dss.core.version import VersionId
-from swift_dss.gateway import bundle_proof, metadata
-from swift_dss.gateway.arrivals import Arrivals, NotProven
-from swift_dss.gateway.bundle_pack import seal_of
-from swift_dss.gateway.bundle_read import FOLDER
-from swift_dss.gateway.client import S3Head
-from swift_dss.gateway.encrypt import KeyFile
+from swift_dss.gateway.bundle import proof as bundle_proof
+from swift_dss.gateway.bundle.pack import seal_of
+from swift_dss.gateway.bundle.read import FOLDER
+from swift_dss.gateway.form import metadata
+from swift_dss.gateway.form.encrypt import KeyFile
+from swift_dss.gateway.link.client import S3Head
+from swift_dss.gateway.mend.arrivals import Arrivals, NotProven
 from swift_dss.gateway.ports import LocalVersion
-from swift_dss.wire import proof
 from swift_dss.wire.bundle import Builder, plain
+from swift_dss.wire.records import proof
 
 BODY = b'x' * 5000
 ETAG = hashlib.md5(BODY).hexdigest()

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from swift_dss.gateway.breaker import Breaker, BreakerState, Trust
-from swift_dss.gateway.retry import Backoff
+from swift_dss.gateway.link.breaker import Breaker, BreakerState, Trust
+from swift_dss.gateway.link.retry import Backoff
 
 
 class Clock:

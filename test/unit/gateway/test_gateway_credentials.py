@@ -7,7 +7,7 @@ import os
 import pytest
 
 from swift_dss.core.errors import BadConfig
-from swift_dss.gateway.credentials import SecretFile
+from swift_dss.gateway.link.credentials import SecretFile
 
 CANARY = 'canary-7f3a'
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from email.utils import formatdate
 
 import pytest
+from botocore.exceptions import ClientError
 from memory_s3 import MemoryS3
 
 from swift_dss.core.classes import ClassTable
-from swift_dss.gateway.retry import Backoff
+from swift_dss.gateway.link.retry import Backoff
 from swift_dss.gateway.service import Gateway, Upload
 from swift_dss.io.workers import inline
 from swift_dss.strategy.agreement import Answer
@@ -224,6 +226,28 @@ def test_a_false_order_is_refused(trio):
     assert trio.deletes() == [0, 0, 0]
 
 
+@pytest.mark.parametrize('says', ['done', 'no'])
+def test_a_delete_is_forgotten_when_s3_has_done_it(trio, says):
+    """It may acknowledge and do nothing, or refuse."""
+    version = trio.put('o')
+    remove = trio.s3.delete_object
+
+    def refuse(**_):
+        if says == 'no':
+            raise ClientError({
+                'Error': {'Code': 'AccessDenied'},
+                'ResponseMetadata': {'HTTPStatusCode': 403}}, 'delete')
+        return {}
+
+    trio.s3.delete_object = refuse
+    trio.delete(version, [0, 1, 2])
+    trio.run(400)
+    assert trio.has(version) and trio.deletes()[0] == 1
+    trio.s3.delete_object = remove
+    trio.run(3000)
+    assert not trio.has(version) and trio.deletes() == [0, 0, 0]
+
+
 def test_a_queue_of_before_is_read(tmp_path):
     import sqlite3
 
@@ -271,3 +295,73 @@ def test_what_was_said_decides():
     assert of_key(OLD, [none], late, week, float(NEW)) is Verdict.DEAD
     assert of_key(OLD, [same], late, week, float(NEW)) is Verdict.NEEDED
     assert of_key(OLD, [none], soon, week, float(NEW)) is Verdict.OPEN
+
+
+class Dated(MemoryS3):
+    """S3 whose answers say the time."""
+
+    def __init__(self, now):
+        super().__init__()
+        self._now = now
+
+    def head_object(self, **arguments):
+        return dict(super().head_object(**arguments), ResponseMetadata={
+            'HTTPHeaders': {'date': formatdate(self._now(), usegmt=True)}})
+
+
+@pytest.fixture
+def dated(tmp_path):
+    """Three nodes, one time, and an S3 that is asked now and then."""
+    made = Cluster(tmp_path)
+    made.stop()
+    made.right = made.now
+    made.s3 = Dated(lambda: made.right)
+    made.gateways = [made.gateway(tmp_path, number) for number in range(3)]
+    yield made
+    made.stop()
+
+
+def test_a_delete_that_was_noted_in_1970_is_not_agreed_to_by_age(trio):
+    version = trio.put('o')
+    right, trio.now = trio.now, 100.0
+    trio.primaries.away = {1, 2}
+    trio.disks[0].tombstone(version, NEW)
+    trio.gateways[0].enqueue_delete(version, '7')
+    trio.now = right
+    trio.run(300)
+    assert trio.has(version)
+
+
+@pytest.mark.parametrize('number', (0, 1))
+def test_one_look_by_a_clock_that_is_ahead_deletes_nothing(
+        dated, tmp_path, number):
+    version = dated.put('o')
+    dated.primaries.away = {1, 2}
+    dated.disks[0].tombstone(version, NEW)
+    dated.gateways[0].enqueue_delete(version, '7')
+    dated.now += 150
+    right, dated.now = dated.now, dated.now + 30 * DAY
+    if number:
+        # After a boot S3 has not said the time yet.
+        dated.gateways[0].stop()
+        dated.gateways[0] = dated.gateway(tmp_path, 0)
+    dated.gateways[0]._agreement.look()
+    dated.now = right
+    dated.primaries.away = set()
+    dated.run(300)
+    assert dated.has(version)
+
+
+def test_silence_that_s3_has_seen_the_age_of_still_counts(dated):
+    version = dated.put('o')
+    dated.primaries.away = {1, 2}
+    dated.disks[0].tombstone(version, NEW)
+    dated.gateways[0].enqueue_delete(version, '7')
+    dated.now += 8 * DAY
+    dated.gateways[0]._agreement.look()
+    assert dated.has(version)
+    dated.right = dated.now
+    dated.gateways[0]._client.head(
+        next(key for key in dated.s3.keys if version.key in key))
+    dated.run(300)
+    assert not dated.has(version)

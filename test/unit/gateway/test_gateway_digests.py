@@ -13,7 +13,7 @@ from swift_dss.core.limits import S3_MAX_PARTS
 from swift_dss.core.residency import Residency
 from swift_dss.core.spans import ClassMap, Span
 from swift_dss.core.version import VersionId
-from swift_dss.gateway import digests, metadata
+from swift_dss.gateway.form import digests, metadata
 from swift_dss.gateway.ports import LocalVersion
 
 MIB = 1024 * 1024

@@ -9,7 +9,7 @@ import pytest
 
 from swift_dss.core.errors import RemoteUnavailable
 from swift_dss.core.version import VersionId
-from swift_dss.gateway.flights import Flights
+from swift_dss.gateway.down.flights import Flights
 
 KEY = (VersionId('sda', 0, 'a' * 32, '1'), 100)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from swift_dss.core.errors import BadConfig, TierUnavailable
@@ -39,6 +41,25 @@ def test_rows_are_there_after_a_restart(path):
     assert (delete.s3_key, delete.version, delete.partition) == (
         'k', _version(), '8')
     queue.close()
+
+
+def test_a_delete_that_was_noted_survives_a_power_cut(queue):
+    said = []
+    queue._db.set_trace_callback(said.append)
+    queue.replace_uploads([('k', _version(), '7', 1.0)], 1.0)
+    queue.add_delete('l', _version(2), '7', 1.0, 1.0)
+    queue.mark('reconciled', 1.0)
+    # An upload is found by the next sweep.
+    queue.add_upload(_version(3), '7', 1.0, 1.0)
+    level, levels = '', []
+    for text in said:
+        if text.startswith('PRAGMA synchronous='):
+            level = text.partition('=')[2]
+        elif text.startswith('INSERT'):
+            levels.append((text.split(' INTO ')[1].split()[0], level))
+    assert levels == [('deletes', 'FULL'), ('deletes', 'FULL'),
+                      ('marks', 'FULL'), ('uploads', 'NORMAL')]
+    assert queue._db.execute('PRAGMA journal_mode').fetchone() == ('wal',)
 
 
 def test_enqueueing_twice_keeps_history_and_the_earlier_time(queue):
@@ -104,6 +125,49 @@ def test_a_file_that_is_no_queue_is_set_aside(path):
     queue.add_upload(_version(), '7', 0.0, 0.0)
     assert queue.due_uploads(0.0, 1)
     queue.close()
+
+
+def rot(path):
+    """Pages of the file, from here on, are not what was written."""
+    queue = Queue(path)
+    queue.add_uploads([(_version(number), '7', 0.0, 0)
+                       for number in range(3000)], 0.0)
+    queue._db.execute('PRAGMA wal_checkpoint(TRUNCATE)')
+    queue.close()
+    with open(path, 'r+b') as target:
+        for at in range(16 * 4096, os.path.getsize(path), 4096):
+            target.seek(at)
+            target.write(b'\xff' * 512)
+
+
+def test_a_queue_with_a_rotten_page_is_set_aside_at_the_next_start(path):
+    rot(path)
+    queue = Queue(path)
+    assert not queue.damaged_path, 'nobody has read that page yet'
+    with pytest.raises(TierUnavailable, match='next start'):
+        queue.due_uploads(1e10, 5000)
+    queue.close()
+    queue = Queue(path)
+    assert queue.damaged_path == path + '.damaged'
+    queue.add_upload(_version(), '7', 0.0, 0.0)
+    assert queue.due_uploads(0.0, 1)
+    queue.close()
+    queue = Queue(path)
+    assert not queue.damaged_path
+    assert queue.due_uploads(0.0, 1)
+    queue.close()
+
+
+def test_a_queue_that_was_suspected_and_is_whole_stays(path):
+    queue = Queue(path)
+    queue.add_upload(_version(), '7', 0.0, 0.0)
+    queue._leave_mark()
+    queue.close()
+    queue = Queue(path)
+    assert not queue.damaged_path
+    assert queue.due_uploads(0.0, 1)
+    queue.close()
+    assert not os.path.exists(path + '.suspect')
 
 
 def test_a_folder_that_is_not_there_is_a_configuration_error(tmp_path):

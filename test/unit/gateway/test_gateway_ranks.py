@@ -11,8 +11,8 @@ from swift.common import storage_policy, utils
 from swift.common.ring import RingBuilder
 
 from swift_dss.core.version import VersionId
-from swift_dss.gateway.here import FRESH_SECONDS, Here
-from swift_dss.gateway.ranks import Ranks, ring_name
+from swift_dss.gateway.peers.here import FRESH_SECONDS, Here
+from swift_dss.gateway.peers.ranks import Ranks, ring_name
 
 HASH = 'd41d8cd98f00b204e9800998ecf8427e'
 

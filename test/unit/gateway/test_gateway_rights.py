@@ -6,7 +6,7 @@ import pathlib
 import re
 
 from swift_dss.core.config import GatewayConf
-from swift_dss.gateway.rights import (
+from swift_dss.gateway.link.rights import (
     BUCKET_ACTIONS, OBJECT_ACTIONS, VERSION_ACTIONS, policy)
 
 ROOM = pathlib.Path(__file__).resolve().parents[3] / 'swift_dss' / 'gateway'
@@ -15,7 +15,7 @@ CONF = GatewayConf(bucket='b', prefix='p/')
 
 def calls():
     """Every operation of S3 that our client asks for."""
-    text = (ROOM / 'client.py').read_text()
+    text = (ROOM / 'link' / 'client.py').read_text()
     return set(re.findall(r"_call\(\s*'([a-z0-9_]+)'", text))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swift_dss.gateway.throughput import TRAIL, Throughput, price
+from swift_dss.gateway.link.throughput import TRAIL, Throughput, price
 
 
 class Clock:

@@ -9,8 +9,8 @@ import pytest
 from support import wait_until
 
 from swift_dss.core.classes import ClassSpec, ClassTable
-from swift_dss.gateway import wan
-from swift_dss.gateway.wan import FairPool, Lane, Sent, fill, upload
+from swift_dss.gateway.link import wan
+from swift_dss.gateway.link.wan import FairPool, Lane, Sent, fill, upload
 
 TABLE = ClassTable.of([ClassSpec(0, 'bulk', 0), ClassSpec(9, 'gold', 90)])
 PIECE = 64 * 1024

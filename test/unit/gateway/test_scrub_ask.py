@@ -11,8 +11,11 @@ from swift_dss.core.errors import (
     RemoteCorrupt, RemoteUnavailable, VersionGone)
 from swift_dss.core.residency import RemoteCopy, Residency
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.form.one_key import MAX_TRIES
+from swift_dss.gateway.link.client import S3Down
+from swift_dss.gateway.mend.scrub import Scrubber
+from swift_dss.gateway.mend.scrub_ask import AskScrubber, Pass, Rounds
 from swift_dss.gateway.ports import LocalVersion, NotProven
-from swift_dss.gateway.scrub_ask import AskScrubber, Pass, Rounds
 
 DAY = 86400.0
 LOG = logging.getLogger('scrub-ask')
@@ -130,11 +133,47 @@ def test_an_outage_is_waited_for_and_says_nothing_of_versions():
 
     def silent():
         tries.append(bed.now)
-        return RemoteUnavailable('hung', 1) if len(tries) < 50 else None
+        return S3Down('hung', 1) if len(tries) < 50 else None
     bed.said = {one: silent}
     found = bed.run()
     assert len(tries) == 50
     assert (found['missing'], found['lost'], found['asked']) == (0, 0, 2)
+
+
+def test_a_version_that_s3_never_answers_for_is_passed_over():
+    bed = Bed(50, end_at=40 * DAY)
+    bad = '%032x' % 3
+    bed.said[bad] = RemoteUnavailable('head_object: 500', 1)
+    bed.run()
+    asked = [object_hash for _, object_hash in bed.asked]
+    assert len(set(asked)) == 50
+    assert asked[:49 + MAX_TRIES].count(bad) == MAX_TRIES
+
+
+@pytest.mark.parametrize('down', [0, 50])
+def test_the_reading_scrubber_passes_it_over_too(monkeypatch, down):
+    """As well where S3 was away meanwhile: that tells nothing of a key."""
+    class Reading(Bed):
+        def wait(self, seconds):
+            return super().wait(seconds or 1e-9)
+    bed = Reading(5, end_at=DAY)
+    bad, tries = bed.rows[2][1], []
+    scrubber = Scrubber(
+        GatewayConf(scrub_bytes_per_second=1000), bed, bed, bed, LOG,
+        lambda version, partition: None, bed)
+
+    def look(version, partition):
+        tries.append(version)
+        if version == bad:
+            raise S3Down('hung', 1) if len(tries) - 2 <= down else \
+                RemoteUnavailable('get_object: 500', 1)
+        return 100
+    monkeypatch.setattr(scrubber, 'look', look)
+    scrubber._run(lambda after: [
+        row for row in bed.rows if row[0] > after], 0, bed.notes.append)
+    assert {version.object_hash for version in tries} == {
+        row[1].object_hash for row in bed.rows}
+    assert tries[:8 + down].count(bad) == MAX_TRIES + down
 
 
 @pytest.mark.parametrize('days', [0.0])

@@ -7,8 +7,8 @@ import threading
 import pytest
 from support import wait_until
 
-from swift_dss.gateway.breaker import Breaker
-from swift_dss.gateway.turns import Baton, Turns
+from swift_dss.gateway.link.breaker import Breaker
+from swift_dss.gateway.link.turns import Baton, Turns
 
 
 class Sender:

@@ -14,7 +14,7 @@ import sys
 import pytest
 
 from swift_dss.io.capacity import Capacity
-from swift_dss.wire import nodeconf
+from swift_dss.wire.settings import nodeconf
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PLUGIN = ROOT / 'devstack' / 'plugin.sh'

@@ -1,6 +1,7 @@
 """The house: what is packaged, named, documented and importable."""
 
 import ast
+import collections
 import configparser
 import dataclasses
 import os
@@ -183,6 +184,15 @@ def test_no_path_of_a_machine_is_committed():
 @pytest.mark.parametrize('path', SOURCES, ids=str)
 def test_module_says_what_it_is(path):
     assert ast.get_docstring(ast.parse(path.read_text())), path
+
+
+def test_no_folder_has_too_many_files():
+    """A newcomer reads the names of a folder at one glance: 16 at most."""
+    folders = collections.Counter(
+        str(path.parent.relative_to(ROOT)) for path in SOURCES
+        if path.name != '__init__.py')
+    assert {folder: number for folder, number in folders.items()
+            if number > 16} == {}
 
 
 @pytest.mark.parametrize('path', SOURCES, ids=str)

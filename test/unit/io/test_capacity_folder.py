@@ -117,6 +117,36 @@ def test_publish_and_remove_race_for_the_same_folders(
     assert errors == []
 
 
+def test_a_name_and_all_folders_above_it_are_durable(
+        tier: Capacity, monkeypatch: Any) -> None:
+    synced, fsync = set(), os.fsync
+    monkeypatch.setattr(os, 'fsync', lambda fd: (
+        fsync(fd), synced.add(os.fstat(fd).st_ino)))
+    _write(tier, ONE, b'one')
+    folder = os.path.dirname(tier.file_path(ONE))
+    while len(folder) >= len(tier.path):
+        assert os.stat(folder).st_ino in synced, folder
+        folder = os.path.dirname(folder)
+
+
+def test_an_event_is_not_written_into_a_spool_that_was_taken(
+        tier: Capacity, monkeypatch: Any) -> None:
+    assert spool.append(tier.path, b'one', 100)
+    flock, taken = spool.fcntl.flock, []
+
+    def wait(fd: int, how: int) -> None:
+        if not taken:
+            # The daemon had the lock until now.
+            monkeypatch.setattr(spool.fcntl, 'flock', flock)
+            taken.extend(spool.take(tier.path))
+        flock(fd, how)
+
+    monkeypatch.setattr(spool.fcntl, 'flock', wait)
+    assert spool.append(tier.path, b'two', 100)
+    assert taken == [b'one']
+    assert spool.take(tier.path) == [b'two']
+
+
 def test_spooled_events_are_taken_once_by_many_writers(
         tier: Capacity) -> None:
     taken: list = []

@@ -11,8 +11,9 @@ import eventlet
 import pytest
 from eventlet import hubs
 
-from swift_dss.io import hashing, native
-from swift_dss.io.hashing import Hasher
+from swift_dss.io import native
+from swift_dss.io.sums import hashing
+from swift_dss.io.sums.hashing import Hasher
 
 if hashing.md5_lanes is None:
     pytest.skip('md5_lanes was not compiled: no compiler, or no Python.h',

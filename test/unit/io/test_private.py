@@ -14,7 +14,7 @@ from swift_dss.core.errors import BadConfig
 from swift_dss.gateway.queue import Queue
 from swift_dss.io import private
 from swift_dss.tier import space
-from swift_dss.tier.index import Index
+from swift_dss.tier.index.index import Index
 
 LOGGER = logging.getLogger('private-test')
 NAMES = ('index.db',)
@@ -135,6 +135,27 @@ def test_what_an_older_version_kept_elsewhere_is_brought_along(tmp_path):
     assert {'bundles.db', 'prefetch.json'} <= set(os.listdir(new))
     assert os.listdir(old) == []
     assert {_mode(new / name) for name in os.listdir(new)} == {0o600}
+
+
+def test_what_is_brought_along_is_durable(tmp_path, monkeypatch):
+    old, new = tmp_path / 'a', tmp_path / 'b'
+    for folder in (old, new):
+        folder.mkdir()
+    (old / 'index.db').write_text('rows')
+    synced, fsync, unlink, before = [], os.fsync, os.unlink, []
+
+    def remove(path, *args, **options):
+        if path == str(old / 'index.db'):
+            before.extend(synced)
+        unlink(path, *args, **options)
+
+    monkeypatch.setattr(os, 'fsync', lambda fd: (
+        fsync(fd), synced.append(os.fstat(fd).st_ino)))
+    monkeypatch.setattr(os, 'unlink', remove)
+    assert private.adopt(str(old), str(new), NAMES) == ['index.db']
+    # The file and its name, before the old one goes.
+    assert before == [os.stat(new / 'index.db').st_ino,
+                      os.stat(new).st_ino]
 
 
 def test_what_is_there_already_is_not_replaced(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import uuid
 from typing import Any, Dict, List, NamedTuple
@@ -14,7 +15,7 @@ from swift_dss.core.classes import (
 from swift_dss.core.config import GatewayConf, NodeConf, TierConf
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
 from swift_dss.io.carriers import Carrier
-from swift_dss.io.probe import PageCache
+from swift_dss.io.probe import CHUNK_BYTES, PageCache
 from swift_dss.objserver import settings
 from swift_dss.objserver.diskfile import DssDiskFileManager
 from swift_dss.objserver.ec import DssECDiskFileManager
@@ -71,7 +72,19 @@ class Full(PageCache):
 
     def read_ahead(self, carrier: Any, fd: int, length: int, offset: int,
                    class_id: int) -> Any:
-        return os.pread(fd, length, offset) or None
+        data = os.pread(fd, length, offset)
+        return [data[at:at + CHUNK_BYTES]
+                for at in range(0, len(data), CHUNK_BYTES)]
+
+
+class Ragged(Full):
+    """A page cache that has all but the end of several chunks."""
+
+    def read_ahead(self, carrier: Any, fd: int, length: int, offset: int,
+                   class_id: int) -> Any:
+        if length > CHUNK_BYTES:
+            length -= 4096
+        return super().read_ahead(carrier, fd, length, offset, class_id)
 
 
 class Logger:
@@ -120,6 +133,12 @@ class Disk:
         self.ours = DssDiskFileManager(self.options, self.logger)
         self.ec = DssECDiskFileManager(self.options, self.logger)
         self.stock = stock.DiskFileManager(self.options, self.logger)
+
+    def without_sums(self) -> None:
+        """Keep no checksums of blocks from here on, and check none."""
+        self.node.conf = dataclasses.replace(
+            self.node.conf, io=dataclasses.replace(
+                self.node.conf.io, block_checksums=False))
 
     def open_file(self, name: str, manager: Any = None, policy: int = 0,
                   **kwargs: Any) -> Any:

@@ -13,8 +13,8 @@ from swift.common.utils import Timestamp
 from swift_dss.core.errors import RemoteUnavailable, VersionGone
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
 from swift_dss.io import residency_store
-from swift_dss.objserver import adopting
-from swift_dss.wire import proof
+from swift_dss.objserver.travel import adopting
+from swift_dss.wire.records import proof
 
 BODY = os.urandom(100000)
 #: Recent: Swift forgets old tombstones.

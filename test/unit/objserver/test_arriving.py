@@ -12,7 +12,7 @@ from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
 from swift_dss.core.spans import ClassMap, Span
 from swift_dss.io import residency_store
-from swift_dss.objserver.arriving import Arriving
+from swift_dss.objserver.travel.arriving import Arriving
 
 #: More than a window.
 SIZE = 20 << 20

@@ -12,7 +12,7 @@ from swift.common.swob import Request
 from swift.common.utils import Timestamp
 
 from swift_dss.core.spans import ClassMap, Span
-from swift_dss.io.probe import CHUNK_BYTES
+from swift_dss.io.probe import AHEAD_BYTES, CHUNK_BYTES
 from swift_dss.objserver.server import DssObjectController, _first_range
 
 BODY = os.urandom(3 * CHUNK_BYTES + 100)
@@ -27,10 +27,10 @@ class Watched(Full):
         self._cold = cold
 
     def read_ahead(self, carrier: Any, fd: int, length: int, offset: int,
-                   class_id: int) -> Optional[bytes]:
+                   class_id: int) -> Any:
         self.asked.append((offset, length, class_id))
         if self._cold and len(self.asked) == 1:
-            return None
+            return ()
         return super().read_ahead(carrier, fd, length, offset, class_id)
 
 
@@ -60,14 +60,18 @@ def test_what_is_there_by_then_makes_no_trip(
     assert trips(disk) == before
 
 
-@pytest.mark.parametrize('size', [100, CHUNK_BYTES, len(BODY)])
+@pytest.mark.parametrize('size', [
+    100, CHUNK_BYTES, len(BODY), 2 * AHEAD_BYTES])
 def test_what_was_there_at_once_is_not_read_again(
         disk: Disk, size: int) -> None:
-    disk.put('o', BODY[:size])
+    body = os.urandom(size)
+    disk.put('o', body)
     cache = Watched()
-    assert b''.join(begun(disk, cache, 'o', (0, -1))) == BODY[:size]
-    assert [offset for offset, *_ in cache.asked] == \
-        list(range(0, size, CHUNK_BYTES))
+    assert b''.join(begun(disk, cache, 'o', (0, -1))) == body
+    assert [one[:2] for one in cache.asked] == [
+        (0, min(size, CHUNK_BYTES))] + [
+        (at, min(AHEAD_BYTES, size - at))
+        for at in range(CHUNK_BYTES, size, AHEAD_BYTES)]
 
 
 @pytest.mark.parametrize('wanted', [(0, -1), (5, 9), (CHUNK_BYTES, -1)])
@@ -116,7 +120,8 @@ def test_what_a_request_will_read(
 
 
 @pytest.mark.parametrize('method, headers, expected', [
-    ('GET', {}, [0]), ('GET', {'Range': 'bytes=10-19'}, [10]),
+    # Begun, and then read: whole blocks.
+    ('GET', {}, [0, 0]), ('GET', {'Range': 'bytes=10-19'}, [0, 0]),
     ('HEAD', {}, [])])
 def test_only_a_get_begins_to_read(
         disk: Disk, monkeypatch: Any, method: str, headers: Any,

@@ -11,7 +11,8 @@ from dss_disk import Disk
 from support import pattern
 
 from swift_dss.core.limits import WIDE_WINDOW_BYTES
-from swift_dss.io import classified, hashing
+from swift_dss.io import classified
+from swift_dss.io.sums import hashing
 
 #: Two windows and a piece that fills no block of MD5.
 _SIZE = 2 * WIDE_WINDOW_BYTES + 12345

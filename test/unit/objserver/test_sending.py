@@ -18,9 +18,11 @@ from swift_dss.core.errors import RemoteUnavailable
 from swift_dss.core.residency import Extent, RemoteCopy, Residency, Tier
 from swift_dss.core.spans import ClassMap
 from swift_dss.io import residency_store
-from swift_dss.objserver import adopting, extents, sending
+from swift_dss.objserver import extents
 from swift_dss.objserver.reader import BytesUnavailable
-from swift_dss.wire import names, proof, residency as record
+from swift_dss.objserver.travel import adopting, sending
+from swift_dss.wire import names
+from swift_dss.wire.records import proof, residency as record
 
 BODY = os.urandom(100000)
 ON_HDD = ClassMap.uniform(2)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from three_replicas import BODY, Replica
 
+from swift_dss.core.errors import RemoteUnavailable
 from swift_dss.core.pressure import Backlog, Pressure
 from swift_dss.core.residency import (
     STUB_SURPLUS, Extent, RemoteCopy, Residency, Tier)
@@ -65,13 +66,31 @@ def test_who_knows_that_s3_is_silent_does_not_ask(
     asked = []
     monkeypatch.setattr('swift_dss.objserver.extents.open_fetch',
                         lambda *args: asked.append(args))
-    backlog = Backlog(0, 1, 0, 1, 0.0, False, 99.0, 0.5, 1.0)
+    publish(stub, Backlog(0, 1, 0, 1, 0.0, False, 99.0, 0.5, 1.0))
+    answer = stub.ask('GET', NAME, {})
+    assert answer.status_int == 409
+    assert answer.headers[names.BACKEND_UNAVAILABLE] == '100'
+    assert not asked
+
+
+def test_an_s3_that_refuses_uploads_is_asked_for_bytes(
+        stub: Replica, monkeypatch: Any) -> None:
+    asked = []
+
+    def ask(*args: Any) -> None:
+        asked.append(args)
+        raise RemoteUnavailable('no daemon here', 1)
+    monkeypatch.setattr('swift_dss.objserver.extents.open_fetch', ask)
+    publish(stub, Backlog(0, 1, 0, 1, 0.0, True, 99.0, 0.5, 1.0,
+                          remote_refuses=True))
+    stub.ask('GET', NAME, {})
+    assert asked
+
+
+def publish(stub: Replica, backlog: Backlog) -> None:
+    """What a tier daemon would say of the device."""
     folder = os.path.join(stub.disk.node.conf.run_dir, 'state')
     os.makedirs(folder)
     with open(os.path.join(folder, 'sda.json'), 'wb') as target:
         target.write(pressure.encode(Pressure(
             1, 0, 1, None, True, time.time(), backlog)))
-    answer = stub.ask('GET', NAME, {})
-    assert answer.status_int == 409
-    assert answer.headers[names.BACKEND_UNAVAILABLE] == '100'
-    assert not asked

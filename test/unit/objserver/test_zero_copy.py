@@ -47,6 +47,7 @@ class _Digester:
 
 def _send(disk: Disk, monkeypatch: Any) -> bytes:
     monkeypatch.setattr(zero_copy, 'get_md5_socket', _Digester(len(BODY)))
+    # What the kernel sends from the file nobody can check before.
     disk.ours.use_splice, disk.ours.pipe_size = True, 65536
     found = disk.open_file('o')
     with found.open():
@@ -73,6 +74,7 @@ pytestmark = pytest.mark.skipif(
 
 def test_a_whole_object_is_sent_from_the_pool(
         disk: Disk, green: None, monkeypatch: Any) -> None:
+    disk.without_sums()
     disk.put('o', BODY, ClassMap.uniform(5))
     classes: List[int] = []
     monkeypatch.setattr(disk.carrier, 'enter', classes.append)
@@ -83,6 +85,7 @@ def test_a_whole_object_is_sent_from_the_pool(
 
 def test_a_wrong_byte_is_still_found(
         disk: Disk, green: None, monkeypatch: Any) -> None:
+    disk.without_sums()
     disk.put('o', BODY, ClassMap.uniform(5))
     with open(disk.data_path('o'), 'rb+') as target:
         target.write(b'wrong')
@@ -91,8 +94,9 @@ def test_a_wrong_byte_is_still_found(
 
 
 @pytest.mark.parametrize('class_map', [
-    ClassMap.uniform(2), ClassMap.from_spans([Span(0, 9, 1)], 5)])
-def test_stubs_and_mixed_objects_take_the_other_way(
+    ClassMap.uniform(2), ClassMap.from_spans([Span(0, 9, 1)], 5),
+    ClassMap.uniform(5)])
+def test_stubs_mixed_and_checked_objects_take_the_other_way(
         disk: Disk, class_map: Any) -> None:
     disk.ours.use_splice = True
     disk.put('o', BODY, class_map)

@@ -9,7 +9,7 @@ import pytest
 from swift.common.error_limiter import ErrorLimiter
 
 from swift_dss.core.errors import DamagedRecord
-from swift_dss.proxy.full_devices import FullDevices
+from swift_dss.proxy.admit.full_devices import FullDevices
 from swift_dss.proxy.replicas import Placed
 from swift_dss.proxy.target import Target
 

@@ -14,12 +14,12 @@ from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.pressure import Backlog, Pressure
 from swift_dss.core.rules import Rules
 from swift_dss.core.spans import ClassMap
-from swift_dss.proxy import admission, unavailable
 from swift_dss.proxy import replicas as module
-from swift_dss.proxy.admission import Admission, Refused
-from swift_dss.proxy.pressures import STALE_SECONDS, Answer, Pressures
+from swift_dss.proxy.admit import admission, unavailable
+from swift_dss.proxy.admit.admission import Admission, Refused
+from swift_dss.proxy.admit.pressures import STALE_SECONDS, Answer, Pressures
+from swift_dss.proxy.admit.retry_after import RetryAfter, tell
 from swift_dss.proxy.replicas import Replicas
-from swift_dss.proxy.retry_after import RetryAfter, tell
 from swift_dss.proxy.settings import State
 from swift_dss.proxy.target import Target
 from swift_dss.wire import names
@@ -420,7 +420,7 @@ def test_a_port_that_is_dead_does_not_silence_its_node():
 
 
 def test_ages_and_patience_come_from_the_answer(monkeypatch):
-    from swift_dss.proxy import pressures
+    from swift_dss.proxy.admit import pressures
     raw = wire.encode_node({'sda': Pressure(1, 1, 1, None, True, 7.0)}, 9.0,
                            {})
     said = {names.BACKEND_NODE: 'n', names.BACKEND_AGE: '0.25',

@@ -79,6 +79,7 @@ def test_retry_is_the_time_in_which_the_rest_drains():
 @pytest.mark.parametrize('changes, seconds', [
     ({'remote_up': False, 'probe_seconds': 42.0}, 42.0),
     ({'remote_up': False, 'probe_seconds': 0.0}, 15.0),
+    ({'remote_refuses': True, 'probe_seconds': 42.0}, 42.0),
     ({'drain_rate': 0.0}, 15.0),
     ({'drain_rate': 1.0}, 3600.0),
     ({'drain_rate': 1e12}, 1.0)])

@@ -10,9 +10,10 @@ from collections import OrderedDict
 import pytest
 
 from swift_dss.core.classes import ClassSpec, ClassTable
-from swift_dss.strategy.eviction import STRATEGIES, objects
-from swift_dss.strategy.eviction.object_verbs import BYPASS, HIT, MISS
-from swift_dss.strategy.eviction.verbs import Occupancy
+from swift_dss.strategy.eviction import STRATEGIES
+from swift_dss.strategy.eviction.bytes.verbs import Occupancy
+from swift_dss.strategy.eviction.objects import orders
+from swift_dss.strategy.eviction.objects.verbs import BYPASS, HIT, MISS
 from swift_dss.strategy.promotion import admit
 
 CHUNKS = 1000
@@ -132,7 +133,7 @@ def test_lru_makes_every_decision_of_one_queue(seed):
 def test_byte_counts_and_whole_objects_decide_the_same(name, kind, table):
     """The daemon's strategy, and the one of a replay."""
     ours = Enforcer(STRATEGIES[name], table)
-    other = objects.make(kind, CHUNKS, table)
+    other = orders.make(kind, CHUNKS, table)
     words = {HIT: 'hit', MISS: 'miss', BYPASS: 'bypass'}
     for at, (class_id, block) in enumerate(trace(4)):
         assert ours.access(class_id, block) == words[other.access(

@@ -11,8 +11,8 @@ import pytest
 
 from swift_dss.bench import chunk_traces
 from swift_dss.core.classes import ClassSpec, ClassTable
-from swift_dss.strategy.eviction import objects
-from swift_dss.strategy.eviction.object_verbs import BYPASS, HIT, MISS
+from swift_dss.strategy.eviction.objects import orders
+from swift_dss.strategy.eviction.objects.verbs import BYPASS, HIT, MISS
 
 GOLDEN = json.loads((pathlib.Path(__file__).parents[2] / 'golden'
                      / 'chunks.json').read_text())
@@ -51,18 +51,18 @@ def check(name, cache, trace):
 
 
 def test_strict_order_decides_a_million_requests_as_the_oracle(trace):
-    check('strict', objects.make('class-lru', trace.slots, table()), trace)
+    check('strict', orders.make('class-lru', trace.slots, table()), trace)
 
 
 def test_lru_decides_a_million_requests_as_the_oracle(trace):
-    check('lru', objects.make('lru', trace.slots, table()), trace)
+    check('lru', orders.make('lru', trace.slots, table()), trace)
 
 
 def test_floors_and_caps_do(trace):
-    check('shares', objects.make('class-lru', trace.slots, table(
+    check('shares', orders.make('class-lru', trace.slots, table(
         c1={'floor': 0.05}, c2={'cap': 0.5})), trace)
 
 
 def test_weights_do(trace):
-    check('weighted', objects.make(
+    check('weighted', orders.make(
         'weighted-lru', trace.slots, table(), {1: 1, 2: 2, 3: 4}), trace)

@@ -3,9 +3,9 @@
 import random
 
 from swift_dss.core.classes import ClassTable
-from swift_dss.strategy.eviction import objects
-from swift_dss.strategy.eviction.object_sarc import SarcOrder
-from swift_dss.strategy.eviction.object_verbs import HIT
+from swift_dss.strategy.eviction.objects import orders
+from swift_dss.strategy.eviction.objects.sarc import SarcOrder
+from swift_dss.strategy.eviction.objects.verbs import HIT
 
 ROOM = 1000
 
@@ -13,7 +13,7 @@ ROOM = 1000
 def mixed(name, room, streams, seed=1, turns=60000, prefetched=8):
     """Random hits, misses and late sequential reads, while streams are
     read: each is fetched ``prefetched`` ahead and read once."""
-    cache = objects.make(name, room, ClassTable())
+    cache = orders.make(name, room, ClassTable())
     dice = random.Random(seed)
     heads = [10 ** 6 * (1 + at) for at in range(streams)]
     random_hits = random_reads = stream_misses = stream_reads = 0

@@ -11,13 +11,13 @@ from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.config import NodeConf, TierConf
 from swift_dss.core.spans import ClassMap
 from swift_dss.tier.devices import Devices
+from swift_dss.tier.hear.ledger import Ledger
 from swift_dss.tier.hits import Hits
-from swift_dss.tier.index import Index
-from swift_dss.tier.keeper import Keeper
-from swift_dss.tier.ledger import Ledger
-from swift_dss.tier.local import Local
+from swift_dss.tier.index.index import Index
+from swift_dss.tier.index.placing import Placing
+from swift_dss.tier.keep.keeper import Keeper
+from swift_dss.tier.local.local import Local
 from swift_dss.tier.metrics import Metrics
-from swift_dss.tier.placing import Placing
 from swift_dss.wire import classmap
 from swift_dss.wire.control import Event, EventKind
 
@@ -77,7 +77,8 @@ class Rig:
             departed=lambda device: self.ledger.departures.look(device))
         self.ledger = Ledger(
             self.local, self.index, lambda: self.table, self.metrics,
-            LOGGER, self.gateway, self.keeper.wish, self.hits.count)
+            LOGGER, self.gateway, self.keeper.wish, self.hits.count,
+            self.keeper.to_mend)
 
     def put(self, name, data, class_id=0, timestamp='', class_map=None,
             policy=0):

@@ -9,8 +9,8 @@ from node import LOGGER, Rig
 
 from swift_dss.core.errors import TierUnavailable
 from swift_dss.core.version import VersionId
-from swift_dss.tier.admin import AdminServer
-from swift_dss.tier.rows import SpanRow, VersionRow
+from swift_dss.tier.doors.admin import AdminServer
+from swift_dss.tier.index.rows import SpanRow, VersionRow
 
 ROWS = 20000
 

@@ -13,8 +13,8 @@ from swift.obj.diskfile import read_metadata, write_metadata
 from swift_dss.core.errors import DamagedRecord, VersionGone
 from swift_dss.core.residency import RemoteCopy, Tier
 from swift_dss.gateway.ports import Arrival
-from swift_dss.tier import metadata
-from swift_dss.tier.locks import VersionLocks
+from swift_dss.tier.local import metadata
+from swift_dss.tier.local.locks import VersionLocks
 
 
 @pytest.fixture

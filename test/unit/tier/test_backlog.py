@@ -11,9 +11,10 @@ from node import KIB, TABLE, Rig
 
 from swift_dss.core.classes import ClassSpec, ClassTable, RemoteMode
 from swift_dss.core.config import GatewayConf, NodeConf, TierConf
+from swift_dss.core.pressure import Link
 from swift_dss.core.residency import RemoteCopy
-from swift_dss.tier import admitted, backlog, space
-from swift_dss.tier.backlog import Link
+from swift_dss.tier import admitted, space
+from swift_dss.tier.keep import backlog
 from swift_dss.tier.workload import Workload
 from swift_dss.wire import pressure as wire
 from swift_dss.wire.control import Event, EventKind

@@ -7,7 +7,7 @@ import os
 import re
 
 from swift_dss.core.config import NodeConf
-from swift_dss.wire import nodeconf
+from swift_dss.wire.settings import nodeconf
 
 _SAMPLE = os.path.join(os.path.dirname(__file__), os.pardir, os.pardir,
                        os.pardir, 'etc', 'dss.conf-sample')

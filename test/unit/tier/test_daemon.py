@@ -21,9 +21,9 @@ from swift_dss.cli.main import main
 from swift_dss.core.errors import BadConfig, TierUnavailable
 from swift_dss.core.spans import ClassMap
 from swift_dss.io import spool
-from swift_dss.tier.addresses import object_hash
 from swift_dss.tier.daemon import Daemon, index_path
-from swift_dss.tier.survey import Survey
+from swift_dss.tier.local.addresses import object_hash
+from swift_dss.tier.walk.survey import Survey
 from swift_dss.wire.control import (
     Event, EventKind, FetchRequest, decode_fetch_reply, encode_event,
     encode_fetch)

@@ -12,7 +12,7 @@ from sample_node import PARTITION, sample_bytes
 
 from swift_dss.core.errors import TierUnavailable
 from swift_dss.strategy.watermarks import bytes_to_free, used_bytes
-from swift_dss.tier.departures import SETTLE_SECONDS, Departures
+from swift_dss.tier.hear.departures import SETTLE_SECONDS, Departures
 from swift_dss.wire import layout
 from swift_dss.wire.control import EventKind
 
@@ -147,15 +147,54 @@ def test_what_came_back_while_its_rows_went_is_known(rig, monkeypatch):
     version = put_in(rig, '5', 'o')
     folder = os.path.join(rig.node.device_path, 'objects')
     os.rename(os.path.join(folder, '5'), os.path.join(folder, 'away'))
-    real = rig.index.remove_all
+    real = rig.index.remove_departed
 
-    def back_again(versions):
-        real(versions)
+    def back_again(rows):
+        real(rows)
         os.rename(os.path.join(folder, 'away'), os.path.join(folder, '5'))
 
-    monkeypatch.setattr(rig.index, 'remove_all', back_again)
+    monkeypatch.setattr(rig.index, 'remove_departed', back_again)
     rig.ledger.departures.look(device(rig))
     assert rig.index.get(version) is not None
+
+
+def test_a_partition_that_is_back_before_its_rows_go_keeps_them(
+        rig, monkeypatch):
+    back, gone = put_in(rig, '5', 'back'), put_in(rig, '6', 'gone')
+    folder = os.path.join(rig.node.device_path, 'objects')
+    for partition in '56':
+        os.rename(os.path.join(folder, partition),
+                  os.path.join(folder, 'away' + partition))
+    real = rig.index.ids_of_partitions
+
+    def back_again(*key):
+        if not os.path.exists(os.path.join(folder, '5')):
+            os.rename(os.path.join(folder, 'away5'),
+                      os.path.join(folder, '5'))
+        return real(*key)
+
+    monkeypatch.setattr(rig.index, 'ids_of_partitions', back_again)
+    removed = []
+    monkeypatch.setattr(rig.index, 'remove_departed', lambda rows: (
+        removed.extend(rows), type(rig.index).remove_departed(
+            rig.index, rows)))
+    assert rig.ledger.departures.look(device(rig)) == 1
+    assert [row.version for row in removed] == [gone]
+    assert rig.index.get(back) is not None
+
+
+def test_more_rows_than_are_held_at_once_all_go(rig, monkeypatch):
+    monkeypatch.setattr('swift_dss.tier.hear.departures._IDS', 3)
+    monkeypatch.setattr('swift_dss.tier.hear.departures.ASKED_AT_ONCE', 2)
+    left = [put_in(rig, partition, 'o%d' % number)
+            for number in range(4) for partition in '567']
+    stays = put_in(rig, '8', 'stays')
+    for partition in '567':
+        drop(rig, partition)
+    assert rig.ledger.departures.look(device(rig)) == 12
+    assert not any(map(rig.index.get, left))
+    assert rig.index.get(stays) is not None
+    assert rig.ssd(0) == SIZE
 
 
 def test_a_device_that_is_not_mounted_has_lost_nothing(rig, monkeypatch):
@@ -182,6 +221,20 @@ def test_the_daemon_hears_that_a_version_left(rig, newer):
     # Not what S3 has, which the primaries still need, but for an older
     # version that nobody wants any more.
     assert rig.gateway.deletes == ([place.version] if newer else [])
+
+
+def test_a_version_that_left_is_not_deleted_in_s3(rig):
+    """An emptied handoff; its key is the primaries'."""
+    left, replaced = rig.put('left', b'x' * SIZE), rig.put(
+        'replaced', b'x' * SIZE)
+    shutil.rmtree(left.hash_dir)
+    newer = replaced.version.timestamp[:-1] + '1'
+    os.rename(replaced.data_file(),
+              os.path.join(replaced.hash_dir, newer + '.ts'))
+    for place in (left, replaced):
+        rig.tell(EventKind.GONE, place)
+        assert rig.index.get(place.version) is None
+    assert rig.gateway.deletes == [replaced.version]
 
 
 def test_a_version_that_is_here_stays_whoever_says_it_left(rig):

@@ -8,7 +8,7 @@ import pytest
 from node import KIB, Rig
 
 from swift_dss.core.residency import Tier
-from swift_dss.tier.drain import Drainer
+from swift_dss.tier.walk.drain import Drainer
 
 
 

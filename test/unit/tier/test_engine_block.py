@@ -13,7 +13,7 @@ from swift_dss.core.residency import RemoteCopy, Tier
 from swift_dss.core.spans import ClassMap
 from swift_dss.gateway.ports import Arrival, NotProven
 from swift_dss.objserver.settings import Node
-from swift_dss.wire import nodeconf
+from swift_dss.wire.settings import nodeconf
 from unit.tier.node import KIB, Rig
 
 TABLE = ClassTable.of([
@@ -87,7 +87,7 @@ def test_room_is_made_by_rank_of_what_s3_has(rig, monkeypatch):
 
 
 def rig_occupancy(count):
-    from swift_dss.strategy.eviction.verbs import Occupancy
+    from swift_dss.strategy.eviction.bytes.verbs import Occupancy
     return Occupancy(count, count)
 
 

@@ -8,7 +8,7 @@ from swift.common.storage_policy import ECStoragePolicy
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.spans import ClassMap, Span
-from swift_dss.tier.metadata import VersionMetadata
+from swift_dss.tier.local.metadata import VersionMetadata
 
 MIB = 1 << 20
 TABLE = ClassTable.of([ClassSpec(0, 'plain', 0), ClassSpec(5, 'low', 5),

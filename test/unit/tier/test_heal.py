@@ -17,9 +17,9 @@ from swift_dss.core.residency import RemoteCopy, Tier
 from swift_dss.gateway.ports import Witness
 from swift_dss.io import steps
 from swift_dss.io.switch import LiveVersion
-from swift_dss.tier.heal import (
+from swift_dss.tier.walk.heal import (
     HEALED, OBSOLETE, Healer, NotHealed, patients)
-from swift_dss.tier.survey import ORPHAN_SECONDS, Survey
+from swift_dss.tier.walk.survey import ORPHAN_SECONDS, Survey
 from swift_dss.wire.control import Event, EventKind
 
 BODY = bytes(range(256)) * 64
@@ -284,9 +284,27 @@ def test_nothing_comes_back_over_a_tombstone(rig):
     assert len(_patients(rig)) == 1
 
 
+def test_what_is_deleted_while_it_is_proven_stays_so(rig, monkeypatch):
+    place = _stub(rig, 'one')
+    _quarantine(rig, place)
+    proven = Healer._proven
+
+    def and_then_deleted(self, live, found):
+        said = proven(self, live, found)
+        os.makedirs(place.hash_dir)
+        open(os.path.join(place.hash_dir, '%016.5f.ts' % (rig.now + 1)),
+             'w').close()
+        return said
+
+    monkeypatch.setattr(Healer, '_proven', and_then_deleted)
+    assert _heal(rig, place) == OBSOLETE
+    assert [name for name in os.listdir(place.hash_dir)
+            if name.endswith('.data')] == []
+
+
 def test_what_is_older_than_tombstones_wants_to_be_asked_for(
         rig, monkeypatch):
-    from swift_dss.tier import heal
+    from swift_dss.tier.walk import heal
     place = _stub(rig, 'one')
     _quarantine(rig, place)
     now = time.time()

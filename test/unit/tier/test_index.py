@@ -8,10 +8,10 @@ import sqlite3
 import pytest
 
 from swift_dss.core.version import VersionId
-from swift_dss.tier import schema
-from swift_dss.tier.index import (
-    Index, IndexDamaged, IndexUnavailable, open_or_replace)
-from swift_dss.tier.rows import SpanRow, VersionRow
+from swift_dss.tier.index import schema
+from swift_dss.tier.index.index import (
+    ASKED_AT_ONCE, Index, IndexDamaged, IndexUnavailable, open_or_replace)
+from swift_dss.tier.index.rows import SpanRow, VersionRow
 
 
 @pytest.fixture
@@ -201,21 +201,70 @@ def test_partitions_are_found_in_steps(index):
     assert index.partitions('sdb', 0) == {'99'}
     assert index.partitions('sda', 2) == {'98'}
     assert index.partitions('sdc', 0) == set()
-    page = index.of_partition('sda', 0, '3', 5, 0)
-    rest = index.of_partition('sda', 0, '3', 50, page[-1][0])
-    assert [row.partition for _, row in page + rest] == ['3'] * 9
-    assert len({row.version for _, row in page + rest}) == 9
+    page = index.ids_of_partitions('sda', 0, ['3', '4'], 5, 0)
+    rest = index.ids_of_partitions('sda', 0, ['3', '4'], 50, page[-1])
+    assert page + rest == sorted(page + rest)
+    rows = index.departing('sda', 0, page + rest)
+    assert sorted(row.partition for row in rows) == ['3'] * 9 + ['4'] * 8
+    assert len({row.version for row in rows}) == 17
+    assert index.departing('sdb', 0, page) == []
+    assert index.departing('sda', 2, page) == []
 
 
-def test_partitions_and_their_rows_have_an_index(index):
-    with sqlite3.connect(index.path) as db:
-        for sql in ('SELECT min(partition) FROM version WHERE device_id = 1 '
-                    "AND policy = 1 AND partition > '5'",
-                    'SELECT v.id, v.name FROM version v WHERE v.id > 7 AND '
-                    "v.device_id = 1 AND v.policy = 0 AND v.partition = '5' "
-                    'ORDER BY v.id LIMIT 5'):
-            plan = [row[3] for row in db.execute('EXPLAIN QUERY PLAN ' + sql)]
-            assert len(plan) == 1 and 'version_partition' in plan[0], plan
+def test_departed_versions_go_but_not_what_took_their_row(index):
+    index.put(VersionRow(version(1), '5', 100, spans=[
+        SpanRow(0, 100, 100), SpanRow(9, 50, 0, 50)]))
+    index.put(VersionRow(version(2), '5', 70, spans=[SpanRow(0, 70, 70)]))
+    one, two = index.departing('sda', 0, index.ids_of_partitions(
+        'sda', 0, ['5'], 9, 0))
+    assert (one.on_hdd, two.on_hdd) == (True, False)
+    other = version(2, device='sdb')
+    index.remove_departed([two._replace(partition='6'),
+                           two._replace(version=version(1)),
+                           two._replace(version=other)])
+    assert index.get(version(2)).spans == [SpanRow(0, 70, 70)]
+    index.remove_departed([one, one])
+    assert index.get(version(1)) is None
+    assert index.occupancy('sda')[0]['ssd'] == 70
+    assert index.occupancy('sda')[9]['hdd'] == 0
+
+
+def plans(index, work):
+    """How SQLite goes about each statement of ``work``."""
+    asked = []
+    index._db.set_trace_callback(asked.append)
+    real = index.reader
+
+    def reader():
+        made = real()
+        made.set_trace_callback(asked.append)
+        return made
+
+    index.reader = reader
+    work()
+    index._db.set_trace_callback(None)
+    return ['; '.join(row[3] for row in index._db.execute(
+        'EXPLAIN QUERY PLAN ' + sql)) for sql in asked
+        if sql.startswith(('SELECT', 'DELETE', 'WITH'))]
+
+
+def test_departures_read_no_more_of_the_index_than_they_have_to(index):
+    rows = [VersionRow(version(number), '5', 100, spans=[
+        SpanRow(0, 100, 100)]) for number in range(ASKED_AT_ONCE)]
+    index.add(rows)
+    ids = index.ids_of_partitions('sda', 0, ['5'], 1000, 0)
+    gone = index.departing('sda', 0, ids)
+    assert len(gone) == ASKED_AT_ONCE
+    step, = plans(index, lambda: index.partitions('sda', 0))
+    assert 'SCAN version' not in step and 'version_partition' in step
+    for_ids, = plans(index, lambda: index.ids_of_partitions(
+        'sda', 0, ['5', '6'], 9, 0))
+    assert 'COVERING INDEX version_partition (device_id=? AND policy=? ' \
+        'AND partition=? AND rowid>?)' in for_ids, for_ids
+    for one in plans(index, lambda: index.departing('sda', 0, ids)) + plans(
+            index, lambda: index.remove_departed(gone[:1])):
+        assert 'version_partition' not in one and 'SCAN' not in one, one
+        assert 'INTEGER PRIMARY KEY' in one, one
 
 
 def test_a_file_of_an_older_daemon_gets_the_index_it_lacks(index):

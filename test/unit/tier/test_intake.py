@@ -12,8 +12,8 @@ import pytest
 from support import wait_until
 
 from swift_dss.core.version import VersionId
-from swift_dss.tier import intake as intake_module
-from swift_dss.tier.intake import BATCH, Intake
+from swift_dss.tier.hear import intake as intake_module
+from swift_dss.tier.hear.intake import BATCH, Intake
 from swift_dss.wire.control import (
     Event, EventKind, encode_event, urgent)
 

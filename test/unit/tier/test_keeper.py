@@ -16,7 +16,7 @@ from swift_dss.core.errors import TierFull
 from swift_dss.core.residency import RemoteCopy, Tier
 from swift_dss.core.spans import ClassMap, Span
 from swift_dss.strategy.placement import plan
-from swift_dss.tier import keeper
+from swift_dss.tier.keep import keeper
 from swift_dss.wire import layout, pressure
 from swift_dss.wire.control import EventKind
 

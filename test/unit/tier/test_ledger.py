@@ -13,7 +13,7 @@ from swift_dss.core.errors import TierUnavailable
 from swift_dss.core.residency import Tier
 from swift_dss.core.spans import ClassMap, Span
 from swift_dss.core.version import VersionId
-from swift_dss.tier.index import IndexDamaged, IndexUnavailable
+from swift_dss.tier.index.index import IndexDamaged, IndexUnavailable
 from swift_dss.wire import classmap
 from swift_dss.wire.control import Event, EventKind
 

@@ -10,7 +10,7 @@ from swift.common.header_key_dict import HeaderKeyDict
 from swift.obj.diskfile import read_metadata, write_metadata
 
 from swift_dss.core.errors import DamagedRecord
-from swift_dss.tier import metadata
+from swift_dss.tier.local import metadata
 
 SAID = {'name': '/a/c/ä', 'X-Timestamp': '1', 'Content-Length': '4096',
         'Content-Type': 'text/plain', 'ETag': 'e' * 32}

@@ -6,7 +6,7 @@ import pytest
 from node import KIB, Rig
 
 from swift_dss.core.errors import TierUnavailable
-from swift_dss.tier.index import IndexUnavailable
+from swift_dss.tier.index.index import IndexUnavailable
 
 
 @pytest.fixture

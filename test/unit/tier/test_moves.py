@@ -200,24 +200,52 @@ def test_a_deleted_version_is_gone_and_leaves_no_temporary_file(place):
     assert os.listdir(layout.stub_tmp_dir(place.device_path)) == []
 
 
+def while_it_writes(do):
+    """An I/O during whose first write something else happens."""
+    class Meanwhile(Carrier):
+        done = False
+
+        def pwritev(self, fd, buffers, offset, class_id):
+            if not self.done:
+                self.done = True
+                do()
+            return super().pwritev(fd, buffers, offset, class_id)
+    return Meanwhile()
+
+
 def test_an_inode_swapped_in_meanwhile_stays(place):
     moves.copy_to_capacity(place)
     path = place.data_file()
+    with switch.LiveVersion(place) as live:
+        records = [(name, os.getxattr(live.fd, name))
+                   for name in os.listxattr(live.fd)]
 
-    class Replaces(Carrier):
-        def pwritev(self, fd, buffers, offset, class_id):
-            other = path + '.other'
-            if not os.path.exists(other):
-                with open(other, 'wb') as target:
-                    target.write(b'another inode')
-                os.link(other, other + '2')
-                os.rename(other + '2', path)
-            return super().pwritev(fd, buffers, offset, class_id)
+    def swap():
+        # As like the one before as it gets: one name, and its record.
+        with open(path + '.other', 'wb') as target:
+            target.write(b'another inode')
+        for name, value in records:
+            os.setxattr(path + '.other', name, value)
+        os.rename(path + '.other', path)
 
     with pytest.raises(VersionGone):
-        moves.evict_ssd(place, [(0, 100)], io=Replaces())
+        moves.evict_ssd(place, [(0, 100)], io=while_it_writes(swap))
     with open(path, 'rb') as live:
         assert live.read() == b'another inode'
+    assert os.listdir(layout.stub_tmp_dir(place.device_path)) == []
+
+
+def test_a_record_that_changes_meanwhile_stays(place):
+    moves.copy_to_capacity(place)
+
+    def arrive():
+        with switch.LiveVersion(place) as live:
+            moves.mark_remote(live, REMOTE)
+
+    with pytest.raises(VersionGone):
+        moves.evict_ssd(place, [(0, 100)], io=while_it_writes(arrive))
+    assert tiers_of(place) == 'ssd+hdd+remote'
+    assert size_of(place) == len(DATA)
 
 
 def test_every_move_may_happen_twice(place):

@@ -11,7 +11,7 @@ from node import KIB, LOGGER, Rig
 
 from swift_dss.core.errors import BadConfig
 from swift_dss.tier.policies import NotOurs, Policies
-from swift_dss.tier.survey import ORPHAN_SECONDS, Survey
+from swift_dss.tier.walk.survey import ORPHAN_SECONDS, Survey
 from swift_dss.wire.control import EventKind
 
 OURS, STOCK = 0, 2
@@ -97,7 +97,7 @@ def test_pressure_takes_nothing_of_a_row_from_before(rig):
 
 
 def test_rows_of_other_policies_are_forgotten_in_pages(rig, monkeypatch):
-    from swift_dss.tier import index
+    from swift_dss.tier.index import index
     monkeypatch.setattr(index, '_CHUNK_ROWS', 2)
     mine = rig.put('mine', b'x' * KIB)
     for number in range(5):

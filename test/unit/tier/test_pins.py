@@ -9,7 +9,7 @@ from node import KIB, Rig
 from sample_node import sample_bytes
 
 from swift_dss.core.errors import BadConfig
-from swift_dss.tier.pins import IDLE, PINNED, TOO_LARGE
+from swift_dss.tier.index.pins import IDLE, PINNED, TOO_LARGE
 
 
 @pytest.fixture

@@ -26,12 +26,12 @@ from swift_dss.core.residency import RemoteCopy, Tier
 from swift_dss.gateway.ports import Sink
 from swift_dss.strategy.prefetch import STRATEGIES
 from swift_dss.strategy.prefetch.amp import Amp
-from swift_dss.tier import intake
-from swift_dss.tier.listings import Listings
-from swift_dss.tier.prefetch import Prefetcher
-from swift_dss.tier.prefetch_book import Fate
-from swift_dss.tier.prefetch_objects import Objects
-from swift_dss.tier.prefetch_spare import LEAST_SHARE, Spare
+from swift_dss.tier.hear import intake
+from swift_dss.tier.local.listings import Listings
+from swift_dss.tier.prefetch.book import Fate
+from swift_dss.tier.prefetch.objects import Objects
+from swift_dss.tier.prefetch.service import Prefetcher
+from swift_dss.tier.prefetch.spare import LEAST_SHARE, Spare
 from swift_dss.wire.control import (
     Event, EventKind, FetchReply, FetchRequest, encode_event)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from swift_dss.core.classes import ClassSpec, ClassTable, RemoteMode
 from swift_dss.core.residency import Residency, Tier
 from swift_dss.core.spans import ClassMap, Span
-from swift_dss.tier.rows import spans_of, wants_remote
+from swift_dss.tier.index.rows import spans_of, wants_remote
 
 TABLE = ClassTable.of([
     ClassSpec(0, 'plain', 0), ClassSpec(1, 'pinned', 1, pin=True),

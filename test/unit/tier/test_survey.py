@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import time
+
 import pytest
 from node import KIB, LOGGER, Rig
+from sample_node import PARTITION
 
 from swift_dss.core.residency import RemoteCopy
-from swift_dss.tier.survey import Survey
+from swift_dss.tier.walk.survey import ORPHAN_SECONDS, Survey
 
 
 @pytest.fixture
@@ -69,3 +74,27 @@ def test_a_walk_corrects_what_the_index_says(rig):
     said = rig.index.get(place.version)
     assert not said.on_remote and said.spans[0].dirty_bytes == KIB
     assert said.put_at == row.put_at
+
+
+def test_bytes_of_what_cannot_be_read_are_no_orphans(tmp_path):
+    """The walk knows the file, and not what is in it."""
+    rig = Rig(tmp_path)
+    try:
+        # Of the partition that it lies in, by a ring of 256.
+        name = next(name for name in map(str, range(10000)) if hashlib.md5(
+            name.encode()).digest()[0] == int(PARTITION))
+        place = rig.put(name, b'x' * 64 * KIB)
+        rig.local.demote(place.version, place.partition)
+        rig.index.remove(place.version)
+        os.setxattr(place.data_file(), 'user.dss.residency', b'rotted')
+        path = place.capacity.file_path(place.version)
+        old = time.time() - 2 * ORPHAN_SECONDS
+        os.utime(path, (old, old))
+        survey = Survey(rig.local, LOGGER, lambda rows: None,
+                        rig.ledger.departures, lambda: False)
+        found = survey.device(rig.local.devices.get('sda'), 0, True,
+                              lambda said: None)
+        assert (found.unreadable, found.orphans) == (1, 0)
+        assert os.path.exists(path)
+    finally:
+        rig.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swift_dss.core.version import VersionId
-from swift_dss.tier.repair import LOCAL, PAGE, RECORD, REMOTE, WrongList
+from swift_dss.tier.walk.repair import LOCAL, PAGE, RECORD, REMOTE, WrongList
 
 
 def version(device='sda', number=0, frag=None):

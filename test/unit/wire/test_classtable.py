@@ -11,7 +11,7 @@ import pytest
 from swift_dss.core.classes import (
     Allocate, ClassSpec, Direct, PrefetchHint, RemoteMode, WriteMode)
 from swift_dss.core.errors import BadConfig
-from swift_dss.wire import classtable
+from swift_dss.wire.settings import classtable
 
 SAMPLE = (pathlib.Path(__file__).resolve().parents[3] / 'etc'
           / 'dss-classes.conf-sample')

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swift_dss.core.errors import BadConfig
-from swift_dss.wire import nodeconf
+from swift_dss.wire.settings import nodeconf
 
 
 def test_a_variable_goes_before_the_file():

@@ -10,7 +10,7 @@ import pytest
 from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
 from swift_dss.core.version import VersionId
-from swift_dss.wire import proof, residency as record
+from swift_dss.wire.records import proof, residency as record
 
 STUB = Residency.whole(9000).with_remote(RemoteCopy(
     's3', 'k', 'e', 1.0)).drop(10, 100, Tier.SSD)

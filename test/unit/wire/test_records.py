@@ -16,7 +16,9 @@ from swift_dss.core.limits import MAX_EVENT_BYTES, MAX_EXTENTS
 from swift_dss.core.residency import (
     Extent, RemoteCopy, Residency, Tier)
 from swift_dss.core.version import VersionId
-from swift_dss.wire import control, layout, nodeconf, pressure, residency
+from swift_dss.wire import control, layout, pressure
+from swift_dss.wire.records import residency
+from swift_dss.wire.settings import nodeconf
 
 VERSION = VersionId('d1', 1, 'ab' * 16, '1700000000.00000', 2)
 some_tiers = some.integers(1, 7).map(Tier)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from swift_dss.wire.regexes import compile_bounded
+from swift_dss.wire.settings.regexes import compile_bounded
 
 
 @pytest.mark.parametrize('text, name', [

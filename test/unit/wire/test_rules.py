@@ -12,7 +12,7 @@ from swift_dss.core.limits import (
     MAX_OBJECT_BYTES, MAX_RULES, MAX_RULES_ALWAYS_TRIED)
 from swift_dss.core.rules import RequestFacts, Rules
 from swift_dss.strategy.classify import classify, first_match
-from swift_dss.wire import classtable, rules
+from swift_dss.wire.settings import classtable, rules
 
 TABLE = ClassTable.of([ClassSpec(25, 'gold', 10)])
 ETC = pathlib.Path(__file__).resolve().parents[3] / 'etc'

@@ -8,7 +8,7 @@ import pytest
 from swift.common.storage_policy import parse_storage_policies
 
 from swift_dss.core.errors import BadConfig
-from swift_dss.wire import policies
+from swift_dss.wire.settings import policies
 
 MIXED = '''
 [swift-hash]

@@ -1,0 +1,1 @@
+"""Benchmarks of block engines: dm-dss beside dm-cache, bcache and others."""

@@ -1,0 +1,204 @@
+"""What the driver of block benchmarks is told, and what it answers.
+
+The driver (``driver.c``) replays a list of requests on a block
+device from a number of threads and writes down when each began and how
+long it took. It is compiled once and kept.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from array import array
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence
+
+from swift_dss.bench import figures
+from swift_dss.block.lab import cache
+from swift_dss.core.errors import DssError
+from swift_dss.io.carriers.ioprio import priority_of
+
+BLOCK_BYTES = 4096
+MAX_BYTES = 1 << 20
+MAX_THREADS = 256
+CLASSES = 32
+
+#: Flags of a request, as in ``driver.c``.
+WRITE, CHAINED, FLUSH, DUE = 1, 2, 4, 8
+
+_REQUEST = struct.Struct('<QIBBHQ')
+_SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                       'driver.c')
+_COMPILE = ('-O2', '-Wall', '-Wextra', '-Werror', '-pthread')
+
+
+class DriverFailed(DssError):
+    """The driver could not do its work, or found wrong bytes."""
+
+    exit_code = 70
+
+
+class Request(NamedTuple):
+    """One request.
+
+    :param offset: bytes, a multiple of :data:`BLOCK_BYTES`
+    :param length: the same, at most :data:`MAX_BYTES`
+    :param class_id: what it is labelled with; 0 is unclassified
+    :param flags: ``WRITE``; ``CHAINED`` to the request before it: by the
+        same client, after it; ``FLUSH`` after the write, within its time;
+        ``DUE``: it belongs at ``wait_ns`` after the start, and if it
+        comes late, it was waiting since then
+    :param wait_ns: what the client thinks before it, in nanoseconds
+    """
+
+    offset: int
+    length: int
+    class_id: int = 0
+    flags: int = 0
+    wait_ns: int = 0
+
+
+def encode(requests: Iterable[Request]) -> bytes:
+    """The list as the driver reads it.
+
+    :raises DriverFailed: says which request cannot be, and why
+    """
+    parts = []
+    for number, one in enumerate(requests):
+        reason = _reason(one)
+        if reason:
+            raise DriverFailed('request %d: %s' % (number, reason))
+        parts.append(_REQUEST.pack(
+            one.offset, one.length, one.class_id, one.flags,
+            priority_of(one.class_id), one.wait_ns))
+    return b''.join(parts)
+
+
+def _reason(one: Request) -> str:
+    if one.offset < 0 or one.offset % BLOCK_BYTES:
+        return 'offset %d is not a multiple of %d' % (
+            one.offset, BLOCK_BYTES)
+    if not 0 < one.length <= MAX_BYTES or one.length % BLOCK_BYTES:
+        return 'length %d is not a multiple of %d up to %d' % (
+            one.length, BLOCK_BYTES, MAX_BYTES)
+    if not 0 <= one.class_id < CLASSES:
+        return 'class %d is not in 0..%d' % (one.class_id, CLASSES - 1)
+    if one.flags & ~(WRITE | CHAINED | FLUSH | DUE):
+        return 'flags %d are unknown' % one.flags
+    if one.flags & FLUSH and not one.flags & WRITE:
+        return 'a flush belongs to a write'
+    if one.wait_ns < 0:
+        return 'it waits %d ns' % one.wait_ns
+    return ''
+
+
+def decode(data: bytes) -> List[Request]:
+    """A list that :func:`encode` made."""
+    if len(data) % _REQUEST.size:
+        raise DriverFailed('a list of %d bytes is cut off: requests have %d'
+                           % (len(data), _REQUEST.size))
+    return [Request(offset, length, class_id, flags, wait_ns)
+            for offset, length, class_id, flags, _priority, wait_ns
+            in _REQUEST.iter_unpack(data)]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a list.
+
+    :param seconds: from the first request to the end of the last, on the
+        guest's clock
+    :param taken_ns: of each request of the list, 0 if it was not issued
+    :param wrong: blocks whose bytes were not what they had to be
+    :param failed: requests that failed
+    :param trouble: the first of both, in words
+    """
+
+    seconds: float
+    taken_ns: Sequence[int]
+    wrong: int = 0
+    failed: int = 0
+    trouble: str = ''
+
+
+def outcome(summary: str, times: bytes, count: int) -> Outcome:
+    """Read the driver's answers.
+
+    :param summary: the line that it printed
+    :param times: the file that it wrote
+    :param count: requests of the list
+    :raises DriverFailed: the answers are not of this list
+    """
+    try:
+        told: Dict[str, Any] = json.loads(summary)
+        seconds = float(told['seconds'])
+        wrong, failed = int(told['wrong']), int(told['failed'])
+        trouble = str(told['trouble'])
+    except (ValueError, KeyError, TypeError) as err:
+        raise DriverFailed('the driver said %r' % summary) from err
+    columns = array('Q')
+    if len(times) != 2 * columns.itemsize * count:
+        raise DriverFailed('%d bytes of times for %d requests'
+                           % (len(times), count))
+    columns.frombytes(times)
+    return Outcome(seconds, columns[1::2], wrong, failed, trouble)
+
+
+def summary(requests: Sequence[Request], found: Outcome) -> Dict[str, Any]:
+    """Figures of a list: of all, and by class and direction.
+
+    Latencies are exact: each is one of the list's requests.
+    """
+    groups: Dict[str, List[int]] = {}
+    lengths: Dict[str, int] = {}
+    for one, taken in zip(requests, found.taken_ns):
+        if not taken:
+            continue
+        direction = 'write' if one.flags & WRITE else 'read'
+        for name in ('all', direction, str(one.class_id)):
+            groups.setdefault(name, []).append(taken)
+            lengths[name] = lengths.get(name, 0) + one.length
+    told = {name: _figures(taken, lengths[name], found.seconds)
+            for name, taken in groups.items()}
+    empty = _figures([], 0, found.seconds)
+    return {
+        'seconds': found.seconds, 'wrong': found.wrong,
+        'failed': found.failed, 'trouble': found.trouble,
+        'all': told.get('all', empty), 'read': told.get('read', empty),
+        'write': told.get('write', empty),
+        'classes': {name: told[name] for name in sorted(
+            (name for name in told if name.isdigit()), key=int)}}
+
+
+def _figures(taken: List[int], length: int,
+             seconds: float) -> Dict[str, float]:
+    ordered = sorted(taken)
+    count = len(ordered)
+    return {
+        'requests': count, 'bytes': length,
+        'mb_per_second': figures.ratio(length / 1e6, seconds),
+        'per_second': figures.ratio(count, seconds),
+        'mean_us': figures.ratio(sum(ordered), count) / 1e3,
+        'p50_us': figures.percentile(ordered, 50) / 1e3,
+        'p99_us': figures.percentile(ordered, 99) / 1e3,
+        'p999_us': figures.percentile(ordered, 99.9) / 1e3,
+        'max_us': figures.percentile(ordered, 100) / 1e3}
+
+
+def build(say: Callable[[str], None]) -> str:
+    """The driver, compiled if this source was not compiled before.
+
+    :returns: its path
+    :raises cache.BuildFailed: with what the compiler said
+    """
+    with open(_SOURCE, 'rb') as source:
+        name = cache.digest([source.read(), ' '.join(_COMPILE).encode()])
+    folder = os.path.join(cache.root(), 'block-driver-' + name)
+    program = os.path.join(folder, 'block_driver')
+    with cache.making(folder, say) as ours:
+        if ours:
+            cache.need(['gcc'], 'compiling the driver')
+            cache.call(['gcc', *_COMPILE, '-o', program, _SOURCE], folder,
+                       'compiling the driver')
+    return program

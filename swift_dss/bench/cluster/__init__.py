@@ -1,0 +1,1 @@
+"""Benchmarks on a running cluster, and the demo."""

@@ -1,0 +1,158 @@
+"""The far link of the bench of bundles, in a process of its own.
+
+In the process that is measured it would share the interpreter's lock with
+what it measures, and a link takes nothing from an edge's processor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import time
+from typing import Any, Dict, NamedTuple
+
+from swift_dss.bench.cluster.delay import DelayedLink
+
+#: What a process may need to begin on a busy machine, seconds.
+_START_SECONDS = 60.0
+
+
+class Link:
+    """A link to a port while the block lasts: far, slow, counted.
+
+    :param port: where it leads to, on the loopback address
+    :param rtt_seconds: there and back
+    :param bits_per_second: each way
+    :ivar to: where it leads to
+    :ivar port: where it listens
+    """
+
+    def __init__(self, port: int, rtt_seconds: float,
+                 bits_per_second: float) -> None:
+        # A fork would take the threads' locks along as they are.
+        context = multiprocessing.get_context('spawn')
+        self._ours, theirs = context.Pipe()
+        self._process = context.Process(target=_carry, args=(
+            theirs, port, rtt_seconds, bits_per_second), daemon=True)
+        self.to = port
+        self.port = 0
+
+    def __enter__(self) -> Link:
+        self._process.start()
+        if not self._ours.poll(_START_SECONDS):
+            self._process.kill()
+            raise OSError('the link does not begin')
+        self.port = self._ours.recv()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ours.send('end')
+        self._process.join(_START_SECONDS)
+        if self._process.is_alive():
+            self._process.kill()
+
+    def cut(self) -> None:
+        """From now on every connection ends, at once."""
+        self._ask('cut')
+
+    def mend(self) -> None:
+        """The link is there again."""
+        self._ask('mend')
+
+    @property
+    def cpu_seconds(self) -> float:
+        """What the processor has worked for the link so far."""
+        found: float = self._ask('cpu')
+        return found
+
+    @property
+    def sent(self) -> Dict[str, int]:
+        """Bytes that went ``up`` and ``down`` so far."""
+        found: Dict[str, int] = self._ask('sent')
+        return found
+
+    def _ask(self, word: str) -> Any:
+        self._ours.send(word)
+        return self._ours.recv()
+
+
+def _carry(pipe: Any, port: int, rtt_seconds: float,
+           bits_per_second: float) -> None:
+    with Paced(port, rtt_seconds, bits_per_second) as link:
+        pipe.send(link.port)
+        while True:
+            word = pipe.recv()
+            if word == 'end':
+                return
+            if word == 'cpu':
+                pipe.send(time.process_time())
+                continue
+            if word != 'sent':
+                link.set_cut(word == 'cut')
+            pipe.send(dict(link.sent))
+
+
+class Paced(DelayedLink):
+    """A far link at a rate, both ways, and counted.
+
+    When each byte is through follows from when it came and what was before
+    it, not from when this process is asked to look: on a busy machine it
+    is late at times, and a link that lost what it could have carried
+    meanwhile would be a slower one.
+    """
+
+    #: As little as makes up for being 40 ms late at 100 Mbit/s.
+    window = 8
+
+    def __init__(self, port: int, rtt_seconds: float,
+                 bits_per_second: float) -> None:
+        super().__init__(port, rtt_seconds)
+        self._rate = bits_per_second / 8
+        self._free_at: Dict[str, float] = {}
+        self.sent = {'up': 0, 'down': 0}
+        self._is_cut = False
+
+    def __enter__(self) -> Paced:
+        super().__enter__()
+        return self
+
+    def set_cut(self, is_cut: bool) -> None:
+        """Let nobody through, or everybody."""
+        self._is_cut = is_cut
+        if is_cut:
+            self._loop.call_soon_threadsafe(self._drop)
+
+    def _drop(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+
+    async def _join(self, reader: Any, writer: Any) -> None:
+        if self._is_cut:
+            return
+        there, back = await asyncio.open_connection('127.0.0.1', self._to)
+        try:
+            await asyncio.gather(
+                self._pass(_Source('up', reader), back),
+                self._pass(_Source('down', there), writer))
+        finally:
+            back.close()
+
+    def leaves_at(self, source: Any, length: int) -> float:
+        """See :meth:`DelayedLink.leaves_at`."""
+        self.sent[source.direction] += length
+        at = max(self._loop.time(), self._free_at.get(
+            source.direction, 0.0)) + length / self._rate
+        self._free_at[source.direction] = at
+        return at
+
+
+class _Source(NamedTuple):
+    """Bytes of one connection, and which way they go."""
+
+    direction: str
+    reader: Any
+
+    async def read(self, most: int) -> bytes:
+        """Some of them."""
+        piece: bytes = await self.reader.read(most)
+        return piece

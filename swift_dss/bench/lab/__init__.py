@@ -1,0 +1,1 @@
+"""Benchmarks in the kernel lab, in virtual time."""

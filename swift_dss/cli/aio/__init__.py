@@ -1,0 +1,1 @@
+"""``swift-dss aio``: the all-in-one cluster, one node or many."""

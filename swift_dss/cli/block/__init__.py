@@ -1,0 +1,1 @@
+"""``swift-dss block``: its verbs and their tables."""

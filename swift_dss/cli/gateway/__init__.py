@@ -1,0 +1,1 @@
+"""``swift-dss gateway``: one file a verb."""

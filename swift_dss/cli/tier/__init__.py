@@ -1,0 +1,1 @@
+"""``swift-dss tier``: its verbs and their tables."""

@@ -1,0 +1,71 @@
+"""``swift-dss tier init``: make HDD folders capacity tiers of devices.
+
+Once for each HDD, after it was mounted. Servers never do it themselves: a
+capacity folder that lacks its marker is an HDD that is not mounted, and must
+not be written to or taken for an empty one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Dict, List
+
+from swift_dss.core.config import NodeConf
+from swift_dss.core.errors import BadConfig
+from swift_dss.io.capacity import Capacity
+from swift_dss.wire.settings.nodeconf import capacity_path
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add what only this verb takes."""
+    parser.add_argument('--device', help='only this one (all devices)')
+    parser.add_argument(
+        '--force', action='store_true',
+        help='also where the folder is on the file system of "/" or of '
+        'its own device, so that an HDD may not be mounted')
+
+
+def run(args: argparse.Namespace, conf: NodeConf) -> List[Dict[str, str]]:
+    """Mark each folder; idempotent. One row a device.
+
+    :raises BadConfig: no such device, or an HDD that seems not mounted;
+        nothing was marked
+    """
+    found = []
+    for device in _devices(args, conf):
+        path = capacity_path(conf, device)
+        if not path:
+            if args.device:
+                raise BadConfig('[capacity] names no folder for %s' % device)
+            continue
+        if not args.force:
+            _check_mounted(path, os.path.join(conf.devices, device))
+        found.append(Capacity(path, device))
+    return [{'device': one.device, 'folder': one.path,
+             'identity': one.initialise()} for one in found]
+
+
+def _devices(args: argparse.Namespace, conf: NodeConf) -> List[str]:
+    try:
+        names = sorted(os.listdir(conf.devices))
+    except OSError as err:
+        raise BadConfig('[dss] devices: %s' % err) from err
+    if not args.device:
+        return [name for name in names if not name.startswith('.')]
+    if args.device not in names:
+        raise BadConfig('%s has no device %s' % (conf.devices, args.device))
+    return [args.device]
+
+
+def _check_mounted(path: str, device_path: str) -> None:
+    """A folder that does not exist yet is judged by the one above it."""
+    there = path
+    while not os.path.exists(there) and there != os.path.dirname(there):
+        there = os.path.dirname(there)
+    number = os.stat(there).st_dev
+    for other in ('/', device_path):
+        if os.stat(other).st_dev == number:
+            raise BadConfig(
+                '%s is on the file system of %s: mount the HDD first, or '
+                'say --force' % (path, other))

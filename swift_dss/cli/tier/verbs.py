@@ -1,0 +1,185 @@
+"""``swift-dss tier``: what lies where on this node, and moving it.
+
+Talks to the tier daemon over its admin socket. ``rebuild`` also works
+while no daemon runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from typing import Any, Callable, Dict, List
+
+from swift_dss.cli.ask import (
+    CONFIG, ask, json_rows, json_text, read_conf, result)
+from swift_dss.cli.table import Progress
+from swift_dss.cli.tier import init, tables, verify
+from swift_dss.core.config import NodeConf
+from swift_dss.core.errors import TierUnavailable
+
+HELP = 'show and move what lies where'
+_TIERS = ('ssd', 'hdd', 'remote')
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of every verb."""
+    verbs = parser.add_subparsers(dest='verb', metavar='VERB', required=True)
+
+    def add(name: str, line: str) -> argparse.ArgumentParser:
+        verb = verbs.add_parser(name, help=line, description=line)
+        verb.add_argument('--config', default=CONFIG,
+                          help='dss.conf of the node (%(default)s)')
+        verb.add_argument('--json', action='store_true',
+                          help='print JSON instead of tables')
+        return verb
+
+    add('status', 'tiers, classes, devices and the gateway')
+    listing = add('ls', 'object versions, their classes and tiers')
+    _add_filters(listing)
+    listing.add_argument('--limit', type=int, default=0,
+                         help='show no more than this many')
+    for name, line in (
+            ('promote', 'bring bytes from the HDD to the SSD'),
+            ('demote', 'take bytes off the SSD'),
+            ('pin', 'keep on the SSD whatever the pressure'),
+            ('unpin', 'let pressure move it again')):
+        verb = add(name, line)
+        verb.add_argument('object', nargs='?', metavar='OBJECT',
+                          help='/account/container/object, or its hash')
+        _add_filters(verb)
+        if name == 'demote':
+            verb.add_argument('--to', choices=('hdd', 'remote'),
+                              default='hdd', help='(%(default)s)')
+    rebuild = add('rebuild', 'read every device anew into the index')
+    rebuild.add_argument('--orphans', action='store_true',
+                         help='also remove HDD files nobody refers to')
+    sweep = add('sweep', 'rebuild, and remove HDD files nobody refers to')
+    sweep.add_argument('--files-per-second', type=float, default=0,
+                       help='pace; 0 is as fast as it goes')
+    init.configure(add('init', 'make HDD folders capacity tiers'))
+    verify.configure(add(
+        'verify', 'what is in quarantine, and stubs that are not ours'))
+    settle = add('settle', 'wait until all that was said has been done')
+    settle.add_argument('--seconds', type=float, default=30)
+
+
+def _add_filters(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument('--container', metavar='ACCOUNT/CONTAINER')
+    verb.add_argument('--class', dest='class_', metavar='CLASS',
+                      help='name or id')
+    verb.add_argument('--on', metavar='TIER', choices=_TIERS + ('dirty',),
+                      help='has bytes there: ssd, hdd, remote; dirty: '
+                      'bytes on the SSD alone')
+    verb.add_argument('--device')
+    verb.add_argument('--pinned', action='store_true')
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what ``args`` ask; returns the exit code."""
+    conf = read_conf(args.config)
+    verb: Callable[[argparse.Namespace, NodeConf], int] = {
+        'status': _status, 'ls': _ls, 'rebuild': _walk, 'sweep': _walk,
+        'settle': _settle, 'init': _init,
+        'verify': verify.run}.get(args.verb, _move)
+    return verb(args, conf)
+
+
+def _status(args: argparse.Namespace, conf: NodeConf) -> int:
+    found = result(ask(conf, {'verb': 'status'}))
+    print(json_text(found) if args.json else tables.status(found))
+    return 0
+
+
+def _ls(args: argparse.Namespace, conf: NodeConf) -> int:
+    """Print page by page: a node has millions of versions."""
+    request = dict(_filters(args), verb='ls', limit=args.limit)
+    pages = (message['progress']['rows'] for message in ask(conf, request)
+             if 'progress' in message)
+    if args.json:
+        json_rows(pages)
+        return 0
+    first = True
+    for rows in pages:
+        print(tables.listing(rows, with_heads=first))
+        first = False
+    if first:
+        print(tables.listing([]))
+    return 0
+
+
+def _move(args: argparse.Namespace, conf: NodeConf) -> int:
+    request = dict(_filters(args), verb=args.verb)
+    if args.object:
+        request['object'] = args.object
+    if args.verb == 'demote':
+        request['to'] = args.to
+    with Progress(args.verb, quiet=args.json) as progress:
+        found = result(ask(conf, request), lambda said: progress.show(
+            said['done'], said['of']))
+    if args.json:
+        print(json_text(found))
+    elif found['rows']:
+        print(tables.listing(found['rows']))
+        more = found.get('moved', 0) - len(found['rows'])
+        if more > 0:
+            print('and %d more' % more)
+    for text in found['failed']:
+        print('swift-dss tier %s: %s' % (args.verb, text), file=sys.stderr)
+    return 1 if found['failed'] else 0
+
+
+def _walk(args: argparse.Namespace, conf: NodeConf) -> int:
+    request: Dict[str, Any] = {'verb': args.verb}
+    if args.verb == 'sweep':
+        request['files_per_second'] = args.files_per_second
+    else:
+        request['orphans'] = args.orphans
+    with Progress(args.verb, quiet=args.json) as progress:
+        def show(said: Dict[str, Any]) -> None:
+            progress.show(said['versions'], None, '%s: %s' % (
+                said['device'], said['stage']))
+
+        try:
+            found = result(ask(conf, request), show)
+        except TierUnavailable:
+            if args.verb != 'rebuild':
+                raise
+            found = _walk_alone(args, show)
+    print(json_text(found) if args.json else tables.walks(found))
+    return 1 if any(one['unreadable'] for one in found) else 0
+
+
+def _walk_alone(args: argparse.Namespace,
+                show: Callable[[Dict[str, Any]], None]
+                ) -> List[Dict[str, Any]]:
+    """No daemon answers: do it here, under the daemon's own lock."""
+    from swift_dss.tier.daemon import Daemon
+    logger = logging.getLogger('swift-dss-tier')
+    logger.addHandler(logging.StreamHandler())
+    daemon = Daemon(args.config, logger)
+    try:
+        return daemon.survey(0, args.orphans, show)
+    finally:
+        daemon.release()
+
+
+def _init(args: argparse.Namespace, conf: NodeConf) -> int:
+    found = init.run(args, conf)
+    print(json_text(found) if args.json else tables.inits(found))
+    return 0
+
+
+def _settle(args: argparse.Namespace, conf: NodeConf) -> int:
+    found = result(ask(conf, {'verb': 'settle', 'seconds': args.seconds}))
+    if args.json:
+        print(json_text(found))
+    return 0 if found['settled'] else 1
+
+
+def _filters(args: argparse.Namespace) -> Dict[str, Any]:
+    filters = {'container': args.container, 'class': args.class_,
+               'tier': args.on, 'device': args.device,
+               'pinned': args.pinned or None}
+    return {name: value for name, value in filters.items()
+            if value is not None}

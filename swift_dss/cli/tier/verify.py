@@ -1,0 +1,55 @@
+"""``swift-dss tier verify``: what stock Swift has put aside, or would."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from swift_dss.cli.ask import json_text
+from swift_dss.cli.gateway import verify
+from swift_dss.core.config import NodeConf
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument('--repair', action='store_true',
+                        help='have the tier daemon bring back what is in '
+                        'quarantine; without it nothing is changed')
+    parser.add_argument('--stock', action='store_true',
+                        help='fail if stock Swift could not read something '
+                        'here')
+    parser.add_argument('--old', action='store_true',
+                        help='also what is there for longer than a '
+                        'tombstone is kept')
+
+
+def run(args: argparse.Namespace, conf: NodeConf) -> int:
+    """Look, and repair if asked; 1 if something is left to do."""
+    from swift_dss.tier.devices import Devices
+    from swift_dss.tier.walk.left import look, plain
+    from swift_dss.tier.walk.repair import WrongList
+    with WrongList() as wrong:
+        found = look(Devices(conf), conf.swift_dir, wrong.add,
+                     args.stock)
+        noted = len(wrong)
+        if not args.repair:
+            for text in found.said:
+                print('swift-dss tier verify: ' + text, file=sys.stderr)
+        repaired = verify.repair(
+            wrong, conf, args.json, args.old) if args.repair else None
+    if args.json:
+        shown = plain(found)
+        if repaired is not None:
+            shown['repair'] = repaired
+        print(json_text(shown))
+    else:
+        print('%d versions in quarantine, and %d that something newer has '
+              'replaced' % (found.quarantined, found.replaced))
+        if found.stubs is not None:
+            print('%d versions lack bytes on the SSD' % found.stubs)
+        if repaired is not None:
+            verify.show_ends(repaired)
+    if repaired is None:
+        return 1 if found.problems else 0
+    return 1 if repaired['done'].get('failed') or \
+        found.problems > noted else 0

@@ -1,0 +1,379 @@
+"""Bundles that lose members: saying so in S3, writing anew, dropping.
+
+A member that was overwritten or deleted is dead. The bucket learns it from
+``<bundle>.since``, so that a lost edge that is rebuilt from the bucket does
+not bring deleted objects back. A bundle with
+too many dead bytes is written anew without them; the old key goes
+``delete_delay_seconds`` after every record of this node names the new one,
+and only once no other node names it (``lean``). A bundle that fails
+is put off by itself: the others are looked at all the same.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Callable, Dict, List, Optional, Set, Tuple
+
+from swift_dss.core.config import GatewayConf
+from swift_dss.core.errors import (
+    DamagedRecord, DssError, RemoteCorrupt, RemoteUnavailable,
+    TierUnavailable, VersionGone)
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.bundle import since as bundle_since
+from swift_dss.gateway.bundle.book import Book, Bundle, Member
+from swift_dss.gateway.bundle.lean import Leaning
+from swift_dss.gateway.bundle.pack import Packed, Packer, keys_of
+from swift_dss.gateway.bundle.read import Source
+from swift_dss.gateway.bundle.since import Since
+from swift_dss.gateway.form import digests, metadata
+from swift_dss.gateway.form.encrypt import KeyFile
+from swift_dss.gateway.link.client import S3Client, S3Down, S3Missing
+from swift_dss.gateway.ports import LocalVersions, Metrics
+from swift_dss.io import steps
+from swift_dss.strategy import bundling
+from swift_dss.strategy.agreement import Verdict
+from swift_dss.wire import bundle
+
+#: A key that another node may need is asked about again after this.
+_ASK_AGAIN_SECONDS = 600.0
+#: Bundles whose dead members are looked at for one decision.
+_LOOKED_AT = 1000
+
+
+class Keeper:
+    """Keeps bundles small and honest. Called by one thread at a time.
+
+    :param note: is told why a bundle was put off
+    """
+
+    def __init__(self, conf: GatewayConf, client: S3Client,
+                 local: LocalVersions, book: Book, packer: Packer,
+                 metrics: Metrics, note: Callable[[DssError], None],
+                 keys: KeyFile, now: Callable[[], float],
+                 leaning: Leaning) -> None:
+        self._leaning = leaning
+        self._keys = keys
+        self._conf = conf
+        self._client = client
+        self._local = local
+        self._book = book
+        self._packer = packer
+        self._metrics = metrics
+        self._note = note
+        self._now = now
+        #: When to try (work, bundle) again that failed.
+        self._not_before: Dict[Tuple[str, int], float] = {}
+
+    def recover(self) -> None:
+        """After a restart: what was under way comes to its end."""
+        for one in self._book.in_state('planned', limit=1 << 30):
+            self._book.give_up(one.id)
+        self.record_rest()
+
+    def record_rest(self) -> None:
+        """Records that could not be written, or not yet."""
+        for bundle_id in self._book.unrecorded():
+            self._alone('record', bundle_id,
+                        partial(self._packer.record, bundle_id))
+        self.settle_replaced()
+
+    def tell(self) -> None:
+        """Have the bucket know which members are dead, and which have
+        newer records.
+
+        :raises S3Down: the rest another time
+        """
+        for one in self._book.untold(partial(self._is_due, 'tell')):
+            self._alone('tell', one.id, partial(self._tell, one))
+
+    def _tell(self, one: Bundle) -> None:
+        # What is said there stays said: the book may be younger than the
+        # bundle.
+        before = bundle_since.read(self._client, one.key,
+                                   self._packer.unwrap(one))
+        records, gone, unsaid = self._new_records(one)
+        since = Since(
+            before.dead | {member.number for member in
+                           self._book.members(one.id, ('dead', 'told'))},
+            _merged(before.records, records))
+        if since != before:
+            data = bundle_since.encode(since, self._packer.wrap(one))
+            self._client.put(one.key + bundle_since.SUFFIX, data,
+                             digests.md5(data).digest())
+            steps.reached('bundle.since_sent')
+        self._book.tell(one.id, since.dead, set(records) | gone)
+        steps.reached('bundle.since_told')
+        if unsaid is not None:
+            raise unsaid
+
+    def _new_records(self, one: Bundle) -> Tuple[
+            Dict[int, bundle.Record], Set[int], Optional[DssError]]:
+        """The records to say by number, the members that left this node,
+        and why others cannot be said yet."""
+        found: Dict[int, bundle.Record] = {}
+        gone: Set[int] = set()
+        unsaid: Optional[DssError] = None
+        members = self._book.renewed(one.id)
+        holders = self._book.holders(members)
+        for member in members:
+            here: List[bundle.Record] = []
+            away: Optional[DssError] = None
+            for version, partition in holders[member.version.key]:
+                try:
+                    here.append(metadata.record_of(
+                        self._local.describe(version, partition)))
+                except VersionGone:
+                    continue
+                except (TierUnavailable, DamagedRecord) as err:
+                    away = err
+            if here:
+                found[member.number] = max(here, key=_changed_at)
+            elif away is None:
+                gone.add(member.number)
+            unsaid = away or unsaid
+        return found, gone, unsaid
+
+    def drop(self) -> None:
+        """Delete the keys of bundles that nobody needs.
+
+        :raises S3Down: the rest another time
+        """
+        for one in self._book.in_state('leaving', self._now()):
+            # Or a hundred that fail would be all that is ever looked at.
+            again_at = self._alone('drop', one.id, partial(self._drop, one))
+            if again_at:
+                self._book.leave(one.id, again_at)
+
+    def _drop(self, one: Bundle) -> None:
+        if not self._is_free(one):
+            self._book.leave(one.id, self._now() + _ASK_AGAIN_SECONDS)
+            self._metrics.count('gateway.bundles_held')
+            return
+        # What lies beside it first: alone it would never be found.
+        for key in (one.key + bundle_since.SUFFIX, one.key):
+            self._client.delete(key)
+            if self._client.head(key) is not None:
+                # Acknowledged and not done, or not everywhere yet.
+                raise RemoteUnavailable('%s is still there' % key,
+                                        self._conf.retry_after_seconds)
+        steps.reached('bundle.dropped')
+        self._book.forget(one.id)
+        self._metrics.count('gateway.bundles_dropped')
+
+    def _is_free(self, one: Bundle) -> bool:
+        """No record names the bundle, or will; members that some name are
+        under keys of their own by now. A stub may have come to a drive of
+        this node after the others were pointed at the new bundle.
+
+        The bundle itself says what is in it: the book has its members in
+        another one by now.
+        """
+        if not one.size:
+            return True  # it was never proven, so never named
+        source = Source(self._client, one, self._keys)
+        dead = {member.number for member in self._book.members(
+            one.id, ('dead', 'told'))}
+        try:
+            members = [member for member in source.members(one.group)
+                       if member.number not in dead]
+        except S3Missing:
+            return True
+        said = self._leaning.leaned_on(one.key, members)
+        self._send_apart(source, [
+            member for member in members
+            if said[member.version.key] is Verdict.NEEDED])
+        # Silence counts for as long as with a key of its own.
+        return Verdict.OPEN not in said.values() or \
+            self._leaning.is_forgotten(self._book.replaced_at(one.id))
+
+    def _send_apart(self, source: Source, members: List[Member]) -> None:
+        for member in members:
+            self._leaning.send_apart(member, *(
+                self._from_here(member) or source.read(member)))
+            self._metrics.count('gateway.bundle_sent_apart')
+        steps.reached('bundle.sent_apart')
+
+    def next_drop(self) -> Optional[float]:
+        """When the first key is to go; None if none is."""
+        found = self._book.in_state('leaving', float('inf'), 1)
+        if not found:
+            return None
+        return self._book.drop_at(found[0].id)
+
+    def rewrite(self) -> bool:
+        """Write one bundle anew, or find that one has no live member;
+        False if there was none to.
+
+        :raises S3Down: another time
+        """
+        found = self._book.with_dead(
+            partial(self._is_due, 'rewrite'), _LOOKED_AT)
+        for bundle_id, _, live in found:
+            if not live:
+                self._leave(bundle_id)
+                return True
+        chosen = bundling.rewrite([kept for _, kept, _ in found],
+                                  self._conf.bundle_dead_share, 1)
+        if not chosen:
+            return False
+        bundle_id = next(one_id for one_id, kept, _ in found
+                         if kept.key == chosen[0].key)
+        old = self._book.bundle(bundle_id)
+        if old is not None and old.state == 'sealed':
+            self._alone('rewrite', old.id, partial(self._rewrite, old))
+        return True
+
+    def rekey(self) -> bool:
+        """Write some bundles anew that are under another key than the
+        active one; False if none is, or all of them are put off.
+
+        :raises S3Down: the rest another time
+        """
+        due = self._book.sealed_otherwise(
+            self._keys.active_prefix, ('sealed',),
+            partial(self._is_due, 'rewrite'))
+        for one in due:
+            self._alone('rewrite', one.id, partial(self._rewrite, one))
+        return bool(due)
+
+    def rewrap(self) -> None:
+        """Have the active key open bundles that leave: they are read once
+        more, and the key they were written under may be gone by then."""
+        if not self._keys:
+            return
+        for one in self._book.sealed_otherwise(
+                self._keys.active_prefix, ('replaced', 'leaving'),
+                partial(self._is_due, 'rewrap')):
+            self._alone('rewrap', one.id, partial(self._rewrap, one))
+
+    def _rewrap(self, one: Bundle) -> None:
+        self._book.reseal(one.id, self._keys.rewrap(one.seal))
+
+    def _is_due(self, work: str, bundle_id: int) -> bool:
+        return self._not_before.get((work, bundle_id), 0.0) <= self._now()
+
+    def _alone(self, work: str, bundle_id: int,
+               do: Callable[[], None]) -> float:
+        """Do one work on one bundle, unless it is put off; what fails is
+        put off, and said.
+
+        :returns: when to try again; 0 if it is done
+        :raises S3Down: it is no use to try any other
+        """
+        if not self._is_due(work, bundle_id):
+            return self._not_before[work, bundle_id]
+        try:
+            do()
+        except S3Down:
+            raise
+        except DssError as err:
+            self._note(err)
+            now = self._now()
+            wait = (err.retry_after_seconds
+                    if isinstance(err, RemoteUnavailable)
+                    else _ASK_AGAIN_SECONDS)
+            self._not_before = {
+                one: at for one, at in self._not_before.items() if at > now}
+            self._not_before[work, bundle_id] = now + wait
+            return now + wait
+        return 0.0
+
+    def _rewrite(self, old: Bundle) -> None:
+        """Give the live members of a bundle a new one."""
+        key = self._packer.new_key()
+        new_id = self._book.plan_anew(old.group, key, self._now())
+        steps.reached('compact.planned')
+        packed = self._packer.begin(old.group)
+        try:
+            # A member that is still to be recorded would be pointed at the
+            # old bundle after the new one.
+            self._packer.record(old.id)
+            self._copy(old, packed)
+            self._packer.send(new_id, key, packed, old.id)
+        except BaseException:
+            self._book.give_up(new_id)
+            raise
+        steps.reached('compact.sealed')
+        if not packed.placed:
+            self._leave(old.id)  # all that lived has left this node
+        self._packer.record(new_id)
+        self.settle_replaced()
+        steps.reached('compact.done')
+        self._metrics.count('gateway.bundles_rewritten')
+
+    def settle_replaced(self) -> None:
+        """What every record has let go of may leave."""
+        for bundle_id in self._book.replaced():
+            self._leave(bundle_id)
+
+    def _leave(self, bundle_id: int) -> None:
+        # Readers and other nodes may still lean on the old key.
+        self._book.leave(bundle_id, self._now()
+                         + self._conf.delete_delay_seconds)
+
+    def _copy(self, old: Bundle, packed: Packed) -> None:
+        members = self._book.members(old.id, ('there', 'live'))
+        here = self._book.holders(members)
+        away = [member for member in members
+                if not self._is_here(here[member.version.key])]
+        self._let_go(old, away)
+        wanted = keys_of(members)
+        for member in away:
+            del wanted[member.version.key]
+        source = Source(self._client, old, self._keys)
+        for key, member in wanted.items():
+            record, data = self._from_here(member) or source.read(member)
+            self._packer.add(packed, key, self._newest_of(member) or record,
+                             data)
+
+    def _newest_of(self, member: Member) -> Optional[bundle.Record]:
+        """What is to be said of a stub now: a POST may have come since."""
+        try:
+            return metadata.record_of(self._local.describe(
+                member.version, member.partition))
+        except (VersionGone, TierUnavailable, DamagedRecord):
+            return None
+
+    def _is_here(self, holders: List[Tuple[VersionId, str]]) -> bool:
+        """Some device of this node has the version."""
+        for version, partition in holders:
+            try:
+                if self._local.newest(version, partition) == \
+                        version.timestamp:
+                    return True
+            except TierUnavailable:
+                return True  # nobody can say: it is kept
+        return False
+
+    def _let_go(self, old: Bundle, away: List[Member]) -> None:
+        """Members that left this node: nobody here will point at the new
+        bundle for them. Where anybody may need them, they get keys of
+        their own."""
+        said = self._leaning.verdicts(old.key, away)
+        by_key = keys_of(away)
+        self._send_apart(Source(self._client, old, self._keys), [
+            by_key[key] for key, verdict in said.items()
+            if verdict is not Verdict.DEAD])
+        self._book.bury(by_key)
+
+    def _from_here(self, member: Member
+                   ) -> Optional[Tuple[bundle.Record, bytes]]:
+        """The newest record and the local bytes, if they are here."""
+        try:
+            local, data = self._packer.read(member.version,
+                                            member.partition)
+        except (VersionGone, TierUnavailable, DamagedRecord,
+                RemoteCorrupt):
+            return None
+        return metadata.record_of(local), data
+
+
+def _changed_at(record: bundle.Record) -> str:
+    return str(record['metadata'].get('X-Timestamp', ''))
+
+
+def _merged(before: Dict[int, bundle.Record],
+            after: Dict[int, bundle.Record]) -> Dict[int, bundle.Record]:
+    found = dict(before)
+    found.update(after)
+    return found

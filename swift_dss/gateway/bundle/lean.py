@@ -1,0 +1,119 @@
+"""Who leans on a bundle of this node.
+
+Stubs travel as stubs: a record of another node, or of another drive, may
+name a bundle that it does not keep. Before such a key goes the primaries
+are asked what their records name. A member that somebody leans on, or may
+lean on unasked, goes to the version's own key first, where every reader
+looks that misses a bundle (:func:`own_copy`): it needs no message to a node
+that may be away, and no forwarding record that would have to be kept for as
+long.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Callable, Dict, Iterable, Iterator, Optional, Tuple
+
+from swift_dss.core.config import GatewayConf
+from swift_dss.core.residency import RemoteCopy, Residency
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.bundle.book import Member
+from swift_dss.gateway.form import encrypt, metadata
+from swift_dss.gateway.link.client import S3Client
+from swift_dss.gateway.peers.primaries import Answers, Primaries, Wanted
+from swift_dss.gateway.ports import LocalReader, LocalVersion
+from swift_dss.strategy.agreement import Verdict, of_member, of_place
+from swift_dss.wire import bundle, classmap
+
+#: Members of one question.
+_AT_ONCE = 1000
+#: Sends a version, of which nobody here may have a file, to its own key.
+SendApart = Callable[[LocalVersion, LocalReader], RemoteCopy]
+
+
+class Leaning:
+    """Asks, and sends apart.
+
+    :param send: see :data:`SendApart`
+    :param now: what ages are judged by; see ``TrustedClock``
+    """
+
+    def __init__(self, conf: GatewayConf, primaries: Primaries,
+                 send: SendApart, now: Callable[[], float]) -> None:
+        self._conf = conf
+        self._primaries = primaries
+        self._send = send
+        self._now = now
+
+    def verdicts(self, key: str, members: Iterable[Member]
+                 ) -> Dict[str, Verdict]:
+        """What may become of members of the bundle ``key`` that no device
+        of this node has, by version."""
+        return {version.key: of_member(
+            version.timestamp, key, said, self._now(),
+            self._conf.reclaim_age_seconds, version.frag_index is not None)
+            for version, said in self._asked(members)}
+
+    def leaned_on(self, key: str, members: Iterable[Member]
+                  ) -> Dict[str, Verdict]:
+        """Of the bundle ``key``, whose living members have another place by
+        now: NEEDED if a record names it for all that, OPEN if nobody can
+        say; by version."""
+        return {version.key: of_place(version.timestamp, key, said)
+                for version, said in self._asked(members)}
+
+    def _asked(self, members: Iterable[Member]
+               ) -> Iterator[Tuple[VersionId, Answers]]:
+        versions = [member.version for member in members]
+        for at in range(0, len(versions), _AT_ONCE):
+            page = versions[at:at + _AT_ONCE]
+            yield from zip(page, self._primaries.ask(
+                [Wanted(version) for version in page], True))
+
+    def is_forgotten(self, since: float) -> bool:
+        """True if silence since then counts for nothing."""
+        return since + self._conf.reclaim_age_seconds < self._now()
+
+    def send_apart(self, member: Member, record: bundle.Record,
+                   data: bytes) -> None:
+        """Have a member under the version's own key, proven.
+
+        :raises DssError: it is not there (yet)
+        """
+        said = metadata.of_record(record)
+        self._send(LocalVersion(
+            replace(said.version, device=member.version.device),
+            member.partition, said.etag, said.metadata,
+            Residency.whole(said.content_length),
+            classmap.decode(said.class_map_text)), BytesReader(data))
+
+
+class BytesReader(LocalReader):
+    """A version whose bytes are in memory."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def read(self, offset: int, length: int) -> bytes:
+        """See :meth:`LocalReader.read`."""
+        return self._data[offset:offset + length]
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def own_copy(conf: GatewayConf, client: S3Client,
+             local: LocalVersion) -> Optional[RemoteCopy]:
+    """What S3 has under a version's own key, as far as a HEAD can tell;
+    None if it has nothing there, or nothing that has the right length."""
+    key = metadata.own_key(conf.prefix, local.version)
+    head = client.head(key)
+    if head is None:
+        return None
+    text = head.metadata.get(encrypt.SEAL_META, '')
+    length = encrypt.sealed_length(local.content_length) if text \
+        else local.content_length
+    if head.size != length:
+        return None
+    return RemoteCopy(conf.endpoint, key, head.etag, time.time(), 0, text)

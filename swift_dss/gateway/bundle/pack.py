@@ -1,0 +1,377 @@
+"""Small versions on their way to S3, many in one object.
+
+The order is that of a single upload: local bytes are digested while they
+are read and compared with each version's own ETag; the bundle is proven in
+S3; only then do residency records name it. In between lies the book: a
+bundle's key is durable there *before* S3 can have it (a crash leaves a key
+that is known to be garbage), and its members' places are durable *before*
+the first record names them (a crash leaves a bundle that is known to be
+good). Every step may run twice.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import threading
+import uuid
+from dataclasses import dataclass
+from typing import (
+    Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple)
+
+from swift_dss.core.classes import ClassTable
+from swift_dss.core.config import GatewayConf
+from swift_dss.core.errors import (
+    DamagedRecord, DssError, RemoteCorrupt, TierUnavailable, VersionGone)
+from swift_dss.core.limits import MAX_BUNDLE_MEMBERS
+from swift_dss.core.residency import RemoteCopy
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.bundle.book import Book, Bundle, Member
+from swift_dss.gateway.bundle.read import FOLDER, read_whole
+from swift_dss.gateway.form import digests, encrypt, metadata, verify
+from swift_dss.gateway.link.client import S3Client
+from swift_dss.gateway.link.turns import Baton, Turns
+from swift_dss.gateway.ports import (
+    Arrival, LocalVersion, LocalVersions, Logger, Metrics)
+from swift_dss.io import steps
+from swift_dss.strategy.bundling import Batch, Waiting
+from swift_dss.wire import bundle
+
+BOOK_FILE = 'bundles.db'
+#: Records that are written, and rows that are marked, in one go.
+RECORDED_AT_ONCE = 256
+#: Members that are packed before somebody else has the interpreter.
+_PACKED_AT_ONCE = 512
+#: A member that is away or damaged is looked at again after this.
+AGAIN_SECONDS = 600.0
+
+
+def group_of(local: LocalVersion, table: ClassTable,
+             most_bytes: int) -> Optional[str]:
+    """Which bundles a version may share: account, container and classes;
+    None if it gets a key of its own."""
+    if local.content_length > most_bytes:
+        return None
+    class_ids = sorted(local.class_map.class_ids(local.content_length)
+                       or {local.class_map.rest})
+    if not all(table.spec(class_id).bundle for class_id in class_ids):
+        return None
+    parts = local.metadata.get('name', '').split('/', 3)
+    if len(parts) != 4 or parts[0] or not all(parts[1:]):
+        return None
+    return _group(parts[1], parts[2], local.version.policy,
+                  tuple(class_ids))
+
+
+@functools.lru_cache(maxsize=1024)
+def _group(*parts: Any) -> str:
+    return json.dumps(parts, separators=(',', ':'))
+
+
+def batch_of(conf: GatewayConf) -> Batch:
+    """When a bundle is full, as the configuration says."""
+    return Batch(conf.bundle_bytes, MAX_BUNDLE_MEMBERS,
+                 conf.bundle_age_seconds)
+
+
+@dataclass
+class Packed:
+    """A bundle in memory, and what is in it."""
+
+    builder: bundle.Builder
+    seal: str
+    placed: List[Tuple[str, int, int, int]]
+
+
+class Claim(NamedTuple):
+    """Members that a bundle was planned for."""
+
+    bundle_id: int
+    key: str
+    group: str
+    members: List[Member]
+
+
+class Packer:
+    """Builds, sends, proves and records one bundle, in any thread.
+
+    :param done: told of versions whose records name their bundle
+    :param away: told of each version that could not be packed, and why
+    :param turns: who may send a bundle that was packed
+    :param baton: for what has many small things to do
+    """
+
+    def __init__(self, conf: GatewayConf, client: S3Client,
+                 local: LocalVersions, book: Book, metrics: Metrics,
+                 logger: Logger, now: Callable[[], float],
+                 keys: encrypt.KeyFile,
+                 done: Callable[[List[VersionId]], None],
+                 away: Callable[[VersionId, DssError], None],
+                 turns: Turns, baton: Baton) -> None:
+        self._conf = conf
+        self._client = client
+        self._local = local
+        self._book = book
+        self._metrics = metrics
+        self._logger = logger
+        self._now = now
+        self._keys = keys
+        self._done = done
+        self._away = away
+        self._turns = turns
+        self._baton = baton
+        #: Members of one bundle at a time are read: side by side they
+        #: would hand the interpreter to one another at each system call,
+        #: and the first would be as late as the last.
+        self._packing = threading.Lock()
+        #: Records of one bundle at a time are written: who writes a bundle
+        #: anew must not meet one that still points at the old.
+        self._recording = threading.Lock()
+
+    @property
+    def is_late(self) -> bool:
+        """True while the link has nothing and a bundle is being packed."""
+        return self._packing.locked() and self._turns.all_free
+
+    def claim(self, waiting: Waiting, batch: Batch) -> Optional[Claim]:
+        """What one bundle of a group will have, ``batch`` at most; nobody
+        else takes it.
+
+        Who has a claim MUST :meth:`flush` it.
+        """
+        key = self.new_key()
+        with self._baton.hold():
+            bundle_id, members = self._book.plan(
+                waiting.group, key, batch.bundle_bytes, batch.members,
+                self._now())
+        if not members:
+            return None
+        steps.reached('bundle.planned')
+        return Claim(bundle_id, key, waiting.group, members)
+
+    def flush(self, claim: Claim) -> int:
+        """Build and send a bundle; how many versions it has. Its records
+        are still to be written.
+
+        :raises RemoteUnavailable, S3Rejected, RemoteCorrupt: S3's side;
+            the members wait again
+        """
+        bundle_id, key, group, members = claim
+        packed = self.begin(group)
+        try:
+            with self._packing:
+                self._pack_all(packed, members)
+            with self._turns.take():
+                self.send(bundle_id, key, packed)
+        except BaseException:
+            # Also what is no error of ours: nothing may stay planned.
+            self._book.give_up(bundle_id)
+            raise
+        return len(packed.placed)
+
+    def wrap(self, old: Bundle) -> bundle.Wrap:
+        """What closes what lies beside a bundle."""
+        return self._keys.open(old.seal).wrap if old.seal else bundle.plain
+
+    def unwrap(self, old: Bundle) -> bundle.Wrap:
+        """What opens a bundle."""
+        return encrypt.opener(self._keys, old.seal)
+
+    def new_key(self) -> str:
+        """A key that nobody else has or can guess the meaning of."""
+        name = uuid.uuid4().hex
+        return '%s%s%s/%016.5f-%s' % (
+            self._conf.prefix, FOLDER, name[-3:], self._now(), name)
+
+    def begin(self, group: str) -> Packed:
+        """An empty bundle for a group."""
+        if self._keys:
+            seal = self._keys.new()
+            return Packed(bundle.Builder(
+                {'seal': seal.text, 'created': self._now()}, True,
+                seal.wrap), seal.text, [])
+        account, container, policy, class_ids = json.loads(group)
+        head = {'account': account, 'container': container,
+                'policy': policy, 'classes': class_ids,
+                'created': self._now()}
+        return Packed(bundle.Builder(head), '', [])
+
+    def _pack_all(self, packed: Packed, members: List[Member]) -> None:
+        for at in range(0, len(members), _PACKED_AT_ONCE):
+            with self._baton.hold():
+                if not self._pack_some(packed,
+                                       members[at:at + _PACKED_AT_ONCE]):
+                    # Their metadata is larger than anybody would think.
+                    placed = {key for key, _, _, _ in packed.placed}
+                    self._book.wait_again(
+                        one.version.key for one in members[at:]
+                        if one.version.key not in placed)
+                    return
+
+    def _pack_some(self, packed: Packed, members: List[Member]) -> bool:
+        """False if there is no room for all of them."""
+        builder, placed = packed.builder, packed.placed
+        found = self._local.read_as_parked([
+            (member.version, member.partition, member.size)
+            for member in members])
+        for member, data in zip(members, found):
+            if not builder.has_room(member.size):
+                return False
+            if data is None or not member.record or digests.md5(
+                    data).hexdigest() != member.etag:
+                self._pack(packed, member)
+                continue
+            at = builder.members
+            try:
+                offset, stored = builder.add_packed(member.record, data)
+            except DamagedRecord:
+                self._pack(packed, member)
+                continue
+            placed.append((member.version.key, at, offset, stored))
+        return True
+
+    def _pack(self, packed: Packed, member: Member) -> None:
+        """One that has to be looked at anew."""
+        try:
+            local, data = self.read(member.version, member.partition)
+            self.add(packed, member.version.key, metadata.record_of(local),
+                     data)
+        except (VersionGone, TierUnavailable, DamagedRecord,
+                verify.LocalCorrupt) as err:
+            self._metrics.count('gateway.bundle_skipped')
+            self._book.unpark(member.version.key)
+            self._away(member.version, err)
+
+    def read(self, version: VersionId,
+             partition: str) -> Tuple[LocalVersion, bytes]:
+        """A small version and all its local bytes, proven.
+
+        :raises LocalCorrupt: they are not what the metadata says
+        """
+        local, data = self._local.read_whole(version, partition)
+        if local.content_length:
+            verify.check_local(local, digests.md5(data).digest())
+        return local, data
+
+    def add(self, packed: Packed, key: str, record: bundle.Record,
+            data: bytes) -> None:
+        """One more member."""
+        number = packed.builder.members
+        offset, stored = packed.builder.add(record, data)
+        packed.placed.append((key, number, offset, stored))
+
+    def send(self, bundle_id: int, key: str, packed: Packed,
+             replaces: int = 0) -> None:
+        """Send and prove a bundle, and note where its members are.
+
+        :param replaces: the bundle that they were in before
+        :raises RemoteUnavailable, S3Rejected, RemoteCorrupt: nothing was
+            noted
+        """
+        if not packed.placed:
+            self._book.give_up(bundle_id)
+            return
+        raw = packed.builder.finish()
+        digest = digests.md5(raw)
+        steps.reached('bundle.built')
+        self._client.put(key, raw, digest.digest())
+        steps.reached('bundle.sent')
+        self._prove(key, raw, str(digest.hexdigest()))
+        steps.reached('bundle.verified')
+        # After this a crash finds the bundle good; before it, garbage.
+        with self._baton.hold():
+            self._book.seal(bundle_id, packed.seal, len(raw),
+                            packed.placed, replaces)
+        steps.reached('bundle.sealed')
+        self._metrics.count('gateway.bundles')
+        self._metrics.count('gateway.bundled', len(packed.placed))
+        self._metrics.count('gateway.uploaded_bytes', len(raw))
+
+    def _prove(self, key: str, raw: bytes, etag: str) -> None:
+        head = self._client.head(key)
+        if head is not None and head.size == len(raw) and (
+                head.etag == etag and self._conf.verify != 'readback'
+                or read_whole(self._client, key, len(raw)) == raw):
+            return
+        self._metrics.count('gateway.verify_failed')
+        raise RemoteCorrupt('%s: S3 does not hold what was sent' % key)
+
+    def record(self, bundle_id: int) -> None:
+        """Let residency records name a sealed bundle. Idempotent."""
+        with self._recording:
+            found = self._book.bundle(bundle_id)
+            if found is None or found.state != 'sealed':
+                return
+            members = self._book.members(bundle_id, ('there',))
+            for at in range(0, len(members), RECORDED_AT_ONCE):
+                with self._baton.hold():
+                    self._record_some(
+                        found, members[at:at + RECORDED_AT_ONCE])
+                steps.reached('bundle.recorded')
+        steps.reached('bundle.done')
+
+    def _record_some(self, found: Bundle, members: List[Member]) -> None:
+        holders = self._book.holders(members)
+        arrivals: List[Arrival] = []
+        whole = {member.version.key: True for member in members}
+        done: List[VersionId] = []
+        now = self._now()
+        for member in members:
+            for version, partition in holders[member.version.key]:
+                if member.size:
+                    arrivals.append(_arrival(
+                        self._conf, found, member, version, partition,
+                        now))
+                else:
+                    # It has no byte that could be remote.
+                    done.append(version)
+        for one, err in zip(arrivals, self._local.record_remotes(arrivals)):
+            key = one.version.key
+            if err is None:
+                done.append(one.version)
+            elif not isinstance(err, VersionGone):
+                whole[key] = False
+                self._metrics.count('gateway.%s' % err.counter)
+                self._logger.warning('bundle: %s on %s: %s', key,
+                                     one.version.device, err)
+            else:
+                # Moved on, or replaced: no record here will name it. Who
+                # else has it says what becomes of its bytes.
+                self._book.let_go(one.version)
+                done.append(one.version)
+        self._done(done)
+        self._book.recorded(key for key in whole if whole[key])
+
+    def point(self, found: Bundle, member: Member, version: VersionId,
+              partition: str) -> None:
+        """Have one record name its place in a bundle.
+
+        :raises VersionGone: the version is not on the device any more
+        """
+        if not member.size:
+            return  # an empty version has no byte that could be remote
+        self._local.record_remote(*_arrival(
+            self._conf, found, member, version, partition, self._now())[:3])
+
+
+def _arrival(conf: GatewayConf, found: Bundle, member: Member,
+             version: VersionId, partition: str, now: float) -> Arrival:
+    return Arrival(version, partition, RemoteCopy(
+        conf.endpoint, found.key, member.etag, now, member.offset,
+        seal_of(found.seal, member.number)), member.size)
+
+
+def seal_of(text: str, number: int) -> str:
+    """The seal of a member of a bundle with the seal ``text``."""
+    return '%s.%d' % (text, number) if text else ''
+
+
+def keys_of(members: Iterable[Member]) -> Dict[str, Member]:
+    """Members by version key."""
+    return {member.version.key: member for member in members}
+
+
+def book_path(folder: str) -> str:
+    """Where the book of a node lies."""
+    return os.path.join(folder, BOOK_FILE)

@@ -1,0 +1,121 @@
+"""What bundles say of their members, for whoever must prove one.
+
+A bundle is never written anew under its key, so its index is read once: two
+ranged GETs, for all members. That the bundle is still there is asked again
+every few seconds, since members come by the hundred.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Callable, FrozenSet, Iterator, Optional
+
+from swift_dss.core.residency import RemoteCopy
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.bundle.pack import seal_of
+from swift_dss.gateway.bundle.read import Index, read_index
+from swift_dss.gateway.form import metadata
+from swift_dss.gateway.form import digests
+from swift_dss.gateway.form.encrypt import KeyFile, sealed_length
+from swift_dss.gateway.link.client import S3Client, S3Head
+
+#: A HEAD of a bundle counts for so long.
+_HEAD_SECONDS = 5.0
+#: Bundles, and members of all of them, that are remembered: about 100 bytes
+#: a member.
+_BUNDLES = 1024
+_MEMBERS = 131072
+
+
+@dataclass(frozen=True)
+class _Known:
+    at: float
+    head: S3Head
+    members: FrozenSet[bytes]
+
+
+class BundleProofs:
+    """Compares records with the indexes of bundles. Thread-safe."""
+
+    def __init__(self, client: S3Client, keys: KeyFile,
+                 now: Callable[[], float]) -> None:
+        self._client = client
+        self._keys = keys
+        self._now = now
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._members = 0
+
+    def has(self, version: VersionId, length: int, etag: str,
+            remote: RemoteCopy) -> Optional[bool]:
+        """True if the bundle of ``remote`` has this version there.
+
+        :returns: None if there is no such bundle
+        :raises DamagedRecord: the bundle cannot be read
+        :raises DssError: it cannot be said now
+        """
+        known = self._recall(remote.key)
+        if known is None:
+            head = self._client.head(remote.key)
+            if head is None:
+                self._forget(remote.key)
+                return None
+            known = self._look(remote.key, head)
+        return remote.etag == etag and _digest(
+            version, length, etag, remote.offset,
+            remote.seal) in known.members
+
+    def _recall(self, key: str) -> Optional[_Known]:
+        with self._lock:
+            known = self._known.get(key)
+        if known is not None and abs(self._now() - known.at) < _HEAD_SECONDS:
+            return known
+        return None
+
+    def _look(self, key: str, head: S3Head) -> _Known:
+        with self._lock:
+            known = self._known.get(key)
+        if known is None or (known.head.size, known.head.etag) != (
+                head.size, head.etag):
+            index = read_index(self._client, key, head.size, self._keys)
+            members = frozenset(_members(index))
+        else:
+            members = known.members
+        known = _Known(self._now(), head, members)
+        self._forget(key)
+        with self._lock:
+            self._known[key] = known
+            self._members += len(members)
+            while len(self._known) > 1 and (
+                    len(self._known) > _BUNDLES or self._members > _MEMBERS):
+                _, oldest = self._known.popitem(last=False)
+                self._members -= len(oldest.members)
+        return known
+
+    def _forget(self, key: str) -> None:
+        with self._lock:
+            known = self._known.pop(key, None)
+            if known is not None:
+                self._members -= len(known.members)
+
+
+def _members(index: Index) -> Iterator[bytes]:
+    seal = str(index.head.get('seal', '')) if index.sealed else ''
+    for entry in index.entries:
+        record = metadata.of_record(entry.record)
+        length = record.content_length
+        if entry.stored_bytes == (sealed_length(length) if seal else length):
+            yield _digest(record.version, length, record.etag, entry.offset,
+                          seal_of(seal, entry.number))
+
+
+def _digest(version: VersionId, length: int, etag: str, offset: int,
+            seal: str) -> bytes:
+    """Of all that a record and an index must agree on."""
+    digest: bytes = digests.md5(repr((
+        version.policy, version.object_hash, version.timestamp,
+        version.frag_index, length, etag, offset,
+        seal)).encode('utf-8', 'surrogateescape')).digest()
+    return digest

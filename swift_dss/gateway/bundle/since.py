@@ -1,0 +1,70 @@
+"""What happened to a bundle's members since it was written.
+
+``<bundle>.since`` lies beside a bundle: which members are dead, and the
+records of those whose metadata changed. It is written anew as a whole and
+only ever says more, so that two writers or an old copy do no harm beyond
+what they do not know yet. zlib of JSON:
+``{"dead": [number, ...], "records": [[number, record], ...]}``.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass, field
+from typing import Any, Dict, Set
+
+from swift_dss.core.limits import (
+    MAX_BUNDLE_INDEX_BYTES, MAX_BUNDLE_MEMBERS)
+from swift_dss.gateway.link.client import S3Client, S3Missing
+from swift_dss.wire import bundle
+from swift_dss.wire.parsing import parsing
+
+SUFFIX = '.since'
+
+
+@dataclass(frozen=True)
+class Since:
+    """Dead members, and newer records by member."""
+
+    dead: Set[int] = field(default_factory=set)
+    records: Dict[int, Dict[str, Any]] = field(default_factory=dict)
+
+
+def encode(since: Since, wrap: bundle.Wrap = bundle.plain) -> bytes:
+    """The bytes of ``<bundle>.since``."""
+    return wrap('since', 0, zlib.compress(json.dumps(
+        {'dead': sorted(since.dead),
+         'records': sorted(since.records.items())},
+        separators=(',', ':'), sort_keys=True).encode('ascii')))
+
+
+def decode(raw: bytes, unwrap: bundle.Wrap = bundle.plain) -> Since:
+    """:raises DamagedRecord: it is not what :func:`encode` wrote."""
+    with parsing('since'):
+        inflate = zlib.decompressobj()
+        text = inflate.decompress(unwrap('since', 0, raw),
+                                  MAX_BUNDLE_INDEX_BYTES)
+        if not inflate.eof:
+            raise ValueError('cut off or too long')
+        found = json.loads(text)
+        dead = {_number(one) for one in found['dead']}
+        records = {_number(number): dict(record)
+                   for number, record in found['records']}
+    return Since(dead, records)
+
+
+def read(client: S3Client, key: str,
+         unwrap: bundle.Wrap = bundle.plain) -> Since:
+    """What lies beside the bundle ``key``; nothing if nothing does."""
+    try:
+        raw = client.get_small(key + SUFFIX, MAX_BUNDLE_INDEX_BYTES)
+    except S3Missing:
+        return Since()
+    return decode(raw, unwrap)
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < MAX_BUNDLE_MEMBERS:
+        raise ValueError('%r is no member' % (value,))
+    return value

@@ -1,0 +1,7 @@
+"""Collect: what lies in S3 and nothing needs any more.
+
+Holds the search for keys and bundle members without an owner, and for old
+versions of versioned buckets.
+In: listings, and the agreement of the primaries.
+Out: deletions. A key that one primary still needs never goes.
+"""

@@ -1,0 +1,310 @@
+"""Members of bundles that nothing needs: one's own, and those of nobody.
+
+A book knows what its node packed, and hears of what dies on the node. It
+does not hear of a replica that has moved away: those members are asked
+about here. A bundle that no book has (its packer is gone, or the book is)
+is looked at by the node whose part of the bucket it lies in: what is dead is
+said beside it, so that a restore does not bring it back; all dead, it goes;
+mostly dead, this node keeps it from now on, and writes it anew.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import (
+    Callable, Dict, Iterator, List, NamedTuple, Sequence, Set, Tuple)
+
+from swift_dss.core.config import GatewayConf
+from swift_dss.core.errors import (
+    DamagedRecord, RemoteUnavailable, TierUnavailable)
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.bundle import since as bundle_since
+from swift_dss.gateway.bundle.book import Book, Member
+from swift_dss.gateway.bundle.lean import Leaning
+from swift_dss.gateway.bundle.read import FOLDER
+from swift_dss.gateway.collect.keys import Collected, Wish
+from swift_dss.gateway.form import digests, encrypt
+from swift_dss.gateway.form.one_key import KeyFailures
+from swift_dss.gateway.link.client import S3Client, S3Listed
+from swift_dss.gateway.peers.primaries import Primaries, Wanted
+from swift_dss.gateway.peers.ranks import Ranks
+from swift_dss.gateway.ports import LocalVersions
+from swift_dss.gateway.restore.adopt import group_of_held, member_of
+from swift_dss.gateway.restore.catalog import Catalog, Held
+from swift_dss.io import steps
+from swift_dss.strategy.agreement import (
+    Verdict, of_key, of_member, seconds_of)
+from swift_dss.wire import bundle
+
+#: Members of one's own that are looked at in one go.
+_AT_ONCE = 1000
+#: A bundle of nobody's is not taken over before this age: its packer may be
+#: writing the records that name it.
+_YOUNG_SECONDS = 86400.0
+#: A keeper that lives has told of a dead member within this. Nobody else
+#: writes what lies beside its bundle before: the later of two writers would
+#: take back what the other one told.
+_HEARD_SECONDS = 86400.0
+_PACE = 2000.0
+
+
+class Shelves(NamedTuple):
+    """Where bundles are known, and read."""
+
+    book: Book
+    catalog: Catalog
+    client: S3Client
+    keys: encrypt.KeyFile
+
+
+class BundleCollector:
+    """The part of a pass that looks at bundles; see ``collect.Extra``.
+
+    :param requeue: notes versions that are obsolete here, durably
+    """
+
+    folder = FOLDER
+
+    def __init__(self, conf: GatewayConf, shelves: Shelves,
+                 local: LocalVersions, ranks: Ranks, primaries: Primaries,
+                 leaning: Leaning,
+                 requeue: Callable[[List[Tuple[VersionId, str]]], None],
+                 stopping: threading.Event,
+                 now: Callable[[], float]) -> None:
+        self._conf = conf
+        self._book, self._catalog, self._client, self._keys = shelves
+        self._local = local
+        self._ranks = ranks
+        self._primaries = primaries
+        self._leaning = leaning
+        self._requeue = requeue
+        self._stopping = stopping
+        self._now = now
+        self._failures = KeyFailures()
+
+    # -- what this node packed -------------------------------------------
+
+    def own(self, wish: Wish, found: Collected) -> None:
+        """Members of this node's bundles whose replica has moved away, or
+        was replaced without anybody's hearing of it."""
+        after = ''
+        while True:
+            page = self._book.walk(after, _AT_ONCE)
+            if not page:
+                return
+            after = page[-1][0].version.key
+            self._own_page(page, wish, found)
+            if wish.paced:
+                self._stopping.wait(len(page) / _PACE)
+            if self._stopping.is_set():
+                raise RemoteUnavailable('stopping', 1)
+
+    def _own_page(self, page: Sequence[Tuple[Member, str]], wish: Wish,
+                  found: Collected) -> None:
+        holders = self._book.holders(member for member, _ in page)
+        away: Dict[str, List[Member]] = {}
+        obsolete: List[Tuple[VersionId, str]] = []
+        for member, key in page:
+            newest = [(self._newest(*one), one)
+                      for one in holders[member.version.key]]
+            timestamp = member.version.timestamp
+            if any(at == timestamp for at, _ in newest):
+                continue
+            obsolete += [one for at, one in newest if at > timestamp][:1]
+            if not any(at for at, _ in newest):
+                away.setdefault(key, []).append(member)
+        if obsolete and not wish.dry_run:
+            self._requeue(obsolete)
+            found.requeued += len(obsolete)
+        for key, members in away.items():
+            said = self._leaning.verdicts(key, members)
+            dead = [one for one, verdict in said.items()
+                    if verdict is Verdict.DEAD]
+            found.members += len(dead)
+            if dead and not wish.dry_run:
+                self._book.bury(dead)
+                steps.reached('collect.buried')
+
+    def _newest(self, version: VersionId, partition: str) -> str:
+        """As the port's; the version's own timestamp where nobody can say:
+        it is left alone."""
+        try:
+            return self._local.newest(version, partition) or ''
+        except (TierUnavailable, DamagedRecord):
+            return version.timestamp
+
+    # -- what nobody keeps -----------------------------------------------
+
+    def part(self, keys: Iterator[S3Listed], wish: Wish,
+             found: Collected) -> None:
+        """Of these bundles, those that are not in the book."""
+        beside: Set[str] = set()
+        whole: Set[str] = set()
+        bundles: List[S3Listed] = []
+        for listed in keys:
+            if listed.key.endswith(bundle_since.SUFFIX):
+                beside.add(listed.key)
+            else:
+                whole.add(listed.key + bundle_since.SUFFIX)
+                if not self._book.has_bundle(listed.key):
+                    bundles.append(listed)
+        for listed in bundles:
+            with self._failures.of(listed.key, found.skip):
+                self._unknown(
+                    listed, listed.key + bundle_since.SUFFIX in beside,
+                    wish, found)
+            if self._stopping.is_set():
+                raise RemoteUnavailable('stopping', 1)
+        for alone in sorted(beside - whole):
+            with self._failures.of(alone, found.skip):
+                self._without_bundle(alone, wish, found)
+
+    def _without_bundle(self, key: str, wish: Wish,
+                        found: Collected) -> None:
+        """What lies beside a bundle goes first: this is half of a PUT, or
+        of nothing."""
+        whole = key[:-len(bundle_since.SUFFIX)]
+        if not self._book.has_bundle(whole) and \
+                self._client.head(whole) is None and not wish.dry_run:
+            self._client.delete(key)
+            found.removed += 1
+
+    def _unknown(self, listed: S3Listed, has_since: bool, wish: Wish,
+                 found: Collected) -> None:
+        found.bundles += 1
+        # All of them: what was said of them since is read apart.
+        said = self._catalog.members(listed, set())
+        members = {one.number: one for one in said if isinstance(one, Held)}
+        since = self._since(listed, members) \
+            if has_since else bundle_since.Since()
+        dying = self._dead(listed, [
+            one for number, one in members.items()
+            if number not in since.dead])
+        found.members += len(dying)
+        dead = since.dead | set(dying)
+        if dead >= set(members) and len(members) == len(said):
+            found.bundles_dead += 1
+            found.dead_bytes += listed.size
+            if wish.dry_run:
+                found.say(listed.key)
+            else:
+                self._remove(listed.key, found)
+        elif not wish.dry_run and members:
+            told = since.dead | {
+                number for number, at in dying.items()
+                if at + _HEARD_SECONDS < self._now()}
+            if told > since.dead:
+                self._tell(listed, members, told)
+            self._adopt(listed, members, dead, told, found)
+
+    def _since(self, listed: S3Listed,
+               members: Dict[int, Held]) -> bundle_since.Since:
+        return bundle_since.read(self._client, listed.key, encrypt.opener(
+            self._keys, _seal(members)))
+
+    def _dead(self, listed: S3Listed,
+              members: Sequence[Held]) -> Dict[int, float]:
+        """Numbers of members that nobody needs, and when each was replaced
+        or deleted: 0 if it only moved to another key."""
+        old = self._age(listed.key) > _YOUNG_SECONDS
+        wanted = [Wanted(one.record.version, one.name) for one in members]
+        answers = self._primaries.ask(wanted, True)
+        # Stock servers cannot say what records name.
+        unsaid = [at for at, said in enumerate(answers) if None in said]
+        plain = dict(zip(unsaid, self._primaries.ask(
+            [wanted[at] for at in unsaid]))) if unsaid else {}
+        found: Dict[int, float] = {}
+        for at, (one, said) in enumerate(zip(members, answers)):
+            version = one.record.version
+            verdict = of_key(version.timestamp, plain.get(at, said),
+                             self._now(), self._conf.reclaim_age_seconds)
+            if old and verdict is not Verdict.DEAD:
+                verdict = of_member(
+                    version.timestamp, listed.key, said, self._now(),
+                    self._conf.reclaim_age_seconds,
+                    version.frag_index is not None)
+            if verdict is Verdict.DEAD:
+                found[one.number] = max((
+                    seconds_of(answer.timestamp)
+                    for answer in plain.get(at, said) if answer is not None
+                    and answer.timestamp > version.timestamp), default=0.0)
+        return found
+
+    def _age(self, key: str) -> float:
+        """Seconds since a bundle was packed, by its name."""
+        try:
+            return self._now() - float(
+                key.rpartition('/')[2].partition('-')[0])
+        except ValueError:
+            return 0.0
+
+    def _remove(self, key: str, found: Collected) -> None:
+        for one in (key + bundle_since.SUFFIX, key):
+            self._client.delete(one)
+        if self._client.head(key) is not None:
+            raise RemoteUnavailable('%s is still there' % key,
+                                    self._conf.retry_after_seconds)
+        steps.reached('collect.bundle_removed')
+        found.removed += 1
+
+    def _tell(self, listed: S3Listed, members: Dict[int, Held],
+              dead: Set[int]) -> None:
+        """Have the bucket know which members are dead."""
+        seal = _seal(members)
+        # Read anew: the primaries were asked since it was, and a keeper may
+        # have come back.
+        since = self._since(listed, members)
+        since = replace(since, dead=since.dead | dead)
+        data = bundle_since.encode(
+            since, self._keys.open(seal).wrap if seal else bundle.plain)
+        self._client.put(listed.key + bundle_since.SUFFIX, data,
+                         digests.md5(data).digest())
+        steps.reached('collect.told')
+
+    def _adopt(self, listed: S3Listed, members: Dict[int, Held],
+               dead: Set[int], told: Set[int], found: Collected) -> None:
+        """Keep a bundle that is mostly dead, and so has no keeper: one who
+        lives would have written it anew."""
+        gone = sum(one.stored_bytes for number, one in members.items()
+                   if number in dead)
+        if gone < self._conf.bundle_dead_share * listed.size or \
+                self._age(listed.key) < _YOUNG_SECONDS:
+            return
+        group = group_of_held(next(iter(members.values())))
+        rows: List[Member] = []
+        here: List[Tuple[VersionId, str]] = []
+        for number, one in members.items():
+            if number in dead:
+                rows.append(member_of(one, group)._replace(
+                    state='told' if number in told else 'dead'))
+                continue
+            mine = self._places(one.record.version)
+            here += mine
+            rows.append(member_of(one, group, *(
+                (mine[0][0].device, mine[0][1]) if mine else ())))
+        self._book.adopt(listed.key, group, _seal(members), listed.size,
+                         rows, self._now())
+        for version, partition in here:
+            self._book.hold(version, partition)
+        found.adopted += 1
+
+    def _places(self, version: VersionId) -> List[Tuple[VersionId, str]]:
+        """Devices of this node that have the version."""
+        partition, nodes = self._ranks.primaries(
+            version.policy, version.object_hash)
+        found = []
+        for node in nodes:
+            here = replace(version, device=node['device'])
+            if self._ranks.is_here(node) and \
+                    self._newest(here, partition) == version.timestamp:
+                found.append((here, partition))
+        return found
+
+
+def _seal(members: Dict[int, Held]) -> str:
+    """Of the bundle that these lie in."""
+    for held in members.values():
+        if held.bundle is not None:
+            return str(held.bundle[0].get('seal', ''))
+    return ''

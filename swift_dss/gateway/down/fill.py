@@ -1,0 +1,403 @@
+"""Bytes that a reader lacks: from S3, streamed while they are stored.
+
+A fetch walks its range: what is local by now is read locally, the rest
+comes through flights (one read of a part from S3 however many want it).
+The reply is sent only when the first verified byte is here, so a fetch
+that cannot be served says 503 within its deadline; one that breaks later
+is cut short, never padded.
+"""
+
+# long: a fetch from its request to its last byte, in the one class that
+# knows who waits for what.
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import Future, wait
+from dataclasses import replace
+from typing import Callable, Dict, Iterator, Optional, Tuple
+
+from swift_dss.core.classes import ClassTable
+from swift_dss.core.config import GatewayConf
+from swift_dss.core.errors import (
+    BadConfig, DssError, RemoteCorrupt, RemoteUnavailable, TierFull,
+    TierUnavailable, VersionGone)
+from swift_dss.core.residency import Extent, RemoteCopy, Tier
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.down.flights import LOOK_SECONDS, Flight, Flights
+from swift_dss.gateway.down.keeping import Keeping, begin_fill
+from swift_dss.gateway.down.source import Plan, Source
+from swift_dss.gateway.link import wan
+from swift_dss.gateway.link.client import S3Missing
+from swift_dss.gateway.link.wan import FairPool
+from swift_dss.gateway.ports import (
+    LocalVersion, LocalVersions, Logger, Metrics, Sink,
+    TableSource)
+from swift_dss.io import steps
+from swift_dss.wire.control import FetchReply, FetchRequest
+
+#: Written to a reader at a time.
+_WRITE_BYTES = 1024 * 1024
+#: Flights in memory for each one that may be reading from S3.
+_HELD_PER_FILL = 2
+#: One of so many leaders, at least one, is kept for the top class.
+_RESERVED = 4
+_LOCAL = Tier.SSD | Tier.HDD
+
+
+class GivenUp(DssError):
+    """A part that was fetched ahead is not wanted, or not now."""
+
+    counter = 'ahead_given_up'
+
+
+class Filler:
+    """Serves fetches and brings parts back. Thread-safe.
+
+    :param own_copy: looks for a version whose bundle is gone under its own
+        key
+    :param look: asked with the time since which a reader waits for S3, and
+        if it may block; raises what the reader is to be told if waiting is
+        no use
+    :param clock: of that time; ``inline``: without threads
+    """
+
+    def __init__(self, conf: GatewayConf, source: Source,
+                 local: LocalVersions, metrics: Metrics,
+                 logger: Logger,
+                 table: TableSource = ClassTable,
+                 own_copy: Callable[[LocalVersion], Optional[RemoteCopy]]
+                 = lambda local: None,
+                 look: Callable[[float, bool], None]
+                 = lambda since, may_wait: None,
+                 clock: Callable[[], float] = time.monotonic,
+                 inline: bool = False) -> None:
+        self._own_copy = own_copy
+        self._look_at_s3 = look
+        self._clock = clock
+        self._conf = conf
+        self._source = source
+        self._local = local
+        self._metrics = metrics
+        self._logger = logger
+        self._flights = Flights(_HELD_PER_FILL * conf.fills)
+        self._leaders = FairPool(
+            conf.fills, max(1, conf.fills // _RESERVED), table,
+            'dss-fill', clock, inline)
+        self._lock = threading.RLock()
+        self._asked: Dict[VersionId, Future[Plan]] = {}
+
+    def fetch(self, request: FetchRequest, sink: Sink) -> bool:
+        """Serve one request to its end, in the caller's thread.
+
+        :returns: False if the bytes were cut short after the reply: the
+            caller MUST close the connection without more
+        :raises OSError: what ``sink`` raised; its reader left
+        """
+        began = False
+        sent = 0
+        try:
+            for data in self._bytes(request):
+                if not began:
+                    began = True
+                    sink.begin(FetchReply(200))
+                sent += len(data)
+                sink.write(data)
+            if not began:
+                sink.begin(FetchReply(200))
+        except GivenUp as err:
+            if not began:
+                sink.begin(self._refusal(err))
+            return False
+        except (DssError, TimeoutError) as err:
+            self._metrics.count('gateway.fetch_failed')
+            self._logger.warning(
+                'fetch %s on %s bytes %d-%d: %s after %d bytes',
+                request.version.key, request.version.device,
+                request.offset, request.offset + request.length - 1,
+                err, sent)
+            if began:
+                return False
+            sink.begin(self._refusal(err))
+            return False
+        self._metrics.count('gateway.fetched_bytes', sent)
+        return True
+
+    def prove(self, local: LocalVersion) -> None:
+        """Read all of a version from S3 when nobody else wants the link.
+
+        :raises RemoteCorrupt, S3Missing: S3 has it wrong or not at all
+        :raises DssError: it cannot be said
+        """
+        self._leaders.submit(wan.scrub(local.class_map.rest), self._prove,
+                             local).result()
+
+    def _prove(self, local: LocalVersion) -> None:
+        plan = self._source.plan(local)
+        if self._source.too_big_to_hold(plan):
+            for _ in self._source.unproven(local):
+                pass
+            return
+        offset = 0
+        while offset < local.content_length:
+            start, length = plan.part(offset)
+            for _ in self._source.blocks(local, plan, start, length):
+                pass
+            offset = start + length
+
+    def abandon(self) -> None:
+        """S3 was found dead: readers that come after it is back must not
+        wait for answers that were lost."""
+        self._flights.abandon()
+        with self._lock:
+            self._asked.clear()
+
+    def counts(self) -> Tuple[int, int]:
+        """(parts on their way from S3, parts in memory)."""
+        return self._flights.counts()
+
+    def stop(self) -> None:
+        """Wait for leaders; the source has been told to give up."""
+        self._leaders.shutdown()
+
+    def _bytes(self, request: FetchRequest) -> Iterator[bytes]:
+        deadline = time.monotonic() + request.deadline_seconds
+        offset, end = request.offset, request.offset + request.length
+        lost = False
+        while offset < end:
+            local = self._local.describe(request.version, request.partition)
+            if end > local.content_length:
+                raise VersionGone('%s has only %d bytes' % (
+                    request.version.key, local.content_length))
+            extent = next(local.residency.split(offset, end - offset))
+            from_disk = bool(extent.tiers & _LOCAL) and not lost
+            if from_disk:
+                pieces = self._from_disk(request, extent)
+            else:
+                pieces = self._from_flight(request, local, extent, deadline)
+            try:
+                for data in pieces:
+                    offset += len(data)
+                    yield data
+                    # Only the first byte has the request's deadline; later
+                    # ones wait as long as S3's own time-outs allow.
+                    deadline = time.monotonic() + self._stall_seconds()
+            except (VersionGone, TierUnavailable):
+                lost = from_disk and bool(extent.tiers & Tier.REMOTE)
+                if not lost:
+                    raise
+                # The record says that they are here, and they are not.
+                self._metrics.count('gateway.local_lost')
+
+    def _from_disk(self, request: FetchRequest,
+                   extent: Extent) -> Iterator[bytes]:
+        with self._local.open(request.version, request.partition) as reader:
+            for offset in range(extent.offset, extent.end, _WRITE_BYTES):
+                yield reader.read(
+                    offset, min(_WRITE_BYTES, extent.end - offset))
+
+    def _from_flight(self, request: FetchRequest, local: LocalVersion,
+                     extent: Extent, deadline: float) -> Iterator[bytes]:
+        """Bytes of the part at the extent's start; may end early, and the
+        rest is then looked for again."""
+        since = self._clock()
+        has_bytes = extent.offset > request.offset
+
+        def look(may_wait: bool = False) -> None:
+            # A reader who has some bytes rather waits for the others than
+            # have them cut off: S3 may be back soon.
+            if not has_bytes:
+                self._look_at_s3(since, may_wait)
+
+        look(True)
+        plan = self._plan(local, deadline, look)
+        start, length = plan.part(extent.offset)
+        end = min(extent.end, start + length)
+        flight = self._join(request, local, plan, start, deadline, look)
+        ahead: Optional[Flight] = None
+        try:
+            if end < extent.end:
+                ahead = self._ahead(request, local, plan, end)
+            offset = extent.offset
+            while offset < end:
+                data = flight.read(
+                    offset, min(_WRITE_BYTES, end - offset), deadline, look)
+                if data is None:
+                    return
+                offset += len(data)
+                yield data
+                deadline = time.monotonic() + self._stall_seconds()
+            if request.ahead:
+                # Whoever fetches ahead wants it stored, not read.
+                flight.wait(deadline)
+        finally:
+            self._flights.leave(flight)
+            if ahead is not None:
+                self._flights.leave(ahead)
+
+    def _plan(self, local: LocalVersion, deadline: float,
+              look: Callable[[], None]) -> Plan:
+        """How the version is cut; S3 is asked at most once for all who
+        wait, and nobody waits past the deadline."""
+        if self._source.knows(local):
+            return self._source.plan(local)
+        with self._lock:
+            asked = self._asked.get(local.version)
+            if asked is None:
+                asked = self._leaders.submit(
+                    wan.fill(local.class_map.rest), self._source.plan,
+                    local)
+                self._asked[local.version] = asked
+                asked.add_done_callback(
+                    lambda done: self._forget_asked(local.version, done))
+        while not asked.done():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError('S3 did not say in time how %s is cut'
+                                   % local.version.key)
+            wait([asked], min(left, LOOK_SECONDS))
+            if not asked.done():
+                look()
+        return asked.result()
+
+    def _forget_asked(self, version: VersionId,
+                      asked: Future[Plan]) -> None:
+        with self._lock:
+            if self._asked.get(version) is asked:
+                del self._asked[version]
+
+    def _ahead(self, request: FetchRequest, local: LocalVersion,
+               plan: Plan, offset: int) -> Optional[Flight]:
+        """Begin the part after this one, if that costs nobody a wait."""
+        if not request.keep:
+            return None
+        try:
+            return self._join(request, local, plan, plan.part(offset)[0],
+                              time.monotonic())
+        except RemoteUnavailable:
+            return None
+
+    def _join(self, request: FetchRequest, local: LocalVersion, plan: Plan,
+              start: int, deadline: float,
+              look: Callable[[], None] = lambda: None) -> Flight:
+        flow = (wan.prefetch if request.ahead else wan.fill)(
+            request.class_id)
+        keep_free = 0
+        if self._leaders.reserves() and not self._leaders.is_top(flow):
+            # Memory for the top class, whatever the others want.
+            keep_free = _HELD_PER_FILL * self._conf.fills // _RESERVED
+
+        def lead(flight: Flight) -> None:
+            self._leaders.submit(flow, self._lead, flight, request, local,
+                                 plan)
+
+        flight = self._flights.join(
+            (request.version, start),
+            min(deadline, time.monotonic()) if request.ahead else deadline,
+            lead, request.ahead, keep_free, look)
+        if flight is None and request.ahead:
+            raise GivenUp('no room for what nobody reads yet')
+        if flight is None:
+            self._metrics.count('gateway.fetch_busy')
+            raise RemoteUnavailable('all %d fills are busy'
+                                    % self._conf.fills,
+                                    self._conf.retry_after_seconds)
+        return flight
+
+    def _lead(self, flight: Flight, request: FetchRequest,
+              local: LocalVersion, plan: Plan) -> None:
+        """Bring one part; runs in a leader's thread and never raises."""
+        length = plan.part(flight.offset)[1]
+        error: Optional[DssError] = None
+        keeping = Keeping(self._metrics, None)
+        stored = False
+        began = time.monotonic()
+        try:
+            if self._flights.given_up(flight):
+                raise GivenUp('nobody waits for it')
+            keeping = Keeping(self._metrics, begin_fill(
+                self._local, self._metrics, request, flight.offset, length))
+            if self._source.too_big_to_hold(plan):
+                self._bring_unproven(local, keeping)
+            else:
+                self._bring_from_where_it_is(flight, local, plan, keeping)
+            stored = keeping.commit()
+            steps.reached('fill.stored')
+            self._metrics.count('gateway.parts_read')
+            self._metrics.count('gateway.read_bytes', length)
+            self._metrics.timing('gateway.part', time.monotonic() - began)
+        except DssError as err:
+            error = err
+            self._metrics.count('gateway.%s' % err.counter)
+        except Exception as err:  # readers must be told
+            self._logger.exception('fill of %s on %s failed',
+                                   flight.key[0].key, flight.key[0].device)
+            error = TierUnavailable('fill failed: %s' % type(err).__name__)
+        finally:
+            keeping.abort()
+            self._flights.land(flight, error, stored)
+
+    def _bring_from_where_it_is(self, flight: Flight, local: LocalVersion,
+                                plan: Plan, keeping: Keeping) -> None:
+        """The node that keeps its bundle may have written that anew, and
+        left the version under its own key."""
+        try:
+            self._bring(flight, local, plan, keeping)
+            return
+        except (S3Missing, BadConfig):
+            # BadConfig: the seal's key left the key file, as it may once
+            # the node that kept the bundle has dropped it.
+            remote = local.residency.remote
+            moved = self._own_copy(local) \
+                if remote is not None and remote.in_bundle else None
+            if moved is None:
+                raise
+        local = replace(local, residency=local.residency.with_remote(moved))
+        moved_plan = self._source.plan(local)
+        is_cut_alike = moved_plan.part(flight.offset) == plan.part(
+            flight.offset)
+        if is_cut_alike:
+            self._bring(flight, local, moved_plan, keeping)
+        else:
+            self._prove(local)
+        self._local.record_remote(local.version, local.partition, moved)
+        self._metrics.count('gateway.bundle_moved')
+        if not is_cut_alike:
+            raise RemoteUnavailable('%s has just moved' % moved.key, 1)
+
+    def _bring(self, flight: Flight, local: LocalVersion, plan: Plan,
+               keeping: Keeping) -> None:
+        offset, length = plan.part(flight.offset)
+        for block in self._source.blocks(local, plan, offset, length):
+            if self._flights.given_up(flight):
+                raise GivenUp('nobody waits for it')
+            flight.publish(block)
+            keeping.write(offset, block)
+            offset += len(block)
+            steps.reached('fill.block')
+
+    def _bring_unproven(self, local: LocalVersion,
+                        keeping: Keeping) -> None:
+        """A large version whose side car is lost: to disk first, and read
+        from there once the whole has proven right."""
+        offset = 0
+        for block in self._source.unproven(local):
+            keeping.write(offset, block)
+            offset += len(block)
+            if not keeping.going:
+                raise RemoteCorrupt(
+                    '%s: its side car is lost, and there is no room to '
+                    'prove the whole' % local.version.key)
+
+    def _refusal(self, err: Exception) -> FetchReply:
+        after = self._conf.retry_after_seconds
+        if isinstance(err, VersionGone):
+            return FetchReply(404, str(err))
+        if isinstance(err, (TierUnavailable, TierFull)):
+            return FetchReply(507, str(err), after)
+        if isinstance(err, RemoteUnavailable):
+            after = max(after, err.retry_after_seconds)
+        return FetchReply(503, str(err), after)
+
+    def _stall_seconds(self) -> float:
+        return self._conf.read_timeout_seconds * 4

@@ -1,0 +1,135 @@
+"""Does S3 still live? Asked before somebody has waited for it in vain.
+
+An S3 that refuses connections is known to be dead at once. One that hangs
+shows nothing until a request's own time-out, which has to be long for slow
+links: longer than a reader waits. So every answer, and every piece of a body
+either way, is a *sign of life*; a reader who has seen none for
+``SUSPECT_SECONDS`` has S3 be asked for a small key with short time-outs, and
+the same is done every ``IDLE_SECONDS`` while nobody wants anything. If that
+question fails and there was no other sign of life meanwhile, the breaker
+opens. From then on readers are told at once; one who comes when the next
+question is due waits for its answer, for less than a second.
+
+The question costs $0.10 a month and node at list prices, if nobody ever asks
+for anything else.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Callable, Optional
+
+from swift_dss.core.errors import DssError
+from swift_dss.gateway.link.breaker import Breaker, BreakerState
+from swift_dss.io.workers import Pool, threads
+
+if TYPE_CHECKING:
+    from swift_dss.gateway.link.client import S3Client
+    from swift_dss.gateway.ports import Logger
+
+#: A reader waits so long without a sign of life before S3 is asked.
+SUSPECT_SECONDS = 1.0
+#: Time-outs of that question: to connect, and to the first byte.
+ASK_CONNECT_SECONDS = 2.0
+ASK_READ_SECONDS = 2.0
+#: A reader waits so long for the answer to a question that is under way.
+PATIENCE_SECONDS = 0.75
+#: S3 is asked if there was no sign of life for so long.
+IDLE_SECONDS = 10.0
+
+
+class Pulse:
+    """When S3 last showed that it lives. Thread-safe, costs nothing.
+
+    :param clock: seconds; a jump only asks S3 too early or too late
+    """
+
+    def __init__(self,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self.now = clock
+        self._last = clock()
+
+    def alive(self) -> None:
+        """There was a sign of life."""
+        self._last = self.now()
+
+    def is_silent_since(self, since: float) -> bool:
+        """True if there was none after ``since``."""
+        return self._last <= since
+
+    def silent_seconds(self, since: Optional[float] = None) -> float:
+        """How long there was none, at most since ``since``."""
+        last = self._last
+        return self.now() - (last if since is None else max(since, last))
+
+
+class Alarm:
+    """Has S3 be asked when it is silent, and tells readers. Thread-safe.
+
+    :param key: need not exist
+    :param changed: called when S3 was found dead (False) or alive again
+    """
+
+    def __init__(self, client: S3Client, breaker: Breaker, key: str,
+                 changed: Callable[[bool], None], logger: Logger,
+                 pool: Pool = threads) -> None:
+        self._client = client
+        self._breaker = breaker
+        self._key = key
+        self._changed = changed
+        self._logger = logger
+        self._answered = threading.Condition()
+        self._asking = False
+        self._asker = pool(1, 'dss-s3-pulse')
+
+    def stop(self) -> None:
+        """Let a question that is under way end."""
+        self._asker.shutdown(wait=True)
+
+    def look(self, since: float, may_wait: bool = False) -> None:
+        """A reader waits for S3, since then by the pulse's clock.
+
+        :param may_wait: False returns at once
+        :raises S3Down: S3 is known not to answer
+        """
+        if not self._is_up():
+            if self._breaker.seconds_until_probe() <= 0:
+                self._ask()
+            if may_wait:
+                with self._answered:
+                    self._answered.wait_for(lambda: not self._asking,
+                                            PATIENCE_SECONDS)
+            if not self._is_up():
+                raise self._client.down()
+        if self._client.pulse.silent_seconds(since) >= SUSPECT_SECONDS:
+            self._ask()
+
+    def beat(self) -> None:
+        """Now and then, from whoever is awake anyway."""
+        if self._client.pulse.silent_seconds() >= IDLE_SECONDS:
+            self._ask()
+
+    def _ask(self) -> None:
+        with self._answered:
+            if self._asking:
+                return
+            self._asking = True
+        self._asker.submit(self._question)
+
+    def _question(self) -> None:
+        before = self._is_up()
+        try:
+            self._client.probe(self._key)
+        except DssError as err:
+            self._logger.warning('gateway: S3 was silent; asked: %s', err)
+        finally:
+            with self._answered:
+                self._asking = False
+                self._answered.notify_all()
+        now = self._is_up()
+        if before != now:
+            self._changed(now)
+
+    def _is_up(self) -> bool:
+        return self._breaker.state is BreakerState.CLOSED

@@ -1,0 +1,44 @@
+"""The time that ages are judged by, before S3 loses bytes.
+
+A silent primary counts for ``reclaim_age`` and no longer, so a clock that is
+a week ahead for one look, as at a boot before NTP, would have the key go that
+a stub needs. S3 says its own time with every answer: the earlier of that and
+of this node's clock is what ages are judged by.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from email.utils import parsedate_to_datetime
+from typing import Callable
+
+
+class TrustedClock:
+    """The earlier of two clocks. Thread-safe.
+
+    :param now: of this node, seconds since the epoch
+    :param clock: seconds that nobody sets
+    """
+
+    def __init__(self, now: Callable[[], float],
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._clock = clock
+        #: S3's time at second 0 of ``clock``: nothing is old before S3 has
+        #: answered.
+        self._began_at = -math.inf
+
+    def hear(self, date: str) -> None:
+        """S3 has answered, with this Date header; one that sends none, or
+        no date, leaves this node's clock alone."""
+        try:
+            said = parsedate_to_datetime(date).timestamp()
+        except (TypeError, ValueError):
+            self._began_at = math.inf
+        else:
+            self._began_at = said - self._clock()
+
+    def now(self) -> float:
+        """Seconds since the epoch; never, if S3 has not answered yet."""
+        return min(self._now(), self._began_at + self._clock())

@@ -1,0 +1,95 @@
+"""Who may send next, and who may work meanwhile.
+
+After an outage background work returns slowly. What asks nothing of S3
+need not: who has packed a bundle waits here, and it is ready when its turn
+comes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from contextlib import contextmanager
+from typing import Deque, Iterator
+
+from swift_dss.gateway.link.breaker import Breaker, BreakerState
+
+#: How often one that waits asks whether more may be sent at once.
+_WIDER_SECONDS = 0.1
+
+
+class Turns:
+    """Thread-safe.
+
+    :param most: that send at a time
+    :param stopping: set when the daemon ends; nobody waits then
+    """
+
+    def __init__(self, breaker: Breaker, most: int,
+                 stopping: threading.Event) -> None:
+        self._breaker = breaker
+        self._most = most
+        self._stopping = stopping
+        self._free = threading.Condition()
+        self._sending = 0
+
+    @property
+    def all_free(self) -> bool:
+        """True if nobody sends."""
+        with self._free:
+            return not self._sending
+
+    @contextmanager
+    def take(self) -> Iterator[None]:
+        """Wait until one more may send, and send in here.
+
+        Nobody waits for a breaker that is not closed: it says no at once.
+        """
+        with self._free:
+            while not self._stopping.is_set() and self._is_full():
+                self._free.wait(_WIDER_SECONDS)
+            self._sending += 1
+        try:
+            yield
+        finally:
+            with self._free:
+                self._sending -= 1
+                self._free.notify_all()
+
+    def _is_full(self) -> bool:
+        return self._breaker.state is BreakerState.CLOSED and \
+            self._sending >= self._breaker.background_slots(self._most)
+
+
+class Baton:
+    """One at a time, in the order in which they came. Thread-safe.
+
+    A thread that gives the interpreter away at each system call gets it
+    back when another has used it for some milliseconds: those who have many
+    small files to look at take much longer side by side than one after the
+    other. A lock would mostly go to who has just had it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_held = False
+        self._waiting: Deque[threading.Lock] = deque()
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Wait for it, and have it in here. It cannot be taken twice."""
+        gate = threading.Lock()
+        with self._lock:
+            if self._is_held:
+                gate.acquire()
+                self._waiting.append(gate)
+            self._is_held = True
+        gate.acquire()
+        try:
+            yield
+        finally:
+            with self._lock:
+                if self._waiting:
+                    self._waiting.popleft().release()
+                else:
+                    self._is_held = False

@@ -1,0 +1,421 @@
+"""The link to S3, shared by class: workers and bytes.
+
+Two mechanisms for the one decision of ``strategy.wan``:
+
+- :class:`FairPool`, threads that take waiting work in fair order, some of
+  them only for demand reads of the top class, so that no flood of others
+  holds all of them;
+- :class:`Lane`, one a direction, where transfers that are under way let
+  pieces through: who is ahead of the others by more than a little waits,
+  at most for :data:`PATIENCE_SECONDS`, because a flow that is slow by
+  itself must not hold up the rest. It also says how much may be asked for
+  at once while the top class is at work.
+"""
+
+# long: what shares the link, in one place: pieces, slices and workers.
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from concurrent.futures import Future
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+from swift_dss.core.classes import ClassTable
+from swift_dss.strategy.wan import (
+    SPARE, FairQueue, Flow, Work, shares, top_flow)
+
+#: A flow may be this many bytes ahead of its share: less wakes threads for
+#: nothing, more is what a reader of the top class waits for.
+SLACK_BYTES = 128 * 1024
+#: A flow that moved nothing for this long is not held against others.
+PATIENCE_SECONDS = 0.25
+#: The share of the link that the top class's demand reads have at least.
+RESERVE = 0.8
+#: So long after its last read the top class counts as at work: who reads
+#: one object after another must not meet a full link each time.
+LINGER_SECONDS = 1.0
+
+#: While the top class is at work others ask for this much at a time: what
+#: a server sends cannot be held back, and a reader of the top class waits
+#: for all of it. 20 ms of 100 Mbit/s.
+SLICE_BYTES = 256 * 1024
+
+#: Of such requests one is under way at a time. One that hangs holds up the
+#: next for so long.
+TURN_SECONDS = 2.0
+
+_TableSource = Callable[[], ClassTable]
+#: The flow for which the running thread uses the link.
+_flow: ContextVar[Optional[Flow]] = ContextVar('dss_wan_flow', default=None)
+
+
+@contextmanager
+def working_for(flow: Flow) -> Iterator[None]:
+    """What the thread moves in here, it moves for ``flow``."""
+    token = _flow.set(flow)
+    try:
+        yield
+    finally:
+        _flow.reset(token)
+
+
+def current_flow() -> Optional[Flow]:
+    """The flow of the running thread; None if it said none."""
+    return _flow.get()
+
+
+class _Progress:
+    """A flow on a lane."""
+
+    __slots__ = ('transfers', 'served', 'moved_at')
+
+    def __init__(self, served: float, now: float) -> None:
+        self.transfers = 0
+        self.served = served
+        self.moved_at = now
+
+
+class Lane:
+    """One direction of the link. Thread-safe.
+
+    :param table: the class table in force
+    """
+
+    def __init__(self, table: _TableSource,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self._table = table
+        self._clock = clock
+        self._moved = threading.Condition()
+        self._flows: Dict[Flow, _Progress] = {}
+        self._shares: Dict[Flow, float] = {}
+        self._top_at = -LINGER_SECONDS
+        self._slices = 0
+        self.waited_seconds = 0.0
+
+    @contextmanager
+    def transfer(self) -> Iterator[None]:
+        """A transfer of the running thread's flow is under way."""
+        flow = self.begin()
+        try:
+            yield
+        finally:
+            self.end(flow)
+
+    def begin(self) -> Optional[Flow]:
+        """A transfer begins; :meth:`end` MUST be told what this says."""
+        flow = current_flow()
+        if flow is not None:
+            self._enter(flow)
+        return flow
+
+    def end(self, flow: Optional[Flow]) -> None:
+        """A transfer that had begun is over."""
+        if flow is not None:
+            self._leave(flow)
+
+    def let_through(self, length: int) -> None:
+        """Wait until the flow of the running thread may move ``length``
+        bytes more.
+
+        Never longer than :data:`PATIENCE_SECONDS` for one piece.
+        """
+        flow = current_flow()
+        if flow is None:
+            return
+        with self._moved:
+            mine = self._flows.get(flow)
+            if mine is None:
+                return
+            until = self._clock() + PATIENCE_SECONDS
+            began = self._clock()
+            while True:
+                now = self._clock()
+                if now >= until or not self._is_ahead(flow, mine, now):
+                    break
+                self._moved.wait(until - now)
+            self.waited_seconds += max(0.0, self._clock() - began)
+            mine.served += length / max(self._shares[flow], 1e-6)
+            mine.moved_at = self._clock()
+            self._moved.notify_all()
+
+    def most_at_once(self) -> Optional[int]:
+        """How much the flow of the running thread may ask for in one
+        request; None is as much as it likes."""
+        flow = current_flow()
+        if flow is None:
+            return None
+        with self._moved:
+            return SLICE_BYTES if self._gives_way(flow) else None
+
+    def take_turn(self) -> None:
+        """Wait until such a request may go out; :meth:`end_turn` MUST
+        follow. Never longer than :data:`TURN_SECONDS`."""
+        flow = current_flow()
+        with self._moved:
+            until = self._clock() + TURN_SECONDS
+            while self._slices and flow is not None and \
+                    self._gives_way(flow):
+                left = until - self._clock()
+                if left <= 0:
+                    break
+                self._moved.wait(min(left, LINGER_SECONDS))
+            self._slices += 1
+
+    def end_turn(self) -> None:
+        """It was answered, or given up."""
+        with self._moved:
+            self._slices -= 1
+            self._moved.notify_all()
+
+    def _gives_way(self, flow: Flow) -> bool:
+        table = self._table()
+        at_work = self._clock() - self._top_at < LINGER_SECONDS or \
+            top_flow(self._flows, table) is not None
+        return at_work and top_flow([flow], table) is None
+
+    def flows(self) -> List[Flow]:
+        """Flows with a transfer under way."""
+        with self._moved:
+            return list(self._flows)
+
+    def _is_ahead(self, flow: Flow, mine: _Progress, now: float) -> bool:
+        others = [one.served for other, one in self._flows.items()
+                  if other != flow
+                  and now - one.moved_at < PATIENCE_SECONDS]
+        return bool(others) and \
+            (mine.served - min(others)) * self._shares[flow] > SLACK_BYTES
+
+    def _enter(self, flow: Flow) -> None:
+        with self._moved:
+            if flow not in self._flows:
+                # It begins where the one that is furthest behind is.
+                self._flows[flow] = _Progress(min(
+                    (one.served for one in self._flows.values()),
+                    default=0.0), self._clock())
+                self._share()
+            self._flows[flow].transfers += 1
+
+    def _leave(self, flow: Flow) -> None:
+        with self._moved:
+            mine = self._flows[flow]
+            mine.transfers -= 1
+            if top_flow([flow], self._table()) is not None:
+                self._top_at = self._clock()
+            if not mine.transfers:
+                del self._flows[flow]
+                self._share()
+                self._moved.notify_all()
+
+    def _share(self) -> None:
+        self._shares = shares(self._flows, self._table(), RESERVE)
+
+
+class Sent:
+    """Bytes on their way up, given to the link piece by piece.
+
+    What an S3 client takes for a file: it can be read, measured and begun
+    anew. Signing reads it too: only what is read after :attr:`sending` was
+    set goes over the link.
+    """
+
+    def __init__(self, data: bytes, lane: Lane,
+                 alive: Callable[[], None] = lambda: None) -> None:
+        self._alive = alive
+        self._data = memoryview(data)
+        self._lane = lane
+        self._at = 0
+        self.sending = False
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def read(self, length: int = -1) -> bytes:
+        """Some bytes; none at the end."""
+        end = len(self._data) if length is None or length < 0 else min(
+            len(self._data), self._at + length)
+        piece = self._data[self._at:end]
+        if len(piece) and self.sending:
+            # The link took what came before.
+            self._alive()
+            self._lane.let_through(len(piece))
+        self._at = end
+        return bytes(piece)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go to a byte."""
+        base = (0, self._at, len(self._data))[whence]
+        self._at = max(0, min(base + offset, len(self._data)))
+        return self._at
+
+    def tell(self) -> int:
+        """The byte that is read next."""
+        return self._at
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+
+class FairPool:
+    """Threads that do waiting work in fair order.
+
+    While the top class is at work, others have only what the reserve
+    leaves of the workers: bytes that a server has sent cannot be held
+    back, but the next request for more can.
+
+    :param workers: threads, of which ``reserved`` only ever do demand
+        reads of the top class
+    :param inline: no threads: work is done before ``submit`` returns
+    """
+
+    def __init__(self, workers: int, reserved: int, table: _TableSource,
+                 name: str, clock: Callable[[], float] = time.monotonic,
+                 inline: bool = False) -> None:
+        self._table = table
+        self._clock = clock
+        self._running_top = 0
+        self._running_spare = 0
+        self._top_at = -LINGER_SECONDS
+        self._reserved = min(reserved, workers - 1)
+        self._workers = workers
+        self._changed = threading.Condition()
+        self._queue: FairQueue[Tuple[
+            Flow, Future[Any], Callable[..., Any], Tuple[Any, ...]]] = \
+            FairQueue()
+        self._running = 0
+        self._closed = False
+        self._inline = inline
+        self._threads = [] if inline else [threading.Thread(
+            target=self._run, name='%s-%d' % (name, number), daemon=True)
+            for number in range(workers)]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, flow: Flow, work: Callable[..., Any],
+               *arguments: Any) -> Future[Any]:
+        """Have it done for ``flow``; what it returns comes as a future."""
+        future: Future[Any] = Future()
+        if self._inline:
+            with working_for(flow):
+                _carry_out(future, work, arguments)
+            return future
+        with self._changed:
+            if self._closed:
+                raise RuntimeError('the pool is shut down')
+            self._queue.put(flow, (flow, future, work, arguments))
+            self._changed.notify()
+        return future
+
+    def counts(self) -> Tuple[int, int]:
+        """(waiting, running)."""
+        with self._changed:
+            return len(self._queue), self._running
+
+    def shutdown(self) -> None:
+        """Do what waits, then end."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                ticket = self._next()
+                while ticket is None:
+                    if self._closed and not len(self._queue):
+                        return
+                    self._changed.wait(LINGER_SECONDS if len(self._queue)
+                                       else None)
+                    ticket = self._next()
+                flow, future, work, arguments = ticket
+                is_top = self.is_top(flow)
+                is_spare = flow.work in SPARE
+                self._running += 1
+                self._running_top += is_top
+                self._running_spare += is_spare
+            try:
+                with working_for(flow):
+                    _carry_out(future, work, arguments)
+            finally:
+                with self._changed:
+                    self._running -= 1
+                    self._running_top -= is_top
+                    self._running_spare -= is_spare
+                    if is_top:
+                        self._top_at = self._clock()
+                    self._changed.notify_all()
+
+    def _next(self) -> Optional[Tuple[Flow, Future[Any], Callable[..., Any],
+                                      Tuple[Any, ...]]]:
+        if self._running >= self._workers:
+            return None
+        others = self._workers - self._reserved
+        if self._running_top or \
+                self._clock() - self._top_at < LINGER_SECONDS:
+            others = max(1, int(self._workers * (1.0 - RESERVE)))
+        scarce = self._running - self._running_top >= others and \
+            not self._closed
+        return self._queue.take(
+            self._table(), RESERVE, only_top=scarce and self.reserves(),
+            may_spare=self._closed
+            or self._running_spare < max(1, self._workers // 2))
+
+    def is_top(self, flow: Flow) -> bool:
+        """Is it a demand read of the top class?"""
+        return top_flow([flow], self._table()) is not None
+
+    def reserves(self) -> bool:
+        """With one class there is nobody to keep workers for."""
+        return len({spec.rank for spec in
+                    self._table().specs.values()}) > 1
+
+
+def _carry_out(future: Future[Any], work: Callable[..., Any],
+               arguments: Tuple[Any, ...]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = work(*arguments)
+    except Exception as err:
+        # Who waits for it raises it; who does not has it logged.
+        logging.getLogger(__name__).debug('work ended: %r', err)
+        future.set_exception(err)
+    else:
+        future.set_result(result)
+
+
+def is_highest(flow: Flow, table: ClassTable) -> bool:
+    """Is it of the highest class, and are there lower ones?"""
+    ranks = {spec.rank for spec in table.specs.values()}
+    return len(ranks) > 1 and \
+        table.spec(flow.class_id).rank >= max(ranks)
+
+
+def fill(class_id: int) -> Flow:
+    """A demand read."""
+    return Flow(Work.FILL, class_id)
+
+
+def prefetch(class_id: int) -> Flow:
+    """A read that nobody waits for yet."""
+    return Flow(Work.PREFETCH, class_id)
+
+
+def scrub(class_id: int) -> Flow:
+    """A copy that is read to prove it."""
+    return Flow(Work.SCRUB, class_id)
+
+
+def bundle(class_id: int) -> Flow:
+    """Small versions that go up together."""
+    return Flow(Work.BUNDLE, class_id)
+
+
+def upload(class_id: int) -> Flow:
+    """A version that goes up."""
+    return Flow(Work.UPLOAD, class_id)

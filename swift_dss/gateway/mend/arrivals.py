@@ -1,0 +1,183 @@
+"""Stubs that come from other nodes are proven before they are believed.
+
+S3 is asked once for a version of its own key and gives no byte of data: its
+size, its ETag, and the record that went up with the bytes must be those of
+the version. A member of a bundle is compared with the bundle's index
+(``gateway.bundle.proof``). Reads compare digests anyway;
+this makes sure that there is something to read.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Callable, Optional
+
+from swift_dss.core.config import GatewayConf
+from swift_dss.core.errors import DamagedRecord, DssError, VersionGone
+from swift_dss.core.residency import RemoteCopy, Residency, Tier
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.bundle.proof import BundleProofs
+from swift_dss.gateway.bundle.read import is_bundle
+from swift_dss.gateway.form import metadata
+from swift_dss.gateway.form.encrypt import (
+    SEAL_META, KeyFile, open_envelope, sealed_length)
+from swift_dss.gateway.form.metadata import RemoteRecord
+from swift_dss.gateway.link.client import S3Client, S3Head
+from swift_dss.gateway.ports import Metrics
+from swift_dss.wire.records.proof import ProofReply, ProofRequest
+
+
+class NotProven(DssError):
+    """S3 has not, or not this, what another node says."""
+
+    http_status = 503
+    counter = 'arrivals_not_proven'
+
+
+class Arrivals:
+    """Proves copies in S3 for versions that arrive. Thread-safe.
+
+    :param hold: told of a device whose record will name a bundle, before
+        it does
+    """
+
+    def __init__(self, conf: GatewayConf, client: S3Client, keys: KeyFile,
+                 hold: Callable[[VersionId, str], None], metrics: Metrics,
+                 now: Callable[[], float] = time.time) -> None:
+        self._conf = conf
+        self._client = client
+        self._keys = keys
+        self._hold = hold
+        self._metrics = metrics
+        self._now = now
+        self._bundles = BundleProofs(client, keys, now)
+
+    def prove(self, request: ProofRequest) -> ProofReply:
+        """Ask S3.
+
+        :raises NotProven: it has not what the request says
+        :raises VersionGone: nothing is under the version's own key
+        :raises DssError: it cannot be said now
+        """
+        residency = request.residency
+        if residency is None:
+            reply = self._find(request.version)
+        elif residency.remote is None:
+            raise NotProven('the record names no copy in S3')
+        else:
+            reply = self._known(request, residency, residency.remote)
+        self._metrics.count('gateway.arrivals')
+        return reply
+
+    def _known(self, request: ProofRequest, residency: Residency,
+               remote: RemoteCopy) -> ProofReply:
+        # Another node may call the same bucket by another name: what lies
+        # under the key here decides.
+        if not remote.key.startswith(self._conf.prefix):
+            raise NotProven('%s is not under the prefix of this node'
+                            % remote.key)
+        if remote.in_bundle != is_bundle(self._conf.prefix, remote.key):
+            raise NotProven('%s cannot begin at %d' % (
+                remote.key, remote.offset))
+        length = residency.content_length
+        if remote.in_bundle:
+            found = self._in_bundle(request, length, remote)
+            if found is None:
+                return self._left_bundle(request, length)
+            if not found:
+                raise NotProven('%s has another member at %d, or none' % (
+                    remote.key, remote.offset))
+            # Whoever writes the bundle anew must know of this device
+            # before its record names the bundle.
+            self._hold(request.version, request.partition)
+        else:
+            self._own_key(request, length, remote)
+        return self._reply(length, remote, request.etag)
+
+    def _in_bundle(self, request: ProofRequest, length: int,
+                   remote: RemoteCopy) -> Optional[bool]:
+        try:
+            return self._bundles.has(request.version, length, request.etag,
+                                     remote)
+        except DamagedRecord as err:
+            raise NotProven('%s: %s' % (remote.key, err)) from err
+
+    def _left_bundle(self, request: ProofRequest,
+                     length: int) -> ProofReply:
+        """The bundle was written anew: what other nodes need of it has a
+        key of its own by now."""
+        try:
+            found = self._find(request.version)
+        except VersionGone as err:
+            raise NotProven('the bundle is gone, and so is %s' % err) \
+                from err
+        assert found.residency is not None
+        if (found.residency.content_length, found.etag) != (
+                length, request.etag):
+            raise NotProven('another version has the key of %s'
+                            % request.version.key)
+        return found
+
+    def _own_key(self, request: ProofRequest, length: int,
+                 remote: RemoteCopy) -> None:
+        head = self._head(remote.key)
+        if (head.size, head.etag) != (
+                _stored(length, remote.seal), remote.etag):
+            raise NotProven('%s has %d bytes and ETag %s' % (
+                remote.key, head.size, head.etag))
+        found = self._record(remote.key, head, remote.seal)
+        version = request.version
+        if (found.content_length, found.etag, found.version.timestamp,
+                found.version.frag_index) != (
+                    length, request.etag, version.timestamp,
+                    version.frag_index):
+            raise NotProven('%s is another version' % remote.key)
+
+    def _find(self, version: VersionId) -> ProofReply:
+        key = metadata.own_key(self._conf.prefix, version)
+        head = self._client.head(key)
+        if head is None:
+            raise VersionGone('%s: S3 has no such key' % key)
+        seal = head.metadata.get(SEAL_META, '')
+        found = self._record(key, head, seal)
+        if replace(found.version, device=version.device) != version or \
+                head.size != _stored(found.content_length, seal) or \
+                not found.content_length:
+            raise NotProven('%s is not what its name says' % key)
+        return replace(self._reply(
+            found.content_length, RemoteCopy(
+                self._conf.endpoint, key, head.etag, 0.0, 0, seal),
+            found.etag), metadata=found.metadata)
+
+    def _reply(self, length: int, remote: RemoteCopy,
+               etag: str) -> ProofReply:
+        return ProofReply(200, '', replace(
+            Residency.whole(length, Tier.REMOTE),
+            remote=replace(remote, endpoint=self._conf.endpoint,
+                           verified_at=self._now())), etag)
+
+    def _record(self, key: str, head: S3Head, seal: str) -> RemoteRecord:
+        if bool(seal) != (SEAL_META in head.metadata):
+            raise NotProven('%s: sealed, or not, unlike its record' % key)
+        packed: Optional[bytes] = None
+        if metadata.has_sidecar(head.metadata):
+            packed, _ = open_envelope(self._keys, self._client.get_small(
+                key + metadata.META_SUFFIX, metadata.MAX_RECORD_BYTES))
+        try:
+            return metadata.decode(
+                head.metadata, packed, lambda raw: self._keys.open(
+                    seal).unwrap('record', 0, raw) if seal else raw)
+        except DamagedRecord as err:
+            raise NotProven('%s: %s' % (key, err)) from err
+
+    def _head(self, key: str) -> S3Head:
+        head = self._client.head(key)
+        if head is None:
+            raise NotProven('%s: S3 has no such key' % key)
+        return head
+
+
+def _stored(length: int, seal: str) -> int:
+    """Bytes that a version of this length takes in S3."""
+    return sealed_length(length) if seal else length

@@ -1,0 +1,222 @@
+"""A copy in S3 that proved missing or wrong, put right.
+
+What is right is looked for in this order: another place where S3 has it (a
+replica's record, or the version's own key, that another node may have sent
+anew), then the local bytes of any replica on this node. Nothing is taken on
+trust: what a record is to name is read back first, and what is sent has the
+digest of the version's own ETag. Nothing is ever deleted, here or there. From
+the moment that S3 is known not to have a version until it has been proven to
+have it again no local byte of it may leave, also over a power cut.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import Enum
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from swift_dss.core.config import GatewayConf
+from swift_dss.core.errors import (
+    DamagedRecord, DssError, RemoteCorrupt, TierUnavailable, VersionGone)
+from swift_dss.core.residency import RemoteCopy
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.bundle.lean import own_copy
+from swift_dss.gateway.form import verify
+from swift_dss.gateway.link.client import S3Client, S3Missing
+from swift_dss.gateway.ports import LocalVersion, LocalVersions
+from swift_dss.io import steps
+
+#: A version on a device, and its partition.
+Copy = Tuple[VersionId, str]
+
+
+class Repaired(Enum):
+    """How a repair ended."""
+
+    #: Nothing is wrong, or not any more.
+    RIGHT = 'right'
+    #: S3 has it in another place; the records name that one now.
+    FOUND = 'found'
+    SENT = 'sent'
+    #: Overwritten, deleted or moved away meanwhile.
+    OBSOLETE = 'obsolete'
+
+
+class Hands(NamedTuple):
+    """What the rest of the gateway does for a repair.
+
+    :param prove: reads all of a version from S3, or says that it is wrong
+    :param resend: sends a version to its own key, proves and records it
+    :param settle: has a record name the proven bundle that the version is
+        in; False if it is in none
+    :param take_out: what bundles have of a version is dead from here on
+    :param enqueue: has it uploaded later
+    """
+
+    prove: Callable[[LocalVersion], None]
+    resend: Callable[[VersionId, str], None]
+    settle: Callable[[VersionId, str, LocalVersion], bool]
+    take_out: Callable[[VersionId], None]
+    enqueue: Callable[[VersionId, str], None]
+
+
+class Repairer:
+    """Does repairs, one version per call, in any thread. Idempotent."""
+
+    def __init__(self, conf: GatewayConf, client: S3Client,
+                 local: LocalVersions, hands: Hands) -> None:
+        self._conf = conf
+        self._client = client
+        self._local = local
+        self._hands = hands
+
+    def repair(self, copies: Sequence[Copy]) -> Repaired:
+        """Put right what S3 has of a version.
+
+        :param copies: of one version, on every device of this node
+        :raises RemoteCorrupt: it cannot be put right from this node; S3
+            and the records are as they were
+        :raises DssError: it cannot be said, or not be done, now
+        """
+        known = self._described(copies)
+        if not known or self._is_obsolete(known[0]):
+            return Repaired.OBSOLETE
+        wrong, right, why = self._judged(known)
+        if not wrong:
+            return Repaired.RIGHT
+        found = right or self._elsewhere(known[0], wrong)
+        if found is None:
+            return self._send(known, wrong, why)
+        for local in wrong:
+            self._point(local, found)
+        return Repaired.FOUND
+
+    # -- inside ----------------------------------------------------------
+
+    def _described(self, copies: Sequence[Copy]) -> List[LocalVersion]:
+        found: List[LocalVersion] = []
+        for version, partition in copies:
+            try:
+                found.append(self._local.describe(version, partition))
+            except VersionGone:
+                continue
+        return found
+
+    def _is_obsolete(self, local: LocalVersion) -> bool:
+        newest = self._local.newest(local.version, local.partition)
+        return newest is not None and newest > local.version.timestamp
+
+    def _judged(self, known: Sequence[LocalVersion]
+                ) -> Tuple[List[LocalVersion], Optional[RemoteCopy], str]:
+        """(those whose copy is wrong, a place that proved right, why)."""
+        wrong: List[LocalVersion] = []
+        right: Optional[RemoteCopy] = None
+        said: Dict[Tuple[str, int, str], str] = {}
+        for local in known:
+            remote = local.residency.remote
+            if remote is None:
+                continue
+            if remote.endpoint != self._conf.endpoint:
+                raise RemoteCorrupt('its copy is at %r, not at %r' % (
+                    remote.endpoint, self._conf.endpoint))
+            place = (remote.key, remote.offset, remote.seal)
+            if place not in said:
+                said[place] = self._wrong(local)
+            if said[place]:
+                wrong.append(local)
+            else:
+                right = remote
+        return wrong, right, next(filter(None, said.values()), '')
+
+    def _wrong(self, local: LocalVersion) -> str:
+        """Why S3's copy is not right; '' if it is."""
+        try:
+            self._hands.prove(local)
+        except (RemoteCorrupt, S3Missing) as err:
+            return str(err)
+        return ''
+
+    def _elsewhere(self, local: LocalVersion,
+                   wrong: Sequence[LocalVersion]) -> Optional[RemoteCopy]:
+        """The version's own key, if S3 has it there, read back and proven,
+        and no record names that already."""
+        found = own_copy(self._conf, self._client, local)
+        if found is None or any(
+                (one.residency.remote.key, one.residency.remote.seal)
+                == (found.key, found.seal) for one in wrong
+                if one.residency.remote is not None):
+            return None
+        try:
+            return None if self._wrong(replace(
+                local, residency=local.residency.with_remote(found))) \
+                else found
+        except DamagedRecord:
+            return None  # a seal that does not open
+
+    def _point(self, local: LocalVersion, found: RemoteCopy) -> None:
+        """Have a record name a proven place."""
+        version, partition = local.version, local.partition
+        if found.in_bundle:
+            # Who writes the bundle anew must know of this device first.
+            if not self._hands.settle(version, partition, local):
+                raise TierUnavailable('%s: its bundle is written anew just '
+                                      'now' % version.key)
+            return
+        self._local.record_remote(version, partition, found)
+        steps.reached('repair.pointed')
+
+    def _send(self, known: Sequence[LocalVersion],
+              wrong: Sequence[LocalVersion], why: str) -> Repaired:
+        sound = [local for local in known if self._is_sound(local)]
+        if not sound:
+            raise RemoteCorrupt(
+                'S3 has it wrong (%s), and no device of this node has all '
+                'of its bytes' % why)
+        # Before a record forgets its bundle: the upload of a version that
+        # the book has in one would only name it again.
+        self._hands.take_out(known[0].version)
+        steps.reached('repair.taken_out')
+        sources = [local for local in sound if self._forget(local)]
+        if not sources:
+            raise TierUnavailable('its bytes were evicted just now')
+        source = sources[0]
+        try:
+            self._hands.resend(source.version, source.partition)
+        except DssError:
+            for local in sources:
+                self._hands.enqueue(local.version, local.partition)
+            raise
+        steps.reached('repair.sent')
+        sent = self._local.describe(source.version, source.partition)
+        if sent.residency.remote is not None:
+            for local in wrong:
+                if local.version != source.version:
+                    self._point_left(local, sent.residency.remote)
+        return Repaired.SENT
+
+    def _point_left(self, local: LocalVersion, found: RemoteCopy) -> None:
+        try:
+            self._point(local, found)
+        except VersionGone:
+            pass
+
+    def _is_sound(self, local: LocalVersion) -> bool:
+        """All of its bytes are here, and they are the right ones."""
+        if not local.residency.is_local:
+            return False
+        try:
+            with self._local.open(local.version, local.partition) as reader:
+                verify.sums_of(local, reader, self._conf.part_bytes)
+        except (verify.LocalCorrupt, TierUnavailable, VersionGone):
+            return False
+        return True
+
+    def _forget(self, local: LocalVersion) -> bool:
+        """From here on its bytes stay; False if they have just left."""
+        try:
+            self._local.forget_remote(local.version, local.partition)
+        except (ValueError, VersionGone):
+            return False
+        steps.reached('repair.forgotten')
+        return True
+

@@ -1,0 +1,187 @@
+"""Asking S3 for every version's key now and then, by default.
+
+Reading everything back costs traffic; asking whether a key is still there,
+with its size and ETag, costs one HEAD: $0.40 a million versions at list
+prices. So every version is asked for once in ``scrub_days``, spread evenly, by
+the first of its replicas alone. What is missing is sent again from here while
+its bytes are still here; what differs is read back and put right.
+
+A listing names 1,000 keys for the price of 12.5 HEADs, but keys are in order
+of hash and rows are not: to compare the two, a node would have to hold all its
+keys in memory, or list the bucket once for each page of rows. At a million
+versions that would save $0.39 a month.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Callable, Dict, NamedTuple, Optional
+
+from swift_dss.core.config import GatewayConf
+from swift_dss.core.errors import (
+    DssError, RemoteCorrupt, RemoteUnavailable, VersionGone)
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.form.one_key import Tries
+from swift_dss.gateway.mend.scrub import Lister
+from swift_dss.gateway.ports import (
+    LocalVersions, Logger, Metrics, NotProven, Witness)
+
+#: While S3 does not answer.
+_AGAIN_SECONDS = 30.0
+#: No wait is longer, so that a changed number of versions is noticed.
+_LOOK_SECONDS = 3600.0
+#: Where a pass is is noted after every version if they are so far apart,
+#: and after every page if they are not.
+_NOTE_SECONDS = 1.0
+
+
+class Pass(NamedTuple):
+    """Where a pass over all versions is.
+
+    :param at: row up to which versions were asked for
+    :param began: seconds since the epoch
+    """
+
+    at: int
+    began: float
+
+
+class Rounds(NamedTuple):
+    """What the daemon does for it.
+
+    :param lister: the next versions with a copy in S3
+    :param versions: how many there are, about
+    :param note: told durably where the pass is
+    """
+
+    lister: Lister
+    versions: Callable[[], int]
+    note: Callable[[Pass], None]
+
+
+class AskScrubber:
+    """The thread that asks, and its counters.
+
+    :param rank: a version's place in its ring; 0 is the one that asks
+    :param stopping: set when the daemon ends
+    """
+
+    def __init__(self, conf: GatewayConf, local: LocalVersions,
+                 witness: Witness, rank: Callable[[VersionId], int],
+                 metrics: Metrics, logger: Logger,
+                 stopping: threading.Event,
+                 now: Callable[[], float]) -> None:
+        self._period = conf.scrub_days * 86400.0
+        self._local = local
+        self._witness = witness
+        self._rank = rank
+        self._metrics = metrics
+        self._logger = logger
+        self._stopping = stopping
+        self._now = now
+        self._thread: Optional[threading.Thread] = None
+        self._pass = Pass(0, 0.0)
+        self._counts = {'asked': 0, 'missing': 0, 'lost': 0, 'passes': 0}
+
+    def start(self, rounds: Rounds, begin: Pass) -> None:
+        """Begin, unless ``scrub_days`` is 0.
+
+        :param begin: where an earlier daemon had come to
+        """
+        if self._period <= 0:
+            return
+        # A clock that was set back must not make a pass wait for years.
+        began = min(begin.began or self._now(), self._now())
+        self._pass = Pass(begin.at, began)
+        self._thread = threading.Thread(
+            target=self._run, args=(rounds,), name='dss-s3-scrub-ask',
+            daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Wait for its end. ``stopping`` MUST be set."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def status(self) -> Dict[str, Any]:
+        """Plain values."""
+        return dict(self._counts, pass_began=self._pass.began or None,
+                    days=self._period / 86400.0)
+
+    def _run(self, rounds: Rounds) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._page(rounds)
+            except Exception:
+                # An index that is replaced meanwhile, a full disk.
+                self._logger.exception('gateway: scrub')
+                self._stopping.wait(_AGAIN_SECONDS)
+
+    def _page(self, rounds: Rounds) -> None:
+        """Some versions, then the rest of their time."""
+        page = rounds.lister(self._pass.at)
+        if not page:
+            self._end_pass(rounds)
+            return
+        for row, version, partition in page:
+            pace = self._pace(rounds)
+            if self._stopping.wait(pace):
+                break
+            tries = Tries()
+            while not self._ask(version, partition, tries):
+                if self._stopping.wait(_AGAIN_SECONDS):
+                    break
+            else:
+                self._pass = self._pass._replace(at=row)
+            if pace >= _NOTE_SECONDS:
+                rounds.note(self._pass)
+        rounds.note(self._pass)
+
+    def _pace(self, rounds: Rounds) -> float:
+        """Seconds between two versions."""
+        return min(_LOOK_SECONDS, self._period / max(1, rounds.versions()))
+
+    def _end_pass(self, rounds: Rounds) -> None:
+        """All were asked for: the next pass begins when it is its time."""
+        left = self._pass.began + self._period - self._now()
+        if left > 0:
+            # Versions that come meanwhile are behind the others.
+            self._stopping.wait(min(left, _LOOK_SECONDS))
+            return
+        self._counts['passes'] += bool(self._pass.at)
+        self._pass = Pass(0, self._now())
+        rounds.note(self._pass)
+        if not rounds.lister(0):
+            self._stopping.wait(min(self._period, _LOOK_SECONDS))
+
+    def _ask(self, version: VersionId, partition: str,
+             tries: Tries) -> bool:
+        """Ask for one version; False if it is to be tried again."""
+        try:
+            if self._rank(version):
+                return True  # the first of its replicas asks
+            local = self._local.describe(version, partition)
+            if local.residency.remote is None:
+                return True
+            self._witness.proven(local)
+        except VersionGone:
+            return True
+        except NotProven:
+            self._counts['missing'] += 1
+        except RemoteCorrupt:
+            self._counts['lost'] += 1
+        except RemoteUnavailable as err:
+            self._metrics.count('gateway.%s' % err.counter)
+            if not tries.are_used_up(err):
+                return False
+            self._logger.warning(
+                'gateway: scrub: S3 does not answer for %s (%s); the next '
+                'one is asked for', version.key, err)
+            return True
+        except DssError as err:
+            # Our own disk: whoever owns it tells.
+            self._metrics.count('gateway.%s' % err.counter)
+            return True
+        self._counts['asked'] += 1
+        self._metrics.count('gateway.scrub_asked')
+        return True

@@ -1,0 +1,260 @@
+"""Asking S3 again, before the last local bytes of a version go.
+
+A record says that S3 *had* a version when it was uploaded. Since then a
+lifecycle rule or an administrator may have removed its key. So the key is
+asked for once more (HEAD: size and ETag as the record says), and only that
+answer lets the last local bytes go.
+
+An answer serves for ``ANSWER_SECONDS``: all members of a bundle that leave
+together cost one request, and what :meth:`Asker.ask_ahead` asked for side by
+side is there when the moves come to it. One HEAD a version costs $0.40 a
+million, where its upload cost $5; a listing costs as much as 12.5 HEADs and
+names 1,000 keys, so it would be cheaper where more than 12 of 1,000
+neighbouring keys leave at once. Keys begin with a hash, so those that leave
+together are no neighbours: nothing is listed here.
+
+A key that is missing: where all bytes are here the record stops claiming it,
+and the version is sent again, whatever the rank of this node. A key that is
+there and differs is read back, and put right by the same means as
+``swift-dss gateway verify --repair``.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Callable, Dict, NamedTuple, Optional, Sequence, Tuple
+
+from swift_dss.core.config import GatewayConf
+from swift_dss.core.errors import (
+    DssError, RemoteCorrupt, VersionGone)
+from swift_dss.core.residency import RemoteCopy
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.form import encrypt
+from swift_dss.gateway.link.client import S3Client, S3Head
+from swift_dss.gateway.mend.repair import Repaired
+from swift_dss.gateway.ports import (
+    LocalVersion, LocalVersions, Logger, Metrics, NotProven, Witness)
+from swift_dss.io import steps
+from swift_dss.io.workers import Pool, threads
+
+#: So long an answer of S3 about a key is believed.
+ANSWER_SECONDS = 30.0
+#: Requests at a time: at 30 ms each, 500 versions a second.
+ASKERS = 16
+#: Answers that are kept: 200 bytes each.
+_ANSWERS = 10000
+
+
+class Remedies(NamedTuple):
+    """What the rest of the gateway does about a copy that is not there.
+
+    :param repair: reads a copy back, and puts right what is wrong
+    :param take_out: what bundles have of a version is dead from here on
+    :param send_again: has it uploaded from here, now
+    :param require_ours: raises where another cluster may delete the keys
+    :param bundle_bytes: size of a bundle's key; None if the book has none
+    """
+
+    repair: Callable[[VersionId, str], Repaired]
+    take_out: Callable[[VersionId], None]
+    send_again: Callable[[LocalVersion], None]
+    bundle_bytes: Callable[[str], Optional[int]]
+    require_ours: Callable[[], None] = lambda: None
+
+
+class Asker(Witness):
+    """The gateway's witness. Thread-safe.
+
+    :param pool: who asks for several at once
+    :param clock: monotonic seconds
+    """
+
+    def __init__(self, conf: GatewayConf, client: S3Client,
+                 local: LocalVersions, remedies: Remedies, metrics: Metrics,
+                 logger: Logger, pool: Pool = threads,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self._conf = conf
+        self._client = client
+        self._local = local
+        self._remedies = remedies
+        self._metrics = metrics
+        self._logger = logger
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._answers: OrderedDict[str, Tuple[float, S3Head]] = OrderedDict()
+        self._asked: Dict[str, Future[Optional[S3Head]]] = {}
+        self._askers = pool(ASKERS, 'dss-s3-ask')
+
+    def stop(self) -> None:
+        """Let the threads end."""
+        self._askers.shutdown(wait=True)
+
+    def ask_ahead(self, leaving: Sequence[LocalVersion]) -> None:
+        """See :meth:`Witness.ask_ahead`."""
+        keys = {one.residency.remote.key for one in leaving
+                if one.residency.remote is not None
+                and one.residency.remote.endpoint == self._conf.endpoint}
+        for _ in self._askers.map(self._ask_quietly, keys):
+            pass
+
+    def proven(self, local: LocalVersion) -> RemoteCopy:
+        """See :meth:`Witness.proven`."""
+        remote = self._named(local)
+        self._remedies.require_ours()
+        head = self._answer(remote.key)
+        if head is None:
+            # Bundles are written anew, and repairs are made, meanwhile.
+            local = self._local.describe(local.version, local.partition)
+            before, remote = remote, self._named(local)
+            if before != remote:
+                head = self._answer(remote.key)
+        if head is None:
+            self._send_again(local)
+        elif head.archived:
+            raise NotProven(
+                '%s is in storage class %s, where it cannot be read: local '
+                'bytes stay' % (remote.key, head.archived),
+                self._conf.retry_after_seconds)
+        elif self._is_as_recorded(local, remote, head):
+            return remote
+        return self._repaired(local, remote, head)
+
+    def found_missing(self, local: LocalVersion) -> None:
+        """S3 was seen not to have what the record of ``local`` names.
+
+        :raises NotProven: it is sent again
+        :raises RemoteCorrupt: not all of its bytes are here
+        """
+        self._send_again(local)
+
+    # -- inside ----------------------------------------------------------
+
+    def _named(self, local: LocalVersion) -> RemoteCopy:
+        remote = local.residency.remote
+        after = self._conf.retry_after_seconds
+        if remote is None:
+            raise NotProven('%s is not in S3 yet'
+                                    % local.version.key, after)
+        if remote.endpoint != self._conf.endpoint:
+            raise NotProven('its copy is at %r, and %r is asked' % (
+                remote.endpoint, self._conf.endpoint), after)
+        return remote
+
+    def _ask_quietly(self, key: str) -> None:
+        try:
+            self._answer(key)
+        except DssError:
+            return  # the move asks again, and is told
+
+    def _answer(self, key: str) -> Optional[S3Head]:
+        """What S3 says of a key, or said a moment ago; None if it has none.
+        One request serves all who ask at once."""
+        with self._lock:
+            found = self._answers.get(key)
+            if found is not None and \
+                    self._clock() - found[0] < ANSWER_SECONDS:
+                return found[1]
+            waiting = self._asked.get(key)
+            mine: Future[Optional[S3Head]] = Future()
+            if waiting is None:
+                self._asked[key] = mine
+        if waiting is not None:
+            return waiting.result()
+        began = self._clock()
+        try:
+            head = self._client.head(key)
+            self._metrics.count('gateway.proof_requests')
+            self._keep(key, began, head)
+            mine.set_result(head)
+            return head
+        except BaseException as err:
+            mine.set_exception(err)
+            raise
+        finally:
+            with self._lock:
+                del self._asked[key]
+
+    def _keep(self, key: str, at: float, head: Optional[S3Head]) -> None:
+        with self._lock:
+            self._answers.pop(key, None)
+            if head is None:
+                return
+            self._answers[key] = (at, head)
+            while len(self._answers) > _ANSWERS:
+                self._answers.popitem(last=False)
+
+    def _is_as_recorded(self, local: LocalVersion, remote: RemoteCopy,
+                        head: S3Head) -> bool:
+        length = encrypt.sealed_length(local.content_length) \
+            if remote.seal else local.content_length
+        if not remote.in_bundle:
+            return head.size == length and head.etag == remote.etag
+        # A bundle's key is never written twice; its records have the
+        # digests of their members, not its own.
+        known = self._remedies.bundle_bytes(remote.key)
+        return head.size == known if known is not None else \
+            head.size > remote.offset + length
+
+    def _send_again(self, local: LocalVersion) -> None:
+        """:raises DssError: always, as :meth:`Witness.proven`"""
+        version = local.version
+        self._metrics.count('gateway.proof_missing')
+        name = local.metadata.get('name', version.key)
+        if not local.residency.is_local:
+            self._metrics.count('gateway.proof_lost')
+            self._logger.error(
+                'gateway: %s on %s: S3 has no %s any more, and not all of '
+                'its bytes are here: what is here stays', name,
+                version.device, self._named(local).key)
+            raise RemoteCorrupt('%s: S3 has not got it any more, and not all '
+                                'of its bytes are here' % name)
+        # Before the record forgets its bundle: the upload of a version that
+        # the book has in one would only name it again.
+        self._remedies.take_out(version)
+        try:
+            self._local.forget_remote(version, local.partition)
+        except ValueError as err:
+            raise VersionGone('%s was moved just now' % name) from err
+        # From here on its bytes stay, also over a power cut.
+        steps.reached('proof.forgotten')
+        self._remedies.send_again(local)
+        self._metrics.count('gateway.proof_sent_again')
+        self._logger.warning(
+            'gateway: %s on %s: S3 has no %s any more; it is sent again '
+            'from here', name, version.device, self._named(local).key)
+        raise NotProven(
+            '%s: S3 has not got it any more; it is sent again from here'
+            % name, self._conf.retry_after_seconds)
+
+    def _repaired(self, local: LocalVersion, asked: RemoteCopy,
+                  head: Optional[S3Head]) -> RemoteCopy:
+        """After S3 said something else of the key than the record."""
+        self._metrics.count('gateway.proof_differs')
+        found = self._remedies.repair(local.version, local.partition)
+        if found is Repaired.OBSOLETE:
+            raise VersionGone('%s is on its way out' % local.version.key)
+        now = self._local.describe(local.version, local.partition)
+        remote = self._named(now)
+        if found is Repaired.RIGHT and remote != asked:
+            raise VersionGone('%s was moved just now' % local.version.key)
+        if found is Repaired.RIGHT and head is not None:
+            remote = self._renamed(now, remote, head)
+        return remote
+
+    def _renamed(self, local: LocalVersion, remote: RemoteCopy,
+                 head: S3Head) -> RemoteCopy:
+        """All bytes proved right, and S3 calls them by another ETag: the
+        bucket was copied, or is encrypted in another way. The record says
+        so from here on, or each question would read all of them again."""
+        renamed = replace(remote, etag=head.etag)
+        if renamed == remote or \
+                not self._is_as_recorded(local, renamed, head):
+            return remote
+        self._local.record_remote(local.version, local.partition, renamed)
+        steps.reached('proof.renamed')
+        self._metrics.count('gateway.proof_renamed')
+        return renamed

@@ -1,0 +1,230 @@
+"""What the primaries of an object have of it: asked before bytes go.
+
+Object servers of ours are asked for up to a thousand objects in one request
+(``wire.newest``); stock ones for one after the other, by HEAD, which needs
+the object's name. Devices of this node are looked at. A server that does
+not answer is not asked again for a while: its answers are None, and who
+decides by them waits.
+
+Plain sockets, no eventlet; blocks up to a few seconds a server.
+"""
+
+from __future__ import annotations
+
+import abc
+import http.client
+import threading
+import time
+from typing import (
+    Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence,
+    Tuple)
+from urllib.parse import quote
+
+from swift_dss.core.errors import DamagedRecord, TierUnavailable
+from swift_dss.core.limits import MAX_ASKED, MAX_QUESTION_BYTES
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.peers.ranks import NoRing, Ranks
+from swift_dss.gateway.ports import LocalVersions
+from swift_dss.strategy.agreement import Answer
+from swift_dss.wire import names
+from swift_dss.wire import newest as wire
+
+_TIMEOUT_SECONDS = 5.0
+#: A server that did not answer is left alone for so long, and one that did
+#: not know our question is asked by HEAD for so long.
+_DOWN_SECONDS = 20.0
+_STOCK_SECONDS = 600.0
+#: What a server answers to a question that it does not know.
+_UNKNOWN = frozenset((400, 404, 405, 412, 501))
+#: Between two stock answers about one object: Swift's own headers.
+_HEAD = {'User-Agent': 'swift-dss-gateway',
+         # One that expired is there until somebody deletes it.
+         'X-Backend-Open-Expired': 'true',
+         'X-Backend-Allow-Reserved-Names': 'true'}
+_Server = Tuple[str, int]
+Answers = List[Optional[Answer]]
+
+
+#: What a device of this node has of an object, whose S3 key is asked for
+#: or not; raises TierUnavailable if it is not there.
+Look = Callable[[VersionId, str, bool], Answer]
+
+
+class Wanted(NamedTuple):
+    """An object to ask for.
+
+    :param version: any of it; its device does not matter
+    :param name: ``/account/container/object``, or '' if nobody here knows
+        it: stock servers can not be asked then
+    """
+
+    version: VersionId
+    name: str = ''
+
+
+class Primaries(abc.ABC):
+    """Asks. Thread-safe."""
+
+    @abc.abstractmethod
+    def ask(self, wanted: Sequence[Wanted],
+            records: bool = False) -> List[Answers]:
+        """What each primary has of each object, in ring order; None of
+        one that cannot say, and one None where no ring says who they are.
+
+        :param records: ask also which S3 key its record names; stock
+            servers can not say that
+        """
+
+
+class _Place(NamedTuple):
+    """One question to one server, and where its answer belongs."""
+
+    asked: wire.Asked
+    name: str
+    into: Answers
+    at: int
+
+
+class RingPrimaries(Primaries):
+    """The primaries by the rings in force.
+
+    :param look: what a device of this node has
+    """
+
+    def __init__(self, ranks: Ranks, look: Look,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self._ranks = ranks
+        self._look_at = look
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._down: Dict[_Server, float] = {}
+        self._stock: Dict[_Server, float] = {}
+
+    def ask(self, wanted: Sequence[Wanted],
+            records: bool = False) -> List[Answers]:
+        """See :meth:`Primaries.ask`."""
+        answers: List[Answers] = []
+        there: Dict[_Server, List[_Place]] = {}
+        for version, name in wanted:
+            try:
+                partition, nodes = self._ranks.primaries(
+                    version.policy, version.object_hash)
+            except NoRing:
+                # Whoever has it, nobody can say: whoever decides waits.
+                answers.append([None])
+                continue
+            mine: Answers = [None] * len(nodes)
+            answers.append(mine)
+            for at, node in enumerate(nodes):
+                found = self._look(version, partition, node, records)
+                if found is not None:
+                    mine[at] = found
+                    continue
+                there.setdefault((node['ip'], int(node['port'])), []).append(
+                    _Place(wire.Asked(
+                        node['device'], version.policy, partition,
+                        version.object_hash, version.frag_index),
+                        name, mine, at))
+        for server, places in there.items():
+            for at in range(0, len(places), MAX_ASKED):
+                self._ask(server, places[at:at + MAX_ASKED], records)
+        return answers
+
+    def _look(self, version: VersionId, partition: str,
+              node: Mapping[str, Any], records: bool) -> Optional[Answer]:
+        """What a device of this node has; None if it is none."""
+        if not self._ranks.is_here(node):
+            return None
+        here = VersionId(node['device'], version.policy,
+                         version.object_hash, version.timestamp,
+                         version.frag_index)
+        try:
+            return self._look_at(here, partition, records)
+        except (TierUnavailable, DamagedRecord):
+            # Or another server at this address has it.
+            return None
+
+    def _ask(self, server: _Server, places: List[_Place],
+             records: bool) -> None:
+        if self._is_in(self._down, server):
+            return
+        try:
+            if not self._is_in(self._stock, server):
+                if self._ask_ours(server, places, records):
+                    return
+                self._note(self._stock, server, _STOCK_SECONDS)
+            if not records:
+                self._ask_stock(server, places)
+        except (OSError, http.client.HTTPException, DamagedRecord):
+            self._note(self._down, server, _DOWN_SECONDS)
+
+    def _ask_ours(self, server: _Server, places: List[_Place],
+                  records: bool) -> bool:
+        """False if the server does not know our question."""
+        status, _, body = _request(
+            server, 'POST', names.NEWEST_PATH, {}, wire.encode_question(
+                [place.asked for place in places], records))
+        if status in _UNKNOWN:
+            return False
+        if status != 200:
+            raise DamagedRecord('status %d' % status)
+        for place, said in zip(places, wire.decode_answer(
+                body, len(places))):
+            place.into[place.at] = None if said is None else Answer(*said)
+        return True
+
+    def _ask_stock(self, server: _Server, places: List[_Place]) -> None:
+        for place in places:
+            if place.name:
+                place.into[place.at] = _head(server, place)
+
+    def _is_in(self, some: Dict[_Server, float], server: _Server) -> bool:
+        with self._lock:
+            return some.get(server, 0.0) > self._clock()
+
+    def _note(self, some: Dict[_Server, float], server: _Server,
+              seconds: float) -> None:
+        with self._lock:
+            some[server] = self._clock() + seconds
+
+
+def looks_at(local: LocalVersions) -> Look:
+    """At the devices behind a port."""
+    def look(version: VersionId, partition: str, records: bool) -> Answer:
+        if records:
+            return Answer(*local.newest_record(version, partition))
+        return Answer(local.newest(version, partition) or '')
+    return look
+
+
+def _head(server: _Server, place: _Place) -> Optional[Answer]:
+    """What a stock server says of one object."""
+    status, headers, _ = _request(
+        server, 'HEAD', quote('/%s/%s%s' % (
+            place.asked.device, place.asked.partition, place.name),
+            errors='surrogatepass'), dict(_HEAD, **{
+                'X-Backend-Storage-Policy-Index': str(place.asked.policy)}))
+    if status == 404:
+        # With a timestamp: a tombstone. Swift says it of no other file,
+        # as what has expired is opened.
+        return Answer(headers.get('x-backend-timestamp', ''))
+    if status // 100 == 2:
+        # The data file's: a POST has a newer one and changes no bytes.
+        said = headers.get('x-backend-data-timestamp', '')
+        return Answer(said) if said else None
+    return None
+
+
+def _request(server: _Server, method: str, path: str,
+             headers: Mapping[str, str], body: Optional[bytes] = None
+             ) -> Tuple[int, Dict[str, str], bytes]:
+    connection = http.client.HTTPConnection(
+        server[0], server[1], timeout=_TIMEOUT_SECONDS)
+    try:
+        connection.request(method, path, body, dict(headers))
+        answer = connection.getresponse()
+        return int(answer.status), {
+            name.lower(): value for name, value in answer.getheaders()
+            }, answer.read(MAX_QUESTION_BYTES + 1)
+    finally:
+        connection.close()

@@ -1,0 +1,94 @@
+"""Bundles of a lost edge get a keeper again.
+
+Somebody must mark what dies in a bundle and write it anew. Exactly one node
+does, or two would drop each other's members: the one whose device is first
+in the ring for the bundle's first live member. It takes all members over,
+also those that lie on other nodes.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, List, Tuple
+
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.bundle.book import Book, Member
+from swift_dss.gateway.restore.catalog import Held, split
+from swift_dss.wire import classmap
+
+if TYPE_CHECKING:
+    # It brings Swift's diskfile, which the daemon has no use for.
+    from swift_dss.gateway.restore.write import Target
+
+
+def group_of_held(held: Held) -> str:
+    """The group of a member's bundle, as its packer called it."""
+    account, container, _ = split(held.name)
+    found = classmap.decode(held.record.class_map_text)
+    return json.dumps(
+        [account, container, held.record.version.policy, sorted(
+            found.class_ids(held.record.content_length) or {found.rest})],
+        separators=(',', ':'))
+
+
+class Adoption:
+    """Collects the members of one bundle after the other.
+
+    :param book: of this node
+    """
+
+    def __init__(self, book: Book, now: float) -> None:
+        self._book = book
+        self._now = now
+        self._key = ''
+        self._members: List[Tuple[Held, List[Target]]] = []
+        #: Bundles that this node keeps from now on.
+        self.adopted = 0
+
+    def see(self, held: Held, targets: List[Target]) -> None:
+        """One more version of the walk, and where on this node it is."""
+        if held.remote.key != self._key:
+            self.flush()
+            self._key = held.remote.key
+        if held.bundle is not None:
+            self._members.append((held, targets))
+
+    def flush(self) -> None:
+        """No more members of the current bundle come."""
+        members, self._members = self._members, []
+        if not members:
+            return
+        first, targets = members[0]
+        if not any(target.rank == 0 or first.record.version.frag_index
+                   is not None for target in targets):
+            return
+        assert first.bundle is not None
+        head, size = first.bundle
+        group = group_of_held(first)
+        self._book.adopt(
+            first.remote.key, group, str(head.get('seal', '')), size,
+            [member_of(held, group, *(
+                (on[0].device, str(on[0].partition)) if on else ()))
+             for held, on in members],
+            self._now)
+        for held, on in members:
+            for target in on:
+                self._book.hold(replace(
+                    held.record.version, device=target.device),
+                    str(target.partition))
+        self.adopted += 1
+
+
+def member_of(held: Held, group: str, device: str = '',
+              partition: str = '') -> Member:
+    """A member as the book has it.
+
+    :param device: of this node that has it, or ''
+    """
+    version = held.record.version
+    return Member(
+        VersionId(device, version.policy, version.object_hash,
+                  version.timestamp, version.frag_index), partition,
+        'live', group, held.record.content_length, held.record.etag,
+        0, held.number, held.remote.offset, held.stored_bytes)

@@ -1,0 +1,112 @@
+"""A POST after the upload: the bucket's record of the version is renewed.
+
+Data in S3 is never changed in place, and neither is the record in its user
+metadata. The newer record goes to ``<key>.meta`` (or, for a member of a
+bundle, beside the bundle), where whoever reads the bucket finds it first.
+"""
+
+from __future__ import annotations
+
+from typing import Callable, Optional
+
+from swift_dss.core.config import GatewayConf
+from swift_dss.core.errors import (
+    DamagedRecord, DssError, RemoteCorrupt, VersionGone)
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.bundle.book import Book
+from swift_dss.gateway.form import digests, metadata
+from swift_dss.gateway.link.client import S3Client, S3Down, S3Missing
+from swift_dss.gateway.ports import LocalVersion, LocalVersions, Metrics
+from swift_dss.gateway.queue import Queue
+from swift_dss.io import steps
+
+#: An upload that is under way may have read the old metadata.
+_UPLOADING_SECONDS = 30.0
+#: One that failed is tried again after this.
+_AGAIN_SECONDS = 600.0
+_AT_ONCE = 100
+
+
+class Renewer:
+    """Brings records up to date. Called by one thread at a time.
+
+    :param close: seals a record of a version, where there is a seal
+    :param note: is told why one was put off
+    """
+
+    def __init__(self, conf: GatewayConf, client: S3Client,
+                 local: LocalVersions, queue: Queue, book: Book,
+                 metrics: Metrics, now: Callable[[], float],
+                 close: Callable[[LocalVersion, bytes], bytes],
+                 note: Callable[[DssError], None]) -> None:
+        self._conf = conf
+        self._client = client
+        self._local = local
+        self._queue = queue
+        self._book = book
+        self._metrics = metrics
+        self._now = now
+        self._close = close
+        self._note = note
+
+    def run(self) -> None:
+        """Renew what is due; one that fails is put off.
+
+        :raises S3Down: the rest another time
+        """
+        for version, partition, at in self._book.due_renewals(
+                self._now(), _AT_ONCE):
+            try:
+                again = self._renew(version, partition)
+            except S3Down:
+                raise
+            except DssError as err:
+                # A drive that is away, or a key that S3 refuses.
+                self._note(err)
+                again = self._now() + _AGAIN_SECONDS
+            if again is not None:
+                self._book.add_renewals([(version, partition, again)])
+            else:
+                self._book.finish_renewal(version, at)
+
+    def _renew(self, version: VersionId,
+               partition: str) -> Optional[float]:
+        """When to look again; None if the bucket knows, or need not."""
+        try:
+            local = self._local.describe(version, partition)
+        except (VersionGone, DamagedRecord):
+            return None
+        if self._book.renew(version.key):
+            return None
+        if local.residency.remote is None and local.content_length:
+            if self._queue.uploads_of(version.key):
+                return self._now() + _UPLOADING_SECONDS
+            return None
+        remote = local.residency.remote
+        key = metadata.own_key(self._conf.prefix, version)
+        if remote is not None and remote.key != key:
+            return None  # in a bundle that another node keeps
+        self.write(key, local, partition)
+        return None
+
+    def write(self, key: str, local: LocalVersion, partition: str) -> None:
+        """Have ``<key>.meta`` say what ``local`` says. Idempotent."""
+        path = key + metadata.META_SUFFIX
+        data = self._close(local, metadata.pack(local))
+        if self._holds(path, data):
+            return
+        self._client.put(path, data, digests.md5(data).digest())
+        steps.reached('renew.sent')
+        if not self._holds(path, data):
+            raise RemoteCorrupt('%s: S3 does not hold what was sent' % path)
+        self._metrics.count('gateway.renewed')
+        newest = self._local.newest(local.version, partition)
+        if newest is not None and newest > local.version.timestamp:
+            # Deleted meanwhile: its side cars may have gone before this.
+            self._client.delete(path)
+
+    def _holds(self, path: str, data: bytes) -> bool:
+        try:
+            return self._client.get_small(path, len(data)) == data
+        except (S3Missing, DamagedRecord):
+            return False

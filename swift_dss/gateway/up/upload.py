@@ -1,0 +1,283 @@
+"""One version on its way to S3: ``DIRTY → UPLOADING → VERIFIED``.
+
+The order is the safety: local bytes are digested while they are read and
+compared with the version's own ETag before S3 makes them an object; S3's
+object is proven; only then does the residency record say ``remote``, and
+only residency lets the daemon drop local bytes. Every step may run twice:
+a version that is already there and proves right is not sent again, which
+also settles a time-out whose request S3 had in fact carried out.
+"""
+
+from __future__ import annotations
+
+import time
+from enum import Enum
+from typing import Callable, Dict, Iterator, Optional, Tuple
+
+from swift_dss.core.config import GatewayConf
+from swift_dss.core.errors import (
+    DssError, RemoteCorrupt, TierUnavailable, VersionGone)
+from swift_dss.core.residency import RemoteCopy
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.form import digests, encrypt, metadata, verify
+from swift_dss.gateway.link.client import S3Client
+from swift_dss.gateway.ports import (
+    LocalReader, LocalVersion, LocalVersions, Metrics)
+from swift_dss.gateway.queue import Queue, UploadJob
+from swift_dss.gateway.up.multipart import Multipart
+from swift_dss.io import steps
+from swift_dss.wire.layout import remote_key
+
+
+class Outcome(Enum):
+    """How an upload job ended."""
+
+    UPLOADED = 'uploaded'
+    FOUND = 'found'
+    WAITING = 'waiting'
+    OBSOLETE = 'obsolete'
+    GONE = 'gone'
+    PARKED = 'parked'
+
+
+class Cancelled(VersionGone):
+    """The version became obsolete while it was sent."""
+
+
+class Stopping(DssError):
+    """The daemon ends; the job goes on after its next start."""
+
+
+class Uploader:
+    """Does upload jobs, one per call, in any thread.
+
+    :param keys: seals what goes up, if there are any
+    :param cancelled: asked between parts with the version's key
+    :param stopping: asked between parts
+    """
+
+    def __init__(self, conf: GatewayConf, client: S3Client,
+                 local: LocalVersions, queue: Queue, metrics: Metrics,
+                 keys: encrypt.KeyFile, cancelled: Callable[[str], bool],
+                 stopping: Callable[[], bool],
+                 now: Callable[[], float] = time.time) -> None:
+        self._conf = conf
+        self._client = client
+        self._local = local
+        self._queue = queue
+        self._metrics = metrics
+        self._keys = keys
+        self._cancelled = cancelled
+        self._stopping = stopping
+        self._now = now
+        self._verifier = verify.Verifier(client, conf.verify == 'readback')
+
+    def run(self, job: UploadJob, may_send: bool) -> Outcome:
+        """Bring the job one step to its end. Idempotent.
+
+        :param may_send: False only looks whether another replica did it
+        :raises RemoteUnavailable, S3Rejected: S3's side; try later
+        :raises LocalCorrupt, TierUnavailable, DamagedRecord: our side
+        """
+        version = job.version
+        try:
+            local = self._local.describe(version, job.partition)
+        except VersionGone:
+            return self._left(job)
+        if self._obsolete(job):
+            return self._left(job)
+        if local.residency.remote is not None:
+            return Outcome.FOUND
+        key = remote_key(self._conf.prefix, version)
+        try:
+            with self._local.open(version, job.partition) as reader:
+                copy = self._find(key, local, reader)
+                outcome = Outcome.FOUND
+                if copy is None:
+                    if not may_send:
+                        return Outcome.WAITING
+                    copy = self._send(key, job, local, reader)
+                    outcome = Outcome.UPLOADED
+            steps.reached('upload.verified')
+            self._record(job, local, copy)
+        except VersionGone:
+            return self._left(job)
+        steps.reached('upload.recorded')
+        return outcome
+
+    def resend(self, version: VersionId, partition: str) -> None:
+        """Send a version whatever is under its key: what is there proved
+        wrong to who read it.
+
+        :raises DssError: as :meth:`run`; S3 has what it had
+        """
+        local = self._local.describe(version, partition)
+        now = self._now()
+        job = UploadJob(version, partition, now, now)
+        with self._local.open(version, partition) as reader:
+            copy = self._send(remote_key(self._conf.prefix, version), job,
+                              local, reader)
+        self._record(job, local, copy)
+
+    def send_apart(self, local: LocalVersion,
+                   reader: LocalReader) -> RemoteCopy:
+        """Have S3 hold a version under its own key, whoever has its file;
+        no record is written. Idempotent.
+
+        :param reader: all of its bytes
+        :raises DssError: as :meth:`run`
+        """
+        key = remote_key(self._conf.prefix, local.version)
+        now = self._now()
+        return self._find(key, local, reader) or self._send(
+            key, UploadJob(local.version, local.partition, now, now), local,
+            reader)
+
+    def _left(self, job: UploadJob) -> Outcome:
+        # A handoff that was emptied is not a deletion: the primaries own
+        # the key. Only a newer file or tombstone makes it garbage.
+        if self._obsolete(job):
+            return Outcome.OBSOLETE
+        try:
+            self._local.describe(job.version, job.partition)
+        except VersionGone:
+            return Outcome.GONE
+        # It is here and its bytes are not: never forget such a version.
+        raise TierUnavailable('%s on %s: local bytes cannot be had' % (
+            job.version.key, job.version.device))
+
+    def _obsolete(self, job: UploadJob) -> bool:
+        if not job.version.device:
+            return False  # nowhere on this node
+        newest = self._local.newest(job.version, job.partition)
+        return newest is not None and newest > job.version.timestamp
+
+    def _find(self, key: str, plain: LocalVersion,
+              reader: LocalReader) -> Optional[RemoteCopy]:
+        """A copy that is there already and proves right."""
+        head = self._client.head(key)
+        if head is None:
+            return None
+        text = head.metadata.get(encrypt.SEAL_META, '')
+        seal = self._keys.open(text) if text else None
+        local = plain
+        if seal is not None:
+            local, reader = encrypt.sealed_view(plain, reader, seal)
+        if head.size != local.content_length:
+            return None
+        part_bytes = verify.remote_part_bytes(head)
+        sums = None
+        if part_bytes is not None:
+            sums = verify.sums_of(local, reader, part_bytes)
+        if not self._verifier.proves(
+                head, key, local, sums.etag if sums else local.etag):
+            self._metrics.count('gateway.remote_differs')
+            return None
+        # A side car may be missing: half of another node's work.
+        for suffix, data in _side_cars(plain, sums, seal):
+            if not self._verifier.proves_small(key + suffix, data):
+                self._client.put(key + suffix, data,
+                                 digests.md5(data).digest())
+                self._prove_side_car(key + suffix, data)
+        return RemoteCopy(self._conf.endpoint, key, head.etag, self._now(),
+                          0, text)
+
+    def _send(self, key: str, job: UploadJob, plain: LocalVersion,
+              reader: LocalReader) -> RemoteCopy:
+        seal = encrypt.seal_for(self._keys, key, plain) \
+            if self._keys else None
+        user_metadata = _user_metadata(plain, seal)
+        for suffix, data in _side_cars(plain, None, seal):
+            self._client.put(key + suffix, data, digests.md5(data).digest())
+        steps.reached('upload.begun')
+        local = plain
+        if seal is not None:
+            local, reader = encrypt.sealed_view(plain, reader, seal)
+        sums = None
+        if verify.is_multipart(local.content_length, self._conf.part_bytes):
+            part_bytes = digests.part_size(
+                local.content_length, self._conf.part_bytes)
+            user_metadata[verify.PART_BYTES_META] = str(part_bytes)
+            sums = Multipart(
+                self._client, self._queue, self._metrics, key, job, local,
+                part_bytes, lambda: self.check_wanted(job)).send(
+                    reader, user_metadata)
+        else:
+            self._send_whole(key, job, local, reader, user_metadata)
+        steps.reached('upload.completed')
+        self._metrics.count('gateway.uploaded_bytes', local.content_length)
+        head = self._client.head(key)
+        if head is None or not self._verifier.proves(
+                head, key, local, sums.etag if sums else local.etag):
+            self._metrics.count('gateway.verify_failed')
+            raise RemoteCorrupt('%s: S3 does not hold what was sent' % key)
+        for suffix, data in _side_cars(plain, sums, seal):
+            self._prove_side_car(key + suffix, data)
+        return RemoteCopy(self._conf.endpoint, key, head.etag, self._now(),
+                          0, seal.text if seal else '')
+
+    def _prove_side_car(self, key: str, data: bytes) -> None:
+        if not self._verifier.proves_small(key, data):
+            self._metrics.count('gateway.verify_failed')
+            raise RemoteCorrupt('%s: S3 does not hold what was sent' % key)
+
+    def _send_whole(self, key: str, job: UploadJob, local: LocalVersion,
+                    reader: LocalReader,
+                    user_metadata: Dict[str, str]) -> None:
+        data = b''
+        if local.content_length:
+            data = reader.read(0, local.content_length)
+        digest = digests.md5(data).digest()
+        verify.check_local(local, digest)
+        self.check_wanted(job)
+        self._client.put(key, data, digest, user_metadata)
+
+    def check_wanted(self, job: UploadJob) -> None:
+        """Raise :class:`Cancelled` if the version is obsolete by now.
+
+        :raises Stopping: the daemon ends; parts that S3 has are kept
+        """
+        if self._stopping():
+            raise Stopping('%s: to be resumed' % job.version.key)
+        if self._cancelled(job.version.key) or self._obsolete(job):
+            raise Cancelled('%s: overwritten or deleted meanwhile'
+                            % job.version.key)
+
+    def _record(self, job: UploadJob, local: LocalVersion,
+                copy: RemoteCopy) -> None:
+        if not local.content_length:
+            return  # an empty version has no byte that could be remote
+        self._local.record_remote(job.version, job.partition, copy)
+
+
+def _user_metadata(local: LocalVersion,
+                   seal: Optional[encrypt.Seal]) -> Dict[str, str]:
+    if seal is None:
+        return metadata.encode(local)[0]
+    found = metadata.encode(
+        local, lambda packed: _closed_record(seal, packed))[0]
+    return dict(found, **{encrypt.SEAL_META: seal.text})
+
+
+def _closed_record(seal: encrypt.Seal, packed: bytes) -> bytes:
+    return seal.wrap('record', 0, packed)
+
+
+def _side_cars(local: LocalVersion, sums: Optional[digests.Sums],
+               seal: Optional[encrypt.Seal]
+               ) -> Iterator[Tuple[str, bytes]]:
+    """(suffix, bytes) of what must lie beside the data.
+
+    :param sums: of the bytes as S3 has them
+    """
+    if sums is not None:
+        yield metadata.SUMS_SUFFIX, sums.encode()
+    if seal is None:
+        sidecar = metadata.encode(local)[1]
+    else:
+        sidecar = metadata.encode(
+            local, lambda packed: _closed_record(seal, packed))[1]
+        if sidecar is not None:
+            sidecar = encrypt.close_envelope(seal, sidecar)
+    if sidecar is not None:
+        yield metadata.META_SUFFIX, sidecar

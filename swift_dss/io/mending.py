@@ -1,0 +1,138 @@
+"""Blocks that a disk changed, found in all copies here and replaced.
+
+A copy of a block is right if its checksum is. Of one that is wrong the bytes
+leave its tier, where another has the right ones, and come back from there: to
+the SSD in a new inode, to the HDD in place. What only S3 has right comes back
+when it is read next.
+
+The caller MUST hold the version's lock. All of it blocks on both tiers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Dict, Iterator, List, NamedTuple, Optional
+
+from swift_dss.core.errors import VersionGone
+from swift_dss.core.residency import Extent, RemoteCopy, Residency, Tier
+from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
+from swift_dss.io import classified, moves
+from swift_dss.io.carriers import Carrier
+from swift_dss.io.moves import LOCAL, PLAIN_IO, Range
+from swift_dss.io.sums import blocks
+from swift_dss.io.sums.blocks import BlockSums
+from swift_dss.io.switch import LiveVersion, Place
+from swift_dss.wire.records.blocks import BLOCK_BYTES, blocks_of
+
+
+class Rot(NamedTuple):
+    """Ranges of a version that are not as they were written.
+
+    :param ssd: those on the SSD that the HDD has right
+    :param hdd: those on the HDD that the SSD has right
+    :param in_s3: those that S3 alone can have right
+    :param lost: those that no tier has right
+    """
+
+    ssd: List[Range]
+    hdd: List[Range]
+    in_s3: List[Range]
+    lost: List[Range]
+
+    @property
+    def length(self) -> int:
+        """Bytes of the ranges."""
+        return sum(length for ranges in self for _, length in ranges)
+
+
+def look(place: Place, io: Carrier = PLAIN_IO) -> Rot:
+    """Read every copy of every block; none without checksums.
+
+    A block of which S3 alone has a part cannot be judged, and is not.
+
+    :raises VersionGone: the version went away meanwhile
+    :raises TierUnavailable: the HDD is not mounted
+    """
+    rot = Rot([], [], [], [])
+    with LiveVersion(place) as live, contextlib.ExitStack() as closing:
+        length = live.residency.content_length
+        sums = blocks.load(live.fd, length)
+        if sums is None:
+            return rot
+        fds = {Tier.SSD: live.fd}
+        if live.residency.tiers & Tier.HDD:
+            try:
+                fds[Tier.HDD] = place.capacity.open_read(place.version)
+                closing.callback(os.close, fds[Tier.HDD])
+            except VersionGone:
+                pass  # each of its blocks is wrong
+        for block in range(blocks_of(length)):
+            extents = list(live.residency.split(
+                block * BLOCK_BYTES,
+                min(BLOCK_BYTES, length - block * BLOCK_BYTES)))
+            if sums.expected(block) and all(
+                    extent.tiers & LOCAL for extent in extents):
+                _judge(sums, block, extents, fds, io, rot)
+    return rot
+
+
+def _judge(sums: BlockSums, block: int, extents: List[Extent],
+           fds: Dict[Tier, int], io: Carrier, rot: Rot) -> None:
+    copies = {tier: [_read(io, fds.get(tier), extent)
+                     if extent.tiers & tier else None for extent in extents]
+              for tier in (Tier.SSD, Tier.HDD)}
+    right = next((found for found in _candidates(copies)
+                  if sums.is_right(block, b''.join(found))), None)
+    in_s3 = all(extent.tiers & Tier.REMOTE for extent in extents)
+    for number, extent in enumerate(extents):
+        where = extent.offset, extent.length
+        if right is None:
+            (rot.in_s3 if in_s3 else rot.lost).append(where)
+            continue
+        for tier, ranges in ((Tier.SSD, rot.ssd), (Tier.HDD, rot.hdd)):
+            if extent.tiers & tier and copies[tier][number] != right[number]:
+                ranges.append(where)
+
+
+def _candidates(copies: Dict[Tier, List[Optional[bytes]]]
+                ) -> Iterator[List[bytes]]:
+    ssd, hdd = copies[Tier.SSD], copies[Tier.HDD]
+    for first, second in ((ssd, hdd), (hdd, ssd)):
+        yield [one if one is not None else other or b''
+               for one, other in zip(first, second)]
+
+
+def _read(io: Carrier, fd: Optional[int], extent: Extent) -> bytes:
+    """Empty if it cannot be read: then it is wrong."""
+    try:
+        return b'' if fd is None else classified.read_exact(
+            io, fd, extent.length, extent.offset, 0)
+    except OSError:
+        return b''
+
+
+def mend(place: Place, rot: Rot, class_map: ClassMap = UNCLASSIFIED_MAP,
+         io: Carrier = PLAIN_IO,
+         proven: Optional[RemoteCopy] = None) -> Residency:
+    """Replace what :func:`look` saw; what is lost stays.
+
+    :param proven: the copy that S3 was asked for again just now; without it
+        what S3 alone can have right stays
+    :returns: the residency after it
+    :raises RottenBytes: the disk has changed more meanwhile
+    :raises TierFull: no room for the right bytes, of which another tier has
+        a copy
+    """
+    if rot.in_s3 and proven is not None:
+        if place.capacity.configured:
+            moves.drop_capacity(place, rot.in_s3, proven)
+        moves.evict_ssd(place, rot.in_s3, class_map, io, proven)
+    if rot.hdd:
+        moves.drop_capacity(place, rot.hdd)
+        moves.copy_to_capacity(place, rot.hdd, class_map, io)
+    if rot.ssd:
+        moves.evict_ssd(place, rot.ssd, class_map, io)
+        moves.promote(place, rot.ssd, class_map, io)
+    with LiveVersion(place) as live:
+        return live.residency

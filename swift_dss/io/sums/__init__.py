@@ -1,0 +1,1 @@
+"""Sums of bytes: digests of versions, and sums of blocks."""

@@ -1,0 +1,155 @@
+"""A lost fragment whose twin lies in S3 comes back as a stub of it.
+
+The reconstructor rebuilds a fragment from as many others as it takes, and
+would read each of them from S3 where they are stubs. But the fragment that
+is lost has a key of its own. So the sender says of each of its stubs, in a
+line before the offer, that it is one (``sending.hinted``); the receiver, if
+it lacks its fragment, asks S3 for it and writes the stub before it answers.
+Then nothing is missing, and nothing is rebuilt. Where S3 has no such key,
+the fragment is rebuilt as ever.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from typing import Any, Dict, NamedTuple, Tuple
+
+from swift.common.exceptions import (
+    DiskFileDeleted, DiskFileError, DiskFileNotExist)
+from swift.common.utils import Timestamp, split_path
+
+from swift_dss.core.errors import DamagedRecord, DssError
+from swift_dss.core.version import VersionId
+from swift_dss.objserver import tags
+from swift_dss.objserver.fetch import ask_for_proof
+from swift_dss.objserver.travel.arriving import FRAG_INDEX, Arriving
+from swift_dss.wire.records import proof
+
+#: A session asks S3 for so long. The sender waits for all answers at once,
+#: a minute by default.
+_ASK_SECONDS = 20.0
+_MAX_SESSIONS = 1024
+#: What a data file would say of its own PUT, and a record of a later POST.
+_POSTED = ('X-Delete-At', 'Content-Type-Timestamp')
+#: Device, partition and policy.
+Place = Tuple[str, str, int]
+
+
+class Wanted(NamedTuple):
+    """A fragment that a session offers, and that may be in S3."""
+
+    device: str
+    partition: str
+    policy: Any
+    object_hash: str
+    timestamp: Timestamp
+    frag_index: int
+
+
+class Adoptions:
+    """What the sessions of a process may still ask S3.
+
+    A receiver has one session at a time of a partition.
+    """
+
+    def __init__(self) -> None:
+        self._until: OrderedDict[Place, float] = OrderedDict()
+        #: The hash that the next line must offer to be put off.
+        self._put_off: OrderedDict[Place, str] = OrderedDict()
+
+    def begin(self, place: Place) -> None:
+        """A sender has made itself known."""
+        self.end(place)
+        self._until[place] = time.monotonic() + _ASK_SECONDS
+        if len(self._until) > _MAX_SESSIONS:
+            self._until.popitem(last=False)
+
+    def end(self, place: Place) -> None:
+        """A session is over, however it ended. Idempotent."""
+        self._until.pop(place, None)
+        self._put_off.pop(place, None)
+
+    def may_ask(self, place: Place) -> bool:
+        """False once a session has asked for long enough."""
+        return time.monotonic() < self._until.get(place, 0.0)
+
+    def put_off(self, place: Place, object_hash: str) -> None:
+        """The next session asks: neither S3 nor other servers are to be
+        asked for this object now."""
+        self._put_off[place] = object_hash
+        self._put_off.move_to_end(place)
+        if len(self._put_off) > _MAX_SESSIONS:
+            self._put_off.popitem(last=False)
+
+    def was_put_off(self, place: Place, object_hash: str) -> bool:
+        """True of the line right behind the hint that was put off; any
+        other line forgets the hint."""
+        return self._put_off.pop(place, None) == object_hash
+
+
+def adopt(manager: Any, wanted: Wanted) -> None:
+    """Write a stub of the fragment, unless it is here, or S3 has it not.
+    Blocks only the green thread."""
+    if _is_here(manager, wanted):
+        return
+    logger = manager.logger
+    version = VersionId(
+        wanted.device, int(wanted.policy), wanted.object_hash,
+        wanted.timestamp.internal, wanted.frag_index)
+    conf = manager.dss_node.conf
+    try:
+        _write(manager, wanted, ask_for_proof(
+            conf.run_dir, proof.ProofRequest(version, wanted.partition),
+            conf.io.remote_deadline_seconds))
+        logger.increment('dss.ssync.adopted')
+    except (DssError, DiskFileError, ValueError) as err:
+        logger.info('dss: %s is to be rebuilt, not found in S3: %s',
+                    version.key, err)
+        logger.increment('dss.ssync.not_adopted')
+
+
+def _is_here(manager: Any, wanted: Wanted) -> bool:
+    """True if this fragment, or something newer, is on the device."""
+    try:
+        found = manager.dss_diskfile_from_hash(
+            wanted.device, wanted.partition, wanted.object_hash,
+            wanted.policy, frag_index=wanted.frag_index, open_expired=True)
+        with found.open():
+            newest = found.data_timestamp
+    except DiskFileDeleted as err:
+        newest = err.timestamp
+    except (DiskFileNotExist, DiskFileError):
+        return False
+    return bool(newest >= wanted.timestamp)
+
+
+def _write(manager: Any, wanted: Wanted, reply: proof.ProofReply) -> None:
+    metadata: Dict[str, str] = dict(reply.metadata)
+    account, container, obj = split_path(
+        metadata.get('name', ''), 3, 3, True)
+    disk_file = manager.get_diskfile(
+        wanted.device, wanted.partition, account, container, obj,
+        policy=wanted.policy, frag_index=wanted.frag_index)
+    if disk_file.dss_hash != wanted.object_hash or \
+            metadata.get(FRAG_INDEX) != str(wanted.frag_index):
+        raise DamagedRecord('S3 has another object under its key')
+    assert reply.residency is not None
+    arriving = Arriving(reply.residency, reply.etag)
+    # What a later POST has changed comes by ssync, as a POST.
+    if metadata.get('X-Timestamp', '') > wanted.timestamp.internal:
+        for name in _POSTED:
+            metadata.pop(name, None)
+    metadata.update({
+        'X-Timestamp': wanted.timestamp.internal, 'ETag': reply.etag,
+        'Content-Length': str(arriving.content_length)})
+    disk_file.dss_tag(tags.of_metadata(metadata, manager.logger))
+    disk_file.dss_arriving = arriving
+    writer = disk_file.writer(size=arriving.content_length)
+    try:
+        writer.open()
+        writer.chunks_finished()
+        writer.put(metadata)
+        writer.commit(wanted.timestamp)
+    finally:
+        writer.close()

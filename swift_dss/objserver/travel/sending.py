@@ -1,0 +1,273 @@
+"""What ssync's sender reads of a version, made sure of before it is sent.
+
+Swift's sender takes an error before the first byte for an object that is
+not there: it goes on, calls the session a success, and lets the replicator
+delete the handoff partition with all that is in it. An error after the
+first byte ends the session, and with it all objects that come behind. So a
+version is made ready before its headers go. What cannot be read now is left
+out, and the session is made to fail at its end, by a PUT that no server
+takes: nothing that was left out is ever taken for sent, and the next pass
+tries it again. Where the bytes of S3 end early all the same, the sessions
+that follow leave that version out, and what lies behind it gets through.
+
+A version with bytes that lie in S3 alone stays there: a peer of ours gets
+its record, and proves it itself (``objserver.arriving``). Who the peer is, the
+sender learns from the first line of its offer, an object that does not
+exist: a stock server wants it, one of ours does not. A stock server gets
+whole objects.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import replace
+from typing import (
+    Any, Callable, Dict, Iterable, Iterator, NamedTuple, Optional, Tuple)
+
+from swift.common.exceptions import DiskFileError
+from swift.common.storage_policy import EC_POLICY
+from swift.common.utils import Timestamp
+
+from swift_dss.core.errors import (
+    RemoteUnavailable, TierUnavailable, VersionGone)
+from swift_dss.core.residency import Residency, Tier
+from swift_dss.objserver.reader import BytesUnavailable
+from swift_dss.wire import names
+from swift_dss.wire.records import proof
+
+#: A session: device, partition, policy and fragment index.
+Session = Tuple[str, str, int, Optional[int]]
+#: A hash and its timestamps, as ``yield_hashes`` has them.
+Offer = Tuple[str, Dict[str, Any]]
+#: Sessions that are remembered as incomplete; one is forgotten when it is
+#: begun again.
+_MAX_SESSIONS = 4096
+#: Sessions that leave out what broke: at most two to the power of this.
+_MAX_DOUBLINGS = 6
+#: A version may be switched while it is made ready.
+_REOPENS = 3
+
+
+#: What a session offers first. No hash of Swift's looks like it.
+ANNOUNCEMENT = 'dss-stubs-1'
+ANNOUNCED: Tuple[Offer] = ((ANNOUNCEMENT, {'ts_data': Timestamp(1)}),)
+
+
+_HINT = 'dss-stub,'
+
+
+def hinted(offers: Iterable[Offer],
+           is_away: Callable[[str, Timestamp], bool]) -> Iterator[Offer]:
+    """Offers, each that is a stub with a line before it that says so."""
+    for object_hash, timestamps in offers:
+        timestamp = timestamps['ts_data']
+        if timestamps.get('durable') and is_away(object_hash, timestamp):
+            yield ('%s%s,%s' % (_HINT, object_hash, timestamp.internal),
+                   ANNOUNCED[0][1])
+        yield object_hash, timestamps
+
+
+def read_hint(object_hash: str) -> Optional[Tuple[str, Timestamp]]:
+    """Hash and timestamp of the stub that a line speaks of; None of any
+    other line."""
+    if not object_hash.startswith(_HINT):
+        return None
+    found, _, timestamp = object_hash[len(_HINT):].partition(',')
+    try:
+        return found, Timestamp(timestamp)
+    except ValueError:
+        return None
+
+
+class Known:
+    """What a receiver has of an object that it is not to ask for."""
+
+    fragments: Any = None
+
+    def __init__(self, timestamp: Timestamp) -> None:
+        self.data_timestamp = self.timestamp = timestamp
+        self.content_type_timestamp = self.durable_timestamp = timestamp
+
+    def open(self) -> Known:
+        """As a diskfile's."""
+        return self
+
+
+class Skipped(DiskFileError):
+    """Left out of a session that is known to be incomplete already."""
+
+
+class Parcel(NamedTuple):
+    """What goes out for a version: headers, then exactly ``length`` bytes."""
+
+    length: int
+    metadata: Dict[str, str]
+    chunks: Any
+
+
+class _Broken(NamedTuple):
+    """A body that broke: how often, and how many sessions are still to
+    leave it out."""
+
+    times: int
+    left: int
+
+
+class Sessions:
+    """Which sessions of a process have left something out, which are with
+    servers that are not ours, and which bodies broke on the way."""
+
+    def __init__(self) -> None:
+        self._incomplete: OrderedDict[Session, None] = OrderedDict()
+        self._stock: OrderedDict[Session, None] = OrderedDict()
+        self._broken: OrderedDict[Tuple[Session, str], _Broken] = \
+            OrderedDict()
+
+    def begin(self, session: Session) -> None:
+        """A new offer: nothing is left out so far."""
+        self._incomplete.pop(session, None)
+        self._stock.pop(session, None)
+
+    def wants_whole(self, session: Session) -> None:
+        """The peer asked for what only a stock server would want."""
+        _keep(self._stock, session, None)
+
+    def broke(self, session: Session, data_file: str) -> None:
+        """A body ended early, and its session with it.
+
+        The sender of a session is not known here, only that each peer has
+        its turn. So twice as many sessions leave it out each time: whatever
+        the number of peers, none of them always gets the broken body.
+        """
+        before = self._broken.get((session, data_file))
+        times = 0 if before is None else min(before.times, _MAX_DOUBLINGS)
+        _keep(self._broken, (session, data_file), _Broken(
+            times + 1, 1 << times))
+
+    def may_try(self, session: Session, data_file: str) -> bool:
+        """False while a body that broke is left out. Call it once for each
+        session that would send the body."""
+        found = self._broken.get((session, data_file))
+        if found is None or not found.left:
+            return True
+        _keep(self._broken, (session, data_file),
+              found._replace(left=found.left - 1))
+        return False
+
+    def went(self, session: Session, data_file: str) -> None:
+        """A body has gone as a whole."""
+        self._broken.pop((session, data_file), None)
+
+    def takes_stubs(self, session: Session) -> bool:
+        """True if the peer is one of ours."""
+        return session not in self._stock
+
+    def leave_out(self, session: Session) -> bool:
+        """True for the first object that is left out of a session."""
+        if session in self._incomplete:
+            return False
+        _keep(self._incomplete, session, None)
+        return True
+
+
+def _keep(found: OrderedDict[Any, Any], name: Any, value: Any) -> None:
+    """The oldest goes where there are too many: it is the least likely to
+    be of a session that is under way."""
+    found[name] = value
+    found.move_to_end(name)
+    if len(found) > _MAX_SESSIONS:
+        found.popitem(last=False)
+
+
+def session_of(device: str, partition: Any, storage_policy: Any,
+               options: Dict[str, Any]) -> Optional[Session]:
+    """The session that asks for a diskfile by these options; None if its
+    bytes are not what will be sent.
+
+    Only the sender names preferences. Where a fragment is rebuilt, it has
+    none, and reads the diskfile's metadata alone.
+    """
+    if 'frag_prefs' not in options or (
+            storage_policy.policy_type == EC_POLICY
+            and options['frag_prefs'] is None):
+        return None
+    return (device, str(partition), int(storage_policy),
+            options.get('frag_index'))
+
+
+def pack(disk_file: Any, session: Session, sessions: Sessions) -> Parcel:
+    """Make an open diskfile ready to be sent.
+
+    :returns: its bytes; or, for the first one of a session that cannot be
+        read, what makes the session fail
+    :raises Skipped: it cannot be read, and the session fails already
+    """
+    try:
+        return _ready(disk_file, session, sessions)
+    except (TierUnavailable, RemoteUnavailable, VersionGone) as err:
+        logger = disk_file._logger
+        logger.warning('dss: %s is left for the next pass: %s',
+                       disk_file._data_file, err)
+        logger.increment('dss.ssync.skipped')
+        if not sessions.leave_out(session):
+            raise Skipped(str(err)) from err
+        # Without a timestamp, no object server takes it.
+        return Parcel(0, {}, iter(()))
+
+
+def _ready(disk_file: Any, session: Session,
+           sessions: Sessions) -> Parcel:
+    as_stub = sessions.takes_stubs(session)
+    for attempt in range(_REOPENS + 1):
+        data_file = disk_file._data_file
+        reader = disk_file.dss_build_reader()
+        length = disk_file._content_length
+        try:
+            if as_stub and disk_file.dss_residency.is_in_s3 and \
+                    reader.dss_bytes.needs_remote([(0, length)]):
+                reader.close()
+                return _stub(disk_file)
+            if not sessions.may_try(session, data_file):
+                raise RemoteUnavailable('its bytes ended early before', 1)
+            reader.dss_prepare([(0, length)])
+            return Parcel(length, disk_file._datafile_metadata, _watched(
+                reader, session, data_file, sessions))
+        except (TierUnavailable, RemoteUnavailable):
+            reader.close()
+            raise
+        except VersionGone as err:
+            reader.close()
+            if not disk_file.dss_has_changed(data_file):
+                # Integrity fails closed, as for a client.
+                disk_file._quarantine(data_file, 'capacity copy: %s' % err)
+                raise
+            if attempt == _REOPENS:
+                raise
+            disk_file.open()
+    raise AssertionError('not reached')
+
+
+def _stub(disk_file: Any) -> Parcel:
+    """The record alone. Of what is here, no digest would tell the receiver
+    if it has rotted; S3 has those bytes too, and reads prove what it gives.
+    """
+    length = disk_file._content_length
+    head = proof.encode_stub(replace(
+        Residency.whole(length, Tier.REMOTE),
+        remote=disk_file.dss_residency.remote))
+    disk_file._logger.increment('dss.ssync.stubs_sent')
+    return Parcel(
+        len(head), dict(disk_file._datafile_metadata,
+                        **{names.BACKEND_STUB: str(length)}), iter((head,)))
+
+
+def _watched(reader: Any, session: Session, data_file: str,
+             sessions: Sessions) -> Iterator[bytes]:
+    try:
+        yield from reader
+        sessions.went(session, data_file)
+    except BytesUnavailable:
+        sessions.broke(session, data_file)
+        raise
+    finally:
+        reader.close()

@@ -1,0 +1,5 @@
+"""Admission: may this write begin, and may this device take it.
+
+Holds pressures of the nodes, verdicts by class, Retry-After.
+In: a request's class and devices. Out: yes, or 503/507 before the body.
+"""

@@ -1,0 +1,159 @@
+"""POSTs that race: metadata, content type and class of one object.
+
+Each is a register of its own. Two POSTs are in flight at a time, each was
+begun by a look at the object, and reaches its replicas in an order of its
+own. That one of them is acknowledged may take nothing from the other.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import (
+    TYPE_CHECKING, Dict, Iterable, List, Mapping, NamedTuple)
+
+from swift.obj.diskfile import read_metadata
+
+from swift_dss.core.spans import ClassMap
+from swift_dss.proxy.bodies import stored
+from swift_dss.sim.model import Name
+from swift_dss.sim.node import STOCK, Node, hash_of, policy_of
+from swift_dss.wire import classmap, names, registers
+
+if TYPE_CHECKING:
+    from swift_dss.sim.cluster import Cluster
+
+#: Says which POST set the metadata.
+_META = 'X-Object-Meta-Post'
+_QUORUM = 2
+#: Older than any object: stock object servers refuse such a POST.
+_TOO_OLD = '0000000001.00000'
+
+
+class Post(NamedTuple):
+    """One POST on its way.
+
+    :param sets: register to its value
+    """
+
+    at: str
+    sets: Mapping[str, str]
+    headers: Mapping[str, str]
+
+
+class Shown(NamedTuple):
+    """What a replica shows of an object's registers."""
+
+    meta: str
+    type: str
+    map: str
+
+
+def race(cluster: Cluster, name: str, dice: random.Random,
+         misses: Iterable[str], count: int) -> str:
+    """``count`` POSTs at a time; what their clients hear.
+
+    :param misses: nodes that none of them reaches
+    """
+    lost = set(misses) | cluster.cut
+    partition = cluster.ring.partition(hash_of(name))
+    reached = [one for one in cluster.ring.primaries(partition)
+               if one not in lost]
+    if not reached:
+        return 'no primary is reached'
+    made = [_post(cluster, name, dice, cluster.nodes[dice.choice(reached)],
+                  number) for number in range(count)]
+    history = cluster.model.name(name)
+    for post in made:
+        for register, value in post.sets.items():
+            history.registers[register].tried(post.at, value)
+    arrivals = [(one, post) for one in reached for post in made]
+    dice.shuffle(arrivals)
+    took: Dict[str, int] = {}
+    for one, post in arrivals:
+        answer = cluster.nodes[one].ask('POST', name, post.headers)
+        took[post.at] = took.get(post.at, 0) + (answer.status_int == 202)
+    for post in made:
+        if took[post.at] >= _QUORUM:
+            for register in post.sets:
+                history.registers[register].acknowledge(post.at)
+    return ', '.join('%s by %d' % ('+'.join(sorted(post.sets)),
+                                   took[post.at]) for post in made)
+
+
+def _post(cluster: Cluster, name: str, dice: random.Random,
+          looked_at: Node, number: int) -> Post:
+    at = cluster.stamp()
+    if number % 2 and policy_of(hash_of(name)) != STOCK:
+        return _of_class(at, dice.choice(cluster.classes))
+    found = looked_at.ask('HEAD', name, {})
+    headers = {'X-Timestamp': at, _META: at}
+    headers.update(stored.posted(found.headers))
+    sets = {'meta': at}
+    if dice.randrange(2):
+        headers['Content-Type'] = sets['type'] = 'text/' + at
+    return Post(at, sets, headers)
+
+
+def _of_class(at: str, class_id: int) -> Post:
+    """As ``proxy.reclassify`` has it."""
+    class_map = ClassMap.uniform(class_id)
+    return Post(at, {'map': classmap.encode(class_map)}, dict(
+        classmap.to_headers(names.TRANSIENT_MAP, class_map), **{
+            'X-Timestamp': _TOO_OLD, names.META_AT: registers.NEVER,
+            names.MAP_AT: at}))
+
+
+def shown(node: Node, name: str) -> Shown:
+    """What a HEAD of one replica shows."""
+    headers = node.ask('HEAD', name, {}).headers
+    found = stored.effective_map(headers)
+    return Shown(headers.get(_META, ''), headers['Content-Type'],
+                 '' if found is None else classmap.encode(found))
+
+
+def newest_anywhere(nodes: Iterable[Node], object_hash: str,
+                    since: str) -> Dict[str, str]:
+    """When each register of an object was set last, on any node that can
+    show the object.
+
+    :param since: the version of which they must be, or a later one
+    """
+    newest: Dict[str, str] = {}
+    for node in nodes:
+        seen = node.look(object_hash)
+        if seen is None or (seen.body is None and not seen.is_tombstone):
+            continue
+        if seen.timestamp > since:
+            # A later PUT or DELETE has set them all.
+            for register in ('meta', 'type', 'map'):
+                newest[register] = max(newest.get(register, ''),
+                                       seen.timestamp)
+        for metadata in _posted(node, object_hash):
+            for register, at in _times(metadata).items():
+                newest[register] = max(newest.get(register, ''), at)
+    return newest
+
+
+def _posted(node: Node, object_hash: str) -> List[Mapping[str, str]]:
+    return [read_metadata('%s/%s' % (node.folder(object_hash), name))
+            for name in node.files(object_hash) if name.endswith('.meta')]
+
+
+def _times(metadata: Mapping[str, str]) -> Dict[str, str]:
+    """As the documented format of ``.meta`` files has it."""
+    return {'meta': metadata.get(_META, ''),
+            'map': metadata.get(names.MAP_AT, ''),
+            'type': metadata.get('Content-Type-Timestamp', '')}
+
+
+def lost(history: Name, nodes: Iterable[Node], object_hash: str) -> str:
+    """The register that was acknowledged and is on no node; '' if none."""
+    promised = history.promised()
+    if promised is None or promised.body is None:
+        return ''
+    newest = newest_anywhere(nodes, object_hash, promised.timestamp)
+    for name, register in sorted(history.registers.items()):
+        if register.acknowledged > max(promised.timestamp,
+                                       newest.get(name, '')):
+            return '%s of %s' % (name, register.acknowledged)
+    return ''

@@ -1,0 +1,93 @@
+"""The passes of simulated replicators, and what a session of ssync must do.
+
+A node offers each partition to its primaries where listings differ, and
+removes a partition that it only stands in for once all primaries have it.
+That is what Swift promises of its replicator, and no more is simulated of it;
+the sessions themselves are real (``sim.ssync``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, List
+
+from swift_dss.gateway.bundle.read import is_bundle
+from swift_dss.sim import ssync
+from swift_dss.sim.model import Violation
+from swift_dss.sim.node import PREFIX, Node, policy_of
+
+if TYPE_CHECKING:
+    from swift_dss.sim.cluster import Cluster
+
+
+def one_pass(cluster: Cluster, node: Node) -> int:
+    """Offer all that a node has; how many sessions that took.
+
+    :raises Violation: a session did what it must not
+    """
+    if node.name in cluster.cut:
+        return 0
+    return sum(_replicate(cluster, node, policy, partition)
+               for policy, partition in node.partitions())
+
+
+def _replicate(cluster: Cluster, node: Node, policy: int,
+               partition: str) -> int:
+    primaries = cluster.ring.primaries(partition)
+    pushed = 0
+    everywhere = True
+    for one in primaries:
+        if one == node.name:
+            continue
+        if one in cluster.cut:
+            everywhere = False
+            continue
+        target = cluster.nodes[one]
+        suffixes = [suffix for suffix in node.suffixes(policy, partition)
+                    if node.listing(policy, partition, suffix)
+                    != target.listing(policy, partition, suffix)]
+        if not suffixes:
+            continue
+        cluster.dice.shuffle(suffixes)
+        pushed += 1
+        everywhere = _session(cluster, node, target, policy, partition,
+                              suffixes) and everywhere
+    if node.name not in primaries and everywhere:
+        node.drop_partition(policy, partition)
+    return pushed
+
+
+def _session(cluster: Cluster, node: Node, target: Node, policy: int,
+             partition: str, suffixes: List[str]) -> bool:
+    """One session of ssync; True if it succeeded.
+
+    :raises Violation: bytes of S3 were moved for it, or one object's
+        failure was another's
+    """
+    reads = cluster.bucket.reads
+    del reads[:]
+    had = {one: (node.look(one, mounted=True), target.look(one))
+           for one in node.hashes()
+           if cluster.ring.partition(one) == partition
+           and policy_of(one) == policy}
+    with node.at_work():
+        done = ssync.session(
+            node.server, target.server, partition, policy, suffixes,
+            target.at_work)
+    # A bundle's index is read from its end, and a small bundle with it.
+    if any(not is_bundle(PREFIX, key) for key, _first, _end in reads):
+        raise Violation('%s: a stub that moved from %s to %s has cost bytes '
+                        'of S3' % (partition, node.name, target.name))
+    if done.is_cut:
+        return False
+    for one, (ours, theirs) in sorted(had.items()):
+        if ours is None or not ours.local or (
+                theirs is not None and theirs.timestamp >= ours.timestamp):
+            continue
+        now = target.look(one)
+        if now is None or now.timestamp < ours.timestamp:
+            raise Violation(
+                '%s: %s had all bytes of %s, and a session with %s has not '
+                'brought them there' % (
+                    cluster.name_of(one), node.name, ours.timestamp,
+                    target.name))
+    return done.success

@@ -1,0 +1,346 @@
+"""Every subset of primaries that a PUT, an overwrite and a DELETE reach.
+
+Each of the three writes of an object reaches one of the eight subsets of its
+three primaries, without a handoff for those that it misses: 512 histories.
+They are enumerated side by side on one cluster, once for each way in which a
+node may be lost, each delay between the writes and each change of the ring.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import multiprocessing
+import os
+import random
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from typing import (
+    Callable, Iterator, List, NamedTuple, Sequence, Set, Tuple)
+
+from swift_dss.core.config import GatewayConf
+from swift_dss.gateway.bundle import since
+from swift_dss.gateway.link.client import OWNER_KEY
+from swift_dss.sim import server
+from swift_dss.sim.cluster import Cluster
+from swift_dss.sim.model import Violation
+from swift_dss.sim.node import (
+    PREFIX, STOCK, Unreadable, hash_of, policy_of)
+from swift_dss.sim.world import databases
+from swift_dss.sim.world.clock import Clock, installed
+from swift_dss.sim.world.ring import REPLICAS
+from swift_dss.wire.layout import parse_remote_key
+
+NODES = 6
+#: In no ring until a rebalance takes it in; the one that leaves then.
+_SPARE, _LEAVES = 'n6', 'n2'
+#: Seconds between writes: with none, nothing is in S3 before the next one;
+#: with some, daemons work; without an HDD, local bytes are gone then.
+_DELAYS = (0.0, 40.0)
+#: A node loses its disks and all state: before the DELETE, or after it.
+_LOSSES = [('', '')] + [
+    ('n%d' % number, when) for number in range(1, NODES)
+    for when in ('before', 'after')]
+_SUBSETS: List[Tuple[int, ...]] = [
+    one for count in range(REPLICAS + 1)
+    for one in itertools.combinations(range(REPLICAS), count)]
+_CLASSES = (3, 1, 2)
+#: Until uploads and deletes are done, and so many rounds at most.
+_WAIT_ROUNDS = 12
+_SETTLE_ROUNDS = 60
+_QUIET_ROUNDS = 3
+_SETTLE_SECONDS = 60.0
+_SWEPT_EVERY, _SWEPT_AT = 5, 1
+_ROUND_SECONDS = GatewayConf().gc_interval_seconds
+_WEEK_SECONDS = 8 * 86400.0
+
+
+class Group(NamedTuple):
+    """What the histories of one cluster share.
+
+    :param lost: a node that loses everything; '' none
+    :param when: ``before`` or ``after`` the DELETE
+    :param delay: seconds between the writes
+    :param moves: the ring changes at the end
+    """
+
+    lost: str
+    when: str
+    delay: float
+    moves: bool
+
+    def __str__(self) -> str:
+        return '%s, %.0f s between writes%s' % (
+            '%s is lost %s the DELETE' % (self.lost, self.when)
+            if self.lost else 'no node is lost', self.delay,
+            ', the ring changes' if self.moves else '')
+
+
+class History(NamedTuple):
+    """One object, and the primaries (0, 1, 2) that each write reaches."""
+
+    name: str
+    class_id: int
+    reached: Sequence[Tuple[int, ...]]
+
+    def __str__(self) -> str:
+        return '%s: PUT reaches %s, overwrite %s, DELETE %s' % (
+            (self.name,) + tuple(str(list(one)) for one in self.reached))
+
+
+@dataclass
+class Found:
+    """What histories have come to.
+
+    :param unreadable: an acknowledged version is not what a primary shows
+    :param restored: deleted objects that a primary or the bucket shows
+    :param put_bytes: of all versions that were written
+    :param leaked_bytes: in S3 that nothing needs, after what nodes do by
+        themselves
+    :param refused_bytes: of writes that were refused and that a lost node
+        had alone, in S3
+    :param orphans: keys that nothing needs, after ``gc`` of the operator
+    """
+
+    histories: int = 0
+    unreadable: int = 0
+    restored: int = 0
+    put_bytes: int = 0
+    leaked_bytes: int = 0
+    refused_bytes: int = 0
+    orphans: int = 0
+    said: List[str] = field(default_factory=list)
+
+    def add(self, other: Found) -> None:
+        """Count what another group has come to."""
+        self.histories += other.histories
+        self.unreadable += other.unreadable
+        self.restored += other.restored
+        self.put_bytes += other.put_bytes
+        self.leaked_bytes += other.leaked_bytes
+        self.refused_bytes += other.refused_bytes
+        self.orphans += other.orphans
+        self.said += other.said
+
+    @property
+    def leak(self) -> float:
+        """Share of the bytes written."""
+        return self.leaked_bytes / max(1, self.put_bytes)
+
+    @property
+    def is_broken(self) -> bool:
+        """True if a promise was broken."""
+        return bool(self.unreadable or self.restored or self.orphans
+                    or self.leak > 0.01 or self.said)
+
+
+def groups() -> List[Group]:
+    """All there are."""
+    return [Group(lost, when, delay, moves)
+            for lost, when in _LOSSES for delay in _DELAYS
+            for moves in (False, True)]
+
+
+def histories(every: int = 1) -> Iterator[History]:
+    """Each combination of three subsets.
+
+    :param every: only each so-manieth
+    """
+    numbers = itertools.count()
+    for number, reached in enumerate(
+            itertools.product(_SUBSETS, repeat=3)):
+        name = next(name for name in map('/a/c0/{}'.format, numbers)
+                    if policy_of(hash_of(name)) != STOCK)
+        if number % every == 0:
+            yield History(name, _CLASSES[number % len(_CLASSES)], reached)
+
+
+def run(group: Group, every: int = 1) -> Found:
+    """All histories on one new cluster; blocks until they are judged."""
+    folder = '/dev/shm' if os.access('/dev/shm', os.W_OK) else None
+    root = tempfile.mkdtemp(prefix='dss-sim-', dir=folder)
+    dice = random.Random(1)
+    clock = Clock(dice)
+    with installed(clock), databases.installed(), server.installed():
+        cluster = Cluster(root, NODES, dice, clock, hdds=not group.delay)
+        try:
+            return _Run(cluster, group, list(histories(every))).run()
+        finally:
+            cluster.close()
+            shutil.rmtree(root, ignore_errors=True)
+
+
+def run_all(jobs: int, every: int,
+            progress: Callable[[Found], None]) -> Found:
+    """All groups, in so many processes; blocks until they are judged.
+
+    :param every: of each group, only each so-manieth history
+    :param progress: told after each group
+    """
+    total = Found()
+    with multiprocessing.Pool(jobs) as pool:
+        for found in pool.imap(functools.partial(run, every=every),
+                               groups()):
+            total.add(found)
+            progress(total)
+    return total
+
+
+class _Run:
+
+    def __init__(self, cluster: Cluster, group: Group,
+                 made: Sequence[History]) -> None:
+        self._cluster = cluster
+        self._group = group
+        self._made = made
+        self._found = Found(len(made))
+        cluster.ring.names.remove(_SPARE)
+
+    def run(self) -> Found:
+        for number in range(3):
+            if number == 2:
+                self._lose('before')
+            for history in self._made:
+                self._write(history, number)
+            self._wait()
+        self._lose('after')
+        if self._group.moves:
+            self._cluster.ring.names.remove(_LEAVES)
+            self._cluster.ring.names.append(_SPARE)
+        self._settle()
+        # Each node looks through its part of the bucket now and then.
+        self._cluster.clock.pass_(_ROUND_SECONDS)
+        self._settle()
+        for key in self._orphans():
+            size = len(self._cluster.bucket.keys[key].data)
+            if self._was_refused(key):
+                self._found.refused_bytes += size
+            else:
+                self._found.leaked_bytes += size
+        for history in self._made:
+            self._judge(history)
+        self._judge_bucket()
+        self._collect()
+        return self._found
+
+    def _collect(self) -> None:
+        """As an operator who has seen that all is well for a week."""
+        self._cluster.clock.pass_(_WEEK_SECONDS)
+        for name in self._cluster.nodes:
+            self._cluster.nodes[name].collect(absent=True)
+        orphans = sorted(self._orphans())
+        self._found.orphans = len(orphans)
+        if orphans:
+            self._found.said.append('%s: gc leaves %s' % (
+                self._group, orphans[0]))
+
+    def _was_refused(self, key: str) -> bool:
+        """True for a write later than what was acknowledged of its name."""
+        parsed = parse_remote_key(PREFIX, key)
+        return parsed is not None and \
+            parsed[0].timestamp > self._cluster.model.name(
+                self._cluster.name_of(parsed[0].object_hash)).acknowledged
+
+    def _write(self, history: History, number: int) -> None:
+        cluster = self._cluster
+        primaries = cluster.ring.primaries(
+            cluster.ring.partition(hash_of(history.name)))
+        reached = {primaries[one] for one in history.reached[number]}
+        body = None if number == 2 else cluster.dice.randbytes(
+            cluster.dice.choice((700, 1400, 3000)))
+        self._found.put_bytes += len(body or b'')
+        cluster.write(history.name, body, history.class_id,
+                      set(cluster.nodes) - reached)
+
+    def _wait(self) -> None:
+        if not self._group.delay:
+            return
+        nodes = self._cluster.nodes.values()
+        for _ in range(_WAIT_ROUNDS):
+            self._cluster.clock.pass_(self._group.delay)
+            for node in nodes:
+                node.work()
+            if not any(node.backlog() for node in nodes):
+                break
+
+    def _lose(self, when: str) -> None:
+        if when == self._group.when:
+            node = self._cluster.nodes[self._group.lost]
+            node.new_ssd()
+            node.new_hdd()
+            node.lose(lambda name: True)
+
+    def _settle(self) -> None:
+        quiet = 0
+        for number in range(_SETTLE_ROUNDS):
+            self._cluster.clock.pass_(_SETTLE_SECONDS)
+            moved = 0
+            for name, node in self._cluster.nodes.items():
+                node.work(sweep=number % _SWEPT_EVERY == _SWEPT_AT)
+                moved += self._cluster.replicate(name) + node.backlog()
+            quiet = 0 if moved else quiet + 1
+            if quiet >= _QUIET_ROUNDS and number > _SWEPT_EVERY:
+                break
+
+    # -- the judge -------------------------------------------------------
+
+    def _orphans(self) -> Set[str]:
+        """Keys that no record names, of versions that no node has."""
+        cluster = self._cluster
+        needed: Set[str] = set()
+        for node in cluster.nodes.values():
+            for one in node.hashes():
+                seen = node.look(one)
+                if seen is not None:
+                    # A stub whose bundle is gone reads its own key.
+                    needed.update((seen.key, PREFIX + '%s/%s' % (
+                        one, seen.timestamp)))
+        return {key for key in cluster.bucket.keys
+                if not key.endswith(OWNER_KEY)
+                and not needed & _means(key)}
+
+    def _judge(self, history: History) -> None:
+        cluster = self._cluster
+        found = cluster.model.name(history.name)
+        promised = found.promised()
+        allowed = {one.timestamp: one.body for one in found.allowed()}
+        for one in cluster.ring.primaries(
+                cluster.ring.partition(hash_of(history.name))):
+            try:
+                stamp, body = cluster.nodes[one].read(history.name)
+            except Unreadable as err:
+                self._broken(history, 'unreadable', str(err))
+                return
+            if not stamp and promised is None or \
+                    stamp in allowed and allowed[stamp] == body:
+                continue
+            self._broken(
+                history, 'restored' if promised is not None
+                and promised.body is None and body is not None
+                else 'unreadable', '%s shows %s (%s)' % (
+                    one, stamp or 'nothing',
+                    '; '.join(cluster.traces(history.name))))
+            return
+
+    def _judge_bucket(self) -> None:
+        try:
+            self._cluster.check_bucket()
+        except Violation as err:
+            self._found.restored += 1
+            self._found.said.append('%s: %s' % (self._group, err))
+
+    def _broken(self, history: History, what: str, why: str) -> None:
+        setattr(self._found, what, getattr(self._found, what) + 1)
+        self._found.said.append('%s: %s: %s' % (self._group, history, why))
+
+
+def _means(key: str) -> Set[str]:
+    """A key, that of the data which it lies beside, and its version."""
+    parsed = parse_remote_key(PREFIX, key)
+    if parsed is None:
+        return {key[:len(key) - len(since.SUFFIX)]
+                if key.endswith(since.SUFFIX) else key}
+    version, suffix = parsed
+    return {key[:len(key) - len(suffix)], PREFIX + '%s/%s' % (
+        version.object_hash, version.timestamp)}

@@ -1,0 +1,1 @@
+"""The simulated world: clock, S3, ring and databases."""

@@ -1,0 +1,117 @@
+"""Which nodes an object's replicas belong on.
+
+Rendezvous hashing stands for Swift's ring builder: an object's primaries
+depend only on the nodes that are in the ring, and a node that joins or
+leaves changes few of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+
+from swift_dss.gateway.peers.primaries import Primaries, Wanted
+from swift_dss.gateway.peers.ranks import Ranks
+from swift_dss.strategy.agreement import Answer
+
+#: Few partitions, so that objects meet in one.
+PART_POWER = 1
+REPLICAS = 3
+#: Each node has one drive.
+DEVICE = 'd1'
+
+
+class SimRing:
+    """The ring in force.
+
+    :param names: nodes that are in it
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = list(names)
+
+    def partition(self, object_hash: str) -> str:
+        """The partition of an object."""
+        return str(int(object_hash[:8], 16) >> (32 - PART_POWER))
+
+    def primaries(self, partition: str) -> List[str]:
+        """The nodes of a partition's replicas, in ring order."""
+        return self._order(partition)[:REPLICAS]
+
+    def handoffs(self, partition: str) -> List[str]:
+        """The other nodes, in the order in which they stand in."""
+        return self._order(partition)[REPLICAS:]
+
+    def _order(self, partition: str) -> List[str]:
+        return list(_order(partition, tuple(self.names)))
+
+
+@functools.lru_cache(maxsize=4096)
+def _order(partition: str, names: Tuple[str, ...]) -> List[str]:
+    return sorted(names, key=lambda name: hashlib.md5(
+        ('%s %s' % (partition, name)).encode()).digest())
+
+
+class SimPrimaries(Primaries):
+    """Asks the object servers that a node reaches.
+
+    :param ask_one: what a node has of an object, its timestamp and the key
+        that its record names; None if it does not answer
+    """
+
+    def __init__(self, ring: SimRing, ask_one: Callable[
+            [str, str], Optional[Tuple[str, str]]]) -> None:
+        self._ring = ring
+        self._ask_one = ask_one
+
+    def ask(self, wanted: Sequence[Wanted],
+            records: bool = False) -> List[List[Optional[Answer]]]:
+        """See :meth:`Primaries.ask`."""
+        answers = []
+        for one in wanted:
+            said = [self._ask_one(name, one.version.object_hash)
+                    for name in self._ring.primaries(self._ring.partition(
+                        one.version.object_hash))]
+            answers.append([None if it is None else Answer(
+                it[0], it[1] if records else '') for it in said])
+        return answers
+
+
+class SimRanks(Ranks):
+    """The product's ranks on one node, by the simulated ring."""
+
+    def __init__(self, ring: SimRing, node: str) -> None:
+        super().__init__('', {_address(node)})
+        self._sim_ring = ring
+
+    def _ring(self, policy: int) -> Any:
+        return _RingView(self._sim_ring)
+
+    def _policies(self) -> List[int]:
+        return [0]
+
+
+class _RingView:
+    """What Swift's ring says, of the simulated one."""
+
+    part_power = PART_POWER
+
+    def __init__(self, ring: SimRing) -> None:
+        self._ring = ring
+
+    @property
+    def devs(self) -> List[Dict[str, Any]]:
+        return [_device(name) for name in self._ring.names]
+
+    def get_part_nodes(self, part: int) -> List[Dict[str, Any]]:
+        return [_device(name) for name in self._ring.primaries(str(part))]
+
+
+def _device(node: str) -> Dict[str, Any]:
+    return {'ip': _address(node), 'port': 6200, 'device': DEVICE}
+
+
+def _address(node: str) -> str:
+    """A number, so that no name has to be resolved."""
+    return '127.1.0.%s' % node[1:]

@@ -1,0 +1,1 @@
+"""Orders of eviction over bytes by class: how much each class gives."""

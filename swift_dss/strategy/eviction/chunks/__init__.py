@@ -1,0 +1,1 @@
+"""Orders of eviction over chunks: the reference of the kernel's core."""

@@ -1,0 +1,1 @@
+"""Orders of eviction over objects of any size, for replay."""

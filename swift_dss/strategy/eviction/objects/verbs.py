@@ -1,0 +1,264 @@
+"""What orders and caches of whole objects are asked, and how they answer.
+
+Two contracts. An :class:`Order` ranks the candidates of one class: LRU,
+S3-FIFO, SIEVE, GDSF and SARC are orders, one file each. An
+:class:`ObjectCache` decides what comes in and who leaves for it, over one
+order (``plain``) or one a class (``classes``).
+
+Keys are whole numbers, sizes bytes. A strategy sees neither data nor time:
+the replay drives it with a trace, and whoever moves bytes does what it
+says. Dirty and pinned objects are *held*: they are in no order, so that no
+order can give them.
+"""
+
+from __future__ import annotations
+
+from typing import Callable, Dict, List, Mapping, Optional, Tuple
+
+#: What became of an access. A bypass is a miss that did not come in.
+MISS, HIT, BYPASS = 0, 1, 2
+
+#: What a miss costs where nobody says: only ratios of costs count.
+UNIT_COST = 1.0e6
+
+_DIRTY, _PINNED = 1, 2
+
+
+class Order:
+    """Which candidate of one class leaves first.
+
+    It knows no capacity: :meth:`evict` is asked for the next one until
+    there is room. Every verb MUST cost O(1) or O(log n), amortised, and
+    its memory MUST be O(candidates), what it remembers of gone ones
+    included.
+
+    :param room_bytes: what the cache has, for orders that cut it up; 0:
+        not known
+    :ivar used_bytes: of all candidates
+    """
+
+    name = ''
+
+    def __init__(self, room_bytes: int = 0) -> None:
+        self.used_bytes = 0
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def __contains__(self, key: int) -> bool:
+        raise NotImplementedError
+
+    def touch(self, key: int, sequential: bool = False) -> bool:
+        """An access; False if ``key`` is no candidate (that is no error,
+        and changes nothing)."""
+        raise NotImplementedError
+
+    def miss(self, key: int, size: int, sequential: bool = False,
+             asked: bool = True) -> bool:
+        """What is no candidate may come in. If it does, evictions and
+        :meth:`insert` follow, with no other miss between.
+
+        :param asked: False: nobody asked for it yet
+        :returns: False if the order would rather not have it
+        """
+        return True
+
+    def insert(self, key: int, size: int, cost: float = UNIT_COST,
+               sequential: bool = False) -> None:
+        """A new candidate, just used.
+
+        :param key: MUST NOT be a candidate
+        :param size: at least 1
+        :param cost: of a miss of it, above 0; for orders that weigh
+        :param sequential: part of a stream; for orders that tell apart
+        """
+        raise NotImplementedError
+
+    def evict(self) -> Tuple[int, int]:
+        """(key, size) of the one that leaves; it is no candidate now.
+
+        MUST be called only while there is a candidate.
+        """
+        raise NotImplementedError
+
+    def remove(self, key: int) -> int:
+        """A candidate goes for a reason that is not the order's: deleted,
+        or held from now on.
+
+        :returns: its size; 0 if it was no candidate
+        """
+        raise NotImplementedError
+
+
+class MappedOrder(Order):
+    """An order that has all of its candidates in one mapping.
+
+    :param candidates: by key; the same one as long as the order lives
+    """
+
+    def __init__(self, room_bytes: int,
+                 candidates: Mapping[int, object]) -> None:
+        super().__init__(room_bytes)
+        self._candidates = candidates
+
+    def __len__(self) -> int:
+        return len(self._candidates)
+
+    def __contains__(self, key: int) -> bool:
+        return key in self._candidates
+
+
+class Held:
+    """A dirty or pinned object."""
+
+    __slots__ = ('size', 'class_id', 'bits')
+
+    def __init__(self, size: int, class_id: int, bits: int = 0) -> None:
+        self.size = size
+        self.class_id = class_id
+        self.bits = bits
+
+
+class ObjectCache:
+    """Objects on ``capacity_bytes``, and who leaves for whom.
+
+    After every call ``used_bytes <= capacity_bytes`` MUST hold, an object
+    MUST be there at most once, and nothing dirty or pinned MUST have left
+    but by :meth:`remove`.
+
+    :param capacity_bytes: at least 1
+    :param cost: (size, class id) to what a miss of it costs, above 0
+    :ivar evicted: keys that were sent away, newest last, if it is a list:
+        whoever wants to know puts one there and empties it
+    :ivar last_chance: asked with a key before it is sent away; True keeps
+        it, as if just used. MUST NOT say True of a key twice in a row
+    """
+
+    def __init__(self, capacity_bytes: int,
+                 cost: Optional[Callable[[int, int], float]] = None) -> None:
+        if capacity_bytes < 1:
+            raise ValueError('capacity_bytes: %d is not at least 1'
+                             % capacity_bytes)
+        self.capacity_bytes = capacity_bytes
+        self.used_bytes = 0
+        self.evicted: Optional[List[int]] = None
+        self.last_chance: Optional[Callable[[int], bool]] = None
+        self._cost = cost
+        self._held: Dict[int, Held] = {}
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def __contains__(self, key: int) -> bool:
+        raise NotImplementedError
+
+    def access(self, key: int, size: int, class_id: int = 0,
+               sequential: bool = False) -> int:
+        """A request for all of an object; a miss brings it in if it may.
+
+        :returns: ``HIT``, ``MISS`` or ``BYPASS``
+        """
+        raise NotImplementedError
+
+    def fill(self, key: int, size: int, class_id: int = 0,
+             sequential: bool = False) -> bool:
+        """Bring in what nobody asked for (yet); idempotent.
+
+        :returns: whether it is there now
+        """
+        return key in self or self._bring_in(
+            key, size, class_id, sequential, False) == MISS
+
+    def bytes_of(self, class_id: int) -> int:
+        """What a class has here; all of it for class-blind caches."""
+        raise NotImplementedError
+
+    def set_dirty(self, key: int) -> bool:
+        """It is the only copy from now on; False if it is not here."""
+        return self._hold(key, _DIRTY)
+
+    def set_clean(self, key: int) -> bool:
+        """There is another copy now: a candidate again, just used, unless
+        it is pinned."""
+        return self._release(key, _DIRTY)
+
+    def pin(self, key: int) -> bool:
+        """It stays until :meth:`unpin`; False if it is not here."""
+        return self._hold(key, _PINNED)
+
+    def unpin(self, key: int) -> bool:
+        """A candidate again, just used, unless it is dirty."""
+        return self._release(key, _PINNED)
+
+    def is_dirty(self, key: int) -> bool:
+        """Whether it was set dirty and not clean since."""
+        held = self._held.get(key)
+        return bool(held and held.bits & _DIRTY)
+
+    def held_bytes(self) -> int:
+        """Dirty and pinned."""
+        return sum(one.size for one in self._held.values())
+
+    def remove(self, key: int) -> bool:
+        """Deleted or overwritten, dirty and pinned or not."""
+        held = self._held.pop(key, None)
+        if held is not None:
+            self._account(held.class_id, -held.size)
+            return True
+        found = self._withdraw(key)
+        if found is None:
+            return False
+        self._account(found.class_id, -found.size)
+        return True
+
+    # For caches to fill in.
+
+    def _bring_in(self, key: int, size: int, class_id: int,
+                  sequential: bool, asked: bool = True) -> int:
+        """``MISS`` if what was not here is now, else ``BYPASS``."""
+        raise NotImplementedError
+
+    def _withdraw(self, key: int) -> Optional[Held]:
+        """Out of its order but not out of the sums; None: not there."""
+        raise NotImplementedError
+
+    def _return(self, key: int, held: Held) -> None:
+        """Back into its order."""
+        raise NotImplementedError
+
+    def _account(self, class_id: int, change: int) -> None:
+        self.used_bytes += change
+
+    # Inside
+
+    def _hold(self, key: int, bit: int) -> bool:
+        held = self._held.get(key)
+        if held is None:
+            held = self._withdraw(key)
+            if held is None:
+                return False
+            self._held[key] = held
+        held.bits |= bit
+        return True
+
+    def _release(self, key: int, bit: int) -> bool:
+        held = self._held.get(key)
+        if held is None or not held.bits & bit:
+            return False
+        held.bits &= ~bit
+        if not held.bits:
+            del self._held[key]
+            self._return(key, held)
+        return True
+
+    def _cost_of(self, size: int, class_id: int) -> float:
+        return UNIT_COST if self._cost is None else self._cost(
+            size, class_id)
+
+    def _leaves(self, key: int) -> bool:
+        """Whether a victim goes; notes it if so."""
+        if self.last_chance is not None and self.last_chance(key):
+            return False
+        if self.evicted is not None:
+            self.evicted.append(key)
+        return True

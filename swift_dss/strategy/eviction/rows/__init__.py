@@ -1,0 +1,1 @@
+"""The same orders over rows of the index, for the daemon."""

@@ -1,0 +1,134 @@
+"""Orders whose queues are columns of an index, not memory.
+
+An order of ``objects/verbs`` keeps an entry an object in memory, which a
+daemon that keeps millions of objects over restarts must not. Here the place
+of each candidate is four numbers in its own row, and what an order
+remembers besides is a handful of numbers a class. Both are in the index:
+memory does not grow with the population, a restart loses nothing, and the
+next victim is the first entry of a sorted index.
+
+The same algorithms, with the same decisions: fed with the same accesses,
+LRU, S3-FIFO, SIEVE and GDSF send away the same objects as their namesakes
+(``test_row_orders``). SARC's watched ends are looked at anew once an eighth
+of them has changed, and not with each access.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, NamedTuple, Optional, Tuple
+
+from swift_dss.strategy.eviction.objects.verbs import UNIT_COST
+
+#: Queues that a place may name; what is in the third is gone, and only
+#: remembered.
+FIRST, SECOND, GONE = 0, 1, 2
+
+#: What an order remembers of a class: figures by name.
+Memory = Dict[str, float]
+
+
+class Place(NamedTuple):
+    """Where a candidate stands.
+
+    :param queue: ``FIRST``, ``SECOND`` or ``GONE``
+    :param at: the lowest of a queue is its front
+    :param turn: of those that are ``at`` the same, the lowest is in front;
+        no two of a class have the same
+    :param uses: what the order counts
+    """
+
+    queue: int
+    at: float
+    turn: int
+    uses: int
+
+
+class Entry(NamedTuple):
+    """A candidate as :class:`Candidates` shows it.
+
+    :param key: row and class
+    :param size: bytes that leave with it
+    """
+
+    key: Tuple[int, int]
+    place: Place
+    size: int
+
+
+class Choice(NamedTuple):
+    """What one step came to: the entry leaves, or was only looked at."""
+
+    entry: Entry
+    leaves: bool
+
+
+class Candidates:
+    """What an order sees of the rows, and may do to them."""
+
+    def pop(self, queue: int) -> Optional[Entry]:
+        """The next of a queue that was not popped yet, from the front or
+        from where :meth:`rewind` went; None at the end."""
+        raise NotImplementedError
+
+    def peek(self, queue: int) -> Optional[Entry]:
+        """The same, and it may be popped still."""
+        raise NotImplementedError
+
+    def rewind(self, queue: int, at: Optional[float] = None) -> None:
+        """Go on at ``at``, included; None: at the front."""
+        raise NotImplementedError
+
+    def move(self, entry: Entry, place: Optional[Place]) -> None:
+        """A popped entry stands elsewhere now; None: it is forgotten."""
+        raise NotImplementedError
+
+    def used_bytes(self, queue: int) -> int:
+        """Of all in a queue but those that were chosen to leave."""
+        raise NotImplementedError
+
+    def within(self, queue: int, length: int) -> float:
+        """``at`` of the last of those at the front that have ``length``
+        bytes together; minus infinity if the first alone has more."""
+        raise NotImplementedError
+
+
+class RowOrder:
+    """The verbs. All MUST be pure but for ``memory`` and the candidates,
+    and all but :meth:`begin` cost O(1)."""
+
+    name = ''
+
+    def came(self, memory: Memory, before: Optional[Place], size: int,
+             cost: float = UNIT_COST, sequential: bool = False) -> Place:
+        """Where a newcomer stands.
+
+        :param before: what :meth:`left` said of it
+        """
+        raise NotImplementedError
+
+    def read(self, memory: Memory, place: Place, size: int,
+             cost: float = UNIT_COST, sequential: bool = False) -> Place:
+        """Where a candidate stands after a use."""
+        raise NotImplementedError
+
+    def missed(self, memory: Memory, sequential: bool) -> None:
+        """Somebody read what is no candidate."""
+
+    def begin(self, memory: Memory, candidates: Candidates) -> None:
+        """Victims are about to be chosen."""
+
+    def step(self, memory: Memory,
+             candidates: Candidates) -> Optional[Choice]:
+        """One step on the way to a victim; None: there is none."""
+        raise NotImplementedError
+
+    def left(self, memory: Memory, place: Place, size: int,
+             candidates: Candidates) -> Optional[Place]:
+        """A candidate's bytes are gone; what is to be remembered of it."""
+        return None
+
+
+def next_turn(memory: Memory) -> int:
+    """A number higher than all before it."""
+    memory['turn'] = memory.get('turn', 0.0) + 1.0
+    return int(memory['turn'])

@@ -1,0 +1,6 @@
+"""Doors: how operators and readers reach the daemon.
+
+Holds the admin socket, the fetch socket, and the status page.
+In: requests as JSON lines, reads that lack bytes, HTTP on loopback.
+Out: answers, bytes, pages. Nothing here keeps state.
+"""

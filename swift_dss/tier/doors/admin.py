@@ -1,0 +1,330 @@
+"""``admin.sock``: what operators ask of the daemon, as JSON lines."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Tuple
+
+from swift_dss.core.classes import ClassTable
+from swift_dss.core.errors import (
+    BadConfig, DamagedRecord, DssError, TierUnavailable, VersionGone)
+from swift_dss.gateway.collect.keys import Wish, plain
+from swift_dss.tier.doors.fetchd import StreamServer, read_line
+from swift_dss.tier.index.filters import ALL, PLACES, Filter
+from swift_dss.tier.index.rows import VersionRow
+from swift_dss.tier.local.addresses import object_hash
+from swift_dss.tier.walk.drain import Drainer
+from swift_dss.tier.walk.relocate import DEFAULT_WAIT_SECONDS
+from swift_dss.tier.walk.repair import Mender
+from swift_dss.wire.control import decode_line, encode_line
+
+if TYPE_CHECKING:
+    from swift_dss.tier.daemon import Daemon
+
+_MAX_LINE_BYTES = 65536
+_MAX_CLIENTS = 16
+_LISTING_PAGE = 500
+#: Versions, and failures, that an answer names; of more it has the number.
+_MOST_TOLD = 1000
+#: Versions that are sent to S3 side by side: enough for full bundles.
+_RELOCATED_AT_ONCE = 5000
+Progress = Callable[[Dict[str, Any]], None]
+
+
+class AdminServer:
+    """Answers one request a connection (``wire.control``)."""
+
+    def __init__(self, path: str, daemon: Daemon,
+                 logger: logging.Logger) -> None:
+        self._daemon = daemon
+        self._logger = logger
+        self._drainer = Drainer(daemon)
+        self._mender = Mender(daemon, self._drainer)
+        self._verbs: Dict[str, Callable[[Dict[str, Any], Progress], Any]] = {
+            'status': self._status, 'ls': self._ls,
+            'promote': self._promote, 'demote': self._demote,
+            'pin': self._pin, 'unpin': self._unpin,
+            'rebuild': self._rebuild, 'sweep': self._sweep,
+            'settle': self._settle, 'reload': self._reload,
+            'relocate': self._relocate, 'recall': self._recall,
+            'drain': self._drain, 'rekey': self._rekey,
+            'pins': self._pins, 'repair': self._repair, 'gc': self._gc}
+        self._server = StreamServer(path, 'admin', self._serve,
+                                    _MAX_CLIENTS, logger)
+
+    def start(self) -> None:
+        """Bind and begin."""
+        self._server.start()
+
+    def stop(self) -> None:
+        """Cut off who is connected and return."""
+        self._server.stop()
+
+    def _serve(self, connection: socket.socket) -> None:
+        def send(message: Dict[str, Any]) -> None:
+            connection.sendall(encode_line(message))
+
+        try:
+            request = decode_line(read_line(connection, _MAX_LINE_BYTES))
+            verb = self._verbs.get(str(request.get('verb')))
+            if verb is None:
+                raise BadConfig('no such request: %r' % request.get('verb'))
+            send({'result': verb(
+                request, lambda said: send({'progress': said}))})
+        except (DssError, DamagedRecord) as err:
+            send({'error': str(err), 'exit_code': err.exit_code})
+
+    # -- verbs -----------------------------------------------------------
+
+    def _status(self, request: Dict[str, Any], _: Progress) -> Any:
+        return self._daemon.status()
+
+    def _ls(self, request: Dict[str, Any], progress: Progress) -> Any:
+        """Pages of rows as progress, so that no list is held whole."""
+        daemon = self._daemon
+        wanted = _filter(request, daemon.table())
+        left = int(request.get('limit', 0)) or (1 << 62)
+        after_id = shown = 0
+        while left > 0:
+            page = daemon.index.listing(
+                wanted, min(left, _LISTING_PAGE), after_id)
+            if not page:
+                break
+            after_id = page[-1][0]
+            left -= len(page)
+            shown += len(page)
+            progress({'rows': [described(row, daemon.table())
+                               for _, row in page]})
+        return {'shown': shown}
+
+    def _promote(self, request: Dict[str, Any], progress: Progress) -> Any:
+        return self._move(request, progress, self._promote_one)
+
+    def _promote_one(self, row: VersionRow) -> None:
+        self._drainer.promote(row.version, row.partition)
+
+    def _recall(self, request: Dict[str, Any], progress: Progress) -> Any:
+        return self._move(request, progress, lambda row:
+                          self._drainer.recall(row.version, row.partition))
+
+    def _drain(self, request: Dict[str, Any], progress: Progress) -> Any:
+        return self._drainer.run(
+            str(request.get('to')),
+            float(request.get('seconds', DEFAULT_WAIT_SECONDS)), progress)
+
+    def _repair(self, request: Dict[str, Any], progress: Progress) -> Any:
+        return self._mender.run(str(request.get('kind')), list(
+            request.get('versions') or ()), progress, bool(
+                request.get('old')))
+
+    def _gc(self, request: Dict[str, Any], progress: Progress) -> Any:
+        gateway = self._daemon.gateway
+        if gateway is None:
+            raise BadConfig('[gateway] is not enabled')
+        return plain(gateway.collector.run(Wish(
+            bool(request.get('dry_run')), bool(request.get('everything')),
+            absent=bool(request.get('absent'))),
+            lambda found: progress(plain(found))))
+
+    def _pins(self, request: Dict[str, Any], progress: Progress) -> Any:
+        daemon = self._daemon
+        pins = daemon.local.pins
+        left = int(request.get('limit', 0)) or (1 << 62)
+        after_id = 0
+        wanted = Filter(held_by=tuple(
+            spec.class_id for spec in daemon.table().specs.values()
+            if spec.pin), fitting=bool(request.get('all')))
+        while left > 0 and request.get('objects'):
+            page = daemon.index.listing(
+                wanted, min(left, _LISTING_PAGE), after_id)
+            if not page:
+                break
+            after_id = page[-1][0]
+            left -= len(page)
+            progress({'rows': [
+                {'device': row.version.device, 'name': row.name,
+                 'size': row.size, 'why': pins.why(row.version.device, row)}
+                for _, row in page]})
+        return {'devices': [pins.shown(device.name)
+                            for device in daemon.devices.discover()]}
+
+    def _rekey(self, request: Dict[str, Any], progress: Progress) -> Any:
+        return self._drainer.rekey(
+            float(request.get('seconds', DEFAULT_WAIT_SECONDS)), progress)
+
+    def _demote(self, request: Dict[str, Any], progress: Progress) -> Any:
+        tier = str(request.get('to', 'hdd'))
+        if tier not in ('hdd', 'remote'):
+            raise BadConfig('%r is neither hdd nor remote' % tier)
+
+        def one(row: VersionRow) -> None:
+            local = self._daemon.local
+            if tier == 'hdd':
+                local.demote(row.version, row.partition)
+                return
+            if not row.on_remote:
+                raise TierUnavailable('%s has no verified copy in S3 yet' % (
+                    row.name or row.version.key))
+            local.demote(row.version, row.partition, to_hdd=False)
+            if local.devices.get(row.version.device).capacity.configured:
+                local.drop_capacity(row.version, row.partition)
+
+        return self._move(request, progress, one)
+
+    def _pin(self, request: Dict[str, Any], progress: Progress) -> Any:
+        return self._move(request, progress, lambda row:
+                          self._daemon.local.pin(row.version, row.partition,
+                                                 True))
+
+    def _unpin(self, request: Dict[str, Any], progress: Progress) -> Any:
+        return self._move(request, progress, lambda row:
+                          self._daemon.local.pin(row.version, row.partition,
+                                                 False))
+
+    def _move(self, request: Dict[str, Any], progress: Progress,
+              one: Callable[[VersionRow], None]) -> Any:
+        """Page by page: a filter may name every version of the node."""
+        daemon = self._daemon
+        moved: List[Dict[str, Any]] = []
+        failed = _Told()
+        done = 0
+        total, pages = self._wanted(request, _LISTING_PAGE)
+        for page in pages:
+            for row in page:
+                done += 1
+                try:
+                    one(row)
+                except DssError as err:
+                    failed.say('%s on %s: %s' % (
+                        row.name or row.version.key, row.version.device,
+                        err))
+                else:
+                    if len(moved) < _MOST_TOLD:
+                        moved.append(described(
+                            daemon.index.get(row.version) or row,
+                            daemon.table()))
+                progress({'done': done, 'of': max(done, total)})
+        daemon.kick()
+        return {'rows': moved, 'moved': done - failed.count,
+                'failed': failed.lines()}
+
+    def _wanted(self, request: Dict[str, Any], limit: int
+                ) -> Tuple[int, Iterator[List[VersionRow]]]:
+        """How many versions a request names, and pages of them."""
+        daemon = self._daemon
+        if request.get('object'):
+            rows = daemon.index.of_object(object_hash(
+                daemon.conf().swift_dir, str(request['object'])))
+            if not rows:
+                raise VersionGone('%s is not on this node'
+                                  % request['object'])
+            return len(rows), iter([rows])
+        wanted = _filter(request, daemon.table())
+        if wanted == ALL:
+            raise BadConfig('say which: an object, or a filter')
+        total, last_id = daemon.index.count(wanted)
+        return total, self._pages(wanted, limit, last_id)
+
+    def _pages(self, wanted: Filter, limit: int,
+               last_id: int) -> Iterator[List[VersionRow]]:
+        """What is there now, and not what comes meanwhile."""
+        after_id = 0
+        while after_id < last_id:
+            page = self._daemon.index.listing(wanted, limit, after_id)
+            if not page:
+                return
+            after_id = page[-1][0]
+            yield [row for row_id, row in page if row_id <= last_id]
+
+    def _rebuild(self, request: Dict[str, Any], progress: Progress) -> Any:
+        return self._daemon.survey(0, bool(request.get('orphans')), progress)
+
+    def _sweep(self, request: Dict[str, Any], progress: Progress) -> Any:
+        return self._daemon.survey(
+            float(request.get('files_per_second', 0)), True, progress)
+
+    def _settle(self, request: Dict[str, Any], _: Progress) -> Any:
+        """Wait until all that was said has been done: for scripts."""
+        return {'settled': self._daemon.settle(
+            time.monotonic() + float(request.get('seconds', 30)))}
+
+    def _relocate(self, request: Dict[str, Any],
+                  progress: Progress) -> Any:
+        """Send versions to S3 now, wait, and drop them here."""
+        deadline = time.monotonic() + float(
+            request.get('seconds', DEFAULT_WAIT_SECONDS))
+        failed = _Told()
+        done = 0
+        total, pages = self._wanted(request, _RELOCATED_AT_ONCE)
+        for page in pages:
+            for text in self._daemon.relocator.relocate(
+                    page, max(0.0, deadline - time.monotonic()),
+                    lambda some, _, before=done: progress(  # type: ignore[misc]
+                        {'done': before + some, 'of': total})):
+                failed.say(text)
+            done += len(page)
+        return {'versions': done, 'failed': failed.lines(),
+                'relocated': done - failed.count}
+
+    def _reload(self, request: Dict[str, Any], _: Progress) -> Any:
+        self._daemon.reload()
+        return {'reloaded': True}
+
+
+class _Told:
+    """Failures, the first of them word for word."""
+
+    def __init__(self) -> None:
+        self._first: List[str] = []
+        self.count = 0
+
+    def say(self, text: str) -> None:
+        """Add one."""
+        self.count += 1
+        if len(self._first) < _MOST_TOLD:
+            self._first.append(text)
+
+    def lines(self) -> List[str]:
+        """What to print."""
+        more = self.count - len(self._first)
+        return self._first + (['and %d more' % more] if more else [])
+
+
+def described(row: VersionRow, table: ClassTable) -> Dict[str, Any]:
+    """A row as plain values for a listing."""
+    version = row.version
+    return {
+        'device': version.device, 'name': row.name,
+        'hash': version.object_hash, 'policy': version.policy,
+        'timestamp': version.timestamp, 'frag': version.frag_index,
+        'size': row.size, 'pinned': row.pinned, 'on_remote': row.on_remote,
+        'put_at': row.put_at, 'read_at': row.read_at,
+        'classes': [dict(asdict(span), name=table.name_of(span.class_id))
+                    for span in row.spans],
+        'ssd': sum(span.ssd_bytes for span in row.spans),
+        'hdd': sum(span.hdd_bytes for span in row.spans),
+        'remote': sum(span.remote_bytes for span in row.spans),
+        'dirty': sum(span.dirty_bytes for span in row.spans)}
+
+
+def _filter(request: Dict[str, Any], table: ClassTable) -> Filter:
+    """The filter that a request says.
+
+    :raises BadConfig: there is no such class or tier
+    """
+    class_id = None
+    if request.get('class') is not None:
+        wanted = str(request['class'])
+        spec = table.by_name(wanted)
+        if spec is None and not wanted.isdigit():
+            raise BadConfig('no class is called %r' % wanted)
+        class_id = spec.class_id if spec else int(wanted)
+    place = str(request.get('tier') or '')
+    if place and place not in PLACES:
+        raise BadConfig('%r is no tier' % request['tier'])
+    return Filter(str(request.get('container') or ''),
+                  str(request.get('device') or ''), class_id, place,
+                  bool(request.get('pinned')))

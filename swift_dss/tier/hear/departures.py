@@ -1,0 +1,212 @@
+"""Versions that left a device without a word: rows without a data file.
+
+Swift's replicator removes whole partitions in its own process, and its
+relinker and operators remove what they like. No diskfile of ours is asked.
+So the ``objects`` folders are compared with the partitions that the index
+claims. A folder whose time stamp has not changed costs one ``stat``; rows
+of partitions that are gone cost a few statements for some hundreds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+import time
+from typing import Callable, Collection, Dict, Sequence, Tuple
+
+from swift_dss.core.errors import (
+    DamagedRecord, DssError, TierUnavailable, VersionGone)
+from swift_dss.core.version import VersionId
+from swift_dss.tier.devices import Device
+from swift_dss.tier.index.index import ASKED_AT_ONCE
+from swift_dss.tier.index.rows import Departing, VersionRow
+from swift_dss.tier.local.local import Local
+from swift_dss.tier.metrics import Metrics
+from swift_dss.wire import layout
+
+#: Row ids held at once: 4 MB. All rows of as many partitions go in
+#: transactions of ``ASKED_AT_ONCE``, some 20 ms each.
+_IDS = 100000
+#: A folder is compared until it has been as it is for this long: events of
+#: a partition that left may still be on their way into the index.
+SETTLE_SECONDS = 30.0
+
+
+class Departures:
+    """Forgets versions that left. Safe to use from any thread.
+
+    :param retire: gets each row of a version that a newer one replaced
+    """
+
+    def __init__(self, local: Local, retire: Callable[[VersionRow], None],
+                 metrics: Metrics, logger: logging.Logger,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self._local = local
+        self._index = local.index
+        self._retire = retire
+        self._metrics = metrics
+        self._logger = logger
+        self._clock = clock
+        #: One comparison at a time: who comes second finds nothing to do.
+        self._looking = threading.Lock()
+        #: By folder: its time stamp, and when that was seen first.
+        self._seen: Dict[str, Tuple[int, float]] = {}
+
+    def look(self, device: Device) -> int:
+        """Forget the rows of partitions that are not on a device any more.
+
+        :returns: how many rows that were
+        :raises TierUnavailable: the device is not mounted
+        """
+        forgotten = 0
+        with self._looking:
+            device.require_mounted()
+            for policy in self._local.devices.policies.ours:
+                forgotten += self._compare(device, policy)
+        return forgotten
+
+    def check(self, row: VersionRow) -> bool:
+        """Is a version still here? If not, forget it; if it is in another
+        partition (after a relink), note that.
+
+        :returns: True if it was forgotten
+        :raises TierUnavailable: its device is not mounted
+        """
+        if self._local.exists(row.version, row.partition):
+            return False
+        device = self._local.devices.get(row.version.device)
+        for partition in device.partitions_of(row.version):
+            if self._local.exists(row.version, partition):
+                self._local.track(row.version, partition)
+                return False
+        newest = self._local.newest(row.version, row.partition)
+        if newest is not None and newest > row.version.timestamp:
+            self._retire(row)
+        else:
+            # It only left this device: its copy in S3 is the primaries',
+            # and what is in quarantine keeps its bytes on the HDD.
+            self._local.reclaim(row)
+        return True
+
+    def heard(self, version: VersionId) -> None:
+        """Somebody said that a version left: see for ourselves."""
+        row = self._index.get(version)
+        if row is not None and self.check(row):
+            self._metrics.count('tier.departed')
+
+    # -- inside ----------------------------------------------------------
+
+    def _compare(self, device: Device, policy: int) -> int:
+        folder = _folder(device, policy)
+        try:
+            stamp = os.stat(folder).st_mtime_ns
+        except FileNotFoundError:
+            return 0
+        seen, since = self._seen.get(folder, (0, 0.0))
+        now = self._clock()
+        if seen == stamp and now - since > SETTLE_SECONDS:
+            return 0
+        if seen != stamp:
+            self._seen[folder] = (stamp, now)
+        claimed = self._index.partitions(device.name, policy)
+        claimed.difference_update(os.listdir(folder))
+        gone = sorted(claimed)
+        return sum(self._forget_partitions(
+            device, policy, gone[at:at + ASKED_AT_ONCE])
+            for at in range(0, len(gone), ASKED_AT_ONCE))
+
+    def _forget_partitions(self, device: Device, policy: int,
+                           partitions: Sequence[str]) -> int:
+        """Forget the rows of partitions that are not there.
+
+        In the order of the rows and not of the partitions: a rebalance
+        takes many partitions, and each page of the index's file has rows
+        of many.
+        """
+        forgotten = after_id = 0
+        while True:
+            row_ids = self._index.ids_of_partitions(
+                device.name, policy, partitions, _IDS, after_id)
+            if not row_ids:
+                break
+            after_id = row_ids[-1]
+            for at in range(0, len(row_ids), ASKED_AT_ONCE):
+                forgotten += self._forget_rows(
+                    device, policy, row_ids[at:at + ASKED_AT_ONCE])
+        if forgotten:
+            self._logger.info('%s: %d versions left with %d partitions of '
+                              'policy %d', device.name, forgotten,
+                              len(partitions), policy)
+        return forgotten
+
+    def _forget_rows(self, device: Device, policy: int,
+                     row_ids: Sequence[int]) -> int:
+        """Forget rows whose partitions are not there, all at once."""
+        device.require_mounted()
+        rows = self._index.departing(device.name, policy, row_ids)
+        folder = _folder(device, policy)
+        # A partition may come back meanwhile.
+        here = set(os.listdir(folder))
+        rows = [row for row in rows if row.partition not in here]
+        unsure = [row for row in rows
+                  if _may_be_relinked(device, row, here)]
+        kept = {row.row_id for row in unsure if not self._try(row)}
+        gone = [row for row in rows
+                if row.row_id not in kept and self._free(row)]
+        self._index.remove_departed(gone)
+        here = set(os.listdir(folder))
+        for row in rows:
+            if row.partition in here:
+                # It came back while its rows went, maybe with this one.
+                with contextlib.suppress(VersionGone, DamagedRecord):
+                    self._local.track(row.version, row.partition)
+        self._metrics.count('tier.departed', len(gone))
+        return len(gone)
+
+    def _free(self, row: Departing) -> bool:
+        """Free what the HDD has; False if the version is here after all."""
+        if row.on_hdd:
+            return self._local.release(row.version, row.partition)
+        self._local.watcher.on_left(row.version, None)
+        return True
+
+    def _try(self, row: Departing) -> bool:
+        """True if a version that may have been relinked is not here."""
+        known = self._index.get(row.version)
+        if known is None:
+            return True
+        try:
+            return self.check(known)
+        except TierUnavailable:
+            raise
+        except (DssError, OSError) as err:
+            self._logger.error('%s: %s: %s', row.version.device,
+                               row.version.key, err)
+            return False
+
+
+def _folder(device: Device, policy: int) -> str:
+    return os.path.join(device.path, layout.data_dir_name(policy))
+
+
+def _may_be_relinked(device: Device, row: Departing,
+                     here: Collection[str]) -> bool:
+    """True if the version may be in another partition by now: that which
+    the next power of the ring gives it.
+
+    :param here: partitions of the policy on the device
+    """
+    head, number = int(row.version.object_hash[:8], 16), int(row.partition)
+    if number:
+        shift = head.bit_length() - number.bit_length()
+        if shift < 1 or head >> shift != number:
+            return True
+        number = head >> shift - 1
+    else:
+        # Partition 0 is split into itself, which is not here, and 1.
+        number = 1
+    return str(number) in here and os.path.isdir(layout.hash_dir(
+        device.path, row.version.policy, str(number),
+        row.version.object_hash))

@@ -1,0 +1,348 @@
+"""What object servers said, turned into rows of the index.
+
+Events may be lost, late, doubled or out of order: a PUT makes us read the
+version's own files, so the newest state always wins, and the sweep finds
+what nobody told us.
+
+A batch of events costs one look at the index for what they make obsolete,
+one transaction of the gateway's queue for each of deletes and uploads, and
+one of the index. The files are read and removed in between, while nothing
+is locked that others need.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import OrderedDict
+from typing import (
+    Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple,
+    TypeVar)
+
+from swift_dss.core.classes import ClassTable, RemoteMode
+from swift_dss.core.errors import (
+    BadClassInput, DamagedRecord, DssError, TierUnavailable, VersionGone)
+from swift_dss.core.residency import Tier
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.service import Gateway, Upload
+from swift_dss.tier.hear.departures import Departures
+from swift_dss.tier.index.index import Index, IndexDamaged, IndexUnavailable
+from swift_dss.tier.index.rows import VersionRow
+from swift_dss.tier.local.local import Local
+from swift_dss.tier.metrics import Metrics
+from swift_dss.wire import classmap
+from swift_dss.wire.control import Event, EventKind
+
+_Found = TypeVar('_Found')
+#: Versions of which it is known where their last read ended, about 300
+#: bytes each.
+_ENDS = 10000
+
+
+class Ledger:
+    """Applies events. Called by one thread at a time.
+
+    :param gateway: None where there is no remote tier
+    :param wish: told of (version, partition, classes) that were read from
+        a slower tier
+    :param hits: told of (class id, tiers, bytes) of each read
+    :param mend: told of (version, partition) that have a block which is not
+        as it was written
+    """
+
+    def __init__(self, local: Local, index: Index,
+                 table: Callable[[], ClassTable], metrics: Metrics,
+                 logger: logging.Logger, gateway: Optional[Gateway],
+                 wish: Callable[[VersionId, str, List[int]], None],
+                 hits: Callable[[int, Tier, int], None],
+                 mend: Callable[[VersionId, str], None],
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self._local = local
+        self._index = index
+        self._table = table
+        self._metrics = metrics
+        self._logger = logger
+        self._gateway = gateway
+        self._wish = wish
+        self._hits = hits
+        self._mend = mend
+        #: Forgets what left a device without being replaced there.
+        self.departures = Departures(local, self.retire, metrics, logger,
+                                     clock)
+        #: Where the last read of a version ended.
+        self._ends: OrderedDict[VersionId, int] = OrderedDict()
+        #: Something was said and could not be kept: a sweep is due. Who
+        #: begins one clears it first.
+        self.missed = False
+
+    def apply(self, events: Iterable[Event]) -> Dict[str, int]:
+        """Bring the index up to date; the devices that changed, and how
+        many bytes were put there.
+
+        Events that cannot be kept because the index cannot be written are
+        dropped and counted: objects are read and written all the same.
+
+        :raises IndexDamaged: the index must be replaced
+        """
+        ours = self._local.devices.policies.ours
+        said, theirs = [], 0
+        for event in events:
+            if event.version.policy in ours:
+                said.append(event)
+            else:
+                theirs += 1
+        if theirs:
+            self._metrics.count('tier.events_not_ours', theirs)
+        for kind in EventKind:
+            number = sum(event.kind is kind for event in said)
+            if number:
+                self._metrics.count('tier.events.%s' % kind.value, number)
+        changed: Dict[str, int] = {}
+        for event in said:
+            if event.kind is not EventKind.READ:
+                device = event.version.device
+                changed[device] = changed.get(device, 0) + (
+                    event.size if event.kind is EventKind.PUT else 0)
+        self._apply_or_drop(said)
+        return changed
+
+    def settle(self, rows: Iterable[VersionRow]) -> None:
+        """After versions were found: does S3 have to get them?
+
+        :raises TierUnavailable: nobody noted that; the next sweep asks
+        """
+        wanted = [Upload(row.version, row.partition, self._is_urgent(row),
+                         self._top_class(row))
+                  for row in rows if row.wants_remote and not row.on_remote]
+        if self._gateway is not None and wanted:
+            self._gateway.enqueue_uploads(wanted)
+
+    def retire(self, row: VersionRow) -> None:
+        """An overwritten or deleted version: free what it holds."""
+        self._index.remove_all(self._release([row]))
+
+    # -- inside ----------------------------------------------------------
+
+    def _apply_or_drop(self, said: List[Event]) -> None:
+        try:
+            self._apply_all(said)
+        except IndexDamaged:
+            raise
+        except IndexUnavailable:
+            self.missed = self.missed or any(
+                event.kind is not EventKind.READ for event in said)
+            self._metrics.count('tier.events_dropped', len(said))
+        except Exception:
+            if len(said) == 1:
+                self.missed = True
+                self._metrics.count('tier.events_failed')
+                self._logger.exception('not applied: %s', said[0])
+                return
+            # One of them is bad: each by itself, so that the others are
+            # not lost with it. Twice the same event does no harm.
+            for event in said:
+                self._apply_or_drop([event])
+
+    def _apply_all(self, said: List[Event]) -> None:
+        puts = [event for event in said if event.kind is EventKind.PUT]
+        reads: Dict[VersionId, List[Event]] = {}
+        for event in said:
+            if event.kind is EventKind.READ:
+                reads.setdefault(event.version, []).append(event)
+        newest = [event.version for event in said if event.kind in (
+            EventKind.PUT, EventKind.DELETE)]
+        gone = self._release(self._index.obsolete(newest))
+        rows = self._rows_of(puts, newest)
+        with self._index.batch():
+            self._index.remove_all(gone)
+            known = self._index.add(rows)
+            classes = self._index.touch({
+                version: (max(event.at for event in some),
+                          _classes_named(some))
+                for version, some in reads.items()}, self._going_on(reads))
+        # Known before this batch, so others may be at work on them: what
+        # was read of their files above may be old by now.
+        for row in known:
+            self._track(row.version, row.partition, row.put_at)
+        self._keep(lambda: self.settle(rows))
+        for event in said:
+            if event.kind is EventKind.CLASS:
+                self._reclassified(event)
+            elif event.kind is EventKind.HDD_DIFFERS:
+                self._keep(lambda event=event:  # type: ignore[misc]
+                           self._hdd_differs(event))
+            elif event.kind is EventKind.ROT:
+                self._mend(event.version, event.partition)
+            elif event.kind is EventKind.GONE:
+                self._keep(lambda event=event:  # type: ignore[misc]
+                           self.departures.heard(event.version))
+        for version, some in reads.items():
+            self._note_reads(version, some, classes.get(version))
+
+    def _going_on(self, reads: Mapping[VersionId, Sequence[Event]]
+                  ) -> Set[VersionId]:
+        """Versions with a read that begins where their last one ended."""
+        found: Set[VersionId] = set()
+        for version, some in reads.items():
+            end = self._ends.pop(version, 0)
+            for event in some:
+                if event.offset and event.offset == end:
+                    found.add(version)
+                end = event.offset + event.length
+            self._ends[version] = end
+            if len(self._ends) > _ENDS:
+                self._ends.popitem(last=False)
+        return found
+
+    def _rows_of(self, puts: Sequence[Event],
+                 newest: Sequence[VersionId]) -> List[VersionRow]:
+        """What the files of new versions say, as far as they are there."""
+        latest: Dict[Tuple[object, ...], str] = {}
+        for version in newest:
+            key = _object_of(version)
+            latest[key] = max(latest.get(key, ''), version.timestamp)
+        rows: List[VersionRow] = []
+        for event in puts:
+            version = event.version
+            try:
+                rows.append(
+                    self._local.row_of_put(event) or self._local.row(
+                        version, event.partition, event.at, event.at))
+            except VersionGone as err:
+                self._metrics.count('tier.events_' + err.counter)
+                if version.timestamp < max(
+                        latest[_object_of(version)],
+                        latest.get(_object_of(version)[:3], '')):
+                    # Replaced before we came to it: no row will ever lead
+                    # to what it has on the HDD.
+                    self._release([VersionRow(
+                        version, event.partition, event.size)])
+            except (TierUnavailable, DamagedRecord) as err:
+                self._failed(err)
+        return rows
+
+    def _release(self, rows: Iterable[VersionRow]) -> List[VersionId]:
+        """Free what obsolete versions hold; those whose rows may go."""
+        gone = [row for row in rows if self._keep(
+            lambda row=row: self._local.release(  # type: ignore[misc]
+                row.version, row.partition))]
+        in_s3 = [row for row in gone if row.on_remote or row.wants_remote]
+        # Before the rows go: a crash in between must leave somebody who
+        # still knows the key. The gateway never deletes a newest version.
+        if self._gateway is not None and in_s3 and not self._keep(
+                lambda: self._queue_deletes(in_s3)):
+            gone = [row for row in gone if row not in in_s3]
+        if gone:
+            self._metrics.count('tier.reclaimed', len(gone))
+        return [row.version for row in gone]
+
+    def _queue_deletes(self, rows: Iterable[VersionRow]) -> bool:
+        assert self._gateway is not None
+        self._gateway.enqueue_deletes(
+            [(row.version, row.partition) for row in rows])
+        return True
+
+    def _is_urgent(self, row: VersionRow) -> bool:
+        return any(self._table().spec(span.class_id).remote in (
+            RemoteMode.THROUGH, RemoteMode.ONLY) for span in row.spans)
+
+    def _top_class(self, row: VersionRow) -> int:
+        """The highest class of a version: it speaks for it on the link."""
+        return max((span.class_id for span in row.spans), default=0,
+                   key=lambda one: self._table().spec(one).rank)
+
+    def _hdd_differs(self, event: Event) -> None:
+        """The copy on the HDD is given up; one on the SSD is copied again
+        like any that has none."""
+        self._logger.error('%s: the HDD has not the bytes of %s: given up',
+                           event.version.device, event.version.key)
+        self._local.drop_capacity(event.version, event.partition)
+        self._local.track(event.version, event.partition)
+        self._metrics.count('tier.hdd_copies_given_up')
+
+    def _reclassified(self, event: Event) -> None:
+        row = self._track(event.version, event.partition, event.at, event.at)
+        if row is None:
+            return
+        self._keep(lambda: self.settle([row]))
+        gateway = self._gateway
+        if gateway is not None and (row.on_remote or row.wants_remote):
+            self._keep(lambda: gateway.enqueue_renewals(
+                [(event.version, event.partition)]))
+
+    def _track(self, version: VersionId, partition: str,
+               put_at: float = 0.0,
+               read_at: float = 0.0) -> Optional[VersionRow]:
+        return self._keep(lambda: self._local.track(
+            version, partition, put_at, read_at))
+
+    def _keep(self, work: Callable[[], _Found]) -> Optional[_Found]:
+        """None where a file, a device or the queue would not let us."""
+        try:
+            return work()
+        except (VersionGone, TierUnavailable, DamagedRecord,
+                IndexUnavailable) as err:
+            self._failed(err)
+            return None
+
+    def _failed(self, err: DssError) -> None:
+        # Gone again, or nothing we can look at: the sweep will.
+        self.missed = self.missed or isinstance(
+            err, (TierUnavailable, IndexUnavailable))
+        self._metrics.count('tier.events_' + (
+            'dropped' if isinstance(err, IndexUnavailable)
+            else err.counter))
+
+    def _note_reads(self, version: VersionId, some: Sequence[Event],
+                    class_ids: Optional[Sequence[int]]) -> None:
+        """What reads of one version say of hits, and of what to promote.
+        """
+        if class_ids is None:
+            row = self._track(version, some[0].partition,
+                              read_at=max(event.at for event in some))
+            class_ids = [span.class_id for span in row.spans] if row else []
+        slow: Dict[int, None] = {}
+        for event in some:
+            read = _bytes_by_class(event)
+            if read is None:
+                read = dict.fromkeys(class_ids, event.length)
+            for class_id, length in read.items():
+                self._hits(class_id, Tier(event.tier_bits & 7), length)
+            if event.tier_bits & ~int(Tier.SSD):
+                slow.update(dict.fromkeys(read))
+        self._local.watcher.on_reads(version, some[-1].partition, some)
+        if slow:
+            self._wish(version, some[-1].partition, sorted(slow))
+
+
+def _object_of(version: VersionId) -> Tuple[object, ...]:
+    """What versions that replace one another have in common."""
+    key = (version.device, version.policy, version.object_hash)
+    # As a tombstone has it, which replaces every fragment.
+    return key if version.frag_index is None else key + (
+        version.frag_index,)
+
+
+def _classes_named(some: Iterable[Event]) -> Optional[List[int]]:
+    """Classes that these reads say they were of; None: all there are."""
+    found: Dict[int, int] = {}
+    for event in some:
+        read = _bytes_by_class(event)
+        if read is None:
+            return None
+        found.update(read)
+    return list(found)
+
+
+def _bytes_by_class(event: Event) -> Optional[Mapping[int, int]]:
+    """Class id to bytes that were read of it, if the event knows."""
+    if not event.map_text:
+        return None
+    try:
+        found = classmap.decode(event.map_text)
+    except BadClassInput:
+        return None
+    classes: Dict[int, int] = {}
+    for span in found.split(event.offset, event.length):
+        classes[span.class_id] = classes.get(span.class_id, 0) + span.length
+    return classes

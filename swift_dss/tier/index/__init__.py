@@ -1,0 +1,6 @@
+"""The index: what lies on this node's devices, in SQLite.
+
+Holds schema, rows, orders of eviction that live in rows, and pins.
+In: events as rows, filters as values.
+Out: pages of rows, victims and sums. SQL never leaves this room.
+"""

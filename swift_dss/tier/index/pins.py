@@ -1,0 +1,167 @@
+"""Small versions that stay on the SSD by rule, under a cap.
+
+The index has, for each device, how many versions of each size the rule
+fits (triggers keep it, so no decision ever counts the population); the
+strategy makes a cut-off of it and of the cap; what is above is let go, what
+is below is pinned, some thousands at a time. Pinned here means what it
+means everywhere: in no queue that leads to eviction, and sent to S3 like
+any other.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+
+from swift_dss.core.classes import ClassTable
+from swift_dss.core.config import NodeConf, TierConf
+from swift_dss.core.errors import BadConfig
+from swift_dss.core.globs import Glob
+from swift_dss.strategy.pinning import (
+    BUCKETS, PinRule, cut_off, depth_of)
+from swift_dss.tier.index.index import Index
+from swift_dss.tier.index.rows import VersionRow
+
+#: What a row's ``pin_rule`` says. The rule fits all but NONE.
+NONE, PINNED, TOO_LARGE, IDLE = 0, 2, 3, 4
+#: Rows looked at in a round for how long they were not used.
+_LOOKED_AT = 500
+
+
+def rule_of(tier: TierConf, table: ClassTable) -> Optional[PinRule]:
+    """The rule that the configuration spells; None if it pins nothing.
+
+    :raises BadConfig: it does not spell one
+    """
+    if not tier.pin_share:
+        return None
+    least, largest = 0, 1 << 30
+    if tier.pin_depth:
+        parts = tier.pin_depth.split('-')
+        if len(parts) != 2 or not all(part.isdigit() for part in parts):
+            raise BadConfig('[tier] pin_depth: %r is not LEAST-LARGEST'
+                            % tier.pin_depth)
+        least, largest = int(parts[0]), int(parts[1])
+    class_ids = set()
+    for word in _words(tier.pin_classes):
+        spec = table.by_name(word)
+        if spec is None and not word.isdigit():
+            raise BadConfig('[tier] pin_classes: no class is called %r'
+                            % word)
+        class_ids.add(spec.class_id if spec else int(word))
+    return PinRule(tier.pin_largest_bytes, (least, largest), tuple(
+        Glob.of(word.lower()) for word in _words(tier.pin_types)),
+        frozenset(class_ids))
+
+
+class Pins:
+    """The rule and its cut-off on each device. Thread-safe."""
+
+    def __init__(self, conf: Callable[[], NodeConf], index: Index,
+                 table: Callable[[], ClassTable]) -> None:
+        self._conf = conf
+        self._index = index
+        self._table = table
+        self._lock = threading.Lock()
+        self._made: Optional[Tuple[TierConf, ClassTable,
+                                   Optional[PinRule]]] = None
+        self._cut_offs: Dict[str, Tuple[int, int]] = {}
+        self._cursors: Dict[str, int] = {}
+
+    def rule(self) -> Optional[PinRule]:
+        """The rule in force.
+
+        :raises BadConfig: it cannot be understood
+        """
+        tier, table = self._conf().tier, self._table()
+        with self._lock:
+            if self._made is None or self._made[0] != tier or \
+                    self._made[1] is not table:
+                self._made = (tier, table, rule_of(tier, table))
+            return self._made[2]
+
+    def has_rule(self) -> bool:
+        """True if anything may be pinned by rule, or the rule is wrong."""
+        try:
+            return self.rule() is not None
+        except BadConfig:
+            return True
+
+    def judge(self, device: str, name: str, size: int, content_type: str,
+              class_ids: Iterable[int]) -> int:
+        """What a new row's ``pin_rule`` is."""
+        try:
+            rule = self.rule()
+        except BadConfig:
+            return NONE  # said at every round
+        if rule is None or not size or rule.why_not(
+                name, size, content_type, class_ids) is not None:
+            return NONE
+        cut = self._cut_offs.get(device, (0, 0))[1]
+        return PINNED if size <= cut else TOO_LARGE
+
+    def round(self, device: str, room_bytes: int) -> None:
+        """Bring cut-off and rows up to date; bounded work.
+
+        :raises BadConfig: the rule cannot be understood
+        """
+        rule = self.rule()
+        tier = self._conf().tier
+        cap = int(room_bytes * tier.pin_share)
+        cut = 0 if rule is None else cut_off(
+            [(bucket, length) for bucket, _, length
+             in self._index.pin_sizes(device)], cap, rule.largest_bytes)
+        if rule is None and device not in self._cut_offs:
+            return
+        self._cut_offs[device] = (cap, cut)
+        pinned = [spec.class_id for spec in self._table().specs.values()
+                  if spec.pin]
+        self._index.pin_up_to(device, cut, pinned, tier.min_demote_bytes)
+        if tier.pin_idle_seconds:
+            self._cursors[device] = self._index.look_at_pins(
+                device, self._cursors.get(device, 0), _LOOKED_AT,
+                time.time() - tier.pin_idle_seconds, pinned,
+                tier.min_demote_bytes)
+
+    def shown(self, device: str) -> Dict[str, Any]:
+        """What ``swift-dss gateway pins`` says of a device."""
+        cap, cut = self._cut_offs.get(device, (0, 0))
+        sizes = [{'up_to': BUCKETS[bucket] if bucket < len(BUCKETS)
+                  else None, 'versions': count, 'bytes': length,
+                  'pinned': bucket < len(BUCKETS) and BUCKETS[bucket] <= cut
+                  or bucket < len(BUCKETS) and 0 < cut < BUCKETS[bucket]
+                  and (bucket == 0 or BUCKETS[bucket - 1] < cut)}
+                 for bucket, count, length in self._index.pin_sizes(device)]
+        return {'device': device, 'cap_bytes': cap, 'cut_off': cut,
+                'sizes': sizes, 'pinned_bytes': sum(
+                    one['bytes'] for one in sizes if one['pinned'])}
+
+    def why(self, device: str, row: VersionRow) -> str:
+        """Why a version stays on the SSD, or does not; '' if no pin has
+        anything to do with it."""
+        said: List[str] = []
+        table = self._table()
+        if row.pinned:
+            said.append('an operator pinned it')
+        for span in row.spans:
+            if table.spec(span.class_id).pin:
+                said.append('class %s is pinned'
+                            % table.name_of(span.class_id))
+        cut = self._cut_offs.get(device, (0, 0))[1]
+        if row.pin_rule == PINNED:
+            said.append('by rule: %d bytes, not above the cut-off of %d; '
+                        'depth %d; class %s' % (
+                            row.size, cut, depth_of(row.name), ', '.join(
+                                table.name_of(span.class_id)
+                                for span in row.spans)))
+        elif row.pin_rule == TOO_LARGE:
+            said.append('not pinned: %d bytes are above the cut-off of %d'
+                        % (row.size, cut))
+        elif row.pin_rule == IDLE:
+            said.append('not pinned: nobody used it for a while')
+        return '; '.join(said)
+
+
+def _words(text: str) -> List[str]:
+    return [word.strip() for word in text.split(',') if word.strip()]

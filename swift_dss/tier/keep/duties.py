@@ -1,0 +1,535 @@
+"""What is done for one device: make room, clean, bring back.
+
+Mechanism only: each duty asks the strategy with the sums of the index,
+never with objects, and takes the bytes of the classes it names that are
+next in their order. A few movers carry out; one thread calls.
+"""
+
+# long: the duties share one order of work and one view of the device.
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import OrderedDict
+from typing import Callable, Dict, Iterable, List, Optional, Set, Tuple
+
+from swift_dss.core.classes import ClassTable, RemoteMode
+from swift_dss.core.config import NodeConf
+from swift_dss.core.errors import (
+    DamagedRecord, DssError, RemoteCorrupt, RemoteUnavailable, RottenBytes,
+    TierFull, TierUnavailable, VersionGone)
+from swift_dss.core.residency import Tier
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.ports import NotProven
+from swift_dss.io.workers import Pool, threads
+from swift_dss.strategy.eviction import STRATEGIES
+from swift_dss.strategy.eviction.bytes.verbs import (
+    EvictionStrategy, Occupancy, Take)
+from swift_dss.strategy.promotion import admit
+from swift_dss.strategy.watermarks import bytes_to_free, used_bytes
+from swift_dss.tier.devices import Device
+from swift_dss.tier.index.rows import Candidate
+from swift_dss.tier.keep.mender import Mender
+from swift_dss.tier.keep.state import StateBook
+from swift_dss.tier.local.local import Local
+from swift_dss.tier.metrics import Metrics
+
+#: Candidates taken from the index at a time.
+_BATCH = 64
+#: Versions that wait for promotion; later wishes are dropped.
+_MAX_WISHES = 10000
+#: A round cleans or promotes no longer than this, so that pressure is
+#: looked at again; the rest is the next round's.
+_TURN_SECONDS = 2.0
+
+Sums = Dict[int, Dict[str, int]]
+
+
+class Duties:
+    """The duties of one device's keeper. Called by one thread, but for
+    :meth:`wish`.
+
+    :param conf: the configuration in force; asked once a round
+    :param departed: see :class:`~swift_dss.tier.keep.keeper.Keeper`
+    """
+
+    def __init__(self, device: Device, local: Local,
+                 conf: Callable[[], NodeConf],
+                 table: Callable[[], ClassTable], metrics: Metrics,
+                 logger: logging.Logger, book: StateBook,
+                 now: Callable[[], float], pool: Pool = threads,
+                 departed: Callable[[Device], int] = lambda device: 0
+                 ) -> None:
+        self.device = device
+        self._departed = departed
+        self.stopping = threading.Event()
+        self.mender = Mender(local, metrics, logger)
+        self._local = local
+        self._index = local.index
+        self._table = table
+        self._metrics = metrics
+        self._logger = logger
+        self._book = book
+        self._now = now
+        self._wishes: OrderedDict[VersionId, Tuple[str, List[int]]] = \
+            OrderedDict()
+        self._full_below = 0
+        #: Moves that were tried; what :meth:`begin` forgets they change.
+        self.moved = 0
+        self._found: Optional[Sums] = None
+        #: Why no byte can be left to S3 alone in this round; '' if it can.
+        self._s3_silent = ''
+        self._guard = threading.Lock()
+        self._movers = pool(max(1, conf().tier.movers),
+                            'dss-move-' + device.name)
+
+    def stop(self) -> None:
+        """Let the movers end."""
+        self._movers.shutdown(wait=True)
+
+    def begin(self) -> None:
+        """A round begins: look at the index anew, and ask S3 anew."""
+        self._found = None
+        self._s3_silent = ''
+
+    def wish(self, version: VersionId, partition: str,
+             class_ids: List[int]) -> None:
+        """A reader had to take these from a slower tier."""
+        with self._guard:
+            if len(self._wishes) >= _MAX_WISHES:
+                self._metrics.count('tier.wishes_dropped')
+                return
+            self._wishes[version] = (partition, class_ids)
+
+    @property
+    def waiting(self) -> int:
+        """Versions that wait to be brought to the SSD."""
+        return len(self._wishes)
+
+    def levels(self, conf: NodeConf) -> Tuple[int, int, int]:
+        """(room, used, free on the disk) of the SSD, bytes.
+
+        With engine block the file system is SSD and HDD: all of it."""
+        stat = os.statvfs(self.device.path)
+        free = stat.f_bavail * stat.f_frsize
+        total = stat.f_blocks * stat.f_frsize
+        room = total if self.device.is_block else \
+            min(conf.tier.ssd_bytes or total, total)
+        tracked = sum(sums['ssd'] for sums in self._sums().values())
+        on_disk = total - stat.f_bfree * stat.f_frsize
+        return room, used_bytes(room, tracked, on_disk, free), free
+
+    def look_at_hdd(self) -> None:
+        """Is the HDD there, and has it room?"""
+        if self.device.is_block or not self.device.capacity.configured:
+            self._book.say('hdd_state', 'none')
+            return
+        try:
+            self.device.capacity.check()
+            total, free = self._hdd_levels()
+        except (TierUnavailable, OSError) as err:
+            self._book.say('hdd_state', 'unmounted', err)
+            return
+        if free < self._full_below:
+            self._book.say('hdd_state', 'full')
+        else:
+            self._full_below = 0
+            self._book.say('hdd_state', 'ready')
+
+    def settle_orders(self) -> bool:
+        """After an order was exchanged; False if some are left to do."""
+        return self._index.settle_orders(self.device.name)
+
+    def make_room(self, conf: NodeConf) -> None:
+        """Between the watermarks of the SSD, and under every cap."""
+        need, room = self._need(conf), self.levels(conf)[0]
+        strategy, table = self.strategy(conf), self._table()
+        if self.device.is_block:
+            # What leaves here leaves the HDD too, for S3: floors and caps
+            # are shares of the SSD and the kernel's to keep.
+            left = need - self._take(strategy.plan(
+                self.occupancies(), table, 0, need)) if need > 0 else 0
+            self._say_room(left)
+            return
+        if not need:
+            self._take(self._over_caps(strategy, room))
+        if need > 0:
+            self._clean_for(strategy, room, need)
+            need -= self._take(strategy.plan(
+                self.occupancies(), table, room, need))
+        self._say_room(need)
+
+    def _say_room(self, need: int) -> None:
+        """How far pressure could be relieved, and what S3 has to do with
+        it: what it cannot be asked for stays here."""
+        self._book.state.room_why = self._s3_silent if need > 0 else ''
+        self._book.say('room_state', 'short' if need > 0 else 'ready',
+                       self._book.state.room_why)
+
+    def _need(self, conf: NodeConf) -> int:
+        """Bytes to free; where only the index says so, and not the disk,
+        without those of versions that have left."""
+        room, used, free = self.levels(conf)
+        marks = self.watermarks(conf)
+        need = bytes_to_free(room, used, *marks)
+        if need <= 0 or bytes_to_free(room, room - free, *marks) > 0:
+            return need
+        self._look_for_departed()
+        return bytes_to_free(room, self.levels(conf)[1], *marks)
+
+    def _over_caps(self, strategy: EvictionStrategy,
+                   room: int) -> List[Take]:
+        """What classes have above their caps."""
+        def over() -> List[Take]:
+            found = self.occupancies()
+            return [Take((class_id,), surplus) for class_id, surplus in (
+                (class_id, strategy.surplus(found, self._table(), room,
+                                            class_id))
+                for class_id in found) if surplus]
+
+        if not over():
+            return []
+        self._look_for_departed()
+        return over()
+
+    def _look_for_departed(self) -> None:
+        """Take out of the index what left without a word. Who else looks
+        meanwhile does it for this one."""
+        self._departed(self.device)
+        self.begin()
+
+    def watermarks(self, conf: NodeConf) -> Tuple[float, float]:
+        """High and low: of the SSD, or of the HDD behind engine block."""
+        if self.device.is_block:
+            return conf.tier.hdd_high_watermark, conf.tier.hdd_low_watermark
+        return conf.tier.high_watermark, conf.tier.low_watermark
+
+    def _clean_for(self, strategy: EvictionStrategy, room: int,
+                   need: int) -> None:
+        """Clean what would leave first if it were not dirty.
+
+        Without it a burst of dirty low classes would push out clean high
+        ones. The strategy names bytes to *clean* here; what leaves is
+        decided after it, from clean bytes alone.
+        """
+        if self._book.state.hdd_state != 'ready':
+            return
+        sums = self._sums()
+        if_clean = {class_id: Occupancy(
+            one['ssd'], one['evictable'] + one['cleanable'])
+            for class_id, one in sums.items()}
+        for take in strategy.plan(if_clean, self._table(), room, need):
+            some = self._index.next_if_clean(
+                self.device.name, take.class_ids, take.length)
+            if some is not None:
+                self._each(self._clean_one, [
+                    one for one in some if self._table().spec(
+                        one.class_id).remote is not RemoteMode.ONLY])
+                continue
+            clean = sum(sums[class_id]['evictable']
+                        for class_id in take.class_ids)
+            self._clean_classes(take.class_ids, take.length - clean, None)
+
+    def _take(self, takes: Iterable[Take]) -> int:
+        """Evict; returns how many bytes left."""
+        freed = 0
+        for take in takes:
+            wanted = take.length
+            skipped: Set[VersionId] = set()
+            while wanted > 0 and not self.stopping.is_set():
+                class_ids = [class_id for class_id in take.class_ids
+                             if not self._s3_silent or self._to_hdd(class_id)]
+                found = self._index.victims(
+                    self.device.name, class_ids, wanted, _BATCH,
+                    skipped) if class_ids else []
+                some = _until(self._not_kept(found), wanted)
+                if not some:
+                    break
+                self._ask_ahead([one for one in some if not self._to_hdd(
+                    one.class_id)], Tier.SSD)
+                done = self._each(self._demote, some)
+                skipped.update(one.version for one in some)
+                wanted -= sum(done)
+                freed += sum(done)
+        return freed
+
+    def _not_kept(self, found: List[Candidate]) -> List[Candidate]:
+        """Those that nobody speaks for; the others were used just now, as
+        far as the order of eviction goes."""
+        kept = {one.version for one in found
+                if self._local.watcher.keeps(one.version)}
+        if kept:
+            self._index.renew(kept, self._now())
+        return [one for one in found if one.version not in kept]
+
+    def _demote(self, one: Candidate) -> int:
+        before = self._row_bytes(one)
+        self._local.demote(one.version, one.partition, [one.class_id],
+                           self._to_hdd(one.class_id))
+        freed = before - self._row_bytes(one)
+        self._metrics.count('tier.demoted')
+        self._metrics.count('tier.demoted_bytes', max(0, freed))
+        return freed
+
+    def _to_hdd(self, class_id: int) -> bool:
+        """True if what leaves the SSD goes to the HDD, not to S3 alone."""
+        return self._book.state.hdd_state == 'ready' and self._table().spec(
+            class_id).remote is not RemoteMode.ONLY
+
+    def _ask_ahead(self, some: List[Candidate], tier: Tier) -> None:
+        if not self._s3_silent:
+            self._local.ask_ahead([(one.version, one.partition)
+                                   for one in some], tier)
+
+    def _row_bytes(self, one: Candidate) -> int:
+        row = self._index.get(one.version)
+        return sum(span.ssd_bytes for span in row.spans
+                   if span.class_id == one.class_id) if row else 0
+
+    def clean(self, conf: NodeConf) -> bool:
+        """Copy dirty bytes to the HDD; False if some are left to do."""
+        if self._book.state.hdd_state != 'ready':
+            return True
+        room, _, _ = self.levels(conf)
+        dirty = sum(sums['cleanable'] for sums in self._sums().values())
+        before = self._now() - conf.tier.clean_after_seconds
+        if dirty > room * conf.tier.dirty_watermark:
+            before = self._now()
+        until = time.monotonic() + _TURN_SECONDS
+        # Lowest class first: it is the next to leave.
+        for class_id in sorted(self._sums(), key=self._rank):
+            dirty = self._clean_classes([class_id], dirty, before, until)
+        return time.monotonic() <= until
+
+    def _clean_classes(self, class_ids: Iterable[int], wanted: int,
+                       before: Optional[float],
+                       until: float = float('inf')) -> int:
+        """Copy dirty bytes to the HDD; returns how many are left to do.
+
+        :param before: oldest first, if put before; None: the least
+            recently used first, whatever their age
+        :param until: give the rest up at this monotonic time
+        """
+        table = self._table()
+        class_ids = [class_id for class_id in class_ids if
+                     table.spec(class_id).remote is not RemoteMode.ONLY]
+        skipped: Set[VersionId] = set()
+        while wanted > 0 and not self.stopping.is_set() \
+                and self._book.state.hdd_state == 'ready':
+            if time.monotonic() > until:
+                break
+            limit = _BATCH + len(skipped)
+            found = self._index.least_recent_dirty(
+                self.device.name, class_ids, limit) if before is None else \
+                self._index.oldest_dirty(
+                    self.device.name, class_ids, limit, before)
+            some = _until([one for one in found
+                           if one.version not in skipped], wanted)
+            if not some:
+                break
+            self._each(self._clean_one, some)
+            skipped.update(one.version for one in some)
+            wanted -= sum(one.length for one in some)
+        return wanted
+
+    def _clean_one(self, one: Candidate) -> int:
+        self._local.clean(one.version, one.partition, [one.class_id])
+        self._metrics.count('tier.cleaned')
+        self._metrics.count('tier.cleaned_bytes', one.length)
+        return one.length
+
+    def drop_remote_only(self) -> None:
+        """Classes that live in S3: their local bytes go once verified."""
+        table = self._table()
+        class_ids = [class_id for class_id in self._sums()
+                     if table.spec(class_id).remote is RemoteMode.ONLY]
+        if not class_ids:
+            return
+        some = self._index.least_recent_remote(
+            self.device.name, class_ids, _BATCH)
+        self._ask_ahead(some, Tier.SSD)
+        self._each(self._demote, some)
+        if self._book.state.hdd_state in ('ready', 'full') and \
+                not self._s3_silent:
+            some = self._index.least_recent_spare(
+                self.device.name, class_ids, _BATCH)
+            self._ask_ahead(some, Tier.HDD)
+            self._each(self._drop_spare, some)
+
+    def relieve_hdd(self, conf: NodeConf) -> None:
+        """Between the watermarks of the HDD: what S3 has may go."""
+        if self._book.state.hdd_state not in ('ready', 'full'):
+            return
+        total, free = self._hdd_levels()
+        need = bytes_to_free(total, total - free,
+                             conf.tier.hdd_high_watermark,
+                             conf.tier.hdd_low_watermark)
+        if need <= 0:
+            return
+        spare = {class_id: Occupancy(sums['hdd'], sums['spare'])
+                 for class_id, sums in self._sums().items()}
+        # Floors and caps are shares of the SSD: here only ranks count.
+        for take in self.strategy(conf).plan(spare, self._table(), 0, need):
+            wanted = take.length
+            while wanted > 0 and not self.stopping.is_set() \
+                    and not self._s3_silent:
+                some = _until(self._not_kept(
+                    self._index.least_recent_spare(
+                        self.device.name, take.class_ids, _BATCH)), wanted)
+                self._ask_ahead(some, Tier.HDD)
+                done = sum(self._each(self._drop_spare, some))
+                if not done:
+                    break
+                wanted -= done
+
+    def _drop_spare(self, one: Candidate) -> int:
+        self._local.drop_capacity(one.version, one.partition)
+        self._metrics.count('tier.hdd_dropped_bytes', one.length)
+        return one.length
+
+    def promote(self, conf: NodeConf) -> bool:
+        """Bring wishes to the SSD; False if some are left for later."""
+        until = time.monotonic() + _TURN_SECONDS
+        while not self.stopping.is_set():
+            with self._guard:
+                if not self._wishes:
+                    return True
+                if time.monotonic() > until:
+                    return False
+                version, (partition, class_ids) = \
+                    self._wishes.popitem(last=False)
+            if self._book.state.hdd_state not in ('ready', 'full'):
+                continue
+            for class_id in class_ids:
+                self._promote_class(conf, version, partition, class_id)
+        return True
+
+    def _promote_class(self, conf: NodeConf, version: VersionId,
+                       partition: str, class_id: int) -> None:
+        row = self._index.get(version)
+        spans = [span for span in row.spans if span.class_id == class_id] \
+            if row else []
+        need = sum(span.total_bytes - span.ssd_bytes for span in spans)
+        if row is None or need <= 0 or not spans[0].hdd_bytes:
+            return
+        room, used, _ = self.levels(conf)
+        takes = admit(
+            self.strategy(conf), self.occupancies(), self._table(), room,
+            used, int(room * conf.tier.low_watermark),
+            int(room * conf.tier.high_watermark), class_id, need)
+        if takes is None:
+            self._metrics.count('tier.promotions_refused')
+            return
+        self._take(takes)
+        one = Candidate(version, partition, row.size, class_id, need)
+        self._each(self._promote_one, [one])
+
+    def _promote_one(self, one: Candidate) -> int:
+        self._local.promote(one.version, one.partition, [one.class_id])
+        self._metrics.count('tier.promoted')
+        self._metrics.count('tier.promoted_bytes', one.length)
+        return one.length
+
+    # -- inside ----------------------------------------------------------
+
+    def _each(self, move: Callable[[Candidate], int],
+              some: List[Candidate]) -> List[int]:
+        """Move candidates in the movers' threads; bytes of each."""
+        if not some:
+            return []
+        try:
+            return list(self._movers.map(
+                lambda one: self._guarded(move, one), some))
+        finally:
+            self.moved += len(some)
+            self._found = None
+
+    def _guarded(self, move: Callable[[Candidate], int],
+                 one: Candidate) -> int:
+        started = time.monotonic()
+        try:
+            return move(one)
+        except VersionGone:
+            # Overwritten or handed over meanwhile; its row goes with the
+            # event, or now. Its bytes are off the device, as was asked.
+            self._local.retrack(one.version, one.partition)
+            return 0 if move == self._promote_one else one.length
+        except (NotProven, RemoteCorrupt) as err:
+            # It stays; those behind it may have to go, so it is not the
+            # first to leave any more.
+            self._metrics.count('tier.evictions_refused')
+            self._index.renew([one.version], self._now())
+            self._logger.info('%s: %s', self.device.name, err)
+        except RemoteUnavailable as err:
+            self._metrics.count('tier.evictions_unproven')
+            self._s3_silent = 'S3 cannot be asked: %s' % err
+        except TierFull as err:
+            self._no_room(move == self._promote_one, err)
+        except TierUnavailable as err:
+            self._book.say('hdd_state', 'unmounted', err)
+        except RottenBytes as err:
+            # Mended, it can move in the next round; others may leave first.
+            self.mender.add(one.version, one.partition)
+            self._index.renew([one.version], self._now())
+            self._logger.error('%s: %s: %s', self.device.name,
+                               one.version.key, err)
+        except DamagedRecord as err:
+            self._metrics.count('tier.damaged')
+            self._logger.error('%s: %s is left as it is: %s',
+                               self.device.name, one.version.key, err)
+        except (DssError, OSError) as err:
+            self._metrics.count('tier.move_errors')
+            self._logger.error('%s: %s: %s', self.device.name,
+                               one.version.key, err)
+        finally:
+            self._metrics.timing('tier.move', time.monotonic() - started)
+        return 0
+
+    def _no_room(self, on_ssd: bool, err: TierFull) -> None:
+        self._metrics.count('tier.%s_full' % ('ssd' if on_ssd else 'hdd'))
+        if not on_ssd:
+            total, free = self._hdd_levels()
+            # Not ready again before some room has come back: one line in
+            # the log and not one for every version that does not fit.
+            self._full_below = free + max(1, total // 100)
+            self._book.say('hdd_state', 'full', err)
+
+    def sums(self) -> Sums:
+        """The index's sums by class, of this round."""
+        return self._sums()
+
+    def _sums(self) -> Sums:
+        """Of this round: asked again once something was moved."""
+        if self._found is None:
+            self._found = self._index.occupancy(self.device.name)
+        return self._found
+
+    def occupancies(self) -> Dict[int, Occupancy]:
+        """What a strategy may know: sums of clean bytes by class."""
+        return {class_id: Occupancy(sums['ssd'], sums['evictable'])
+                for class_id, sums in self._sums().items()}
+
+    def _rank(self, class_id: int) -> Tuple[int, int]:
+        return self._table().spec(class_id).rank, class_id
+
+    def strategy(self, conf: NodeConf) -> EvictionStrategy:
+        """The strategy that ``[tier] eviction`` names."""
+        return STRATEGIES[conf.tier.eviction]
+
+    def _hdd_levels(self) -> Tuple[int, int]:
+        stat = os.statvfs(self.device.capacity.path)
+        return (stat.f_blocks * stat.f_frsize,
+                stat.f_bavail * stat.f_frsize)
+
+
+def _until(found: List[Candidate], wanted: int) -> List[Candidate]:
+    """The first of them that together have ``wanted`` bytes."""
+    some = []
+    for one in found:
+        if wanted <= 0:
+            break
+        some.append(one)
+        wanted -= one.length
+    return some

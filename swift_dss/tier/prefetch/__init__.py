@@ -1,0 +1,6 @@
+"""Prefetch: strategies hear of reads, and bytes are fetched ahead.
+
+Holds the book of fetched parts, objects and manifests as strategies know
+them, and the spare rate of the link.
+In: reads. Out: fetches. Bytes of one account never serve another's.
+"""

@@ -1,0 +1,234 @@
+"""Versions that leave this node for S3 because somebody says so.
+
+Three ways, one mechanism: ``swift-dss gateway relocate`` and the admin
+verb behind it; a share of the room (``spill_at``) above which the least
+recently used versions go; and a stop that may send what S3 has not got
+(``relocate_stop_seconds``). Local bytes go only from versions whose copy
+was verified, as everywhere; a few threads do it side by side.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import (
+    TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Union)
+
+from swift_dss.core.classes import RemoteMode
+from swift_dss.core.errors import (
+    DssError, RemoteUnavailable, TierUnavailable)
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.ports import NotProven
+from swift_dss.gateway.service import Gateway, Upload
+from swift_dss.io.moves import LOCAL
+from swift_dss.tier.devices import Device
+from swift_dss.tier.index.rows import Candidate, VersionRow
+
+if TYPE_CHECKING:
+    from swift_dss.tier.daemon import Daemon
+
+#: Versions looked at in one go.
+_BATCH = 64
+_LOOK_SECONDS = 0.1
+#: A version that is not in S3 by then is told of as not moved.
+DEFAULT_WAIT_SECONDS = 600.0
+
+
+class Relocator:
+    """Sends and drops versions of one node. Thread-safe."""
+
+    def __init__(self, daemon: Daemon,
+                 wait: Callable[[float], Any]) -> None:
+        self._daemon = daemon
+        self._wait = wait
+        self._asked: Dict[VersionId, float] = {}
+        self._lock = threading.Lock()
+
+    def relocate(self, rows: List[VersionRow], seconds: float,
+                 progress: Callable[[int, int], None]) -> List[str]:
+        """Send versions now, and drop their local bytes.
+
+        :param seconds: how long to wait for S3
+        :returns: one line for each that could not go
+        """
+        gateway = self._gateway()
+        deadline = time.monotonic() + seconds
+        refused = [self._name(row) + ': its class stays on this cluster'
+                   for row in rows if self._stays(row)]
+        rows = [row for row in rows if not self._stays(row)]
+        gateway.enqueue_uploads([
+            Upload(row.version, row.partition, True) for row in rows
+            if not row.on_remote])
+        done = 0
+        failed: List[str] = []
+
+        def one(row: VersionRow) -> Optional[str]:
+            try:
+                self._drop(row, deadline)
+            except DssError as err:
+                return '%s: %s' % (self._name(row), err)
+            return None
+
+        with ThreadPoolExecutor(self._threads(),
+                                thread_name_prefix='dss-relocate') as pool:
+            for at in range(0, len(rows), _BATCH):
+                some = rows[at:at + _BATCH]
+                self._ask_ahead([row for row in some if row.on_remote])
+                for text in pool.map(one, some):
+                    done += 1
+                    if text:
+                        failed.append(text)
+                    progress(done, len(rows))
+        return refused + failed
+
+    def spill(self, device: Device) -> int:
+        """Above ``spill_at``, send and drop what was used least recently.
+
+        :returns: versions whose local bytes went
+        """
+        conf = self._daemon.conf()
+        if not conf.gateway.spill_at or self._daemon.gateway is None:
+            return 0
+        need = self._over(device, conf.gateway.spill_at)
+        if need <= 0:
+            return 0
+        index = self._daemon.index
+        class_ids = [class_id for class_id in index.occupancy(device.name)
+                     if self._may_leave(class_id)]
+        there = index.least_recent_remote(device.name, class_ids, _BATCH)
+        there += index.least_recent_spare(device.name, class_ids, _BATCH)
+        dropped = 0
+        with ThreadPoolExecutor(self._threads(),
+                                thread_name_prefix='dss-spill') as pool:
+            chosen = []
+            for one in there:
+                if need <= 0:
+                    break
+                need -= one.length
+                chosen.append(one)
+            self._ask_ahead(chosen)
+            dropped = sum(pool.map(self._drop_quietly, chosen))
+        if need > 0:
+            self._send_more(device, class_ids, need)
+        self._daemon.metrics.count('tier.spilled', dropped)
+        return dropped
+
+    def before_stop(self, seconds: float) -> int:
+        """Send what S3 has not got, as far as the time allows.
+
+        :returns: versions that are left
+        """
+        gateway = self._gateway()
+        deadline = time.monotonic() + seconds
+        gateway.hurry()
+        while True:
+            left = int(gateway.status()['uploads'])
+            if not left or time.monotonic() >= deadline:
+                return left
+            time.sleep(_LOOK_SECONDS)
+
+    # -- inside ----------------------------------------------------------
+
+    def _gateway(self) -> Gateway:
+        gateway = self._daemon.gateway
+        if gateway is None:
+            raise TierUnavailable('no gateway is configured')
+        gateway.require_ours()
+        return gateway
+
+    def _threads(self) -> int:
+        return max(1, self._daemon.conf().tier.movers)
+
+    def _stays(self, row: VersionRow) -> bool:
+        return row.pinned or not all(
+            self._may_leave(span.class_id) for span in row.spans)
+
+    def _may_leave(self, class_id: int) -> bool:
+        spec = self._daemon.table().spec(class_id)
+        return spec.remote is not RemoteMode.NEVER and not spec.pin
+
+    def _name(self, row: VersionRow) -> str:
+        return row.name or row.version.key
+
+    def _over(self, device: Device, share: float) -> int:
+        """Bytes above that share of SSD and HDD together."""
+        total = free = 0
+        paths = [device.path]
+        if device.capacity.configured and not device.is_block:
+            paths.append(device.capacity.path)
+        for number, path in enumerate(paths):
+            stat = os.statvfs(path)
+            size = stat.f_blocks * stat.f_frsize
+            room = stat.f_bavail * stat.f_frsize
+            budget = self._daemon.conf().tier.ssd_bytes
+            if not number and budget and budget < size:
+                used = sum(sums['ssd'] for sums in self._daemon.index
+                           .occupancy(device.name).values())
+                size, room = budget, max(0, budget - used)
+            total += size
+            free += room
+        return int(total - free - total * share)
+
+    def _ask_ahead(self, some: Sequence[Union[VersionRow, Candidate]]
+                   ) -> None:
+        self._daemon.local.ask_ahead(
+            [(one.version, one.partition) for one in some], LOCAL)
+
+    def _drop(self, row: VersionRow, deadline: float) -> None:
+        """Wait for the copy, then let local bytes go."""
+        while True:
+            found = self._daemon.index.get(row.version)
+            if found is None:
+                return  # overwritten or deleted meanwhile
+            if found.on_remote:
+                try:
+                    self._drop_now(row.version, row.partition)
+                    return
+                except NotProven:
+                    again = self._daemon.index.get(row.version)
+                    if again is None or again.on_remote:
+                        raise
+                    continue  # it was missing, and is sent again
+            if time.monotonic() >= deadline or self._wait(_LOOK_SECONDS):
+                raise RemoteUnavailable('not in S3 yet', 1)
+
+    def _drop_now(self, version: VersionId, partition: str) -> None:
+        local = self._daemon.local
+        local.demote(version, partition, to_hdd=False)
+        device = local.devices.get(version.device)
+        if device.capacity.configured and not device.is_block:
+            local.drop_capacity(version, partition)
+
+    def _drop_quietly(self, one: Candidate) -> bool:
+        version = one.version
+        row = self._daemon.index.get(version)
+        if row is None or not row.on_remote or row.pinned:
+            return False
+        try:
+            self._drop_now(version, row.partition)
+            return True
+        except DssError as err:
+            self._daemon.metrics.count('tier.spill_errors')
+            self._daemon.metrics.logger.warning('spill of %s: %s',
+                                                version.key, err)
+            return False
+
+    def _send_more(self, device: Device, class_ids: List[int],
+                   need: int) -> None:
+        """The next ones go up, so that a later round can drop them."""
+        index = self._daemon.index
+        wanted = []
+        for one in index.least_recent_dirty(device.name, class_ids,
+                                            _BATCH) + index.least_recent(
+                                                device.name, class_ids,
+                                                _BATCH):
+            row = index.get(one.version)
+            if need <= 0:
+                break
+            if row is not None and not row.on_remote and row.wants_remote:
+                need -= row.size
+                wanted.append(Upload(row.version, row.partition, True))
+        if wanted:
+            self._gateway().enqueue_uploads(wanted)

@@ -1,0 +1,247 @@
+"""Walks over disks: what is there that the index, or nobody, knows of.
+
+The only full scans there are. They read at a bounded pace, hold no lock
+for longer than one version, and may be broken off and repeated at will.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import (
+    AbstractSet, Any, Callable, Dict, Iterator, List, Optional, Tuple)
+
+from swift_dss.core.errors import (
+    DamagedRecord, TierUnavailable, VersionGone)
+from swift_dss.core.version import VersionId
+from swift_dss.io.switch import listdir
+from swift_dss.tier.devices import Device
+from swift_dss.tier.hear.departures import Departures
+from swift_dss.tier.index.rows import VersionRow
+from swift_dss.tier.local.local import Local
+from swift_dss.wire import layout
+
+#: A capacity file younger than this may belong to a PUT that has not
+#: renamed its data file yet.
+ORPHAN_SECONDS = 3600.0
+_BATCH = 200
+
+
+@dataclass
+class Found:
+    """What a walk did."""
+
+    device: str = ''
+    stage: str = ''
+    versions: int = 0
+    unreadable: int = 0
+    forgotten: int = 0
+    orphans: int = 0
+    orphan_bytes: int = 0
+
+
+class Survey:
+    """Walks one device at a time.
+
+    :param settle: gets the rows that were read from disk, some at a time
+    :param departures: forgets the rows of versions that are gone
+    :param stopping: True when the walk is to be broken off
+    """
+
+    def __init__(self, local: Local, logger: logging.Logger,
+                 settle: Callable[[List[VersionRow]], None],
+                 departures: Departures,
+                 stopping: Callable[[], bool],
+                 pause: Callable[[float], object] = time.sleep) -> None:
+        self._local = local
+        self._index = local.index
+        self._logger = logger
+        self._settle = settle
+        self._departures = departures
+        self._stopping = stopping
+        self._pause = pause
+
+    def device(self, device: Device, files_per_second: float,
+               orphans: bool,
+               progress: Callable[[Dict[str, Any]], None]) -> Found:
+        """Bring the index up to date with one device's files.
+
+        :param files_per_second: pace; 0 is as fast as it goes
+        :param orphans: also remove capacity files that nobody refers to
+        :raises TierUnavailable: the device is not mounted
+        """
+        found = Found(device.name)
+        device.require_mounted()
+        pace = _Pace(files_per_second, self._pause)
+        found.stage = 'read'
+        self._read(device, pace, found, progress)
+        found.stage = 'prune'
+        self._prune(device, pace, found, progress)
+        if orphans and device.capacity.configured:
+            found.stage = 'orphans'
+            self._orphans(device, pace, found, progress)
+        found.stage = 'done'
+        progress(asdict(found))
+        return found
+
+    def _read(self, device: Device, pace: _Pace, found: Found,
+              progress: Callable[[Dict[str, Any]], None]) -> None:
+        rows: List[VersionRow] = []
+        for version, partition in data_files(device, self._ours()):
+            if self._stopping():
+                return
+            pace.step()
+            try:
+                rows.append(self._local.row(version, partition))
+            except VersionGone:
+                continue
+            except DamagedRecord as err:
+                found.unreadable += 1
+                self._logger.error('%s: %s cannot be tracked: %s',
+                                   device.name, version.key, err)
+                continue
+            found.versions += 1
+            if len(rows) >= _BATCH:
+                self._store(rows)
+                progress(asdict(found))
+        self._store(rows)
+
+    def _ours(self) -> AbstractSet[int]:
+        return self._local.devices.policies.ours
+
+    def _store(self, rows: List[VersionRow]) -> None:
+        with self._index.batch():
+            known = self._index.add(rows)
+        # Others may be at work on those, and tell the index of it: what
+        # was read of their files above may be old by now.
+        for row in known:
+            said = self._index.get(row.version)
+            if said is None or said != replace(
+                    row, put_at=said.put_at, read_at=said.read_at):
+                with contextlib.suppress(VersionGone):
+                    self._local.track(row.version, row.partition)
+        self._settle(rows)
+        del rows[:]
+
+    def _prune(self, device: Device, pace: _Pace, found: Found,
+               progress: Callable[[Dict[str, Any]], None]) -> None:
+        """Forget rows whose data file is gone (a handoff that left)."""
+        after_id = 0
+        while not self._stopping():
+            some = self._index.of_device(device.name, _BATCH, after_id)
+            if not some:
+                return
+            after_id = some[-1][0]
+            for _, row in some:
+                pace.step()
+                found.forgotten += self._departures.check(row)
+            progress(asdict(found))
+
+    def _orphans(self, device: Device, pace: _Pace, found: Found,
+                 progress: Callable[[Dict[str, Any]], None]) -> None:
+        try:
+            device.capacity.check()
+        except TierUnavailable as err:
+            self._logger.error('%s: orphans not looked for: %s',
+                               device.name, err)
+            return
+        for version, path in capacity_files(device, self._ours()):
+            if self._stopping():
+                return
+            pace.step()
+            length = self._orphan_bytes(device, version, path)
+            if length is not None:
+                found.orphans += 1
+                found.orphan_bytes += length
+                progress(asdict(found))
+
+    def _orphan_bytes(self, device: Device, version: VersionId,
+                      path: str) -> Optional[int]:
+        """Remove a capacity file if nobody refers to it; its size."""
+        with self._local.locks.hold(version):
+            try:
+                stat = os.stat(path)
+            except FileNotFoundError:
+                return None
+            if time.time() - stat.st_mtime < ORPHAN_SECONDS or \
+                    self._index.get(version) is not None or any(
+                        self._local.exists(version, part)
+                        for part in device.partitions_of(version)):
+                return None
+            # After the look for its data file, which may go into quarantine
+            # just now.
+            if device.quarantine.holds(version):
+                return None
+            device.capacity.remove(version)
+        self._logger.info('%s: removed orphan %s, %d bytes', device.name,
+                          version.key, stat.st_size)
+        return stat.st_blocks * 512
+
+
+class _Pace:
+    """No more than so many steps a second."""
+
+    def __init__(self, per_second: float,
+                 pause: Callable[[float], object]) -> None:
+        self._per_second = per_second
+        self._pause = pause
+        self._started = time.monotonic()
+        self._steps = 0
+
+    def step(self) -> None:
+        """Count one; wait if that was too early."""
+        self._steps += 1
+        if self._per_second and not self._steps % 16:
+            due = self._started + self._steps / self._per_second
+            wait_seconds = due - time.monotonic()
+            if wait_seconds > 0:
+                self._pause(wait_seconds)
+            elif wait_seconds < -5:
+                # Time lost to a busy disk is not made up in a burst.
+                self._started, self._steps = time.monotonic(), 0
+
+
+def data_files(device: Device, policies: AbstractSet[int]
+               ) -> Iterator[Tuple[VersionId, str]]:
+    """(version, partition) of every data file of a device.
+
+    :param policies: indexes of those that are looked at
+    """
+    for datadir in sorted(map(layout.data_dir_name, policies)):
+        for partition in _names(device.path, datadir):
+            if not partition.isdigit():
+                continue
+            for suffix in _names(device.path, datadir, partition):
+                for object_hash in _names(device.path, datadir, partition,
+                                          suffix):
+                    folder = os.path.join(device.path, datadir, partition,
+                                          suffix, object_hash)
+                    for name in _names(folder):
+                        version = layout.version_of_path(
+                            device.name, os.path.join(folder, name))
+                        if version is not None:
+                            yield version, partition
+
+
+def capacity_files(device: Device, policies: AbstractSet[int]
+                   ) -> Iterator[Tuple[VersionId, str]]:
+    """(version, path) of every capacity file of some policies."""
+    root = os.path.join(device.capacity.path, 'data')
+    for number in sorted(map(str, policies)):
+        for abc in _names(root, number):
+            for object_hash in _names(root, number, abc):
+                for name in _names(root, number, abc, object_hash):
+                    timestamp, _, frag = name.partition('#')
+                    if frag and not frag.isdigit():
+                        continue
+                    yield VersionId(
+                        device.name, int(number), object_hash, timestamp,
+                        int(frag) if frag else None), os.path.join(
+                            root, number, abc, object_hash, name)
+
+
+def _names(*parts: str) -> List[str]:
+    return sorted(listdir(os.path.join(*parts)))

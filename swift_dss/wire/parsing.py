@@ -1,0 +1,33 @@
+"""What a parser makes of bytes that somebody else wrote: one error.
+
+JSON has a list where an object should be, an infinite number, brackets a
+hundred thousand deep; base64 and zlib have errors of their own. Whoever
+reads a record wants to know one thing of all that: the record is damaged.
+"""
+
+from __future__ import annotations
+
+import zlib
+from contextlib import contextmanager
+from typing import Iterator
+
+from swift_dss.core.errors import DamagedRecord
+
+#: binascii's and json's errors, and those of str and bytes, are ValueErrors;
+#: LookupError is a key or an index that is not there.
+_ODD = (ValueError, LookupError, TypeError, AttributeError, OverflowError,
+        RecursionError, zlib.error)
+
+
+@contextmanager
+def parsing(what: str) -> Iterator[None]:
+    """Around a parser: whatever is odd in a record is one error.
+
+    :param what: what to call the record in errors
+    :raises DamagedRecord: the parser raised
+    """
+    try:
+        yield
+    except _ODD as err:
+        raise DamagedRecord('%s: %s: %s' % (
+            what, type(err).__name__, str(err)[:200])) from err

@@ -1,0 +1,92 @@
+"""Versions that a restore writes: beside what is there, and as stubs."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from types import SimpleNamespace
+
+import pytest
+from daemon_node import write_policies
+from swift.common import storage_policy, utils
+
+from swift_dss.core.config import NodeConf
+from swift_dss.core.errors import BadConfig
+from swift_dss.core.residency import RemoteCopy, Tier
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.form.metadata import RemoteRecord, own_key
+from swift_dss.gateway.restore.catalog import Held
+from swift_dss.gateway.restore.write import Target, Writer
+from swift_dss.io import residency_store
+
+OLD, NOW, NEW = ('17000000%d0.00000' % number for number in range(3))
+BODY = b'x' * 5000
+ETAG = hashlib.md5(BODY).hexdigest()
+TARGET = Target('sda', 7, 0)
+
+
+class Node:
+    """A node with one device, that is to get versions back."""
+
+    def __init__(self, root):
+        self.device = os.path.join(root, 'devices', 'sda')
+        os.makedirs(self.device)
+        write_policies(root)
+        self.writer = Writer(
+            NodeConf(devices=os.path.join(root, 'devices'), swift_dir=root,
+                     run_dir=root, mount_check=False),
+            SimpleNamespace(ring=lambda name: None),
+            logging.getLogger('stub-writer'), ('127.0.0.1',))
+
+    def restore(self, name='o', policy=0):
+        version = VersionId('', policy, utils.hash_path('a', 'c', name), NOW)
+        return self.writer.write(Held(RemoteRecord(
+            version, len(BODY), ETAG, {
+                'name': '/a/c/' + name, 'X-Timestamp': NOW,
+                'Content-Type': 'a/b'}, ''), RemoteCopy(
+                    's3', own_key('p/', version), ETAG, 0.0)), TARGET)
+
+    def folder(self, name='o'):
+        object_hash = utils.hash_path('a', 'c', name)
+        return os.path.join(self.device, 'objects', '7', object_hash[-3:],
+                            object_hash)
+
+
+@pytest.fixture
+def node(tmp_path, monkeypatch):
+    # The writer sets these; other tests have others.
+    monkeypatch.setattr(storage_policy, '_POLICIES',
+                        storage_policy._POLICIES)
+    for name in ('HASH_PATH_SUFFIX', 'HASH_PATH_PREFIX', 'SWIFT_CONF_FILE'):
+        monkeypatch.setattr(utils, name, getattr(utils, name))
+    return Node(str(tmp_path))
+
+
+def test_it_is_a_stub_from_its_first_instant(node):
+    assert node.restore()
+    name, = os.listdir(node.folder())
+    assert name == NOW + '.data'
+    path = os.path.join(node.folder(), name)
+    assert os.stat(path).st_size == len(BODY) + 1
+    with open(path, 'rb') as source:
+        found = residency_store.judge(source.fileno(), len(BODY))
+    assert found.tiers == Tier.REMOTE and found.remote.etag == ETAG
+    assert not node.restore(), 'it is there'
+
+
+@pytest.mark.parametrize('there, is_written', [
+    (OLD + '.data', True), (OLD + '.ts', True), (NOW + '.ts', False),
+    (NEW + '.data', False), (NEW + '.ts', False)])
+def test_nothing_comes_back_over_what_is_newer(node, there, is_written):
+    os.makedirs(node.folder())
+    open(os.path.join(node.folder(), there), 'w').close()
+    assert node.restore() is is_written
+    assert os.path.exists(os.path.join(
+        node.folder(), NOW + '.data')) is is_written
+
+
+def test_no_stub_lies_in_a_policy_of_stock_swift(node):
+    with pytest.raises(BadConfig, match='not ours'):
+        node.restore(policy=2)
+    assert os.listdir(node.device) == []

@@ -1,0 +1,340 @@
+"""Bytes that a disk changed are never given: read with and without copies."""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import Any, List
+
+import pytest
+from dss_disk import Disk, Full, Ragged
+from swift.common.swob import Request
+from swift.common.utils import close_if_possible
+
+from swift_dss.core.errors import RemoteUnavailable
+from swift_dss.core.residency import RemoteCopy, Residency, Tier
+from swift_dss.core.spans import ClassMap, Span
+from swift_dss.io import residency_store
+from swift_dss.io.sums import blocks as block_sums
+from swift_dss.objserver import extents
+from swift_dss.objserver.reader import RottenBlock
+from swift_dss.objserver.server import DssObjectController
+from swift_dss.wire import names
+from swift_dss.wire.records.blocks import BLOCK_BYTES
+
+SIZE = 5 * BLOCK_BYTES + 1234
+BODY = random.Random(1).randbytes(SIZE)
+REMOTE = RemoteCopy('s3', 'k', 'e', 1.0)
+BOTH, HDD = ClassMap.uniform(3), ClassMap.uniform(2)
+#: Borders of tiers and classes within blocks.
+MIXED = ClassMap.from_spans(
+    [Span(0, 100000, 1), Span(100000, 70001, 2)], rest=3)
+RANGES = [(0, SIZE), (0, 1), (SIZE - 1, SIZE), (65535, 65537),
+          (70000, 70001), (1, SIZE), (65536, 131072), (100, 200000)]
+
+
+@pytest.fixture(params=[None, Full, Ragged])
+def either_cache(request: Any, disk: Disk) -> Disk:
+    """The page cache has nothing, or everything, or all but the end."""
+    if request.param is not None:
+        disk.node.page_cache = request.param()
+    return disk
+
+
+def flip(path: str, offset: int) -> None:
+    """Change one byte behind everybody's back."""
+    with open(path, 'r+b') as target:
+        target.seek(offset)
+        was = target.read(1)
+        target.seek(offset)
+        target.write(bytes([was[0] ^ 0x10]))
+
+
+def hdd_path(disk: Disk, name: str) -> str:
+    with disk.open_file(name).open() as found:
+        return disk.node.capacity('sda').file_path(found.dss_version())
+
+
+def read(disk: Disk, start: int, stop: int) -> bytes:
+    if (start, stop) == (0, SIZE):
+        return disk.read('o')
+    return disk.read('o', start, stop)
+
+
+@pytest.mark.parametrize('class_map', [None, BOTH, HDD, MIXED])
+@pytest.mark.parametrize('span', RANGES)
+def test_right_bytes_are_given(either_cache: Disk, green: None,
+                               class_map: Any, span: Any) -> None:
+    disk = either_cache
+    disk.put('o', [BODY[:99], BODY[99:200000], BODY[200000:]], class_map)
+    assert read(disk, *span) == BODY[slice(*span)]
+    assert not disk.logger.counts.get('dss.errors.rotten')
+    assert not disk.quarantined()
+
+
+@pytest.mark.parametrize('class_map', [None, HDD])
+@pytest.mark.parametrize('span', RANGES)
+@pytest.mark.parametrize('at', [0, 65535, 65536, 70000, SIZE - 1])
+def test_no_wrong_byte_is_given(either_cache: Disk, green: None,
+                                class_map: Any, span: Any,
+                                at: int) -> None:
+    disk = either_cache
+    disk.put('o', BODY, class_map)
+    flip(disk.data_path('o') if class_map is None
+         else hdd_path(disk, 'o'), at)
+    start, stop = span
+    first, last = start // BLOCK_BYTES, (stop - 1) // BLOCK_BYTES
+    if not first <= at // BLOCK_BYTES <= last:
+        assert read(disk, start, stop) == BODY[start:stop]
+        return
+    found = disk.open_file('o')
+    with found.open():
+        reader = found.reader()
+    given = b''
+    with pytest.raises(RottenBlock):
+        for chunk in (reader if (start, stop) == (0, SIZE) else
+                      reader.app_iter_range(start, stop)):
+            given += chunk
+    reader.close()
+    assert given == BODY[start:max(
+        start, at // BLOCK_BYTES * BLOCK_BYTES)]
+    assert disk.quarantined()
+    assert disk.logger.counts['dss.errors.rotten'] == 1
+
+
+@pytest.mark.parametrize('span', RANGES)
+def test_the_other_tier_has_it(either_cache: Disk, green: None,
+                               span: Any) -> None:
+    disk = either_cache
+    disk.put('o', BODY, BOTH)
+    for at in (0, 65536, 70000, SIZE - 1):
+        flip(disk.data_path('o'), at)
+    assert read(disk, *span) == BODY[slice(*span)]
+    assert not disk.quarantined()
+    assert disk.logger.counts['dss.rotten.ssd'] == 1
+
+
+@pytest.mark.parametrize('at', [70000, 99999, 100000, 131071])
+def test_a_block_of_two_tiers_is_put_together_and_checked(
+        either_cache: Disk, green: None, at: int) -> None:
+    """From the SSD up to byte 100,000, and from the HDD behind it."""
+    disk = either_cache
+    disk.put('o', BODY, MIXED)
+    flip(disk.data_path('o') if at < 100000 else hdd_path(disk, 'o'), at)
+    with pytest.raises(RottenBlock):
+        read(disk, at, at + 1)
+    assert disk.quarantined()
+
+
+def test_what_is_wrong_on_both_tiers_is_not_given(
+        disk: Disk, green: None) -> None:
+    disk.put('o', BODY, BOTH)
+    flip(disk.data_path('o'), 70000)
+    flip(hdd_path(disk, 'o'), 70001)
+    with pytest.raises(RottenBlock):
+        read(disk, 70000, 70002)
+    assert disk.quarantined()
+
+
+def test_what_s3_has_is_not_put_aside(disk: Disk) -> None:
+    """It does not answer here; it may be asked again."""
+    disk.put('o', BODY)
+    path = disk.data_path('o')
+    with open(path, 'rb') as source:
+        residency_store.store(source.fileno(), Residency.whole(
+            SIZE).with_remote(RemoteCopy('s3', 'k', 'e', 1.0)))
+    flip(path, 70000)
+    with pytest.raises(RottenBlock):
+        read(disk, 70000, 70002)
+    assert not disk.quarantined()
+
+
+def test_a_version_of_before_is_taken_as_it_is(disk: Disk) -> None:
+    disk.put('o', BODY)
+    path = disk.data_path('o')
+    with open(path, 'rb') as source:
+        assert block_sums.remove(source.fileno())
+    flip(path, 70000)
+    assert disk.read('o', 70000, 70001) != BODY[70000:70001]
+
+
+def test_damaged_sums_are_none(disk: Disk) -> None:
+    disk.put('o', BODY)
+    path = disk.data_path('o')
+    raw = os.getxattr(path, names.XATTR_BLOCKS)
+    os.setxattr(path, names.XATTR_BLOCKS, raw[:-1] + bytes([raw[-1] ^ 1]))
+    assert disk.read('o') == BODY
+
+
+def test_nothing_is_kept_or_checked_where_it_is_off(disk: Disk) -> None:
+    disk.put('o', BODY)
+    disk.without_sums()
+    disk.put('p', BODY)
+    assert names.XATTR_BLOCKS not in os.listxattr(disk.data_path('p'))
+    flip(disk.data_path('o'), 70000)
+    assert disk.read('o', 70000, 70001) != BODY[70000:70001]
+
+
+def test_an_empty_object_has_no_sums(disk: Disk) -> None:
+    disk.put('o', b'', size=0)
+    assert disk.read('o') == b''
+
+
+# -- what S3 has -------------------------------------------------------------
+
+
+class Stream:
+    """What the tier daemon would send."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def chunks(self) -> Any:
+        yield from (self._data[:7], self._data[7:])
+
+    def close(self) -> None:
+        pass
+
+
+def put_with_s3(disk: Disk, monkeypatch: Any, answer: Any = BODY,
+                tiers: Tier = Tier.SSD) -> List[Any]:
+    """A version that S3 has too; what it was asked for."""
+    asked: List[Any] = []
+
+    def fetch(_run_dir: str, request: Any) -> Any:
+        asked.append(request)
+        if isinstance(answer, Exception):
+            raise answer
+        return Stream(answer[request.offset:
+                             request.offset + request.length])
+
+    monkeypatch.setattr(extents, 'open_fetch', fetch)
+    disk.put('o', BODY, HDD if tiers is Tier.HDD else None)
+    with open(disk.data_path('o'), 'rb') as source:
+        capacity_id = residency_store.load_capacity_id(source.fileno())
+        residency_store.store(source.fileno(), Residency.whole(
+            SIZE, tiers).with_remote(REMOTE), capacity_id)
+    return asked
+
+
+@pytest.mark.parametrize('tiers', [Tier.SSD, Tier.HDD])
+@pytest.mark.parametrize('span', RANGES)
+def test_s3_has_it(disk: Disk, green: None, monkeypatch: Any, span: Any,
+                   tiers: Tier) -> None:
+    asked = put_with_s3(disk, monkeypatch, tiers=tiers)
+    path = disk.data_path('o') if tiers is Tier.SSD else hdd_path(disk, 'o')
+    for at in range(0, SIZE, BLOCK_BYTES):
+        flip(path, at)
+    assert read(disk, *span) == BODY[slice(*span)]
+    assert not disk.quarantined()
+    blocks = range(span[0] // BLOCK_BYTES, -(-span[1] // BLOCK_BYTES))
+    assert [one.offset // BLOCK_BYTES for one in asked] == list(blocks)
+    assert not any(one.keep for one in asked)
+    assert disk.logger.counts[
+        'dss.rotten.%s' % ('ssd' if tiers is Tier.SSD else 'hdd')] == 1
+
+
+def test_s3_has_other_bytes_too(disk: Disk, green: None,
+                                monkeypatch: Any) -> None:
+    put_with_s3(disk, monkeypatch, b'x' * SIZE)
+    flip(disk.data_path('o'), 0)
+    with pytest.raises(RottenBlock):
+        disk.read('o')
+
+
+@pytest.mark.parametrize('purpose', ['replicate', 'audit'])
+def test_s3_is_asked_for_clients_alone(disk: Disk, green: None,
+                                       monkeypatch: Any,
+                                       purpose: str) -> None:
+    asked = put_with_s3(disk, monkeypatch)
+    flip(disk.data_path('o'), BLOCK_BYTES)
+    found = disk.open_file('o')
+    found.dss_purpose = purpose
+    with found.open():
+        reader = found.reader()
+    if purpose == 'audit':
+        assert b''.join(reader) == \
+            BODY[:BLOCK_BYTES] + BODY[2 * BLOCK_BYTES:]
+    else:
+        with pytest.raises(RottenBlock):
+            b''.join(reader)
+    assert not asked and not disk.quarantined()
+    assert disk.logger.counts['dss.rotten.ssd'] == 1
+
+
+# -- answers of the server ---------------------------------------------------
+
+
+def get(disk: Disk, monkeypatch: Any, text: str = '') -> Any:
+    """(statuses, body, whether it broke) of a GET."""
+    monkeypatch.setattr(
+        disk.policies[0], 'diskfile_module', 'egg:swift_dss#dss.fs')
+    server = DssObjectController(dict(
+        disk.options, log_level='CRITICAL', swift_dir=disk.root))
+    request = Request.blank('/sda/7/a/c/o')
+    request.headers['X-Backend-Storage-Policy-Index'] = '0'
+    if text:
+        request.headers['Range'] = text
+    said: List[str] = []
+    given, broke = b'', False
+    answer = server(request.environ,
+                    lambda status, headers, **_: said.append(
+                        status + dict(headers).get(
+                            names.BACKEND_UNAVAILABLE, '')))
+    try:
+        for part in answer:
+            given += part
+    except RottenBlock:
+        broke = True
+    close_if_possible(answer)
+    return said, given, broke
+
+
+@pytest.mark.parametrize('text', ['', 'bytes=1-2', 'bytes=1-99999'])
+def test_a_wrong_first_block_is_a_404(disk: Disk, green: None,
+                                      monkeypatch: Any, text: str) -> None:
+    disk.put('o', BODY)
+    flip(disk.data_path('o'), 30000)
+    said, given, broke = get(disk, monkeypatch, text)
+    assert said[-1] == '404 Not Found' and not broke
+    assert b'Not Found' in given
+    assert disk.quarantined()
+
+
+def test_a_later_one_ends_the_response(disk: Disk, green: None,
+                                       monkeypatch: Any) -> None:
+    disk.put('o', BODY)
+    flip(disk.data_path('o'), 2 * BLOCK_BYTES)
+    assert get(disk, monkeypatch) == (
+        ['200 OK'], BODY[:2 * BLOCK_BYTES], True)
+    assert disk.quarantined()
+
+
+def test_what_s3_has_and_does_not_give_now_is_a_409(
+        disk: Disk, green: None, monkeypatch: Any) -> None:
+    put_with_s3(disk, monkeypatch, RemoteUnavailable('away', 3))
+    flip(disk.data_path('o'), 0)
+    said, _, broke = get(disk, monkeypatch, 'bytes=0-1')
+    assert said[-1] == '409 Conflict15' and not broke
+    assert not disk.quarantined()
+
+
+def test_answers_are_as_ever(disk: Disk, green: None,
+                             monkeypatch: Any) -> None:
+    disk.put('o', BODY)
+    assert get(disk, monkeypatch) == (['200 OK'], BODY, False)
+    assert get(disk, monkeypatch, 'bytes=5-99') == (
+        ['206 Partial Content'], BODY[5:100], False)
+    said, _, _ = get(disk, monkeypatch, 'bytes=%d-' % SIZE)
+    assert said == ['416 Requested Range Not Satisfiable']
+
+
+# -- fragments and what ssync sends -----------------------------------------
+
+
+def test_a_fragment_is_checked(disk: Disk, green: None) -> None:
+    disk.put('o', BODY, policy=1, frag_index=2)
+    flip(disk.data_path('o', 1), 3 * BLOCK_BYTES)
+    with pytest.raises(RottenBlock):
+        disk.read('o', 3 * BLOCK_BYTES + 9, 3 * BLOCK_BYTES + 10, policy=1)
+    assert disk.quarantined()
