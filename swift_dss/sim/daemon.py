@@ -121,10 +121,10 @@ class Daemon:
             with contextlib.suppress(DssError):
                 self.gateway.scrubber.look(version, partition)
 
-    def collect(self, absent: bool = False) -> None:
+    def collect(self, wish: Wish) -> None:
         """Look for what nothing needs, as ``gateway gc`` does."""
         with contextlib.suppress(DssError):
-            self.gateway.collector.run(Wish(absent=absent))
+            self.gateway.collector.run(wish)
 
     def backlog(self) -> int:
         """What waits for S3."""

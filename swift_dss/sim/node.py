@@ -21,6 +21,7 @@ from swift_dss.core.config import (
 from swift_dss.core.errors import DssError
 from swift_dss.core.spans import ClassMap
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.collect.keys import Wish
 from swift_dss.io import steps
 from swift_dss.io.capacity import Capacity
 from swift_dss.sim.daemon import PARTS, Daemon, Surroundings
@@ -37,6 +38,7 @@ SSD_BYTES = 9 * 1024
 BUCKET, PREFIX = 'sim', 'p/'
 #: After the name of the folder under an HDD that is not mounted.
 _AWAY = '.away'
+_SHARE = Wish()
 #: Policy 0 is ours, policy 1 has Swift's own diskfile.
 STOCK = 1
 _STOCK_HEADS = 'cdef'
@@ -277,13 +279,10 @@ class Node:
              self.ring.partition(object_hash))
             for object_hash, one in found if one is not None and one.key])
 
-    def collect(self, absent: bool = False) -> None:
-        """``swift-dss gateway gc`` on this node.
-
-        :param absent: also what no node has
-        """
+    def collect(self, wish: Wish = _SHARE) -> None:
+        """``swift-dss gateway gc`` on this node."""
         if self.daemon is not None:
-            self.daemon.collect(absent)
+            self.daemon.collect(wish)
 
     def backlog(self) -> int:
         """What waits for S3."""

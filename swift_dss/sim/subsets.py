@@ -21,6 +21,7 @@ from typing import (
 
 from swift_dss.core.config import GatewayConf
 from swift_dss.gateway.bundle import since
+from swift_dss.gateway.collect.keys import Wish
 from swift_dss.gateway.link.client import OWNER_KEY
 from swift_dss.sim import server
 from swift_dss.sim.cluster import Cluster
@@ -225,10 +226,16 @@ class _Run:
         return self._found
 
     def _collect(self) -> None:
-        """As an operator who has seen that all is well for a week."""
+        """As an operator who has seen that all is well for a week: on each
+        node, and then for the whole bucket, as a part of it may have more
+        that is absent than alive. What nodes have written anew for it goes
+        by and by."""
+        nodes = list(self._cluster.nodes.values())
         self._cluster.clock.pass_(_WEEK_SECONDS)
-        for name in self._cluster.nodes:
-            self._cluster.nodes[name].collect(absent=True)
+        for node in nodes:
+            node.collect(Wish(absent=True))
+        nodes[0].collect(Wish(absent=True, everything=True))
+        self._settle()
         orphans = sorted(self._orphans())
         self._found.orphans = len(orphans)
         if orphans:

@@ -116,6 +116,15 @@ def of_place(timestamp: str, key: str,
     return Verdict.OPEN if len(said) < len(answers) else Verdict.DEAD
 
 
+def is_absent(timestamp: str, answers: Sequence[Optional[Answer]]) -> bool:
+    """True if every primary has answered, and none has the version or
+    something newer. Something older may be there: a write that was refused,
+    and lost with the one node that took it."""
+    return bool(answers) and all(
+        answer is not None and answer.timestamp < timestamp
+        for answer in answers)
+
+
 def seconds_of(timestamp: str) -> float:
     """Of a timestamp in Swift's internal form; never, if it is none."""
     try:

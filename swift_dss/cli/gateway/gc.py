@@ -51,9 +51,10 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
           'from now on; %d dead members' % (
               found['bundles'], found['bundles_dead'], found['adopted'],
               found['members']))
-    if found['absent']:
+    absent = found['absent'] + found['members_absent']
+    if absent:
         print('%d versions of %s that no node has%s' % (
-            found['absent'], size(found['absent_bytes']),
+            absent, size(found['absent_bytes']),
             '' if args.absent else ': see --absent'))
     if found['foreign']:
         print('%d keys under the prefix are none of ours' % found['foreign'])

@@ -6,9 +6,10 @@ newer than a key. So a collector lists the bucket, asks the primaries what
 they have (``strategy.agreement``), and removes what all of them have
 something newer of. Nothing is removed because it is *not* there: a cluster
 that was wiped and is to be restored has no files at all, says nothing, and
-keeps every key. Keys that no primary has, or something newer of, are counted;
-only who asks for it (``absent``) has them removed, once they are older than
-``reclaim_age`` and unless they are the most of what was looked at.
+keeps every key. Keys that no primary has, or something newer of, are counted,
+and so are such members of bundles; only who asks for it (``absent``) has them
+removed, once they are older than ``reclaim_age`` and unless they are the most
+of what was looked at.
 
 The bucket is divided among the nodes by the beginning of its keys, so that a
 pass lists and asks once, whatever the number of nodes. A node whose queue is
@@ -21,8 +22,10 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import (
-    Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple)
+    Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Sequence,
+    Tuple)
 
 from swift_dss.core.config import GatewayConf, NodeConf
 from swift_dss.core.errors import (
@@ -31,19 +34,20 @@ from swift_dss.core.version import VersionId
 from swift_dss.gateway.collect.parts import PARTS, Parts
 from swift_dss.gateway.form.one_key import KeyFailures
 from swift_dss.gateway.link.client import S3Client, S3Listed
-from swift_dss.gateway.peers.primaries import Answers, Primaries, Wanted
+from swift_dss.gateway.peers.primaries import Primaries, Wanted
 from swift_dss.gateway.peers.ranks import Ranks
 from swift_dss.gateway.ports import LocalVersions, Metrics
 from swift_dss.gateway.restore.places import FOLDERS
 from swift_dss.io import steps
-from swift_dss.strategy.agreement import Verdict, of_key, seconds_of
+from swift_dss.strategy.agreement import (
+    Verdict, is_absent, of_key, seconds_of)
 from swift_dss.wire.layout import parse_remote_key
 
 #: Versions of one question.
 _AT_ONCE = 500
 #: A pass in the background looks at so many versions a second.
 _PACE = 2000.0
-#: Absent keys that one pass may remove.
+#: Absent versions that one pass may remove.
 _MAX_ABSENT = 100000
 _SHOWN = 100
 
@@ -75,10 +79,13 @@ class Collected:
     :param held: something newer is there, but not everywhere yet
     :param silent: no primary that answered has it, and one is silent
     :param absent: all answered, and none has it or something newer
+    :param absent_bytes: of these, and of such members of bundles
     :param removed: keys, of versions and of bundles, that are gone now
     :param foreign: keys under the prefix that are none of ours
     :param bundles: of other nodes that were looked at
     :param members: of bundles that were found dead
+    :param members_live: those that a primary has
+    :param members_absent: all answered, and none has it or something newer
     :param adopted: bundles without a keeper that this node keeps now
     :param requeued: deletes that the queue had forgotten
     """
@@ -96,6 +103,8 @@ class Collected:
     bundles: int = 0
     bundles_dead: int = 0
     members: int = 0
+    members_live: int = 0
+    members_absent: int = 0
     adopted: int = 0
     requeued: int = 0
     failed: int = 0
@@ -134,6 +143,18 @@ class Item(NamedTuple):
     length: int
 
 
+class Absent(NamedTuple):
+    """Something that no primary has a trace of, and what removes it.
+
+    :param key: that it lies under
+    :param timestamp: of the version
+    """
+
+    key: str
+    timestamp: str
+    remove: Callable[[], object]
+
+
 class Hands(NamedTuple):
     """What the rest of the gateway does for a pass.
 
@@ -148,14 +169,15 @@ class Hands(NamedTuple):
 class Extra(NamedTuple):
     """A further part of a pass.
 
-    :param own: what this node keeps itself; called once
+    :param own: what this node keeps itself; called once; what is absent
+        of it
     :param folder: where its keys are, behind the prefix
-    :param part: gets the keys of one part of the folder
+    :param part: gets the keys of one part of the folder; what is absent
     """
 
-    own: Callable[[Wish, Collected], None]
+    own: Callable[[Wish, Collected], Iterator[Absent]]
     folder: str
-    part: Callable[[Iterator[S3Listed], Wish, Collected], None]
+    part: Callable[[Iterator[S3Listed], Wish, Collected], Iterator[Absent]]
 
 
 class Collector:
@@ -201,16 +223,17 @@ class Collector:
             raise TierUnavailable('another pass is under way')
         try:
             found = self.found = Collected()
-            self._bundles.own(wish, found)
+            absent: List[Absent] = []
+            self._note(self._bundles.own(wish, found), absent)
             progress(found)
-            absent: List[Item] = []
             prefix = self._conf.prefix
             versions = Parts(self._client, prefix)
             bundles = Parts(self._client, prefix + self._bundles.folder)
             for part in PARTS if wish.everything \
                     else self._ranks.shares(PARTS):
                 self._part(versions.listing(part), wish, found, absent)
-                self._bundles.part(bundles.listing(part), wish, found)
+                self._note(self._bundles.part(
+                    bundles.listing(part), wish, found), absent)
                 progress(found)
                 if self._stopping.is_set():
                     raise RemoteUnavailable('stopping', 1)
@@ -222,8 +245,16 @@ class Collector:
 
     # -- inside ----------------------------------------------------------
 
+    def _note(self, more: Iterable[Absent], absent: List[Absent]) -> None:
+        """Keep those that are old enough to go."""
+        until = self._now() - self._conf.reclaim_age_seconds
+        for one in more:
+            if seconds_of(one.timestamp) < until and \
+                    len(absent) < _MAX_ABSENT:
+                absent.append(one)
+
     def _part(self, keys: Iterator[S3Listed], wish: Wish, found: Collected,
-              absent: List[Item]) -> None:
+              absent: List[Absent]) -> None:
         some: Dict[str, Item] = {}
         for item in self._items(keys, found):
             if wish.mine and not self._is_mine(item, found):
@@ -256,7 +287,7 @@ class Collector:
                 found.foreign += 1
 
     def _judge(self, items: Sequence[Item], wish: Wish, found: Collected,
-               absent: List[Item]) -> None:
+               absent: List[Absent]) -> None:
         answers = self._primaries.ask(
             [Wanted(item.version) for item in items])
         again: List[Tuple[VersionId, str]] = []
@@ -267,7 +298,8 @@ class Collector:
             if verdict is Verdict.DEAD:
                 found.dead += 1
                 found.dead_bytes += item.length
-                self._remove(item, wish, found)
+                with self._failures.of(item.key, found.skip):
+                    self._remove(item, wish, found)
                 continue
             if any(answer is not None and answer.timestamp
                    > item.version.timestamp for answer in said):
@@ -275,26 +307,18 @@ class Collector:
                 again += self._newer_here(item.version)
             elif verdict is Verdict.NEEDED:
                 found.live += 1
+            elif is_absent(item.version.timestamp, said):
+                found.absent += 1
+                found.absent_bytes += item.length
+                self._note([Absent(item.key, item.version.timestamp, partial(
+                    self._remove, item, wish, found))], absent)
             else:
-                self._undecided(item, said, found, absent)
+                found.silent += 1
         if again and not wish.dry_run:
             self._hands.requeue(again)
             found.requeued += len(again)
         if wish.paced:
             self._stopping.wait(len(items) / _PACE)
-
-    def _undecided(self, item: Item, said: Answers, found: Collected,
-                   absent: List[Item]) -> None:
-        """Nobody has this version, or something newer. Something older may
-        be there: a write that was refused, and lost with the one node that
-        took it."""
-        if None in said or not said:
-            found.silent += 1
-        else:
-            found.absent += 1
-            found.absent_bytes += item.length
-            if len(absent) < _MAX_ABSENT:
-                absent.append(item)
 
     def _newer_here(self, version: VersionId
                     ) -> List[Tuple[VersionId, str]]:
@@ -314,29 +338,29 @@ class Collector:
                 return [(here, partition)]
         return []
 
-    def _absent(self, absent: List[Item], wish: Wish,
+    def _absent(self, absent: List[Absent], wish: Wish,
                 found: Collected) -> None:
         """Versions that nobody has a trace of, all of them at the end."""
         if not wish.absent or not absent:
             return
-        if found.absent > found.live:
+        unknown = found.absent + found.members_absent
+        known = found.live + found.members_live
+        if unknown > known:
             found.problem(
                 '%d versions that no node knows of, and only %d that one '
                 'has: this looks as if objects were lost. Nothing of it was '
-                'removed; run: swift-dss gateway restore' % (
-                    found.absent, found.live))
+                'removed; run: swift-dss gateway restore. If nothing was '
+                'lost: --all looks at the whole bucket' % (unknown, known))
             return
-        until = self._now() - self._conf.reclaim_age_seconds
-        for item in absent:
-            if seconds_of(item.version.timestamp) < until:
-                self._remove(item, wish, found)
+        for one in absent:
+            with self._failures.of(one.key, found.skip):
+                one.remove()
 
     def _remove(self, item: Item, wish: Wish, found: Collected) -> None:
         if wish.dry_run:
             found.say(item.key)
             return
-        with self._failures.of(item.key, found.skip):
-            self._hands.remove(item.key)
-            steps.reached('collect.removed')
-            found.removed += 1
-            self._metrics.count('gateway.collected')
+        self._hands.remove(item.key)
+        steps.reached('collect.removed')
+        found.removed += 1
+        self._metrics.count('gateway.collected')

@@ -5,13 +5,16 @@ does not hear of a replica that has moved away: those members are asked
 about here. A bundle that no book has (its packer is gone, or the book is)
 is looked at by the node whose part of the bucket it lies in: what is dead is
 said beside it, so that a restore does not bring it back; all dead, it goes;
-mostly dead, this node keeps it from now on, and writes it anew.
+mostly dead, this node keeps it from now on, and writes it anew. Members that
+no primary has a trace of are dead for those alone who ask for it, as keys are
+(``absent``).
 """
 
 from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from functools import partial
 from typing import (
     Callable, Dict, Iterator, List, NamedTuple, Sequence, Set, Tuple)
 
@@ -23,7 +26,7 @@ from swift_dss.gateway.bundle import since as bundle_since
 from swift_dss.gateway.bundle.book import Book, Member
 from swift_dss.gateway.bundle.lean import Leaning
 from swift_dss.gateway.bundle.read import FOLDER
-from swift_dss.gateway.collect.keys import Collected, Wish
+from swift_dss.gateway.collect.keys import Absent, Collected, Wish
 from swift_dss.gateway.form import digests, encrypt
 from swift_dss.gateway.form.one_key import KeyFailures
 from swift_dss.gateway.link.client import S3Client, S3Listed
@@ -34,7 +37,7 @@ from swift_dss.gateway.restore.adopt import group_of_held, member_of
 from swift_dss.gateway.restore.catalog import Catalog, Held
 from swift_dss.io import steps
 from swift_dss.strategy.agreement import (
-    Verdict, of_key, of_member, seconds_of)
+    Verdict, is_absent, of_key, of_member, seconds_of)
 from swift_dss.wire import bundle
 
 #: Members of one's own that are looked at in one go.
@@ -56,6 +59,20 @@ class Shelves(NamedTuple):
     catalog: Catalog
     client: S3Client
     keys: encrypt.KeyFile
+
+
+class _Lot(NamedTuple):
+    """What becomes of the members of a bundle that were asked about.
+
+    :param dead: number of each that nobody needs, and when it was replaced
+        or deleted: 0 if it only moved to another key
+    :param absent: those that no primary has a trace of
+    :param live: so many are needed
+    """
+
+    dead: Dict[int, float]
+    absent: List[Held]
+    live: int
 
 
 class BundleCollector:
@@ -85,23 +102,24 @@ class BundleCollector:
 
     # -- what this node packed -------------------------------------------
 
-    def own(self, wish: Wish, found: Collected) -> None:
+    def own(self, wish: Wish, found: Collected) -> Iterator[Absent]:
         """Members of this node's bundles whose replica has moved away, or
-        was replaced without anybody's hearing of it."""
+        was replaced without anybody's hearing of it; those that are
+        absent."""
         after = ''
         while True:
             page = self._book.walk(after, _AT_ONCE)
             if not page:
                 return
             after = page[-1][0].version.key
-            self._own_page(page, wish, found)
+            yield from self._own_page(page, wish, found)
             if wish.paced:
                 self._stopping.wait(len(page) / _PACE)
             if self._stopping.is_set():
                 raise RemoteUnavailable('stopping', 1)
 
     def _own_page(self, page: Sequence[Tuple[Member, str]], wish: Wish,
-                  found: Collected) -> None:
+                  found: Collected) -> Iterator[Absent]:
         holders = self._book.holders(member for member, _ in page)
         away: Dict[str, List[Member]] = {}
         obsolete: List[Tuple[VersionId, str]] = []
@@ -110,6 +128,7 @@ class BundleCollector:
                       for one in holders[member.version.key]]
             timestamp = member.version.timestamp
             if any(at == timestamp for at, _ in newest):
+                found.members_live += 1
                 continue
             obsolete += [one for at, one in newest if at > timestamp][:1]
             if not any(at for at, _ in newest):
@@ -121,10 +140,30 @@ class BundleCollector:
             said = self._leaning.verdicts(key, members)
             dead = [one for one, verdict in said.items()
                     if verdict is Verdict.DEAD]
-            found.members += len(dead)
-            if dead and not wish.dry_run:
-                self._book.bury(dead)
-                steps.reached('collect.buried')
+            self._bury(dead, wish, found)
+            found.members_live += sum(
+                verdict is Verdict.NEEDED for verdict in said.values())
+            yield from self._own_absent(key, [
+                one for one in members
+                if said[one.version.key] is Verdict.OPEN], wish, found)
+
+    def _bury(self, dead: List[str], wish: Wish, found: Collected) -> None:
+        found.members += len(dead)
+        if dead and not wish.dry_run:
+            self._book.bury(dead)
+            steps.reached('collect.buried')
+
+    def _own_absent(self, key: str, members: Sequence[Member], wish: Wish,
+                    found: Collected) -> Iterator[Absent]:
+        """Of members that no device of this node has."""
+        for member, said in zip(members, self._primaries.ask(
+                [Wanted(member.version) for member in members])):
+            version = member.version
+            if is_absent(version.timestamp, said):
+                found.members_absent += 1
+                found.absent_bytes += member.stored
+                yield Absent(key, version.timestamp, partial(
+                    self._bury, [version.key], wish, found))
 
     def _newest(self, version: VersionId, partition: str) -> str:
         """As the port's; the version's own timestamp where nobody can say:
@@ -137,8 +176,9 @@ class BundleCollector:
     # -- what nobody keeps -----------------------------------------------
 
     def part(self, keys: Iterator[S3Listed], wish: Wish,
-             found: Collected) -> None:
-        """Of these bundles, those that are not in the book."""
+             found: Collected) -> Iterator[Absent]:
+        """Of these bundles, those that are not in the book; what is absent
+        of them."""
         beside: Set[str] = set()
         whole: Set[str] = set()
         bundles: List[S3Listed] = []
@@ -150,10 +190,21 @@ class BundleCollector:
                 if not self._book.has_bundle(listed.key):
                     bundles.append(listed)
         for listed in bundles:
+            has_since = listed.key + bundle_since.SUFFIX in beside
+            lot = _Lot({}, [], 0)
+            found.bundles += 1
             with self._failures.of(listed.key, found.skip):
-                self._unknown(
-                    listed, listed.key + bundle_since.SUFFIX in beside,
-                    wish, found)
+                lot = self._unknown(listed, has_since, wish, found)
+            found.members += len(lot.dead)
+            found.members_live += lot.live
+            if lot.absent:
+                found.members_absent += len(lot.absent)
+                found.absent_bytes += sum(
+                    one.stored_bytes for one in lot.absent)
+                yield Absent(listed.key, max(
+                    one.record.version.timestamp for one in lot.absent),
+                    partial(self._unknown, listed, has_since, wish, found,
+                            True))
             if self._stopping.is_set():
                 raise RemoteUnavailable('stopping', 1)
         for alone in sorted(beside - whole):
@@ -171,18 +222,21 @@ class BundleCollector:
             found.removed += 1
 
     def _unknown(self, listed: S3Listed, has_since: bool, wish: Wish,
-                 found: Collected) -> None:
-        found.bundles += 1
+                 found: Collected, absent_too: bool = False) -> _Lot:
+        """:param absent_too: what is absent counts as dead"""
         # All of them: what was said of them since is read apart.
         said = self._catalog.members(listed, set())
         members = {one.number: one for one in said if isinstance(one, Held)}
         since = self._since(listed, members) \
             if has_since else bundle_since.Since()
-        dying = self._dead(listed, [
+        lot = self._lot(listed, [
             one for number, one in members.items()
             if number not in since.dead])
-        found.members += len(dying)
-        dead = since.dead | set(dying)
+        dead = since.dead | set(lot.dead)
+        if absent_too:
+            # Not told: their keeper may live, and know nothing of it.
+            dead |= {one.number for one in lot.absent}
+            found.members += len(lot.absent)
         if dead >= set(members) and len(members) == len(said):
             found.bundles_dead += 1
             found.dead_bytes += listed.size
@@ -192,21 +246,19 @@ class BundleCollector:
                 self._remove(listed.key, found)
         elif not wish.dry_run and members:
             told = since.dead | {
-                number for number, at in dying.items()
+                number for number, at in lot.dead.items()
                 if at + _HEARD_SECONDS < self._now()}
             if told > since.dead:
                 self._tell(listed, members, told)
             self._adopt(listed, members, dead, told, found)
+        return lot
 
     def _since(self, listed: S3Listed,
                members: Dict[int, Held]) -> bundle_since.Since:
         return bundle_since.read(self._client, listed.key, encrypt.opener(
             self._keys, _seal(members)))
 
-    def _dead(self, listed: S3Listed,
-              members: Sequence[Held]) -> Dict[int, float]:
-        """Numbers of members that nobody needs, and when each was replaced
-        or deleted: 0 if it only moved to another key."""
+    def _lot(self, listed: S3Listed, members: Sequence[Held]) -> _Lot:
         old = self._age(listed.key) > _YOUNG_SECONDS
         wanted = [Wanted(one.record.version, one.name) for one in members]
         answers = self._primaries.ask(wanted, True)
@@ -214,22 +266,28 @@ class BundleCollector:
         unsaid = [at for at, said in enumerate(answers) if None in said]
         plain = dict(zip(unsaid, self._primaries.ask(
             [wanted[at] for at in unsaid]))) if unsaid else {}
-        found: Dict[int, float] = {}
-        for at, (one, said) in enumerate(zip(members, answers)):
-            version = one.record.version
-            verdict = of_key(version.timestamp, plain.get(at, said),
-                             self._now(), self._conf.reclaim_age_seconds)
+        dead: Dict[int, float] = {}
+        absent: List[Held] = []
+        live = 0
+        for at, (one, records) in enumerate(zip(members, answers)):
+            version, said = one.record.version, plain.get(at, records)
+            verdict = of_key(version.timestamp, said, self._now(),
+                             self._conf.reclaim_age_seconds)
             if old and verdict is not Verdict.DEAD:
                 verdict = of_member(
-                    version.timestamp, listed.key, said, self._now(),
+                    version.timestamp, listed.key, records, self._now(),
                     self._conf.reclaim_age_seconds,
                     version.frag_index is not None)
             if verdict is Verdict.DEAD:
-                found[one.number] = max((
-                    seconds_of(answer.timestamp)
-                    for answer in plain.get(at, said) if answer is not None
+                dead[one.number] = max((
+                    seconds_of(answer.timestamp) for answer in said
+                    if answer is not None
                     and answer.timestamp > version.timestamp), default=0.0)
-        return found
+            elif verdict is Verdict.NEEDED:
+                live += 1
+            elif old and is_absent(version.timestamp, said):
+                absent.append(one)
+        return _Lot(dead, absent, live)
 
     def _age(self, key: str) -> float:
         """Seconds since a bundle was packed, by its name."""

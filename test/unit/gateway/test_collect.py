@@ -346,6 +346,75 @@ def test_a_young_bundle_of_nobody_is_left_to_its_packer(nodes):
     assert other.collector.run(ALL).members == 1
 
 
+def without_packer(nodes, names=NAMES):
+    """Its stubs are on the other node alone, which knows no bundle."""
+    versions = nodes.put(names)
+    for version, name in zip(versions, names):
+        nodes.travel(version, name)
+    nodes.gateways.pop(0).stop()
+    nodes.views[1].disks = [nodes.disks[1]]
+    return versions, nodes.gateway(1).collector
+
+
+def test_members_that_are_absent_go_if_asked_for_and_old_enough(nodes):
+    """Writes that the lost packer's node had alone."""
+    versions, collector = without_packer(nodes)
+    wish = ALL._replace(absent=True)
+    for number in range(4):
+        kept = nodes.disks[1].put('kept%d' % number, b'k', OLD)
+        nodes.s3.keys['p/' + remote_key('', kept)] = b'k', {}
+    for version in versions[:3]:
+        nodes.disks[1].unlink(version)
+    nodes.now += 2 * DAY
+    assert collector.run(wish).members == 0, 'reclaim_age is 7 days'
+    nodes.now += 6 * DAY
+    found = collector.run(ALL)
+    assert (found.members_absent, found.members_live, found.removed) == (
+        3, 3, 0)
+    for version in versions[3:]:
+        nodes.disks[1].tombstone(version, NEW)
+    bundle, = nodes.bundles()
+    assert bundle in collector.run(wish._replace(dry_run=True)).said
+    nodes.views[1].away = {0}
+    assert collector.run(wish).removed == 0
+    nodes.views[1].away = set()
+    assert collector.run(wish).removed == 1
+    assert not nodes.bundles()
+
+
+def test_a_wiped_cluster_keeps_its_bundles(nodes):
+    versions, collector = without_packer(nodes)
+    for version in versions:
+        nodes.disks[1].unlink(version)
+    nodes.now += 30 * DAY
+    found = collector.run(ALL._replace(absent=True))
+    assert (found.members_absent, found.removed, found.failed) == (6, 0, 1)
+    assert 'restore' in found.said[0]
+    assert nodes.bundles()
+
+
+def test_members_of_ones_own_that_are_absent_go_if_asked_for(nodes):
+    """This node packed them, and lost its drive before others had them."""
+    versions = nodes.put(NAMES)
+    collector = nodes.gateways[0].collector
+    nodes.travel(versions[0], NAMES[0])
+    for version in versions[:3]:
+        nodes.disks[0].unlink(version)
+    nodes.now += 8 * DAY
+    found = collector.run(ALL)
+    assert (found.members, found.members_absent, found.members_live) == (
+        0, 2, 4)
+    old, = nodes.bundles()
+    nodes.views[0].away = {1}
+    assert collector.run(ALL._replace(absent=True)).members == 0
+    nodes.views[0].away = set()
+    assert collector.run(ALL._replace(absent=True)).members == 2
+    nodes.run(100)
+    new, = nodes.bundles()
+    assert new != old
+    nodes.read(0, versions[3], NAMES[3])
+
+
 def test_each_part_of_the_bucket_has_one_node(monkeypatch):
     class Ring:
         devs = [{'ip': '10.0.0.%d' % (1 + number % 4)}
