@@ -164,9 +164,8 @@ def _proxy(conf: AioConf, keys: Keys) -> str:
         'dss', 'egg:swift_dss#dss',
         'class_table = %s' % conf.path('etc', 'dss-classes.conf'),
         'rules_file = %s' % conf.path('etc', 'dss-rules.conf'),
-        'reload_interval = 1') + (
-        '[filter:dss_retry_after]\npaste.filter_factory = '
-        'swift_dss.proxy.admit.retry_after:filter_factory\n\n')
+        'reload_interval = 1') + _filter(
+        'dss_retry_after', 'egg:swift_dss#dss_retry_after')
     return ''.join((
         _default(conf, conf.proxy_port, conf.etc, conf.path('devices'),
                  conf.workers),

@@ -365,6 +365,8 @@ def test_the_s3_has_verbs(made, aio):
     (('node', 'remove', 'n1'), 'three replicas need three'),
     (('node', 'partition', 'n1', '--from', 'moon'), "no 'moon'"),
     (('node', 'lose-drive', 'n1', 'd7'), 'it has d1'),
+    (('node', 'version', 'n1', '/nowhere'), '/nowhere: no version'),
+    (('node', 'version', 's3', '/nowhere'), 's3 runs nothing of ours'),
     (('start', '--nodes', '3'), 'already'),
     (('start',), 'a bed is in'),
 ])

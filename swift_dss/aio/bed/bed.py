@@ -91,7 +91,8 @@ class Bed(Changes):
             node, [sys.executable, '-m', 'swift_dss.aio.bed.run',
                    configure.clock_file(conf), 'swift_dss.cli.main']
             + [word.replace('{conf}', path) for word in words],
-            env=dict(os.environ, SWIFT_DSS_CONF=path),
+            env=dict(os.environ, SWIFT_DSS_CONF=path,
+                     **self.plan.environment(node)),
             capture_output=True, text=True, timeout=seconds)
 
     # -- looking ---------------------------------------------------------

@@ -55,12 +55,37 @@ class Changes(Frame):
     def stock(self, name: str, is_stock: bool = True) -> None:
         """Run Swift's own object server and diskfile on a node, for every
         policy and without our daemon; or ours again."""
-        node = self.node(name)
+        self.node(name)
         if is_stock != (name in self.plan.stock):
             (self.plan.stock.append if is_stock
              else self.plan.stock.remove)(name)
+        self._run_anew(name)
+
+    def version(self, name: str, packages: str = '') -> None:
+        """Run another version of the product on a node or a proxy.
+
+        :param packages: a folder that ``pip install --target`` filled with
+            it; '' is this version again
+        :raises BadConfig: nothing of the product is there
+        """
+        self.member(name)
+        if name == plan.S3:
+            raise BadConfig('%s runs nothing of ours' % name)
+        packages = packages and os.path.abspath(packages)
+        if packages and not os.path.isdir(
+                os.path.join(packages, 'swift_dss', 'aio', 'bed')):
+            raise BadConfig('%s: no version that a bed can run is installed '
+                            'there; pip install --no-deps --target installs '
+                            'one' % packages)
+        self.plan.versions.pop(name, None)
+        if packages:
+            self.plan.versions[name] = packages
+        self._run_anew(name)
+
+    def _run_anew(self, name: str) -> None:
+        """End a member's processes; start them as the plan is now."""
         plan.save(self.plan)
-        processes.end(node.conf.root)
+        processes.end(self.member(name).conf.root)
         configure.configure(self.plan, name)
         self.revive(name)
 
@@ -206,6 +231,7 @@ class Changes(Frame):
         made.leaving.remove(name)
         made.retired.append(name)
         made.skew.pop(name, None)
+        made.versions.pop(name, None)
         if name in made.stock:
             made.stock.remove(name)
         plan.save(made)

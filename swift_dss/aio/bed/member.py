@@ -79,7 +79,8 @@ class Member:
         return processes.spawn(
             conf.root, name, log,
             ['-m', 'swift_dss.aio.bed.run', configure.clock_file(conf),
-             *self._command(name), *arguments], prefix=entrance)
+             *self._command(name), *arguments], prefix=entrance,
+            extra_env=self.plan.environment(self.name))
 
     def _command(self, name: str) -> List[str]:
         path = cluster.conf_file(self.conf, name)

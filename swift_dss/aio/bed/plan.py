@@ -56,6 +56,8 @@ class Plan:
     :param options: of every node's ``dss.conf``, by section
     :param node_options: the same of single nodes, by node
     :param stock: nodes that run Swift's own object server and diskfile
+    :param versions: folders of packages, by member that runs the product
+        installed there
     :param skew: seconds that a node's clock is ahead, by node
     :param waiting: nodes that are not in the rings yet
     :param leaving: nodes that give up what they have
@@ -79,6 +81,7 @@ class Plan:
     node_options: Dict[str, Dict[str, Dict[str, str]]] = field(
         default_factory=dict)
     stock: List[str] = field(default_factory=list)
+    versions: Dict[str, str] = field(default_factory=dict)
     skew: Dict[str, float] = field(default_factory=dict)
     waiting: List[str] = field(default_factory=list)
     leaving: List[str] = field(default_factory=list)
@@ -136,6 +139,11 @@ class Plan:
             # and knows no names there: one port serves all drives then.
             servers_per_port=0 if self.hostnames
             else self.servers_per_port)
+
+    def environment(self, member: str) -> Dict[str, str]:
+        """Variables of a member's processes that choose their version."""
+        packages = self.versions.get(member)
+        return {'PYTHONPATH': packages} if packages else {}
 
     def dss_options(self, node: str) -> Dict[str, Dict[str, str]]:
         """What differs in a node's ``dss.conf``."""

@@ -112,6 +112,8 @@ def _notes(bed: Bed, member: str) -> List[str]:
     notes = [note for note, names in (
         ('stock Swift', made.stock), ('not in the rings yet', made.waiting),
         ('leaves at "rebalance"', made.leaving)) if member in names]
+    if member in made.versions:
+        notes.append('version of ' + made.versions[member])
     if made.skew.get(member):
         notes.append('clock %+g s' % made.skew[member])
     return notes

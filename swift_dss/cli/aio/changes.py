@@ -55,6 +55,10 @@ def _configure_nodes(node: argparse.ArgumentParser) -> None:
     skew.add_argument('seconds', type=float, help='such as 300 or -300')
     stock = add('stock', 'run Swift\'s own object server and diskfile')
     stock.add_argument('--off', action='store_true', help='run ours again')
+    version = add('version', 'run another version of swift-dss')
+    version.add_argument('packages', nargs='?', default='', metavar='FOLDER',
+                         help='where "pip install --no-deps --target FOLDER" '
+                         'put it (this version again)')
     lose = add('lose-drive', 'an empty drive where one was')
     lose.add_argument('device', help='such as d1')
     lose.add_argument('--what', choices=changes.DRIVES, default='ssd')
@@ -113,6 +117,7 @@ def node(root: str, args: argparse.Namespace) -> int:
         'heal': lambda: bed.heal(*name),
         'skew': lambda: bed.skew(name, args.seconds),
         'stock': lambda: bed.stock(name, not args.off),
+        'version': lambda: bed.version(name, args.packages),
         'lose-drive': lambda: bed.lose_drive(
             name, args.device, args.what, not args.unreplaced)}
     verbs[args.node_verb]()

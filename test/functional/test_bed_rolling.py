@@ -1,0 +1,218 @@
+"""Stock Swift, the version before and this one, beside each other.
+
+A cluster is upgraded node by node, and may be taken back. Meanwhile objects
+are written, changed and deleted through proxies of either version, stubs
+and S3 keys are shared, and drives are lost.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Dict, Iterator, List, Optional, Tuple
+
+import pytest
+from beds import bed
+from support import md5, pattern, wait_until
+
+from swift_dss.aio.bed import http
+from swift_dss.aio.bed.bed import Bed
+
+pytestmark = [pytest.mark.cluster, pytest.mark.root]
+
+ROOT = os.path.abspath(os.path.join(
+    os.path.dirname(__file__), os.pardir, os.pardir))
+#: The last commit whose formats and questions differ from today's.
+BEFORE = os.environ.get('SWIFT_DSS_VERSION_BEFORE', '9a782b7')
+#: Container to policy, size and class.
+KINDS = {'single': ('dss', 70000, 'gold'), 'small': ('dss', 2000, 'tiny'),
+         'pieces': ('dss-ec', 90000, 'gold')}
+CLASSES = """
+[class:5]
+name = tiny
+rank = 5
+bundle = true
+"""
+
+
+@pytest.fixture(scope='module')
+def before(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The version before, installed in a folder of its own."""
+    if os.geteuid() != 0:
+        pytest.skip('needs root')
+    source = tmp_path_factory.mktemp('before')
+    packed = subprocess.run(['git', 'archive', BEFORE], cwd=ROOT,
+                            capture_output=True, check=False)
+    if packed.returncode:
+        pytest.skip('this checkout has no commit %s' % BEFORE)
+    subprocess.run(['tar', '-x', '-C', str(source)], input=packed.stdout,
+                   check=True)
+    packages = str(tmp_path_factory.mktemp('packages'))
+    subprocess.run(
+        [sys.executable, '-m', 'pip', 'install', '--quiet', '--no-deps',
+         '--target', packages, str(source)],
+        check=True)
+    return packages
+
+
+@pytest.fixture(scope='module')
+def made() -> Iterator[Bed]:
+    with bed(nodes=3, proxies=2, options={'gateway': {
+            'remote_after_seconds': '1', 'delete_delay_seconds': '3',
+            'take_over_seconds': '6'}}) as one:
+        yield one
+
+
+class Users:
+    """Users of all proxies, and what they may expect to read."""
+
+    def __init__(self, made: Bed) -> None:
+        self._made = made
+        self._clients = [made.client(proxy=name)
+                         for name in made.plan.proxies]
+        self._turn = 0
+        self.expected: Dict[str, Optional[bytes]] = {}
+        self.colours: Dict[str, str] = {}
+        for container, (policy, _, _) in KINDS.items():
+            self._clients[0].container(container, policy)
+
+    def _client(self) -> http.Client:
+        self._turn += 1
+        return self._clients[self._turn % len(self._clients)]
+
+    def write(self, when: str, count: int = 4) -> List[str]:
+        """New objects of each kind; of those before, one each is
+        overwritten, deleted, changed by POST."""
+        for container in KINDS:
+            mine = [path for path, body in self.expected.items()
+                    if path.startswith(container + '/') and body is not None]
+            if len(mine) >= 3:
+                self._put(mine[0], when)
+                self._delete(mine[1])
+                self._post(mine[2], when)
+        return [self._put('%s/%s-%d' % (container, when, number), when)
+                for container in KINDS for number in range(count)]
+
+    def _put(self, path: str, when: str) -> str:
+        _, size, name = KINDS[path.partition('/')[0]]
+        body = pattern(size, path + when)
+        reply = self._client().put(path, body, {'X-DSS-Object-Class': name})
+        assert reply.status == 201, (path, reply.status, reply.body)
+        self.expected[path] = body
+        self.colours.pop(path, None)
+        return path
+
+    def _delete(self, path: str) -> None:
+        assert self._client().delete(path).status == 204
+        self.expected[path] = None
+
+    def _post(self, path: str, colour: str) -> None:
+        reply = self._client().post(path, {'X-Object-Meta-Colour': colour})
+        assert reply.status == 202, (path, reply.status, reply.body)
+        self.colours[path] = colour
+
+    def read(self) -> None:
+        """Everything, by every proxy."""
+        for client in self._clients:
+            for path, body in self.expected.items():
+                reply = client.get(path)
+                if body is None:
+                    assert reply.status == 404, (path, reply.status)
+                    continue
+                assert (reply.status, md5(reply.body)) == (
+                    200, md5(body)), path
+                assert reply.headers.get('x-object-meta-colour') == \
+                    self.colours.get(path), path
+        assert not self._made.quarantined()
+
+    @property
+    def living(self) -> List[str]:
+        """Paths of what is there."""
+        return [path for path, body in self.expected.items()
+                if body is not None]
+
+
+def _away(made: Bed, users: Users, nodes: List[str]) -> None:
+    """What these nodes have is in S3 alone."""
+    def away() -> bool:
+        for node in nodes:
+            for container in KINDS:
+                made.tool(node, 'tier', 'demote', '--to', 'remote',
+                          '--container', 'AUTH_test/' + container,
+                          '--config', '{conf}')
+        return left() == []
+
+    def left() -> List[Tuple[str, str, str]]:
+        return [(path, one.node, one.tiers) for path in users.living
+                for one in made.files('/AUTH_test/' + path)
+                if one.kind == 'data' and one.node in nodes
+                and one.tiers != 'remote']
+    try:
+        wait_until(away, 120)
+    except AssertionError:
+        raise AssertionError('not in S3 alone: %r' % left()) from None
+
+
+def _tiny(made: Bed, name: str) -> None:
+    with open(made.plan.conf(name).path('etc', 'dss-classes.conf'),
+              'a') as target:
+        target.write(CLASSES)
+
+
+def test_versions_beside_each_other_lose_nothing(
+        made: Bed, before: str) -> None:
+    for name in made.plan.nodes + made.plan.proxies:
+        _tiny(made, name)
+    made.version('p2', before)
+    made.version('n2', before)
+    made.stock('n1')
+    made.version('n3')
+    made.version('p1')
+    users = Users(made)
+    users.write('mixed')
+    users.read()
+    # Bytes leave the two nodes that know how; the third has whole files.
+    _away(made, users, ['n2', 'n3'])
+    users.read()
+    users.write('stubs')
+    users.read()
+    # Whole files come from stock Swift, stubs from one of ours.
+    made.lose_drive('n3', 'd1')
+    made.rebalance()
+    users.read()
+
+    # The stock node becomes one of the version before.
+    made.version('n1', before)
+    made.stock('n1', False)
+    done = made.tool('n1', 'tier', 'rebuild', '--config', '{conf}')
+    assert not done.returncode, done.stdout + done.stderr
+    users.write('before')
+    _away(made, users, ['n1', 'n2', 'n3'])
+    users.read()
+    made.lose_drive('n2', 'd1')
+    made.rebalance()
+    users.read()
+
+    # All become this one, in turn, with stubs on all of them.
+    for name in ('n1', 'n2', 'p2'):
+        made.version(name)
+        users.write('now-' + name, 2)
+        users.read()
+    _away(made, users, ['n1', 'n2', 'n3'])
+    users.read()
+
+    # One node is taken back, and reads what this version wrote.
+    made.version('n1', before)
+    users.write('back', 2)
+    _away(made, users, ['n1', 'n2', 'n3'])
+    users.read()
+    made.lose_drive('n2', 'd1')
+    made.rebalance()
+    users.read()
+    made.version('n1')
+    users.read()
+    print('figure: %d objects, %d of them deleted, through 3 versions: 0 '
+          'lost, 0 quarantined' % (
+              len(users.expected),
+              len(users.expected) - len(users.living)))
