@@ -11,9 +11,10 @@ with the class of the span that completes it.
 from __future__ import annotations
 
 import ctypes
+import errno
 import mmap
 import os
-from typing import Iterable, List, NamedTuple, Sequence
+from typing import Iterable, List, NamedTuple, Optional, Sequence
 
 from swift_dss.io.carriers import Carrier
 
@@ -87,17 +88,31 @@ def start_writeback(fd: int, offset: int, length: int) -> None:
 def read_exact(carrier: Carrier, fd: int, length: int, offset: int,
                class_id: int) -> bytes:
     """``length`` bytes from ``offset``; fewer only at end of file."""
-    data = carrier.pread(fd, length, offset, class_id)
-    if len(data) == length or not data:
-        return data
-    parts: List[bytes] = [data]
-    got = len(data)
-    while got < length:
-        data = carrier.pread(fd, length - got, offset + got, class_id)
+    return _read(carrier, fd, length, offset, class_id, None)
+
+
+def read_readable(carrier: Carrier, fd: int, length: int, offset: int,
+                  class_id: int) -> bytes:
+    """The same up to the first byte that the disk cannot give (EIO)."""
+    return _read(carrier, fd, length, offset, class_id, errno.EIO)
+
+
+def _read(carrier: Carrier, fd: int, length: int, offset: int, class_id: int,
+          ends_at: Optional[int]) -> bytes:
+    parts: List[bytes] = []
+    while length:
+        try:
+            data = carrier.pread(fd, length, offset, class_id)
+        except OSError as err:
+            if err.errno != ends_at:
+                raise
+            break
+        if not parts and len(data) == length:
+            return data
         if not data:
             break
         parts.append(data)
-        got += len(data)
+        offset, length = offset + len(data), length - len(data)
     return b''.join(parts)
 
 

@@ -9,15 +9,15 @@ of what is not under the class of the calling thread.
 from __future__ import annotations
 
 import os
-from typing import Any, List, Sequence
+from typing import Any, List
 
 from swift_dss.io.carriers import Carrier
 
 _NOWAIT: Any = getattr(os, 'RWF_NOWAIT', None)
-#: Of the pieces that :meth:`PageCache.read_ahead` gives: they fit a core's
-#: own cache, where they are hashed and sent from.
+#: Of the pieces that :class:`PageCache` gives: they fit a core's own cache,
+#: where they are hashed and sent from.
 CHUNK_BYTES = 65536
-#: The most that it gives at once. Each call costs three system calls where
+#: The most that it reads at once. Each call costs three system calls where
 #: the bytes have a class, and one where they have none.
 AHEAD_BYTES = 4 * CHUNK_BYTES
 
@@ -29,23 +29,24 @@ class PageCache:
     """
 
     def __init__(self) -> None:
-        self._chunks = [bytearray(CHUNK_BYTES)
-                        for _ in range(AHEAD_BYTES // CHUNK_BYTES)]
+        #: What :meth:`look` read last, from its offset on.
+        self.chunks = [bytearray(CHUNK_BYTES)
+                       for _ in range(AHEAD_BYTES // CHUNK_BYTES)]
 
-    def read_ahead(self, carrier: Carrier, fd: int, length: int, offset: int,
-                   class_id: int) -> Sequence[bytes]:
-        """What can be had of a range without waiting for a disk.
+    def look(self, carrier: Carrier, fd: int, length: int, offset: int,
+             class_id: int) -> int:
+        """Read what can be had of a range without waiting for a disk.
 
         The kernel reads ahead of it meanwhile, and reads what was not
         there, under this class.
 
         :param length: at most ``AHEAD_BYTES``
-        :returns: the bytes from ``offset`` on, in pieces of
-            ``CHUNK_BYTES``, the last perhaps smaller; nothing if the first
-            byte is not there now, or if this file system does not say
+        :returns: how many bytes from ``offset`` on are in ``chunks`` until
+            the next look; 0 if the first byte is not there now, or if this
+            file system does not say
         """
         if _NOWAIT is None:
-            return ()
+            return 0
         if not class_id:
             return self._without_waiting(fd, length, offset)
         carrier.enter(class_id)
@@ -54,19 +55,33 @@ class PageCache:
         finally:
             carrier.leave()
 
-    def _without_waiting(self, fd: int, length: int,
-                         offset: int) -> Sequence[bytes]:
+    def taken(self, start: int, stop: int) -> List[bytes]:
+        """Copies of bytes that :meth:`look` read, in pieces that end where
+        a chunk does; in one, if they are no more than a chunk.
+
+        :param start: counted from the offset of the look
+        """
+        pieces: List[Any] = []
+        end = 0
+        for chunk in self.chunks:
+            at, end = end, end + CHUNK_BYTES
+            if start < end:
+                pieces.append(
+                    chunk if start <= at and end <= stop else
+                    memoryview(chunk)[max(start - at, 0):stop - at])
+            if stop <= end:
+                break
+        if len(pieces) > 1 and stop - start <= CHUNK_BYTES:
+            return [b''.join(pieces)]
+        return [bytes(piece) for piece in pieces]
+
+    def _without_waiting(self, fd: int, length: int, offset: int) -> int:
         whole, rest = divmod(length, CHUNK_BYTES)
-        into: List[Any] = self._chunks[:whole]
+        into: List[Any] = self.chunks[:whole]
         if rest:
-            into.append(memoryview(self._chunks[whole])[:rest])
+            into.append(memoryview(self.chunks[whole])[:rest])
         try:
-            got = os.preadv(fd, into, offset, _NOWAIT)
+            return os.preadv(fd, into, offset, _NOWAIT)
         except OSError:
             # EAGAIN, EOPNOTSUPP; who reads it with waiting gets the rest.
-            return ()
-        whole, rest = divmod(got, CHUNK_BYTES)
-        pieces = [bytes(chunk) for chunk in self._chunks[:whole]]
-        if rest:
-            pieces.append(bytes(memoryview(self._chunks[whole])[:rest]))
-        return pieces
+            return 0

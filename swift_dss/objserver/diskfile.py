@@ -247,8 +247,8 @@ class DssDiskFileBase(BaseDiskFile):
             if source.rotten_tiers & tier:
                 self._logger.error(
                     '%s: its copy on the %s has other bytes than were '
-                    'written; another tier has them', self._data_file,
-                    name.upper())
+                    'written, or cannot be read; another tier has them',
+                    self._data_file, name.upper())
                 self._logger.increment('dss.rotten.%s' % name)
         self.manager.dss_node.events.tell(Event(
             EventKind.ROT, source.version, source.partition,

@@ -32,13 +32,14 @@ from swift_dss.core.residency import Extent, Residency, Tier
 from swift_dss.core.spans import ClassMap
 from swift_dss.core.version import VersionId
 from swift_dss.io import residency_store
-from swift_dss.io.classified import expect_random, forget, read_exact
+from swift_dss.io.classified import (
+    expect_random, forget, read_exact, read_readable)
 from swift_dss.io.pools import Job
 from swift_dss.io.probe import AHEAD_BYTES, CHUNK_BYTES
 from swift_dss.io.sums.blocks import BlockSums
 from swift_dss.objserver.fetch import FetchStream, open_fetch
 from swift_dss.objserver.proving import (
-    BadBlock, BytesRotten, Piece, in_blocks, right_bytes, trimmed)
+    BadBlock, BytesRotten, Piece, in_blocks, trimmed)
 from swift_dss.objserver.settings import Node
 from swift_dss.wire.control import FetchRequest
 from swift_dss.wire.records.blocks import BLOCK_BYTES
@@ -49,6 +50,7 @@ INLINE_BYTES = 65536
 #: wait: a little more than the kernel reads ahead.
 TRIP_BYTES = 4 * CHUNK_BYTES
 
+_NOT_BEGUN: Tuple[int, int, List[bytes], int] = (-1, -1, [], -1)
 _SSD_BIT = Tier.SSD.value
 _BOTH = Tier.SSD | Tier.HDD
 #: Where to look for the bytes of a block that proved wrong.
@@ -102,8 +104,9 @@ class VersionBytes:
         self._hdd_absent = False
         self._streams: Dict[int, FetchStream] = {}
         self._job: Optional[Job] = None
-        #: Bytes that :meth:`begin` has found, and where they start.
-        self._begun: Tuple[int, bytes] = (-1, b'')
+        #: A range, what :meth:`begin` has of its first bytes, and where
+        #: the next would be read.
+        self._begun: Tuple[int, int, List[bytes], int] = _NOT_BEGUN
         self._read_ahead = class_map.is_uniform
         #: An audit reads what lies on both disks twice.
         self._is_compared = purpose == AUDIT and any(
@@ -140,13 +143,14 @@ class VersionBytes:
         pool is needed. Nothing is begun on slower tiers.
         """
         if self.is_plain and start < stop:
-            if self._sums is not None:
-                start, stop = self._widened(start, stop)
-            pieces = self._node.page_cache.read_ahead(
-                self._node.carrier, self._fd,
-                min(CHUNK_BYTES, stop - start), start, self.class_map.rest)
-            if pieces:
-                self._begun = start, pieces[0]
+            first, last = self._widened(start, stop)
+            length = last - first
+            if stop - start > INLINE_BYTES:
+                length = min(length, CHUNK_BYTES)
+            pieces, offset = self._at_once(
+                Window(first, length, Tier.SSD, self.class_map.rest),
+                self._sums, start, stop)
+            self._begun = start, stop, pieces, offset
 
     def needs_remote(self, ranges: Sequence[Tuple[int, int]]) -> bool:
         """True if a byte of ``ranges`` is here on no tier.
@@ -179,35 +183,41 @@ class VersionBytes:
                                                 split=False):
                         self._streams[window.offset] = self._ask(window)
 
-    def read(self, start: int, stop: int, digest: Any) -> Iterator[bytes]:
+    def read(self, start: int, stop: int, digest: Any) -> Iterable[bytes]:
         """The bytes of a range, in order.
 
-        :param digest: updated with every byte that is yielded, or None
-        :raises OSError: EIO of a disk of this node, for one
+        :param digest: updated with every byte that is given, or None
+        :raises OSError: of a disk of this node, but EIO
         :raises TierUnavailable, RemoteUnavailable, VersionGone: as
             :meth:`prepare`, if that was not called or bytes went since
-        :raises BytesRotten: the next byte is not as it was written
+        :raises BytesRotten: the next byte is not as it was written, or
+            cannot be read
         """
-        sums = self._sums
-        if sums is None:
-            if self.is_plain:
-                self.tiers_read |= _SSD_BIT
-                yield from self._ssd(Window(
-                    start, stop - start, Tier.SSD, self.class_map.rest),
-                    digest)
-                return
-            for piece in self._pieces(start, stop, digest, None):
-                yield piece.data
-            return
+        begun_at, begun_to, pieces, offset = self._begun
+        if (begun_at, begun_to) == (start, stop) and offset >= stop:
+            # Most small reads end here.
+            self._begun = _NOT_BEGUN
+            self.tiers_read |= _SSD_BIT
+            if digest is not None:
+                for data in pieces:
+                    digest.update(data)
+            if self._forget and offset == self._residency.content_length:
+                forget(self._fd, start, stop - start)
+            return pieces
+        return self._read(start, stop, digest)
+
+    def _read(self, start: int, stop: int, digest: Any) -> Iterator[bytes]:
         while start < stop:
             try:
-                for data in self._proven(sums, start, stop, digest):
+                for data in self._usual(start, stop, digest):
                     start += len(data)
                     yield data
                 return
             except BadBlock as bad:
                 first = bad.block * BLOCK_BYTES
-                block = self._another_copy(sums, bad.block)
+                # What an audit left out has not been counted.
+                start = max(start, first)
+                block = self._another_copy(bad.block)
             if block is None:
                 # An audit goes on with what is here.
                 end = min(first + BLOCK_BYTES, stop)
@@ -218,32 +228,33 @@ class VersionBytes:
                 start += len(data)
                 yield data
 
-    def _proven(self, sums: BlockSums, start: int, stop: int,
-                digest: Any) -> Iterator[bytes]:
+    def _usual(self, start: int, stop: int, digest: Any) -> Iterator[bytes]:
         """:meth:`read` up to the first block that is wrong.
 
         :raises BadBlock: the next byte is of it
         """
+        sums = self._sums
         first, last = self._widened(start, stop)
         if self.is_plain:
             self.tiers_read |= _SSD_BIT
-            yield from self._ssd_blocks(sums, Window(
+            return self._ssd(Window(
                 first, last - first, Tier.SSD, self.class_map.rest),
-                start, stop, digest)
-            return
-        if (first, last) == (start, stop) and self._read_ahead and len(
-                list(self._residency.split(start, stop - start))) == 1:
+                sums, start, stop, digest)
+        if sums is None or (
+                (first, last) == (start, stop) and self._read_ahead and len(
+                    list(self._residency.split(start, stop - start))) == 1):
             # Hashed where it is read.
-            for piece in self._pieces(start, stop, digest, sums):
-                yield piece.data
-            return
-        yield from trimmed(in_blocks(
+            return (piece.data
+                    for piece in self._pieces(start, stop, digest, sums))
+        return trimmed(in_blocks(
             sums, self._pieces(first, last, None, sums), last),
             start, stop, digest)
 
     def _widened(self, start: int, stop: int) -> Tuple[int, int]:
         """A range with the whole of its first and last block, where those
-        are here."""
+        are here and can be checked."""
+        if self._sums is None:
+            return start, stop
         first = start - start % BLOCK_BYTES
         last = min(stop + -stop % BLOCK_BYTES,
                    self._residency.content_length)
@@ -283,10 +294,8 @@ class VersionBytes:
                 continue
             checks = self._checks(sums, window)
             if window.tier is Tier.SSD:
-                blocks: Iterable[bytes] = self._ssd(window, digest) \
-                    if checks is None else self._ssd_blocks(
-                        checks, window, offset, offset + window.length,
-                        digest)
+                blocks: Iterable[bytes] = self._ssd(
+                    window, checks, offset, offset + window.length, digest)
                 if self._is_compared:
                     blocks = self._compared(window.offset, blocks)
             else:
@@ -302,9 +311,7 @@ class VersionBytes:
                 yield Piece(offset, data, checks is not None)
                 offset += len(data)
             if offset < window.offset + window.length:
-                if sums is not None:
-                    raise BadBlock(offset // BLOCK_BYTES)
-                return
+                raise BadBlock(offset // BLOCK_BYTES)
 
     def _checks(self, sums: Optional[BlockSums],
                 window: Window) -> Optional[BlockSums]:
@@ -316,15 +323,16 @@ class VersionBytes:
             return sums
         return None
 
-    def _another_copy(self, sums: BlockSums, block: int) -> Optional[bytes]:
-        """A block that proved wrong, as another tier has it.
+    def _another_copy(self, block: int) -> Optional[bytes]:
+        """A block that proved wrong, or cannot be read, as another tier has
+        it.
 
         :returns: None if it is for an audit to leave it out
         :raises BytesRotten: none has it
         """
         first = block * BLOCK_BYTES
-        extents = list(self._residency.split(first, min(
-            BLOCK_BYTES, sums.content_length - first)))
+        length = min(BLOCK_BYTES, self._residency.content_length - first)
+        extents = list(self._residency.split(first, length))
         usual = [_first_of(extent, (Tier.SSD, Tier.HDD, Tier.REMOTE))
                  for extent in extents]
         tried = [usual]
@@ -340,7 +348,8 @@ class VersionBytes:
             except (OSError, TierUnavailable, VersionGone,
                     RemoteUnavailable):
                 continue
-            if sums.is_right(block, data):
+            if len(data) == length and (
+                    self._sums is None or self._sums.is_right(block, data)):
                 for tier, was in zip(tiers, usual):
                     if tier is not was:
                         self.tiers_read |= tier.value
@@ -353,7 +362,7 @@ class VersionBytes:
             if self.purpose == AUDIT:
                 return None
         raise BytesRotten('the block at byte %d has other bytes than were '
-                          'written' % first, is_in_s3)
+                          'written, or cannot be read' % first, is_in_s3)
 
     def _read_from(self, tier: Tier, extent: Extent) -> bytes:
         class_id = self.class_map.class_at(extent.offset)
@@ -372,41 +381,6 @@ class VersionBytes:
             extent.offset, class_id)
         data: bytes = self._job.wait()
         self._job = None
-        return data
-
-    def read_small(self, start: int, stop: int,
-                   digest: Any) -> Sequence[bytes]:
-        """As :meth:`read`, for at most ``INLINE_BYTES`` of a version for
-        which :attr:`is_plain` holds, without its machinery.
-
-        :raises BadBlock: nothing was hashed; :meth:`read` knows more
-        """
-        self.tiers_read |= _SSD_BIT
-        first, last = start, stop
-        if self._sums is not None:
-            first, last = self._widened(start, stop)
-        data = self._small(first, min(BLOCK_BYTES, last - first))
-        if first < start or stop < last or len(data) < last - first:
-            parts = [memoryview(data)[start - first:stop - first]]
-            after = first + BLOCK_BYTES
-            if after < last:
-                parts.append(memoryview(self._small(
-                    after, last - after))[:stop - after])
-            data = b''.join(parts)
-        if digest is not None:
-            digest.update(data)
-        if self._forget:
-            forget(self._fd, first, last - first)
-        return (data,)
-
-    def _small(self, offset: int, length: int) -> bytes:
-        class_id, sums = self.class_map.rest, self._sums
-        data = self._first(offset, length, class_id)
-        if data is None or len(data) < length:
-            data = self._awaited(offset, length, class_id)
-        if sums is not None and not sums.is_right(
-                offset // BLOCK_BYTES, data):
-            raise BadBlock(offset // BLOCK_BYTES)
         return data
 
     def splice_here(self, splice: Any, fd: int, pipe_fd: int,
@@ -529,103 +503,77 @@ class VersionBytes:
             raise
         return fd
 
-    def _ssd(self, window: Window, digest: Any) -> Iterator[bytes]:
-        """Bytes of the SSD, hashed; ends early only at the end of file."""
+    def _ssd(self, window: Window, sums: Optional[BlockSums], start: int,
+             stop: int, digest: Any) -> Iterator[bytes]:
+        """What of a window of the SSD is of a range, checked, and hashed.
+
+        :param sums: the window is of whole blocks; without them, it is the
+            range
+        :raises BadBlock: the next one is wrong, or cannot be read
+        """
         offset, end = window.offset, window.offset + window.length
-        read = self._node.page_cache.read_ahead
-        carrier, fd, class_id = self._node.carrier, self._fd, window.class_id
         kept = offset
-        data = self._first(offset, min(CHUNK_BYTES, window.length), class_id)
-        pieces: Sequence[bytes] = () if data is None else (data,)
-        while offset < end:
-            if not pieces:
-                data = self._awaited(offset, min(TRIP_BYTES, end - offset),
-                                     class_id)
-                if not data:
-                    return
-                pieces = (data,)
+        begun, self._begun = self._begun, _NOT_BEGUN
+        pieces: Sequence[bytes] = ()
+        if begun[:2] == (start, stop):
+            _, _, pieces, offset = begun
+        while True:
             for data in pieces:
                 if digest is not None:
                     digest.update(data)
-                offset += len(data)
                 yield data
-            if self._forget and offset - kept >= IO_WINDOW_BYTES:
-                forget(fd, kept, offset - kept)
-                kept = offset
-            if offset < end:
-                pieces = read(carrier, fd, min(AHEAD_BYTES, end - offset),
-                              offset, class_id)
-        if self._forget:
-            forget(fd, kept, offset - kept)
-
-    def _ssd_blocks(self, sums: BlockSums,
-                    window: Window, start: int, stop: int,
-                    digest: Any) -> Iterator[bytes]:
-        """Whole blocks of the SSD, checked, and of them a range, hashed.
-
-        :raises BadBlock: the next one is wrong, or not there
-        """
-        offset, end = window.offset, window.offset + window.length
-        read = self._node.page_cache.read_ahead
-        carrier, fd, class_id = self._node.carrier, self._fd, window.class_id
-        kept = offset
-        data = self._first(offset, min(BLOCK_BYTES, window.length), class_id)
-        pieces: Sequence[bytes] = () if data is None else (data,)
-        while True:
-            if not pieces or len(pieces[0]) < min(BLOCK_BYTES, end - offset):
-                pieces = (self._awaited(offset, min(TRIP_BYTES, end - offset),
-                                        class_id),)
-            for number, data in enumerate(pieces):
-                if number and len(data) < min(BLOCK_BYTES, end - offset):
-                    break  # the rest of its block is not there yet
-                right = right_bytes(sums, offset, data)
-                if right:
-                    given = data
-                    if right < len(data) or offset < start or \
-                            offset + right > stop:
-                        given = data[max(start - offset, 0):
-                                     min(stop - offset, right)]
-                    if digest is not None:
-                        digest.update(given)
-                    yield given
-                offset += right
-                if not right or right < len(data):
-                    raise BadBlock(offset // BLOCK_BYTES)
-            if self._forget and (
-                    offset >= end or offset - kept >= IO_WINDOW_BYTES):
-                forget(fd, kept, offset - kept)
+            if self._forget and (offset - kept > IO_WINDOW_BYTES or
+                                 offset == self._residency.content_length):
+                # As Swift does: a short range of a large object stays.
+                forget(self._fd, kept, offset - kept)
                 kept = offset
             if offset >= end:
                 return
-            pieces = read(carrier, fd, min(AHEAD_BYTES, end - offset), offset,
-                          class_id)
+            rest = Window(offset, end - offset, Tier.SSD, window.class_id)
+            pieces, offset = self._at_once(rest, sums, start, stop)
+            if not pieces:
+                pieces, offset = self._awaited(rest, sums, start, stop)
 
-    def _first(self, offset: int, length: int,
-               class_id: int) -> Optional[bytes]:
-        """What can be had of a range without waiting, :meth:`begin` or
-        not.
+    def _at_once(self, window: Window, sums: Optional[BlockSums], start: int,
+                 stop: int) -> Tuple[List[bytes], int]:
+        """(pieces of a range, where the next begin): what can be had
+        without waiting of the first bytes of a window, and is right."""
+        offset, length, _, class_id = window
+        cache = self._node.page_cache
+        there = cache.look(self._node.carrier, self._fd,
+                           min(AHEAD_BYTES, length), offset, class_id)
+        if sums is not None:
+            there = sums.right_bytes(offset, cache.chunks, there)
+        if not there:
+            return [], offset
+        return cache.taken(max(start - offset, 0),
+                           min(stop - offset, there)), offset + there
 
-        :param length: at most ``CHUNK_BYTES``
-        """
-        start, data = self._begun
-        self._begun = -1, b''
-        if start == offset and len(data) <= length:
-            return data
-        pieces = self._node.page_cache.read_ahead(
-            self._node.carrier, self._fd, length, offset, class_id)
-        return pieces[0] if pieces else None
-
-    def _awaited(self, offset: int, length: int, class_id: int) -> bytes:
-        """Bytes of the SSD by way of its pool; fewer only at end of file.
+    def _awaited(self, window: Window, sums: Optional[BlockSums], start: int,
+                 stop: int) -> Tuple[List[bytes], int]:
+        """The same by way of the SSD's pool.
 
         Nothing but the read is done there: each system call of a pool
         thread asks for the interpreter's lock once more.
+
+        :raises BadBlock: the first block is wrong, or cannot be read
         """
-        self._job = self._begin(Tier.SSD, read_exact, self._node.carrier,
-                                self._fd, length, offset, class_id)
+        offset, length, _, class_id = window
+        self._job = self._begin(Tier.SSD, read_readable, self._node.carrier,
+                                self._fd, min(TRIP_BYTES, length), offset,
+                                class_id)
         data: bytes = self._job.wait()
         self._job = None
-        return data
+        there = len(data)
+        if sums is not None:
+            view = memoryview(data)
+            there = sums.right_bytes(offset, [
+                view[at:at + BLOCK_BYTES]
+                for at in range(0, there, BLOCK_BYTES)], there)
+        if not there:
+            raise BadBlock(offset // BLOCK_BYTES)
+        return [data[max(start - offset, 0):min(stop - offset, there)]], \
+            offset + there
 
     def _compared(self, offset: int,
                   blocks: Iterable[bytes]) -> Iterator[bytes]:
@@ -701,8 +649,9 @@ def _hashed(blocks: Iterator[bytes], digest: Any) -> Iterator[bytes]:
 def _read_window(carrier: Any, fd: int, window: Window, digest: Any,
                  forget_it: bool,
                  sums: Optional[BlockSums]) -> List[bytes]:
-    """In a pool thread: one window, its digest, its pages let go; with
-    ``sums``, up to the first block that is wrong.
+    """In a pool thread: one window, its digest, its pages let go; up to the
+    first byte that cannot be read and, with ``sums``, the first block that
+    is wrong.
 
     In blocks: each is hashed while the processor's cache still has it, and
     none is so large that the C library asks the kernel for fresh pages.
@@ -711,13 +660,14 @@ def _read_window(carrier: Any, fd: int, window: Window, digest: Any,
     end = window.offset + window.length
     for offset in range(window.offset, end, CHUNK_BYTES):
         length = min(CHUNK_BYTES, end - offset)
-        data = read_exact(carrier, fd, length, offset, window.class_id)
-        if sums is not None and not sums.is_right(
-                offset // BLOCK_BYTES, data):
+        data = read_readable(carrier, fd, length, offset, window.class_id)
+        if sums is not None and sums.right_bytes(
+                offset, [data], len(data)) < length:
             break
-        if digest is not None:
-            digest.update(data)
-        blocks.append(data)
+        if data:
+            if digest is not None:
+                digest.update(data)
+            blocks.append(data)
         if len(data) < length:
             break
     if forget_it:

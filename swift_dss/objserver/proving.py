@@ -43,21 +43,6 @@ class Piece(NamedTuple):
     is_proven: bool
 
 
-def right_bytes(sums: BlockSums, offset: int, data: bytes) -> int:
-    """Length of the bytes before the first block that is wrong.
-
-    :param data: whole blocks from ``offset`` on
-    """
-    if len(data) <= BLOCK_BYTES:
-        return len(data) if sums.is_right(offset // BLOCK_BYTES, data) else 0
-    view = memoryview(data)
-    for at in range(0, len(data), BLOCK_BYTES):
-        if not sums.is_right((offset + at) // BLOCK_BYTES,
-                             view[at:at + BLOCK_BYTES]):
-            return at
-    return len(data)
-
-
 def in_blocks(sums: BlockSums, pieces: Iterable[Piece],
               stop: int) -> Iterator[Tuple[int, bytes]]:
     """(offset, bytes) of pieces, in order, each byte checked that can be.

@@ -8,8 +8,7 @@ HDD does wrong ends the response early and never reaches the quarantine.
 
 from __future__ import annotations
 
-import errno
-from typing import Any, Dict, Iterable, Iterator, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, Optional, Sequence, Tuple
 
 from swift.common.exceptions import ReplicationException
 from swift.obj.diskfile import (
@@ -18,8 +17,8 @@ from swift.obj.diskfile import (
 from swift_dss.core.errors import (
     RemoteUnavailable, TierUnavailable, VersionGone)
 from swift_dss.objserver import zero_copy
-from swift_dss.objserver.extents import INLINE_BYTES, VersionBytes
-from swift_dss.objserver.proving import BadBlock, BytesRotten
+from swift_dss.objserver.extents import VersionBytes
+from swift_dss.objserver.proving import BytesRotten
 
 
 class BytesUnavailable(ReplicationException):
@@ -79,7 +78,7 @@ class DssReaderBase(BaseDiskFileReader):
             if stop < self._obj_size:
                 # Swift compares it with that of the whole alone.
                 digest = None
-            for chunk in self._read(start, stop, digest):
+            for chunk in self.dss_bytes.read(start, stop, digest):
                 self._update_checks(chunk)
                 self._bytes_read += len(chunk)
                 yield chunk
@@ -88,50 +87,29 @@ class DssReaderBase(BaseDiskFileReader):
                 self._read_to_eof = (
                     stop == self._obj_size
                     or start + self._bytes_read < stop)
+        except VersionGone as err:
+            self._lost(err)
+        except BytesRotten as err:
+            raise self._rotten(err) from err
+        except (TierUnavailable, RemoteUnavailable) as err:
+            self._logger.increment('dss.errors.%s' % err.counter)
+            raise BytesUnavailable('%s: %s' % (self._data_file, err)) \
+                from err
         finally:
             self._note(start)
             if not self._suppress_file_closing:
                 self.close()
 
-    def _read(self, start: int, stop: int, digest: Any) -> Iterable[bytes]:
-        if self.dss_bytes.is_plain and 0 < stop - start <= INLINE_BYTES:
-            try:
-                return self.dss_bytes.read_small(start, stop, digest)
-            except BadBlock:
-                pass  # which another tier may have
-            except OSError as err:
-                self._disk_failed(err)
-                raise
-        return self._read_windows(start, stop, digest)
-
-    def _disk_failed(self, err: OSError) -> None:
-        if err.errno == errno.EIO:
-            # Without a hook this raises nothing, so the error goes on.
+    def _rotten(self, err: BytesRotten) -> RottenBlock:
+        """What to raise for it; puts the version aside unless S3 has it."""
+        self._logger.increment('dss.errors.rotten')
+        headers = {}
+        if err.is_in_s3:
+            headers = self._diskfile.dss_later_headers()
+        else:
+            # Without a hook this raises nothing.
             self._quarantine(str(err))
-
-    def _read_windows(self, start: int, stop: int,
-                      digest: Any) -> Iterator[bytes]:
-        try:
-            yield from self.dss_bytes.read(start, stop, digest)
-        except OSError as err:
-            self._disk_failed(err)
-            raise
-        except VersionGone as err:
-            self._lost(err)
-        except BytesRotten as err:
-            self._logger.increment('dss.errors.rotten')
-            headers = {}
-            if err.is_in_s3:
-                headers = self._diskfile.dss_later_headers()
-            else:
-                # Without a hook this raises nothing.
-                self._quarantine(str(err))
-            raise RottenBlock('%s: %s' % (self._data_file, err),
-                              headers) from err
-        except (TierUnavailable, RemoteUnavailable) as err:
-            self._logger.increment('dss.errors.%s' % err.counter)
-            raise BytesUnavailable('%s: %s' % (self._data_file, err)) \
-                from err
+        return RottenBlock('%s: %s' % (self._data_file, err), headers)
 
     def _lost(self, err: VersionGone) -> None:
         """The record named a capacity file that is not there.
@@ -154,10 +132,8 @@ class DssReaderBase(BaseDiskFileReader):
                        stop: Optional[int]) -> Iterator[bytes]:
         """As Swift's, but nothing past ``stop`` is read."""
         self._range_stop = stop
-        try:
-            yield from super().app_iter_range(start, stop)
-        finally:
-            self._range_stop = None
+        found: Iterator[bytes] = super().app_iter_range(start, stop)
+        return found
 
     def _drop_cache(self, fd: int, offset: int, length: int) -> None:
         """Only for zero-copy: windows let their own pages go."""

@@ -109,11 +109,34 @@ class BlockSums:
 
         :param data: bytes, or a view of them
         """
-        # Once a block of each read: every call less counts.
+        expected = self.expected(block)
+        return not expected or sum_of(data) == expected
+
+    def right_bytes(self, offset: int, data: Sequence[Any],
+                    length: int) -> int:
+        """How many bytes are of whole blocks that are right, up to the
+        first that is not.
+
+        :param offset: where a block begins
+        :param data: bytes from there on, or views, each of a block; the
+            last may have more than ``length`` says
+        """
+        at, block = 0, offset // BLOCK_BYTES
         first = self._first
-        expected = first[block] if block < len(first) \
-            else self.expected(block)
-        return not expected or (_xxh3(data) & 0xffffffff or 1) == expected
+        for part in data:
+            end = at + BLOCK_BYTES
+            if end > length:
+                # The version's last block is shorter than others.
+                if at == length or offset + length != self.content_length:
+                    break
+                part, end = memoryview(part)[:length - at], length
+            expected = first[block] if block < len(first) \
+                else self.expected(block)
+            # Once a block of each read: every call less counts.
+            if expected and (_xxh3(part) & 0xffffffff or 1) != expected:
+                break
+            at, block = end, block + 1
+        return at
 
 
 class Passing:

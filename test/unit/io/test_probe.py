@@ -39,23 +39,40 @@ def fd(tmp_path, monkeypatch):
 @pytest.mark.parametrize('offset', [
     0, 5, AHEAD_BYTES, len(BODY) - 3, len(BODY)])
 def test_pieces_are_the_bytes_of_the_range(fd, length, offset):
-    pieces = PageCache().read_ahead(Carrier(), fd, length, offset, 0)
-    assert b''.join(pieces) == BODY[offset:offset + length]
-    assert all(len(piece) == CHUNK_BYTES for piece in pieces[:-1])
-    assert all(0 < len(piece) <= CHUNK_BYTES for piece in pieces)
+    cache = PageCache()
+    there = cache.look(Carrier(), fd, length, offset, 0)
+    assert there == len(BODY[offset:offset + length])
+    for start, stop in ((0, there), (7, there), (0, there - 3),
+                        (CHUNK_BYTES, there), (there - 9, there)):
+        if not 0 <= start < stop:
+            continue
+        pieces = cache.taken(start, stop)
+        assert b''.join(pieces) == BODY[offset + start:offset + stop]
+        assert all(0 < len(piece) <= CHUNK_BYTES for piece in pieces)
+        at = start
+        for piece in pieces[:-1]:
+            at += len(piece)
+            assert at % CHUNK_BYTES == 0
+
+
+def test_a_chunk_or_less_is_one_piece(fd):
+    cache = PageCache()
+    cache.look(Carrier(), fd, AHEAD_BYTES, 0, 0)
+    assert cache.taken(5, CHUNK_BYTES + 5) == [BODY[5:CHUNK_BYTES + 5]]
 
 
 def test_pieces_stay_as_they_are_when_more_is_read(fd):
     cache = PageCache()
-    first = cache.read_ahead(Carrier(), fd, AHEAD_BYTES, 0, 0)
-    cache.read_ahead(Carrier(), fd, AHEAD_BYTES, CHUNK_BYTES + 7, 0)
+    cache.look(Carrier(), fd, AHEAD_BYTES, 0, 0)
+    first = cache.taken(0, AHEAD_BYTES)
+    cache.look(Carrier(), fd, AHEAD_BYTES, CHUNK_BYTES + 7, 0)
     assert b''.join(first) == BODY[:AHEAD_BYTES]
 
 
 def test_the_class_is_set_once_a_read_and_taken_back(fd):
     carrier = Noting()
-    PageCache().read_ahead(carrier, fd, AHEAD_BYTES, 0, 5)
-    PageCache().read_ahead(carrier, fd, AHEAD_BYTES, 0, 0)
+    PageCache().look(carrier, fd, AHEAD_BYTES, 0, 5)
+    PageCache().look(carrier, fd, AHEAD_BYTES, 0, 0)
     assert carrier.given == [5, 0]
 
 
@@ -65,5 +82,5 @@ def test_what_is_not_there_is_nothing(fd, monkeypatch):
 
     monkeypatch.setattr(os, 'preadv', again)
     carrier = Noting()
-    assert not PageCache().read_ahead(carrier, fd, 10, 0, 5)
+    assert not PageCache().look(carrier, fd, 10, 0, 5)
     assert carrier.given == [5, 0]

@@ -70,21 +70,23 @@ class Full(PageCache):
     """A page cache that has everything: that of ``scratch`` never says
     what it has without waiting."""
 
-    def read_ahead(self, carrier: Any, fd: int, length: int, offset: int,
-                   class_id: int) -> Any:
+    def look(self, carrier: Any, fd: int, length: int, offset: int,
+             class_id: int) -> int:
         data = os.pread(fd, length, offset)
-        return [data[at:at + CHUNK_BYTES]
-                for at in range(0, len(data), CHUNK_BYTES)]
+        for chunk, at in zip(self.chunks, range(0, length, CHUNK_BYTES)):
+            part = data[at:at + CHUNK_BYTES]
+            chunk[:len(part)] = part
+        return len(data)
 
 
 class Ragged(Full):
     """A page cache that has all but the end of several chunks."""
 
-    def read_ahead(self, carrier: Any, fd: int, length: int, offset: int,
-                   class_id: int) -> Any:
+    def look(self, carrier: Any, fd: int, length: int, offset: int,
+             class_id: int) -> int:
         if length > CHUNK_BYTES:
             length -= 4096
-        return super().read_ahead(carrier, fd, length, offset, class_id)
+        return super().look(carrier, fd, length, offset, class_id)
 
 
 class Logger:

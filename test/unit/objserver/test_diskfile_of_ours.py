@@ -305,8 +305,8 @@ def test_a_bad_sector_of_the_ssd_is_quarantined(
         raise OSError(errno.EIO, 'bad sector')
 
     monkeypatch.setattr(disk.carrier, 'pread', broken)
-    monkeypatch.setattr(disk.node.page_cache, 'read_ahead', lambda *_: ())
-    with pytest.raises(OSError):
+    monkeypatch.setattr(disk.node.page_cache, 'look', lambda *_: 0)
+    with pytest.raises(RottenBlock):
         disk.read('o')
     assert disk.quarantined()
 

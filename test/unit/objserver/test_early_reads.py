@@ -26,12 +26,12 @@ class Watched(Full):
         self.asked: List[Tuple[int, int, int]] = []
         self._cold = cold
 
-    def read_ahead(self, carrier: Any, fd: int, length: int, offset: int,
-                   class_id: int) -> Any:
+    def look(self, carrier: Any, fd: int, length: int, offset: int,
+             class_id: int) -> int:
         self.asked.append((offset, length, class_id))
         if self._cold and len(self.asked) == 1:
-            return ()
-        return super().read_ahead(carrier, fd, length, offset, class_id)
+            return 0
+        return super().look(carrier, fd, length, offset, class_id)
 
 
 def begun(disk: Disk, cache: Watched, name: str,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 from typing import Any, List
@@ -112,6 +113,51 @@ def test_the_other_tier_has_it(either_cache: Disk, green: None,
     assert read(disk, *span) == BODY[slice(*span)]
     assert not disk.quarantined()
     assert disk.logger.counts['dss.rotten.ssd'] == 1
+
+
+def unreadable(disk: Disk, monkeypatch: Any, path: str, at: int) -> None:
+    """The sector of a byte is bad: reads end before it, as the kernel's
+    do, or begin with EIO."""
+    real, bad = disk.carrier.pread, at - at % 4096
+
+    def pread(fd: int, length: int, offset: int, class_id: int) -> bytes:
+        if os.readlink('/proc/self/fd/%d' % fd) == path:
+            if bad <= offset < bad + 4096:
+                raise OSError(errno.EIO, 'bad sector')
+            if offset < bad:
+                length = min(length, bad - offset)
+        return real(fd, length, offset, class_id)
+
+    monkeypatch.setattr(disk.carrier, 'pread', pread)
+
+
+@pytest.mark.parametrize('sums', [True, False])
+@pytest.mark.parametrize('at', [0, 70000, SIZE - 1])
+@pytest.mark.parametrize('span', RANGES)
+def test_the_other_tier_has_what_cannot_be_read(
+        disk: Disk, green: None, monkeypatch: Any, span: Any, at: int,
+        sums: bool) -> None:
+    if not sums:
+        disk.without_sums()
+    disk.put('o', BODY, BOTH)
+    unreadable(disk, monkeypatch, disk.data_path('o'), at)
+    assert read(disk, *span) == BODY[slice(*span)]
+    assert not disk.quarantined()
+    if span == (0, SIZE):
+        assert disk.logger.counts['dss.rotten.ssd'] == 1
+
+
+@pytest.mark.parametrize('class_map', [None, HDD])
+def test_what_no_tier_can_read_is_not_given(
+        disk: Disk, green: None, monkeypatch: Any, class_map: Any) -> None:
+    disk.put('o', BODY, class_map)
+    unreadable(disk, monkeypatch, disk.data_path('o') if class_map is None
+               else hdd_path(disk, 'o'), 70000)
+    assert read(disk, 0, 100) == BODY[:100]
+    assert read(disk, 140000, SIZE) == BODY[140000:]
+    with pytest.raises(RottenBlock):
+        read(disk, 70000, 70001)
+    assert disk.quarantined()
 
 
 @pytest.mark.parametrize('at', [70000, 99999, 100000, 131071])

@@ -11,6 +11,7 @@ import pytest
 from dss_disk import Disk, Full
 
 from swift_dss.core.spans import ClassMap, Span
+from swift_dss.io import probe
 from swift_dss.io.probe import PageCache
 from swift_dss.objserver import extents, writer
 
@@ -44,6 +45,7 @@ def _small_windows(monkeypatch: Any) -> None:
     monkeypatch.setattr(extents, 'CHUNK_BYTES', CHUNK)
     monkeypatch.setattr(extents, 'AHEAD_BYTES', 2 * CHUNK)
     monkeypatch.setattr(dss_disk, 'CHUNK_BYTES', CHUNK)
+    monkeypatch.setattr(probe, 'CHUNK_BYTES', CHUNK)
     monkeypatch.setattr(extents, 'TRIP_BYTES', TRIP)
 
 
@@ -96,8 +98,8 @@ class NoCache(PageCache):
     """A file system that does not say what it has: all goes through
     pools."""
 
-    def read_ahead(self, *_args: Any) -> Any:
-        return ()
+    def look(self, *_args: Any) -> int:
+        return 0
 
 
 class Forgetful(Full):
@@ -107,12 +109,12 @@ class Forgetful(Full):
         super().__init__()
         self._asked = 0
 
-    def read_ahead(self, carrier: Any, fd: int, length: int, offset: int,
-                   class_id: int) -> Any:
+    def look(self, carrier: Any, fd: int, length: int, offset: int,
+             class_id: int) -> int:
         self._asked += 1
         if self._asked % 3 == 0:
-            return ()
-        return super().read_ahead(
+            return 0
+        return super().look(
             carrier, fd, length - (self._asked % 2 and length // 2), offset,
             class_id)
 
