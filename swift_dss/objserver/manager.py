@@ -118,12 +118,12 @@ class DssManagerBase(TellsWhatLeaves):
         if hint is None:
             self.dss_adoptions.begin(session[:3])
         elif session[3] is not None:
-            if self.dss_adoptions.may_ask(session[:3]):
-                adopting.adopt(self, adopting.Wanted(
-                    session[0], session[1], policy, hint[0], hint[1],
-                    session[3]))
-            else:
-                self.dss_adoptions.put_off(session[:3], hint[0])
+            mine = self.dss_adoptions
+            if not mine.may_ask(session[:3]) or not mine.heard(
+                    session[:3], adopting.adopt(self, adopting.Wanted(
+                        session[0], session[1], policy, hint[0], hint[1],
+                        session[3]))):
+                mine.put_off(session[:3], hint[0])
         # What a receiver has, it does not want.
         return sending.Known(sending.ANNOUNCED[0][1]['ts_data'])
 

@@ -6,7 +6,9 @@ is lost has a key of its own. So the sender says of each of its stubs, in a
 line before the offer, that it is one (``sending.hinted``); the receiver, if
 it lacks its fragment, asks S3 for it and writes the stub before it answers.
 Then nothing is missing, and nothing is rebuilt. Where S3 has no such key,
-the fragment is rebuilt as ever.
+the fragment is rebuilt as ever. Where nobody can say, because S3 is slow or
+the daemon has just begun, a later session asks again; if nobody can for long,
+the fragment is rebuilt from what other servers have locally.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from swift.common.exceptions import (
     DiskFileDeleted, DiskFileError, DiskFileNotExist)
 from swift.common.utils import Timestamp, split_path
 
-from swift_dss.core.errors import DamagedRecord, DssError
+from swift_dss.core.errors import (
+    DamagedRecord, DssError, RemoteUnavailable)
 from swift_dss.core.version import VersionId
 from swift_dss.objserver import tags
 from swift_dss.objserver.fetch import ask_for_proof
@@ -30,6 +33,8 @@ from swift_dss.wire.records import proof
 #: a minute by default.
 _ASK_SECONDS = 20.0
 _MAX_SESSIONS = 1024
+#: A rebuild waits for so long for an S3 that does not answer.
+_PATIENCE_SECONDS = 300.0
 #: What a data file would say of its own PUT, and a record of a later POST.
 _POSTED = ('X-Delete-At', 'Content-Type-Timestamp')
 #: Device, partition and policy.
@@ -57,6 +62,8 @@ class Adoptions:
         self._until: OrderedDict[Place, float] = OrderedDict()
         #: The hash that the next line must offer to be put off.
         self._put_off: OrderedDict[Place, str] = OrderedDict()
+        #: Since when nobody could say what S3 has.
+        self._silent: OrderedDict[Place, float] = OrderedDict()
 
     def begin(self, place: Place) -> None:
         """A sender has made itself known."""
@@ -82,17 +89,34 @@ class Adoptions:
         if len(self._put_off) > _MAX_SESSIONS:
             self._put_off.popitem(last=False)
 
+    def heard(self, place: Place, answered: bool) -> bool:
+        """Note whether S3 could be asked.
+
+        :returns: False if it could not, and the object is to wait for it
+        """
+        if answered:
+            self._silent.pop(place, None)
+            return True
+        now = time.monotonic()
+        since = self._silent.setdefault(place, now)
+        if len(self._silent) > _MAX_SESSIONS:
+            self._silent.popitem(last=False)
+        return now - since >= _PATIENCE_SECONDS
+
     def was_put_off(self, place: Place, object_hash: str) -> bool:
         """True of the line right behind the hint that was put off; any
         other line forgets the hint."""
         return self._put_off.pop(place, None) == object_hash
 
 
-def adopt(manager: Any, wanted: Wanted) -> None:
+def adopt(manager: Any, wanted: Wanted) -> bool:
     """Write a stub of the fragment, unless it is here, or S3 has it not.
-    Blocks only the green thread."""
+    Blocks only the green thread.
+
+    :returns: False if nobody could say what S3 has
+    """
     if _is_here(manager, wanted):
-        return
+        return True
     logger = manager.logger
     version = VersionId(
         wanted.device, int(wanted.policy), wanted.object_hash,
@@ -103,10 +127,15 @@ def adopt(manager: Any, wanted: Wanted) -> None:
             conf.run_dir, proof.ProofRequest(version, wanted.partition),
             conf.io.remote_deadline_seconds))
         logger.increment('dss.ssync.adopted')
+    except RemoteUnavailable as err:
+        logger.info('dss: S3 could not be asked for %s: %s', version.key, err)
+        logger.increment('dss.ssync.adoption_silent')
+        return False
     except (DssError, DiskFileError, ValueError) as err:
         logger.info('dss: %s is to be rebuilt, not found in S3: %s',
                     version.key, err)
         logger.increment('dss.ssync.not_adopted')
+    return True
 
 
 def _is_here(manager: Any, wanted: Wanted) -> bool:

@@ -50,9 +50,9 @@ def s3(monkeypatch: Any) -> S3:
     return made
 
 
-def adopt(disk: Disk, timestamp: str = T2) -> None:
+def adopt(disk: Disk, timestamp: str = T2) -> bool:
     disk.ec.logger = disk.logger
-    adopting.adopt(disk.ec, adopting.Wanted(
+    return adopting.adopt(disk.ec, adopting.Wanted(
         'sda', '7', disk.policies[1], disk.open_file(
             'o', policy=1).dss_hash, Timestamp(timestamp), 1))
 
@@ -120,10 +120,31 @@ def test_another_object_is_not_taken_for_it(disk: Disk, s3: S3,
     assert disk.logger.counts['dss.ssync.not_adopted'] == 1
 
 
-@pytest.mark.parametrize('error', [
-    VersionGone('no such key'), RemoteUnavailable('down', 1)])
-def test_what_s3_does_not_give_is_rebuilt(disk: Disk, s3: S3,
-                                          error: Any) -> None:
-    s3.error = error
-    adopt(disk)
+def test_what_s3_has_not_is_rebuilt(disk: Disk, s3: S3) -> None:
+    s3.error = VersionGone('no such key')
+    assert adopt(disk)
     assert not files(disk)
+
+
+def test_what_nobody_can_say_is_not_rebuilt_yet(disk: Disk, s3: S3) -> None:
+    s3.error = RemoteUnavailable('the daemon has just begun', 1)
+    assert not adopt(disk)
+    assert not files(disk)
+    assert 'dss.ssync.not_adopted' not in disk.logger.counts
+    s3.error = None
+    assert adopt(disk)
+    assert files(disk) == [T2 + '#1#d.data']
+
+
+def test_a_rebuild_waits_only_so_long_for_s3(monkeypatch: Any) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(adopting.time, 'monotonic', lambda: now[0])
+    adoptions, place = adopting.Adoptions(), ('sda', '7', 1)
+    assert not adoptions.heard(place, False)
+    now[0] += adopting._PATIENCE_SECONDS - 1
+    assert not adoptions.heard(place, False)
+    assert not adoptions.heard(('sda', '8', 1), False)
+    now[0] += 1
+    assert adoptions.heard(place, False)
+    assert adoptions.heard(place, True)
+    assert not adoptions.heard(place, False)
