@@ -174,8 +174,7 @@ class Cluster:
 
         While a primary shows the newest acknowledged version of a name, its
         bytes MUST be somewhere: a write that reached other replicas, and
-        was not acknowledged, may be lost with them. A stub whose key S3 has
-        forgotten is a replica that was lost, as with its drive.
+        was not acknowledged, may be lost with them.
 
         :raises Violation: they are on no disk and not in S3; or nothing at
             all is left of the name
@@ -190,11 +189,13 @@ class Cluster:
             if gone:
                 raise Violation('%s: no node has the %s' % (name, gone))
 
-    def read_keys(self) -> Set[str]:
-        """Keys in S3 that some node reads from just now."""
-        return {found.key for node in self.nodes.values()
-                for found in map(node.look, node.hashes())
-                if found is not None and not found.local}
+    def spare_keys(self) -> List[str]:
+        """Keys in S3 that no node reads from just now: what lies there
+        lies on every node whose record names it, too."""
+        needed = {found.key for node in self.nodes.values()
+                  for found in map(node.look, node.hashes())
+                  if found is not None and not found.local}
+        return sorted(set(self.bucket.keys) - needed)
 
     def _check_untouched(self, name: str) -> None:
         for node in self.nodes.values():
@@ -219,8 +220,7 @@ class Cluster:
                  if seen is not None}
         waits = [one for one in self.ring.primaries(partition) if one in there
             and there[one].timestamp == promised.timestamp
-            and one not in self.returned
-            and there[one].key not in self.bucket.forgotten]
+            and one not in self.returned]
         newer = [one for one, seen in there.items()
                  if seen.timestamp > promised.timestamp and (
                      seen.is_tombstone or seen.body is not None)]

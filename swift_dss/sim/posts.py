@@ -114,15 +114,14 @@ def shown(node: Node, name: str) -> Shown:
 def newest_anywhere(nodes: Iterable[Node], object_hash: str,
                     since: str) -> Dict[str, str]:
     """When each register of an object was set last, on any node that can
-    show the object, or has a stub of it: another node may have its bytes.
+    show the object.
 
     :param since: the version of which they must be, or a later one
     """
     newest: Dict[str, str] = {}
     for node in nodes:
         seen = node.look(object_hash)
-        if seen is None or (seen.body is None and not seen.is_tombstone
-                            and not seen.key):
+        if seen is None or (seen.body is None and not seen.is_tombstone):
             continue
         if seen.timestamp > since:
             # A later PUT or DELETE has set them all.

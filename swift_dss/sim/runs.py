@@ -321,16 +321,16 @@ def _harmless(cluster: Cluster, harm: Callable[[], None],
 
 def _forget(cluster: Cluster, step: Step,
             dice: random.Random) -> Optional[str]:
-    keys = cluster.bucket.keys
+    keys = cluster.spare_keys()
     if not keys:
         return None
-    key = dice.choice(sorted(keys))
-    stored, is_read = keys[key], key in cluster.read_keys()
-    if not _harmless(cluster, lambda: keys.__delitem__(key),
-                     lambda: keys.__setitem__(key, stored)):
+    key = dice.choice(keys)
+    stored = cluster.bucket.keys[key]
+    if not _harmless(
+            cluster, lambda: cluster.bucket.keys.__delitem__(key),
+            lambda: cluster.bucket.keys.__setitem__(key, stored)):
         return None
-    cluster.bucket.forgotten.add(key)
-    cluster.coverage.fault('key%s forgotten' % (' of a stub' * is_read))
+    cluster.coverage.fault('key forgotten')
     return key
 
 

@@ -35,7 +35,7 @@ TWIN_SEEDS = 200
 #: Faults that meet in a campaign.
 FAULTS = {'HDD lost', 'HDD not mounted', 'SSD lost', 'state lost', 'clock off',
           'cut off from S3', 'cut off from nodes', 'daemon killed',
-          'key forgotten', 'key of a stub forgotten', 'left the ring'} | {
+          'key forgotten', 'left the ring'} | {
               'S3 ' + mood for mood in MOODS if mood != 'well'}
 
 
@@ -246,9 +246,3 @@ def test_subsets_see_a_replica_that_decides_alone(monkeypatch):
 def test_options_that_mean_nothing_are_refused(arguments, why):
     done = swift_dss(*arguments)
     assert done.returncode and why in done.stderr
-
-
-def test_a_node_whose_stub_was_forgotten_still_has_what_a_post_set():
-    """Seed in which two nodes that took a POST have a stub without its key,
-    and a third one has the bytes."""
-    assert outcome_of(5156).violation == ''
