@@ -29,8 +29,7 @@ import time  # noqa: E402
 from typing import Any, Dict, List, Tuple  # noqa: E402
 
 from eventlet import wsgi  # noqa: E402
-from request_path import _DSS_CONF, _LISTENER, _SWIFT_CONF  # noqa: E402
-from swift.common import storage_policy, utils  # noqa: E402
+from request_path import _LISTENER, prepare  # noqa: E402
 
 _OBJECTS = 8
 _CLIENT = """\
@@ -71,22 +70,9 @@ class Server:
     """The object server, and its option."""
 
     def __init__(self, devices: str, root: str) -> None:
-        for name, text in (
-                ('swift.conf', _SWIFT_CONF),
-                ('dss.conf', _DSS_CONF % {'devices': devices,
-                                          'root': root})):
-            with open(os.path.join(root, name), 'w') as target:
-                target.write(text)
-        os.makedirs(os.path.join(devices, 'd1'), exist_ok=True)
-        utils.set_swift_dir(root)
-        storage_policy.reload_storage_policies()
-        utils.validate_hash_conf()
+        conf = dict(prepare(devices, root), log_level='ERROR')
         from swift_dss.objserver.server import DssObjectController
         from swift_dss.objserver.settings import node_for
-        conf = {'devices': devices, 'mount_check': 'false',
-                'swift_dir': root, 'fallocate_reserve': '0',
-                'log_level': 'ERROR',
-                'dss_conf': os.path.join(root, 'dss.conf')}
         self._app = DssObjectController(conf)
         self._node = node_for(conf, logging.getLogger())
 

@@ -66,27 +66,37 @@ OPERATIONS = ('HEAD', 'GET', 'GET disk', 'PUT')
 _OBJECTS = 8
 
 
+def prepare(devices: str, root: str) -> Dict[str, str]:
+    """Write what an object server of one device needs, and have Swift read
+    it.
+
+    :param devices: where the device ``d1`` is made
+    :param root: an empty folder for the configuration
+    :returns: the configuration of a controller
+    """
+    for name, text in (
+            ('swift.conf', _SWIFT_CONF),
+            ('dss.conf', _DSS_CONF % {'devices': devices, 'root': root})):
+        with open(os.path.join(root, name), 'w') as target:
+            target.write(text)
+    os.makedirs(os.path.join(devices, 'd1'), exist_ok=True)
+    utils.set_swift_dir(root)
+    storage_policy.reload_storage_policies()
+    utils.validate_hash_conf()
+    return {'devices': devices, 'mount_check': 'false',
+            'swift_dir': root, 'fallocate_reserve': '0',
+            'dss_conf': os.path.join(root, 'dss.conf')}
+
+
 class Bench:
     """Two controllers on one device."""
 
     def __init__(self, devices: str, root: str) -> None:
-        for name, text in (
-                ('swift.conf', _SWIFT_CONF),
-                ('dss.conf', _DSS_CONF % {'devices': devices,
-                                          'root': root})):
-            with open(os.path.join(root, name), 'w') as target:
-                target.write(text)
-        os.makedirs(os.path.join(devices, 'd1'), exist_ok=True)
-        utils.set_swift_dir(root)
-        storage_policy.reload_storage_policies()
-        utils.validate_hash_conf()
+        conf = prepare(devices, root)
         # Swift's controllers look at the policies when they are imported.
         from swift.obj.server import ObjectController
 
         from swift_dss.objserver.server import DssObjectController
-        conf = {'devices': devices, 'mount_check': 'false',
-                'swift_dir': root, 'fallocate_reserve': '0',
-                'dss_conf': os.path.join(root, 'dss.conf')}
         self._apps = (DssObjectController(dict(conf)),
                       ObjectController(dict(conf)))
 
