@@ -45,6 +45,8 @@ function configure_swift_dss_proxy {
         "$(swift_dss_pipeline "$(iniget "$conf" pipeline:main pipeline)")"
     iniset "$conf" filter:dss use egg:swift_dss#dss
     iniset "$conf" filter:dss class_table "$SWIFT_CONF_DIR/dss-classes.conf"
+    mkdir -p "$SWIFT_DSS_RUN_DIR"
+    iniset "$conf" filter:dss run_dir "$SWIFT_DSS_RUN_DIR"
     iniset "$conf" filter:dss_retry_after use egg:swift_dss#dss_retry_after
 }
 

@@ -164,7 +164,7 @@ def _proxy(conf: AioConf, keys: Keys) -> str:
         'dss', 'egg:swift_dss#dss',
         'class_table = %s' % conf.path('etc', 'dss-classes.conf'),
         'rules_file = %s' % conf.path('etc', 'dss-rules.conf'),
-        'reload_interval = 1') + _filter(
+        'reload_interval = 1', 'run_dir = %s' % conf.run) + _filter(
         'dss_retry_after', 'egg:swift_dss#dss_retry_after')
     return ''.join((
         _default(conf, conf.proxy_port, conf.etc, conf.path('devices'),

@@ -18,7 +18,8 @@ from typing import Any, Dict, List, Sequence
 
 from swift_dss.cli.table import Progress, table
 from swift_dss.core.errors import BadConfig
-from swift_dss.sim import campaign, runs, subsets
+from swift_dss.sim import campaign, runs
+from swift_dss.sim.studies import lost_state, subsets
 from swift_dss.sim.world.ring import REPLICAS
 
 HELP = 'a simulated cluster with faults, judged by a model'
@@ -60,6 +61,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         'each node lost, with delays and a rebalance')
     parser.add_argument('--every', type=int, default=1, metavar='N',
                         help='of the subsets, each Nth history (1)')
+    parser.add_argument('--lost-state', type=int, metavar='N',
+                        help='instead of seeds: index, queue or bundle book '
+                        'are lost at N points; then a node, and in the end '
+                        'all, are wiped and restored from the bucket')
     parser.add_argument('--json', action='store_true',
                         help='one object instead of text')
 
@@ -78,19 +83,21 @@ def run(args: argparse.Namespace) -> int:
                  + _arguments(args))
     if args.subsets:
         return _subsets(args)
+    if args.lost_state:
+        return _lost_state(args)
     return _campaign(args) if args.campaign else _one(args)
 
 
 def _check(args: argparse.Namespace) -> None:
     for name, least in (('nodes', REPLICAS + 1), ('steps', 1), ('jobs', 1),
                         ('failures', 1), ('seed', 0), ('seeds', 1),
-                        ('every', 1)):
+                        ('every', 1), ('lost_state', 1)):
         value = getattr(args, name)
         if value is not None and value < least:
-            raise BadConfig('--%s %d: give %d or more'
-                            % (name, value, least))
-    if args.subsets and args.campaign:
-        raise BadConfig('give --subsets or --campaign')
+            raise BadConfig('--%s %d: give %d or more' % (
+                name.replace('_', '-'), value, least))
+    if args.campaign + args.subsets + (args.lost_state is not None) > 1:
+        raise BadConfig('give --subsets, --lost-state or --campaign')
     if (args.seeds or args.seconds) and not args.campaign:
         raise BadConfig('--seeds and --seconds are for --campaign')
 
@@ -131,6 +138,35 @@ def _subsets(args: argparse.Namespace) -> int:
                   100.0 * found.leak,
                   100.0 * found.refused_bytes / max(1, found.put_bytes),
                   found.orphans))
+    return _BROKEN if found.is_broken else 0
+
+
+def _lost_state(args: argparse.Namespace) -> int:
+    began = time.monotonic()
+    with Progress('sim: points', args.json) as shown:
+        found = lost_state.run_all(
+            args.seed, args.lost_state, args.jobs, lambda now: shown.show(
+                now.points, args.lost_state, '%d broken' % len(now.said)))
+    seconds = time.monotonic() - began
+    if args.json:
+        print(json.dumps(dict(asdict(found), first=args.seed,
+                              seconds=round(seconds, 1))))
+    else:
+        for text in found.said:
+            print(text)
+        print(table(('lost state', 'count>', ''), [
+            ('points', found.points, '%d nodes; %d in the midst of what a '
+             'daemon does, %d on all nodes; %.0f s' % (
+                 lost_state.NODES, found.at_work, found.everywhere,
+                 seconds)),
+            ('parts lost', sum(found.lost.values()), ', '.join(
+                '%d %s' % (number, part)
+                for part, number in sorted(found.lost.items()))),
+            ('deleted, restored', found.restored,
+             'of %d deleted objects' % found.deleted),
+            ('kept, unreadable', found.unreadable,
+             'of %d acknowledged versions' % found.kept),
+            ('orphan keys', found.orphans, 'after gc')]))
     return _BROKEN if found.is_broken else 0
 
 

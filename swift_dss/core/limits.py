@@ -70,6 +70,14 @@ DEFAULT_RETRY_AFTER_SECONDS = 15
 #: ahead are worth nothing, and an hour later all may be well.
 MAX_RETRY_AFTER_SECONDS = 3600
 
+#: Bytes a second that no device takes (NVMe of today: less than two thirds
+#: of it). A proxy need not ask about a device before that could fill it.
+FASTEST_DEVICE_BYTES_PER_SECOND = 16 << 30
+
+#: Longest time that a proxy leaves a node alone that it writes to, seconds:
+#: a third of the age at which answers say nothing any more.
+MAX_PRESSURE_REST_SECONDS = 10.0
+
 #: Writes of one proxy worker that are held back at a time; more are told
 #: to come again, or the waiting would be the load.
 MAX_THROTTLED = 64

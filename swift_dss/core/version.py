@@ -36,3 +36,14 @@ class VersionId:
             # to what is equal.
             self.__dict__['_key'] = made
         return made
+
+    @classmethod
+    def of_key(cls, key: str, device: str) -> VersionId:
+        """The version on a device whose :attr:`key` this is.
+
+        :raises ValueError: it is none
+        """
+        policy, object_hash, rest = key.split('/')
+        timestamp, _, frag = rest.partition('#')
+        return VersionId(device, int(policy), object_hash, timestamp,
+                         int(frag) if frag else None)

@@ -184,12 +184,20 @@ class LocalVersions(abc.ABC):
 
     @abc.abstractmethod
     def newest_record(self, version: VersionId,
-                      partition: str) -> Tuple[str, str]:
-        """(timestamp, S3 key) of the newest data file or tombstone of the
-        object on ``version.device``; '' for what it has not.
+                      partition: str) -> Tuple[str, str, bool]:
+        """(timestamp, S3 key, whether all bytes are on this node) of the
+        newest data file or tombstone of the object on ``version.device``;
+        '' for what it has not.
 
         The key is that of the fragment of ``version``, if that has one.
         Never raises :class:`VersionGone`.
+        """
+
+    @abc.abstractmethod
+    def newest_in_quarantine(self, version: VersionId) -> str:
+        """Timestamp of the newest data file of the object that Swift has
+        put into the quarantine of ``version.device``, of any fragment; ''
+        if there is none. Never raises :class:`VersionGone`.
         """
 
     def object_name(self, version: VersionId, partition: str) -> str:
@@ -231,6 +239,24 @@ class LocalVersions(abc.ABC):
 
         :raises ValueError: some byte is nowhere else; nothing is changed
         """
+
+    def copies_needed(self, version: VersionId) -> int:
+        """Data files of other devices from which this one can be made anew:
+        1, or the data fragments of an erasure-coded object."""
+        return 1
+
+    def put_aside(self, version: VersionId, partition: str,
+                  key: str) -> None:
+        """Put a stub into the device's quarantine, durably: S3 has lost
+        what its record names, and replication is to bring the version anew.
+
+        Files of a later POST stay in their place.
+
+        :param key: the S3 key that is lost
+        :raises ValueError: all bytes are here, or the record names another
+            key; nothing is changed
+        """
+        raise ValueError('%s: there is no quarantine' % version.device)
 
     @abc.abstractmethod
     def begin_fill(self, version: VersionId, partition: str, offset: int,

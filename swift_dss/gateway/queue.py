@@ -88,6 +88,7 @@ class UploadJob:
     :param attempts: tries and looks; ``failures`` those that failed
     :param upload_id: multipart upload in progress, ``BEGINNING``, or ''
     :param class_id: the class that it shares the link with
+    :param alone: it shares no S3 object with others
     """
 
     version: VersionId
@@ -99,6 +100,7 @@ class UploadJob:
     upload_id: str = ''
     error: str = ''
     class_id: int = 0
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -213,8 +215,8 @@ class Queue(Store):
             where += ' AND alone = ?'
             values.append(int(alone))
         rows = self._read(
-            'SELECT %s FROM uploads WHERE %s ORDER BY not_before LIMIT ?'
-            % (_UPLOAD_COLUMNS, where), (*values, limit))
+            'SELECT %s, alone FROM uploads WHERE %s ORDER BY not_before '
+            'LIMIT ?' % (_UPLOAD_COLUMNS, where), (*values, limit))
         return [_upload(row) for row in rows]
 
     def due_deletes(self, now: float, limit: int,
@@ -234,7 +236,7 @@ class Queue(Store):
 
     def uploads_of(self, key: str) -> List[UploadJob]:
         """Uploads of a version key (one per device that holds it)."""
-        rows = self._read('SELECT %s FROM uploads WHERE key = ?'
+        rows = self._read('SELECT %s, alone FROM uploads WHERE key = ?'
                           % _UPLOAD_COLUMNS, (key,))
         return [_upload(row) for row in rows]
 

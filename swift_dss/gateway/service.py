@@ -23,8 +23,10 @@ from swift_dss.core.errors import (
 from swift_dss.core.pressure import Link
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.bundle.book import Book
+from swift_dss.gateway.bundle.follow import Follower
 from swift_dss.gateway.bundle.lean import Leaning, own_copy
 from swift_dss.gateway.bundle.pack import book_path
+from swift_dss.gateway.bundle.proof import BundleProofs
 from swift_dss.gateway.collect import keys
 from swift_dss.gateway.collect.keys import Collector, plain, restore_state
 from swift_dss.gateway.collect.rounds import Rounds
@@ -36,6 +38,7 @@ from swift_dss.gateway.form.owner import WRITE_SECONDS, NotOurs, Owner
 from swift_dss.gateway.link import wan
 from swift_dss.gateway.link.breaker import Breaker, BreakerState, Trust
 from swift_dss.gateway.link.client import Connect, S3Client, S3Down, S3Rejected
+from swift_dss.gateway.link.outages import Outages
 from swift_dss.gateway.link.pulse import Alarm, Pulse
 from swift_dss.gateway.link.retry import Backoff
 from swift_dss.gateway.link.throughput import Throughput
@@ -47,13 +50,13 @@ from swift_dss.gateway.mend.scrub import Scrubber
 from swift_dss.gateway.mend.scrub_ask import AskScrubber
 from swift_dss.gateway.mend.witness import ASKERS, Asker, Remedies
 from swift_dss.gateway.peers.primaries import (
-    Primaries, RingPrimaries, looks_at)
+    Primaries, RingPrimaries, Wanted, looks_at)
 from swift_dss.gateway.peers.ranks import Ranks
 from swift_dss.gateway.ports import (
     LocalVersion, LocalVersions, Logger, Metrics, NotProven, Sink,
     TableSource)
 from swift_dss.gateway.queue import DeleteJob, Queue, UploadJob
-from swift_dss.gateway.up.bundler import SENDERS, Bundler
+from swift_dss.gateway.up.bundler import SENDERS, Bundler, Offer
 from swift_dss.gateway.up.deletes import Agreement, Deleter
 from swift_dss.gateway.up.park import Jobs, Parker
 from swift_dss.gateway.up.upload import Outcome, Uploader
@@ -168,18 +171,22 @@ class Gateway:
         self._uploader = Uploader(
             self._conf, self._client, local, self._queue, metrics,
             self._keys, self._is_cancelled, self._stopping.is_set, now)
+        proofs = BundleProofs(self._client, self._keys, now)
+        book = Book(book_path(conf.state_dir))
         self._bundler = Bundler(
-            self._conf, self._client, local, self._queue, Book(book_path(
-                conf.state_dir)), metrics, logger,
-            self._breaker, self._stopping, conf.swift_dir,
+            self._conf, self._client, local, self._queue, book, metrics,
+            logger, self._breaker, self._stopping, conf.swift_dir,
             self._keys, now, self._retry, pool,
             Leaning(self._conf, self._primaries, self._uploader.send_apart,
-                    trusted.now))
+                    trusted.now),
+            Follower(self._conf, self._primaries, proofs, local, book,
+                     metrics, now), self._notify)
         self._parker = Parker(
             Jobs(self._claim, self._release, self._described,
-                 self._may_send, self._wanted_remote, self._look_again_at,
-                 self._notify), self._queue, self._bundler, table_source,
-            metrics, logger, self._stopping, now)
+                 self._may_send, self._is_first, self._wanted_remote,
+                 self._look_again_at, self._notify), self._queue,
+            self._bundler, table_source, metrics, logger, self._stopping,
+            now)
         self._agreement = Agreement(
             self._conf, local, self._queue, self._primaries, metrics,
             logger, self._retry, self._stopping, now, self._notify,
@@ -206,7 +213,10 @@ class Gateway:
             self._alarm.look, self._client.pulse.now, pool is inline)
         self._repairer = Repairer(self._conf, self._client, local, Hands(
             self._filler.prove, self._uploader.resend, self._bundler.settle,
-            self._bundler.take_out, self.enqueue_upload))
+            self._bundler.take_out, self.enqueue_upload,
+            lambda local: self._primaries.ask([Wanted(
+                local.version, local.metadata.get('name', ''))], True)[0]))
+        self._filler.on_missing = self._mend_missing
         self.scrubber = Scrubber(
             self._conf, self._filler, local, metrics, logger,
             lambda version, partition: self.repair([(version, partition)]),
@@ -225,8 +235,9 @@ class Gateway:
             logger, self._stopping, now)
         self._arrivals = Arrivals(
             self._conf, self._client, self._keys, self._bundler.hold,
-            metrics, now)
+            metrics, proofs, now)
         self._turns = Turns()
+        self._outages = Outages()
         self._top_upload_at = -math.inf
         self._publish_at = -math.inf
         self._wake = threading.Condition()
@@ -426,6 +437,24 @@ class Gateway:
         """
         self._filler.prove(local)
 
+    def _mend_missing(self, version: VersionId, partition: str) -> None:
+        """A reader has found that S3 has not got a version."""
+        if not self._stopping.is_set():
+            self._workers.submit(self._try_repair, version, partition)
+
+    def _try_repair(self, version: VersionId, partition: str) -> None:
+        try:
+            self._require_for_proof()
+            found = self.repair([(version, partition)])
+        except DssError as err:
+            self._metrics.count('gateway.%s' % err.counter)
+            return
+        except Exception:
+            self._logger.exception('gateway: repair of %s', version.key)
+            return
+        self._logger.warning('gateway: %s on %s was missing in S3: %s',
+                             version.key, version.device, found.value)
+
     def bundles_to_rekey(self) -> int:
         """Bundles that are still sealed under another key."""
         return self._bundler.bundles_to_rekey()
@@ -474,9 +503,10 @@ class Gateway:
                     self._trust.is_lost)
 
     def backlog(self) -> int:
-        """Uploads and deletes that wait."""
+        """Uploads, deletes and records that wait."""
         counts = self._queue.counts()
-        return int(counts['uploads']) + int(counts['deletes'])
+        return int(counts['uploads']) + int(counts['deletes']) \
+            + self._bundler.renewals()
 
     def status(self) -> Dict[str, Any]:
         """Plain values for status output; no secrets in it."""
@@ -512,7 +542,8 @@ class Gateway:
             version, local.partition), now, max(
                 local.class_map.class_ids(local.content_length), default=0,
                 key=lambda one: table.spec(one).rank))],
-            now - self._ranks.rank(version) * self._conf.take_over_seconds)
+            now - self._turn_after(version)
+            - self._outages.seconds(-math.inf, now))
         self._notify(now)
         self._parker.kick()
 
@@ -587,7 +618,8 @@ class Gateway:
     def _dispatch_due(self) -> float:
         """Hand out what is due; seconds until there may be more."""
         now = self._now()
-        if self._breaker.state is not BreakerState.CLOSED:
+        self._outages.saw(self._is_up(), now)
+        if not self._is_up():
             return self._probe()
         self._alarm.beat()
         if not self._may_write():
@@ -826,7 +858,8 @@ class Gateway:
                 self._queue.finish_upload(job.version)
                 return
             outcome = self._bundler.takes(
-                job, local, self._table_source(), may_send)
+                Offer(job, local, may_send, self._is_first(job)),
+                self._table_source())
         if outcome is None:
             outcome = self._uploader.run(job, may_send)
             if outcome in (Outcome.UPLOADED, Outcome.FOUND):
@@ -861,8 +894,20 @@ class Gateway:
             self._queue.again(now)
 
     def _may_send(self, job: UploadJob) -> bool:
-        return (self._now() - job.first_seen >= self._ranks.rank(job.version)
-                * self._conf.take_over_seconds)
+        now, turn = self._now(), self._turn_after(job.version)
+        return not turn or now - job.first_seen - self._outages.seconds(
+            job.first_seen, now) >= turn
+
+    def _is_first(self, job: UploadJob) -> bool:
+        return self._turn_after(job.version) == 0
+
+    def _turn_after(self, version: VersionId) -> float:
+        """Seconds from when a version was seen until this device may send
+        it, if no other has: the first primary begins when the version is
+        old enough."""
+        rank = self._ranks.rank(version)
+        return rank and self._conf.remote_after_seconds \
+            + rank * self._conf.take_over_seconds
 
     def _look_again_at(self, job: UploadJob) -> float:
         look = Backoff(_LOOK_SECONDS, max(
@@ -873,6 +918,7 @@ class Gateway:
     def _delete(self, job: DeleteJob) -> None:
         if not self._bundler.buries(job):
             self._deleter.run(job)
+            self._bundler.let_go(job.version)
             return
         # It has no key of its own: a mark in its bundle is all there is.
         for upload in self._queue.uploads_of(job.version.key):

@@ -1,9 +1,9 @@
 """Blocks that a disk changed, found in all copies here and replaced.
 
-A copy of a block is right if its checksum is. Of one that is wrong the bytes
-leave its tier, where another has the right ones, and come back from there: to
-the SSD in a new inode, to the HDD in place. What only S3 has right comes back
-when it is read next.
+A copy of a block is right if its checksum is; where none is known, if it can
+be read. Of one that is wrong the bytes leave its tier, where another has the
+right ones, and come back from there: to the SSD in a new inode, to the HDD in
+place. What only S3 has right comes back when it is read next.
 
 The caller MUST hold the version's lock. All of it blocks on both tiers.
 """
@@ -27,7 +27,8 @@ from swift_dss.wire.records.blocks import BLOCK_BYTES, blocks_of
 
 
 class Rot(NamedTuple):
-    """Ranges of a version that are not as they were written.
+    """Ranges of a version that are not as they were written, or cannot be
+    read.
 
     :param ssd: those on the SSD that the HDD has right
     :param hdd: those on the HDD that the SSD has right
@@ -47,9 +48,10 @@ class Rot(NamedTuple):
 
 
 def look(place: Place, io: Carrier = PLAIN_IO) -> Rot:
-    """Read every copy of every block; none without checksums.
+    """Read every copy of every block.
 
-    A block of which S3 alone has a part cannot be judged, and is not.
+    Of a block without a checksum, and of one of which S3 alone has a part, it
+    is judged whether it can be read.
 
     :raises VersionGone: the version went away meanwhile
     :raises TierUnavailable: the HDD is not mounted
@@ -58,8 +60,6 @@ def look(place: Place, io: Carrier = PLAIN_IO) -> Rot:
     with LiveVersion(place) as live, contextlib.ExitStack() as closing:
         length = live.residency.content_length
         sums = blocks.load(live.fd, length)
-        if sums is None:
-            return rot
         fds = {Tier.SSD: live.fd}
         if live.residency.tiers & Tier.HDD:
             try:
@@ -71,9 +71,12 @@ def look(place: Place, io: Carrier = PLAIN_IO) -> Rot:
             extents = list(live.residency.split(
                 block * BLOCK_BYTES,
                 min(BLOCK_BYTES, length - block * BLOCK_BYTES)))
-            if sums.expected(block) and all(
+            if sums is not None and sums.expected(block) and all(
                     extent.tiers & LOCAL for extent in extents):
                 _judge(sums, block, extents, fds, io, rot)
+            else:
+                for extent in extents:
+                    _judge_unknown(extent, fds, io, rot)
     return rot
 
 
@@ -95,6 +98,23 @@ def _judge(sums: BlockSums, block: int, extents: List[Extent],
                 ranges.append(where)
 
 
+def _judge_unknown(extent: Extent, fds: Dict[Tier, int], io: Carrier,
+                   rot: Rot) -> None:
+    """Of bytes whose checksum nobody knows: those that can be read are
+    taken as they are."""
+    unreadable = [tier for tier in (Tier.SSD, Tier.HDD)
+                  if extent.tiers & tier and len(_read(
+                      io, fds.get(tier), extent) or b'') != extent.length]
+    where = extent.offset, extent.length
+    if not unreadable:
+        return
+    if len(unreadable) < sum(bool(extent.tiers & tier)
+                             for tier in (Tier.SSD, Tier.HDD)):
+        (rot.ssd if unreadable == [Tier.SSD] else rot.hdd).append(where)
+    else:
+        (rot.in_s3 if extent.tiers & Tier.REMOTE else rot.lost).append(where)
+
+
 def _candidates(copies: Dict[Tier, List[Optional[bytes]]]
                 ) -> Iterator[List[bytes]]:
     ssd, hdd = copies[Tier.SSD], copies[Tier.HDD]
@@ -103,13 +123,14 @@ def _candidates(copies: Dict[Tier, List[Optional[bytes]]]
                for one, other in zip(first, second)]
 
 
-def _read(io: Carrier, fd: Optional[int], extent: Extent) -> bytes:
-    """Empty if it cannot be read: then it is wrong."""
+def _read(io: Carrier, fd: Optional[int],
+          extent: Extent) -> Optional[bytes]:
+    """None if it cannot be read: then it is wrong."""
     try:
-        return b'' if fd is None else classified.read_exact(
+        return None if fd is None else classified.read_exact(
             io, fd, extent.length, extent.offset, 0)
     except OSError:
-        return b''
+        return None
 
 
 def mend(place: Place, rot: Rot, class_map: ClassMap = UNCLASSIFIED_MAP,

@@ -15,7 +15,9 @@ The caller MUST hold the version's lock: two moves of one version at once
 would overwrite one another's record. All of them block on both tiers.
 
 What is copied is checked as it passes: a whole block that is not as it was
-written raises ``RottenBytes`` and nothing has changed (``io.mending``).
+written, or bytes that cannot be read, raise ``RottenBytes`` and nothing has
+changed (``io.mending``). Where there are no checksums they are made
+(``io.sums.copying``).
 """
 
 from __future__ import annotations
@@ -24,13 +26,11 @@ import os
 from typing import Callable, Iterable, List, Optional, Tuple
 
 from swift_dss.core.errors import DamagedRecord
-from swift_dss.core.limits import IO_WINDOW_BYTES
 from swift_dss.core.residency import Extent, RemoteCopy, Residency, Tier
 from swift_dss.core.spans import ClassMap, UNCLASSIFIED_MAP
-from swift_dss.io import classified, residency_store, steps
+from swift_dss.io import residency_store, steps
 from swift_dss.io.carriers import Carrier
-from swift_dss.io.sums import blocks
-from swift_dss.io.sums.blocks import BlockSums, Passing
+from swift_dss.io.sums.copying import Copier
 from swift_dss.io.switch import (
     LiveVersion, Place, switch, translated)
 
@@ -62,14 +62,14 @@ def copy_to_capacity(place: Place, ranges: Iterable[Range] = (),
         if not missing:
             return live.residency
 
-        sums = blocks.load(live.fd, place.content_length)
+        copier = _copier(live, class_map, io)
 
         def fill(fd: int) -> None:
             for extent in missing:
-                _copy(io, class_map, live.fd, fd, extent.offset,
-                      extent.length, sums)
+                copier.copy(live.fd, fd, extent.offset, extent.length)
 
         write_capacity(place, live.residency, fill, 'clean')
+        copier.store(live.fd)
         residency = live.residency
         for extent in missing:
             residency = residency.add(extent.offset, extent.length, Tier.HDD)
@@ -160,13 +160,12 @@ def evict_ssd(place: Place, ranges: Iterable[Range] = (),
                 if not extent.tiers & Tier.SSD):
             _check_capacity_file(place, residency)
 
-        sums = blocks.load(live.fd, place.content_length)
+        copier = _copier(live, class_map, io)
 
         def fill(fd: int) -> None:
             for extent in residency.extents:
                 if extent.tiers & Tier.SSD:
-                    _copy(io, class_map, live.fd, fd, extent.offset,
-                          extent.length, sums)
+                    copier.copy(live.fd, fd, extent.offset, extent.length)
 
         switch(live, residency, fill, 'evict')
         return residency
@@ -205,13 +204,13 @@ def promote(place: Place, ranges: Iterable[Range] = (),
         if residency == live.residency:
             return residency
         source = place.capacity.open_read(place.version)
-        sums = blocks.load(live.fd, place.content_length)
+        copier = _copier(live, class_map, io)
         try:
             def fill(fd: int) -> None:
                 for extent in residency.extents:
                     if extent.tiers & Tier.SSD:
-                        _gather(io, class_map, live, source, fd, extent,
-                                sums)
+                        _gather(copier, live, source, fd, extent)
+                copier.store(fd)
 
             switch(live, residency, fill, 'promote')
         finally:
@@ -219,13 +218,12 @@ def promote(place: Place, ranges: Iterable[Range] = (),
         return residency
 
 
-def _gather(io: Carrier, class_map: ClassMap, live: LiveVersion,
-            capacity_fd: int, fd: int, wanted: Extent,
-            sums: Optional[BlockSums]) -> None:
+def _gather(copier: Copier, live: LiveVersion, capacity_fd: int, fd: int,
+            wanted: Extent) -> None:
     """Copy ``wanted`` from the SSD where it is there, else from the HDD."""
     for piece in live.residency.split(wanted.offset, wanted.length):
         source = live.fd if piece.tiers & Tier.SSD else capacity_fd
-        _copy(io, class_map, source, fd, piece.offset, piece.length, sums)
+        copier.copy(source, fd, piece.offset, piece.length)
 
 
 def drop_capacity(place: Place, ranges: Iterable[Range] = (),
@@ -269,12 +267,14 @@ def fill_capacity(place: Place, source: int, offset: int,
         if not missing:
             return live.residency
 
+        copier = _copier(live, UNCLASSIFIED_MAP, io)
+
         def fill(fd: int) -> None:
             for extent in missing:
-                _copy(io, UNCLASSIFIED_MAP, source, fd, extent.offset,
-                      extent.length)
+                copier.copy(source, fd, extent.offset, extent.length, True)
 
         write_capacity(place, live.residency, fill, 'fill')
+        copier.store(live.fd)
         residency = live.residency.add(offset, length, Tier.HDD)
         # The HDD copy is durable; only now may a record lean on it.
         live.mark(residency)
@@ -294,15 +294,17 @@ def fill_ssd(place: Place, source: int, offset: int, length: int,
         if residency == live.residency:
             return residency
 
+        copier = _copier(live, class_map, io)
+
         def fill(fd: int) -> None:
             for extent in live.residency.split(0, place.content_length):
                 if extent.tiers & Tier.SSD:
-                    _copy(io, class_map, live.fd, fd, extent.offset,
-                          extent.length)
+                    copier.copy(live.fd, fd, extent.offset, extent.length)
             for extent in live.residency.split(offset, length):
                 if not extent.tiers & Tier.SSD:
-                    _copy(io, class_map, source, fd, extent.offset,
-                          extent.length)
+                    copier.copy(source, fd, extent.offset, extent.length,
+                                True)
+            copier.store(fd)
 
         switch(live, residency, fill, 'fillssd')
         return residency
@@ -370,27 +372,6 @@ def _pieces(residency: Residency,
             for extent in residency.split(offset, length)]
 
 
-def _copy(io: Carrier, class_map: ClassMap, source: int, target: int,
-          offset: int, length: int,
-          sums: Optional[BlockSums] = None) -> None:
-    passing = None if sums is None else Passing(sums, offset)
-    for span in class_map.split(offset, length):
-        for at in range(span.offset, span.end, IO_WINDOW_BYTES):
-            wanted = min(IO_WINDOW_BYTES, span.end - at)
-            data = classified.read_exact(io, source, wanted, at,
-                                         span.class_id)
-            if len(data) != wanted:
-                raise DamagedRecord('a source file ends at byte %d'
-                                    % (at + len(data)))
-            if passing is not None:
-                passing.check(data)
-            write(io, target, data, at, span.class_id)
-    # What this thread does next has no class.
-    io.leave()
-
-
-def write(io: Carrier, fd: int, data: bytes, offset: int,
-          class_id: int) -> None:
-    """Write all of ``data`` under its class; nothing is durable yet."""
-    classified.write_pieces(io, fd, [classified.Piece(
-        offset, len(data), class_id, [memoryview(data)])])
+def _copier(live: LiveVersion, class_map: ClassMap, io: Carrier) -> Copier:
+    return Copier(io, class_map, live.fd, live.place.content_length,
+                  live.place.etag)

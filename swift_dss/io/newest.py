@@ -39,9 +39,10 @@ def newest_file(hash_dir: str,
     return found[0], found[2]
 
 
-def remote_key_of(path: str) -> str:
-    """The S3 key that a data file's record names; '' if it names none, or
-    the file is gone by now.
+def record_of(path: str) -> Tuple[str, bool]:
+    """(S3 key that a data file's record names, whether all of its bytes are
+    on this node); the key is '' if it names none. Of a file that is gone by
+    now: ('', False).
 
     :raises DamagedRecord, OSError: nobody can say
     """
@@ -49,14 +50,17 @@ def remote_key_of(path: str) -> str:
         found = residency_store.load(path)
     except OSError as err:
         if err.errno in _GONE:
-            return ''
+            return '', False
         raise
-    return '' if found is None or found.remote is None else found.remote.key
+    if found is None:
+        return '', True
+    return '' if found.remote is None else found.remote.key, found.is_local
 
 
-def newest_record(hash_dir: str,
-                  frag_index: Optional[int] = None) -> Tuple[str, str]:
-    """(timestamp, S3 key) of the newest data file or tombstone.
+def newest_record(hash_dir: str, frag_index: Optional[int] = None
+                  ) -> Tuple[str, str, bool]:
+    """(timestamp, S3 key, whether all bytes are here) of the newest data
+    file or tombstone.
 
     The key is '' where the file names none; of an erasure-coded object it
     is that of the fragment ``frag_index``.
@@ -65,7 +69,8 @@ def newest_record(hash_dir: str,
     """
     timestamp, name = newest_file(hash_dir, frag_index)
     parsed = layout.parse_data_file(name)
-    if parsed is None or parsed[1] != frag_index:
-        return timestamp, ''
-    return timestamp, remote_key_of(os.path.join(hash_dir, name))
+    if parsed is None:
+        return timestamp, '', False
+    key, is_local = record_of(os.path.join(hash_dir, name))
+    return timestamp, key if parsed[1] == frag_index else '', is_local
 

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import os
 import re
 import threading
 import time
+import uuid
 from array import array
 from bisect import bisect_left
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
@@ -32,6 +34,7 @@ from swift_dss.io.switch import (
 from swift_dss.wire import layout
 
 _HASH_FOLDER = re.compile(r'(?P<hash>[0-9a-f]{32})(?:-[0-9a-f]{32})?\Z')
+_PLAIN_FOLDER = re.compile(r'[0-9a-f]{32}\Z')
 _SUFFIX_FOLDER = re.compile(r'[0-9a-f]{3}(?:-[0-9a-f]{32})?\Z')
 #: A folder that changed so short a time before it was listed may have
 #: changed after it within the same tick of the file system's clock.
@@ -65,10 +68,18 @@ class Held(NamedTuple):
 
 
 class _Listed(NamedTuple):
-    """Hashes of a folder as it was, by their first half: 8 bytes each."""
+    """Hashes of a folder as it was, by their first half: 8 bytes each.
+
+    :param others: of those whose folder has not the hash for its name, and
+        those of a second folder: paths of these
+    :param until: monotonic; what was listed so soon after a change holds
+        for so long, and only for who may miss what came in the same tick
+    """
 
     stamp: Tuple[int, int]
     hashes: array[int]
+    others: Dict[int, List[str]]
+    until: float
 
 
 class Quarantine:
@@ -94,20 +105,30 @@ class Quarantine:
     def files_of(self, version: VersionId) -> List[Held]:
         """The data files of one version: it may have been quarantined
         more than once."""
-        if not self._may_have(version):
-            return []
-        top = self._top(version.policy)
-        return [held for name in sorted(listdir(top))
-                if name.startswith((version.object_hash,
-                                    version.object_hash[-3:]))
-                for folder in _hash_folders(top, name)
-                for held in self._files_in(folder, version.policy)
-                if held.version == version]
+        return [held for held in self._files_of_object(
+            version.policy, version.object_hash, True)
+            if held.version == version]
+
+    def newest(self, policy: int, object_hash: str) -> str:
+        """Timestamp of the newest data file of an object in quarantine; ''
+        if there is none.
+
+        Costs one stat where nothing was quarantined since the last call.
+        Of two that came within one tick of the file system's clock it may
+        know one for two seconds.
+        """
+        return max((held.version.timestamp for held in self._files_of_object(
+            policy, object_hash, False)), default='')
 
     def holds(self, version: VersionId) -> bool:
         """True if a data file of the version is in quarantine. Costs one
         stat where nothing was quarantined since the last call."""
         return bool(self.files_of(version))
+
+    def _files_of_object(self, policy: int, object_hash: str,
+                         exactly: bool) -> Iterator[Held]:
+        for folder in self._folders_of(policy, object_hash, exactly):
+            yield from self._files_in(folder, policy)
 
     def _top(self, policy: int) -> str:
         return os.path.join(self._device_path, 'quarantined',
@@ -123,33 +144,45 @@ class Quarantine:
                     self._device, policy, found.group('hash'), parsed[0],
                     parsed[1]), os.path.join(folder, name))
 
-    def _may_have(self, version: VersionId) -> bool:
-        top = self._top(version.policy)
+    def _folders_of(self, policy: int, object_hash: str,
+                    exactly: bool) -> List[str]:
+        """Folders of an object in quarantine, without a listing of all of
+        it unless it has changed."""
+        top = self._top(policy)
         try:
             status = os.stat(top)
         except FileNotFoundError:
-            return False
+            return []
         stamp = (status.st_ino, status.st_mtime_ns)
         with self._guard:
-            listed = self._listed.get(version.policy)
-            if listed is None or listed.stamp != stamp:
-                listed = self._list(top, version.policy, stamp)
-        wanted = _short(version.object_hash)
+            listed = self._listed.get(policy)
+            if listed is None or listed.stamp != stamp or listed.until < (
+                    math.inf if exactly else time.monotonic()):
+                listed = self._listed[policy] = _list(top, stamp)
+        wanted = _short(object_hash)
         at = bisect_left(listed.hashes, wanted)
-        return at < len(listed.hashes) and listed.hashes[at] == wanted
+        if at == len(listed.hashes) or listed.hashes[at] != wanted:
+            return []
+        # Others may have the same first half.
+        return [os.path.join(top, object_hash)] + [
+            path for path in listed.others.get(wanted, ())
+            if os.path.basename(path).startswith(object_hash)]
 
-    def _list(self, top: str, policy: int,
-              stamp: Tuple[int, int]) -> _Listed:
-        now = time.time()
-        found = array('Q', sorted(
-            _short(os.path.basename(folder)) for name in listdir(top)
-            for folder in _hash_folders(top, name)))
-        listed = _Listed(stamp, found)
-        if now - stamp[1] / 1e9 > _TICK_SECONDS:
-            self._listed[policy] = listed
-        else:
-            self._listed.pop(policy, None)
-        return listed
+
+def _list(top: str, stamp: Tuple[int, int]) -> _Listed:
+    until = math.inf if time.time() - stamp[1] / 1e9 > _TICK_SECONDS \
+        else time.monotonic() + _TICK_SECONDS
+    hashes: List[int] = []
+    others: Dict[int, List[str]] = {}
+    for name in listdir(top):
+        if _PLAIN_FOLDER.match(name):
+            hashes.append(_short(name))
+            continue
+        for folder in _hash_folders(top, name):
+            short = _short(os.path.basename(folder))
+            hashes.append(short)
+            others.setdefault(short, []).append(folder)
+    return _Listed(stamp, array('Q', sorted(hashes)), others, until)
 
 
 def _short(object_hash: str) -> int:
@@ -165,6 +198,40 @@ def _hash_folders(top: str, name: str) -> List[str]:
         return []
     return [os.path.join(path, one) for one in sorted(listdir(path))
             if _HASH_FOLDER.match(one)]
+
+
+def put_aside(place: Place) -> None:
+    """Move the data file of a version into quarantine, durably; what else
+    is in its folder stays, as POSTs are others' too. Replication then
+    brings the version anew.
+
+    The caller MUST hold the version's lock, and MUST know that another
+    device has what this one is to get.
+
+    :raises VersionGone: it is not there any more
+    :raises TierUnavailable: the partition is locked
+    """
+    path = place.data_file()
+    top = os.path.join(place.device_path, 'quarantined',
+                       layout.data_dir_name(place.version.policy))
+    folder = os.path.join(top, place.version.object_hash)
+    os.makedirs(top, exist_ok=True)
+    try:
+        os.mkdir(folder)
+    except FileExistsError:
+        folder += '-' + uuid.uuid4().hex
+        os.mkdir(folder)
+    # Before as well: if it ends here, the file's absence is seen.
+    invalidate(place)
+    try:
+        os.rename(path, os.path.join(folder, os.path.basename(path)))
+    except FileNotFoundError as err:
+        os.rmdir(folder)
+        raise VersionGone(path) from err
+    for one in (folder, top, os.path.dirname(top), place.hash_dir):
+        sync_dir(one)
+    steps.reached('aside.moved')
+    invalidate(place)
 
 
 def put_back(held: Held, place: Place, source: Optional[str] = None) -> None:

@@ -17,7 +17,7 @@ import uuid
 from dataclasses import dataclass
 from types import TracebackType
 from typing import (
-    Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Type)
+    Callable, List, NamedTuple, Optional, Sequence, Tuple, Type)
 
 from swift_dss.core.errors import (
     DamagedRecord, FULL_ERRNOS, TierFull, TierUnavailable, VersionGone)
@@ -42,6 +42,7 @@ class Place:
     :param capacity: the device's capacity folder
     :param partition: Swift's partition, as the folder is named
     :param content_length: of the version, from its own metadata
+    :param etag: its MD5, from there too; '' where no checksums are made
     """
 
     device_path: str
@@ -49,6 +50,7 @@ class Place:
     version: VersionId
     partition: str
     content_length: int
+    etag: str = ''
 
     @property
     def hash_dir(self) -> str:
@@ -264,8 +266,7 @@ def switch(live: LiveVersion, residency: Residency,
 
 def build(live: LiveVersion, residency: Residency,
           fill: Callable[[int], None], tmp_path: str, label: str) -> None:
-    """A new inode of a version at ``tmp_path``, durable; see :func:`switch`.
-    """
+    """A new, durable inode of a version at ``tmp_path``; see ``switch``."""
     try:
         fd = os.open(tmp_path, os.O_RDWR | os.O_CREAT | os.O_EXCL
                      | os.O_CLOEXEC, live.stat.st_mode & 0o777)
@@ -360,9 +361,9 @@ def tmp_path_of(place: Place) -> str:
 def clean_tmp(device_path: str, capacity_path: str = '') -> int:
     """Remove what an interrupted operation left; how many files.
 
-    Only when no operation runs on the device: at the daemon's start.
-    Files there are never the only copy of anything: a new inode that was
-    not exchanged yet, an old one that was, or a partial HDD file.
+    Only at the daemon's start, when nothing runs on the device. None is the
+    only copy of anything: a new inode that was not exchanged yet, an old one
+    that was, or a partial HDD file.
     """
     folders = [layout.stub_tmp_dir(device_path)]
     if capacity_path:
@@ -392,9 +393,3 @@ def translated(err: OSError, what: str) -> Exception:
     if err.errno in FULL_ERRNOS:
         return TierFull('%s: %s' % (what, os.strerror(err.errno)))
     return err
-
-
-def attributes(fd: int) -> Dict[str, bytes]:
-    """All user attributes of an open file."""
-    return {name: os.getxattr(fd, name) for name in os.listxattr(fd)
-            if name.startswith('user.')}

@@ -37,6 +37,19 @@ class DssManagerBase(TellsWhatLeaves):
         self.dss_one_at_a_time = str(
             conf.get('max_objects_per_revert', '')).strip() == '1'
 
+    def parse_on_disk_filename(self, filename: Any, policy: Any) -> Any:
+        """As Swift's; the time of a Content-Type has no offset.
+
+        What was merged has an offset in its name (``wire.registers``).
+        Swift takes it for the type's as well where both have one time, and
+        would offer that type for ever to who knows it without.
+        """
+        found = super().parse_on_disk_filename(filename, policy)
+        ctype = found['ctype_timestamp']
+        if ctype is not None and ctype.offset:
+            found['ctype_timestamp'] = Timestamp(ctype.normal)
+        return found
+
     def yield_hashes(self, device: Any, partition: Any, policy: Any,
                      suffixes: Any = None, **kwargs: Any) -> Any:
         session = (device, str(partition), int(policy),

@@ -53,8 +53,9 @@ own, whole; segments have theirs.
 
 Before the body is read the write is judged by its class and by what the
 object servers say of their backlogs (``admission``, on by default, asked
-for every ``pressure_interval`` seconds): it goes on, waits a little, or is
-refused with the time after which there should be room. The filter
+for every ``pressure_interval`` seconds, more seldom far from all limits, by
+one worker for all of them): it goes on, waits a little, or is refused with
+the time after which there should be room. The filter
 ``dss_retry_after`` left of s3api brings that time to S3 clients.
 
 --------
@@ -115,6 +116,7 @@ from swift.common.registry import register_swift_info
 from swift.common.swob import HTTPException, Response
 from swift.common.utils import config_true_value, get_logger
 
+from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig, DssError
 from swift_dss.core.limits import (
     CLASS_ID_MAX, DEFAULT_MAX_DSS_SECTION_BYTES, DEFAULT_MAX_SPANS,
@@ -123,6 +125,7 @@ from swift_dss.proxy import authorize, pipeline
 from swift_dss.proxy.accounts import ALL, AccountClasses
 from swift_dss.proxy.admit.admission import Admission, Refused
 from swift_dss.proxy.admit.full_devices import FullDevices
+from swift_dss.proxy.admit.heard import Shared
 from swift_dss.proxy.admit.pressures import Pressures
 from swift_dss.proxy.containers import Containers
 from swift_dss.proxy.objects import Objects
@@ -257,8 +260,10 @@ def pressures_of(conf: Dict[str, str], logger: Any) -> Optional[Pressures]:
     """What admission asks; None with ``admission = false``."""
     if not config_true_value(conf.get('admission', 'true')):
         return None
+    run_dir = conf.get('run_dir', NodeConf.run_dir).strip()
     return Pressures(float(_number(conf, 'pressure_interval', 1, 86400)),
-                     logger)
+                     logger, shared=Shared(run_dir, logger)
+                     if run_dir else None)
 
 
 def filter_factory(global_conf: Dict[str, str],

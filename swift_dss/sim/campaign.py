@@ -8,6 +8,7 @@ from there.
 from __future__ import annotations
 
 import contextlib
+import gc
 import multiprocessing
 import queue
 import signal
@@ -161,6 +162,8 @@ def _work(said: Any, stop: Any, following: Any, end: Optional[int],
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     known: Set[Transition] = set()
+    # What Swift and we have imported stays: it need not be looked through.
+    gc.freeze()
     while not stop.is_set():
         with following.get_lock():
             seed = following.value

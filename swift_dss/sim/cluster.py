@@ -12,29 +12,34 @@ import functools
 import logging
 import os
 import random
-from typing import Dict, Iterable, List, Optional, Set, Tuple
+from typing import Dict, Iterable, List, Optional, Set
 
 from swift_dss.core.classes import (
     Allocate, ClassSpec, ClassTable, RemoteMode)
 from swift_dss.core.spans import ClassMap
+from swift_dss.gateway.bundle import since
 from swift_dss.gateway.link.breaker import Breaker
-from swift_dss.gateway.link.client import S3Client
+from swift_dss.gateway.link.client import OWNER_KEY, S3Client
 from swift_dss.gateway.restore.catalog import Catalog, Held
+from swift_dss.io import workers
 from swift_dss.sim import posts, replicator
 from swift_dss.sim.coverage import Coverage
 from swift_dss.sim.judge import Replica
 from swift_dss.sim.model import Attempt, Model, Violation
-from swift_dss.sim.node import (
-    STOCK, SWIFT_CONF, Node, Unreadable, hash_of, policy_of)
+from swift_dss.sim.conf import PREFIX, SWIFT_CONF
+from swift_dss.sim.node import STOCK, Node, Unreadable, hash_of, policy_of
 from swift_dss.sim.world.clock import Clock
 from swift_dss.sim.world.ring import SimRing
 from swift_dss.sim.world.s3 import Bucket
+from swift_dss.strategy.agreement import Answer
 from swift_dss.wire import classmap
+from swift_dss.wire.layout import parse_remote_key
 
 #: Names that all clients share, and the class of each: few, so that
-#: histories meet. The last one is in the policy that is not ours.
-CLASSES = {'/a/c0/k': 3, '/a/c1/l': 1, '/a/c0/o': 3, '/a/c1/n': 2,
-           '/a/c2/x': 4, '/a/c0/m': 0}
+#: histories meet. Those of class 1 share bundles, as they have the same
+#: primaries. The last one is in the policy that is not ours.
+CLASSES = {'/a/c0/k': 3, '/a/c1/l': 1, '/a/c4/r': 1, '/a/c2/t': 1,
+           '/a/c0/o': 3, '/a/c1/n': 2, '/a/c2/x': 4, '/a/c0/m': 0}
 NAMES = tuple(CLASSES)
 TABLE = ClassTable.of([
     ClassSpec(0, 'plain', 10, remote=RemoteMode.BACK),
@@ -156,16 +161,21 @@ class Cluster:
             return '%s from %s' % ('404' if body is None else '200', one)
         return 'nothing'
 
-    def replicate(self, name: str) -> int:
-        """One pass of a node's replicator; how many sessions it had."""
-        return replicator.one_pass(self, self.nodes[name])
+    def replicate(self, name: str, breaks: bool = False) -> int:
+        """One pass of a node's replicator; how many sessions it had.
+
+        :param breaks: each connection breaks after a few messages
+        """
+        return replicator.one_pass(self, self.nodes[name], breaks)
 
     def _asked(self, asker: str, name: str,
-               object_hash: str) -> Optional[Tuple[str, str]]:
+               object_hash: str) -> Optional[Answer]:
         if name != asker and (name in self.cut or asker in self.cut):
             return None
         found = self.nodes[name].look(object_hash)
-        return ('', '') if found is None else (found.timestamp, found.key)
+        return Answer() if found is None else Answer(
+            found.timestamp, found.key,
+            found.local and found.body is not None)
 
     # -- the judge -------------------------------------------------------
 
@@ -174,7 +184,8 @@ class Cluster:
 
         While a primary shows the newest acknowledged version of a name, its
         bytes MUST be somewhere: a write that reached other replicas, and
-        was not acknowledged, may be lost with them.
+        was not acknowledged, may be lost with them. A stub whose key S3 has
+        forgotten is a replica that was lost, as with its drive.
 
         :raises Violation: they are on no disk and not in S3; or nothing at
             all is left of the name
@@ -189,13 +200,11 @@ class Cluster:
             if gone:
                 raise Violation('%s: no node has the %s' % (name, gone))
 
-    def spare_keys(self) -> List[str]:
-        """Keys in S3 that no node reads from just now: what lies there
-        lies on every node whose record names it, too."""
-        needed = {found.key for node in self.nodes.values()
-                  for found in map(node.look, node.hashes())
-                  if found is not None and not found.local}
-        return sorted(set(self.bucket.keys) - needed)
+    def read_keys(self) -> Set[str]:
+        """Keys in S3 that some node reads from just now."""
+        return {found.key for node in self.nodes.values()
+                for found in map(node.look, node.hashes())
+                if found is not None and not found.local}
 
     def _check_untouched(self, name: str) -> None:
         for node in self.nodes.values():
@@ -220,7 +229,10 @@ class Cluster:
                  if seen is not None}
         waits = [one for one in self.ring.primaries(partition) if one in there
             and there[one].timestamp == promised.timestamp
-            and one not in self.returned]
+            and one not in self.returned
+            and there[one].key not in self.bucket.forgotten
+            and (object_hash, promised.timestamp)
+            not in self.nodes[one].lost_with_hdd]
         newer = [one for one, seen in there.items()
                  if seen.timestamp > promised.timestamp and (
                      seen.is_tombstone or seen.body is not None)]
@@ -232,11 +244,20 @@ class Cluster:
 
     def check_all(self) -> None:
         """The same, and no node's newest version is without its bytes:
-        what nobody acknowledged is a reader's, too.
+        what nobody acknowledged is a reader's, too. Some node knows of each
+        acknowledged delete.
 
         :raises Violation: a fault of this kind would prove nothing
         """
         self.check()
+        for name, history in self.model.names.items():
+            promised = history.promised()
+            if promised is not None and promised.body is None and not any(
+                    seen is not None
+                    and seen.timestamp >= promised.timestamp
+                    for seen in (node.look(hash_of(name))
+                                 for node in self.nodes.values())):
+                raise Violation('%s: nobody knows that it is deleted' % name)
         for object_hash in sorted({one for node in self.nodes.values()
                                    for one in node.hashes()}):
             found = [seen for seen in (
@@ -321,7 +342,8 @@ class Cluster:
         node = next(iter(self.nodes.values()))
         client = S3Client(node.around.conf.gateway, Breaker(), 1,
                           connect=lambda *_: self.bucket.client('judge'))
-        for one in Catalog(node.around.conf.gateway, client).walk():
+        for one in Catalog(node.around.conf.gateway, client,
+                           workers.inline).walk():
             if not isinstance(one, Held):
                 raise Violation('S3 has what nobody can read: %s' % (one,))
             stamp = one.record.metadata['X-Timestamp']
@@ -332,6 +354,20 @@ class Cluster:
                                     self.model.name(one.name).acknowledged,
                                     one.remote.key, one.number))
 
+    def orphans(self) -> Set[str]:
+        """Keys that no record names, of versions that no node has."""
+        needed: Set[str] = set()
+        for node in self.nodes.values():
+            for one in node.hashes():
+                seen = node.look(one)
+                if seen is not None:
+                    # A stub whose bundle is gone reads its own key.
+                    needed.update((seen.key, PREFIX + '%s/%s' % (
+                        one, seen.timestamp)))
+        return {key for key in self.bucket.keys
+                if not key.endswith(OWNER_KEY)
+                and not needed & _means(key)}
+
     def name_of(self, object_hash: str) -> str:
         """The name with a hash."""
         return next(name for name in self.model.names
@@ -341,3 +377,14 @@ class Cluster:
         """Of a client's request; no two have the same."""
         self._last_stamp = max(self.clock.now, self._last_stamp + 0.00001)
         return '%016.5f' % self._last_stamp
+
+
+def _means(key: str) -> Set[str]:
+    """A key, that of the data which it lies beside, and its version."""
+    parsed = parse_remote_key(PREFIX, key)
+    if parsed is None:
+        return {key[:len(key) - len(since.SUFFIX)]
+                if key.endswith(since.SUFFIX) else key}
+    version, suffix = parsed
+    return {key[:len(key) - len(suffix)], PREFIX + '%s/%s' % (
+        version.object_hash, version.timestamp)}

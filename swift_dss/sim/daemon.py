@@ -26,6 +26,7 @@ from swift_dss.io import workers
 from swift_dss.sim.world.clock import Clock
 from swift_dss.sim.world.ring import DEVICE, SimPrimaries, SimRanks, SimRing
 from swift_dss.sim.world.s3 import Bucket
+from swift_dss.strategy.agreement import Answer
 from swift_dss.tier.devices import Devices
 from swift_dss.tier.doors.fetchd import Answers
 from swift_dss.tier.hear.ledger import Ledger
@@ -46,8 +47,8 @@ PARTS = ('gateway', 'keeper')
 class Surroundings:
     """What a daemon finds around it.
 
-    :param ask: what the object server of a node says of an object, its
-        timestamp and the key of its record; None if it does not answer
+    :param ask: what the object server of a node says of an object; None if
+        it does not answer
     """
 
     name: str
@@ -58,7 +59,7 @@ class Surroundings:
     clock: Clock
     dice: random.Random
     logger: logging.Logger
-    ask: Callable[[str, str], Optional[Tuple[str, str]]]
+    ask: Callable[[str, str], Optional[Answer]]
 
 
 class Daemon:

@@ -86,6 +86,9 @@ def _body(path: str, capacity_file: str,
     except OSError:
         return ssd, True, ''
     length, extents, remote = _record(raw)
+    if remote is not None and remote[0] not in keys and \
+            _own_key(path, remote[0]) in keys:
+        remote = _own_key(path, remote[0]), 0
     key = remote[0] if remote else ''
     if len(ssd) == length:
         return ssd, True, key
@@ -110,6 +113,16 @@ def _body(path: str, capacity_file: str,
         pieces.append(piece)
         offset += size
     return b''.join(pieces), local, key
+
+
+def _own_key(path: str, bundle: str) -> str:
+    """Where a version is whose bundle is gone; '' if that is no bundle."""
+    prefix, is_bundle, _ = bundle.partition('bundles/')
+    folder, _, object_hash, name = path.rsplit('/', 3)
+    policy = folder.rsplit('/', 2)[1].partition('-')[2]
+    return '%s%s/%s/%s/%s' % (
+        prefix, object_hash[-3:], policy or '0', object_hash,
+        name[:-len('.data')]) if is_bundle else ''
 
 
 def _record(raw: bytes) -> Tuple[int, List[Tuple[int, int]],

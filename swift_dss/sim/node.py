@@ -10,22 +10,23 @@ import logging
 import os
 import shutil
 from typing import (
-    Callable, ContextManager, List, Mapping, Optional, Sequence, Tuple)
+    Callable, ContextManager, FrozenSet, List, Mapping, Optional, Sequence,
+    Tuple, TypeVar)
 
 from swift.common.exceptions import ReplicationException
 from swift.common.swob import Response
 
 from swift_dss.core.classes import ClassTable
-from swift_dss.core.config import (
-    GatewayConf, IoConf, NodeConf, TierConf)
 from swift_dss.core.errors import DssError
 from swift_dss.core.spans import ClassMap
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.collect.keys import Wish
 from swift_dss.io import steps
 from swift_dss.io.capacity import Capacity
+from swift_dss.sim.conf import node_conf
 from swift_dss.sim.daemon import PARTS, Daemon, Surroundings
 from swift_dss.sim.judge import Replica, replica
+from swift_dss.sim.restore import restore
 from swift_dss.sim.server import ObjectServer, Serve, policies
 from swift_dss.sim.world.clock import Clock
 from swift_dss.sim.world.ring import DEVICE, SimRing
@@ -33,24 +34,13 @@ from swift_dss.sim.world.s3 import Bucket
 from swift_dss.wire import classmap, layout, names
 from swift_dss.wire.control import Event
 
-#: Room on a node's SSD: small enough that pressure is the ordinary case.
-SSD_BYTES = 9 * 1024
-BUCKET, PREFIX = 'sim', 'p/'
 #: After the name of the folder under an HDD that is not mounted.
 _AWAY = '.away'
 _SHARE = Wish()
 #: Policy 0 is ours, policy 1 has Swift's own diskfile.
 STOCK = 1
 _STOCK_HEADS = 'cdef'
-SWIFT_CONF = '''[swift-hash]
-swift_hash_path_suffix = sim
-[storage-policy:0]
-name = ours
-default = yes
-diskfile_module = egg:swift_dss#dss.fs
-[storage-policy:1]
-name = stock
-'''
+_Done = TypeVar('_Done')
 
 
 class Unreadable(Exception):
@@ -86,13 +76,18 @@ class Node:
         for folder in (self.ssd, self.hdd, self.state):
             os.makedirs(folder)
         Capacity(self.hdd, DEVICE).initialise()
-        conf = _conf(root, self, has_hdd)
+        conf = node_conf(root, self.devices, self.hdd if has_hdd else '',
+                         self.state)
         self.around = Surroundings(
             name, conf, table, bucket, ring, clock, bucket.dice, logger,
             lambda one, object_hash: None)
         #: What the object server said and nobody has read yet.
         self.spool: List[Event] = []
+        #: (hash, timestamp) of versions with bytes that went with an HDD.
+        self.lost_with_hdd: FrozenSet[Tuple[str, str]] = frozenset()
         self.skew = 0.0
+        #: Its SSD is new, and no restore has run since.
+        self.is_wiped = False
         self.daemon: Optional[Daemon] = None
         self._server: Optional[ObjectServer] = None
 
@@ -234,6 +229,17 @@ class Node:
             it lives
         :param sweep: walk the device too
         """
+        try:
+            self._until(crash_after, lambda: self._work(sweep, parts))
+        except Crash as crash:
+            self.kill()
+            return 'dies at %s' % crash
+        except DssError as err:
+            return '%s: %s' % (type(err).__name__, err)
+        return ''
+
+    def _until(self, crash_after: int, do: Callable[[], _Done]) -> _Done:
+        """:raises Crash: it was at so many named steps; 0: never"""
         left = [crash_after]
 
         def on_step(name: str) -> None:
@@ -244,16 +250,10 @@ class Node:
 
         steps.listen(on_step)
         try:
-            with self.clock.ahead(self.skew):
-                self._work(sweep, parts)
-        except Crash as crash:
-            self.kill()
-            return 'dies at %s' % crash
-        except DssError as err:
-            return '%s: %s' % (type(err).__name__, err)
+            with self.at_work():
+                return do()
         finally:
             steps.listen(None)
-        return ''
 
     def _work(self, sweep: bool, parts: Sequence[str]) -> None:
         daemon = self.daemon = self.daemon or Daemon(self.around)
@@ -284,6 +284,28 @@ class Node:
         if self.daemon is not None:
             self.daemon.collect(wish)
 
+    def restore(self, crash_after: int = 0) -> str:
+        """``swift-dss gateway restore`` on this node; what came of it.
+
+        :param crash_after: it is killed at so many named steps; 0: never
+        """
+        try:
+            found, problems = self._until(
+                crash_after, lambda: restore(self.around))
+        except Crash as crash:
+            return 'dies at %s' % crash
+        except DssError as err:
+            return '%s: %s' % (type(err).__name__, err)
+        self.is_wiped = False
+        said = '%d of %d written, %d obsolete' % (
+            found.written, found.versions, found.obsolete)
+        return said + ''.join('; ' + text for text in problems)
+
+    def has_work(self) -> bool:
+        """True if a daemon that is killed now is killed over something."""
+        return bool(self.spool) or (
+            self.daemon is not None and self.daemon.backlog() > 0)
+
     def backlog(self) -> int:
         """What waits for S3."""
         return 1 if self.daemon is None else self.daemon.backlog()
@@ -308,6 +330,7 @@ class Node:
         self.kill()
         self.spool = []
         self._server = None
+        self.is_wiped = True
         shutil.rmtree(self.ssd)
         os.makedirs(self.ssd)
 
@@ -335,6 +358,11 @@ class Node:
         shutil.rmtree(self.hdd)
         os.makedirs(self.hdd)
         Capacity(self.hdd, DEVICE).initialise()
+        for object_hash in self.hashes():
+            found = self.look(object_hash)
+            if found is not None and found.body is None and \
+                    not found.is_tombstone:
+                self.lost_with_hdd |= {(object_hash, found.timestamp)}
 
     # -- inside ----------------------------------------------------------
 
@@ -345,26 +373,6 @@ class Node:
     def spool_event(self, event: Event) -> None:
         """Keep what an object server said until the daemon reads it."""
         self.spool.append(event)
-
-
-def _conf(root: str, node: Node, has_hdd: bool) -> NodeConf:
-    """Of a node: short ages, so that little time has to pass."""
-    return NodeConf(
-        devices=node.devices, swift_dir=os.path.join(root, 'etc'),
-        mount_check=False, run_dir=node.state,
-        capacity={DEVICE: node.hdd} if has_hdd else {},
-        io=IoConf(carrier='null'),
-        tier=TierConf(
-            ssd_bytes=SSD_BYTES, clean_after_seconds=5.0,
-            min_demote_bytes=600,
-            high_watermark=0.7, low_watermark=0.4,
-            index_dir=node.state),
-        gateway=GatewayConf(
-            enabled=True, url='http://s3', bucket=BUCKET, prefix=PREFIX,
-            secret_file=os.path.join(root, 'secret'), fills=1,
-            remote_after_seconds=2.0, delete_delay_seconds=12.0,
-            take_over_seconds=25.0, bundle_age_seconds=3.0,
-            bundle_member_bytes=1500))
 
 
 @functools.lru_cache(maxsize=None)

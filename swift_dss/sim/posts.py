@@ -114,14 +114,15 @@ def shown(node: Node, name: str) -> Shown:
 def newest_anywhere(nodes: Iterable[Node], object_hash: str,
                     since: str) -> Dict[str, str]:
     """When each register of an object was set last, on any node that can
-    show the object.
+    show the object, or has a stub of it: another node may have its bytes.
 
     :param since: the version of which they must be, or a later one
     """
     newest: Dict[str, str] = {}
     for node in nodes:
         seen = node.look(object_hash)
-        if seen is None or (seen.body is None and not seen.is_tombstone):
+        if seen is None or (seen.body is None and not seen.is_tombstone
+                            and not seen.key):
             continue
         if seen.timestamp > since:
             # A later PUT or DELETE has set them all.
@@ -151,9 +152,13 @@ def lost(history: Name, nodes: Iterable[Node], object_hash: str) -> str:
     promised = history.promised()
     if promised is None or promised.body is None:
         return ''
+    since = {name: register for name, register
+             in sorted(history.registers.items())
+             if register.acknowledged > promised.timestamp}
+    if not since:
+        return ''
     newest = newest_anywhere(nodes, object_hash, promised.timestamp)
-    for name, register in sorted(history.registers.items()):
-        if register.acknowledged > max(promised.timestamp,
-                                       newest.get(name, '')):
+    for name, register in since.items():
+        if register.acknowledged > newest.get(name, ''):
             return '%s of %s' % (name, register.acknowledged)
     return ''

@@ -13,25 +13,30 @@ from typing import TYPE_CHECKING, List
 from swift_dss.gateway.bundle.read import is_bundle
 from swift_dss.sim import ssync
 from swift_dss.sim.model import Violation
-from swift_dss.sim.node import PREFIX, Node, policy_of
+from swift_dss.sim.conf import PREFIX
+from swift_dss.sim.node import Node, policy_of
 
 if TYPE_CHECKING:
     from swift_dss.sim.cluster import Cluster
 
+#: Of a session of a few objects; some end before theirs breaks.
+_MOST_MESSAGES = 24
 
-def one_pass(cluster: Cluster, node: Node) -> int:
+
+def one_pass(cluster: Cluster, node: Node, breaks: bool = False) -> int:
     """Offer all that a node has; how many sessions that took.
 
+    :param breaks: each connection breaks after a few messages
     :raises Violation: a session did what it must not
     """
     if node.name in cluster.cut:
         return 0
-    return sum(_replicate(cluster, node, policy, partition)
+    return sum(_replicate(cluster, node, policy, partition, breaks)
                for policy, partition in node.partitions())
 
 
 def _replicate(cluster: Cluster, node: Node, policy: int,
-               partition: str) -> int:
+               partition: str, breaks: bool) -> int:
     primaries = cluster.ring.primaries(partition)
     pushed = 0
     everywhere = True
@@ -49,17 +54,19 @@ def _replicate(cluster: Cluster, node: Node, policy: int,
             continue
         cluster.dice.shuffle(suffixes)
         pushed += 1
+        messages = cluster.dice.randint(1, _MOST_MESSAGES) if breaks else -1
         everywhere = _session(cluster, node, target, policy, partition,
-                              suffixes) and everywhere
+                              suffixes, messages) and everywhere
     if node.name not in primaries and everywhere:
         node.drop_partition(policy, partition)
     return pushed
 
 
 def _session(cluster: Cluster, node: Node, target: Node, policy: int,
-             partition: str, suffixes: List[str]) -> bool:
+             partition: str, suffixes: List[str], messages: int) -> bool:
     """One session of ssync; True if it succeeded.
 
+    :param messages: that pass before its connection breaks; -1: all
     :raises Violation: bytes of S3 were moved for it, or one object's
         failure was another's
     """
@@ -72,12 +79,13 @@ def _session(cluster: Cluster, node: Node, target: Node, policy: int,
     with node.at_work():
         done = ssync.session(
             node.server, target.server, partition, policy, suffixes,
-            target.at_work)
+            target.at_work, messages)
     # A bundle's index is read from its end, and a small bundle with it.
     if any(not is_bundle(PREFIX, key) for key, _first, _end in reads):
         raise Violation('%s: a stub that moved from %s to %s has cost bytes '
                         'of S3' % (partition, node.name, target.name))
     if done.is_cut:
+        cluster.coverage.fault('session cut')
         return False
     for one, (ours, theirs) in sorted(had.items()):
         if ours is None or not ours.local or (

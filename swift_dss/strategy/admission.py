@@ -26,8 +26,13 @@ from typing import Iterable, List, Sequence
 
 from swift_dss.core.classes import ClassSpec, ClassTable, RemoteMode
 from swift_dss.core.limits import (
-    DEFAULT_RETRY_AFTER_SECONDS, MAX_RETRY_AFTER_SECONDS)
+    DEFAULT_RETRY_AFTER_SECONDS, FASTEST_DEVICE_BYTES_PER_SECOND,
+    MAX_PRESSURE_REST_SECONDS, MAX_RETRY_AFTER_SECONDS)
 from swift_dss.core.pressure import Backlog
+
+#: Workers of proxies that write to one device at a time: more of them than
+#: a quorum of large clusters has, each with as much under way as we have.
+_OTHERS = 64
 
 
 class Answer(Enum):
@@ -107,6 +112,22 @@ def with_uploads(backlog: Backlog, uploading_bytes: int) -> Backlog:
         backlog.pending_bytes, room_bytes)
     return replace(backlog, room_bytes=room_bytes,
                    budget_bytes=budget_bytes, reserve_bytes=reserve_bytes)
+
+
+def rest_seconds(backlog: Backlog, coming_bytes: int) -> float:
+    """How long what is known of a device may be believed.
+
+    The time in which the fastest device could be filled to the first limit
+    that slows a write down, whoever writes to it. What others have admitted
+    there and does not show yet is taken for a multiple of what we have.
+
+    :param coming_bytes: admitted by this worker and not in ``backlog`` yet
+    """
+    left = min(backlog.room_bytes,
+               backlog.budget_bytes * backlog.throttle_at
+               - backlog.pending_bytes) - coming_bytes * _OTHERS
+    return max(0.0, min(left / FASTEST_DEVICE_BYTES_PER_SECOND,
+                        MAX_PRESSURE_REST_SECONDS))
 
 
 def rank_position(table: ClassTable, spec: ClassSpec) -> float:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from enum import Enum
-from typing import NamedTuple, Optional, Sequence
+from typing import List, NamedTuple, Optional, Sequence
 
 
 class Verdict(Enum):
@@ -39,10 +39,17 @@ class Answer(NamedTuple):
         neither
     :param remote_key: the S3 key that the record of that data file names,
         if it names one and if that was asked for
+    :param is_local: all bytes of that data file are on its own disks; False
+        also if that was not asked for
+    :param quarantined: of the newest data file that Swift has taken out of
+        its place there; '' if there is none, None if nobody can say, as of
+        a stock server
     """
 
     timestamp: str = ''
     remote_key: str = ''
+    is_local: bool = False
+    quarantined: Optional[str] = ''
 
 
 def of_key(timestamp: str, answers: Sequence[Optional[Answer]], now: float,
@@ -87,7 +94,7 @@ def of_member(timestamp: str, key: str, answers: Sequence[Optional[Answer]],
     if verdict is Verdict.DEAD:
         return verdict
     said = [answer for answer in answers if answer is not None]
-    if any(answer == (timestamp, key) for answer in said):
+    if any(answer[:2] == (timestamp, key) for answer in said):
         return Verdict.NEEDED
     if len(said) < len(answers) or any(
             answer.timestamp < timestamp for answer in said):
@@ -104,25 +111,85 @@ def of_place(timestamp: str, key: str,
 
     A primary that has not got the newest version yet may be about to get it
     from a device that the ring does not name, as from a handoff: nobody
-    asks that one, and its record may name the bundle.
+    asks that one, and its record may name the bundle. A primary whose record
+    names nothing yet may be about to name the bundle, as another one did
+    when it was asked.
 
     :param answers: with the keys that records name
     """
     said = [answer for answer in answers if answer is not None]
     newest = max((answer.timestamp for answer in said), default='')
-    if (timestamp, key) in said or newest <= timestamp and any(
-            answer.timestamp < timestamp for answer in said):
+    if any(answer[:2] == (timestamp, key) for answer in said) or \
+            newest <= timestamp and any(
+                answer.timestamp < timestamp for answer in said):
         return Verdict.NEEDED
-    return Verdict.OPEN if len(said) < len(answers) else Verdict.DEAD
+    if len(said) < len(answers) or newest <= timestamp and any(
+            answer[:2] == (timestamp, '') for answer in said):
+        return Verdict.OPEN
+    return Verdict.DEAD
+
+
+def order(key: str) -> str:
+    """Bundles that a version is in, by when they were begun: who follows a
+    version from one bundle to another only goes to a later one, and so
+    never in circles, whatever clocks said.
+
+    :param key: of a bundle, whose name begins with that time
+    """
+    return key.rpartition('/')[2]
+
+
+def leans_on(timestamp: str, mine: str,
+             answers: Sequence[Optional[Answer]]) -> List[str]:
+    """Keys that other records name of this version, best first: a bundle
+    that was begun later is the one whose keeper keeps it.
+
+    :param mine: the key that the record here names, or ''
+    """
+    keys = {answer.remote_key for answer in answers if answer is not None
+            and answer.timestamp == timestamp and answer.remote_key}
+    return sorted((key for key in keys if not mine
+                   or order(key) > order(mine)), key=order, reverse=True)
+
+
+def places_besides(timestamp: str, key: str,
+                   answers: Sequence[Optional[Answer]]) -> List[str]:
+    """Where else a version is, whose key S3 has lost.
+
+    A stub of it is of no use any more, and keeps its replica from getting
+    the version anew: nobody sends what seems to be there. It may go if
+    somebody has the version without that key.
+
+    :param answers: with the keys that records name
+    :returns: '' for each primary that has all bytes, then the other keys
+        that records name: S3 may have lost these too
+    """
+    there = [answer for answer in answers
+             if answer is not None and answer.timestamp == timestamp]
+    return [''] * sum(answer.is_local for answer in there) + sorted({
+        answer.remote_key for answer in there
+        if not answer.is_local and answer.remote_key not in ('', key)})
 
 
 def is_absent(timestamp: str, answers: Sequence[Optional[Answer]]) -> bool:
     """True if every primary has answered, and none has the version or
-    something newer. Something older may be there: a write that was refused,
-    and lost with the one node that took it."""
+    something newer, in its place or in quarantine. Something older may be
+    there: a write that was refused, and lost with the one node that took
+    it."""
     return bool(answers) and all(
         answer is not None and answer.timestamp < timestamp
-        for answer in answers)
+        and answer.quarantined is not None
+        and answer.quarantined < timestamp for answer in answers)
+
+
+def is_quarantined(timestamp: str,
+                   answers: Sequence[Optional[Answer]]) -> bool:
+    """True if no primary that answered has the version or something newer
+    in its place, and one has it, or something newer, in quarantine: until
+    an operator has had it brought back or removed, its bytes are needed."""
+    said = [answer for answer in answers if answer is not None]
+    return all(answer.timestamp < timestamp for answer in said) and any(
+        (answer.quarantined or '') >= timestamp for answer in said)
 
 
 def seconds_of(timestamp: str) -> float:

@@ -27,7 +27,7 @@ _PART = 0.25
 class Waiting:
     """Versions that wait for a bundle of their own kind.
 
-    :param group: account, container and classes; one bundle has one
+    :param group: account and classes; one bundle has one
     :param oldest_at: when the first of them began to wait
     """
 
@@ -73,6 +73,15 @@ class Kept:
     key: str
     length: int
     dead_bytes: int
+
+
+def saves(one: Waiting) -> bool:
+    """True if a bundle of what waits costs less than keys of their own.
+
+    One member alone takes one PUT either way. Under its own key all
+    replicas find it without an index.
+    """
+    return one.count > 1
 
 
 def next_size(one: Waiting, batch: Batch, under_way: int,

@@ -56,6 +56,12 @@ class Policies:
             self.load()
         return self._ours
 
+    def data_fragments(self, index: int) -> int:
+        """Fragments that an object of a policy can be made from; 1 where
+        each replica is whole."""
+        policy = self.known.get(index)
+        return 1 if policy is None else policy.data_fragments
+
     def load(self) -> None:
         """Read the file; if it cannot be taken, nothing has changed.
 

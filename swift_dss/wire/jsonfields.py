@@ -98,7 +98,8 @@ class Fields:
         value = self.values.get(name)
         if not isinstance(value, dict):
             raise self._wrong(name, 'an object')
-        found = Fields('{}', '%s %s' % (self._what, name))
+        found = Fields.__new__(Fields)
+        found._what = '%s %s' % (self._what, name)
         found.values = value
         return found
 

@@ -5,12 +5,15 @@ partitions, so that a node is asked by the hundred. JSON both ways::
 
     {"v": 1, "records": false, "ask": [[device, policy, partition, hash,
                                         fragment or null], ...]}
-    {"v": 1, "said": [[timestamp, key], null, ...]}
+    {"v": 1, "said": [[timestamp, key, local, quarantined], null, ...]}
 
 An answer's timestamp is that of the newest data file or tombstone, '' if
-there is neither; its key is the S3 key that the data file's record names,
-where ``records`` asks for it. None: the server cannot say (the device is
-not mounted, the record is damaged).
+there is neither. Where ``records`` asks for it, its key is the S3 key that
+the data file's record names, and ``local`` whether all bytes of that are on
+the node's disks. ``quarantined`` is the timestamp of the newest data file of
+the object in the device's quarantine, '' if there is none. Older servers do
+not say the last two. None: the server cannot say (the device is not mounted,
+the record is damaged).
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ _HASH = re.compile(r'^[0-9a-f]{32}\Z')
 _PARTITION = re.compile(r'^[0-9]{1,10}\Z')
 _DEVICE = re.compile(r'^[^/.\0][^/\0]{0,254}\Z')
 _VERSION = 1
-Said = Optional[Tuple[str, str]]
+Said = Optional[Tuple[str, str, bool, Optional[str]]]
 
 
 class Asked(NamedTuple):
@@ -72,8 +75,10 @@ def decode_answer(raw: bytes, count: int) -> List[Said]:
     """:raises DamagedRecord: it is no answer to ``count`` questions."""
     try:
         found = json.loads(raw)
-        said = [None if one is None else (_text(one[0]), _text(one[1]))
-                for one in found['said']]
+        said = [None if one is None else (
+            _text(one[0]), _text(one[1]), one[2:3] == [True],
+            one[3] if len(one) > 3 and isinstance(one[3], str) else None)
+            for one in found['said']]
         if found['v'] != _VERSION or len(said) != count:
             raise ValueError('another version, or another number')
     except (ValueError, KeyError, TypeError, IndexError,

@@ -8,7 +8,6 @@ missing or stale file makes writes go where their class says first.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Any, Dict, Iterator, Mapping, Optional, Tuple, Union
 
 from swift_dss.core.errors import DamagedRecord
@@ -23,6 +22,9 @@ _LATER = ('untracked_bytes', 'configured_bytes', 'reserve_share',
           'remote_refuses')
 #: What proxies may have answered a write.
 ANSWERS = ('accept', 'throttle', 'retry', 'full')
+#: What stands before and after the lines of devices in a node's answer.
+_LINES_BEGIN = b'{"devices": {\n'
+_LINES_END = b'\n}, "rooms": '
 
 
 def encode(pressure: Pressure) -> bytes:
@@ -49,13 +51,15 @@ def of_fields(fields: Fields) -> Pressure:
 
 
 def _values(pressure: Pressure) -> Dict[str, Any]:
-    values = asdict(pressure)
+    # dataclasses.asdict copies deeply, which took two thirds of the time.
+    values = dict(vars(pressure))
     if pressure.backlog is None:
         del values['backlog']
     else:
+        backlog = values['backlog'] = dict(vars(pressure.backlog))
         for name in _LATER:
-            if not values['backlog'][name]:
-                del values['backlog'][name]
+            if not backlog[name]:
+                del backlog[name]
     if pressure.claims:
         values['claims'] = {str(class_id): length for class_id, length
                             in sorted(pressure.claims.items())}
@@ -98,14 +102,19 @@ def encode_node(pressures: Mapping[str, Pressure], now: float,
     """What an object server answers a proxy: all its devices, each with
     its age, so that clocks need not agree.
 
+    It is one JSON object. Each device has a line of it, which can be read
+    without the others: no string of JSON has an end of line in it.
+
     :param rooms: of mounted devices, (bytes that may still be written, all
         bytes)
     """
-    return json.dumps({'devices': {
-        device: dict(_values(pressure), age=max(0.0, now - pressure.at))
-        for device, pressure in pressures.items()}, 'rooms': {
+    lines = ',\n'.join('%s: %s' % (json.dumps(device), json.dumps(
+        dict(_values(pressure), age=max(0.0, now - pressure.at))))
+        for device, pressure in pressures.items())
+    return b'%s%s%s%s}' % (
+        _LINES_BEGIN, lines.encode('ascii'), _LINES_END, json.dumps({
             device: {'room': room, 'size': size}
-            for device, (room, size) in rooms.items()}}).encode('utf-8')
+            for device, (room, size) in rooms.items()}).encode('ascii'))
 
 
 def decode_node(raw: bytes) -> Dict[str, Tuple[float, Pressure]]:
@@ -126,25 +135,52 @@ class Devices(Mapping[str, Tuple[float, Pressure]]):
     """
 
     def __init__(self, raw: bytes, since: float = 0.0) -> None:
-        self._fields = Fields(raw, 'pressure answer').inner('devices')
+        self._raw = raw
         self._since = since
         self._found: Dict[str, Tuple[float, Pressure]] = {}
+        self._whole: Optional[Fields] = None
+        self._end = raw.find(_LINES_END)
+        if not raw.startswith(_LINES_BEGIN) or self._end < 0 or \
+                not raw.endswith(b'}}'):
+            # Of an earlier release, or of none.
+            self._parsed()
 
     def __getitem__(self, device: str) -> Tuple[float, Pressure]:
         found = self._found.get(device)
         if found is None:
-            if device not in self._fields.values:
-                raise KeyError(device)
-            fields = self._fields.inner(device)
+            fields = self._line(device) if self._whole is None \
+                else self._of_whole(device)
             found = self._found[device] = (
                 fields.number('age') + self._since, of_fields(fields))
         return found
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._fields.values)
+        return iter(self._parsed().values)
 
     def __len__(self) -> int:
-        return len(self._fields.values)
+        return len(self._parsed().values)
+
+    def _line(self, device: str) -> Fields:
+        begin = b'\n%s: ' % json.dumps(device).encode('ascii')
+        at = self._raw.find(begin, 0, self._end)
+        if at < 0:
+            raise KeyError(device)
+        at += len(begin)
+        end = self._raw.find(b'\n', at, self._end + 1)
+        return Fields(self._raw[at:end].rstrip(b','),
+                      'pressure answer devices ' + device)
+
+    def _of_whole(self, device: str) -> Fields:
+        devices = self._parsed()
+        if device not in devices.values:
+            raise KeyError(device)
+        return devices.inner(device)
+
+    def _parsed(self) -> Fields:
+        if self._whole is None:
+            self._whole = Fields(
+                self._raw, 'pressure answer').inner('devices')
+        return self._whole
 
 
 def decode_rooms(raw: bytes) -> Dict[str, Tuple[int, int]]:

@@ -65,6 +65,16 @@ def _daemon_events(tmp_path: pathlib.Path) -> None:
         assert re.search(r' %s -?\d+ us' % kind, done.stdout), done.stdout
 
 
+def _pressure_questions(_tmp_path: pathlib.Path) -> None:
+    done = _run('pressure_questions.py', [
+        '--nodes', '2', '--devices', '3', '--workers', '1', '--rounds', '1',
+        '--seconds', '1', '--warm', '0.5'])
+    assert done.returncode == 0, done.stdout + done.stderr
+    for side in ('alone', 'shared', 'far'):
+        assert re.search(r'(?m)^%s +[\d.]+ questions/s' % side,
+                         done.stdout), done.stdout
+
+
 def _request_path(tmp_path: pathlib.Path) -> None:
     done = _run('request_path.py', [
         '--devices', str(tmp_path), '--sizes', '4096', '--rounds', '1'])
@@ -104,6 +114,7 @@ SCRIPTS: Dict[str, Callable[[Any], None]] = {
     'core_speed.py': _core_speed,
     'daemon_events.py': _daemon_events,
     'index_scale.py': _index_scale,
+    'pressure_questions.py': _pressure_questions,
     'rebalance_index.py': _rebalance_index,
     'request_path.py': _request_path,
     'three_enforcers.py': _three_enforcers,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from swift_dss.core.classes import Allocate, ClassSpec, ClassTable
 from swift_dss.strategy.eviction import STRATEGIES
-from swift_dss.strategy.eviction.bytes.verbs import Occupancy, total
+from swift_dss.strategy.eviction.bytes.verbs import Occupancy
 from swift_dss.strategy.promotion import admit
 
 ROOM = 1000
@@ -40,6 +40,11 @@ STRATEGY = pytest.mark.parametrize(
 ORDERED = STRATEGIES['class_ordered']
 
 
+def total(takes):
+    """Bytes of all takes."""
+    return sum(take.length for take in takes)
+
+
 def taken(takes):
     """Bytes by class, of takes of one class each."""
     found = {}
@@ -47,6 +52,29 @@ def taken(takes):
         class_id, = take.class_ids
         found[class_id] = found.get(class_id, 0) + take.length
     return found
+
+
+def given_by(asked, amount=1):
+    """Bytes by class that leave in pieces of ``amount``."""
+    found = {}
+    giver = asked.next()
+    while giver is not None:
+        assert asked.most(giver) > 0
+        assert giver.loose > 0
+        gone = min(amount, giver.loose)
+        giver.gave(gone)
+        asked.left(giver, gone)
+        for class_id in giver.class_ids[:1]:
+            found[class_id] = found.get(class_id, 0) + gone
+        giver = asked.next()
+    return found
+
+
+def make_way(strategy, occupancies, table, need, class_id):
+    """What leaves for a newcomer where nothing is free; None: it stays out.
+    """
+    entry = strategy.entry(occupancies, table, ROOM, 0, class_id, need)
+    return None if entry.is_refused else given_by(entry)
 
 
 @STRATEGY
@@ -73,8 +101,8 @@ def test_it_never_takes_dirty_or_pinned_bytes(strategy, node, need):
 @given(nodes(), st.integers(1, 2000), st.integers(0, 31))
 def test_way_is_made_whole_or_not_at_all(strategy, node, need, class_id):
     table, occupancies = node
-    takes = strategy.make_way(occupancies, table, ROOM, need, class_id)
-    assert takes is None or total(takes) == need
+    gave = make_way(strategy, occupancies, table, need, class_id)
+    assert gave is None or sum(gave.values()) >= need
 
 
 @STRATEGY
@@ -120,11 +148,11 @@ def test_a_class_gives_only_when_all_below_it_have_given(node, need):
 def test_a_newcomer_displaces_nobody_above_it_but_for_its_floor(
         node, need, class_id):
     table, occupancies = node
-    takes = ORDERED.make_way(occupancies, table, ROOM, need, class_id)
+    gave = make_way(ORDERED, occupancies, table, need, class_id)
     spec = table.spec(class_id)
     own = occupancies.get(class_id, Occupancy(0, 0)).used_bytes
     claims = own + need <= int(spec.floor * ROOM)
-    for other, length in taken(takes or []).items():
+    for other, length in (gave or {}).items():
         assert claims or table.spec(other).rank <= spec.rank
         if other != class_id:
             floor = int(table.spec(other).floor * ROOM)
@@ -143,20 +171,22 @@ def test_way_is_made_for_exactly_what_may_be_claimed(strategy, node):
         left = int(spec.floor * ROOM) - own
         claim = claims.get(class_id, 0)
         assert claim <= max(0, left)
-        if claim:
-            assert strategy.make_way(
-                occupancies, table, ROOM, claim, class_id) is not None
-            if claim < left:
-                assert strategy.make_way(
-                    occupancies, table, ROOM, claim + 1, class_id) is None
+        if claim and spec.allocate is Allocate.ALWAYS:
+            assert make_way(strategy, occupancies, table, claim,
+                            class_id) is not None
+            mine = occupancies.get(class_id, Occupancy(0, 0))
+            if claim < left and (spec.pin or not mine.evictable_bytes):
+                # Else it exchanges its own.
+                assert make_way(strategy, occupancies, table, claim + 1,
+                                class_id) is None
 
 
 def test_a_class_without_anything_claims_its_floor_from_above():
     table = ClassTable.of([ClassSpec(1, 'low', 1, floor=0.1),
                            ClassSpec(2, 'high', 2)])
     full = {2: Occupancy(1000, 1000)}
-    assert taken(ORDERED.make_way(full, table, ROOM, 100, 1)) == {2: 100}
-    assert ORDERED.make_way(full, table, ROOM, 101, 1) is None
+    assert make_way(ORDERED, full, table, 100, 1) == {2: 100}
+    assert make_way(ORDERED, full, table, 101, 1) is None
 
 
 @given(nodes(), st.integers(1, 2000))
@@ -184,7 +214,7 @@ def test_a_class_at_its_floor_exchanges_its_own_bytes():
     table = ClassTable.of([ClassSpec(1, 'low', 1, floor=0.1),
                            ClassSpec(2, 'high', 2)])
     full = {1: Occupancy(100, 100), 2: Occupancy(900, 900)}
-    assert taken(ORDERED.make_way(full, table, ROOM, 40, 1)) == {1: 40}
+    assert make_way(ORDERED, full, table, 40, 1) == {1: 40}
     assert taken(ORDERED.plan(full, table, ROOM, 1000)) == {2: 900}
 
 
@@ -194,17 +224,68 @@ def test_what_is_admitted_fits_and_keeps_to_its_cap(node, need, data):
     table, occupancies = node
     class_id = data.draw(st.sampled_from(sorted(occupancies)))
     used = sum(one.used_bytes for one in occupancies.values())
-    takes = admit(ORDERED, occupancies, table, ROOM, used, 700, 850,
+    entry = admit(ORDERED, occupancies, table, ROOM, used, 700, 850,
                   class_id, need)
     spec = table.spec(class_id)
-    if takes is None:
+    if entry.is_refused:
         return
+    gave = given_by(entry)
     assert spec.allocate is not Allocate.NEVER
-    assert used - total(takes) + need <= 850 or spec.allocate is \
-        Allocate.ROOM
-    if spec.allocate is Allocate.ROOM:
-        assert takes == [] and used + need <= 700
-        return
-    own = occupancies[class_id].used_bytes + need \
-        - taken(takes).get(class_id, 0)
+    own = occupancies[class_id].used_bytes + need - gave.get(class_id, 0)
     assert own <= int(spec.cap * ROOM)
+    if spec.allocate is Allocate.ROOM:
+        assert not gave and used + need <= 700
+    else:
+        assert used - sum(gave.values()) + need <= 850
+
+
+@pytest.mark.parametrize('strategy', [
+    STRATEGIES[name] for name in ('class_ordered', 'weighted', 'lru')])
+@given(nodes(), st.integers(1, 2000), st.integers(1, 200))
+@settings(max_examples=200)
+def test_pieces_relieve_as_much_as_may_leave(strategy, node, need, amount):
+    table, occupancies = node
+    could = total(strategy.plan(occupancies, table, ROOM, 10 ** 9))
+    gave = given_by(strategy.relief(occupancies, table, ROOM, need), amount)
+    left = sum(gave.values())
+    assert left >= min(need, could)
+    # What the last piece takes too much is less than that piece.
+    assert left < need + amount
+
+
+@given(nodes())
+def test_what_is_over_caps_leaves_and_nothing_else(node):
+    table, occupancies = node
+    gave = given_by(ORDERED.relief(occupancies, table, ROOM, None))
+    for class_id, found in occupancies.items():
+        spec = table.spec(class_id)
+        over = max(0, found.used_bytes - int(spec.cap * ROOM))
+        assert gave.get(class_id, 0) == (
+            0 if spec.pin else min(over, found.evictable_bytes))
+
+
+@pytest.mark.parametrize('strategy', [
+    STRATEGIES[name] for name in ('class_ordered', 'weighted')])
+@given(nodes(), st.integers(1, 400), st.integers(0, 31), st.booleans())
+@settings(max_examples=300)
+def test_as_much_as_may_leave_at_once_leaves_as_if_one_by_one(
+        strategy, node, need, class_id, comes):
+    table, occupancies = node
+
+    def ask():
+        if comes:
+            return strategy.entry(occupancies, table, ROOM, 0, class_id,
+                                  need)
+        return strategy.relief(occupancies, table, ROOM, need)
+
+    if comes and ask().is_refused:
+        return
+    asked, found = ask(), {}
+    giver = asked.next()
+    while giver is not None:
+        most = min(asked.most(giver), giver.loose)
+        giver.gave(most)
+        asked.left(giver, most)
+        found[giver.class_ids[0]] = found.get(giver.class_ids[0], 0) + most
+        giver = asked.next()
+    assert found == given_by(ask())

@@ -22,7 +22,8 @@ from swift_dss.core.errors import TierFull, VersionGone
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
 from swift_dss.core.spans import ClassMap
 from swift_dss.core.version import VersionId
-from swift_dss.gateway.peers.primaries import Primaries, Wanted
+from swift_dss.gateway.peers.primaries import (
+    Primaries, Wanted, looks_at)
 from swift_dss.gateway.ports import (
     LocalFill, LocalReader, LocalVersion, LocalVersions, Metrics, Sink)
 from swift_dss.strategy.agreement import Answer
@@ -93,8 +94,8 @@ class OnlyHere(Primaries):
     def ask(self, wanted: Sequence[Wanted],
             records: bool = False) -> List[List[Optional[Answer]]]:
         return [[
-            Answer(*one.newest_record(replace(
-                version, device=version.device or DEVICE), '7'))
+            looks_at(one)(replace(
+                version, device=version.device or DEVICE), '7', True)
             for one in self._local] for version, _ in wanted]
 
 
@@ -144,6 +145,7 @@ class FolderVersions(LocalVersions):
         self._root = os.path.join(root, 'local')
         self._lock = threading.RLock()
         self.room = True
+        self._quarantined: Dict[str, str] = {}
         os.makedirs(self._root, exist_ok=True)
 
     # -- what a test does ------------------------------------------------
@@ -196,6 +198,15 @@ class FolderVersions(LocalVersions):
             except FileNotFoundError:
                 pass
         self._expect(version, None)
+
+    def quarantine(self, version: VersionId) -> None:
+        """Swift takes the file out of its place."""
+        self.unlink(version)
+        self._quarantined[version.object_hash] = version.timestamp
+
+    def empty_quarantine(self) -> None:
+        """An operator has removed what was there."""
+        self._quarantined.clear()
 
     def drop_local(self, version: VersionId) -> None:
         """What eviction does, if and only if it may."""
@@ -275,14 +286,17 @@ class FolderVersions(LocalVersions):
         return max(stamps) if stamps else None
 
     def newest_record(self, version: VersionId,
-                      partition: str) -> Tuple[str, str]:
+                      partition: str) -> Tuple[str, str, bool]:
         newest = self.newest(version, partition) or ''
         try:
-            remote = self.residency(replace(
-                version, timestamp=newest)).remote
+            found = self.residency(replace(version, timestamp=newest))
         except FileNotFoundError:
-            remote = None
-        return newest, remote.key if remote else ''
+            return newest, '', False
+        return (newest, found.remote.key if found.remote else '',
+                found.is_local)
+
+    def newest_in_quarantine(self, version: VersionId) -> str:
+        return self._quarantined.get(version.object_hash, '')
 
     def record_remote(self, version: VersionId, partition: str,
                       remote: RemoteCopy) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import subprocess
 import sys
 
 import pytest
 from functional import raw_http
-from support import data_files, pattern
+from support import data_files, pattern, wait_until
 from swift.common import constraints
 
 from swift_dss.aio import layout, processes
@@ -88,6 +90,17 @@ def test_a_killed_server_is_seen_and_can_be_restarted(cluster, swift):
     assert 'account-server           NOT RUNNING' in done.stdout
     cluster.restart('account-server')
     assert _aio('status', '--root', cluster.conf.root).returncode == 0
+
+
+def test_workers_of_the_proxy_share_what_object_servers_say(cluster, swift):
+    swift.put_container('shares-' + layout.POLICIES[0], headers={
+        'X-Storage-Policy': layout.POLICIES[0]})
+    swift.put_object('shares-' + layout.POLICIES[0], 'o', b'x')
+    folder = os.path.join(cluster.conf.run, 'proxy')
+    wait_until(lambda: os.path.isdir(folder) and any(
+        not name.endswith('.lock') for name in os.listdir(folder)), 10,
+               'an answer is kept')
+    assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
 
 
 @pytest.mark.parametrize('policy', layout.POLICIES)

@@ -436,6 +436,20 @@ def test_rings_may_have_names_and_nothing_is_left_of_a_bed():
         _assert_logs_alone(root)
 
 
+def test_without_rsync_it_names_the_package(monkeypatch, capsys):
+    """Container databases would be lost with a drive."""
+    found = shutil.which
+    monkeypatch.setattr(shutil, 'which', lambda tool, *options:
+                        None if tool == 'rsync' else found(tool, *options))
+    monkeypatch.setattr(os, 'geteuid', lambda: 0)
+    monkeypatch.setattr(storage, 'why_no_loops', lambda: '')
+    assert cli.main(['aio', 'start', '--nodes', '3', '--root',
+                     '/var/tmp/no-such-bed']) == 78
+    assert 'rsync is not installed (package rsync)' in \
+        capsys.readouterr().err
+    assert not os.path.exists('/var/tmp/no-such-bed')
+
+
 def test_without_root_it_says_that_it_needs_root(monkeypatch, capsys):
     monkeypatch.setattr(os, 'geteuid', lambda: 1000)
     assert cli.main(['aio', 'start', '--nodes', '3', '--root',

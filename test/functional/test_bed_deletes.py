@@ -119,3 +119,33 @@ def test_queues_that_are_lost_forget_nothing(made: Bed) -> None:
     assert (again['dead'], again['live']) == (0, 1), again
     assert all(deleted(made, path) for path in paths[:3])
     assert client.get(paths[3][len('/AUTH_test/'):]).status == 200
+
+
+def test_a_stub_whose_key_is_lost_gives_way_to_bytes_of_others(
+        made: Bed) -> None:
+    body = pattern(90000, 'gone')
+    path = far(made, 'gone', body)
+    keeper, *others = made.primaries(path)
+    done = made.tool(keeper, 'tier', 'promote', '--config', '{conf}', path)
+    assert not done.returncode, done.stderr
+    wait_until(lambda: [one.node for one in made.files(path)
+                        if one.residency and one.residency.is_local]
+               == [keeper], 60, 'bytes on ' + keeper)
+    client = made.client()
+    assert client.request('POST', 'del/gone', headers={
+        'X-Object-Meta-Color': 'red'}).status == 202
+    made.s3.fault('forget', keys='*%s*' % made.hash_of(path))
+    try:
+        for node in others:
+            assert made.direct(node, 'GET', path).status in (404, 409)
+        wait_until(lambda: [one.node for one in made.files(path)
+                            if one.kind == 'data'] == [keeper], 60,
+                   'the stubs to leave')
+        made.rebalance()
+        for node in made.primaries(path):
+            reply = made.direct(node, 'GET', path)
+            assert (reply.status, md5(reply.body)) == (200, md5(body))
+            assert reply.headers['x-object-meta-color'] == 'red'
+    finally:
+        made.s3.heal()
+    assert len(made.quarantined()) == 2

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.root]
 ROOT = os.path.abspath(os.path.join(
     os.path.dirname(__file__), os.pardir, os.pardir))
 #: The last commit whose formats and questions differ from today's.
-BEFORE = os.environ.get('SWIFT_DSS_VERSION_BEFORE', '9a782b7')
+BEFORE = os.environ.get('SWIFT_DSS_VERSION_BEFORE', 'c3bff7b')
 #: Container to policy, size and class.
 KINDS = {'single': ('dss', 70000, 'gold'), 'small': ('dss', 2000, 'tiny'),
          'pieces': ('dss-ec', 90000, 'gold')}

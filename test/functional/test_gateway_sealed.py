@@ -123,7 +123,9 @@ def test_the_bucket_sees_no_plaintext(server, tmp_path, nodes, sealed):
 def test_keys_rotate(server, tmp_path, nodes):
     path = write_keys(str(tmp_path / 'keys'), 'k1', 'k1')
     node = nodes(server, tmp_path / 'node', key_file=path)
-    old = {name: node.put(name, body) for name, body in bodies().items()}
+    # One alone would share no bundle.
+    all_bodies = dict(bodies(), second=b's' * 900)
+    old = {name: node.put(name, body) for name, body in all_bodies.items()}
     node.upload(old.values())
     write_keys(path, 'k2', 'k1', 'k2')
     new = node.put('new', b'n' * 700000)
@@ -140,12 +142,12 @@ def test_keys_rotate(server, tmp_path, nodes):
     # The old key may go now, here and in what the bucket alone says.
     write_keys(path, 'k2', 'k2')
     wait_until(lambda: len(node.bundles()) == 1, 60, 'the old bundle went')
-    for name, body in bodies().items():
+    for name, body in all_bodies.items():
         node.local.drop_local(old[name])
         assert node.fetch(old[name]) == body
     found = list(Catalog(node.conf.gateway, open_client(
         node.conf.gateway)).walk())
-    assert len(found) == 4 and all(isinstance(one, Held) for one in found)
+    assert len(found) == 5 and all(isinstance(one, Held) for one in found)
     # And with a key that is not there nothing is made up.
     write_keys(path, 'k3', 'k3')
     found = list(Catalog(node.conf.gateway, open_client(

@@ -93,7 +93,8 @@ def test_what_s3_lacks_is_sent_anew_only_if_asked(edge):
         'versions': 5, 'stubs': 2, 'dirty': 0, 'remote': 5,
         'read_bytes': 5 * SIZE, 'here_bytes': 4 * SIZE, 'keys': edge.cli(
             'verify')[1]['keys'], 'unknown': 0, 'stale': 0,
-        'quarantined': 0, 'problems': 0, 'repairable': 0, 'said': []})
+        'quarantined': 0, 'quarantined_keys': 0, 'problems': 0,
+        'repairable': 0, 'said': []})
     key = edge.key('away')
     edge.rot('rotten')
     for name in ('lost', 'on hdd', 'away'):

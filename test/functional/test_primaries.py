@@ -19,6 +19,7 @@ from swift_dss.core.version import VersionId
 from swift_dss.gateway.peers.primaries import RingPrimaries, Wanted
 from swift_dss.io import residency_store
 from swift_dss.strategy.agreement import Answer
+from swift_dss.wire import newest as wire
 
 STOCK = 'egg:swift#object'
 #: Of today: Swift keeps no tombstone for longer than a week.
@@ -85,9 +86,11 @@ def test_each_kind_of_server_says_the_same(kind, request):
     node = request.getfixturevalue(kind)
     names = fill(node)
     asked = RingPrimaries(Nodes(node.port), None)
+    # Stock servers do not know what lies in a quarantine.
+    quarantined = '' if kind == 'ours' else None
     assert asked.ask([wanted(node, name) for name in names]) == [
-        [Answer(T1)], [Answer(T2)], [Answer(T3)], [Answer(T1)],
-        [Answer(T1)], [NOTHING]]
+        [Answer(timestamp, '', False, quarantined)]
+        for timestamp in (T1, T2, T3, T1, T1, '')]
 
 
 def test_records_are_told_of_by_ours_alone(ours, stock):
@@ -106,6 +109,34 @@ def test_records_are_told_of_by_ours_alone(ours, stock):
     # Another fragment than the one that is here.
     assert asked.ask([wanted(ours, 'stub', 0, 1)], True) == [
         [Answer(T1, ''), None]]
+
+
+def quarantine(node, name, suffix=''):
+    """As Swift's ``quarantine_renamer``."""
+    source = node.hash_dir(name)
+    top = os.path.join(node.devices, 'sda', 'quarantined', 'objects')
+    os.makedirs(top, exist_ok=True)
+    os.rename(source, os.path.join(top, os.path.basename(source) + suffix))
+
+
+def test_what_lies_in_quarantine_is_told_of(ours):
+    put(ours, 'away')
+    quarantine(ours, 'away')
+    asked = RingPrimaries(Nodes(ours.port), None)
+    for records in (False, True):
+        assert asked.ask([wanted(ours, 'away'), wanted(ours, 'never')],
+                         records) == [[Answer('', '', False, T1)], [NOTHING]]
+    put(ours, 'away', T2)
+    assert asked.ask([wanted(ours, 'away')]) == [[Answer(T2, '', False, T1)]]
+    quarantine(ours, 'away', '-' + 'f' * 32)
+    put(ours, 'away', T3)
+    assert asked.ask([wanted(ours, 'away')]) == [[Answer(T3, '', False, T2)]]
+
+
+def test_a_server_of_the_version_before_says_nothing_of_quarantine():
+    assert wire.decode_answer(
+        b'{"v":1,"said":[["%s",""],null]}' % T1.encode(), 2) == [
+            (T1, '', False, None), None]
 
 
 def test_a_device_that_is_not_there_says_nothing(ours):

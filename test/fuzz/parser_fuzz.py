@@ -135,6 +135,13 @@ def _written_again(decode: Callable[[bytes], Any],
     return run
 
 
+def _pressure_answer(raw: bytes) -> None:
+    devices = pressure.Devices(raw)
+    devices.get('sda')
+    dict(devices)
+    pressure.decode_rooms(raw)
+
+
 def _nodeconf(raw: bytes) -> None:
     conf = nodeconf.parse(_text(raw))
     nodeconf.capacity_path(conf, 'sda')
@@ -273,6 +280,10 @@ def targets() -> List[Target]:
         Target('pressure', _written_again(
             pressure.decode, pressure.encode), (pressure.encode(
                 pressure.Pressure(10, 5, 8, None, True, 1.0)),)),
+        Target('pressure answer', _pressure_answer, (
+            pressure.encode_node({
+                name: pressure.Pressure(10, 5, 8, None, True, 1.0)
+                for name in ('sda', 'sdb')}, 2.0, {'sda': (1, 2)}),)),
         Target('nodeconf', _nodeconf, (conf,)),
         Target('classtable', _classtable, (
             b'[class:0]\nname = unclassified\nrank = 0\n[class:25]\n'

@@ -154,6 +154,11 @@ def test_stock_started_by_mistake_loses_nothing(any_objects, cluster, states):
         1, number, before + 6)
     assert {one.path for one in made[:-1]} == {
         one['name'] for one in found['patients']}
+    in_s3 = {one['name'] for one in found['patients'] if 's3' in one['has']}
+    assert bool(in_s3) == (states is stubs.ALL_STUBS)
+    code, found = _command(cluster, 'gateway', 'gc', '--all', '--absent')
+    assert (code, found['absent'], found['members_absent']) == (0, 0, 0)
+    assert found['quarantined'] + found['members_quarantined'] >= len(in_s3)
     code, found = _verify(cluster, '--repair')
     assert (code, found['repair']['done']) == (0, {'healed': number})
     for one in made:

@@ -19,6 +19,10 @@ from swift_dss.core.errors import BadConfig
 
 _MEMBER = re.compile(r'[np]\d+|s3')
 
+#: What a bed runs, and the Debian package that has it.
+_TOOLS = (('ip', 'iproute2'), ('nsenter', 'util-linux'),
+          ('unshare', 'util-linux'), ('rsync', 'rsync'))
+
 _Self = TypeVar('_Self', bound='Frame')
 
 
@@ -29,9 +33,13 @@ def why_not() -> str:
             'devices and mounts; without root, "swift-dss aio start" runs ' \
             'a cluster of one node'
     reason = storage.why_no_loops()
-    for tool in ('ip', 'nsenter', 'unshare'):
+    for tool, package in _TOOLS:
         if not reason and not shutil.which(tool):
-            reason = '%s is not installed' % tool
+            reason = '%s is not installed (package %s)' % (tool, package)
+            if tool == 'rsync':
+                # Swift's replicators fail without a word that says so.
+                reason += ': databases of accounts and containers would ' \
+                    'not move, and go with their drive'
     return 'no bed of nodes here: %s' % reason if reason else ''
 
 

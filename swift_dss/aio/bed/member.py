@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import shutil
 import time
 from typing import Callable, Dict, List, Sequence
 
@@ -164,8 +163,7 @@ class Node(Member):
                  if self.in_rings else 0,
                  'container-server': conf.container_port,
                  'account-server': conf.account_port}
-        if shutil.which(_RSYNC):
-            found[_RSYNC] = _RSYNC_PORT
+        found[_RSYNC] = _RSYNC_PORT
         return found
 
     @property

@@ -56,6 +56,11 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
         print('%d versions of %s that no node has%s' % (
             absent, size(found['absent_bytes']),
             '' if args.absent else ': see --absent'))
+    hidden = found['quarantined'] + found['members_quarantined']
+    if hidden:
+        print('%d versions of %s that only files in quarantine name: see '
+              '"swift-dss tier verify"; nothing of them is removed' % (
+                  hidden, size(found['quarantined_bytes'])))
     if found['foreign']:
         print('%d keys under the prefix are none of ours' % found['foreign'])
     print('%s: %s; %d keys removed, %d deletes noted again, %d problems' % (

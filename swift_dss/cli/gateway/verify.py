@@ -16,6 +16,7 @@ _SHOWN = 1000
 _ENDS = (('healed', 'brought back from quarantine'),
          ('sent', 'sent to S3 anew'),
          ('found', 'found under their own keys'),
+         ('aside', 'put into quarantine: other nodes send them'),
          ('fetched', 'fetched from S3 anew'),
          ('renewed', 'records to be renewed'),
          ('right', 'right by now'),
@@ -87,7 +88,9 @@ def _show(found: Any, args: argparse.Namespace) -> None:
     print('%d versions here: %d in S3, %d not; %d lack bytes here' % (
         found.versions, found.remote, found.dirty, found.stubs))
     if found.quarantined:
-        print('%d are in quarantine' % found.quarantined)
+        print('%d are in quarantine: --repair brings back what can be; %d '
+              'keys are named by them alone, and are kept' % (
+                  found.quarantined, found.quarantined_keys))
     print('%d keys there: %d that nothing here names; %d records are '
           'older than what is here' % (
               found.keys, found.unknown, found.stale))

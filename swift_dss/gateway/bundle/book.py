@@ -7,13 +7,13 @@ which bytes are dead (``swift-dss gateway verify`` finds that again).
 States of a bundle: ``planned`` (its key is known here before S3 can have
 it; no record names it), ``sealed`` (proven in S3), ``replaced`` (its live
 members are in another, its *heir*, but not every record says so yet),
-``leaving`` (nobody needs it; its key goes at ``drop_at``), ``foreign``
-(another node made it and keeps it). States of a member: ``waiting``,
-``packed`` (in a planned bundle), ``there`` (in a sealed one, its residency
-records are yet to be written), ``live``, ``dead`` (not yet said in S3) and
-``told``. A member's *holders* are the devices of this node whose records
-name it; ``renew`` is 1 while S3 has an old record of it, and 2 once the new
-one was sent beside the bundle.
+``leaving`` (nobody needs it; its key goes at ``drop_at``). States of a
+member: ``waiting``, ``packed`` (in a planned bundle), ``there`` (in a sealed
+one, its residency records are yet to be written), ``live``, ``dead`` (not yet
+said in S3) and ``told``. A member's *holders* are the devices of this node
+whose records name it; ``renew`` is 1 while S3 has an old record of it, and 2
+once the new one was sent beside the bundle. A device whose record names a
+bundle that another node keeps *leans* on it.
 
 Two more tables say what else the bucket must learn: *renewals* (versions
 whose metadata changed after they went up) and *places* (containers and
@@ -63,6 +63,7 @@ CREATE INDEX IF NOT EXISTS members_there ON members (bundle)
 CREATE INDEX IF NOT EXISTS members_bundle ON members (bundle);
 CREATE TABLE IF NOT EXISTS holders (
     key TEXT NOT NULL, device TEXT NOT NULL, partition TEXT NOT NULL,
+    leans TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (key, device)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS renewals (
     key TEXT NOT NULL, device TEXT NOT NULL, policy INTEGER NOT NULL,
@@ -76,8 +77,16 @@ CREATE TABLE IF NOT EXISTS places (
 CREATE INDEX IF NOT EXISTS places_due ON places (look_at);
 """
 #: What books of earlier releases lack.
-_LATER = ("ALTER TABLE members ADD COLUMN record BLOB NOT NULL "
-          "DEFAULT x''")
+_LATER = {
+    ('members', 'record'): "ALTER TABLE members ADD COLUMN record BLOB NOT "
+                           "NULL DEFAULT x''",
+    ('holders', 'leans'): "ALTER TABLE holders ADD COLUMN leans TEXT NOT "
+                          "NULL DEFAULT ''"}
+#: After the columns: it names one that an old book has to get first.
+_LATER_INDEX = """
+CREATE INDEX IF NOT EXISTS holders_leans ON holders (leans, key, device)
+    WHERE leans != '';
+"""
 #: What a bundle's row says of its members. It MUST be in the transaction
 #: that changes them: a delete that is not in the sums is never told.
 _SUMS = """
@@ -210,9 +219,40 @@ class Book(Store):
                 'AND key IN (%s)' % ','.join('?' * len(some)), some))
         return found
 
-    def hold(self, version: VersionId, partition: str) -> None:
-        """A device's record is about to name its place; durable."""
-        self._write(True, [_held(version, partition)])
+    def hold(self, version: VersionId, partition: str,
+             bundle: str = '') -> None:
+        """A device's record is about to name its place; durable.
+
+        :param bundle: the key of that; '' is one of this node's
+        """
+        self.hold_all([(version, partition)], bundle)
+
+    def hold_all(self, some: Iterable[Tuple[VersionId, str]],
+                 bundle: str) -> None:
+        """The same for several, all or none."""
+        self._write(True, [_held(version, partition, bundle)
+                           for version, partition in some])
+
+    def leaned_on(self, after: str = '') -> Iterator[str]:
+        """Keys of bundles that other nodes keep and records here name,
+        behind ``after``."""
+        key: Optional[str] = after
+        while True:
+            # One look into an index for each, however many lean on it.
+            key = self._read("SELECT min(leans) FROM holders WHERE "
+                             "leans != '' AND leans > ?", (key,))[0][0]
+            if key is None:
+                return
+            yield key
+
+    def leaners(self, bundle: str, after: Tuple[str, str],
+                limit: int) -> List[Tuple[str, str, str]]:
+        """(version key, device, partition) of devices that lean on a
+        bundle, behind the version key and device ``after``."""
+        return [(row[0], row[1], row[2]) for row in self._read(
+            "SELECT key, device, partition FROM holders WHERE leans = ? AND "
+            "leans != '' AND (key, device) > (?, ?) ORDER BY key, device "
+            'LIMIT ?', (bundle,) + after + (limit,))]
 
     def holders(self, members: Iterable[Member]
                 ) -> Dict[str, List[Tuple[VersionId, str]]]:
@@ -244,6 +284,19 @@ class Book(Store):
              "('waiting', 'packed')", (key,)),
             ('DELETE FROM holders WHERE key = ?', (key,))])
         self._recount_all()
+
+    def send_alone(self, group: str) -> List[VersionId]:
+        """Forget what waits of a group; it is to get keys of its own. On
+        each device of this node."""
+        with self._lock:
+            members = [_member(row) for row in self._read(
+                "SELECT %s FROM members WHERE grp = ? AND state = 'waiting'"
+                % _COLUMNS, (group,))]
+            found = [version for some in self.holders(members).values()
+                     for version, _ in some]
+            for member in members:
+                self.unpark(member.version.key)
+            return found
 
     def waiting(self) -> List[Waiting]:
         """All groups that wait; costs nothing."""
@@ -605,6 +658,10 @@ class Book(Store):
                     for row in itertools.islice(
                         (row for row in rows if is_due(row[0])), limit)]
 
+    def renewals(self) -> int:
+        """Versions whose records in the bucket are to be renewed."""
+        return int(self._read('SELECT count(*) FROM renewals', ())[0][0])
+
     def counts(self) -> Dict[str, Any]:
         """For status."""
         waiting = self.waiting()
@@ -615,7 +672,7 @@ class Book(Store):
         leaving = self._read("SELECT count(*) FROM bundles WHERE state IN "
                              "('leaving', 'replaced')", ())[0][0]
         return {
-            'leaving': leaving,
+            'leaving': leaving, 'renewals': self.renewals(),
             'waiting': sum(one.count for one in waiting),
             'waiting_bytes': sum(one.length for one in waiting),
             'groups': len(waiting), 'bundles': row[0], 'bytes': row[1],
@@ -671,9 +728,11 @@ class Book(Store):
 
 def _prepare(db: sqlite3.Connection) -> None:
     db.executescript(_SCHEMA)
-    if all(row[1] != 'record' for row in db.execute(
-            'PRAGMA table_info(members)')):
-        db.execute(_LATER)
+    for (table, column), statement in _LATER.items():
+        if all(row[1] != column for row in db.execute(
+                'PRAGMA table_info(%s)' % table)):
+            db.execute(statement)
+    db.executescript(_LATER_INDEX)
     if db.execute('PRAGMA user_version').fetchone()[0] < _SUMMED_TOGETHER:
         db.execute(_SUMS)
         db.execute('PRAGMA user_version = %d' % _SUMMED_TOGETHER)
@@ -724,9 +783,12 @@ def _adopted(key: str, group: str, seal: str, size: int,
     yield _SUMS + 'WHERE key = ?', (key,)
 
 
-def _held(version: VersionId, partition: str) -> _Statement:
-    return ('INSERT OR REPLACE INTO holders (key, device, partition) '
-            'VALUES (?,?,?)', (version.key, version.device, partition))
+def _held(version: VersionId, partition: str,
+          bundle: str = '') -> _Statement:
+    return ('INSERT OR REPLACE INTO holders (key, device, partition, leans) '
+            'SELECT ?, ?, ?, CASE WHEN EXISTS (SELECT 1 FROM bundles WHERE '
+            "key = ?4) THEN '' ELSE ?4 END",
+            (version.key, version.device, partition, bundle))
 
 
 def _member(row: Tuple[Any, ...]) -> Member:

@@ -25,7 +25,7 @@ from swift_dss.gateway.bundle.lean import Leaning
 from swift_dss.gateway.bundle.pack import Packed, Packer, keys_of
 from swift_dss.gateway.bundle.read import Source
 from swift_dss.gateway.bundle.since import Since
-from swift_dss.gateway.form import digests, metadata
+from swift_dss.gateway.form import metadata
 from swift_dss.gateway.form.encrypt import KeyFile
 from swift_dss.gateway.link.client import S3Client, S3Down, S3Missing
 from swift_dss.gateway.ports import LocalVersions, Metrics
@@ -89,17 +89,21 @@ class Keeper:
     def _tell(self, one: Bundle) -> None:
         # What is said there stays said: the book may be younger than the
         # bundle.
-        before = bundle_since.read(self._client, one.key,
-                                   self._packer.unwrap(one))
+        try:
+            before = bundle_since.read(self._client, one.key,
+                                       self._packer.unwrap(one))
+        except DamagedRecord as err:
+            # Nobody can read it: what the book knows is all there is.
+            self._note(err)
+            before = Since()
         records, gone, unsaid = self._new_records(one)
         since = Since(
             before.dead | {member.number for member in
                            self._book.members(one.id, ('dead', 'told'))},
             _merged(before.records, records))
         if since != before:
-            data = bundle_since.encode(since, self._packer.wrap(one))
-            self._client.put(one.key + bundle_since.SUFFIX, data,
-                             digests.md5(data).digest())
+            bundle_since.write(self._client, one.key, since,
+                               self._packer.wrap(one))
             steps.reached('bundle.since_sent')
         self._book.tell(one.id, since.dead, set(records) | gone)
         steps.reached('bundle.since_told')
@@ -174,8 +178,9 @@ class Keeper:
         dead = {member.number for member in self._book.members(
             one.id, ('dead', 'told'))}
         try:
+            # An empty one has no byte that a record could need.
             members = [member for member in source.members(one.group)
-                       if member.number not in dead]
+                       if member.number not in dead and member.size]
         except S3Missing:
             return True
         said = self._leaning.leaned_on(one.key, members)

@@ -18,7 +18,7 @@ import threading
 import uuid
 from dataclasses import dataclass
 from typing import (
-    Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple)
+    Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple)
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import GatewayConf
@@ -49,8 +49,8 @@ AGAIN_SECONDS = 600.0
 
 def group_of(local: LocalVersion, table: ClassTable,
              most_bytes: int) -> Optional[str]:
-    """Which bundles a version may share: account, container and classes;
-    None if it gets a key of its own."""
+    """Which bundles a version may share: account, policy and classes; None
+    if it gets a key of its own."""
     if local.content_length > most_bytes:
         return None
     class_ids = sorted(local.class_map.class_ids(local.content_length)
@@ -60,13 +60,16 @@ def group_of(local: LocalVersion, table: ClassTable,
     parts = local.metadata.get('name', '').split('/', 3)
     if len(parts) != 4 or parts[0] or not all(parts[1:]):
         return None
-    return _group(parts[1], parts[2], local.version.policy,
-                  tuple(class_ids))
+    return group_name(parts[1], local.version.policy, tuple(class_ids))
 
 
 @functools.lru_cache(maxsize=1024)
-def _group(*parts: Any) -> str:
-    return json.dumps(parts, separators=(',', ':'))
+def group_name(account: str, policy: int,
+               class_ids: Tuple[int, ...]) -> str:
+    """What the book calls a group."""
+    # Books of earlier releases have a container in the second place.
+    return json.dumps((account, '', policy, class_ids),
+                      separators=(',', ':'))
 
 
 def batch_of(conf: GatewayConf) -> Batch:
@@ -191,10 +194,9 @@ class Packer:
             return Packed(bundle.Builder(
                 {'seal': seal.text, 'created': self._now()}, True,
                 seal.wrap), seal.text, [])
-        account, container, policy, class_ids = json.loads(group)
-        head = {'account': account, 'container': container,
-                'policy': policy, 'classes': class_ids,
-                'created': self._now()}
+        account, _, policy, class_ids = json.loads(group)
+        head = {'account': account, 'policy': policy,
+                'classes': class_ids, 'created': self._now()}
         return Packed(bundle.Builder(head), '', [])
 
     def _pack_all(self, packed: Packed, members: List[Member]) -> None:

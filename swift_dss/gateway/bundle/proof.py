@@ -1,4 +1,4 @@
-"""What bundles say of their members, for whoever must prove one.
+"""What bundles say of their members, for whoever must prove or find one.
 
 A bundle is never written anew under its key, so its index is read once: two
 ranged GETs, for all members. That the bundle is still there is asked again
@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Callable, FrozenSet, Iterator, Optional
+from typing import Callable, Dict, Iterator, Optional, Tuple
 
 from swift_dss.core.residency import RemoteCopy
 from swift_dss.core.version import VersionId
@@ -23,7 +23,7 @@ from swift_dss.gateway.link.client import S3Client, S3Head
 
 #: A HEAD of a bundle counts for so long.
 _HEAD_SECONDS = 5.0
-#: Bundles, and members of all of them, that are remembered: about 100 bytes
+#: Bundles, and members of all of them, that are remembered: about 250 bytes
 #: a member.
 _BUNDLES = 1024
 _MEMBERS = 131072
@@ -33,7 +33,16 @@ _MEMBERS = 131072
 class _Known:
     at: float
     head: S3Head
-    members: FrozenSet[bytes]
+    seal: str
+    #: (offset, number) by digest
+    members: Dict[bytes, Tuple[int, int]]
+
+    def place(self, version: VersionId, length: int,
+              etag: str) -> Optional[Tuple[int, str]]:
+        """(offset, seal) of a version; None if it is not there."""
+        found = self.members.get(_digest(version, length, etag))
+        return None if found is None else (
+            found[0], seal_of(self.seal, found[1]))
 
 
 class BundleProofs:
@@ -56,16 +65,31 @@ class BundleProofs:
         :raises DamagedRecord: the bundle cannot be read
         :raises DssError: it cannot be said now
         """
-        known = self._recall(remote.key)
+        known = self._known_of(remote.key)
         if known is None:
-            head = self._client.head(remote.key)
-            if head is None:
-                self._forget(remote.key)
-                return None
-            known = self._look(remote.key, head)
-        return remote.etag == etag and _digest(
-            version, length, etag, remote.offset,
-            remote.seal) in known.members
+            return None
+        return remote.etag == etag and (
+            remote.offset, remote.seal) == known.place(version, length, etag)
+
+    def find(self, version: VersionId, length: int, etag: str,
+             key: str) -> Optional[Tuple[int, str]]:
+        """(offset, seal) of a version in the bundle ``key``; None if the
+        version is not there, or no such bundle.
+
+        :raises DamagedRecord, DssError: as :meth:`has`
+        """
+        known = self._known_of(key)
+        return None if known is None else known.place(version, length, etag)
+
+    def _known_of(self, key: str) -> Optional[_Known]:
+        known = self._recall(key)
+        if known is not None:
+            return known
+        head = self._client.head(key)
+        if head is None:
+            self._forget(key)
+            return None
+        return self._look(key, head)
 
     def _recall(self, key: str) -> Optional[_Known]:
         with self._lock:
@@ -80,10 +104,11 @@ class BundleProofs:
         if known is None or (known.head.size, known.head.etag) != (
                 head.size, head.etag):
             index = read_index(self._client, key, head.size, self._keys)
-            members = frozenset(_members(index))
+            seal = str(index.head.get('seal', '')) if index.sealed else ''
+            members = dict(_members(index, bool(seal)))
         else:
-            members = known.members
-        known = _Known(self._now(), head, members)
+            seal, members = known.seal, known.members
+        known = _Known(self._now(), head, seal, members)
         self._forget(key)
         with self._lock:
             self._known[key] = known
@@ -101,21 +126,21 @@ class BundleProofs:
                 self._members -= len(known.members)
 
 
-def _members(index: Index) -> Iterator[bytes]:
-    seal = str(index.head.get('seal', '')) if index.sealed else ''
+def _members(index: Index, sealed: bool
+             ) -> Iterator[Tuple[bytes, Tuple[int, int]]]:
     for entry in index.entries:
         record = metadata.of_record(entry.record)
         length = record.content_length
-        if entry.stored_bytes == (sealed_length(length) if seal else length):
-            yield _digest(record.version, length, record.etag, entry.offset,
-                          seal_of(seal, entry.number))
+        if entry.stored_bytes == (
+                sealed_length(length) if sealed else length):
+            yield _digest(record.version, length, record.etag), (
+                entry.offset, entry.number)
 
 
-def _digest(version: VersionId, length: int, etag: str, offset: int,
-            seal: str) -> bytes:
+def _digest(version: VersionId, length: int, etag: str) -> bytes:
     """Of all that a record and an index must agree on."""
     digest: bytes = digests.md5(repr((
         version.policy, version.object_hash, version.timestamp,
-        version.frag_index, length, etag, offset,
-        seal)).encode('utf-8', 'surrogateescape')).digest()
+        version.frag_index, length, etag)).encode(
+            'utf-8', 'surrogateescape')).digest()
     return digest

@@ -14,13 +14,17 @@ import zlib
 from dataclasses import dataclass, field
 from typing import Any, Dict, Set
 
+from swift_dss.core.errors import RemoteUnavailable
 from swift_dss.core.limits import (
     MAX_BUNDLE_INDEX_BYTES, MAX_BUNDLE_MEMBERS)
+from swift_dss.gateway.form import digests, verify
 from swift_dss.gateway.link.client import S3Client, S3Missing
 from swift_dss.wire import bundle
 from swift_dss.wire.parsing import parsing
 
 SUFFIX = '.since'
+#: One that proved wrong is written again after this.
+_AGAIN_SECONDS = 30
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,20 @@ def read(client: S3Client, key: str,
     except S3Missing:
         return Since()
     return decode(raw, unwrap)
+
+
+def write(client: S3Client, key: str, since: Since,
+          wrap: bundle.Wrap = bundle.plain) -> None:
+    """Have S3 say it beside the bundle ``key``, proven.
+
+    :raises RemoteUnavailable: S3 does not hold what was sent
+    """
+    path, data = key + SUFFIX, encode(since, wrap)
+    client.put(path, data, digests.md5(data).digest())
+    if not verify.holds(client, path, data):
+        # Soon: until then nobody can read what lies there.
+        raise RemoteUnavailable('%s: S3 does not hold what was sent' % path,
+                                _AGAIN_SECONDS)
 
 
 def _number(value: Any) -> int:

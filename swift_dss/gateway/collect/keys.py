@@ -9,7 +9,8 @@ that was wiped and is to be restored has no files at all, says nothing, and
 keeps every key. Keys that no primary has, or something newer of, are counted,
 and so are such members of bundles; only who asks for it (``absent``) has them
 removed, once they are older than ``reclaim_age`` and unless they are the most
-of what was looked at.
+of what was looked at. What lies in the quarantine of a primary is not absent,
+and stays until an operator has had it brought back, or removed.
 
 The bucket is divided among the nodes by the beginning of its keys, so that a
 pass lists and asks once, whatever the number of nodes. A node whose queue is
@@ -40,7 +41,7 @@ from swift_dss.gateway.ports import LocalVersions, Metrics
 from swift_dss.gateway.restore.places import FOLDERS
 from swift_dss.io import steps
 from swift_dss.strategy.agreement import (
-    Verdict, is_absent, of_key, seconds_of)
+    Verdict, is_absent, is_quarantined, of_key, seconds_of)
 from swift_dss.wire.layout import parse_remote_key
 
 #: Versions of one question.
@@ -79,6 +80,9 @@ class Collected:
     :param held: something newer is there, but not everywhere yet
     :param silent: no primary that answered has it, and one is silent
     :param absent: all answered, and none has it or something newer
+    :param quarantined: no primary has it or something newer in its place,
+        and one has it, or something newer, in quarantine
+    :param quarantined_bytes: of these, and of such members of bundles
     :param absent_bytes: of these, and of such members of bundles
     :param removed: keys, of versions and of bundles, that are gone now
     :param foreign: keys under the prefix that are none of ours
@@ -86,6 +90,7 @@ class Collected:
     :param members: of bundles that were found dead
     :param members_live: those that a primary has
     :param members_absent: all answered, and none has it or something newer
+    :param members_quarantined: as ``quarantined``
     :param adopted: bundles without a keeper that this node keeps now
     :param requeued: deletes that the queue had forgotten
     """
@@ -98,6 +103,8 @@ class Collected:
     silent: int = 0
     absent: int = 0
     absent_bytes: int = 0
+    quarantined: int = 0
+    quarantined_bytes: int = 0
     removed: int = 0
     foreign: int = 0
     bundles: int = 0
@@ -105,6 +112,7 @@ class Collected:
     members: int = 0
     members_live: int = 0
     members_absent: int = 0
+    members_quarantined: int = 0
     adopted: int = 0
     requeued: int = 0
     failed: int = 0
@@ -307,6 +315,9 @@ class Collector:
                 again += self._newer_here(item.version)
             elif verdict is Verdict.NEEDED:
                 found.live += 1
+            elif is_quarantined(item.version.timestamp, said):
+                found.quarantined += 1
+                found.quarantined_bytes += item.length
             elif is_absent(item.version.timestamp, said):
                 found.absent += 1
                 found.absent_bytes += item.length

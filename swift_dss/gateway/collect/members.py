@@ -27,7 +27,7 @@ from swift_dss.gateway.bundle.book import Book, Member
 from swift_dss.gateway.bundle.lean import Leaning
 from swift_dss.gateway.bundle.read import FOLDER
 from swift_dss.gateway.collect.keys import Absent, Collected, Wish
-from swift_dss.gateway.form import digests, encrypt
+from swift_dss.gateway.form import encrypt
 from swift_dss.gateway.form.one_key import KeyFailures
 from swift_dss.gateway.link.client import S3Client, S3Listed
 from swift_dss.gateway.peers.primaries import Primaries, Wanted
@@ -37,7 +37,7 @@ from swift_dss.gateway.restore.adopt import group_of_held, member_of
 from swift_dss.gateway.restore.catalog import Catalog, Held
 from swift_dss.io import steps
 from swift_dss.strategy.agreement import (
-    Verdict, is_absent, of_key, of_member, seconds_of)
+    Verdict, is_absent, is_quarantined, of_key, of_member, seconds_of)
 from swift_dss.wire import bundle
 
 #: Members of one's own that are looked at in one go.
@@ -67,11 +67,13 @@ class _Lot(NamedTuple):
     :param dead: number of each that nobody needs, and when it was replaced
         or deleted: 0 if it only moved to another key
     :param absent: those that no primary has a trace of
+    :param quarantined: those that lie in a quarantine alone
     :param live: so many are needed
     """
 
     dead: Dict[int, float]
     absent: List[Held]
+    quarantined: List[Held]
     live: int
 
 
@@ -103,9 +105,9 @@ class BundleCollector:
     # -- what this node packed -------------------------------------------
 
     def own(self, wish: Wish, found: Collected) -> Iterator[Absent]:
-        """Members of this node's bundles whose replica has moved away, or
-        was replaced without anybody's hearing of it; those that are
-        absent."""
+        """Members of this node's bundles whose replica has moved away, was
+        replaced without anybody's hearing of it, or is in another bundle as
+        well, which its record names; those that are absent."""
         after = ''
         while True:
             page = self._book.walk(after, _AT_ONCE)
@@ -124,14 +126,16 @@ class BundleCollector:
         away: Dict[str, List[Member]] = {}
         obsolete: List[Tuple[VersionId, str]] = []
         for member, key in page:
-            newest = [(self._newest(*one), one)
+            newest = [(self._record(*one), one)
                       for one in holders[member.version.key]]
             timestamp = member.version.timestamp
-            if any(at == timestamp for at, _ in newest):
+            # A record without a key may be about to name this one.
+            if any(at == timestamp and named in ('', key)
+                   for (at, named), _ in newest):
                 found.members_live += 1
                 continue
-            obsolete += [one for at, one in newest if at > timestamp][:1]
-            if not any(at for at, _ in newest):
+            obsolete += [one for (at, _), one in newest if at > timestamp][:1]
+            if all(at in ('', timestamp) for (at, _), _ in newest):
                 away.setdefault(key, []).append(member)
         if obsolete and not wish.dry_run:
             self._requeue(obsolete)
@@ -159,11 +163,21 @@ class BundleCollector:
         for member, said in zip(members, self._primaries.ask(
                 [Wanted(member.version) for member in members])):
             version = member.version
-            if is_absent(version.timestamp, said):
+            if is_quarantined(version.timestamp, said):
+                found.members_quarantined += 1
+                found.quarantined_bytes += member.stored
+            elif is_absent(version.timestamp, said):
                 found.members_absent += 1
                 found.absent_bytes += member.stored
                 yield Absent(key, version.timestamp, partial(
                     self._bury, [version.key], wish, found))
+
+    def _record(self, version: VersionId, partition: str) -> Tuple[str, str]:
+        """As :meth:`_newest`, and the key that the device's record names."""
+        try:
+            return self._local.newest_record(version, partition)[:2]
+        except (TierUnavailable, DamagedRecord):
+            return version.timestamp, ''
 
     def _newest(self, version: VersionId, partition: str) -> str:
         """As the port's; the version's own timestamp where nobody can say:
@@ -191,12 +205,15 @@ class BundleCollector:
                     bundles.append(listed)
         for listed in bundles:
             has_since = listed.key + bundle_since.SUFFIX in beside
-            lot = _Lot({}, [], 0)
+            lot = _Lot({}, [], [], 0)
             found.bundles += 1
             with self._failures.of(listed.key, found.skip):
                 lot = self._unknown(listed, has_since, wish, found)
             found.members += len(lot.dead)
             found.members_live += lot.live
+            found.members_quarantined += len(lot.quarantined)
+            found.quarantined_bytes += sum(
+                one.stored_bytes for one in lot.quarantined)
             if lot.absent:
                 found.members_absent += len(lot.absent)
                 found.absent_bytes += sum(
@@ -268,6 +285,7 @@ class BundleCollector:
             [wanted[at] for at in unsaid]))) if unsaid else {}
         dead: Dict[int, float] = {}
         absent: List[Held] = []
+        quarantined: List[Held] = []
         live = 0
         for at, (one, records) in enumerate(zip(members, answers)):
             version, said = one.record.version, plain.get(at, records)
@@ -285,9 +303,11 @@ class BundleCollector:
                     and answer.timestamp > version.timestamp), default=0.0)
             elif verdict is Verdict.NEEDED:
                 live += 1
+            elif is_quarantined(version.timestamp, said):
+                quarantined.append(one)
             elif old and is_absent(version.timestamp, said):
                 absent.append(one)
-        return _Lot(dead, absent, live)
+        return _Lot(dead, absent, quarantined, live)
 
     def _age(self, key: str) -> float:
         """Seconds since a bundle was packed, by its name."""
@@ -314,10 +334,9 @@ class BundleCollector:
         # have come back.
         since = self._since(listed, members)
         since = replace(since, dead=since.dead | dead)
-        data = bundle_since.encode(
-            since, self._keys.open(seal).wrap if seal else bundle.plain)
-        self._client.put(listed.key + bundle_since.SUFFIX, data,
-                         digests.md5(data).digest())
+        bundle_since.write(
+            self._client, listed.key, since,
+            self._keys.open(seal).wrap if seal else bundle.plain)
         steps.reached('collect.told')
 
     def _adopt(self, listed: S3Listed, members: Dict[int, Held],

@@ -86,6 +86,10 @@ class Filler:
             'dss-fill', clock, inline)
         self._lock = threading.RLock()
         self._asked: Dict[VersionId, Future[Plan]] = {}
+        #: Told of a version, and its partition, that S3 has not got. MUST
+        #: not block on S3.
+        self.on_missing: Callable[[VersionId, str], None] = \
+            lambda version, partition: None
 
     def fetch(self, request: FetchRequest, sink: Sink) -> bool:
         """Serve one request to its end, in the caller's thread.
@@ -336,6 +340,8 @@ class Filler:
         finally:
             keeping.abort()
             self._flights.land(flight, error, stored)
+            if isinstance(error, S3Missing):
+                self.on_missing(local.version, local.partition)
 
     def _bring_from_where_it_is(self, flight: Flight, local: LocalVersion,
                                 plan: Plan, keeping: Keeping) -> None:

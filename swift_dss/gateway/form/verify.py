@@ -119,3 +119,13 @@ def remote_part_bytes(head: S3Head) -> Optional[int]:
         return None
     return int(text)
 
+
+def holds(client: S3Client, path: str, data: bytes) -> bool:
+    """True if S3 has just these bytes, a few, under a key.
+
+    :raises RemoteUnavailable: S3 does not answer
+    """
+    try:
+        return client.get_small(path, len(data)) == data
+    except (S3Missing, DamagedRecord):
+        return False

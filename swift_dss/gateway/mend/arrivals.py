@@ -38,12 +38,14 @@ class NotProven(DssError):
 class Arrivals:
     """Proves copies in S3 for versions that arrive. Thread-safe.
 
-    :param hold: told of a device whose record will name a bundle, before
-        it does
+    :param hold: told of a device whose record will name a bundle, and of
+        the bundle's key, before it does
+    :param bundles: what bundles say of their members
     """
 
     def __init__(self, conf: GatewayConf, client: S3Client, keys: KeyFile,
-                 hold: Callable[[VersionId, str], None], metrics: Metrics,
+                 hold: Callable[[VersionId, str, str], None],
+                 metrics: Metrics, bundles: BundleProofs,
                  now: Callable[[], float] = time.time) -> None:
         self._conf = conf
         self._client = client
@@ -51,7 +53,7 @@ class Arrivals:
         self._hold = hold
         self._metrics = metrics
         self._now = now
-        self._bundles = BundleProofs(client, keys, now)
+        self._bundles = bundles
 
     def prove(self, request: ProofRequest) -> ProofReply:
         """Ask S3.
@@ -90,7 +92,7 @@ class Arrivals:
                     remote.key, remote.offset))
             # Whoever writes the bundle anew must know of this device
             # before its record names the bundle.
-            self._hold(request.version, request.partition)
+            self._hold(request.version, request.partition, remote.key)
         else:
             self._own_key(request, length, remote)
         return self._reply(length, remote, request.etag)

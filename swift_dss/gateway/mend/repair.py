@@ -2,7 +2,10 @@
 
 What is right is looked for in this order: another place where S3 has it (a
 replica's record, or the version's own key, that another node may have sent
-anew), then the local bytes of any replica on this node. Nothing is taken on
+anew), then the local bytes of any replica on this node. Where there are none,
+but another primary has the version without that copy, the stub goes into
+quarantine, and replication brings the version anew: as long as it stood in its
+place, nobody would send it. Nothing is taken on
 trust: what a record is to name is read back first, and what is sent has the
 digest of the version's own ETag. Nothing is ever deleted, here or there. From
 the moment that S3 is known not to have a version until it has been proven to
@@ -24,7 +27,9 @@ from swift_dss.gateway.bundle.lean import own_copy
 from swift_dss.gateway.form import verify
 from swift_dss.gateway.link.client import S3Client, S3Missing
 from swift_dss.gateway.ports import LocalVersion, LocalVersions
+from swift_dss.gateway.peers.primaries import Answers
 from swift_dss.io import steps
+from swift_dss.strategy import agreement
 
 #: A version on a device, and its partition.
 Copy = Tuple[VersionId, str]
@@ -38,6 +43,8 @@ class Repaired(Enum):
     #: S3 has it in another place; the records name that one now.
     FOUND = 'found'
     SENT = 'sent'
+    #: Put into quarantine: another primary has it, and sends it.
+    ASIDE = 'aside'
     #: Overwritten, deleted or moved away meanwhile.
     OBSOLETE = 'obsolete'
 
@@ -51,6 +58,7 @@ class Hands(NamedTuple):
         in; False if it is in none
     :param take_out: what bundles have of a version is dead from here on
     :param enqueue: has it uploaded later
+    :param ask: what the primaries of a version have, and their records
     """
 
     prove: Callable[[LocalVersion], None]
@@ -58,6 +66,7 @@ class Hands(NamedTuple):
     settle: Callable[[VersionId, str, LocalVersion], bool]
     take_out: Callable[[VersionId], None]
     enqueue: Callable[[VersionId, str], None]
+    ask: Callable[[LocalVersion], Answers]
 
 
 class Repairer:
@@ -169,6 +178,8 @@ class Repairer:
               wrong: Sequence[LocalVersion], why: str) -> Repaired:
         sound = [local for local in known if self._is_sound(local)]
         if not sound:
+            if self._put_aside(wrong):
+                return Repaired.ASIDE
             raise RemoteCorrupt(
                 'S3 has it wrong (%s), and no device of this node has all '
                 'of its bytes' % why)
@@ -193,6 +204,30 @@ class Repairer:
                 if local.version != source.version:
                     self._point_left(local, sent.residency.remote)
         return Repaired.SENT
+
+    def _put_aside(self, wrong: Sequence[LocalVersion]) -> bool:
+        """Make room for what other primaries have of a version; False if
+        they have not got it either, or do not say."""
+        aside = False
+        for local in wrong:
+            remote = local.residency.remote
+            if remote is None or local.residency.is_local or \
+                    not self._is_elsewhere(local, remote.key):
+                continue
+            try:
+                self._local.put_aside(local.version, local.partition,
+                                      remote.key)
+            except (ValueError, VersionGone):
+                continue
+            aside = True
+        return aside
+
+    def _is_elsewhere(self, local: LocalVersion, key: str) -> bool:
+        found = agreement.places_besides(
+            local.version.timestamp, key, self._hands.ask(local))
+        needed = self._local.copies_needed(local.version)
+        return found.count('') >= needed or needed == 1 and any(
+            self._client.head(one) is not None for one in found)
 
     def _point_left(self, local: LocalVersion, found: RemoteCopy) -> None:
         try:

@@ -34,6 +34,13 @@ REST_SECONDS = 3600.0
 _AGAIN_SECONDS = 30.0
 
 
+#: What becomes of a version that was wrong, in words.
+_ENDS = {Repaired.SENT: 'sent anew',
+         Repaired.FOUND: 'found under its own key',
+         Repaired.ASIDE: 'put into quarantine here; another node has it and '
+                         'sends it'}
+
+
 class Scrubber:
     """The thread that does it, and its counters.
 
@@ -157,13 +164,12 @@ class Scrubber:
         if found in (Repaired.RIGHT, Repaired.OBSOLETE):
             return  # it was sent anew, or is on its way out
         self._count_wrong()
-        self._counts['sent_anew'] += 1
-        self._metrics.count('gateway.scrub_sent_anew')
+        if found is not Repaired.ASIDE:
+            self._counts['sent_anew'] += 1
+            self._metrics.count('gateway.scrub_sent_anew')
         self._logger.warning(
             'gateway: scrub: %s was wrong in S3 (%s); it was %s',
-            seen.metadata.get('name', version.key), err,
-            'sent anew' if found is Repaired.SENT
-            else 'found under its own key')
+            seen.metadata.get('name', version.key), err, _ENDS[found])
 
     def _count_wrong(self) -> None:
         self._counts['wrong'] += 1

@@ -42,7 +42,7 @@ from swift_dss.io import steps
 from swift_dss.io.workers import Pool, threads
 
 #: So long an answer of S3 about a key is believed.
-ANSWER_SECONDS = 30.0
+ANSWER_SECONDS = 10.0
 #: Requests at a time: at 30 ms each, 500 versions a second.
 ASKERS = 16
 #: Answers that are kept: 200 bytes each.
@@ -205,6 +205,7 @@ class Asker(Witness):
         self._metrics.count('gateway.proof_missing')
         name = local.metadata.get('name', version.key)
         if not local.residency.is_local:
+            self._left_to_others(local)
             self._metrics.count('gateway.proof_lost')
             self._logger.error(
                 'gateway: %s on %s: S3 has no %s any more, and not all of '
@@ -230,12 +231,26 @@ class Asker(Witness):
             '%s: S3 has not got it any more; it is sent again from here'
             % name, self._conf.retry_after_seconds)
 
+    def _left_to_others(self, local: LocalVersion) -> None:
+        """S3 has lost a stub's key; what else can be done is the repair's.
+
+        :raises DssError: something was done
+        """
+        try:
+            found = self._remedies.repair(local.version, local.partition)
+        except RemoteCorrupt:
+            return
+        if found in (Repaired.ASIDE, Repaired.OBSOLETE):
+            raise VersionGone('%s is on its way out' % local.version.key)
+        raise NotProven('%s: S3 has not got it any more; it is put right'
+                        % local.version.key, self._conf.retry_after_seconds)
+
     def _repaired(self, local: LocalVersion, asked: RemoteCopy,
                   head: Optional[S3Head]) -> RemoteCopy:
         """After S3 said something else of the key than the record."""
         self._metrics.count('gateway.proof_differs')
         found = self._remedies.repair(local.version, local.partition)
-        if found is Repaired.OBSOLETE:
+        if found in (Repaired.OBSOLETE, Repaired.ASIDE):
             raise VersionGone('%s is on its way out' % local.version.key)
         now = self._local.describe(local.version, local.partition)
         remote = self._named(now)

@@ -191,9 +191,10 @@ class RingPrimaries(Primaries):
 def looks_at(local: LocalVersions) -> Look:
     """At the devices behind a port."""
     def look(version: VersionId, partition: str, records: bool) -> Answer:
-        if records:
-            return Answer(*local.newest_record(version, partition))
-        return Answer(local.newest(version, partition) or '')
+        said = local.newest_record(version, partition) if records \
+            else (local.newest(version, partition) or '', '', False)
+        # After its place: what is quarantined meanwhile is seen in one.
+        return Answer(*said, local.newest_in_quarantine(version))
     return look
 
 
@@ -207,11 +208,12 @@ def _head(server: _Server, place: _Place) -> Optional[Answer]:
     if status == 404:
         # With a timestamp: a tombstone. Swift says it of no other file,
         # as what has expired is opened.
-        return Answer(headers.get('x-backend-timestamp', ''))
+        return Answer(headers.get('x-backend-timestamp', ''), '', False,
+                      None)
     if status // 100 == 2:
         # The data file's: a POST has a newer one and changes no bytes.
         said = headers.get('x-backend-data-timestamp', '')
-        return Answer(said) if said else None
+        return Answer(said, '', False, None) if said else None
     return None
 
 

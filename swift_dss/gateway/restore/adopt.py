@@ -8,12 +8,12 @@ also those that lie on other nodes.
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, List, Tuple
 
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.bundle.book import Book, Member
+from swift_dss.gateway.bundle.pack import group_name
 from swift_dss.gateway.restore.catalog import Held, split
 from swift_dss.wire import classmap
 
@@ -24,12 +24,10 @@ if TYPE_CHECKING:
 
 def group_of_held(held: Held) -> str:
     """The group of a member's bundle, as its packer called it."""
-    account, container, _ = split(held.name)
     found = classmap.decode(held.record.class_map_text)
-    return json.dumps(
-        [account, container, held.record.version.policy, sorted(
-            found.class_ids(held.record.content_length) or {found.rest})],
-        separators=(',', ':'))
+    return group_name(
+        split(held.name)[0], held.record.version.policy, tuple(sorted(
+            found.class_ids(held.record.content_length) or {found.rest})))
 
 
 class Adoption:

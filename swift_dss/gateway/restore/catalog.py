@@ -8,7 +8,7 @@ bucket through here.
 from __future__ import annotations
 
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import (
     Any, Callable, Deque, Iterator, List, Mapping, Optional, Set, Tuple)
@@ -28,6 +28,7 @@ from swift_dss.gateway.form.one_key import KeyFailures
 from swift_dss.gateway.link.breaker import Breaker
 from swift_dss.gateway.link.client import S3Client, S3Listed, S3Missing
 from swift_dss.gateway.restore import places
+from swift_dss.io.workers import Pool, threads
 from swift_dss.wire.layout import parse_remote_key
 
 #: Keys that only say more of the one that they begin with.
@@ -81,11 +82,14 @@ class Catalog:
     """Walks the bucket.
 
     :param client: of the same bucket as ``conf``
+    :param pool: who asks S3
     """
 
-    def __init__(self, conf: GatewayConf, client: S3Client) -> None:
+    def __init__(self, conf: GatewayConf, client: S3Client,
+                 pool: Pool = threads) -> None:
         self._conf = conf
         self._client = client
+        self._pool = pool
         self._keys = KeyFile(conf.key_file)
         self._failures = KeyFailures()
         #: Keys seen, and the last one: where to go on another time.
@@ -103,7 +107,7 @@ class Catalog:
         :raises RemoteUnavailable: S3 does not answer
         """
         pending: Deque[Tuple[str, Future[List[object]]]] = deque()
-        with ThreadPoolExecutor(LOOKERS) as pool:
+        with self._pool(LOOKERS, 'dss-catalog') as pool:
             try:
                 for group in _groups(self._client.listing(
                         self._conf.prefix, after)):

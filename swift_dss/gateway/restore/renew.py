@@ -14,8 +14,8 @@ from swift_dss.core.errors import (
     DamagedRecord, DssError, RemoteCorrupt, VersionGone)
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.bundle.book import Book
-from swift_dss.gateway.form import digests, metadata
-from swift_dss.gateway.link.client import S3Client, S3Down, S3Missing
+from swift_dss.gateway.form import digests, metadata, verify
+from swift_dss.gateway.link.client import S3Client, S3Down
 from swift_dss.gateway.ports import LocalVersion, LocalVersions, Metrics
 from swift_dss.gateway.queue import Queue
 from swift_dss.io import steps
@@ -93,20 +93,14 @@ class Renewer:
         """Have ``<key>.meta`` say what ``local`` says. Idempotent."""
         path = key + metadata.META_SUFFIX
         data = self._close(local, metadata.pack(local))
-        if self._holds(path, data):
+        if verify.holds(self._client, path, data):
             return
         self._client.put(path, data, digests.md5(data).digest())
         steps.reached('renew.sent')
-        if not self._holds(path, data):
+        if not verify.holds(self._client, path, data):
             raise RemoteCorrupt('%s: S3 does not hold what was sent' % path)
         self._metrics.count('gateway.renewed')
         newest = self._local.newest(local.version, partition)
         if newest is not None and newest > local.version.timestamp:
             # Deleted meanwhile: its side cars may have gone before this.
             self._client.delete(path)
-
-    def _holds(self, path: str, data: bytes) -> bool:
-        try:
-            return self._client.get_small(path, len(data)) == data
-        except (S3Missing, DamagedRecord):
-            return False

@@ -143,7 +143,7 @@ class Writer:
         """
         return Answer(newest_timestamp(layout.hash_dir(
             self._mounted(version.device), version.policy, partition,
-            version.object_hash)) or '')
+            version.object_hash)) or '', '', False, None)
 
     def _mounted(self, device: str) -> str:
         path = os.path.join(self._conf.devices, device)

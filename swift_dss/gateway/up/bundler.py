@@ -14,8 +14,8 @@ import threading
 import time
 from dataclasses import replace
 from typing import (
-    Any, Callable, Container, Dict, FrozenSet, Iterable, List, NamedTuple,
-    Optional, Sequence, Set, Tuple)
+    Any, Callable, Container, Dict, FrozenSet, Iterable, List, Mapping,
+    NamedTuple, Optional, Sequence, Set, Tuple)
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import GatewayConf
@@ -24,6 +24,7 @@ from swift_dss.core.errors import (
 from swift_dss.core.residency import RemoteCopy
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.bundle.book import Book, Parked
+from swift_dss.gateway.bundle.follow import Follower, Place
 from swift_dss.gateway.bundle.keep import Keeper
 from swift_dss.gateway.bundle.lean import Leaning
 from swift_dss.gateway.bundle.pack import (
@@ -59,6 +60,8 @@ SENDERS = 3
 _IDLE_SECONDS = 10.0
 _RETRY_BASE_SECONDS = 1.0
 _RETRY_CAP_SECONDS = 120.0
+#: Bundles of other nodes that were written anew are followed so soon.
+_FOLLOW_SECONDS = 600.0
 #: Upload rows of parked versions come back after this many ages: if the
 #: book was lost meanwhile, they are parked again.
 _AGES = 3
@@ -70,18 +73,23 @@ class Offer(NamedTuple):
     """A version that may share an S3 object with others.
 
     :param may_send: False only looks whether another replica did it
+    :param is_first: it is this device's turn before all others'
     """
 
     job: UploadJob
     local: LocalVersion
     may_send: bool
+    is_first: bool
 
 
 class Bundler:
     """Bundles of one node. Thread-safe.
 
     :param stopping: set when the daemon ends
+    :param left_alone: told that rows of the queue are for uploads of their
+        own
     :param leaning: who is asked before a bundle goes
+    :param follower: finds what others have packed
     """
 
     # long: puts packer, keeper and book together.
@@ -90,7 +98,10 @@ class Bundler:
                  metrics: Metrics, logger: Logger, breaker: Breaker,
                  stopping: threading.Event, swift_dir: str, keys: KeyFile,
                  now: Callable[[], float], retry: Backoff,
-                 pool: Pool, leaning: Leaning) -> None:
+                 pool: Pool, leaning: Leaning, follower: Follower,
+                 left_alone: Callable[[], None]) -> None:
+        self._left_alone = left_alone
+        self._follower = follower
         self._conf = conf
         self._local = local
         self._queue = queue
@@ -125,6 +136,7 @@ class Bundler:
         self._failures: Dict[str, int] = {}
         self._not_before: Dict[str, float] = {}
         self._keep_at = 0.0
+        self._follow_at = 0.0
         self._was_down = False
         self._rekeying = False
         self.last_error = ''
@@ -161,28 +173,30 @@ class Bundler:
 
     # -- what the gateway asks -------------------------------------------
 
-    def takes(self, job: UploadJob, local: LocalVersion,
-              table: ClassTable, may_send: bool) -> Optional[Outcome]:
+    def takes(self, offer: Offer, table: ClassTable) -> Optional[Outcome]:
         """:meth:`take_all` for one."""
-        return self.take_all([Offer(job, local, may_send)], table)[0]
+        return self.take_all([offer], table)[0]
 
     def take_all(self, offers: Sequence[Offer],
                  table: ClassTable) -> List[Optional[Outcome]]:
         """Park versions that go into a bundle, settle those that are in a
-        proven one already; None for those that need a key of their own, or
-        that left the device meanwhile."""
-        groups = [None if one.local.residency.remote is not None else
+        proven one already, here or of another node; None for those that
+        need a key of their own, or that left the device meanwhile."""
+        groups = [None if one.job.alone
+                  or one.local.residency.remote is not None else
                   group_of(one.local, table, self._conf.bundle_member_bytes)
                   for one in offers]
         keys = [one.job.version.key for one, group in zip(offers, groups)
                 if group is not None]
         known = self._book.find_all(keys)
         taken_out = self._book.buried(keys)
+        elsewhere = self._elsewhere(offers, groups)
         said: List[Optional[Outcome]] = []
         parked: List[Tuple[Offer, str]] = []
         for one, group in zip(offers, groups):
             outcome = None if group is None or \
-                one.job.version.key in taken_out else self._judge(one, known)
+                one.job.version.key in taken_out \
+                else self._judge(one, known, elsewhere)
             said.append(outcome)
             if group is not None and outcome is Outcome.PARKED:
                 parked.append((one, group))
@@ -190,15 +204,32 @@ class Bundler:
             self._park(parked)
         return said
 
-    def _judge(self, one: Offer, known: Container[str]
-               ) -> Optional[Outcome]:
+    def _elsewhere(self, offers: Sequence[Offer],
+                   groups: Sequence[Optional[str]]
+                   ) -> Dict[VersionId, Place]:
+        """Where other nodes have those that it is another's turn for."""
+        others = [one.local for one, group in zip(offers, groups)
+                  if group is not None and not one.is_first
+                  and one.local.content_length]
+        here = self._book.known(local.version.key for local in others)
+        wanted = [local for local in others
+                  if local.version.key not in here]
+        return self._follower.lean(wanted) if wanted else {}
+
+    def _judge(self, one: Offer, known: Container[str],
+               elsewhere: Mapping[VersionId, Place]) -> Optional[Outcome]:
         if one.job.version.key in known:
             try:
                 if self._settled(one.job, one.local):
                     return Outcome.FOUND
             except VersionGone:
                 return None
-        return Outcome.PARKED if one.may_send else Outcome.WAITING
+        place = elsewhere.get(one.job.version)
+        if place is None:
+            return Outcome.PARKED if one.may_send else Outcome.WAITING
+        if place.alone:
+            return None
+        return Outcome.WAITING if place.remote is None else Outcome.FOUND
 
     def _park(self, some: List[Tuple[Offer, str]]) -> None:
         now = self._now()
@@ -235,13 +266,18 @@ class Bundler:
                 return True
         return False
 
-    def hold(self, version: VersionId, partition: str) -> None:
+    def hold(self, version: VersionId, partition: str,
+             bundle_key: str) -> None:
         """A device's record is about to name a bundle, maybe another
         node's; durable.
 
         :raises TierUnavailable: the book's disk is full
         """
-        self._book.hold(version, partition)
+        self._book.hold(version, partition, bundle_key)
+
+    def let_go(self, version: VersionId) -> None:
+        """A version is obsolete here, and in no bundle of this node."""
+        self._book.let_go(version)
 
     def went_up(self, local: LocalVersion) -> None:
         """Something of its account and container is in S3 now."""
@@ -288,11 +324,13 @@ class Bundler:
 
     def bundles_to_rekey(self) -> int:
         """Bundles that another key than the active one must open yet,
-        those that leave among them: some, if many."""
+        those that leave, and those of other nodes that records here name,
+        among them: some, if many."""
         if not self._keys:
             return 0
         return len(self._book.sealed_otherwise(
-            self._keys.active_prefix, ('sealed', 'replaced', 'leaving')))
+            self._keys.active_prefix, ('sealed', 'replaced', 'leaving'))
+            ) or self._follower.sealed_otherwise(self._keys.active_prefix)
 
     def known(self, keys: Iterable[str]) -> Set[str]:
         """Those that wait, or are in a bundle of this node."""
@@ -358,6 +396,10 @@ class Bundler:
             requeue, self._stopping, trusted)
         return Extra(made.own, made.folder, made.part)
 
+    def renewals(self) -> int:
+        """See :meth:`Book.renewals`."""
+        return self._book.renewals()
+
     def status(self) -> Dict[str, Any]:
         """Plain values for status output."""
         with self._counting:
@@ -385,12 +427,16 @@ class Bundler:
         if isinstance(err, VersionGone):
             # Overwritten, deleted or moved on: its own upload finds that
             # out, at once, and lets the row go.
-            self._queue.go_alone([version])
-            self._queue.wait([(version, self._now())])
+            self._go_alone([version])
             return
         self._queue.retry_upload(
             version, self._now() + AGAIN_SECONDS,
             '%s: %s' % (type(err).__name__, err))
+
+    def _go_alone(self, versions: List[VersionId]) -> None:
+        self._queue.go_alone(versions)
+        self._queue.wait((version, self._now()) for version in versions)
+        self._left_alone()
 
     def look(self) -> float:
         """Send and keep what is due; seconds until there may be more.
@@ -457,6 +503,9 @@ class Bundler:
 
     def _submit(self, one: bundling.Waiting,
                 batch: bundling.Batch) -> bool:
+        if not bundling.saves(one):
+            self._go_alone(self._book.send_alone(one.group))
+            return True
         claim = self._packer.claim(one, batch)
         if claim is None:
             return False
@@ -524,6 +573,10 @@ class Bundler:
             self._by_itself(work)
         if self._has_rings:
             self._by_itself(self._places.run)
+        if (now >= self._follow_at or self._rekeying) and \
+                not self._by_itself(self._follower.keep_up):
+            self._follow_at = now + min(
+                _FOLLOW_SECONDS, self._conf.delete_delay_seconds / 4)
         anew = self._rekeying and self._by_itself(self._keeper.rekey)
         self._rekeying = self._rekeying and bool(self.bundles_to_rekey())
         if anew or self._by_itself(self._keeper.rewrite):

@@ -37,6 +37,7 @@ class Jobs(NamedTuple):
     :param described: a job's version; None if its upload has to find out
         more
     :param may_send: is it this device's turn?
+    :param is_first: is its turn before all others'?
     :param wanted_remote: may the version leave at all?
     :param look_again_at: when to ask the next time if another replica has
         sent it
@@ -47,6 +48,7 @@ class Jobs(NamedTuple):
     release: Callable[[Iterable[UploadJob]], None]
     described: Callable[[UploadJob], Optional[LocalVersion]]
     may_send: Callable[[UploadJob], bool]
+    is_first: Callable[[UploadJob], bool]
     wanted_remote: Callable[[LocalVersion], bool]
     look_again_at: Callable[[UploadJob], float]
     left_alone: Callable[[], None]
@@ -110,7 +112,8 @@ class Parker:
             elif not self._jobs.wanted_remote(local):
                 finished.append(job.version)
             else:
-                offers.append(Offer(job, local, self._jobs.may_send(job)))
+                offers.append(Offer(job, local, self._jobs.may_send(job),
+                                    self._jobs.is_first(job)))
         outcomes = self._bundler.take_all(offers, table)
         for outcome, number in Counter(outcomes).items():
             if outcome is not None:

@@ -14,7 +14,7 @@ import contextlib
 import errno
 import os
 from array import array
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 import xxhash
 
@@ -142,14 +142,20 @@ class BlockSums:
 class Passing:
     """Checks the whole blocks of a range while its bytes pass.
 
+    :param sums: None if there are none
     :param offset: where the range begins
+    :param made: gets the sums of whole blocks of which none is known
     """
 
-    def __init__(self, sums: BlockSums, offset: int) -> None:
+    def __init__(self, sums: Optional[BlockSums], content_length: int,
+                 offset: int, made: Dict[int, int]) -> None:
         self._sums = sums
+        self._content_length = content_length
+        self._made = made
         self._skip = -offset % BLOCK_BYTES
         self._block = (offset + self._skip) // BLOCK_BYTES
-        self._end = offset
+        #: Up to here the range has passed.
+        self.end = offset
         self._summer = Summer()
 
     def check(self, data: bytes) -> None:
@@ -157,17 +163,20 @@ class Passing:
 
         :raises RottenBytes: a block that ends in them is wrong
         """
-        self._end += len(data)
+        self.end += len(data)
         if self._skip:
             data, self._skip = data[self._skip:], max(
                 0, self._skip - len(data))
         self._summer.update(data)
-        if self._end == self._sums.content_length and not self._skip:
+        if self.end == self._content_length and not self._skip:
             self._summer.finish()
         found = self._summer.sums
         for made in found:
-            expected = self._sums.expected(self._block)
-            if expected and made != expected:
+            expected = self._sums.expected(self._block) \
+                if self._sums is not None else 0
+            if not expected:
+                self._made[self._block] = made
+            elif made != expected:
                 raise RottenBytes(
                     'the block at byte %d has other bytes than were written'
                     % (self._block * BLOCK_BYTES))
@@ -192,13 +201,42 @@ def store(fd: int, content_length: int, sums: Sequence[int]) -> bool:
     known = sums if isinstance(sums, array) else array('I', sums)
     for page in range(-(-len(known) // blocks.PAGE_BLOCKS)):
         at = page * blocks.PAGE_BLOCKS
-        try:
-            os.setxattr(fd, _name(page), blocks.encode_page(
-                content_length, known[at:at + blocks.PAGE_BLOCKS]))
-        except OSError as err:
-            if err.errno in _NO_ROOM:
-                return False
-            raise
+        if not _store_page(fd, content_length, page,
+                           known[at:at + blocks.PAGE_BLOCKS]):
+            return False
+    return True
+
+
+def _store_page(fd: int, content_length: int, page: int,
+                sums: array[int]) -> bool:
+    try:
+        os.setxattr(fd, _name(page), blocks.encode_page(
+            content_length, sums))
+    except OSError as err:
+        if err.errno in _NO_ROOM:
+            return False
+        raise
+    return True
+
+
+def add(fd: int, content_length: int, made: Mapping[int, int]) -> bool:
+    """Put sums of some blocks on an open data file; no fsync. Those that
+    are known stay.
+
+    :param made: by number of the block
+    :returns: False if there was no room for all of them
+    """
+    # Without the first page nobody looks at the others.
+    pages = {0} | {block // blocks.PAGE_BLOCKS for block in made}
+    for page in sorted(pages):
+        first = page * blocks.PAGE_BLOCKS
+        sums = _load_page(fd, page, content_length)[:] or array(
+            'I', bytes(4 * blocks.sums_on(page, content_length)))
+        for index, known in enumerate(sums):
+            if not known:
+                sums[index] = made.get(first + index, 0)
+        if not _store_page(fd, content_length, page, sums):
+            return False
     return True
 
 

@@ -3,7 +3,8 @@
 Before a key of S3 goes, every primary of its object is asked whether it has
 something newer (``strategy.agreement``). Stock Swift answers that for one
 object a request (HEAD); this is the same for up to a thousand. It only
-lists folders, and reads an attribute where records are asked for. Like
+lists folders, and reads an attribute where records are asked for; what lies
+in a quarantine is listed anew only when that has changed. Like
 recon, it is for the cluster's own network.
 """
 
@@ -20,6 +21,7 @@ from swift.common.utils import config_true_value
 from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.limits import MAX_QUESTION_BYTES
 from swift_dss.io.newest import newest_file, newest_record
+from swift_dss.io.quarantine import Quarantine
 from swift_dss.objserver.settings import count
 from swift_dss.wire import layout
 from swift_dss.wire import newest as wire
@@ -39,6 +41,7 @@ class Newest:
         self._mount_check = config_true_value(
             conf.get('mount_check', 'true'))
         self._logger = logger
+        self._quarantines: Dict[str, Quarantine] = {}
 
     def __call__(self, env: Any, start_response: Any) -> Any:
         request = Request(env)
@@ -76,13 +79,20 @@ class Newest:
         folder = layout.hash_dir(path, one.policy, one.partition,
                                  one.object_hash)
         try:
-            if records:
-                return newest_record(folder, one.frag_index)
-            return newest_file(folder)[0], ''
+            said = newest_record(folder, one.frag_index) if records \
+                else (newest_file(folder)[0], '', False)
+            # After its place: what is quarantined meanwhile is seen in one.
+            return said + (self._quarantine(path, one.device).newest(
+                one.policy, one.object_hash),)
         except (DamagedRecord, OSError) as err:
             count(self._logger, 'dss.errors.newest')
             self._logger.warning('dss: %s: %s', folder, err)
             return None
+
+    def _quarantine(self, path: str, device: str) -> Quarantine:
+        if device not in self._quarantines:
+            self._quarantines[device] = Quarantine(path, device)
+        return self._quarantines[device]
 
     def _mounted(self, device: str) -> Optional[str]:
         try:

@@ -1,11 +1,13 @@
 """What proxies know of the object servers' backlogs.
 
-Each node is asked about once ``interval`` seconds while writes go to it, or
-as seldom as it asks for, beside the requests and never in their way: a
-write is judged by what is known. Where several ports speak for one node,
-and say so, one of them is asked. Who is not known, or did not answer for a
-while, is taken to have room: its own file systems still refuse what does
-not fit.
+A node is asked while writes go to it, beside the requests and never in
+their way: a write is judged by what is known. Every ``interval`` seconds if
+a device of the write is near a limit or unknown, and the more seldom the
+further it is from all of them (``strategy.admission.rest_seconds``), or as
+seldom as the node asks for. One of the workers of a machine asks, for all
+of them (``heard.Shared``). Where several ports speak for one node, and say
+so, one of them is asked. Who is not known, or did not answer for a while, is
+taken to have room: its own file systems still refuse what does not fit.
 """
 
 from __future__ import annotations
@@ -13,16 +15,18 @@ from __future__ import annotations
 import collections
 import time
 from typing import (
-    Any, Callable, Deque, Dict, Iterable, List, Mapping, NamedTuple, Optional,
-    Tuple, Union)
+    Any, Callable, Deque, Dict, Iterable, List, NamedTuple, Optional, Tuple)
 
 import eventlet
 from swift.common.bufferedhttp import http_connect_raw
 from swift.common.header_key_dict import HeaderKeyDict
 
 from swift_dss.core.errors import DssError
+from swift_dss.core.limits import MAX_PRESSURE_REST_SECONDS
 from swift_dss.core.pressure import Backlog
-from swift_dss.strategy.admission import with_uploads
+from swift_dss.proxy.admit.heard import (
+    MAX_ANSWER_BYTES, NOTHING, Answer, Heard, NodeKey, Server, Shared)
+from swift_dss.strategy.admission import rest_seconds, with_uploads
 from swift_dss.wire import names
 from swift_dss.wire import pressure as wire
 
@@ -38,28 +42,13 @@ _TAKEN_SECONDS = 1.0
 #: Uploads of at least this size are looked at one by one: what smaller ones
 #: have taken is counted twice, for the time that they take.
 _LARGE_BYTES = 16 * 1024 * 1024
-#: Largest answer that is read: 1,000 devices have less.
-_MAX_BYTES = 1 << 20
 #: A port may come to speak for another node; after so long we ask it.
 _NODE_SECONDS = 600.0
-Server = Tuple[str, int]
-#: A node by its own name; a server that says none is a node.
-NodeKey = Union[Server, str]
-
-
-class Answer(NamedTuple):
-    """What an object server says.
-
-    :param devices: name to (age, pressure)
-    :param node: what all servers of its node call it; '' if it says none
-    :param ask_after: seconds
-    """
-
-    devices: Mapping[str, Tuple[float, wire.Pressure]]
-    node: str = ''
-    ask_after: float = 0.0
-
-
+#: Verdicts that were not told for so long are told with a question of the
+#: worker's own: the worker never had its turn to ask for all.
+_TELL_SECONDS = 300.0
+#: How often a worker looks whether another one has its answer by now.
+_LOOK_SECONDS = 0.05
 #: Raises OSError or DssError.
 Ask = Callable[[Server, str], Answer]
 
@@ -109,30 +98,35 @@ class _Place:
             self.large.pop(coming, None)
 
 
-class _Known(NamedTuple):
-    asked_at: float
-    answered_at: float
-    answer: Answer
+class _Tally(NamedTuple):
+    since: float
+    counts: Dict[int, Dict[str, int]]
 
 
 class Pressures:
     """Backlogs by server and device. For green threads of one process.
 
-    :param interval: seconds between two questions to one server
+    :param interval: least seconds between two questions to one server
     :param clock: monotonic seconds
+    :param shared: what the other workers hear; None: this one is alone
+    :param pause: waits some seconds, and lets others work
     """
 
     def __init__(self, interval: float, logger: Any,
                  ask: Optional[Ask] = None,
                  spawn: Callable[..., Any] = eventlet.spawn_n,
-                 clock: Callable[[], float] = time.monotonic) -> None:
+                 clock: Callable[[], float] = time.monotonic,
+                 shared: Optional[Shared] = None,
+                 pause: Callable[[float], None] = eventlet.sleep) -> None:
         self._interval = interval
         self._logger = logger
         self._ask = ask or ask_server
         self._spawn = spawn
         self.clock = clock
-        self._known: Dict[NodeKey, _Known] = {}
-        self._tally: Dict[NodeKey, Dict[int, Dict[str, int]]] = {}
+        self._shared = shared
+        self._pause = pause
+        self._known: Dict[NodeKey, Heard] = {}
+        self._tally: Dict[NodeKey, _Tally] = {}
         #: Which node a server speaks for, and until when we believe that.
         self._node_of: Dict[Server, Tuple[str, float]] = {}
         self._coming: Dict[Tuple[Server, str], _Place] = {}
@@ -146,16 +140,21 @@ class Pressures:
         """
         now = self.clock()
         key = self._key(server, now)
-        known = self._known.get(key)
-        if known is None or now - known.asked_at >= max(
-                self._interval, known.answer.ask_after):
-            self._known[key] = _Known(
-                now, known.answered_at if known else 0.0,
-                known.answer if known else Answer({}))
-            self._spawn(self._refresh, server, key)
-            # Its answer may be here, and say what node it speaks for.
-            known = self._known[self._key(server, now)]
-        found = self._told(server, known.answer, device)
+        if self._is_due(key, server, device, now):
+            self._learn(server, key)
+            key = self._key(server, now)
+            if self._is_due(key, server, device, now):
+                self._known[key] = self._known.get(key, NOTHING)._replace(
+                    asked_at=now)
+                self._spawn(self._refresh, server, key)
+                # Its answer may be here, and say what node it speaks for.
+                key = self._key(server, now)
+        known = self._known.get(key, NOTHING)
+        try:
+            found = known.answer.devices.get(device)
+        except DssError as err:
+            self._say_unknown(server, err)
+            return None, 0
         if found is None or now - known.answered_at > STALE_SECONDS:
             return None, 0
         age, pressure = found
@@ -191,9 +190,41 @@ class Pressures:
 
     def count(self, server: Server, class_id: int, answer: str) -> None:
         """One more verdict, for that server to hear of."""
-        counts = self._tally.setdefault(
-            self._key(server, self.clock()), {}).setdefault(class_id, {})
+        now = self.clock()
+        tally = self._tally.setdefault(
+            self._key(server, now), _Tally(now, {}))
+        counts = tally.counts.setdefault(class_id, {})
         counts[answer] = counts.get(answer, 0) + 1
+
+    def _is_due(self, key: NodeKey, server: Server, device: str,
+                now: float) -> bool:
+        known = self._known.get(key)
+        if known is None:
+            return True
+        since = now - known.asked_at
+        # Most writes come before anything could be due.
+        return since >= max(self._interval, known.answer.ask_after) and \
+            since >= self._rest(known, (server, device))
+
+    def _rest(self, known: Heard, where: Tuple[Server, str]) -> float:
+        """How long a node may be left alone on behalf of this device."""
+        answer = known.answer
+        if known.answered_at < known.asked_at:
+            return 0.0
+        if not answer.node and not answer.devices:
+            # Stock Swift, or a version that judges no writes.
+            return MAX_PRESSURE_REST_SECONDS
+        try:
+            found = answer.devices.get(where[1])
+        except DssError:
+            return 0.0
+        if found is None:
+            return 0.0
+        if found[1].backlog is None:
+            return MAX_PRESSURE_REST_SECONDS
+        place = self._coming.get(where)
+        return rest_seconds(found[1].backlog, place.open_bytes
+                            + place.ended_bytes if place else 0)
 
     def _uploads(self, where: Tuple[Server, str],
                  seen_at: float) -> Tuple[int, int]:
@@ -208,14 +239,6 @@ class Pressures:
             length for began, length in place.large.values()
             if began <= seen_at - _TAKEN_SECONDS)
 
-    def _told(self, server: Server, answer: Answer, device: str
-              ) -> Optional[Tuple[float, wire.Pressure]]:
-        try:
-            return answer.devices.get(device)
-        except DssError as err:
-            self._say_unknown(server, err)
-            return None
-
     def _say_unknown(self, server: Server, err: BaseException) -> None:
         self._logger.increment('dss.admission.unknown')
         self._logger.debug('dss: %s:%d does not say how full it is: %s',
@@ -226,23 +249,83 @@ class Pressures:
         return node if node and now < until else server
 
     def _refresh(self, server: Server, key: NodeKey) -> None:
-        tally = self._tally.pop(key, {})
+        """Ask, or wait for the answer that another worker gets."""
+        if self._shared is None:
+            self._question(server, key)
+            return
+        began = self.clock()
+        while True:
+            # Whoever hangs while it asks holds up nobody for longer.
+            late = self.clock() - began >= _TIMEOUT_SECONDS
+            with self._shared.asking(key) as mine:
+                # An answer may have come just before the lock was ours.
+                if self._learn(server, key, began - self._interval):
+                    return
+                if mine or late:
+                    self._question(server, key)
+                    return
+            self._pause(_LOOK_SECONDS)
+
+    def _learn(self, server: Server, key: NodeKey,
+               after: float = float('inf')) -> bool:
+        """Take what another worker has heard meanwhile.
+
+        :returns: whether a worker has asked since ``after``
+        """
+        now = self.clock()
+        tally = self._tally.get(key)
+        if self._shared is None or (
+                tally and now - tally.since >= _TELL_SECONDS):
+            return False
+        heard = self._shared.read(key)
+        if heard is not None and key == server and heard.answer.node:
+            until = heard.answered_at + _NODE_SECONDS
+            if now >= until:
+                heard = None
+            else:
+                self._node_of[server] = (heard.answer.node, until)
+                self._known.pop(server, None)
+                key = heard.answer.node
+                heard = self._shared.read(key)
+        if heard is None:
+            return False
+        known = self._known.get(key, NOTHING)
+        newer = heard if heard.answered_at > known.answered_at else known
+        self._known[key] = newer._replace(
+            asked_at=max(heard.asked_at, known.asked_at))
+        return heard.asked_at > after
+
+    def _question(self, server: Server, key: NodeKey) -> None:
+        tally = self._tally.pop(key, None)
+        began = self.clock()
+        before = self._known.get(key, NOTHING)
+        asked_at = max(before.asked_at, began)
         try:
-            answer = self._ask(server, wire.encode_tally(tally))
+            answer = self._ask(server, wire.encode_tally(
+                tally.counts if tally else {}))
         except (OSError, DssError, eventlet.Timeout) as err:
             self._say_unknown(server, err)
+            self._tell(key, before._replace(asked_at=asked_at))
             return
         now = self.clock()
         if answer.node:
             self._node_of[server] = (answer.node, now + _NODE_SECONDS)
         else:
             self._node_of.pop(server, None)
-        before = self._known.get(key)
-        if self._key(server, now) != key == server:
+        node = self._key(server, now)
+        if node != key == server:
             # From now on it goes by what is known of its node.
             self._known.pop(key, None)
-        self._known[self._key(server, now)] = _Known(
-            before.asked_at if before else now, now, answer)
+        heard = self._known[node] = Heard(asked_at, now, answer)
+        self._tell(node, heard)
+        if node not in (key, server):
+            # The others learn whom it speaks for without asking it.
+            self._tell(server, heard._replace(
+                answer=Answer({}, answer.node)))
+
+    def _tell(self, key: NodeKey, heard: Heard) -> None:
+        if self._shared is not None:
+            self._shared.write(key, heard)
 
 
 def ask_server(server: Server, tally: str) -> Answer:
@@ -259,7 +342,7 @@ def ask_server(server: Server, tally: str) -> Answer:
     return Answer(
         wire.Devices(raw, since), headers.get(names.BACKEND_NODE) or '',
         min(STALE_SECONDS / 2, _seconds(
-            headers.get(names.BACKEND_ASK_AFTER))))
+            headers.get(names.BACKEND_ASK_AFTER))), raw, since)
 
 
 def ask_rooms(server: Server) -> Dict[str, Tuple[int, int]]:
@@ -287,7 +370,7 @@ def _get(server: Server, headers: Dict[str, str]) -> Tuple[bytes, Any]:
             server[0], server[1], 'GET', names.PRESSURE_PATH, headers)
         try:
             response = connection.getresponse()
-            raw: bytes = response.read(_MAX_BYTES)
+            raw: bytes = response.read(MAX_ANSWER_BYTES)
             return raw if response.status == 200 else b'', \
                 HeaderKeyDict(response.getheaders())
         finally:

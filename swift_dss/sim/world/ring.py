@@ -56,12 +56,13 @@ def _order(partition: str, names: Tuple[str, ...]) -> List[str]:
 class SimPrimaries(Primaries):
     """Asks the object servers that a node reaches.
 
-    :param ask_one: what a node has of an object, its timestamp and the key
-        that its record names; None if it does not answer
+    :param ask_one: what a node has of an object: its timestamp, the key
+        that its record names, and if it has all bytes; None if it does not
+        answer
     """
 
     def __init__(self, ring: SimRing, ask_one: Callable[
-            [str, str], Optional[Tuple[str, str]]]) -> None:
+            [str, str], Optional[Answer]]) -> None:
         self._ring = ring
         self._ask_one = ask_one
 
@@ -73,8 +74,8 @@ class SimPrimaries(Primaries):
             said = [self._ask_one(name, one.version.object_hash)
                     for name in self._ring.primaries(self._ring.partition(
                         one.version.object_hash))]
-            answers.append([None if it is None else Answer(
-                it[0], it[1] if records else '') for it in said])
+            answers.append([it if it is None or records else Answer(
+                it.timestamp) for it in said])
         return answers
 
 
@@ -82,7 +83,7 @@ class SimRanks(Ranks):
     """The product's ranks on one node, by the simulated ring."""
 
     def __init__(self, ring: SimRing, node: str) -> None:
-        super().__init__('', {_address(node)})
+        super().__init__('', {address_of(node)})
         self._sim_ring = ring
 
     def _ring(self, policy: int) -> Any:
@@ -102,16 +103,18 @@ class _RingView:
 
     @property
     def devs(self) -> List[Dict[str, Any]]:
-        return [_device(name) for name in self._ring.names]
+        return devices_of(self._ring.names)
 
     def get_part_nodes(self, part: int) -> List[Dict[str, Any]]:
-        return [_device(name) for name in self._ring.primaries(str(part))]
+        return devices_of(self._ring.primaries(str(part)))
 
 
-def _device(node: str) -> Dict[str, Any]:
-    return {'ip': _address(node), 'port': 6200, 'device': DEVICE}
+def devices_of(nodes: Sequence[str]) -> List[Dict[str, Any]]:
+    """As Swift's rings say it."""
+    return [{'ip': address_of(node), 'port': 6200, 'device': DEVICE}
+            for node in nodes]
 
 
-def _address(node: str) -> str:
+def address_of(node: str) -> str:
     """A number, so that no name has to be resolved."""
     return '127.1.0.%s' % node[1:]

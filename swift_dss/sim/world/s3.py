@@ -10,7 +10,7 @@ import hashlib
 import io
 import random
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Set, Tuple
 
 import botocore.exceptions
 
@@ -53,6 +53,8 @@ class Bucket:
     counts: Dict[Tuple[str, str], int] = field(default_factory=dict)
     #: (key, first byte, end) of every GET since it was last emptied.
     reads: List[Tuple[str, int, int]] = field(default_factory=list)
+    #: Keys that were lost, and not stored again since.
+    forgotten: Set[str] = field(default_factory=set)
 
     def by_verb(self) -> Dict[str, int]:
         """Requests of all nodes together."""
@@ -126,6 +128,7 @@ class Client:
             stored = Stored(data[:at] + bytes((data[at] ^ 1,))
                             + data[at + 1:], stored.metadata)
         self._bucket.keys[Key] = stored
+        self._bucket.forgotten.discard(Key)
         self._end()
         return {'ETag': '"%s"' % etag}
 

@@ -13,7 +13,8 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from typing import Callable, Dict, Iterable, List, Optional, Set, Tuple
+from typing import (
+    Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union)
 
 from swift_dss.core.classes import ClassTable, RemoteMode
 from swift_dss.core.config import NodeConf
@@ -26,7 +27,8 @@ from swift_dss.gateway.ports import NotProven
 from swift_dss.io.workers import Pool, threads
 from swift_dss.strategy.eviction import STRATEGIES
 from swift_dss.strategy.eviction.bytes.verbs import (
-    EvictionStrategy, Occupancy, Take)
+    EvictionStrategy, Occupancy)
+from swift_dss.strategy.eviction.rule import Account, Entry, Relief
 from swift_dss.strategy.promotion import admit
 from swift_dss.strategy.watermarks import bytes_to_free, used_bytes
 from swift_dss.tier.devices import Device
@@ -45,6 +47,12 @@ _MAX_WISHES = 10000
 _TURN_SECONDS = 2.0
 
 Sums = Dict[int, Dict[str, int]]
+#: Who wants room: bytes that come in, or nobody.
+Asked = Union[Entry, Relief]
+#: By classes: versions that are on their way out, or were refused.
+Skipped = Dict[Tuple[int, ...], Set[VersionId]]
+#: Classes, about how many bytes, and versions to pass over, to candidates.
+NextOf = Callable[[Sequence[int], int, Set[VersionId]], List[Candidate]]
 
 
 class Duties:
@@ -149,15 +157,16 @@ class Duties:
         if self.device.is_block:
             # What leaves here leaves the HDD too, for S3: floors and caps
             # are shares of the SSD and the kernel's to keep.
-            left = need - self._take(strategy.plan(
+            left = need - self._evict(strategy.relief(
                 self.occupancies(), table, 0, need)) if need > 0 else 0
             self._say_room(left)
             return
-        if not need:
-            self._take(self._over_caps(strategy, room))
+        if not need and self._is_over_a_cap(strategy, room):
+            self._evict(strategy.relief(
+                self.occupancies(), table, room, None))
         if need > 0:
             self._clean_for(strategy, room, need)
-            need -= self._take(strategy.plan(
+            need -= self._evict(strategy.relief(
                 self.occupancies(), table, room, need))
         self._say_room(need)
 
@@ -179,18 +188,16 @@ class Duties:
         self._look_for_departed()
         return bytes_to_free(room, self.levels(conf)[1], *marks)
 
-    def _over_caps(self, strategy: EvictionStrategy,
-                   room: int) -> List[Take]:
-        """What classes have above their caps."""
-        def over() -> List[Take]:
-            found = self.occupancies()
-            return [Take((class_id,), surplus) for class_id, surplus in (
-                (class_id, strategy.surplus(found, self._table(), room,
-                                            class_id))
-                for class_id in found) if surplus]
+    def _is_over_a_cap(self, strategy: EvictionStrategy,
+                       room: int) -> bool:
+        """True if a class has more than its cap, and not only because
+        somebody left without a word."""
+        def over() -> bool:
+            return any(one.used > one.cap for one in strategy.accounts(
+                self.occupancies(), self._table(), room))
 
         if not over():
-            return []
+            return False
         self._look_for_departed()
         return over()
 
@@ -232,28 +239,61 @@ class Duties:
                         for class_id in take.class_ids)
             self._clean_classes(take.class_ids, take.length - clean, None)
 
-    def _take(self, takes: Iterable[Take]) -> int:
-        """Evict; returns how many bytes left."""
+    def _evict(self, asked: Asked) -> int:
+        """Have bytes leave the SSD; how many left."""
+        return self._carry_out(asked, Tier.SSD, self._victims, self._demote)
+
+    def _victims(self, class_ids: Sequence[int], wanted: int,
+                 skipped: Set[VersionId]) -> List[Candidate]:
+        able = [class_id for class_id in class_ids
+                if not self._s3_silent or self._to_hdd(class_id)]
+        return self._index.victims(
+            self.device.name, able, wanted, _BATCH, skipped) if able else []
+
+    def _carry_out(self, asked: Asked, tier: Tier, next_of: NextOf,
+                   move: Callable[[Candidate], int]) -> int:
+        """Have leave what the rule says, an object at a time: what one
+        leaves too much counts for the next. Bytes that left.
+
+        :param next_of: candidates of some classes, with about so many bytes
+        """
         freed = 0
-        for take in takes:
-            wanted = take.length
-            skipped: Set[VersionId] = set()
-            while wanted > 0 and not self.stopping.is_set():
-                class_ids = [class_id for class_id in take.class_ids
-                             if not self._s3_silent or self._to_hdd(class_id)]
-                found = self._index.victims(
-                    self.device.name, class_ids, wanted, _BATCH,
-                    skipped) if class_ids else []
-                some = _until(self._not_kept(found), wanted)
-                if not some:
-                    break
-                self._ask_ahead([one for one in some if not self._to_hdd(
-                    one.class_id)], Tier.SSD)
-                done = self._each(self._demote, some)
-                skipped.update(one.version for one in some)
-                wanted -= sum(done)
-                freed += sum(done)
+        skipped: Skipped = {}
+        while not self.stopping.is_set():
+            batch = self._next_batch(asked, next_of, skipped)
+            if not batch:
+                break
+            some = [one for _, one in batch]
+            self._ask_ahead([one for one in some if tier is Tier.HDD
+                             or not self._to_hdd(one.class_id)], tier)
+            for (giver, one), left in zip(batch, self._each(move, some)):
+                freed += left
+                if left != one.length:
+                    # It was refused, or has changed meanwhile.
+                    giver.used += one.length - left
+                    asked.left(giver, left - one.length)
         return freed
+
+    def _next_batch(self, asked: Asked, next_of: NextOf,
+                    skipped: Skipped) -> List[Tuple[Account, Candidate]]:
+        """Who leaves side by side, as far as is known of them."""
+        batch: List[Tuple[Account, Candidate]] = []
+        giver = asked.next()
+        while giver is not None and len(batch) < _BATCH:
+            most = asked.most(giver)
+            passed = skipped.setdefault(giver.class_ids, set())
+            found = [one for one in next_of(giver.class_ids, most, passed)
+                     if one.version not in passed]
+            some = _until(self._not_kept(found), most)
+            if not some:
+                giver.loose = 0
+            for one in some:
+                giver.gave(one.length)
+                asked.left(giver, one.length)
+                batch.append((giver, one))
+                passed.add(one.version)
+            giver = asked.next()
+        return batch
 
     def _not_kept(self, found: List[Candidate]) -> List[Candidate]:
         """Those that nobody speaks for; the others were used just now, as
@@ -371,18 +411,14 @@ class Duties:
         spare = {class_id: Occupancy(sums['hdd'], sums['spare'])
                  for class_id, sums in self._sums().items()}
         # Floors and caps are shares of the SSD: here only ranks count.
-        for take in self.strategy(conf).plan(spare, self._table(), 0, need):
-            wanted = take.length
-            while wanted > 0 and not self.stopping.is_set() \
-                    and not self._s3_silent:
-                some = _until(self._not_kept(
-                    self._index.least_recent_spare(
-                        self.device.name, take.class_ids, _BATCH)), wanted)
-                self._ask_ahead(some, Tier.HDD)
-                done = sum(self._each(self._drop_spare, some))
-                if not done:
-                    break
-                wanted -= done
+        self._carry_out(self.strategy(conf).relief(
+            spare, self._table(), 0, need), Tier.HDD, self._spares,
+            self._drop_spare)
+
+    def _spares(self, class_ids: Sequence[int], wanted: int,
+                skipped: Set[VersionId]) -> List[Candidate]:
+        return [] if self._s3_silent else self._index.least_recent_spare(
+            self.device.name, class_ids, _BATCH + len(skipped))
 
     def _drop_spare(self, one: Candidate) -> int:
         self._local.drop_capacity(one.version, one.partition)
@@ -415,14 +451,14 @@ class Duties:
         if row is None or need <= 0 or not spans[0].hdd_bytes:
             return
         room, used, _ = self.levels(conf)
-        takes = admit(
+        entry = admit(
             self.strategy(conf), self.occupancies(), self._table(), room,
             used, int(room * conf.tier.low_watermark),
             int(room * conf.tier.high_watermark), class_id, need)
-        if takes is None:
+        if entry.is_refused:
             self._metrics.count('tier.promotions_refused')
             return
-        self._take(takes)
+        self._evict(entry)
         one = Candidate(version, partition, row.size, class_id, need)
         self._each(self._promote_one, [one])
 
@@ -468,24 +504,45 @@ class Duties:
         except TierFull as err:
             self._no_room(move == self._promote_one, err)
         except TierUnavailable as err:
-            self._book.say('hdd_state', 'unmounted', err)
+            if self._hdd_is_there():
+                self._failed(one, err)
+            else:
+                self._book.say('hdd_state', 'unmounted', err)
         except RottenBytes as err:
-            # Mended, it can move in the next round; others may leave first.
+            # Mended, it can move in the next round.
             self.mender.add(one.version, one.partition)
-            self._index.renew([one.version], self._now())
-            self._logger.error('%s: %s: %s', self.device.name,
-                               one.version.key, err)
+            self._metrics.count('tier.rotten_moves')
+            self._left(one, err)
         except DamagedRecord as err:
             self._metrics.count('tier.damaged')
-            self._logger.error('%s: %s is left as it is: %s',
-                               self.device.name, one.version.key, err)
+            self._left(one, err)
         except (DssError, OSError) as err:
-            self._metrics.count('tier.move_errors')
-            self._logger.error('%s: %s: %s', self.device.name,
-                               one.version.key, err)
+            self._failed(one, err)
         finally:
             self._metrics.timing('tier.move', time.monotonic() - started)
         return 0
+
+    def _hdd_is_there(self) -> bool:
+        """True if a tier that failed one version has not gone as a whole.
+        """
+        if self._book.state.hdd_state == 'none':
+            return True
+        try:
+            self.device.capacity.check()
+        except (TierUnavailable, OSError):
+            return False
+        return True
+
+    def _failed(self, one: Candidate, err: Exception) -> None:
+        self._metrics.count('tier.move_errors')
+        self._left(one, err)
+
+    def _left(self, one: Candidate, err: Exception) -> None:
+        """A version stays where it is: named, and behind all others, so
+        that those go on."""
+        self._index.renew([one.version], self._now())
+        self._logger.error('%s: %s stays where it is: %s', self.device.name,
+                           one.version.key, err)
 
     def _no_room(self, on_ssd: bool, err: TierFull) -> None:
         self._metrics.count('tier.%s_full' % ('ssd' if on_ssd else 'hdd'))

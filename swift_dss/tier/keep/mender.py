@@ -66,9 +66,12 @@ class Mender:
                 ('SSD; brought back from the HDD', rot.ssd),
                 ('HDD; brought back from the SSD', rot.hdd),
                 ('disks; given up, S3 has the right ones', rot.in_s3),
-                ('disks, and no tier has the right ones', rot.lost)):
+                ('disks, and no tier has the right ones: it is in '
+                 'quarantine, for another replica to bring it back',
+                 rot.lost)):
             if ranges:
                 self._logger.error(
-                    '%s: %s: %d ranges, the first at byte %d, had other '
-                    'bytes than were written on the %s', version.device,
+                    '%s: %s: %d ranges, the first at byte %d, could not be '
+                    'read, or had other bytes than were written, on the %s',
+                    version.device,
                     version.key, len(ranges), ranges[0][0], what)

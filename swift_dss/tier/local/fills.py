@@ -9,6 +9,7 @@ from swift_dss.core.errors import TierFull
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.ports import LocalFill
 from swift_dss.io import moves
+from swift_dss.io.sums.copying import write
 from swift_dss.io.switch import translated
 from swift_dss.wire import layout
 
@@ -46,7 +47,7 @@ class Fill(LocalFill):
         if offset != self._end:
             raise ValueError('byte %d after byte %d' % (offset, self._end))
         try:
-            moves.write(self._local.io, self._fd, data, offset, 0)
+            write(self._local.io, self._fd, data, offset, 0)
         except OSError as err:
             failure = translated(err, 'fill')
             if isinstance(failure, TierFull):

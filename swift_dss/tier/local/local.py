@@ -12,6 +12,7 @@ import contextlib
 import errno
 import logging
 import os
+from dataclasses import replace
 from typing import (
     Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple)
 
@@ -25,7 +26,7 @@ from swift_dss.core.version import VersionId
 from swift_dss.gateway.ports import (
     Arrival, LocalFill, LocalReader, LocalVersion, LocalVersions,
     NoWitness, TableSource, Witness)
-from swift_dss.io import mending, moves
+from swift_dss.io import mending, moves, quarantine
 from swift_dss.io.carriers import Carrier
 from swift_dss.io.mending import Rot
 from swift_dss.io.newest import newest_record, newest_timestamp
@@ -151,13 +152,20 @@ class Local(LocalVersions):
                  if found), default=None)
 
     def newest_record(self, version: VersionId,
-                      partition: str) -> Tuple[str, str]:
+                      partition: str) -> Tuple[str, str, bool]:
         """See :meth:`LocalVersions.newest_record`."""
         device = self._device(version)
         with self._disk_errors():
             return newest_record(layout.hash_dir(
                 device.path, version.policy, partition,
                 version.object_hash), version.frag_index)
+
+    def newest_in_quarantine(self, version: VersionId) -> str:
+        """See :meth:`LocalVersions.newest_in_quarantine`."""
+        device = self._device(version)
+        with self._disk_errors():
+            return device.quarantine.newest(version.policy,
+                                            version.object_hash)
 
     def object_name(self, version: VersionId, partition: str) -> str:
         """See :meth:`LocalVersions.object_name`."""
@@ -320,7 +328,10 @@ class Local(LocalVersions):
     def mend(self, version: VersionId, partition: str) -> Rot:
         """Replace blocks that are not as they were written.
 
-        :returns: what was wrong; what no tier has right still is
+        What no tier has right is put into quarantine, as readers do with
+        it: another replica may have it, and Swift brings it from there.
+
+        :returns: what was wrong
         :raises DssError: as :meth:`Witness.proven`, if S3 alone can have
             some of it right; nothing has changed
         """
@@ -330,6 +341,9 @@ class Local(LocalVersions):
             if rot.in_s3 else None
         with self._moving(version, partition) as (place, _, class_map):
             left = mending.mend(place, rot, class_map, self.io, proven)
+            if rot.lost and newest_timestamp(
+                    place.hash_dir) == version.timestamp:
+                quarantine.put_aside(place)
         if rot.in_s3:
             self.watcher.on_left(version, left)
         self._metrics.count('tier.rotten_bytes', rot.length)
@@ -484,6 +498,22 @@ class Local(LocalVersions):
         with self._moving(version, partition) as (place, _, _):
             moves.forget_remote(place)
 
+    def copies_needed(self, version: VersionId) -> int:
+        """See :meth:`LocalVersions.copies_needed`."""
+        return self.devices.policies.data_fragments(version.policy)
+
+    def put_aside(self, version: VersionId, partition: str,
+                  key: str) -> None:
+        """See :meth:`LocalVersions.put_aside`."""
+        with self._moving(version, partition) as (place, _, _):
+            with LiveVersion(place) as live:
+                remote = live.residency.remote
+                if live.residency.is_local or remote is None or \
+                        remote.key != key:
+                    raise ValueError('%s is another one by now' % version.key)
+            quarantine.put_aside(place)
+        self.watcher.on_left(version, None)
+
     def begin_fill(self, version: VersionId, partition: str, offset: int,
                    length: int, class_id: int) -> Optional[LocalFill]:
         """See :meth:`LocalVersions.begin_fill`."""
@@ -588,6 +618,8 @@ class Local(LocalVersions):
                       ) -> Tuple[Place, List[moves.Range], ClassMap]:
         """Place, ranges of the classes, and class map of a version."""
         place, found = self._look(version, partition)
+        if self.conf().io.block_checksums:
+            place = replace(place, etag=found.etag)
         wanted = set(class_ids)
         class_map = found.file_map(self.table())
         ranges = [(span.offset, span.length) for span

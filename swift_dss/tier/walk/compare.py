@@ -33,6 +33,7 @@ from swift_dss.io.switch import LiveVersion, open_data_file
 from swift_dss.tier.devices import Device, Devices
 from swift_dss.tier.local import metadata
 from swift_dss.tier.local.local import Reader
+from swift_dss.tier.walk.heal import Patient
 from swift_dss.tier.walk.left import note_quarantined
 from swift_dss.tier.walk.repair import LOCAL, RECORD, REMOTE
 from swift_dss.tier.walk.survey import data_files
@@ -56,6 +57,7 @@ class Compared:
         every byte, as far as it was looked at
     :param unknown: keys that no record of *this node* names
     :param quarantined: versions that Swift has taken out of their place
+    :param quarantined_keys: keys that no record but theirs names
     :param stale: records of the bucket that are older than the metadata
         here
     """
@@ -70,6 +72,7 @@ class Compared:
     unknown: int = 0
     stale: int = 0
     quarantined: int = 0
+    quarantined_keys: int = 0
     problems: int = 0
     repairable: int = 0
     said: List[str] = field(default_factory=list)
@@ -131,7 +134,7 @@ class Comparison:
                     self._compare_device(seen, device, progress)
                 self.found.quarantined = note_quarantined(
                     self._devices, self._conf.swift_dir, self.found.problem,
-                    self._note)
+                    self._note, lambda patient: self._keep(seen, patient))
                 for key, size in seen.execute(
                         'SELECT key, size FROM keys WHERE used = 0'):
                     self.found.unknown += not self._has_nothing(key, size)
@@ -141,6 +144,12 @@ class Comparison:
             self._compare_records(progress)
         progress(self.found)
         return self.found
+
+    def _keep(self, seen: sqlite3.Connection, patient: Patient) -> None:
+        if patient.remote_key and not patient.replaced:
+            self.found.quarantined_keys += seen.execute(
+                'UPDATE keys SET used = 1 WHERE key = ? AND used = 0',
+                (patient.remote_key,)).rowcount
 
     def _list_bucket(self, seen: sqlite3.Connection,
                      progress: Callable[[Compared], None]) -> None:

@@ -36,11 +36,13 @@ class StoragePolicy:
     """One storage policy.
 
     :param diskfile_module: as the file has it, or Swift's default
+    :param data_fragments: that an object can be made from; 1: whole replicas
     """
 
     index: int
     name: str
     diskfile_module: str
+    data_fragments: int = 1
 
     @property
     def is_ours(self) -> bool:
@@ -80,8 +82,8 @@ def parse(text: str, source: str = 'swift.conf') -> Dict[int, StoragePolicy]:
     """Index to policy.
 
     :param source: what to call the text in errors
-    :raises BadConfig: it is no configuration file, or a section's index is
-        no number
+    :raises BadConfig: it is no configuration file, or what is to be a
+        number is none
     """
     # As Swift's: the last of several settings is the one that counts, and
     # a percent sign begins a substitution.
@@ -99,7 +101,8 @@ def parse(text: str, source: str = 'swift.conf') -> Dict[int, StoragePolicy]:
             found[index] = StoragePolicy(
                 index, options.get('name', ''),
                 options.get(_MODULE, _STOCK.get(
-                    options.get('policy_type', 'replication'), '')))
+                    options.get('policy_type', 'replication'), '')),
+                int(options.get('ec_num_data_fragments', '1')))
     except (configparser.Error, ValueError) as err:
         raise BadConfig('%s: storage policies: %s' % (source, err)) from err
     return found or {0: StoragePolicy(0, 'Policy-0', _STOCK['replication'])}

@@ -107,7 +107,8 @@ def test_a_hundred_bundles_that_are_put_off_starve_no_other(
         nodes, monkeypatch):
     gateway = nodes.gateways[0]
     book = gateway._bundler._book
-    others = [nodes.put(['m%d' % number])[0] for number in range(101)]
+    others = [nodes.put(['m%d' % number, 'n%d' % number])[0]
+              for number in range(101)]
     versions = nodes.put(['last%d' % number for number in range(8)])
     _lose_drive(nodes, monkeypatch, 'sda')
     for version in others:

@@ -108,7 +108,8 @@ def test_of_a_place_records_decide_and_who_lacks_the_version():
     here, there = Answer(OLD, key), Answer(OLD, 'p/elsewhere')
     dirty, none = Answer(OLD), Answer('')
     for answers, verdict in (
-            ([there, there], Verdict.DEAD), ([there, dirty], Verdict.DEAD),
+            ([there, there], Verdict.DEAD), ([there, dirty], Verdict.OPEN),
+            ([newer, dirty], Verdict.DEAD),
             ([there, newer], Verdict.DEAD), ([none, newer], Verdict.DEAD),
             ([there, here], Verdict.NEEDED), ([newer, here], Verdict.NEEDED),
             ([there, none], Verdict.NEEDED), ([None, none], Verdict.NEEDED),

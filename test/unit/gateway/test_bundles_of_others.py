@@ -15,7 +15,7 @@ from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.spans import ClassMap
 from swift_dss.gateway.bundle import since
 from swift_dss.gateway.link.retry import Backoff
-from swift_dss.gateway.peers.primaries import Primaries
+from swift_dss.gateway.peers.primaries import Primaries, looks_at
 from swift_dss.gateway.service import Gateway, Upload
 from swift_dss.io.workers import inline
 from swift_dss.strategy.agreement import Answer, Verdict, of_member
@@ -49,8 +49,7 @@ class View(Primaries):
     def _say(self, number, disk, version):
         if number in self.away:
             return None
-        return Answer(*disk.newest_record(replace(
-            version, device='sda'), '7'))
+        return looks_at(disk)(replace(version, device='sda'), '7', True)
 
 
 class Nodes:
@@ -301,13 +300,17 @@ def test_a_bundle_that_s3_does_not_hold_is_named_by_nobody(nodes, is_lost):
         return said
 
     nodes.s3.put_object = lie
-    version = nodes.disks[0].put('o', b'x' * 100, OLD, class_map=SMALL)
-    nodes.gateways[0].enqueue_uploads([Upload(version, '7', True, 1)])
+    versions = [nodes.disks[0].put(name, b'x' * 100, OLD, class_map=SMALL)
+                for name in NAMES]
+    nodes.gateways[0].enqueue_uploads(
+        [Upload(version, '7', True, 1) for version in versions])
     nodes.run(20)
-    assert nodes.disks[0].residency(version).remote is None
+    assert not any(nodes.disks[0].residency(version).remote
+                   for version in versions)
     del nodes.s3.put_object
     nodes.run(100)
-    assert nodes.disks[0].residency(version).remote.in_bundle
+    assert all(nodes.disks[0].residency(version).remote.in_bundle
+               for version in versions)
 
 
 def test_wrong_bytes_are_not_written_anew(nodes):

@@ -23,6 +23,7 @@ from swift_dss.gateway.collect.parts import PARTS, Parts
 from swift_dss.gateway.link.client import S3Listed
 from swift_dss.gateway.peers.ranks import Ranks
 from swift_dss.gateway.restore.catalog import Catalog
+from swift_dss.strategy.agreement import Answer, is_absent, is_quarantined
 from swift_dss.wire.layout import parse_remote_key, remote_key
 
 ALL = Wish(everything=True)
@@ -150,6 +151,50 @@ def test_what_is_absent_goes_if_asked_for_and_old_enough(trio):
     trio.primaries.away = set()
     assert collect(trio, wish).removed == 1
     assert not trio.has(gone) and all(map(trio.has, kept))
+
+
+@pytest.mark.parametrize('older', [False, True])
+def test_what_only_a_quarantine_names_is_kept(trio, older):
+    """Stock Swift was started by mistake, and took the stubs away."""
+    kept = [trio.put('o%d' % number) for number in range(3)]
+    hidden = trio.put('hidden')
+    for disk in trio.disks:
+        disk.unlink(hidden)
+        if older:
+            disk.put('hidden', b'older', '1600000000.00000')
+    trio.disks[1].quarantine(hidden)
+    wish = ALL._replace(absent=True)
+    trio.now += 8 * DAY
+    found = collect(trio, wish)
+    assert (found.quarantined, found.absent, found.removed) == (1, 0, 0)
+    assert found.quarantined_bytes == 4
+    assert trio.has(hidden)
+    # An operator has removed it, as nobody needs it.
+    trio.disks[1].empty_quarantine()
+    assert collect(trio, wish).removed == 1
+    assert not trio.has(hidden) and all(map(trio.has, kept))
+
+
+def test_what_was_deleted_since_goes_though_it_is_in_quarantine(trio):
+    version = trio.put('o')
+    trio.disks[1].quarantine(version)
+    for disk in trio.disks:
+        disk.tombstone(version, NEW)
+    found = collect(trio)
+    assert (found.dead, found.quarantined, found.removed) == (1, 0, 1)
+
+
+def test_who_cannot_say_what_is_in_quarantine_does_not_call_it_absent():
+    """A stock server, or one of a version before."""
+    none, mute = Answer(''), Answer('', '', False, None)
+    assert is_absent(OLD, [none, none])
+    assert not is_absent(OLD, [none, mute])
+    assert not is_absent(OLD, [none, Answer('', '', False, OLD)])
+    assert not is_quarantined(OLD, [none, mute])
+    assert is_quarantined(OLD, [none, mute, Answer('', '', False, OLD)])
+    assert is_quarantined(OLD, [none, None, Answer('', '', False, NEW)])
+    assert not is_quarantined(NEW, [none, Answer('', '', False, OLD)])
+    assert not is_quarantined(OLD, [Answer(NEW), Answer('', '', False, OLD)])
 
 
 def test_a_refused_write_that_is_lost_is_absent_beside_an_older_version(
@@ -382,6 +427,33 @@ def test_members_that_are_absent_go_if_asked_for_and_old_enough(nodes):
     assert not nodes.bundles()
 
 
+def test_members_that_only_a_quarantine_names_are_kept(nodes):
+    versions, collector = without_packer(nodes)
+    for number in range(9):
+        kept = nodes.disks[1].put('kept%d' % number, b'k', OLD)
+        nodes.s3.keys['p/' + remote_key('', kept)] = b'k', {}
+    for version in versions:
+        nodes.disks[1].unlink(version)
+    nodes.disks[1].quarantine(versions[2])
+    nodes.now += 8 * DAY
+    found = collector.run(ALL._replace(absent=True))
+    assert (found.members_quarantined, found.members_absent) == (1, 5)
+    assert found.quarantined_bytes > 0
+    assert found.bundles_dead == 0 and nodes.bundles()
+
+
+def test_members_of_ones_own_that_only_a_quarantine_names_are_kept(nodes):
+    versions = nodes.put(NAMES)
+    collector = nodes.gateways[0].collector
+    for version in versions[:3]:
+        nodes.disks[0].unlink(version)
+    nodes.disks[0].quarantine(versions[0])
+    nodes.now += 8 * DAY
+    found = collector.run(ALL._replace(absent=True))
+    assert (found.members_quarantined, found.members_absent,
+            found.members) == (1, 2, 2)
+
+
 def test_a_wiped_cluster_keeps_its_bundles(nodes):
     versions, collector = without_packer(nodes)
     for version in versions:
@@ -413,6 +485,28 @@ def test_members_of_ones_own_that_are_absent_go_if_asked_for(nodes):
     new, = nodes.bundles()
     assert new != old
     nodes.read(0, versions[3], NAMES[3])
+
+
+def test_a_member_that_its_record_has_elsewhere_dies_when_nobody_leans_on_it(
+        nodes):
+    """Two nodes packed it, and a restore took the other's bundle."""
+    versions = nodes.put(NAMES)
+    collector = nodes.gateways[0].collector
+    for version, name in zip(versions, NAMES):
+        nodes.travel(version, name)
+    elsewhere = RemoteCopy('s3', 'p/elsewhere', 'e', 1.0)
+    for version in versions:
+        nodes.disks[0].record_remote(version, '7', elsewhere)
+    found = collector.run(ALL)
+    assert (found.members, found.members_live) == (0, 6), 'stubs name it'
+    for version in versions:
+        nodes.disks[1].record_remote(version, '7', elsewhere)
+    nodes.views[0].away = {1}
+    assert collector.run(ALL).members == 0
+    nodes.views[0].away = set()
+    assert collector.run(ALL).members == 6
+    nodes.run(100)
+    assert not nodes.bundles()
 
 
 def test_each_part_of_the_bucket_has_one_node(monkeypatch):

@@ -16,6 +16,7 @@ from swift_dss.core.residency import RemoteCopy, Residency, Tier
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.bundle import proof as bundle_proof
 from swift_dss.gateway.bundle.pack import seal_of
+from swift_dss.gateway.bundle.proof import BundleProofs
 from swift_dss.gateway.bundle.read import FOLDER
 from swift_dss.gateway.form import metadata
 from swift_dss.gateway.form.encrypt import KeyFile
@@ -122,7 +123,7 @@ def held() -> List[Any]:
 def arrivals(s3: Any, clock: Any, held: List[Any]) -> Arrivals:
     metrics: Any = Counts()
     return Arrivals(CONF, s3, KeyFile(''), lambda *one: held.append(one),
-                    metrics, clock)
+                    metrics, BundleProofs(s3, KeyFile(''), clock), clock)
 
 
 def ask_of(version: VersionId, remote: RemoteCopy, etag: str = ETAG,
@@ -212,7 +213,7 @@ def test_the_index_of_a_bundle_is_read_once_for_all_members(
         assert reply.residency.remote == replace(
             remote, verified_at=clock.now)
     assert s3.asked == ['HEAD ' + key] + ['GET ' + key] * 2
-    assert held == [(version, '7') for version in versions]
+    assert held == [(version, '7', key) for version in versions]
     clock.now += 5
     arrivals.prove(ask_of(version, remote))
     assert s3.asked[3:] == ['HEAD ' + key]
@@ -265,7 +266,8 @@ def test_members_of_sealed_bundles(s3: Any, tmp_path: Any) -> None:
     path.chmod(0o600)
     keys = KeyFile(str(path))
     metrics: Any = Counts()
-    proves = Arrivals(CONF, s3, keys, lambda *_: None, metrics, Clock())
+    proves = Arrivals(CONF, s3, keys, lambda *_: None, metrics,
+                      BundleProofs(s3, keys, Clock()), Clock())
     versions = members(2)
     remotes = s3.has_bundle('p/%sone' % FOLDER, versions, keys)
     for version, remote in zip(versions, remotes):

@@ -122,6 +122,7 @@ def test_post_config_puts_classes_into_swift(stack):
     assert policy['diskfile_module'] == 'egg:swift_dss#dss.fs'
     assert policy['name'] == 'Policy-0'
     assert os.path.exists(proxy['filter:dss']['class_table'])
+    assert os.path.isdir(proxy['filter:dss']['run_dir'])
     for node in '12':
         server = stack.ini('object-server/%s.conf' % node)
         assert server['app:object-server']['use'] == 'egg:swift_dss#object'

@@ -432,3 +432,15 @@ def test_a_read_leaves_nothing_to_the_garbage_collector(
         assert [each() for each in gone] == [None, None]
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize('name, ctype', [
+    # Merged: the offset is no part of the type's time.
+    ('4000000089.00055_2d798844c1202+0.meta', '4000000089.00055'),
+    ('4000000089.00057_2d79884e19bb0-2.meta', '4000000089.00055'),
+    ('4000000089.00057+0.meta', '4000000089.00057')])
+def test_the_time_of_a_type_is_the_same_in_all_names(
+        disk: Disk, name: str, ctype: str) -> None:
+    found = disk.ours.parse_on_disk_filename(name, disk.policies[0])
+    assert found['ctype_timestamp'].internal == ctype
+    assert found['timestamp'].internal[:16] == name[:16]

@@ -129,4 +129,5 @@ def test_a_device_that_is_not_there_says_nothing(disk: Disk) -> None:
     answer = Request.blank(
         names.NEWEST_PATH, method='POST', body=newest.encode_question(
             asked, False)).get_response(app)
-    assert newest.decode_answer(answer.body, 2) == [('', ''), None]
+    assert newest.decode_answer(answer.body, 2) == [
+        ('', '', False, ''), None]

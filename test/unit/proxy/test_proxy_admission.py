@@ -19,6 +19,7 @@ from swift_dss.proxy.admit import admission, unavailable
 from swift_dss.proxy.admit.admission import Admission, Refused
 from swift_dss.proxy.admit.pressures import STALE_SECONDS, Answer, Pressures
 from swift_dss.proxy.admit.retry_after import RetryAfter, tell
+from swift_dss.proxy.filter import pressures_of
 from swift_dss.proxy.replicas import Replicas
 from swift_dss.proxy.settings import State
 from swift_dss.proxy.target import Target
@@ -443,3 +444,17 @@ def test_a_device_whose_figures_are_damaged_is_not_known():
     nodes.pressures._ask = lambda *_args: Answer(wire.Devices(raw))
     assert nodes.write(1, 2) == [None, None]
     assert nodes.pressures._logger.counts == ['dss.admission.unknown']
+
+
+@pytest.mark.parametrize('conf, folder', [
+    ({}, '/run/swift-dss/proxy'), ({'run_dir': '/x'}, '/x/proxy'),
+    ({'run_dir': ' '}, None)])
+def test_workers_share_answers_where_the_filter_is_told_to(conf, folder):
+    shared = pressures_of(conf, Logger())._shared
+    assert (shared and shared._folder) == folder
+
+
+def test_nothing_is_made_before_the_first_question(tmp_path):
+    # The process that only reads the configuration may be another user's.
+    pressures_of({'run_dir': str(tmp_path)}, Logger())
+    assert not list(tmp_path.iterdir())

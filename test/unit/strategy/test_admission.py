@@ -10,9 +10,10 @@ from swift_dss.core.classes import ClassSpec, ClassTable, RemoteMode
 from swift_dss.core.pressure import Backlog
 from swift_dss.strategy.admission import (
     ACCEPTED, Answer, Verdict, budgets, decide, of_quorum, rank_position,
-    retry_seconds, room, with_uploads)
+    rest_seconds, retry_seconds, room, with_uploads)
 
 MIB = 1 << 20
+GIB = 1 << 30
 TABLE = ClassTable.of([
     ClassSpec(0, 'plain', 0), ClassSpec(5, 'silver', 50),
     ClassSpec(9, 'gold', 90), ClassSpec(7, 'here', 70,
@@ -164,3 +165,33 @@ def test_a_quorum_decides():
     assert of_quorum([later, ACCEPTED, ACCEPTED], 2) == ACCEPTED
     assert of_quorum([later, ACCEPTED, sooner], 2) == sooner
     assert of_quorum([later], 2) == later
+
+
+WIDE = backlog(budget_bytes=1000 * GIB, room_bytes=2000 * GIB)
+
+
+@pytest.mark.parametrize('changes, coming_bytes, seconds', [
+    ({}, 0, 10.0),
+    ({'budget_bytes': 100 * GIB}, 0, 75 / 16.0),
+    ({'budget_bytes': 100 * GIB, 'pending_bytes': 43 * GIB}, 0, 2.0),
+    ({'pending_bytes': 750 * GIB}, 0, 0.0),
+    ({'pending_bytes': 990 * GIB}, 0, 0.0),
+    ({'room_bytes': 32 * GIB}, 0, 2.0),
+    ({'room_bytes': 0}, 0, 0.0),
+    ({}, GIB, 10.0),
+    ({}, 11 * GIB, 46 / 16.0),
+    ({}, 12 * GIB, 0.0)])
+def test_a_device_is_left_alone_while_nothing_could_fill_it(
+        changes, coming_bytes, seconds):
+    assert rest_seconds(dataclasses.replace(WIDE, **changes),
+                        coming_bytes) == pytest.approx(seconds)
+
+
+def test_what_rested_is_not_over_a_limit_after_it():
+    """The fastest device, filled all the time of its rest."""
+    for pending in range(0, 750, 7):
+        now = dataclasses.replace(WIDE, pending_bytes=pending * GIB)
+        then = dataclasses.replace(now, pending_bytes=now.pending_bytes + int(
+            rest_seconds(now, 0) * 16 * GIB))
+        assert decide(then, TABLE, {0}, 0) == ACCEPTED
+        assert then.pending_bytes <= 750 * GIB

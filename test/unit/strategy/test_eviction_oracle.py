@@ -6,10 +6,11 @@ import json
 import os
 import random
 from collections import OrderedDict
+from dataclasses import replace
 
 import pytest
 
-from swift_dss.core.classes import ClassSpec, ClassTable
+from swift_dss.core.classes import Allocate, ClassSpec, ClassTable
 from swift_dss.strategy.eviction import STRATEGIES
 from swift_dss.strategy.eviction.bytes.verbs import Occupancy
 from swift_dss.strategy.eviction.objects import orders
@@ -66,34 +67,37 @@ class Enforcer:
     """The strategy's answers carried out on the same queues."""
 
     def __init__(self, strategy, table):
-        self.queues = {class_id: OrderedDict() for class_id in CLASSES}
         self.order = OrderedDict()
+        self.used = dict.fromkeys(CLASSES, 0)
         self.strategy = strategy
         self.table = table
 
-    def access(self, class_id, block):
-        queue = self.queues[class_id]
-        if block in queue:
-            queue.move_to_end(block)
+    def access(self, class_id, block, size=1):
+        if (class_id, block) in self.order:
             self.order.move_to_end((class_id, block))
             return 'hit'
-        occupancies = {one: Occupancy(len(found), len(found))
-                       for one, found in self.queues.items()}
-        used = sum(map(len, self.queues.values()))
-        takes = admit(self.strategy, occupancies, self.table, CHUNKS, used,
-                      CHUNKS, CHUNKS, class_id, 1)
-        if takes is None:
+        occupancies = {one: Occupancy(found, found)
+                       for one, found in self.used.items()}
+        used = sum(self.used.values())
+        entry = admit(self.strategy, occupancies, self.table, CHUNKS, used,
+                      CHUNKS, CHUNKS, class_id, size)
+        if entry.is_refused:
             return 'bypass'
-        for take in takes:
-            for _ in range(take.length):
-                self.evict(take.class_ids)
-        queue[block] = self.order[class_id, block] = True
+        giver = entry.next()
+        while giver is not None:
+            gone = self.evict(giver.class_ids)
+            giver.gave(gone)
+            entry.left(giver, gone)
+            giver = entry.next()
+        self.order[class_id, block] = size
+        self.used[class_id] += size
         return 'miss'
 
     def evict(self, class_ids):
         victim = next(key for key in self.order if key[0] in class_ids)
-        del self.order[victim]
-        del self.queues[victim[0]][victim[1]]
+        size = self.order.pop(victim)
+        self.used[victim[0]] -= size
+        return size
 
 
 def play(cache, seed):
@@ -126,18 +130,35 @@ def test_lru_makes_every_decision_of_one_queue(seed):
         assert (ours.access(class_id, block) == 'hit') == hit
 
 
-@pytest.mark.parametrize('name, kind, table', [
-    ('class_ordered', 'class-lru', TABLE),
-    ('class_ordered', 'class-lru', FLOORED),
-    ('weighted', 'weighted-lru', WEIGHTED)])
-def test_byte_counts_and_whole_objects_decide_the_same(name, kind, table):
-    """The daemon's strategy, and the one of a replay."""
+def _with(**options):
+    """The table with other options of one class."""
+    specs = dict(TABLE.specs)
+    for name, values in options.items():
+        found, = (one for one in specs.values() if one.name == name)
+        specs[found.class_id] = replace(found, **values)
+    return ClassTable.of(list(specs.values()))
+
+
+@pytest.mark.parametrize('most', [1, 60], ids=['alike', 'of many sizes'])
+@pytest.mark.parametrize('name, kind', [
+    ('class_ordered', 'class-lru'), ('weighted', 'weighted-lru')])
+@pytest.mark.parametrize('table', [
+    TABLE, FLOORED, WEIGHTED, _with(middle={'cap': 0.3}),
+    _with(low={'allocate': Allocate.ROOM}),
+    _with(middle={'allocate': Allocate.NEVER}),
+    _with(low={'floor': 0.1, 'cap': 0.2}, high={'cap': 0.5, 'weight': 3}),
+    _with(middle={'pin': True, 'cap': 0.3})])
+def test_the_daemon_and_a_replay_decide_the_same(name, kind, table, most):
+    """Sums of bytes on the one side, objects on the other."""
     ours = Enforcer(STRATEGIES[name], table)
     other = orders.make(kind, CHUNKS, table)
     words = {HIT: 'hit', MISS: 'miss', BYPASS: 'bypass'}
-    for at, (class_id, block) in enumerate(trace(4)):
-        assert ours.access(class_id, block) == words[other.access(
-            class_id * 100000 + block, 1, class_id)], 'access %d' % at
+    sizes, draw = {}, random.Random(7)
+    for at, (class_id, block) in enumerate(trace(4, 12000)):
+        size = sizes.setdefault((class_id, block), 1 + int(
+            most * draw.random() ** 4))
+        assert ours.access(class_id, block, size) == words[other.access(
+            class_id * 100000 + block, size, class_id)], 'access %d' % at
 
 
 def figures():

@@ -11,11 +11,12 @@ from dataclasses import replace
 
 import pytest
 from node import LOGGER, Rig
+from swift.obj.diskfile import write_metadata
 
 from swift_dss.core.errors import RemoteCorrupt
 from swift_dss.core.residency import RemoteCopy, Tier
 from swift_dss.gateway.ports import Witness
-from swift_dss.io import steps
+from swift_dss.io import quarantine, steps
 from swift_dss.io.switch import LiveVersion
 from swift_dss.tier.walk.heal import (
     HEALED, OBSOLETE, Healer, NotHealed, patients)
@@ -176,6 +177,45 @@ def test_quarantines_are_seen_as_they_come(rig):
     assert not held.holds(places[0].version)
 
 
+def test_the_newest_of_an_object_in_quarantine_is_known(rig):
+    held = rig.local.devices.get('sda').quarantine
+    one, two = _stub(rig, 'one'), _stub(rig, 'two')
+
+    def newest(place):
+        version = place.version
+        assert rig.local.newest_in_quarantine(
+            version) == held.newest(version.policy, version.object_hash)
+        return held.newest(version.policy, version.object_hash)
+
+    assert newest(one) == newest(two) == ''
+    _quarantine(rig, one)
+    assert (newest(one), newest(two)) == (one.version.timestamp, '')
+    _quarantine(rig, two, suffix_wise=True)
+    assert newest(two) == two.version.timestamp
+    again = _stub(rig, 'one')
+    _quarantine(rig, again)
+    assert newest(one) == max(one.version.timestamp,
+                              again.version.timestamp)
+
+
+def test_a_quarantine_is_listed_once_for_many_questions(rig, monkeypatch):
+    held = rig.local.devices.get('sda').quarantine
+    place = _stub(rig, 'o')
+    _quarantine(rig, place)
+    listed = []
+    inner = quarantine.listdir
+    monkeypatch.setattr(quarantine, 'listdir',
+                        lambda path: listed.append(path) or inner(path))
+    for number in range(100):
+        assert held.newest(0, '%032x' % number) == ''
+    assert len(listed) == 1
+    assert held.newest(0, place.version.object_hash)
+    assert len(listed) == 2, 'and the folder of the object'
+    os.unlink(os.path.join(listed[1], os.path.basename(
+        inner(listed[1])[0])))
+    assert held.newest(0, place.version.object_hash) == ''
+
+
 # -- named --------------------------------------------------------------
 
 def test_each_is_named_with_what_is_left_of_it(rig):
@@ -333,3 +373,74 @@ def test_a_repair_that_is_cut_off_is_done_by_the_next(
     assert _heal(rig, place) == OBSOLETE
     assert not os.path.exists(folder)
     assert _read(rig, place) == BODY
+
+
+# -- put aside ----------------------------------------------------------
+
+def _lost(rig, name, hdd_bytes=False):
+    """A stub of which S3 has lost the key; some of it may be on the HDD."""
+    place = rig.put(name, BODY)
+    if hdd_bytes:
+        rig.local.clean(place.version, place.partition)
+    rig.local.record_remote(place.version, place.partition, RemoteCopy(
+        's3', 'key', 'etag', 1.0))
+    rig.local.demote(place.version, place.partition, to_hdd=False)
+    return place
+
+
+def _invalid(place):
+    path = os.path.join(os.path.dirname(os.path.dirname(place.hash_dir)),
+                        'hashes.invalid')
+    with open(path) as source:
+        return source.read().split()
+
+
+def test_a_stub_that_is_put_aside_is_in_quarantine_and_nowhere_else(rig):
+    place = _lost(rig, 'one')
+    meta = os.path.join(place.hash_dir, '1800000000.00000.meta')
+    with open(meta, 'wb') as target:
+        write_metadata(target, {'name': '/a/c/one',
+                                'X-Timestamp': '1800000000.00000'})
+    rig.local.put_aside(place.version, place.partition, 'key')
+    held, = rig.local.devices.get('sda').quarantine.files_of(place.version)
+    assert os.listdir(held.folder) == [place.version.timestamp + '.data']
+    # What a POST has set is for the version that comes.
+    assert os.listdir(place.hash_dir) == [os.path.basename(meta)]
+    assert rig.index.get(place.version) is None
+    assert _invalid(place)[-1] == place.version.object_hash[-3:]
+    assert not rig.gateway.deletes
+
+
+def test_the_second_time_has_a_folder_of_its_own(rig):
+    for _ in range(2):
+        place = _lost(rig, 'one')
+        rig.local.put_aside(place.version, place.partition, 'key')
+    assert len(list(rig.local.devices.get('sda').quarantine.files(0))) == 2
+
+
+def test_replication_hears_of_one_that_a_power_cut_left_half_done(rig):
+    place = _lost(rig, 'one')
+
+    def cut(name):
+        if name == 'aside.moved':
+            raise KeyboardInterrupt
+
+    steps.listen(cut)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            rig.local.put_aside(place.version, place.partition, 'key')
+    finally:
+        steps.listen(None)
+    assert _invalid(place) == [place.version.object_hash[-3:]]
+
+
+@pytest.mark.parametrize('why', ['another key', 'all bytes are here'])
+def test_what_is_no_such_stub_stays_in_its_place(rig, why):
+    if why == 'another key':
+        place, key = _lost(rig, 'one'), 'other'
+    else:
+        place, key = _lost(rig, 'one', hdd_bytes=True), 'key'
+    with pytest.raises(ValueError):
+        rig.local.put_aside(place.version, place.partition, key)
+    assert os.listdir(place.hash_dir) == [place.version.timestamp + '.data']
+    assert rig.index.get(place.version) is not None

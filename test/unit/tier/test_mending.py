@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import os
+from dataclasses import replace
 
 import pytest
 from node import Rig
@@ -11,6 +14,7 @@ from sample_node import SampleNode, read_version, sample_bytes
 from swift_dss.core.errors import RottenBytes
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
 from swift_dss.io import mending, moves, switch
+from swift_dss.io.carriers import Carrier
 from swift_dss.io.sums import blocks
 from swift_dss.wire.control import Event, EventKind
 from swift_dss.wire.records.blocks import BLOCK_BYTES
@@ -182,6 +186,202 @@ def test_a_version_of_before_moves_as_it_is(node):
     moves.copy_to_capacity(place)
     moves.evict_ssd(place)
     assert mending.look(place).length == 0
+    with switch.LiveVersion(place) as live:
+        assert blocks.load(live.fd, SIZE) is None
+
+
+# -- what cannot be read -----------------------------------------------------
+
+
+class Failing(Carrier):
+    """Disks that cannot read some places."""
+
+    def __init__(self, *bad):
+        self.bad = [(os.stat(path).st_ino, at) for path, at in bad]
+
+    def pread(self, fd, length, offset, class_id):
+        if any(os.fstat(fd).st_ino == inode
+               and offset <= at < offset + length
+               for inode, at in self.bad):
+            raise OSError(errno.EIO, 'a bad place')
+        return super().pread(fd, length, offset, class_id)
+
+
+@pytest.fixture(params=[True, False], ids=['sums', 'no-sums'])
+def any_place(node, request):
+    return node.put('o', DATA, with_sums=request.param)
+
+
+@pytest.mark.parametrize('at', PLACES)
+@pytest.mark.parametrize('bad', ['ssd', 'hdd'])
+def test_what_a_disk_cannot_read_comes_from_the_other(any_place, bad, at):
+    moves.copy_to_capacity(any_place)
+    io = Failing((any_place.data_file() if bad == 'ssd'
+                  else hdd_of(any_place), at))
+    rot = mending.look(any_place, io)
+    wanted = [of_block(at)]
+    assert rot == mending.Rot(*(
+        (wanted, []) if bad == 'ssd' else ([], wanted)), [], [])
+    # The place is written anew, and can be read then.
+    mending.mend(any_place, rot)
+    assert is_whole(any_place)
+
+
+def test_what_only_s3_has_leaves_the_disk_that_cannot_read_it(any_place):
+    in_s3(any_place)
+    io = Failing((any_place.data_file(), 9))
+    rot = mending.look(any_place, io)
+    assert rot == mending.Rot([], [], [of_block(9)], [])
+    left = mending.mend(any_place, rot, io=io, proven=REMOTE)
+    assert [one.tiers for one in left.split(0, BLOCK_BYTES)] == [Tier.REMOTE]
+    assert read_version(any_place, {'k': DATA}) == DATA
+
+
+@pytest.mark.parametrize('move', [
+    moves.copy_to_capacity, moves.promote,
+    lambda place, io: moves.evict_ssd(place, [of_block(0)], io=io)])
+def test_a_move_that_cannot_read_says_so_and_changes_nothing(
+        any_place, move):
+    if move is not moves.copy_to_capacity:
+        moves.copy_to_capacity(any_place)
+    bad = any_place.data_file()
+    if move is moves.promote:
+        moves.evict_ssd(any_place)
+        bad = hdd_of(any_place)
+    with switch.LiveVersion(any_place) as live:
+        before = live.residency
+    with pytest.raises(RottenBytes):
+        move(any_place, io=Failing((bad, PLACES[1])))
+    with switch.LiveVersion(any_place) as live:
+        assert live.residency == before
+
+
+def test_an_hdd_file_that_is_too_short_is_not_promoted(any_place):
+    moves.copy_to_capacity(any_place)
+    moves.evict_ssd(any_place)
+    os.truncate(hdd_of(any_place), SIZE - 5)
+    with pytest.raises(RottenBytes):
+        moves.promote(any_place)
+
+
+# -- checksums are made ------------------------------------------------------
+
+
+def sums_of(place):
+    with switch.LiveVersion(place) as live:
+        found = blocks.load(live.fd, SIZE)
+        return None if found is None else [
+            found.expected(block) for block in range(5)]
+
+
+@pytest.fixture
+def true_sums():
+    summer = blocks.Summer()
+    summer.update(DATA)
+    return list(summer.finish())
+
+
+@pytest.fixture
+def old(node):
+    """A version of before, whose ETag is known."""
+    return replace(node.put('o', DATA),
+                   etag=hashlib.md5(DATA).hexdigest())
+
+
+def test_a_copy_of_all_of_an_old_version_makes_its_sums(old, true_sums):
+    moves.copy_to_capacity(old)
+    assert sums_of(old) == true_sums
+    assert mending.look(old).length == 0
+
+
+def test_a_promotion_of_all_of_an_old_version_makes_its_sums(
+        old, true_sums):
+    plain = replace(old, etag='')
+    moves.copy_to_capacity(plain)
+    moves.evict_ssd(plain)
+    assert sums_of(old) is None
+    moves.promote(old)
+    assert sums_of(old) == true_sums
+
+
+def test_bytes_that_are_not_the_versions_get_no_sums(old):
+    flip(old.data_file(), 9)
+    moves.copy_to_capacity(old)
+    assert sums_of(old) is None
+
+
+def test_a_part_of_an_old_version_gets_no_sums(old):
+    moves.copy_to_capacity(old, [(0, 2 * BLOCK_BYTES)])
+    moves.copy_to_capacity(old)
+    assert sums_of(old) is None
+
+
+def source_of(tmp_path, data=DATA):
+    (tmp_path / 'source').write_bytes(data)
+    return os.open(str(tmp_path / 'source'), os.O_RDONLY)
+
+
+def as_stub(place):
+    in_s3(place)
+    moves.evict_ssd(place, proven=REMOTE)
+
+
+@pytest.mark.parametrize('fill', [moves.fill_capacity, moves.fill_ssd])
+def test_what_comes_from_s3_gets_sums_of_its_whole_blocks(
+        old, true_sums, tmp_path, fill):
+    as_stub(old)
+    source = source_of(tmp_path)
+    fill(old, source, BLOCK_BYTES + 5, 2 * BLOCK_BYTES)
+    assert sums_of(old) == [0, 0, true_sums[2], 0, 0]
+    fill(old, source, 3 * BLOCK_BYTES, SIZE - 3 * BLOCK_BYTES)
+    # Of the fourth block a part was here, which nobody has proven.
+    assert sums_of(old) == [0, 0, true_sums[2], 0, true_sums[4]]
+    os.close(source)
+
+
+@pytest.mark.parametrize('fill', [moves.fill_capacity, moves.fill_ssd])
+def test_a_fill_of_all_makes_all_sums(old, true_sums, tmp_path, fill):
+    as_stub(old)
+    source = source_of(tmp_path)
+    fill(old, source, 0, SIZE)
+    assert sums_of(old) == true_sums
+    os.close(source)
+    flip(hdd_of(old) if fill is moves.fill_capacity else old.data_file(), 9)
+    assert mending.look(old).in_s3 == [of_block(9)]
+
+
+@pytest.mark.parametrize('fill', [moves.fill_capacity, moves.fill_ssd])
+def test_a_spool_that_rotted_is_not_kept(place, tmp_path, fill):
+    """The version has sums, as one that was evicted here."""
+    as_stub(place)
+    wrong = bytearray(DATA)
+    wrong[9] ^= 1
+    source = source_of(tmp_path, bytes(wrong))
+    with pytest.raises(RottenBytes):
+        fill(place, source, 0, SIZE)
+    os.close(source)
+    with switch.LiveVersion(place) as live:
+        assert live.residency.tiers == Tier.REMOTE
+
+
+def test_a_fill_beside_a_wrong_block_of_the_ssd_is_not_kept(
+        place, tmp_path):
+    in_s3(place)
+    moves.evict_ssd(place, [(2 * BLOCK_BYTES, SIZE - 2 * BLOCK_BYTES)],
+                    proven=REMOTE)
+    flip(place.data_file(), 5)
+    source = source_of(tmp_path)
+    with pytest.raises(RottenBytes):
+        moves.fill_ssd(place, source, 2 * BLOCK_BYTES, BLOCK_BYTES)
+    os.close(source)
+
+
+def test_a_block_whose_tiers_meet_in_it_is_proven_in_a_move(place):
+    moves.copy_to_capacity(place)
+    moves.evict_ssd(place, [(1000, BLOCK_BYTES)])
+    flip(place.data_file(), 10)
+    with pytest.raises(RottenBytes):
+        moves.promote(place)
 
 
 # -- in the daemon -----------------------------------------------------------
@@ -246,3 +446,49 @@ def test_what_is_lost_is_counted(rig):
     flip(place.data_file(), 5)
     told(rig, place)
     assert rig.metrics.snapshot()['tier.rotten_versions_lost'] == 1
+
+
+def quarantined(rig):
+    return sorted(name for _, _, names in os.walk(os.path.join(
+        rig.node.device_path, 'quarantined')) for name in names)
+
+
+def test_what_is_lost_here_is_left_to_replication(rig):
+    place = put(rig)
+    rig.local.clean(place.version, place.partition)
+    flip(place.data_file(), 5)
+    flip(hdd_of(place), 6)
+    told(rig, place)
+    assert quarantined(rig) == [place.version.timestamp + '.data']
+    assert rig.index.get(place.version) is None
+    # Nothing is thrown away, and the suffix is hashed anew.
+    assert os.path.exists(hdd_of(place))
+    suffix_dir = os.path.dirname(place.hash_dir)
+    with open(os.path.join(os.path.dirname(suffix_dir),
+                           'hashes.invalid')) as invalid:
+        assert set(invalid.read().split()) == {
+            os.path.basename(suffix_dir)}
+    again = put(rig)
+    flip(again.data_file(), 5)
+    told(rig, again)
+    assert len(quarantined(rig)) == 2
+
+
+def test_a_move_that_fails_holds_no_other_up(rig, monkeypatch):
+    """One version's trouble is not the HDD's."""
+    places = [rig.node.put('o%d' % number, DATA) for number in range(3)]
+    for place in places:
+        rig.local.track(place.version, place.partition)
+    inner = moves.copy_to_capacity
+
+    def copy(place, *options):
+        if place.version == places[0].version:
+            raise OSError(errno.EIO, 'its inode cannot be read')
+        return inner(place, *options)
+    monkeypatch.setattr(moves, 'copy_to_capacity', copy)
+    rig.now += 3600
+    rig.keeper.round()
+    assert rig.keeper.state.hdd_state == 'ready'
+    assert [os.path.exists(hdd_of(place)) for place in places] == [
+        False, True, True]
+    assert rig.metrics.snapshot()['tier.move_errors'] >= 1

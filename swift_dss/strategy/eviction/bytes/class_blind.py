@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import List, Optional
+from typing import List
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.strategy.eviction.bytes.verbs import (
-    EvictionStrategy, Occupancies, Take, total)
+    EvictionStrategy, Occupancies, Take)
+from swift_dss.strategy.eviction.rule import Account, Entry
+
+
+_NO_CAP = 1 << 63
 
 
 class ClassBlind(EvictionStrategy):
@@ -20,19 +24,28 @@ class ClassBlind(EvictionStrategy):
     def __init__(self, name: str = 'lru') -> None:
         self.name = self.order = name
 
+    def accounts(self, occupancies: Occupancies, table: ClassTable,
+                 room_bytes: int) -> List[Account]:
+        """See :meth:`EvictionStrategy.accounts`: one of all classes."""
+        class_ids = tuple(sorted(
+            class_id for class_id in {*occupancies, *table.specs}
+            if not table.spec(class_id).pin))
+        there = [occupancies[one] for one in class_ids if one in occupancies]
+        return [Account(class_ids, 0, 0, _NO_CAP, used=sum(
+            one.used_bytes for one in there),
+                        loose=sum(one.evictable_bytes for one in there))]
+
+    def entry(self, occupancies: Occupancies, table: ClassTable,
+              room_bytes: int, free_bytes: int, class_id: int,
+              need_bytes: int) -> Entry:
+        """See :meth:`EvictionStrategy.entry`."""
+        own, = accounts = self.accounts(occupancies, table, room_bytes)
+        own.allocate = table.spec(class_id).allocate
+        return Entry(accounts, own, need_bytes, free_bytes, self.mode)
+
     def plan(self, occupancies: Occupancies, table: ClassTable,
              room_bytes: int, need_bytes: int) -> List[Take]:
         """See :meth:`EvictionStrategy.plan`."""
-        class_ids = tuple(sorted(
-            class_id for class_id in occupancies
-            if not table.spec(class_id).pin))
-        length = min(need_bytes, sum(
-            occupancies[class_id].evictable_bytes for class_id in class_ids))
-        return [Take(class_ids, length)] if length > 0 else []
-
-    def make_way(self, occupancies: Occupancies, table: ClassTable,
-                 room_bytes: int, need_bytes: int,
-                 class_id: int) -> Optional[List[Take]]:
-        """See :meth:`EvictionStrategy.make_way`."""
-        takes = self.plan(occupancies, table, room_bytes, need_bytes)
-        return takes if total(takes) == need_bytes else None
+        one, = self.accounts(occupancies, table, room_bytes)
+        length = min(need_bytes, one.loose)
+        return [Take(one.class_ids, length)] if length > 0 else []

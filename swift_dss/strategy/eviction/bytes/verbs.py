@@ -1,10 +1,11 @@
 """What an eviction strategy is asked, and how it answers.
 
 A strategy is pure: it sees how many bytes of each class lie on the SSD and
-how many of those may leave, never a single object, and answers with
-classes and byte counts. The mechanism takes the bytes that are next in the
-order of those classes: used longest ago, or as ``rows/orders`` have it.
-Dirty and pinned bytes are not *evictable*, so no strategy can choose them.
+how many of those may leave, never a single object. It answers with accounts
+of the class rule (:mod:`~swift_dss.strategy.eviction.rule`), which says whose
+bytes leave next. The mechanism takes the objects that are next in the order
+of those classes: used longest ago, or as ``rows/orders`` have it. Dirty and
+pinned bytes are not *evictable*, so no strategy can choose them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from typing import Dict, List, Mapping, Optional, Tuple
 
 from swift_dss.core.classes import ClassTable
+from swift_dss.strategy.eviction.rule import (
+    Account, Entry, Mode, Relief, account, claims, in_order)
 
 
 @dataclass(frozen=True)
@@ -40,59 +43,70 @@ class Take:
 
 #: Class id to its occupancy; a class that is missing has nothing there.
 Occupancies = Mapping[int, Occupancy]
+_NOTHING = Occupancy(0, 0)
 
 
 class EvictionStrategy:
-    """The verbs. All MUST be pure, and cost O(classes)."""
+    """Who gives to whom. All MUST be pure, and cost O(classes).
+
+    :ivar order: the one order over all classes; '': each class has its own
+    """
 
     name = ''
-    #: The one order over all classes; '': each class has its own.
     order = ''
+    mode = Mode.STRICT
+
+    def accounts(self, occupancies: Occupancies, table: ClassTable,
+                 room_bytes: int) -> List[Account]:
+        """Of all classes that have something there, or may have, in order.
+
+        :param room_bytes: what shares of the class table refer to
+        """
+        return in_order(
+            account(class_id, table.spec(class_id), room_bytes,
+                    found.used_bytes, found.evictable_bytes)
+            for class_id, found in (
+                (class_id, occupancies.get(class_id, _NOTHING))
+                for class_id in {*occupancies, *table.specs}))
+
+    def entry(self, occupancies: Occupancies, table: ClassTable,
+              room_bytes: int, free_bytes: int, class_id: int,
+              need_bytes: int) -> Entry:
+        """Bytes of ``class_id`` that want to come in.
+
+        :param free_bytes: what nobody uses
+        """
+        accounts = self.accounts(occupancies, table, room_bytes)
+        own = next((one for one in accounts if class_id in one.class_ids),
+                   None)
+        if own is None:
+            own = account(class_id, table.spec(class_id), room_bytes)
+            accounts = in_order([*accounts, own])
+        return Entry(accounts, own, need_bytes, free_bytes, self.mode)
+
+    def relief(self, occupancies: Occupancies, table: ClassTable,
+               room_bytes: int, need_bytes: Optional[int]) -> Relief:
+        """Room that is wanted for nobody; None: what is over caps."""
+        return Relief(self.accounts(occupancies, table, room_bytes),
+                      need_bytes, self.mode)
 
     def plan(self, occupancies: Occupancies, table: ClassTable,
              room_bytes: int, need_bytes: int) -> List[Take]:
-        """What leaves so that ``need_bytes`` become free.
+        """How much of what would leave so that ``need_bytes`` become free,
+        if objects could be cut.
 
-        :param room_bytes: what shares of the class table refer to
         :returns: takes in order; together fewer than ``need_bytes`` where
             no more may leave
         """
         raise NotImplementedError
 
-    def make_way(self, occupancies: Occupancies, table: ClassTable,
-                 room_bytes: int, need_bytes: int,
-                 class_id: int) -> Optional[List[Take]]:
-        """What leaves so that bytes of ``class_id`` may come in.
-
-        :returns: takes of exactly ``need_bytes`` together, or None: the
-            newcomer stays out and nothing leaves for it
-        """
-        raise NotImplementedError
-
-    def surplus(self, occupancies: Occupancies, table: ClassTable,
-                room_bytes: int, class_id: int) -> int:
-        """Bytes that a class has above what it may take at most."""
-        return 0
-
     def claims(self, occupancies: Occupancies, table: ClassTable,
                room_bytes: int) -> Dict[int, int]:
-        """Class id to bytes that :meth:`make_way` gives it whoever ranks
+        """Class id to bytes that :meth:`entry` gives it whoever ranks
         above it; without classes that it gives none."""
         return {}
 
 
-def take_in_order(order: List[int], takable: Dict[int, int],
-                  need_bytes: int) -> List[Take]:
-    """Takes from classes in ``order``, as much of each as may go."""
-    takes = []
-    for class_id in order:
-        length = min(need_bytes, takable.get(class_id, 0))
-        if length > 0:
-            takes.append(Take((class_id,), length))
-            need_bytes -= length
-    return takes
-
-
-def total(takes: List[Take]) -> int:
-    """Bytes of all takes."""
-    return sum(take.length for take in takes)
+def claimed(accounts: List[Account]) -> Dict[int, int]:
+    """See :meth:`EvictionStrategy.claims`."""
+    return {one.class_ids[0]: length for one, length in claims(accounts)}

@@ -1,13 +1,11 @@
 """Class-ordered caching of chunks: the reference of the kernel target.
 
-Selective allocation and selective eviction of Differentiated Storage
-Services (Mesnier et al., SOSP 2011, section 3.3), on a table of slots:
-on a miss of class *p* a free slot is taken; else *v* is the lowest-ranked
-class that has something to give; if *v* ranks above *p*, the miss stays
-on the origin; else the oldest chunk of *v* leaves. Floors, caps and pins
-as in :mod:`~swift_dss.strategy.eviction.bytes.class_ordered`; no-allocate and
-evict-on-hit after hStorage-DB (Luo et al., VLDB 2012). Clean chunks of a
-class leave in the order of their use, or by SIEVE; see
+The class rule (:mod:`~swift_dss.strategy.eviction.rule`) on a table of slots:
+on a miss of class *p* a free slot is taken; else the oldest chunk of the class
+that gives leaves; if none gives, the miss stays on the origin, and it is said
+why. An exchange of chunks leaves nothing over, so no class needs to claim its
+floor. No-allocate and evict-on-hit after hStorage-DB (Luo et al., VLDB 2012).
+Clean chunks of a class leave in the order of their use, or by SIEVE; see
 :mod:`~swift_dss.strategy.eviction.chunks.line`.
 
 ``dss_core.h`` is the contract of every verb.
@@ -20,7 +18,7 @@ from __future__ import annotations
 import errno
 from collections import OrderedDict
 from itertools import islice
-from typing import Dict, Iterable, List, Mapping, Optional, Set, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Set
 
 from swift_dss.core.classes import Allocate
 from swift_dss.core.limits import UNCLASSIFIED
@@ -30,6 +28,8 @@ from swift_dss.strategy.eviction.chunks.verbs import (
     CLASSES, OBLOCKS_MAX, PARTS, BrokenContract, Bypass, ChunkRow, ChunkStats,
     ChunkStrategy, Evict, Flag, Inner, Kind, Mode, Refused, SlotState, State,
     Verdict, fallback)
+from swift_dss.strategy.eviction.rule import (
+    Account, in_order, strict_giver, weighted_giver)
 
 #: Of a class that may have all slots: it is never at its cap.
 _NO_CAP = 1 << 32
@@ -48,6 +48,28 @@ class _Slot:
         self.dirty = False
         self.again = False
         self.busy: Optional[str] = None
+
+
+class _Share(Account):
+    """What a class may have of the slots, and has."""
+
+    __slots__ = ('class_id', 'stats')
+
+    def __init__(self, class_id: int, row: ChunkRow, floor: int,
+                 cap: int, stats: ChunkStats) -> None:
+        super().__init__((class_id,), row.rank, floor, cap, row.weight,
+                         row.allocate)
+        self.class_id = class_id
+        self.stats = stats
+
+    @property
+    def used(self) -> int:
+        """See :class:`Account`."""
+        return self.stats.resident
+
+    @used.setter
+    def used(self, amount: int) -> None:
+        """The slots know it by themselves."""
 
 
 class _Search:
@@ -100,14 +122,15 @@ class ChunkOrdered(ChunkStrategy):
                               % (class_id, row.fault()))
         self._rows = [rows.get(class_id) or fallback(rows, class_id)
                       for class_id in range(CLASSES)]
-        self._order = sorted(
-            range(CLASSES), key=lambda one: (self._rows[one].rank, one))
         self._has_cutoff = any(row.cutoff_sectors for row in self._rows)
         self._share_out()
 
     def _share_out(self) -> None:
-        self._floors = [self._share(row.floor_parts) for row in self._rows]
-        self._caps = [self._cap(row.cap_parts) for row in self._rows]
+        self._shares = [
+            _Share(class_id, row, self._share(row.floor_parts),
+                   self._cap(row.cap_parts), self._stats[class_id])
+            for class_id, row in enumerate(self._rows)]
+        self._ranked = in_order(self._shares)
         self._dirty_caps = [
             self._cap(row.dirty_cap_parts) for row in self._rows]
 
@@ -290,51 +313,27 @@ class ChunkOrdered(ChunkStrategy):
         return next(iter(line))
 
     def _giver(self, search: _Search) -> Optional[int]:
-        if self._mode is Mode.STRICT:
-            return self._strict_giver(search)
-        if self._mode is Mode.WEIGHTED:
-            return self._weighted_giver(search)
-        if self._clean[UNCLASSIFIED]:
-            return UNCLASSIFIED
-        search.dirty_class = UNCLASSIFIED
-        return None
+        if self._mode is Mode.LRU:
+            if self._clean[UNCLASSIFIED]:
+                return UNCLASSIFIED
+            search.dirty_class = UNCLASSIFIED
+            return None
+        own = self._shares[search.newcomer]
+        above = bool(self._rows[search.newcomer].flags & Flag.DIRECT_SSD)
+        there = [one for one in self._ranked if one.used]
 
-    def _strict_giver(self, search: _Search) -> Optional[int]:
-        newcomer = self._rows[search.newcomer]
-        for class_id in self._order:
-            if not self._stats[class_id].resident:
-                continue
-            if self._rows[class_id].rank > newcomer.rank \
-                    and not newcomer.flags & Flag.DIRECT_SSD:
-                return None
-            if self._can_give(search, class_id):
-                return class_id
-        return None
+        def may(one: Account) -> bool:
+            return self._can_give(search, one.class_ids[0])
 
-    def _weighted_giver(self, search: _Search) -> Optional[int]:
-        newcomer = self._rows[search.newcomer]
-        wanted = self._stats[search.newcomer].resident + 1
-        best: Optional[Tuple[int, int, int]] = None
-        for class_id in self._order:
-            resident = self._stats[class_id].resident
-            weight = self._rows[class_id].weight
-            if not resident:
-                continue
-            if class_id != search.newcomer \
-                    and not newcomer.flags & Flag.DIRECT_SSD \
-                    and wanted * weight > resident * newcomer.weight:
-                continue
-            if not self._can_give(search, class_id):
-                continue
-            if best is None or resident * best[1] > best[0] * weight:
-                best = (resident, weight, class_id)
-        return best[2] if best else None
+        found = strict_giver(there, own, may, above) \
+            if self._mode is Mode.STRICT else \
+            weighted_giver(there, own, 1, may, above)
+        return found.class_ids[0] if found else None
 
     def _can_give(self, search: _Search, class_id: int) -> bool:
+        share = self._shares[class_id]
         if self._rows[class_id].flags & Flag.PIN or (
-                class_id != search.newcomer
-                and self._stats[class_id].resident
-                <= self._floors[class_id]):
+                class_id != search.newcomer and share.used <= share.floor):
             search.held = True
             return False
         if not self._clean[class_id]:
@@ -464,8 +463,8 @@ class ChunkOrdered(ChunkStrategy):
     def pull_dirty(self, most: int) -> List[int]:
         """See :meth:`ChunkStrategy.pull_dirty`."""
         slots = list(islice(
-            (slot for class_id in self._order
-             for slot in self._dirty[class_id]), most))
+            (slot for one in self._ranked
+             for slot in self._dirty[one.class_ids[0]]), most))
         for slot in slots:
             self._make_busy(slot, _PULLED)
         self._pulled += len(slots)
@@ -498,9 +497,9 @@ class ChunkOrdered(ChunkStrategy):
         """See :meth:`ChunkStrategy.reclaim`."""
         if self._mode is Mode.LRU:
             return None
-        for class_id in self._order:
-            if self._stats[class_id].resident > self._caps[class_id] \
-                    and self._clean[class_id] \
+        for one in self._ranked:
+            class_id = one.class_ids[0]
+            if one.used > one.cap and self._clean[class_id] \
                     and not self._rows[class_id].flags & Flag.PIN:
                 return self._first_out(class_id)
         return None
@@ -558,7 +557,7 @@ class ChunkOrdered(ChunkStrategy):
 
     def _at_cap(self, class_id: int) -> bool:
         return self._mode is not Mode.LRU and \
-            self._stats[class_id].resident >= self._caps[class_id]
+            self._shares[class_id].used >= self._shares[class_id].cap
 
     def _line(self, chunk: _Slot) -> Line:
         class_id = UNCLASSIFIED if self._mode is Mode.LRU \

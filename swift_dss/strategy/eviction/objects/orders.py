@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Callable, Dict, List, Mapping, Optional, Type
 
 from swift_dss.core.classes import ClassTable
-from swift_dss.strategy.eviction.objects.classes import ClassedCache, GiveMode
+from swift_dss.strategy.eviction.objects.classes import ClassedCache
 from swift_dss.strategy.eviction.objects.gdsf import GdsfOrder
 from swift_dss.strategy.eviction.objects.lru import LruOrder
 from swift_dss.strategy.eviction.objects.plain import PlainCache
@@ -13,6 +13,7 @@ from swift_dss.strategy.eviction.objects.s3fifo import S3FifoOrder
 from swift_dss.strategy.eviction.objects.sarc import SarcOrder
 from swift_dss.strategy.eviction.objects.sieve import SieveOrder
 from swift_dss.strategy.eviction.objects.verbs import ObjectCache, Order
+from swift_dss.strategy.eviction.rule import Mode
 
 #: By the name that ``inner`` of a class, and a replay, gives them.
 ORDERS: Dict[str, Type[Order]] = {
@@ -45,7 +46,7 @@ def make(name: str, capacity_bytes: int, table: ClassTable,
         return PlainCache(ORDERS[name](capacity_bytes), capacity_bytes,
                           cost)
     kind, _, inner = name.partition('-')
-    mode = {CLASS: GiveMode.STRICT, WEIGHTED: GiveMode.WEIGHTED}[kind]
+    mode = {CLASS: Mode.STRICT, WEIGHTED: Mode.WEIGHTED}[kind]
     if inner and inner not in ORDERS:
         raise KeyError(name)
 

@@ -11,25 +11,16 @@ from __future__ import annotations
 import functools
 import itertools
 import multiprocessing
-import os
 import random
-import shutil
-import tempfile
 from dataclasses import dataclass, field
-from typing import (
-    Callable, Iterator, List, NamedTuple, Sequence, Set, Tuple)
+from typing import Callable, Iterator, List, NamedTuple, Sequence, Tuple
 
-from swift_dss.core.config import GatewayConf
-from swift_dss.gateway.bundle import since
-from swift_dss.gateway.collect.keys import Wish
-from swift_dss.gateway.link.client import OWNER_KEY
-from swift_dss.sim import server
 from swift_dss.sim.cluster import Cluster
 from swift_dss.sim.model import Violation
-from swift_dss.sim.node import (
-    PREFIX, STOCK, Unreadable, hash_of, policy_of)
-from swift_dss.sim.world import databases
-from swift_dss.sim.world.clock import Clock, installed
+from swift_dss.sim.conf import PREFIX
+from swift_dss.sim.node import STOCK, Unreadable, hash_of, policy_of
+from swift_dss.sim.studies.stage import (
+    ROUND_SECONDS, collect, lose, settle, stage)
 from swift_dss.sim.world.ring import REPLICAS
 from swift_dss.wire.layout import parse_remote_key
 
@@ -49,12 +40,6 @@ _SUBSETS: List[Tuple[int, ...]] = [
 _CLASSES = (3, 1, 2)
 #: Until uploads and deletes are done, and so many rounds at most.
 _WAIT_ROUNDS = 12
-_SETTLE_ROUNDS = 60
-_QUIET_ROUNDS = 3
-_SETTLE_SECONDS = 60.0
-_SWEPT_EVERY, _SWEPT_AT = 5, 1
-_ROUND_SECONDS = GatewayConf().gc_interval_seconds
-_WEEK_SECONDS = 8 * 86400.0
 
 
 class Group(NamedTuple):
@@ -159,17 +144,8 @@ def histories(every: int = 1) -> Iterator[History]:
 
 def run(group: Group, every: int = 1) -> Found:
     """All histories on one new cluster; blocks until they are judged."""
-    folder = '/dev/shm' if os.access('/dev/shm', os.W_OK) else None
-    root = tempfile.mkdtemp(prefix='dss-sim-', dir=folder)
-    dice = random.Random(1)
-    clock = Clock(dice)
-    with installed(clock), databases.installed(), server.installed():
-        cluster = Cluster(root, NODES, dice, clock, hdds=not group.delay)
-        try:
-            return _Run(cluster, group, list(histories(every))).run()
-        finally:
-            cluster.close()
-            shutil.rmtree(root, ignore_errors=True)
+    with stage(random.Random(1), NODES, hdds=not group.delay) as cluster:
+        return _Run(cluster, group, list(histories(every))).run()
 
 
 def run_all(jobs: int, every: int,
@@ -209,11 +185,11 @@ class _Run:
         if self._group.moves:
             self._cluster.ring.names.remove(_LEAVES)
             self._cluster.ring.names.append(_SPARE)
-        self._settle()
+        settle(self._cluster)
         # Each node looks through its part of the bucket now and then.
-        self._cluster.clock.pass_(_ROUND_SECONDS)
-        self._settle()
-        for key in self._orphans():
+        self._cluster.clock.pass_(ROUND_SECONDS)
+        settle(self._cluster)
+        for key in self._cluster.orphans():
             size = len(self._cluster.bucket.keys[key].data)
             if self._was_refused(key):
                 self._found.refused_bytes += size
@@ -226,17 +202,8 @@ class _Run:
         return self._found
 
     def _collect(self) -> None:
-        """As an operator who has seen that all is well for a week: on each
-        node, and then for the whole bucket, as a part of it may have more
-        that is absent than alive. What nodes have written anew for it goes
-        by and by."""
-        nodes = list(self._cluster.nodes.values())
-        self._cluster.clock.pass_(_WEEK_SECONDS)
-        for node in nodes:
-            node.collect(Wish(absent=True))
-        nodes[0].collect(Wish(absent=True, everything=True))
-        self._settle()
-        orphans = sorted(self._orphans())
+        collect(self._cluster)
+        orphans = sorted(self._cluster.orphans())
         self._found.orphans = len(orphans)
         if orphans:
             self._found.said.append('%s: gc leaves %s' % (
@@ -273,39 +240,9 @@ class _Run:
 
     def _lose(self, when: str) -> None:
         if when == self._group.when:
-            node = self._cluster.nodes[self._group.lost]
-            node.new_ssd()
-            node.new_hdd()
-            node.lose(lambda name: True)
-
-    def _settle(self) -> None:
-        quiet = 0
-        for number in range(_SETTLE_ROUNDS):
-            self._cluster.clock.pass_(_SETTLE_SECONDS)
-            moved = 0
-            for name, node in self._cluster.nodes.items():
-                node.work(sweep=number % _SWEPT_EVERY == _SWEPT_AT)
-                moved += self._cluster.replicate(name) + node.backlog()
-            quiet = 0 if moved else quiet + 1
-            if quiet >= _QUIET_ROUNDS and number > _SWEPT_EVERY:
-                break
+            lose(self._cluster.nodes[self._group.lost])
 
     # -- the judge -------------------------------------------------------
-
-    def _orphans(self) -> Set[str]:
-        """Keys that no record names, of versions that no node has."""
-        cluster = self._cluster
-        needed: Set[str] = set()
-        for node in cluster.nodes.values():
-            for one in node.hashes():
-                seen = node.look(one)
-                if seen is not None:
-                    # A stub whose bundle is gone reads its own key.
-                    needed.update((seen.key, PREFIX + '%s/%s' % (
-                        one, seen.timestamp)))
-        return {key for key in cluster.bucket.keys
-                if not key.endswith(OWNER_KEY)
-                and not needed & _means(key)}
 
     def _judge(self, history: History) -> None:
         cluster = self._cluster
@@ -340,14 +277,3 @@ class _Run:
     def _broken(self, history: History, what: str, why: str) -> None:
         setattr(self._found, what, getattr(self._found, what) + 1)
         self._found.said.append('%s: %s: %s' % (self._group, history, why))
-
-
-def _means(key: str) -> Set[str]:
-    """A key, that of the data which it lies beside, and its version."""
-    parsed = parse_remote_key(PREFIX, key)
-    if parsed is None:
-        return {key[:len(key) - len(since.SUFFIX)]
-                if key.endswith(since.SUFFIX) else key}
-    version, suffix = parsed
-    return {key[:len(key) - len(suffix)], PREFIX + '%s/%s' % (
-        version.object_hash, version.timestamp)}

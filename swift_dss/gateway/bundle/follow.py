@@ -1,0 +1,234 @@
+"""Replicas that lean on a bundle that another node packed and keeps.
+
+One replica of a version packs it. The others ask what the records of the
+primaries name, prove it by the bundle's own index (``proof``), and have their
+records name the same place: bytes go up once.
+
+A bundle that loses members is written anew under another key, by its keeper.
+Who leans on the old one follows: now and then one version of each bundle is
+asked about, and all of them where its primaries name a later bundle. Who does
+not come in time finds the version under its own key (``lean``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
+
+from swift_dss.core.config import GatewayConf
+from swift_dss.core.errors import DamagedRecord, DssError, VersionGone
+from swift_dss.core.residency import RemoteCopy
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.bundle.book import Book
+from swift_dss.gateway.bundle.proof import BundleProofs
+from swift_dss.gateway.bundle.read import is_bundle
+from swift_dss.gateway.peers.primaries import Primaries, Wanted
+from swift_dss.gateway.ports import (
+    Arrival, LocalVersion, LocalVersions, Metrics)
+from swift_dss.io import steps
+from swift_dss.strategy.agreement import leans_on
+
+#: Versions of one question.
+_AT_ONCE = 1000
+#: Bundles that are counted at most.
+_SOME = 100
+#: Devices that left are passed over so often before a bundle is asked about
+#: another time.
+_TRIES = 20
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where others say that S3 has a version.
+
+    :param remote: proven; None where it has a key of its own, or where
+        nobody can say now if it is there
+    :param alone: it has a key of its own
+    """
+
+    remote: Optional[RemoteCopy] = None
+    alone: bool = False
+
+
+class Follower:
+    """Finds, proves and records places in bundles of others.
+
+    :param now: seconds since the epoch
+    """
+
+    def __init__(self, conf: GatewayConf, primaries: Primaries,
+                 proofs: BundleProofs, local: LocalVersions, book: Book,
+                 metrics: Metrics, now: Callable[[], float]) -> None:
+        self._conf = conf
+        self._primaries = primaries
+        self._proofs = proofs
+        self._local = local
+        self._book = book
+        self._metrics = metrics
+        self._now = now
+        #: The version of each bundle that was asked about last.
+        self._asked: Dict[str, Tuple[str, str]] = {}
+        #: The bundle that was looked at last in this round.
+        self._at = ''
+
+    def lean(self, some: Sequence[LocalVersion]) -> Dict[VersionId, Place]:
+        """Have records name what the primaries' records name; those that
+        nobody names are not in the answer. Blocks, a few seconds a server.
+        """
+        found: Dict[VersionId, Place] = {}
+        new: List[Tuple[LocalVersion, RemoteCopy]] = []
+        for local, keys in self._named(some):
+            place = self._proven(local, keys)
+            if place is None:
+                continue
+            if place.remote is None:
+                found[local.version] = place
+            else:
+                new.append((local, place.remote))
+        for local in self._record(new):
+            found[local.version] = Place(local.residency.remote)
+        return found
+
+    def keep_up(self) -> bool:
+        """Follow bundles that were written anew, of the next ones; True if
+        more are left of this round.
+
+        :raises DssError: S3 does not answer; the rest another time
+        """
+        bundles: List[str] = []
+        asked: List[LocalVersion] = []
+        for bundle in self._book.leaned_on(self._at):
+            self._at = bundle
+            local = self._next_of(bundle)
+            if local is not None:
+                bundles.append(bundle)
+                asked.append(local)
+            if len(asked) >= _AT_ONCE:
+                break
+        else:
+            self._at = ''
+        for bundle, (_, keys) in zip(bundles, self._named(asked)):
+            if any(is_bundle(self._conf.prefix, key) for key in keys):
+                self._follow(bundle)
+        return bool(self._at)
+
+    def sealed_otherwise(self, prefix: str) -> int:
+        """Bundles of others under a seal that does not begin so, as one
+        record each says: some, if many."""
+        found = 0
+        for bundle in self._book.leaned_on():
+            local = self._next_of(bundle)
+            remote = local and local.residency.remote
+            found += bool(remote and remote.seal
+                          and not remote.seal.startswith(prefix))
+            if found >= _SOME:
+                break
+        return found
+
+    # -- inside ----------------------------------------------------------
+
+    def _named(self, some: Sequence[LocalVersion]
+               ) -> Iterable[Tuple[LocalVersion, List[str]]]:
+        """What other records name of each, best first."""
+        for at in range(0, len(some), _AT_ONCE):
+            page = some[at:at + _AT_ONCE]
+            answers = self._primaries.ask(
+                [Wanted(local.version) for local in page], True)
+            for local, said in zip(page, answers):
+                remote = local.residency.remote
+                yield local, leans_on(local.version.timestamp,
+                                      remote.key if remote else '', said)
+
+    def _proven(self, local: LocalVersion,
+                keys: Sequence[str]) -> Optional[Place]:
+        alone = False
+        for key in keys:
+            if not key.startswith(self._conf.prefix):
+                continue  # under another prefix, which nobody looks after
+            if not is_bundle(self._conf.prefix, key):
+                alone = True
+                continue
+            try:
+                found = self._proofs.find(
+                    local.version, local.content_length, local.etag, key)
+            except DamagedRecord:
+                continue
+            except DssError:
+                # It may be there: a second copy of it would be for ever.
+                return Place()
+            if found is not None:
+                return Place(RemoteCopy(
+                    self._conf.endpoint, key, local.etag, self._now(),
+                    *found))
+        return Place(alone=True) if alone else None
+
+    def _record(self, new: Sequence[Tuple[LocalVersion, RemoteCopy]]
+                ) -> List[LocalVersion]:
+        by_bundle: Dict[str, List[Tuple[VersionId, str]]] = {}
+        for local, remote in new:
+            by_bundle.setdefault(remote.key, []).append(
+                (local.version, local.partition))
+        for bundle, some in by_bundle.items():
+            # Before records name it: whoever writes it anew must know.
+            self._book.hold_all(some, bundle)
+        steps.reached('follow.held')
+        said = self._local.record_remotes([Arrival(
+            local.version, local.partition, remote, local.content_length)
+            for local, remote in new])
+        steps.reached('follow.recorded')
+        done = [replace(local, residency=local.residency.with_remote(remote))
+                for (local, remote), err in zip(new, said) if err is None]
+        if done:
+            self._metrics.count('gateway.leaned', len(done))
+        return done
+
+    def _next_of(self, bundle: str) -> Optional[LocalVersion]:
+        """A version that leans on a bundle, another one each time; what
+        does not any more is forgotten."""
+        for _ in range(_TRIES):
+            after = self._asked.get(bundle, ('', ''))
+            rows = self._book.leaners(bundle, after, 1)
+            if not rows:
+                self._asked.pop(bundle, None)
+                if after == ('', ''):
+                    return None
+                continue
+            self._asked[bundle] = rows[0][:2]
+            local = self._leaning(bundle, *rows[0])
+            if local is not None:
+                return local
+        return None
+
+    def _leaning(self, bundle: str, key: str, device: str,
+                 partition: str) -> Optional[LocalVersion]:
+        version = VersionId.of_key(key, device)
+        try:
+            local = self._local.describe(version, partition)
+        except VersionGone:
+            self._book.let_go(version)
+            return None
+        except DssError:
+            return None
+        remote = local.residency.remote
+        if remote is None or remote.key != bundle:
+            self._book.let_go(version)
+            return None
+        return local
+
+    def _follow(self, bundle: str) -> None:
+        after = ('', '')
+        while True:
+            rows = self._book.leaners(bundle, after, _AT_ONCE)
+            if not rows:
+                return
+            after = rows[-1][:2]
+            some = [local for row in rows
+                    for local in [self._leaning(bundle, *row)]
+                    if local is not None]
+            new: List[Tuple[LocalVersion, RemoteCopy]] = []
+            for local, keys in self._named(some):
+                place = self._proven(local, keys)
+                if place is not None and place.remote is not None:
+                    new.append((local, place.remote))
+            self._record(new)
+            self._metrics.count('gateway.followed', len(new))

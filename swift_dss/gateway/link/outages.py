@@ -1,0 +1,36 @@
+"""When S3 did not answer, as seen from here.
+
+Replicas take over from one another by the time that has passed. While S3 is
+away nobody can send, so that time tells nothing of the first primary: counted,
+all replicas would send all of it at once when S3 comes back.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Tuple
+
+#: Outages that are remembered; older ones count as if S3 had been there.
+_REMEMBERED = 100
+
+
+class Outages:
+    """Of one process. One thread calls :meth:`saw`, any the rest."""
+
+    def __init__(self) -> None:
+        #: (from, until) of each. Made anew each time: others read it.
+        self._past: Tuple[Tuple[float, float], ...] = ()
+        self._down_since = math.inf
+
+    def saw(self, is_up: bool, now: float) -> None:
+        """What S3 is now; costs nothing."""
+        if not is_up:
+            self._down_since = min(self._down_since, now)
+        elif self._down_since < math.inf:
+            self._past = (*self._past, (self._down_since, now))[-_REMEMBERED:]
+            self._down_since = math.inf
+
+    def seconds(self, since: float, now: float) -> float:
+        """How long S3 was away between the two."""
+        return sum(max(0.0, min(end, now) - max(begin, since))
+                   for begin, end in (*self._past, (self._down_since, now)))

@@ -1,0 +1,7 @@
+"""Studies: many clusters that all ask one question.
+
+Holds the subsets of primaries that writes reach, and the state of daemons
+that is lost at any point.
+In: a simulated cluster.
+Out: counts of what was seen, and a line for each promise that was broken.
+"""

@@ -1,0 +1,218 @@
+"""What happens in a run, one verb at a time: requests of clients, work of
+daemons, and faults that destroy nothing.
+
+Faults that do, and so are left out where they would take a last copy, are
+those of ``sim.runs``.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Callable, Dict, List, Optional
+
+from swift_dss.sim import posts
+from swift_dss.sim.cluster import CLASSES, Cluster
+from swift_dss.sim.daemon import PARTS
+from swift_dss.sim.node import Node
+from swift_dss.sim.world.s3 import MOODS
+
+#: How often each verb is drawn.
+WEIGHTS = {'put': 16, 'delete': 6, 'get': 6, 'work': 30, 'die': 4,
+            'pass': 12, 'replicate': 6, 'cut': 3, 'join': 4, 'mood': 4,
+            'forget': 3, 'lose-state': 1, 'new-ssd': 1, 'new-hdd': 1,
+            'leave-ring': 1, 'enter-ring': 2, 'skew': 1, 'sweep': 3,
+            'collect': 1, 'restore': 1, 'post': 6, 'unmount': 3}
+#: How a story tells of each.
+_PHRASES = {
+    'put': 'PUT %(name)s', 'delete': 'DELETE %(name)s',
+    'post': 'POST %(name)s',
+    'get': 'GET %(name)s', 'work': 'the daemon of %(node)s works',
+    'sweep': 'the daemon of %(node)s sweeps its disks',
+    'die': 'the daemon of %(node)s works and is killed',
+    'restore': '%(node)s is restored from the bucket',
+    'pass': 'time passes', 'replicate': 'the replicator of %(node)s',
+    'cut': '%(node)s is cut off', 'join': '%(node)s is connected',
+    'mood': 'S3 changes', 'forget': 'S3 forgets a key',
+    'lose-state': '%(node)s loses state of its daemon',
+    'new-ssd': 'the SSD of %(node)s is replaced by an empty one',
+    'new-hdd': 'the HDD of %(node)s is replaced by an empty one',
+    'leave-ring': '%(node)s leaves the ring',
+    'enter-ring': '%(node)s enters the ring',
+    'skew': 'the clock of %(node)s is set',
+    'unmount': 'the HDD of %(node)s is not mounted for a while',
+    'collect': '%(node)s collects what nothing needs'}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that happens.
+
+    :param seed: decides what is left open
+    """
+
+    verb: str
+    node: str = ''
+    name: str = ''
+    number: int = 0
+    seed: int = 0
+
+    def __str__(self) -> str:
+        return _PHRASES[self.verb] % {'node': self.node, 'name': self.name}
+
+
+#: Does a step; what came of it, or None if nothing could.
+Verb = Callable[[Cluster, Step, random.Random], Optional[str]]
+
+
+def _put(cluster: Cluster, step: Step, dice: random.Random) -> str:
+    body = dice.randbytes(dice.choice((0, 700, 1400, 5000, 9000)))
+    return cluster.write(step.name, body, CLASSES[step.name],
+                         _misses(cluster, step, dice))
+
+
+def _delete(cluster: Cluster, step: Step, dice: random.Random) -> str:
+    return cluster.write(step.name, None, 0, _misses(cluster, step, dice))
+
+
+def _post(cluster: Cluster, step: Step, dice: random.Random) -> str:
+    return posts.race(cluster, step.name, dice,
+                      _misses(cluster, step, dice), 1 + step.number % 3)
+
+
+def _misses(cluster: Cluster, step: Step,
+            dice: random.Random) -> List[str]:
+    if step.number % 3:
+        return []
+    return [name for name in cluster.nodes if dice.random() < 0.6]
+
+
+def _get(cluster: Cluster, step: Step, dice: random.Random) -> str:
+    return cluster.read(step.name)
+
+
+def _work(cluster: Cluster, step: Step, dice: random.Random) -> str:
+    parts = dice.choice((PARTS, PARTS[:1], PARTS[1:]))
+    said = '' if parts == PARTS else 'only its %s' % parts[0]
+    if step.number % 3:
+        said = (said + ' ' + cluster.nodes[step.node].work(
+            parts=parts)).strip()
+        return said
+    for node in cluster.nodes.values():
+        node.work(parts=parts)
+    return ', '.join(['so do all others'] + [said] * bool(said))
+
+
+def _sweep(cluster: Cluster, step: Step, dice: random.Random) -> str:
+    return cluster.nodes[step.node].work(sweep=True)
+
+
+def _collect(cluster: Cluster, step: Step, dice: random.Random) -> str:
+    cluster.nodes[step.node].collect()
+    return ''
+
+
+def _die(cluster: Cluster, step: Step, dice: random.Random) -> str:
+    node = _one_of(cluster, step, dice, lambda one: one.has_work())
+    said = node.work(
+        crash_after=1 + step.number % 6, sweep=step.number % 5 == 0)
+    if node.daemon is None:
+        cluster.coverage.fault('daemon killed')
+    return _of(node, step) + said
+
+
+def _restore(cluster: Cluster, step: Step, dice: random.Random) -> str:
+    node = _one_of(cluster, step, dice, lambda one: one.is_wiped)
+    said = node.restore(0 if step.number % 3 else 1 + step.number % 7)
+    cluster.coverage.fault('restored')
+    return _of(node, step) + said
+
+
+def _one_of(cluster: Cluster, step: Step, dice: random.Random,
+            wanted: Callable[[Node], bool]) -> Node:
+    """The step's node, or one that is wanted, if there is one."""
+    node = cluster.nodes[step.node]
+    some = [one for one in cluster.nodes.values() if wanted(one)]
+    return node if node in some or not some else dice.choice(some)
+
+
+def _of(node: Node, step: Step) -> str:
+    return '' if node.name == step.node else '%s instead, ' % node.name
+
+
+def _pass(cluster: Cluster, step: Step, dice: random.Random) -> str:
+    cluster.clock.pass_(dice.choice((1.0, 3.0, 15.0, 40.0, 300.0)))
+    return ''
+
+
+def _replicate(cluster: Cluster, step: Step, dice: random.Random) -> str:
+    breaks = step.number % 3 == 0
+    return 'pushed %d%s' % (cluster.replicate(step.node, breaks),
+                            ', and connections break' * breaks)
+
+
+def _cut(cluster: Cluster, step: Step, dice: random.Random) -> str:
+    if step.number % 2:
+        cluster.bucket.cut_off[step.node] = True
+        cluster.coverage.fault('cut off from S3')
+        return 'from S3'
+    cluster.cut.add(step.node)
+    cluster.coverage.fault('cut off from nodes')
+    return 'from all others'
+
+
+def _join(cluster: Cluster, step: Step, dice: random.Random) -> str:
+    cluster.bucket.cut_off.pop(step.node, None)
+    cluster.cut.discard(step.node)
+    cluster.nodes[step.node].mount_hdd()
+    return ''
+
+
+def _unmount(cluster: Cluster, step: Step, dice: random.Random) -> str:
+    cluster.coverage.fault('HDD not mounted')
+    cluster.nodes[step.node].unmount_hdd()
+    return ''
+
+
+def _mood(cluster: Cluster, step: Step, dice: random.Random) -> str:
+    # As often well as not.
+    cluster.bucket.mood = 'well' if step.number % 2 else \
+        dice.choice(MOODS)
+    if cluster.bucket.mood != 'well':
+        cluster.coverage.fault('S3 ' + cluster.bucket.mood)
+    return cluster.bucket.mood
+
+
+def _skew(cluster: Cluster, step: Step, dice: random.Random) -> str:
+    cluster.nodes[step.node].skew = dice.choice((0.0, -300.0, 300.0))
+    if cluster.nodes[step.node].skew:
+        cluster.coverage.fault('clock off')
+    return '%+.0f s' % cluster.nodes[step.node].skew
+
+
+def _leave_ring(cluster: Cluster, step: Step,
+                dice: random.Random) -> Optional[str]:
+    if step.node not in cluster.ring.names or len(cluster.ring.names) <= 3:
+        return None
+    cluster.ring.names.remove(step.node)
+    cluster.returned.add(step.node)
+    cluster.coverage.fault('left the ring')
+    return ''
+
+
+def _enter_ring(cluster: Cluster, step: Step,
+                dice: random.Random) -> Optional[str]:
+    if step.node in cluster.ring.names:
+        return None
+    cluster.ring.names.append(step.node)
+    return ''
+
+
+#: Those of this module.
+VERBS: Dict[str, Verb] = {
+    'put': _put, 'delete': _delete, 'post': _post, 'get': _get, 'work': _work,
+    'sweep': _sweep, 'die': _die,
+    'restore': _restore, 'pass': _pass, 'replicate': _replicate,
+    'collect': _collect, 'cut': _cut, 'join': _join, 'mood': _mood,
+    'skew': _skew, 'unmount': _unmount, 'leave-ring': _leave_ring,
+    'enter-ring': _enter_ring}
