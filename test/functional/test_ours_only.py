@@ -1,19 +1,25 @@
 """A policy with Swift's own diskfile on the devices of ours.
 
 The tier daemon makes room as if it were short of it. It must not touch a
-file of that policy: stock Swift quarantines a stub at the first read.
+file of that policy, whatever the pressure or an operator's verbs say: stock
+Swift quarantines a stub at the first read.
 """
 
 from __future__ import annotations
 
+import concurrent.futures
 import os
 import shutil
 import tempfile
+import threading
 import uuid
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple
 
 import pytest
-from support import data_files, md5, pattern, quarantined, tier, wait_until
+from support import (
+    await_remote, data_files, md5, pattern, quarantined, tier, tier_command,
+    wait_until)
+from swiftclient.exceptions import ClientException
 from tuned_cluster import TunedCluster
 
 from swift_dss.aio import layout, processes, storage
@@ -23,9 +29,13 @@ from swift_dss.wire import names
 pytestmark = pytest.mark.cluster
 
 ACCOUNT = 'AUTH_test'
-SIZE = 128 << 10
-NUMBER = 40
-OURS, STOCK = 'dss', 'vanilla'
+#: Objects in all; 10,000 is a campaign of some ten minutes.
+OBJECTS = int(os.environ.get('SWIFT_DSS_OURS_OBJECTS', '120'))
+SIZE = 128 << 10 if OBJECTS <= 1000 else 16 << 10
+NUMBER = OBJECTS // len(layout.POLICIES)
+STOCK = 'vanilla'
+#: Uploads and reads at a time.
+_BESIDE = 8
 
 
 class Tight(TunedCluster):
@@ -51,47 +61,106 @@ def tight() -> Iterator[TunedCluster]:
     shutil.rmtree(root, ignore_errors=True)
 
 
-@pytest.fixture
-def client(tight: TunedCluster) -> Iterator[Any]:
-    made = tight.connection()
-    yield made
-    made.close()
+class Stored(NamedTuple):
+    """The objects of one policy."""
+
+    policy: str
+    container: str
+    bodies: Dict[str, bytes]
+
+    @property
+    def path(self) -> str:
+        """Of the container, with its account."""
+        return '%s/%s' % (ACCOUNT, self.container)
 
 
-def _put(client: Any, policy: str) -> Tuple[str, Dict[str, bytes]]:
+def _each(cluster: TunedCluster, names: Iterable[str],
+          do: Callable[[Any, str], Any]) -> List[Any]:
+    """Do something with each object, some at a time, in their order."""
+    here = threading.local()
+
+    def one(name: str) -> Any:
+        if not hasattr(here, 'client'):
+            here.client = cluster.connection()
+        return do(here.client, name)
+    with concurrent.futures.ThreadPoolExecutor(_BESIDE) as pool:
+        return list(pool.map(one, names))
+
+
+def _put(cluster: TunedCluster, policy: str) -> Stored:
     container = 'ours-%s' % uuid.uuid4().hex[:8]
+    client = cluster.connection()
     client.put_container(container, headers={'X-Storage-Policy': policy})
-    bodies = {'o%02d' % number: pattern(SIZE, container + str(number))
+    client.close()
+    bodies = {'o%05d' % number: pattern(SIZE, container + str(number))
               for number in range(NUMBER)}
-    for name, body in bodies.items():
-        client.put_object(container, name, body)
-    return container, bodies
+    _each(cluster, bodies, lambda client, name: client.put_object(
+        container, name, bodies[name]))
+    return Stored(policy, container, bodies)
 
 
-def _marked(cluster: TunedCluster, container: str, name: str) -> List[str]:
-    """Data files of an object that have a record of ours."""
-    return [file.path for file in data_files(
-        cluster, ACCOUNT, container, name, layout.POLICIES.index(STOCK))
+def _unreadable(cluster: TunedCluster, stored: Stored) -> List[str]:
+    """Objects that are 404 or not what was put."""
+    def is_wrong(client: Any, name: str) -> bool:
+        try:
+            got = client.get_object(stored.container, name)[1]
+        except ClientException:
+            return True
+        return bool(md5(got) != md5(stored.bodies[name]))
+    return [name for name, wrong in zip(stored.bodies, _each(
+        cluster, stored.bodies, is_wrong)) if wrong]
+
+
+def _marked(cluster: TunedCluster, stored: Stored) -> List[str]:
+    """Data files of a stock policy that have a record of ours."""
+    return [file.path for name in stored.bodies for file in data_files(
+        cluster, ACCOUNT, stored.container, name,
+        layout.POLICIES.index(STOCK))
         if names.XATTR_RESIDENCY in os.listxattr(file.path)]
 
 
+def _verbs(cluster: TunedCluster, stored: Stored) -> None:
+    """What an operator says to one container, and to one object of it."""
+    path = '/%s/%s' % (stored.path, next(iter(stored.bodies)))
+    for words in (('demote',), ('promote',), ('demote', '--to', 'remote'),
+                  ('pin',), ('unpin',)):
+        tier_command(cluster, *words, '--container', stored.path)
+        if stored.policy == STOCK:
+            with pytest.raises(AssertionError, match='not on this node'):
+                tier_command(cluster, *words, path)
+        else:
+            await_remote(cluster, path)
+            tier_command(cluster, *words, path)
+    tier_command(cluster, 'verify', '--repair')
+
+
 def test_a_stock_policy_beside_ours_is_never_touched(
-        tight: TunedCluster, client: Any) -> None:
-    theirs, stock_bodies = _put(client, STOCK)
+        tight: TunedCluster) -> None:
+    stock = _put(tight, STOCK)
     tier(tight, 'sweep')
-    ours, our_bodies = _put(client, OURS)
-    wait_until(lambda: len(tier(
-        tight, 'ls', '--container', '%s/%s' % (ACCOUNT, ours),
-        '--on', 'hdd')) >= NUMBER, 60, 'copies of ours on the HDD')
+    ours = [_put(tight, policy) for policy in layout.POLICIES
+            if policy != STOCK]
+    for stored in ours:
+        wait_until(lambda path=stored.path: len(tier(
+            tight, 'ls', '--container', path, '--on', 'hdd')) >= NUMBER,
+            60 + NUMBER / 10, 'copies of %s on the HDD' % stored.policy)
     # Whole rounds of the keepers, with all that pressure asks of them.
     for _ in range(3):
         tier(tight, 'settle')
         tier(tight, 'sweep')
-    for container, bodies in ((theirs, stock_bodies), (ours, our_bodies)):
-        for name, body in bodies.items():
-            got = client.get_object(container, name)[1]
-            assert md5(got) == md5(body)
-    assert not tier(tight, 'ls', '--container', '%s/%s' % (ACCOUNT, theirs))
-    assert not [name for name in stock_bodies
-                if _marked(tight, theirs, name)]
-    assert quarantined(tight) == []
+    for stored in (stock, *ours):
+        _verbs(tight, stored)
+    stubs = 0
+    for stored in ours:
+        stubs += len(tier(tight, 'ls', '--container', stored.path,
+                          '--on', 'remote'))
+    wrong = {stored.policy: len(_unreadable(tight, stored))
+             for stored in (stock, *ours)}
+    marked = _marked(tight, stock)
+    print('%d objects a policy, %d versions of ours in S3; records of ours '
+          'in the stock policy %d; not readable %s; in quarantine %d' % (
+              NUMBER, stubs, len(marked), wrong, len(quarantined(tight))))
+    assert stubs, 'the pressure did nothing'
+    assert not any(wrong.values())
+    assert not tier(tight, 'ls', '--container', stock.path)
+    assert marked == [] and quarantined(tight) == []
