@@ -54,7 +54,7 @@ def ask(conf: NodeConf, request: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
 
 def _lines(connection: socket.socket, lines: BinaryIO,
            request: Dict[str, Any]) -> Iterator[bytes]:
-    """What it says until it ends, or is ended."""
+    """The daemon's answer, until either side closes the connection."""
     with contextlib.suppress(ConnectionError):
         connection.sendall(encode_line(request))
         yield from lines

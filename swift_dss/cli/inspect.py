@@ -44,10 +44,10 @@ def run(args: argparse.Namespace) -> int:
 
 def examine(stream: BinaryIO, size: Optional[int], field: str,
             table: ClassTable) -> Dict[str, Any]:
-    """What there is to say about a ``.dss``.
+    """A description of a ``.dss``.
 
     :param size: bytes of ``stream`` where they are known
-    :param field: what to call it in errors
+    :param field: name of the stream in errors
     :raises BadClassInput: it is not a whole ``.dss``
     """
     decoder = _read(stream, size, field)

@@ -25,7 +25,7 @@ from swift_dss.sim.world.ring import REPLICAS
 HELP = 'a simulated cluster with faults, judged by a model'
 #: Exit code where a promise was broken.
 _BROKEN = 1
-#: What decides the order of Python's sets.
+#: The variable that decides the order of Python's sets.
 _HASH_SEED = 'PYTHONHASHSEED'
 #: Between two lines of progress where there is no terminal.
 _LINES_SECONDS = 60.0
@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--nodes', type=int, default=5, metavar='N',
                         help='storage nodes, at least 4 (5)')
     parser.add_argument('--steps', type=int, default=80, metavar='K',
-                        help='things that happen before all is mended (80)')
+                        help='steps before all faults end (80)')
     parser.add_argument('--trace', action='store_true',
                         help='print every step also if all is well')
     parser.add_argument('--no-shrink', action='store_true',

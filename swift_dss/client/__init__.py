@@ -1,1 +1,1 @@
-"""What a client program uses: make and read classed objects."""
+"""For client programs: make and read classified objects."""

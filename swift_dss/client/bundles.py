@@ -214,7 +214,7 @@ class Folder:
         return 'application/octet-stream'
 
     def write(self, name: str, data: bytes, record: Dict[str, Any]) -> None:
-        """Make a file; nobody sees half of it."""
+        """Write a file; readers never see half of it."""
         path = os.path.normpath(os.path.join(self._path, name))
         if not path.startswith(os.path.normpath(self._path) + os.sep):
             raise Damaged('%r leads out of %s' % (name, self._path))
@@ -226,7 +226,7 @@ class Folder:
 
     def _at(self, name: str) -> str:
         if name.startswith('.') and not os.path.isdir(self._path):
-            return self._path + name  # what lies beside one file
+            return self._path + name  # beside a single file
         return os.path.join(self._path, name) if name else self._path
 
 
@@ -279,8 +279,9 @@ def place(text: str, endpoint: str) -> Any:
 # -- commands -------------------------------------------------------------
 
 class Bundles:
-    """The bundles of a place, as (name, bytes, live members); what is none
-    is passed over, what is damaged is told of and counted."""
+    """The bundles of a place, as (name, bytes, live members). Skip other
+    files; report and count damaged bundles.
+    """
 
     def __init__(self, source: Any) -> None:
         self._source = source

@@ -102,10 +102,10 @@ def unpack(source: BinaryIO, target: Optional[BinaryIO],
 def whole_file(path: str, force: bool) -> Iterator[BinaryIO]:
     """A file that appears under ``path`` when the block ends well.
 
-    A device or pipe that is there is written as it is.
+    An existing device or pipe is written in place.
 
-    :param force: whether it may replace a file that is there
-    :raises BadClassInput: there is one and ``force`` is not set
+    :param force: whether an existing file may be replaced
+    :raises BadClassInput: the file exists and ``force`` is not set
     """
     if os.path.exists(path) and not os.path.isfile(path):
         with open(path, 'wb') as target:

@@ -57,10 +57,10 @@ class Direct(Enum):
 
 
 class PrefetchHint(Enum):
-    """What is fetched before it is asked for.
+    """Which bytes are fetched before a reader asks for them.
 
-    ``AUTO``: what the node's strategy thinks. ``NEVER``: nothing.
-    ``WHOLE``: all of an object with the first read of it.
+    ``AUTO``: as the node's strategy decides. ``NEVER``: nothing. ``WHOLE``:
+    all of an object with the first read of it.
     """
 
     AUTO = 'auto'
@@ -73,27 +73,27 @@ class ClassSpec:
     """One row of the class table.
 
     :param class_id: 0..31
-    :param name: what operators and clients call it; lower case
+    :param name: its name for operators and clients; lower case
     :param rank: eviction order; the lowest rank leaves first
     :param floor: share of the SSD (0..1) that eviction leaves to it
     :param cap: share of the SSD (0..1) that it may take at most
-    :param pin: its bytes never leave the SSD
+    :param pin: its bytes MUST NOT leave the SSD
     :param bundle: small objects may share one S3 object
     :param wan_share: weight on the link to S3
     :param deadline_ms: the latency promised to it; 0 is none
     :param inner: order inside the class (``lru``, ...)
-    :param prefetch: what comes before it is asked for
-    :param weight: share of the SSD where classes share by weight, and what
-        a miss counts
+    :param prefetch: which bytes are fetched before a reader asks for them
+    :param weight: share of the SSD where classes share by weight, and the cost
+        of a miss
 
     Of the engine ``block`` alone:
 
     :param cutoff_kib: sequential runs this long stay on the HDD; 0: none
-    :param evict_on_hit: what was read once leaves the SSD
+    :param evict_on_hit: bytes leave the SSD after one read
     :param dirty_cap: share of the SSD (0..1) that dirty bytes of it and
         of all that rank below it may take before its writes go to the HDD
     :param no_allocate: misses stay on the HDD, hits change no order
-    :param direct: to one of the disks, whatever the order
+    :param direct: always to this disk; the order does not matter
     """
 
     class_id: int
@@ -146,7 +146,7 @@ class ClassTable:
         return None
 
     def name_of(self, class_id: int) -> str:
-        """What to call ``class_id`` in a table or a header."""
+        """The name of ``class_id`` for a table or a header."""
         found = self.specs.get(class_id)
         return found.name if found else str(class_id)
 

@@ -28,10 +28,10 @@ class IoConf:
 
 @dataclass(frozen=True)
 class TierConf:
-    """What the tier daemon may do.
+    """Limits and rules of the tier daemon.
 
-    :param engine: who moves bytes between SSD and HDD, of devices that
-        [engine] does not name
+    :param engine: the engine that moves bytes between SSD and HDD, for devices
+        without a line in [engine]
     :param eviction: ``class_ordered``, ``weighted``, or an order for all
         classes
     :param ssd_bytes: room for objects on each device's SSD; 0 takes the
@@ -51,8 +51,8 @@ class TierConf:
     :param pin_depth: ``LEAST-LARGEST`` slashes in an object's name
     :param pin_types: patterns of content types, with ``,`` between
     :param pin_classes: names or ids, with ``,`` between
-    :param pin_idle_seconds: unused for so long, a version is let go; 0 is
-        never
+    :param pin_idle_seconds: after so long without use a version loses its pin;
+        0 is never
     """
 
     engine: str = 'file'
@@ -82,16 +82,17 @@ class TierConf:
 
 @dataclass(frozen=True)
 class PrefetchConf:
-    """What is fetched before it is asked for, and what that may take.
+    """Fetching ahead of readers, and its limits.
 
     :param strategy: ``none``, ``seq``, ``amp``, ``graph`` or ``combined``
     :param workers: fetches at a time
-    :param max_degree: parts of S3 that one want may have
-    :param budget_bytes: fetched ahead and not read yet, of the node
-    :param state_bytes: what the strategy may remember, in memory
-    :param bytes_per_second: 0: what the link has spare
+    :param max_degree: parts of S3 in one request of the strategy
+    :param budget_bytes: limit of bytes fetched ahead and not read yet, of the
+        node
+    :param state_bytes: memory of the strategy
+    :param bytes_per_second: pace; 0: the spare rate of the link
     :param dollars_per_gb: price of what leaves S3, for the counts
-    :param dollars_per_day: no more is fetched ahead then; 0: no limit
+    :param dollars_per_day: daily limit of the price; 0: no limit
     """
 
     strategy: str = 'amp'
@@ -116,28 +117,30 @@ class GatewayConf:
         delete, so that slow replicas can still read the old version
     :param reclaim_age_seconds: as Swift's ``reclaim_age``: a primary that
         is silent for so long after a newer version keeps no key
-    :param gc_interval_seconds: how often the bucket is looked through for
-        keys that nothing needs; 0 is never
+    :param gc_interval_seconds: time between searches of the bucket for keys
+        that nothing needs; 0 is never
     :param verify: ``etag`` (digest in S3's answer) or ``readback``
     :param bundle_bytes: data of one bundle, of classes that have them
     :param bundle_member_bytes: larger versions get a key of their own
-    :param bundle_age_seconds: a bundle that is not full goes then
-    :param bundle_dead_share: above it a bundle is written anew
+    :param bundle_age_seconds: age at which a bundle is sent although it is not
+        full
+    :param bundle_dead_share: share of dead bytes above which a bundle is
+        rewritten
     :param key_file: 0600 file of keys; with it S3 gets no plaintext
     :param queue_dir: folder of the queue; '' is that of the index
-    :param queue_bytes: what it may take before that is warned about
+    :param queue_bytes: size of the queue that logs a warning
     :param spill_at: share of a device's room from which the least
         recently used versions are sent and dropped; 0 is never
-    :param relocate_stop_seconds: how long a stop may send what is not
-        in S3 yet; 0 sends nothing
+    :param relocate_stop_seconds: how long a stopping daemon may send versions
+        that S3 lacks; 0 sends none
     :param push_idle_after_seconds: age at which an idle link takes a
         version before ``remote_after_seconds``; 0 is never
-    :param scrub_days: each version's key is asked for once in so many
-        days; 0 is never
-    :param scrub_bytes_per_second: of S3 to be read back and proven when
-        nobody wants the link; 0 is none
-    :param dirty_bytes: what S3 may lack of each device before writes are
-        refused; 0 is all the room there is
+    :param scrub_days: interval in which S3 is asked once for each version's
+        key; 0 is never
+    :param scrub_bytes_per_second: pace of reading back and proving S3's bytes
+        while the link is idle; 0 is none
+    :param dirty_bytes: bytes of each device that S3 may lack before writes are
+        refused; 0 is all the room of the device
     :param dirty_reserve: share of it on top, for classes above the lowest
     :param headroom: share of a device's room for moves and fills
     :param throttle_at: share of its limit where a class is slowed down

@@ -92,12 +92,11 @@ DEFAULT_PART_BYTES = 8 * 1024 * 1024
 S3_MIN_PART_BYTES = 5 * 1024 * 1024
 S3_MAX_PARTS = 10000
 
-#: What may be fetched from S3 ahead of its readers and not read yet, of a
-#: node: 128 parts.
+#: Bytes of a node that may be fetched from S3 ahead of readers and not be read
+#: yet: 128 parts.
 DEFAULT_PREFETCH_BYTES = 1 << 30
 
-#: What a prefetch strategy may remember: some 100,000 ranges with what
-#: followed them.
+#: Memory of a prefetch strategy: about 100,000 ranges and their successors.
 DEFAULT_PREFETCH_STATE_BYTES = 64 * 1024 * 1024
 #: Less holds no stream.
 MIN_PREFETCH_STATE_BYTES = 64 * 1024
@@ -106,8 +105,8 @@ MIN_PREFETCH_STATE_BYTES = 64 * 1024
 #: offsets are signed 64-bit numbers.
 MAX_OBJECT_BYTES = (1 << 63) - 1
 
-#: Rules of automatic classification: they are parsed anew with each change
-#: of the file, in every proxy worker.
+#: Rules of automatic classification: every proxy worker parses them again
+#: after each change of the file.
 MAX_RULES = 16384
 
 #: Of them, those that no text files away (``core.ruleindex``): each is tried
@@ -123,8 +122,8 @@ MAX_REGEX_STEPS = 1 << 22
 #: (``sun_path``), of which ``/events.sock`` takes 12.
 RUN_DIR_BYTES = 95
 
-#: Largest bundle of small objects, bytes: it is built in memory, and one
-#: PUT of it is what a broken connection costs.
+#: Largest bundle of small objects, bytes: it is built in memory, and a broken
+#: connection costs one PUT of it.
 MAX_BUNDLE_BYTES = 96 * 1024 * 1024
 #: Data that a bundle is filled with, and the most that one can be told to.
 DEFAULT_BUNDLE_BYTES = 16 * 1024 * 1024

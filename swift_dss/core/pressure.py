@@ -23,29 +23,29 @@ class Link(NamedTuple):
 
     @property
     def drains(self) -> bool:
-        """What waits for S3 can leave now."""
+        """True if waiting bytes can leave for S3 now."""
         return self.up and not self.refuses
 
 
 @dataclass(frozen=True)
 class Backlog:
-    """What of one device waits for S3, as admission sees it.
+    """Bytes of one device that wait for S3, as admission sees them.
 
-    :param pending_bytes: S3 has not got yet and is to have
+    :param pending_bytes: bytes that S3 lacks and is to have
     :param budget_bytes: of them, what the lowest class may fill
     :param reserve_bytes: on top, more of it the higher the class
-    :param room_bytes: what new bytes may take before nothing fits
+    :param room_bytes: new bytes that still fit
     :param drain_rate: predicted bytes a second that leave; 0 if unknown
     :param remote_up: S3 answers
-    :param probe_seconds: until it is asked again if it does not, or gets
-        the next trial if it refuses
+    :param probe_seconds: until the next probe of an S3 that is away, or the
+        next trial of one that refuses
     :param throttle_at: share of its limit where a class is slowed down
     :param throttle_seconds: longest wait of one write
-    :param untracked_bytes: taken on the tiers by what the daemon does not
-        know as objects: uploads under way, nearly all; room is without it
+    :param untracked_bytes: bytes on the tiers that the daemon does not know as
+        objects, nearly all of uploads under way; ``room_bytes`` excludes them
     :param configured_bytes: the operator's budget; 0 is all there is
-    :param reserve_share: what the reserve is of a budget
-    :param remote_refuses: S3 answers, and does not hold what is sent to it
+    :param reserve_share: the reserve as a share of a budget
+    :param remote_refuses: S3 answers, but refuses or loses uploads
     """
 
     pending_bytes: int
@@ -64,7 +64,7 @@ class Backlog:
 
     @property
     def drains(self) -> bool:
-        """What is pending can leave now."""
+        """True if pending bytes can leave now."""
         return self.remote_up and not self.remote_refuses
 
 
@@ -80,8 +80,8 @@ class Pressure:
     :param hdd_ready: the capacity tier is mounted and has room
     :param at: seconds since the epoch
     :param backlog: None where there is no remote tier
-    :param claims: class id to bytes of its floor that it has not had yet
-        and would get, whoever ranks above it
+    :param claims: class id to the unused bytes of its floor, which it gets
+        before classes of any rank
     """
 
     ssd_bytes: int

@@ -1,13 +1,13 @@
-"""Which rules a request can match at all, found without trying each.
+"""Find the rules that a request may match, without trying each.
 
 Each rule is filed under the literal text that one of its conditions needs:
-the whole value, its beginning or its end. A lookup takes the values of the
-request apart the same way and gives the rules under them, in the order of
-the file. Rules without such a text (a regular expression, a size, ``*a*``)
-are always among them. Whether a rule matches is for the caller to say.
+the whole value, its beginning or its end. A lookup splits the request's values
+in the same way and returns the rules filed under them, in the order of the
+file. It always includes rules without such a text (a regular expression, a
+size, ``*a*``). The caller MUST still match each rule.
 
-Of several conditions a rule goes under the one whose text fewest others
-have: a thousand rules of one account are told apart by their names.
+A rule with several conditions is filed under the text that it shares with the
+fewest rules: a thousand rules of one account differ by their names.
 """
 
 from __future__ import annotations

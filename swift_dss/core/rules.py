@@ -76,13 +76,13 @@ class Rules:
 
 @dataclass(frozen=True)
 class RequestFacts:
-    """What is known of an object when its class is decided.
+    """The facts of an object that decide its class.
 
-    :param user: who asks, as the auth system names them; '' if unknown
+    :param user: the client's user in the auth system; '' if unknown
     :param content_type: as given, parameters included; '' if unknown
     :param size: bytes of the object; None for a chunked upload
     :param headers: request headers, names in lower case
-    :param object_class: class that the request asks for, if it does
+    :param object_class: class that the request names; None if it names none
     :param ranges: ranges that the request asks for, sorted, no overlaps
     :param class_map: a whole map that the request brings (``.dss``); it
         settles everything

@@ -1,4 +1,4 @@
-"""What identifies one object version on one device."""
+"""The identity of an object version on one device."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from swift_dss.wire.headers import parse_object_class
 
 
 ALL = '*'
-#: What reseller admins send and account owners see.
+#: The header that reseller admins send and account owners see.
 ACCOUNT_CLASSES = names.ACCOUNT_CLASSES
 _SYSMETA_KEY = names.ACCOUNT_SYSMETA_CLASSES[
     len('X-Account-Sysmeta-'):].lower()
@@ -95,7 +95,7 @@ class AccountClasses:
                 if entry.strip().isdigit()})
 
     def shown(self, stored: str, table: ClassTable) -> str:
-        """What an account HEAD says, '' if every class may be used."""
+        """The value of an account HEAD; '' if every class may be used."""
         text = stored or self._default
         if text == ALL:
             return ''

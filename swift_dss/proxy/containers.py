@@ -70,10 +70,9 @@ class Containers:
 
     def set_allowed(self, env: Env, start: Start, target: Target,
                     state: State) -> Body:
-        """PUT or POST of an account: its classes, if a reseller admin
-        gives them.
+        """Set an account's classes by PUT or POST of a reseller admin.
 
-        :raises ClassNotAllowed: somebody else tried
+        :raises ClassNotAllowed: the client is not a reseller admin
         """
         self._services.strip(env)
         text = env.get(_ACCOUNT_CLASSES)

@@ -4,9 +4,9 @@
 It finds out which class each byte of an object has and tells the object
 servers before the first byte of data; it shows the classes to clients and
 changes them on request. A class is a handle, an id from 0 to 31 that may
-have a name in the class table; what it means is decided by the servers that
-store the bytes. **Whatever a client says about classes, the bytes, ETags
-and listings are the same.**
+have a name in the class table; the servers that store the bytes decide its
+meaning. **Whatever a client says about classes, the bytes, ETags and listings
+are the same.**
 
 -----------------
 Place in pipeline
@@ -24,7 +24,7 @@ Below everything that makes several requests of one, above encryption::
     class_table = /etc/swift/dss-classes.conf
     rules_file = /etc/swift/dss-rules.conf
 
-In another place, or without gatekeeper, the proxy server does not start
+In any other place, or without gatekeeper, the proxy server refuses to start
 and says why.
 
 ------
@@ -33,12 +33,12 @@ Upload
 
 ``X-DSS-Object-Class: 25`` (or a name) classifies the object, and
 ``X-DSS-Range-Class: 0-64-25,1024-32-26`` ranges of it. With
-``X-DSS-Object-File: True`` the body is a ``.dss`` object: its class section
-is taken off, what is stored is the data, and ETag, Content-Length and
-listings are those of the data. An ``ETag`` sent along is that of the data
-(``Content-MD5``, through s3api, that of the whole body).
+``X-DSS-Object-File: True`` the body is a ``.dss`` object. The filter removes
+its class section, and Swift stores the data: ETag, Content-Length and listings
+are those of the data. An ``ETag`` in the request is that of the data;
+``Content-MD5``, through s3api, is that of the whole body.
 
-The first of these that says something wins:
+The first of these that names a class wins:
 
 1. the request: the headers above, then metadata
    ``X-Object-Meta-Dss-Class`` (in S3: ``x-amz-meta-dss-class``);
@@ -48,15 +48,15 @@ The first of these that says something wins:
 4. the container's ``X-DSS-Container-Class``;
 5. class 0, unclassified, for which nothing is stored.
 
-Symbolic links have no class. Manifests of large objects have one of their
-own, whole; segments have theirs.
+Symbolic links have no class. Manifests of large objects have one class as a
+whole; each segment has its own.
 
-Before the body is read the write is judged by its class and by what the
-object servers say of their backlogs (``admission``, on by default, asked
-for every ``pressure_interval`` seconds, more seldom far from all limits, by
-one worker for all of them): it goes on, waits a little, or is refused with
-the time after which there should be room. The filter
-``dss_retry_after`` left of s3api brings that time to S3 clients.
+Before the body is read, admission (``admission``, on by default) judges the
+write by its class and the backlogs of the object servers. The write goes on,
+waits a little, or is refused with the time after which there should be room.
+One worker asks for the backlogs on behalf of all workers: every
+``pressure_interval`` seconds, less often far from all limits. The filter
+``dss_retry_after``, left of s3api, passes that time to S3 clients.
 
 --------
 Download
@@ -75,21 +75,21 @@ Reclassification
 
 A POST with object or range headers, or ``POST ?dss-classes`` with a class
 section as its body, gives an object other classes. Ranges not named get
-the object class, which stays if it is not named. A POST that sets metadata
-too replaces all of it, as always; one that only classifies leaves it alone.
-``X-Object-Meta-Dss-Class`` then shows the new class. Every object POST costs
-one HEAD, because stock object servers lose what the last POST set unless the
-next POST sets it again.
+the object class, which stays if it is not named. A POST that also sets
+metadata replaces all of it, as always; a POST that only classifies leaves
+metadata alone. ``X-Object-Meta-Dss-Class`` then shows the new class. Every
+object POST costs one HEAD, because stock object servers lose what the last
+POST set unless the next POST sets it again.
 
 ---------------------
 Containers, accounts
 ---------------------
 
 ``X-DSS-Container-Class`` on a PUT or POST of a container sets its default;
-an empty value removes it. ``X-DSS-Account-Classes: gold,silver`` on a POST
-of an account, by a reseller admin, says which classes it may ask for; ``*``
-is all, an empty value restores the ``account_classes`` option. Other
-workers learn of it within a minute. What rules give is not limited by it.
+an empty value removes it. A reseller admin sets ``X-DSS-Account-Classes:
+gold,silver`` on a POST of an account to name the classes that it may ask for;
+``*`` is all, and an empty value restores the ``account_classes`` option. Other
+workers follow within a minute. The limit does not apply to classes from rules.
 
 ------
 Errors
@@ -257,7 +257,7 @@ def _number(conf: Dict[str, str], option: str, default: int,
 
 
 def pressures_of(conf: Dict[str, str], logger: Any) -> Optional[Pressures]:
-    """What admission asks; None with ``admission = false``."""
+    """The source of admission's figures; None with ``admission = false``."""
     if not config_true_value(conf.get('admission', 'true')):
         return None
     run_dir = conf.get('run_dir', NodeConf.run_dir).strip()

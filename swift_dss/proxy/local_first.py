@@ -1,20 +1,20 @@
-"""GETs prefer the replica that has the bytes over one that has S3 fetch them.
+"""Prefer a replica that has the bytes over one that would fetch them from S3.
 
-The first round of a GET asks object servers for bytes that they have here
-(``BACKEND_IF_LOCAL``). One that would have to ask S3 answers 404 at once,
-with the timestamp of its data, so that Swift's own getter goes on to the
-next node, counts no error, and takes no older version from there for the
-newest. Where nobody has them, a second round asks without that condition.
+The first round of a GET asks object servers for local bytes
+(``BACKEND_IF_LOCAL``). A server that would have to ask S3 answers 404 at once,
+with the timestamp of its data, so that Swift's own getter goes on to the next
+node, counts no error, and does not take an older version there for the newest.
+If no server has the bytes, a second round asks without that condition.
 
-That there was such a 404 the filter hears from the proxy application, which
-shows each answer to its ``check_response``: a GET of what does not exist
-costs one round. Objects that nobody had are remembered for a while and cost
-one round as well.
+The proxy application shows each answer to the filter's ``check_response``,
+which notes such a 404; so a GET of a missing object costs one round. The
+filter remembers for a while the objects that no server had; these cost one
+round as well.
 
-The condition names the range of the request. Where Swift goes on with the
-rest of a body after a failure, the range is another one, and any replica
-will do. The same goes for fragments of a range, which has other offsets: of
-erasure-coded objects whole GETs prefer local fragments, ranges do not.
+The condition names the range of the request. It does not hold for a retry with
+the rest of a body, whose range differs: any replica serves it. Nor does it
+hold for a range of an erasure-coded object, because offsets in fragments
+differ: only GETs of whole objects prefer local fragments.
 """
 
 from __future__ import annotations

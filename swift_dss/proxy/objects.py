@@ -184,7 +184,7 @@ class Objects:
 
     def _inherited(self, env: Env, target: Target, state: State,
                    carried: Optional[Carried]) -> Optional[ClassMap]:
-        """What a part has from its upload, or a copy from its source."""
+        """The class of a part's upload or of a copy's source."""
         marker = target.upload_marker(env)
         if marker:
             found = self._services.uploads.class_of(env, marker)
@@ -196,8 +196,9 @@ class Objects:
             self._check_allowed(env, target, state,
                                 carried.class_map.class_ids(), 'copy')
         except ClassNotAllowed:
-            # Nobody asked for it: the copy is what it would be if it were
-            # new, and a list of one account binds copies from others.
+            # The client did not name this class: treat the copy as a new
+            # object, because the account's list also binds copies from other
+            # accounts.
             self._services.count('put.not_carried')
             return None
         return carried.class_map

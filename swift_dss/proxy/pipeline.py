@@ -2,8 +2,8 @@
 
 Swift hands every middleware the list of all of them, in order, once the
 pipeline is loaded (after it added what it requires itself): an attribute
-``_pipeline`` that our filter has as a property. What lies below us is also
-known earlier, when we are built, by walking ``.app``.
+``_pipeline`` that our filter has as a property. The middleware below ours is
+known earlier: walk ``.app`` at construction.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ def check(above: Sequence[str], below: Sequence[str],
         _refuse('there is no gatekeeper above it, so clients could forge '
                 'classes')
     if whole and above.count('dss') + below.count('dss'):
-        _refuse('it is there twice')
+        _refuse('it appears twice')
 
 
 def names_of(apps: Sequence[Any]) -> List[str]:
-    """What the paste configuration would call these WSGI applications."""
+    """The names of these WSGI applications in the paste configuration."""
     return [_name_of(app) for app in apps]
 
 

@@ -32,7 +32,7 @@ _READ_BYTES = 65536
 #: Older than any object: stock object servers refuse such a POST.
 _TOO_OLD = '0000000001.00000'
 _META = 'HTTP_X_OBJECT_META_'
-#: What a POST may set on an object beside its metadata.
+#: Headers that a POST may set beside the object's metadata.
 KEPT = ('Content-Encoding', 'Content-Disposition', 'Content-Language',
         'Cache-Control', 'Expires', 'X-Robots-Tag', 'X-Delete-At',
         'X-Object-Manifest')

@@ -1,4 +1,4 @@
-"""What every handler of the filter needs: limits, secrets, counters."""
+"""Shared by all handlers of the filter: limits, secrets, counters."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Stamp = Tuple[Tuple[int, int, int], ...]
 
 @dataclass(frozen=True)
 class State:
-    """What is in force: always one table and the rules that fit it."""
+    """The table in force, and the rules that fit it."""
 
     table: ClassTable
     rules: Rules

@@ -45,7 +45,7 @@ class Target(NamedTuple):
         return cls(*pieces[2:])
 
     def user_names(self, source: Optional[str]) -> Target:
-        """What the user calls it, as plain strings.
+        """The user's names of it, as plain strings.
 
         :param source: the request's ``swift.source``
         """

@@ -1,14 +1,13 @@
 """Headers that only we may set, and the seal of those that come back.
 
 Gatekeeper drops them from clients' requests; a start-up check makes sure
-that it is there. We drop them once more, whoever sent them, because other
-middleware builds requests from fields, archives and attributes that
-clients write.
+that it is there. We drop them once more, because other middleware builds
+requests from fields, archives and attributes that clients write.
 
-One thing must come back through other middleware: COPY and versioning GET
-the source and PUT what they got, metadata included. So a GET on their
-behalf carries the class map under a seal (HMAC with a secret of this
-process), and a PUT believes it only with that seal.
+The class map must pass through other middleware: COPY and versioning GET the
+source and PUT the answer, metadata included. So the answer to such a GET
+carries the class map under a seal (HMAC with a secret of this process), and a
+PUT accepts it only with that seal.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _TRUSTED_PREFIXES = tuple(
 
 
 class Carried(NamedTuple):
-    """What a copied object brought along.
+    """The classes that a copy takes from its source.
 
     :param class_map: its map; None if it was unclassified
     :param meta_class: its ``X-Object-Meta-Dss-Class``, '' if none
@@ -98,7 +97,9 @@ class Sealer:
         return headers
 
     def open(self, env: Env) -> Optional[Carried]:
-        """What a copier's PUT carries; None if nothing or a forgery."""
+        """The classes in a copier's PUT; None if it has none or the seal is
+        wrong.
+        """
         sealed = env.get(env_key(SEAL))
         if not sealed:
             return None

@@ -187,7 +187,7 @@ def read_head(raw: bytes) -> Tuple[Dict[str, Any], bool, int]:
     """(head, whether it is sealed, bytes that it takes).
 
     :param raw: the first bytes of a bundle
-    :raises DamagedRecord: it is none, or not all of it is there
+    :raises DamagedRecord: ``raw`` does not begin with a whole head
     """
     if len(raw) < _HEAD.size or raw[:4] != MAGIC:
         raise DamagedRecord('bundle: no DSB1 at its start')

@@ -25,12 +25,12 @@ from swift_dss.core.version import VersionId
 from swift_dss.wire.jsonfields import Fields
 
 
-#: What begins an urgent datagram, and never an event.
+#: The first bytes of an urgent datagram; no event begins with them.
 _URGENT = b'\1'
 
 
 class EventKind(Enum):
-    """What an object server did to a version."""
+    """The kinds of events: an object server's act on a version."""
 
     PUT = 'put'
     READ = 'read'
@@ -52,24 +52,24 @@ class Event:
 
     For PUT, ``version`` is the new version: every older one of the same
     object (and fragment) is obsolete. For DELETE it is the tombstone. For
-    READ, ``offset`` and ``length`` say what was read and ``tier_bits``
-    which tiers served it; for CLASS a POST changed the metadata, and maybe
-    the class map. For HDD_DIFFERS an audit found other bytes on the HDD
-    than on the SSD, whose digest is right, or a reader found none there of
-    a version that S3 has. GONE says that a data file left the device, and
-    not for a newer version: a fragment that was handed over, a quarantine,
-    what a clean-up of its folder removed. ROT says that blocks on SSD or HDD
-    are not as they were written, and that another tier has them.
+    READ, ``offset`` and ``length`` name the range, and ``tier_bits`` the tiers
+    that served it. CLASS: a POST changed the metadata, and maybe the class
+    map. HDD_DIFFERS: an audit found that the HDD's bytes differ from the
+    SSD's, whose digest is right; or a reader found the HDD copy missing of a
+    version that S3 has. GONE: a data file left the device without a newer
+    version (a fragment handed over, a quarantine, a clean-up of its folder).
+    ROT: blocks on SSD or HDD are not as they were written, and another tier
+    has them.
 
     :param version: device, policy, hash, timestamp, fragment
     :param partition: Swift's partition, to find the hash directory
     :param size: Content-Length of the version (0 for DELETE)
     :param map_text: encoded class map (``wire.classmap``); '' if unknown
     :param at: seconds since the epoch
-    :param manifest: a READ of what lists the segments of a large object
-    :param client: a word for who reads; '' if nobody said
-    :param name: of a PUT all of whose bytes are on the SSD and nowhere
-        else: ``/account/container/object``; '' if it is not so
+    :param manifest: a READ of the manifest of a large object
+    :param client: a word for the reader; '' if unknown
+    :param name: ``/account/container/object`` of a PUT whose bytes are all on
+        the SSD and nowhere else; else ''
     """
 
     kind: EventKind
@@ -196,12 +196,11 @@ def _checked_event(raw: bytes) -> Event:
 
 
 def _reader(fields: Fields, where: str) -> str:
-    found = fields.text(where.rpartition(' ')[2], '')
-    if len(found) > MAX_READER_CHARS:
-        raise DamagedRecord('%s is a reader of %d characters; at most %d '
-                            'stand for one' % (where, len(found),
-                                               MAX_READER_CHARS))
-    return found
+    reader = fields.text(where.rpartition(' ')[2], '')
+    if len(reader) > MAX_READER_CHARS:
+        raise DamagedRecord('%s has %d characters; a reader has at most %d'
+                            % (where, len(reader), MAX_READER_CHARS))
+    return reader
 
 
 @dataclass(frozen=True)
@@ -211,7 +210,7 @@ class FetchRequest:
     :param keep: False for replication and other reads that must not warm
         a cache: the bytes are passed on and not stored
     :param deadline_seconds: until the first byte
-    :param ahead: nobody reads them yet: who does goes first. Only within
+    :param ahead: fetched before a reader asks; readers go first. Only within
         the daemon; never on the wire
     :param client: as in :class:`Event`
     """

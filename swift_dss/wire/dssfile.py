@@ -49,16 +49,16 @@ class Decoder:
     its claimed counts, before any of it is read, and each entry is turned
     into spans at once. Memory is bounded by ``max_spans``.
 
-    Not safe for use by two threads; a decoder that raised is spent.
+    Not thread-safe. Do not use a decoder again after it raised.
 
     :param content_length: bytes of the whole stream where they are known;
         a table that does not fit is then refused before the first data
         byte instead of at :meth:`finish`
-    :param object_bytes: the stream is a class section only, for an object
-        of this size: any data in it is refused
+    :param object_bytes: set if the stream is only the class section of an
+        object of this size; data bytes are then refused
     :param max_section_bytes: bytes the class section may have
     :param max_spans: spans the map may have
-    :param field: what to call the stream in errors
+    :param field: name of the stream in errors
     """
 
     def __init__(self, content_length: Optional[int] = None,
@@ -266,7 +266,7 @@ class Decoder:
             HEADER_BYTES)
 
     def _limited(self, header: Header, position: int) -> Header:
-        """``header`` if what it claims may be read at all."""
+        """Return ``header``; raise if its claims are too large."""
         if header.section_bytes > self._max_section_bytes:
             raise self.too_many(
                 'the class section would be %d bytes, more than %d'

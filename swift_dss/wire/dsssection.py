@@ -18,7 +18,7 @@ from swift_dss.core.spans import ClassMap, Span
 MAGIC = b'DS'
 SECTOR_BYTES = 512
 HEADER_BYTES = 16
-#: What errors of a request body call it.
+#: The name of a request body in errors.
 BODY_FIELD = 'X-DSS-Object-File body'
 HEADER = struct.Struct('>2sBBIII')
 COUNT = struct.Struct('>I')

@@ -11,9 +11,8 @@
 matter). A class is a handle: any *id* is legal, with or without a row in
 the table, and an id without a row is treated like class 0; a *name* must
 exist. Spaces around commas and values are ignored; ranges may come in any
-order but never overlap. What is wrong is an error that names the header,
-the entry (counted from 1) and the reason: a bad class never becomes
-"unclassified".
+order but never overlap. An error names the header, the entry (counted from 1)
+and the reason; a bad class never becomes "unclassified".
 """
 
 from __future__ import annotations

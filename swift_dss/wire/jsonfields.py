@@ -1,7 +1,7 @@
 """JSON objects of our messages and state files, field by field.
 
-JSON says nothing about types: a message is checked here, so that nobody
-behind the wall meets a list where a name should be.
+JSON does not declare types. Check each message here, so that the code behind
+never meets a list in place of a name.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Fields:
         try:
             found = float(value)
         except OverflowError:
-            raise self._wrong(name, 'a number of this world') from None
+            raise self._wrong(name, 'a number below 1.8e308') from None
         if not isfinite(found):
             raise self._wrong(name, 'a finite number')
         return found

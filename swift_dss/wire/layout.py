@@ -123,8 +123,8 @@ def remote_key(prefix: str, version: VersionId) -> str:
 
 def parse_remote_key(prefix: str, key: str
                      ) -> Optional[Tuple[VersionId, str]]:
-    """(version, what follows its key) of a key of :func:`remote_key`, or of
-    one that lies beside such a key; None for any other.
+    """(version, rest of the key) of a key of :func:`remote_key` or of a key
+    beside it; None for any other.
 
     The version is on no device.
     """

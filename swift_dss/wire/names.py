@@ -1,6 +1,6 @@
 """Header, metadata and attribute names, all in one place."""
 
-# What clients send and see.
+# Headers that clients send and see.
 OBJECT_CLASS = 'X-DSS-Object-Class'
 RANGE_CLASS = 'X-DSS-Range-Class'
 OBJECT_FILE = 'X-DSS-Object-File'
@@ -14,7 +14,7 @@ DATA_ETAG = 'X-DSS-Data-Etag'
 S3_CLASS_META = 'X-Object-Meta-Dss-Class'
 RECLASSIFY_QUERY = 'dss-classes'
 
-# What the proxy tells the object servers; gatekeeper keeps clients out.
+# From the proxy to the object servers; gatekeeper drops them from clients.
 #: The encoded class map (``wire.classmap``), cut over ``-0``, ``-1``, ...
 BACKEND_MAP = 'X-Backend-Dss-Map'
 #: Proxy to object server: a word for who reads.
@@ -45,8 +45,8 @@ BACKEND_AGE = 'X-Backend-Dss-Age'
 #: Seconds after which this proxy may ask again.
 BACKEND_ASK_AFTER = 'X-Backend-Dss-Ask-After'
 
-# What lives with the object. Sysmeta is set by a PUT and survives a POST;
-# transient sysmeta is set by POSTs and wins where present.
+# Stored with the object. A PUT sets sysmeta, which survives POSTs; POSTs set
+# transient sysmeta, which wins where present.
 SYSMETA_MAP = 'X-Object-Sysmeta-Dss-Map'
 TRANSIENT_MAP = 'X-Object-Transient-Sysmeta-Dss-Map'
 #: When the class map beside it was set, and when all other metadata was

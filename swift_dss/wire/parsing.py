@@ -1,8 +1,9 @@
-"""What a parser makes of bytes that somebody else wrote: one error.
+"""Turn every failure of a foreign parser into one error.
 
-JSON has a list where an object should be, an infinite number, brackets a
-hundred thousand deep; base64 and zlib have errors of their own. Whoever
-reads a record wants to know one thing of all that: the record is damaged.
+Bytes from elsewhere may hold a JSON list in place of an object, an infinite
+number, or brackets nested a hundred thousand deep; base64 and zlib raise
+errors of their own. The reader of a record needs one fact: the record is
+damaged.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ __all__ = ('Backlog', 'Pressure', 'decode', 'encode')
 #: Fields of a backlog that earlier releases did not have.
 _LATER = ('untracked_bytes', 'configured_bytes', 'reserve_share',
           'remote_refuses')
-#: What proxies may have answered a write.
+#: Statuses by which a proxy may refuse a write.
 ANSWERS = ('accept', 'throttle', 'retry', 'full')
-#: What stands before and after the lines of devices in a node's answer.
+#: The text before and after the lines of devices in a node's answer.
 _LINES_BEGIN = b'{"devices": {\n'
 _LINES_END = b'\n}, "rooms": '
 
@@ -99,11 +99,11 @@ def _backlog(fields: Fields) -> Optional[Backlog]:
 
 def encode_node(pressures: Mapping[str, Pressure], now: float,
                 rooms: Mapping[str, Tuple[int, int]]) -> bytes:
-    """What an object server answers a proxy: all its devices, each with
-    its age, so that clocks need not agree.
+    """An object server's answer to a proxy: all its devices, each with the age
+    of its figures, so clocks need not agree.
 
-    It is one JSON object. Each device has a line of it, which can be read
-    without the others: no string of JSON has an end of line in it.
+    The answer is one JSON object with a line for each device. A line can be
+    read without the others, because JSON strings contain no line ends.
 
     :param rooms: of mounted devices, (bytes that may still be written, all
         bytes)

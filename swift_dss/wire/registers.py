@@ -1,4 +1,4 @@
-"""What POSTs set of an object, as registers that merge in any order.
+"""The metadata of POSTs, as registers that merge in any order.
 
 A stock ``.meta`` file is one register: the newer POST replaces all of the
 older one. With classes it holds two more, each with the timestamp of the
@@ -12,7 +12,7 @@ Replicas see POSTs in different orders, and some miss one. They converge,
 because the newer side of each register wins (:func:`join`) and because the
 ``.meta`` file's name, which is all that ssync compares, follows from the
 timestamps alone (:func:`file_timestamp`): the same registers have the same
-name, and whoever knows more has the newer one.
+name, and the replica that knows more has the newer name.
 
 Timestamps are Swift's internal form: their order is that of the strings.
 """
@@ -60,8 +60,8 @@ def is_timestamp(text: str) -> bool:
 def of_post(metadata: Mapping[str, str]) -> Registers:
     """The registers of a ``.meta`` file, or of a POST about to be one.
 
-    What has no timestamp of its own was set with the rest: stock Swift and
-    older versions write such files.
+    A register without a timestamp has that of the file: stock Swift and older
+    versions write such files.
 
     :raises KeyError: there is no X-Timestamp
     """
@@ -121,7 +121,7 @@ def file_timestamp(found: Registers) -> str:
 
 
 def to_metadata(found: Registers) -> Dict[str, str]:
-    """What the ``.meta`` file says; :func:`of_post` reads it back."""
+    """The contents of the ``.meta`` file; :func:`of_post` reads them back."""
     metadata = dict(found.meta)
     metadata['X-Timestamp'] = file_timestamp(found)
     if found.class_at:
@@ -136,7 +136,7 @@ def to_metadata(found: Registers) -> Dict[str, str]:
 
 def current(metadata: Mapping[str, str],
             data: Mapping[str, str]) -> Mapping[str, str]:
-    """What counts of a ``.meta`` file beside a data file.
+    """The part of a ``.meta`` file that is newer than its data file.
 
     A PUT between two POSTs is newer than one register and older than the
     other; the file stays for the newer one, and the older one is void.

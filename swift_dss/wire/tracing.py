@@ -15,18 +15,18 @@ from swift_dss.wire.jsonfields import Fields
 
 NAME = 'trace.json'
 SUFFIX = '.trace'
-#: What came before the last rotation.
+#: The file before the last rotation.
 OLDER = '.1'
 
 
 @dataclass(frozen=True)
 class TraceOrder:
-    """What to record.
+    """A record in progress.
 
-    :param folder: where; it is there
+    :param folder: an existing folder
     :param until: seconds since the epoch
-    :param process_bytes: that one process may write; beyond it the oldest
-        half goes
+    :param process_bytes: most bytes of one process; beyond them the oldest
+        half is dropped
     """
 
     folder: str

@@ -16,7 +16,7 @@ from swift_dss.core.errors import BadConfig
 
 
 def add_start_options(start: argparse.ArgumentParser) -> None:
-    """What makes a start one of a bed."""
+    """The options that only a bed has."""
     group = start.add_argument_group('many nodes (root)')
     group.add_argument('--nodes', type=int, metavar='N',
                        help='storage nodes, each in a network namespace')
@@ -107,7 +107,7 @@ def status(root: str, args: argparse.Namespace) -> int:
 
 
 def _notes(bed: Bed, member: str) -> List[str]:
-    """What is not as it was at the start."""
+    """Print how the bed differs from its start."""
     made = bed.plan
     notes = [note for note, names in (
         ('stock Swift', made.stock), ('not in the rings yet', made.waiting),
@@ -120,7 +120,7 @@ def _notes(bed: Bed, member: str) -> List[str]:
 
 
 def environment(root: str) -> Dict[str, str]:
-    """What clients need in their environment, inside the bed."""
+    """The environment of clients inside the bed."""
     bed = Bed.running(root)
     conf = bed.member('p1').conf
     return {

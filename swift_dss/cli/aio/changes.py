@@ -38,9 +38,9 @@ def _configure_nodes(node: argparse.ArgumentParser) -> None:
             verb.add_argument('node')
         return verb
     add('add', 'start one more; the rings get it at "rebalance"')
-    add('remove', 'out of the rings and of the bed at "rebalance"')
+    add('remove', '"rebalance" takes it out of the rings and the bed')
     add('kill', 'end all of its processes with SIGKILL')
-    add('start', 'start what it lacks')
+    add('start', 'start those of its servers that do not run')
     once = add('run', 'one pass of daemons of Swift, such as object-updater')
     once.add_argument('daemons', nargs='+', choices=list(run.MODULES),
                       metavar='DAEMON')
@@ -59,7 +59,7 @@ def _configure_nodes(node: argparse.ArgumentParser) -> None:
     version.add_argument('packages', nargs='?', default='', metavar='FOLDER',
                          help='where "pip install --no-deps --target FOLDER" '
                          'put it (this version again)')
-    lose = add('lose-drive', 'an empty drive where one was')
+    lose = add('lose-drive', 'replace a drive by an empty one')
     lose.add_argument('device', help='such as d1')
     lose.add_argument('--what', choices=changes.DRIVES, default='ssd')
     lose.add_argument('--unreplaced', action='store_true',
@@ -68,11 +68,11 @@ def _configure_nodes(node: argparse.ArgumentParser) -> None:
 
 def _configure_s3(s3: argparse.ArgumentParser) -> None:
     verbs = s3.add_subparsers(dest='s3_verb', metavar='VERB', required=True)
-    for name, line in (('counts', 'requests by node and kind'),
-                       ('requests', 'the latest, one by one, as JSON'),
-                       ('faults', 'what is wrong now'),
-                       ('heal', 'nothing is wrong any more'),
-                       ('fault', 'make something wrong')):
+    for name, line in (('counts', 'count requests by node and kind'),
+                       ('requests', 'print the latest ones as JSON'),
+                       ('faults', 'list the faults in force'),
+                       ('heal', 'end all faults'),
+                       ('fault', 'begin a fault')):
         verb = verbs.add_parser(name, help=line)
         verb.add_argument('--root', help='the bed\'s folder')
         if name == 'counts':

@@ -34,8 +34,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     start = verbs.add_parser('start', help='bring a cluster up')
     _add_start_options(start)
     for name, line in (
-            ('stop', 'end it, with all that it holds'),
-            ('status', 'what runs, and where'),
+            ('stop', 'stop it and remove its data'),
+            ('status', 'show its servers and their addresses'),
             ('env', 'print exports for the swift and aws clients'),
             ('demo', 'send classified objects all the way and back'),
             ('logs', 'print the ends of the logs')):
@@ -60,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_start_options(start: argparse.ArgumentParser) -> None:
-    start.add_argument('--root', help='where all of it lies '
+    start.add_argument('--root', help='folder of the cluster '
                        '(default: %s)' % layout.default_root())
     start.add_argument('--base-port', type=int, default=0, metavar='N',
                        help='first of %d ports (default: free ones from '

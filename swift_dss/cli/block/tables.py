@@ -82,7 +82,7 @@ def _time(microseconds: float) -> str:
 
 
 def examined(found: Examined, chunks: bool) -> Dict[str, Any]:
-    """What a cache holds, for JSON."""
+    """The contents of a cache, for JSON."""
     superblock = found.superblock
     geometry = superblock.geometry
     made: Dict[str, Any] = {
@@ -149,7 +149,7 @@ def verdict_text(path: str, found: Examined) -> str:
 
 
 def dump_text(found: Examined, chunks: bool) -> str:
-    """What a cache holds, for people."""
+    """The contents of a cache, for people."""
     made = examined(found, chunks)
     parts = [table(('CACHE', ''), [
         (name.replace('_', ' '), _text(name, made[name])) for name in (

@@ -54,12 +54,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         return verb
 
     _configure_create(add('create', 'make a device of an SSD and an HDD'))
-    found = add('status', 'what devices hold and do')
+    found = add('status', 'show what devices hold and do')
     found.add_argument('name', nargs='*', metavar='NAME',
                        help='of a device (all of them)')
     found.add_argument('--class-table', default=_TABLE, metavar='FILE',
                        help='to name the classes with (%(default)s)')
-    said = add('message', 'tell the kernel something', False)
+    said = add('message', 'send the kernel a message', False)
     said.add_argument('name', metavar='NAME')
     said.add_argument('words', nargs='+', metavar='WORD',
                       help='"classes FILE" loads a dss-classes.conf; all '
@@ -77,7 +77,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
                       help='also forget the cache on the SSD')
     gone.add_argument('--keep-dirty', action='store_true',
                       help='only stop: the SSD keeps all that it has')
-    _configure_watch(add('watch', 'keep devices at a class table', False))
+    _configure_watch(add('watch', 'keep a class table loaded on devices',
+                         False))
     _configure_tools(add)
 
 
@@ -115,7 +116,7 @@ def _configure_create(made: argparse.ArgumentParser) -> None:
                       help='dss-classes.conf to load; none: that of a warm '
                       'cache')
     made.add_argument('--format', action='store_true',
-                      help='begin anew whatever cache the SSD has')
+                      help='make a new cache even if the SSD has one')
     made.add_argument('--adopt', action='store_true',
                       help='keep the file system that the HDD has')
     made.add_argument('--force', action='store_true',
@@ -250,7 +251,7 @@ def _watch(args: argparse.Namespace) -> int:
     logger = logging.getLogger('swift-dss-block')
     logger.addHandler(logging.StreamHandler())
     logger.setLevel(logging.INFO)
-    # What is wrong with the file at the start is an error of the command.
+    # A file that is wrong at the start is an error of the command.
     read_rows(args.class_table)
     feed = ClassFeed(args.class_table, logger)
     stopping = threading.Event()

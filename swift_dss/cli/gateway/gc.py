@@ -43,7 +43,7 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
         return 1 if found['failed'] else 0
     for text in found['said']:
         print('swift-dss gateway gc: ' + text, file=sys.stderr)
-    print('%d versions: %d live, %d that nobody needs, %d waiting for a '
+    print('%d versions: %d live, %d that nothing needs, %d waiting for a '
           'primary, %d of silent nodes' % (
               found['versions'], found['live'], found['dead'],
               found['held'], found['silent']))

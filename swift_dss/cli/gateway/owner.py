@@ -1,7 +1,7 @@
-"""``swift-dss gateway owner``: whose the prefix is, and how it changes hands.
+"""``swift-dss gateway owner``: show or change the owner of the prefix.
 
-Also says whether the bucket keeps old versions of what is deleted. Ends with 1
-if the prefix belongs to another cluster, or to nobody yet.
+Also says whether the bucket keeps old versions of deleted keys. Exit code 1:
+the prefix belongs to another cluster, or to none yet.
 """
 
 from __future__ import annotations
@@ -57,5 +57,5 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
 
 def _state(mark: Optional[Mark], ours: str) -> str:
     if mark is None:
-        return 'nobody has it yet'
+        return 'no cluster owns it yet'
     return 'ours' if mark.cluster == ours else "another cluster's"

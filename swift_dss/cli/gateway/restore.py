@@ -71,7 +71,7 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
         Cluster(ranks.belongs_here, RingPrimaries(ranks, writer.look)),
         state,
         '/' + args.container.strip('/') if args.container else '',
-        # Of a part of a bundle nobody can be the keeper.
+        # A keeper needs all members of a bundle, not one container's.
         None if args.container else Adoption(book, time.time()),
         lambda key, data: open_envelope(keys, data))
     with Progress('restore', quiet=args.json) as progress:

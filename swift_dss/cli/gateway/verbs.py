@@ -1,6 +1,6 @@
-"""``swift-dss gateway``: what is in S3, and what is to go there or back.
+"""``swift-dss gateway``: look at the copy in S3, and move data there or back.
 
-One module a verb, imported only when it is asked for. A verb's module has
+One module a verb, imported when the verb is used. A verb's module has
 ``configure(parser)`` and ``run(args, conf) -> int`` (the exit code).
 """
 

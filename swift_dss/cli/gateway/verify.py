@@ -14,10 +14,10 @@ from swift_dss.core.config import NodeConf
 _SHOWN = 1000
 #: How a repair ended, as people read it.
 _ENDS = (('healed', 'brought back from quarantine'),
-         ('sent', 'sent to S3 anew'),
+         ('sent', 'sent to S3 again'),
          ('found', 'found under their own keys'),
-         ('aside', 'put into quarantine: other nodes send them'),
-         ('fetched', 'fetched from S3 anew'),
+         ('aside', 'put into quarantine; other nodes send copies'),
+         ('fetched', 'fetched from S3 again'),
          ('renewed', 'records to be renewed'),
          ('right', 'right by now'),
          ('obsolete', 'overwritten or deleted by now'),
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
             show_ends(repaired)
     if repaired is None:
         return 1 if found.problems else 0
-    # What names no version nobody repairs.
+    # Problems that name no version cannot be repaired.
     return 1 if repaired['done'].get('failed') or \
         found.problems > noted[0] else 0
 

@@ -34,7 +34,7 @@ def _header(found: Dict[str, Any]) -> str:
     elif found['sweep_needed']:
         text += '\nafter an unclean stop, a sweep is under way'
     for name in found.get('left_policies', ()):
-        text += '\n%s was ours and is not any more: left as it is; "swift-' \
+        text += '\n%s is not ours any more and was left as it is; "swift-' \
             'dss tier verify" names what lacks bytes there' % name
     return text
 
@@ -97,7 +97,7 @@ def _told(name: str, value: Any) -> str:
     return size(value) if name.endswith('_bytes') else str(value)
 
 
-#: What became of pieces: key of the status, and what it is called.
+#: The fates of pieces: key of the status, and text of the table.
 _FATES = (('useful', 'useful: here before it was read'),
           ('late', 'late: asked for before it was here'),
           ('wasted', 'wasted: left unread'),
@@ -172,7 +172,7 @@ def _flags(row: Dict[str, Any]) -> str:
 
 
 def walks(found: List[Dict[str, Any]]) -> str:
-    """What a rebuild or sweep did, by device."""
+    """The work of a rebuild or sweep, by device."""
     return table(
         ('DEVICE', 'VERSIONS', 'UNREADABLE', 'FORGOTTEN', 'ORPHANS',
          'ORPHAN BYTES>'),

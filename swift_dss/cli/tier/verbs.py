@@ -18,7 +18,7 @@ from swift_dss.cli.tier import init, tables, verify
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import TierUnavailable
 
-HELP = 'show and move what lies where'
+HELP = 'show where objects lie, and move them'
 _TIERS = ('ssd', 'hdd', 'remote')
 
 
@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         if name == 'demote':
             verb.add_argument('--to', choices=('hdd', 'remote'),
                               default='hdd', help='(%(default)s)')
-    rebuild = add('rebuild', 'read every device anew into the index')
+    rebuild = add('rebuild', 'rebuild the index from every device')
     rebuild.add_argument('--orphans', action='store_true',
                          help='also remove HDD files nobody refers to')
     sweep = add('sweep', 'rebuild, and remove HDD files nobody refers to')
@@ -60,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     init.configure(add('init', 'make HDD folders capacity tiers'))
     verify.configure(add(
         'verify', 'what is in quarantine, and stubs that are not ours'))
-    settle = add('settle', 'wait until all that was said has been done')
+    settle = add('settle', 'wait until the daemon has handled all events')
     settle.add_argument('--seconds', type=float, default=30)
 
 

@@ -1,12 +1,12 @@
 """Judge a write by its class before its body is read.
 
-Beside ``strategy.admission``, which decides: which devices the object goes
-to, what is known of them, and what the client gets to hear.
+``strategy.admission`` decides. This module collects the object's devices and
+their figures, and answers the client.
 
-``503`` with ``Retry-After``: the class has as much waiting for S3 as it
-may; the time is what the drain of the backlog is predicted to take.
-``507``: it can never fit. S3 clients get ``EntityTooLarge`` instead of it,
-since s3api would make an internal error of a 507.
+``503`` with ``Retry-After``: the class has used up its share of bytes waiting
+for S3; the time is the predicted drain of the backlog. ``507``: the object can
+never fit. S3 clients get ``EntityTooLarge`` instead, because s3api would turn
+a 507 into an internal error.
 """
 
 from __future__ import annotations

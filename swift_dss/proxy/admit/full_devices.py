@@ -1,11 +1,11 @@
-"""Reads go on where a write found no room.
+"""Keep devices readable that refused a write for lack of room.
 
-Swift's proxy leaves a device alone for ``error_suppression_interval`` when
-a write to it was answered with 507, for reads as well: where all devices of
-an object are full, nobody could read it for a minute after each refused
-write. So after a write, those of its devices that are avoided and that
-their servers call full are taken off that list again. A device that is not
-mounted, or whose server does not answer, stays on it.
+After a 507 to a write, Swift's proxy avoids the device for
+``error_suppression_interval``, also for reads. If all devices of an object are
+full, the object is unreadable for a minute after each refused write. So after
+a write, this module clears the error limit of each device that its server
+calls full. A device that is not mounted, or whose server does not answer,
+stays limited.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""What a proxy heard of object servers, and where its workers share it.
+"""Share the answers of object servers among the workers of a proxy.
 
-The workers of a proxy server ask one question for all of them: the worker
-that asks a node keeps the answer in ``<run_dir>/proxy``, a file for each
-node, replaced whole by rename; the others read it. While a worker asks, it
-holds a lock that the kernel drops when the process dies.
+One worker asks a node for all workers of the proxy server. It keeps the answer
+in ``<run_dir>/proxy``, a file for each node, replaced whole by rename; the
+others read the file. While a worker asks, it holds a lock that the kernel
+drops when the process dies.
 
-Nothing depends on that folder. A file that is damaged, of another boot or of
-another server counts as none, and without the folder each worker asks for
-itself. Figures of devices are all that is in it; still only Swift's user may
-enter it, since who can write there could have writes refused.
+The folder is only a cache. A file that is damaged, of another boot or of
+another server counts as missing, and without the folder each worker asks for
+itself. Files hold only figures of devices. Still only Swift's user may enter
+the folder, because false figures could make the proxy refuse writes.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ NodeKey = Union[Server, str]
 
 
 class Answer(NamedTuple):
-    """What an object server says.
+    """An object server's answer.
 
     :param devices: name to (age, pressure)
-    :param node: what all servers of its node call it; '' if it says none
-    :param ask_after: seconds
-    :param raw: the bytes that ``devices`` are read from
-    :param since: seconds by which ``raw`` was old when it came
+    :param node: name that all servers of its node share; '' if it sent none
+    :param ask_after: seconds until the next question
+    :param raw: the encoded form of ``devices``
+    :param since: age of ``raw`` when it came, seconds
     """
 
     devices: Mapping[str, Tuple[float, wire.Pressure]]
@@ -97,7 +97,9 @@ class Shared:
         self._last: Dict[NodeKey, Tuple[bytes, Heard]] = {}
 
     def read(self, key: NodeKey) -> Optional[Heard]:
-        """What some worker of this machine heard last; None if nothing."""
+        """The last answer to any worker of this machine; None if there is
+        none.
+        """
         if not self._ready():
             return None
         try:
@@ -165,7 +167,7 @@ class Shared:
             os.close(lock)
 
     def _ready(self) -> bool:
-        """The folder is there, and nobody else can write in it."""
+        """Make the folder once; False while it cannot be shared."""
         if self._usable:
             return True
         now = self._clock()
@@ -190,7 +192,7 @@ class Shared:
             pass
         status = os.lstat(self._folder)
         if not stat.S_ISDIR(status.st_mode):
-            raise OSError('%s is no folder' % self._folder)
+            raise OSError('%s is not a folder' % self._folder)
         if status.st_uid != os.geteuid():
             raise OSError('%s belongs to user %d, and not to the user of '
                           'this process (%d)' % (

@@ -1,13 +1,12 @@
-"""What proxies know of the object servers' backlogs.
+"""The backlogs of object servers, as a proxy knows them.
 
-A node is asked while writes go to it, beside the requests and never in
-their way: a write is judged by what is known. Every ``interval`` seconds if
-a device of the write is near a limit or unknown, and the more seldom the
-further it is from all of them (``strategy.admission.rest_seconds``), or as
-seldom as the node asks for. One of the workers of a machine asks, for all
-of them (``heard.Shared``). Where several ports speak for one node, and say
-so, one of them is asked. Who is not known, or did not answer for a while, is
-taken to have room: its own file systems still refuse what does not fit.
+While writes go to a node, the proxy asks it in the background; a write never
+waits for the answer. It asks every ``interval`` seconds if a device of the
+write is near a limit or unknown, and less often far from all limits
+(``strategy.admission.rest_seconds``) or if the node says so. One worker of a
+machine asks for all workers (``heard.Shared``). If several ports name the same
+node, one of them is asked. A node that is unknown or silent is taken to have
+room: its own file systems still refuse bytes that do not fit.
 """
 
 from __future__ import annotations
@@ -33,8 +32,9 @@ from swift_dss.wire import pressure as wire
 #: An answer older than this says nothing.
 STALE_SECONDS = 30.0
 _TIMEOUT_SECONDS = 2.0
-#: The daemon hears of a PUT this much after its end: less, and bytes that
-#: nobody counts come in; more, and bytes that count twice are refused.
+#: Delay from the end of a PUT until the daemon counts it. If this value is too
+#: small, bytes come in uncounted; if it is too large, bytes count twice and
+#: writes are refused.
 _SETTLE_SECONDS = 0.25
 #: An object server has taken the room of an upload this much after it was
 #: admitted.
@@ -56,7 +56,7 @@ Ask = Callable[[Server, str], Answer]
 class Coming:
     """Bytes that were admitted and may not be in the backlogs yet.
 
-    :param places: what is coming to each device, and how much of it this is
+    :param places: of each device, the sums and this write's part of them
     """
 
     def __init__(self, clock: Callable[[], float],
@@ -80,7 +80,7 @@ class Coming:
 
 
 class _Place:
-    """What is coming to one device: sums, as each write asks for them."""
+    """Bytes on their way to one device, as sums for each write to read."""
 
     def __init__(self) -> None:
         self.open_bytes = 0
@@ -108,8 +108,8 @@ class Pressures:
 
     :param interval: least seconds between two questions to one server
     :param clock: monotonic seconds
-    :param shared: what the other workers hear; None: this one is alone
-    :param pause: waits some seconds, and lets others work
+    :param shared: answers of the other workers; None if there are none
+    :param pause: sleep for some seconds, letting other green threads run
     """
 
     def __init__(self, interval: float, logger: Any,
@@ -134,9 +134,10 @@ class Pressures:
     def backlog(self, server: Server, device: str
                 ) -> Tuple[Optional[Backlog], int]:
         """(the device's backlog, bytes that come on top of it); None if
-        it is not known. Has it asked again if it is time.
+        it is not known. Starts another question if one is due.
 
-        What has taken its room there and comes on top is in the room again.
+        Bytes that the device already counts as used and that are still in the
+        second figure are added back to its room.
         """
         now = self.clock()
         key = self._key(server, now)
@@ -255,7 +256,7 @@ class Pressures:
             return
         began = self.clock()
         while True:
-            # Whoever hangs while it asks holds up nobody for longer.
+            # A worker that hangs while asking delays the others no longer.
             late = self.clock() - began >= _TIMEOUT_SECONDS
             with self._shared.asking(key) as mine:
                 # An answer may have come just before the lock was ours.

@@ -17,11 +17,11 @@ _READ_BYTES = 65536
 
 
 class CheckedInput:
-    """A request body that fails as a whole if it is not as it claims.
+    """A request body that fails as a whole if its claims are false.
 
-    Swift must see an error while it reads, so that it never commits the
-    object; it knows nothing of our reasons, so the reason is kept in
-    ``failure`` for whoever answers the client.
+    Swift MUST see an error while it reads, so that it never commits the
+    object. It does not know our reasons: ``failure`` keeps the reason for the
+    answer to the client.
     """
 
     def __init__(self, source: Any) -> None:
@@ -107,10 +107,10 @@ class DssInput(CheckedInput):
         self._hasher = md5(usedforsecurity=False) if digest else None
 
     def read_section(self) -> ClassMap:
-        """Read from the body until the classes are known, and no further:
-        a client that sends nothing more hears at once what is wrong.
+        """Read from the body until the classes are known, and no further: a
+        client that waits for the answer gets an error at once.
 
-        :raises BadClassInput: what is wrong, at which byte
+        :raises BadClassInput: with the reason and the byte
         """
         decoder = self._decoder
         while decoder.class_map is None:

@@ -24,13 +24,13 @@ _OBJECT_CLASS = env_key(names.OBJECT_CLASS)
 _RANGE_CLASS = env_key(names.RANGE_CLASS)
 _OBJECT_FILE = env_key(names.OBJECT_FILE)
 _META_CLASS = env_key(names.S3_CLASS_META)
-#: What s3api calls the content type of an upload's final object.
+#: s3api's header for the content type of an upload's final object.
 _UPLOAD_TYPE = 'HTTP_X_OBJECT_SYSMETA_S3API_CONTENT_TYPE'
 _SLO_SIZE = 'HTTP_X_OBJECT_SYSMETA_SLO_SIZE'
 
 
 class Asked(NamedTuple):
-    """What one request says about classes.
+    """The classes that a request names.
 
     :param field: the header that named ``object_class``
     :param file_form: the body is a ``.dss`` object, or shall be one
@@ -54,11 +54,11 @@ NOTHING_ASKED = Asked()
 def asked(env: Env, table: ClassTable, size: Optional[int],
           max_spans: int = DEFAULT_MAX_SPANS,
           carried: Optional[Carried] = None) -> Asked:
-    """What the headers of a PUT or POST ask for.
+    """The classes that the headers of a PUT or POST name.
 
     Metadata ``X-Object-Meta-Dss-Class`` (S3's ``x-amz-meta-dss-class``)
-    counts where there is no header of ours, and unless a copy brought it
-    along from its source.
+    counts if there is no header of ours, unless a copy took it from its
+    source.
 
     :param size: the object's size where it is known
     :raises BadClassInput: a value is wrong, or two contradict each other
@@ -140,7 +140,7 @@ def body_size(env: Env) -> Optional[int]:
 
 def facts(env: Env, target: Target, state: State, size: Optional[int],
           what: Asked, container_class: Optional[int]) -> RequestFacts:
-    """What rules look at, in the names that users know.
+    """The facts that rules match, by the names that users know.
 
     A large object counts with the size of the whole; an S3 multipart
     upload that begins, with an unknown one.

@@ -1,4 +1,4 @@
-"""What clients see of classes in the answers to GET and HEAD."""
+"""Show classes to clients in the answers to GET and HEAD."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ def _client_headers(found: HeaderKeyDict,
 
 
 def _said_class(text: str, class_id: int, table: ClassTable) -> str:
-    """The metadata's word for the class in force.
+    """The metadata's value for the class in force.
 
-    What a PUT said, until a POST or a header says another class: a client
-    that writes back what it has read must not bring the old one back.
+    The value of the PUT, until a POST or a header sets another class: a client
+    that writes back metadata it has read must not restore the old class.
     """
     try:
         if parse_object_class(wsgi_to_str(text), table) == class_id:

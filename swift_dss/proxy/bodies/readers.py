@@ -1,11 +1,10 @@
-"""Who reads, as a word that says nothing else.
+"""A word for the reader of a request, which reveals nothing else.
 
-Requests of one reader follow one another, those of two do not: a
-prefetcher has to tell them apart. The word is a digest of the client's
-address and user; no name or address goes to the object servers. An
-``X-Forwarded-For`` that a client made up puts himself in the place of
-another reader of what he may read, and opens nothing: what accounts
-remember is kept by account.
+A prefetcher must tell readers apart, because only the requests of one reader
+follow one another. The word is a digest of the client's address and user; no
+name or address goes to the object servers. A client that forges
+``X-Forwarded-For`` only passes for another reader of objects that it may read:
+the prefetcher's memory is kept by account.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from hashlib import blake2s
 from swift_dss.core.limits import MAX_READER_CHARS
 from swift_dss.proxy.wsgi import Env
 
-#: What tells clients apart, the nearest to the client first; the first
-#: three as Swift's own log has it.
+#: Headers that tell clients apart, the nearest to the client first; the first
+#: three as in Swift's own log.
 _ADDRESSES = ('HTTP_X_CLUSTER_CLIENT_IP', 'HTTP_X_FORWARDED_FOR',
               'REMOTE_ADDR')
 _USERS = ('HTTP_X_USER_ID', 'REMOTE_USER')

@@ -1,4 +1,4 @@
-"""What an object server's answer says about an object's classes."""
+"""Read an object's classes from an object server's answer."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _MANIFESTS = ('X-Static-Large-Object', 'X-Object-Manifest')
 def effective_map(headers: Mapping[str, str]) -> Optional[ClassMap]:
     """The map in force; None for an unclassified object.
 
-    The one set by a POST wins. A damaged map is no map: placement fails
-    open, and the bytes are what they are.
+    The map of a POST wins. A damaged map counts as none: placement fails open,
+    and the bytes stay the same.
     """
     return transient_map(headers) or _map(headers, names.SYSMETA_MAP)
 
@@ -28,8 +28,9 @@ def transient_map(headers: Mapping[str, str]) -> Optional[ClassMap]:
 
 
 def posted(headers: Mapping[str, str]) -> Dict[str, str]:
-    """What a POST that sets no classes repeats of the one that did, with
-    its time; {} if there was none."""
+    """The class headers of an earlier POST and their time, for a POST without
+    classes to repeat; {} if no POST set classes.
+    """
     found = {name: value for name, value in headers.items()
              if name.lower().startswith(names.TRANSIENT_MAP.lower())}
     if found:

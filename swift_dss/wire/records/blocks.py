@@ -18,8 +18,8 @@ from array import array
 
 from swift_dss.core.errors import DamagedRecord
 
-#: What is read and proven at a time: a range costs less than one of these
-#: more at each of its ends.
+#: The unit of reading and proving: each end of a range reads less than one
+#: unit too much.
 BLOCK_BYTES = 65536
 #: Sums in one attribute: 32 KiB, for 512 MiB of a version.
 PAGE_BLOCKS = 8192

@@ -25,7 +25,7 @@ from swift_dss.core.version import VersionId
 from swift_dss.wire.jsonfields import Fields
 from swift_dss.wire.records import residency as record
 
-#: What begins a request's line, and no fetch.
+#: The first bytes of a request's line; no fetch begins with them.
 PREFIX = b'{"prove"'
 _HEAD = struct.Struct('>4sI')
 _MAGIC = b'DSP1'

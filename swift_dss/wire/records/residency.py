@@ -75,7 +75,7 @@ def _arrived(content_length: int, special: bool, verified_at: float,
 
 
 def _encode_remote(remote: RemoteCopy) -> bytes:
-    # What earlier releases can read stays as they wrote it.
+    # Records that earlier releases can read keep their form.
     special = remote.offset or remote.seal
     body = _REMOTE.pack(2 if special else 1, remote.verified_at)
     for text in (remote.endpoint, remote.key, remote.etag):

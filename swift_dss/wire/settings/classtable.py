@@ -148,7 +148,7 @@ def _share(where: str, text: str) -> float:
 
 
 def _check_spec(spec: ClassSpec, where: str) -> None:
-    """What single options cannot show."""
+    """Check the options of a class against one another."""
     if spec.cap < spec.floor:
         raise BadConfig('%s cap: %g is below the floor of %g'
                         % (where, spec.cap, spec.floor))
@@ -164,7 +164,7 @@ def _check_spec(spec: ClassSpec, where: str) -> None:
 
 
 def _check_block(spec: ClassSpec, where: str) -> None:
-    """What the kernel's cache cannot do at once."""
+    """Refuse options that the kernel's cache cannot combine."""
     stays_away = spec.no_allocate or spec.allocate is Allocate.NEVER
     if spec.direct is Direct.SSD and stays_away:
         raise BadConfig('%s direct: to the SSD, and kept away from it '

@@ -54,9 +54,9 @@ def parse(text: str, source: str = 'dss.conf',
           environ: Mapping[str, str] = _NOTHING) -> NodeConf:
     """The configuration that ``text`` spells.
 
-    :param source: what to call the text in errors
+    :param source: name of the text in errors
     :param environ: variables such as ``SWIFT_DSS_GATEWAY_SPILL_AT``, which
-        go before what the text says
+        override the text
     :raises BadConfig: names the section, the option and the reason
     """
     parser = configparser.ConfigParser(

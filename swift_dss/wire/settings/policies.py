@@ -81,9 +81,8 @@ def is_replicated(diskfile_module: str) -> bool:
 def parse(text: str, source: str = 'swift.conf') -> Dict[int, StoragePolicy]:
     """Index to policy.
 
-    :param source: what to call the text in errors
-    :raises BadConfig: it is no configuration file, or what is to be a
-        number is none
+    :param source: name of the text in errors
+    :raises BadConfig: not a configuration file, or a number is not numeric
     """
     # As Swift's: the last of several settings is the one that counts, and
     # a percent sign begins a substitution.

@@ -424,7 +424,7 @@ def of_another_user(tmp_path, monkeypatch):
 def a_link(tmp_path, monkeypatch):
     (tmp_path / 'other').mkdir(mode=0o700)
     os.symlink(str(tmp_path / 'other'), str(tmp_path / 'proxy'))
-    return 'is no folder'
+    return 'is not a folder'
 
 
 def no_run_dir(tmp_path, monkeypatch):

@@ -139,7 +139,7 @@ def test_fetches_survive_their_lines():
         line = control.encode_fetch(request)
         assert line.endswith(b'\n') and line.count(b'\n') == 1
         assert control.decode_fetch(line) == request
-    with pytest.raises(DamagedRecord, match='client is a reader of 5000'):
+    with pytest.raises(DamagedRecord, match='client has 5000 characters'):
         control.decode_fetch(control.encode_fetch(dataclasses.replace(
             request, client='0' * 5000)))
     for reply in (control.FetchReply(200),
