@@ -1,19 +1,19 @@
-"""Whether a new object may come in, before its body is read. Pure.
+"""Decide whether to accept a new object before its body is read. Pure.
 
-What S3 does not have yet can leave this node for nowhere: it is *dirty*,
-and a dirty byte over the room that there is would be a write that fails
-half-way. So every write is judged first, by its class:
+Bytes that are not yet in S3 exist only on this node: they are *dirty*.
+Accepting more than the device can hold would make a write fail half-way. So
+each write is first judged by its class:
 
-- The **budget** is what may be dirty on a device. The lowest class may
-  fill it; each higher one may go further into the **reserve** above it,
-  the top class to its end. When S3 is away the lowest class is therefore
-  refused first, and the top class last.
-- From ``throttle_at`` of a class's limit on, writes wait a little, longer
-  the fuller it is: as long as the link would need to make up for it at
-  most, and never longer than the class's deadline.
+- The **budget** limits dirty bytes on a device. The lowest class may fill it;
+  each higher class may go further into the **reserve** above it, the top class
+  to its end. So while S3 is away the lowest class is refused first, and the
+  top class last.
+- From ``throttle_at`` of a class's limit on, writes wait, longer the fuller
+  the device is: at most as long as the link needs to send their bytes, and
+  never longer than the class's deadline.
 - Over the limit a write is refused at once, with the time in which the
   predicted drain makes room for it.
-- What can never fit is refused for good.
+- A write that can never fit is refused for good.
 
 The sources are requirements R6, R6a, R6b and E2 of "Storage on the Edge".
 """
@@ -36,7 +36,7 @@ _OTHERS = 64
 
 
 class Answer(Enum):
-    """What becomes of a write, mildest first."""
+    """The possible answers to a write, mildest first."""
 
     ACCEPT = 'accept'
     THROTTLE = 'throttle'
@@ -83,12 +83,12 @@ def budgets(configured_bytes: int, reserve_share: float,
 
 def room(free_bytes: int, held_bytes: int, only_local_bytes: int,
          headroom_bytes: int) -> int:
-    """What new bytes may take, after all that can leave has left.
+    """The room for new bytes, after all bytes that can leave have left.
 
     :param free_bytes: of all local tiers together
     :param held_bytes: copies on all local tiers, each counted
-    :param only_local_bytes: bytes that are in no other place: one copy of
-        each must stay
+    :param only_local_bytes: bytes without a copy in S3: one local copy of each
+        must stay
     :param headroom_bytes: left for moves, fills and writes under way
     """
     return max(0, free_bytes + max(0, held_bytes - only_local_bytes)
@@ -115,11 +115,11 @@ def with_uploads(backlog: Backlog, uploading_bytes: int) -> Backlog:
 
 
 def rest_seconds(backlog: Backlog, coming_bytes: int) -> float:
-    """How long what is known of a device may be believed.
+    """Seconds for which a device's figures may be trusted.
 
-    The time in which the fastest device could be filled to the first limit
-    that slows a write down, whoever writes to it. What others have admitted
-    there and does not show yet is taken for a multiple of what we have.
+    The time in which all writers together could fill the fastest device to the
+    first limit that slows writes down. Other workers' uploads that the figures
+    do not show yet are estimated as a multiple of our own.
 
     :param coming_bytes: admitted by this worker and not in ``backlog`` yet
     """

@@ -1,12 +1,13 @@
 """How large data, metadata and log should be. Pure.
 
-By rule, from what was measured (R3, R3a, R6a and E5 of "Storage on the
-Edge"): data must hold what comes in during the longest outage, the largest
-object on top, and headroom for eviction and moves; metadata grows with the
-population; the log with what waits.
+By rule, from measurements (R3, R3a, R6a and E5 of "Storage on the Edge"): data
+must hold the ingest of the longest outage, the largest object on top, and
+headroom for eviction and moves; metadata grows with the population, the log
+with the waiting bytes.
 
-The data room is where the paper's failures were (Table IV) and where money
-is: so it is also said when there is far more than the workload asks for.
+The paper's failures came from too little data room (Table IV), and data room
+is the largest cost; so the advice also warns when there is far more than the
+workload needs.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ _FLOOR_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Workload:
-    """What was measured, or what is expected.
+    """The workload, measured or expected.
 
     :param ingest_rate: bytes a second that come in, at the busiest
     :param objects_rate: objects a second, at the busiest
     :param outage_seconds: the longest time without S3
     :param largest_bytes: the largest object
-    :param writers: of them that come in at a time
+    :param writers: largest objects that come in at a time
     :param population: versions on this node
-    :param local_bytes: what never goes to S3, and what must be near
+    :param local_bytes: bytes that never go to S3 or must stay near
     """
 
     ingest_rate: float
@@ -49,7 +50,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Advice:
-    """One area: what it has and what it should have.
+    """One area: its size, and the size it should have.
 
     :param area: ``data``, ``metadata`` or ``log``
     :param has_bytes: None if it is not known

@@ -1,14 +1,14 @@
 """Learn from a table of measurements: predict, or choose. Pure.
 
-Each row is one run: columns that describe machine, workload and
-allocation, and columns of what came out. *Forward*: what would come out of
-a combination that was not tried. *Backward*: the cheapest allocation of
-those in the table from which enough is predicted to come out.
+Each row is one run: columns for machine, workload and allocation, and columns
+for results. *Forward*: predict the result of an untried combination.
+*Backward*: choose the cheapest allocation in the table whose predicted result
+is enough.
 
 The predictor is a distance-weighted mean of the nearest rows over
-standardised columns: it needs few rows, invents nothing outside what was
-seen, and can show the rows it speaks from. Its error is that of leaving
-each row out and predicting it from the others.
+standardised columns: it needs few rows, never extrapolates, and can show the
+rows behind an answer. Its error is measured by predicting each row from the
+others.
 
 Off unless asked for: data-driven configuration of storage gateways is the
 subject of patents in some places; see the manual page before using it.
@@ -32,9 +32,9 @@ Row = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Prediction:
-    """What should come out.
+    """A prediction.
 
-    :param rows: numbers of the rows it speaks from, nearest first
+    :param rows: numbers of the rows behind the prediction, nearest first
     :param distance: of the nearest, in standard deviations
     """
 
@@ -79,7 +79,7 @@ class Table:
             for name in features}
 
     def predict(self, given: Row) -> Prediction:
-        """What comes out of ``given``, which has every feature."""
+        """The predicted result of ``given``, which MUST have every feature."""
         return self._predict(given, None)
 
     def error(self) -> float:

@@ -1,17 +1,17 @@
-"""May S3 lose bytes that several replicas share? By what the primaries say.
+"""Decide from the primaries' answers if S3 may lose bytes that replicas share.
 
 One replica knows only that *it* has a newer version. Another may have
 missed the overwrite or the delete, and its stub may need the key: if the
 first one's drive dies before they met, that stub is the object. So a key
 goes when every primary has said that it has something newer.
 
-That answer can be kept: timestamps of an object only grow. Who has
-something newer than T hands it to who has not, and never takes T again in
-its place; a primary that loses all gets the newest of what others have. The
-one way back is that of Swift itself: a drive that was away for longer than
-``reclaim_age``, when nobody remembers the tombstone. So silence counts for
-so long and no longer; who *says* that T is its newest holds the key for
-ever.
+That answer stays true, because timestamps of an object only grow. A primary
+with something newer than T hands it to the others, and never takes T back; a
+primary that loses all gets the newest version of the others. Only a drive that
+was away for longer than ``reclaim_age`` can bring T back, as in stock Swift,
+because by then no primary remembers the tombstone. So a silent primary holds
+the key for ``reclaim_age``; a primary that *answers* that T is its newest
+holds it for ever.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import List, NamedTuple, Optional, Sequence
 
 
 class Verdict(Enum):
-    """What may become of the bytes of one version in S3."""
+    """The verdicts on the bytes of one version in S3."""
 
     #: Nobody needs them, or will.
     DEAD = 'dead'
@@ -33,17 +33,17 @@ class Verdict(Enum):
 
 
 class Answer(NamedTuple):
-    """What one primary has of an object.
+    """One primary's newest state of an object.
 
     :param timestamp: of its newest data file or tombstone; '' if it has
         neither
     :param remote_key: the S3 key that the record of that data file names,
-        if it names one and if that was asked for
+        '' if it names none or the question left it out
     :param is_local: all bytes of that data file are on its own disks; False
-        also if that was not asked for
+        also if the question left it out
     :param quarantined: of the newest data file that Swift has taken out of
-        its place there; '' if there is none, None if nobody can say, as of
-        a stock server
+        its place there; '' if there is none, None if unknown, as on a stock
+        server
     """
 
     timestamp: str = ''
@@ -107,13 +107,12 @@ def of_member(timestamp: str, key: str, answers: Sequence[Optional[Answer]],
 
 def of_place(timestamp: str, key: str,
              answers: Sequence[Optional[Answer]]) -> Verdict:
-    """Of one place of a member that has another by now: the bundle ``key``.
+    """Judge the old place (bundle ``key``) of a member that has a newer place.
 
-    A primary that has not got the newest version yet may be about to get it
-    from a device that the ring does not name, as from a handoff: nobody
-    asks that one, and its record may name the bundle. A primary whose record
-    names nothing yet may be about to name the bundle, as another one did
-    when it was asked.
+    A primary without the newest version may still get it from a handoff, which
+    is not asked and whose record may name the bundle. A primary whose record
+    names no key yet may be about to name the bundle, as another primary's
+    record did.
 
     :param answers: with the keys that records name
     """
@@ -130,9 +129,9 @@ def of_place(timestamp: str, key: str,
 
 
 def order(key: str) -> str:
-    """Bundles that a version is in, by when they were begun: who follows a
-    version from one bundle to another only goes to a later one, and so
-    never in circles, whatever clocks said.
+    """The order of bundles by the time that they were begun. A follower of a
+    version only goes to a later bundle, and so never in circles, even if
+    clocks were wrong.
 
     :param key: of a bundle, whose name begins with that time
     """
@@ -154,11 +153,11 @@ def leans_on(timestamp: str, mine: str,
 
 def places_besides(timestamp: str, key: str,
                    answers: Sequence[Optional[Answer]]) -> List[str]:
-    """Where else a version is, whose key S3 has lost.
+    """The other places of a version whose key S3 has lost.
 
-    A stub of it is of no use any more, and keeps its replica from getting
-    the version anew: nobody sends what seems to be there. It may go if
-    somebody has the version without that key.
+    A stub with that key is useless, and stops replication from sending the
+    version again, because the replica seems to have it. The stub may be
+    removed if another replica has the version without that key.
 
     :param answers: with the keys that records name
     :returns: '' for each primary that has all bytes, then the other keys

@@ -1,16 +1,16 @@
-"""What the link to S3 will carry next, from what it carried. Pure.
+"""Predict the rate of the link to S3 from its past rates. Pure.
 
 Formula-free prediction after He, Dovrolis and Ammar ("On the
 predictability of large transfer TCP throughput", SIGCOMM 2005): a moving
 average or a Holt-Winters filter without seasons over a *short* history
 does well, once two things are taken out of it. A **level shift** (a route
 changed, a neighbour left) makes everything before it worthless: history
-begins anew at the shift. An **outlier** is one sample that says nothing
-of the next. Which of both a deviating sample is shows only after
-:data:`CONFIRM` of them, so until then the old level stands.
+restarts at the shift. An **outlier** is one sample that says nothing about the
+next. Only :data:`CONFIRM` deviating samples tell a shift from an outlier;
+until then the old level stands.
 
-Several predictors run side by side; each is judged by what it said of the
-sample that then came, and the one with the smallest mean error speaks.
+Several predictors run side by side. Each prediction is judged by the next
+sample, and the predictor with the smallest mean error is used.
 """
 
 from __future__ import annotations
@@ -127,12 +127,12 @@ def without_outliers(samples: Sequence[float]) -> List[float]:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What is expected of the next sample.
+    """The prediction of the next sample.
 
     :param value: in the unit of the samples; None before the first one
-    :param method: name of the predictor that says so
-    :param mape: mean absolute error of its last predictions, as a share
-        of what then came; None before the first one was judged
+    :param method: name of the predictor
+    :param mape: mean absolute error of its last predictions, as a share of the
+        samples; None before the first one was judged
     :param shifts: level shifts seen so far
     """
 
@@ -161,10 +161,10 @@ class Forecast:
         self._seen = 0
 
     def observe(self, sample: float) -> None:
-        """The next sample came; what was said of it is judged.
+        """Add the next sample, and judge the predictions of it.
 
         :param sample: above 0
-        :raises ValueError: it is not
+        :raises ValueError: ``sample`` is not above 0
         """
         if not sample > 0:
             raise ValueError('%r is no throughput' % (sample,))
@@ -186,7 +186,7 @@ class Forecast:
                 for name, found in self._errors.items()}
 
     def outlook(self) -> Outlook:
-        """What the predictor with the smallest error says."""
+        """The prediction of the predictor with the smallest error."""
         errors = self.errors()
         best = min(self._predictors, key=lambda one: (
             errors[one.name] is None, errors[one.name] or 0.0))

@@ -1,13 +1,13 @@
-"""What to put into one S3 object, and which of those to write anew.
+"""Choose the members of a bundle, and the bundles to rewrite.
 
 Packing small objects saves requests (a PUT of 4 KiB costs 57 times a
 month's storage of it: the packing study, HotCloud'18) and round trips; it
-costs delay until an object is durable in S3, and bytes that are dead until
-a bundle is written anew. Both costs have a bound here: an age, a share.
+costs delay until an object is durable in S3, and bytes that are dead until a
+bundle is rewritten. Both costs have a bound here: an age, a share.
 
-A link that has nothing waits while a bundle is packed. So where more is to
-come than one bundle, the first are a part of a full one, until one is ready
-behind the one on the link.
+An idle link waits while a bundle is packed. So if there is more than one
+bundle to come, the first bundles are smaller than a full one, until a bundle
+is ready behind the one on the link.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Batch:
 
     @property
     def part(self) -> Batch:
-        """What a link that has nothing gets sooner."""
+        """The size of the first, smaller bundle for an idle link."""
         share = min(1.0, max(_PART, PART_BYTES / self.bundle_bytes))
         return replace(self, bundle_bytes=int(self.bundle_bytes * share),
                        members=math.ceil(self.members * share))
@@ -123,9 +123,9 @@ def next_due(waiting: Iterable[Waiting], batch: Batch) -> Optional[float]:
 
 def rewrite(kept: Iterable[Kept], dead_share: float,
             limit: int) -> List[Kept]:
-    """Bundles to write anew: the emptiest first, ``limit`` at most.
+    """Bundles to rewrite: the emptiest first, ``limit`` at most.
 
-    With a share of *s* dead, writing one anew sends (1 - s) / s bytes for
+    With a dead share of *s*, rewriting a bundle sends (1 - s) / s bytes for
     each byte that it frees: 2.3 at the default of 0.3.
     """
     found = [one for one in kept if one.length

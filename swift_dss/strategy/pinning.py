@@ -20,7 +20,7 @@ BUCKETS = tuple(4096 << number for number in range(19))
 
 @dataclass(frozen=True)
 class PinRule:
-    """What a version must be for the rule to fit it.
+    """The conditions of the pin rule.
 
     :param largest_bytes: nothing larger is ever pinned
     :param depth: least and largest number of ``/`` in the object's name
@@ -36,7 +36,7 @@ class PinRule:
 
     def why_not(self, name: str, size: int, content_type: str,
                 class_ids: Iterable[int]) -> Optional[str]:
-        """What keeps the rule from fitting; None if it fits.
+        """The condition that fails; None if the rule fits.
 
         :param name: ``/account/container/object``
         """

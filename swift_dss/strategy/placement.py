@@ -1,11 +1,10 @@
 """Where new bytes go: SSD or HDD, span by span. Pure.
 
 Selective allocation after the CACS paper and hStorage-DB: a class says
-whether it takes the SSD always, while there is room, or never. When the
-SSD is over its high watermark, a class that takes it always may do so only
-if something of its own rank or below can be evicted for it; else it goes
-around the SSD rather than push out what ranks above it, but for what is
-left of its floor: that it may have from anybody.
+whether it takes the SSD always, while there is room, or never. When the SSD is
+over its high watermark, a class that takes it always may do so only if objects
+of its own rank or below can be evicted. Otherwise its bytes bypass the SSD, so
+that higher classes stay; but up to its floor a class may displace any other.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ def place(spec: ClassSpec, pressure: Optional[Pressure],
     """The tiers that ``size`` new bytes of a class are written to.
 
     :param spec: of the class, which may be that of class 0
-    :param pressure: the device as the daemon last saw it; None if nobody
-        says, and then each class goes where it wants to be first
+    :param pressure: the device as the daemon last saw it; None if unknown, and
+        then each class gets its first choice
     :returns: SSD, HDD, or both for a class that writes through
     """
     if pressure is not None and not pressure.hdd_ready:

@@ -12,7 +12,7 @@ def admit(strategy: EvictionStrategy, occupancies: Occupancies,
           table: ClassTable, room_bytes: int, used_bytes: int,
           low_bytes: int, high_bytes: int, class_id: int,
           need_bytes: int) -> Entry:
-    """What must leave so that ``need_bytes`` of a class may come in.
+    """Find the classes to evict so that ``need_bytes`` of a class may come in.
 
     ``allocate = always`` may displace what the strategy lets it,
     ``room`` comes in only below the low watermark, ``never`` never.

@@ -1,4 +1,4 @@
-"""Who gets how much of the link to S3. Pure.
+"""Share the link to S3. Pure.
 
 A **flow** is one kind of work for one class. Flows that have something to
 send share the link by weight (kind times the class's ``wan_share``), after
@@ -8,7 +8,7 @@ three promises are kept:
   uploads for ever, nor the other way round;
 - demand reads of the **top class** that is at work have the **reserve**:
   at least that share of the link, however many others there are;
-- nothing is left idle: what a flow does not want, others take.
+- nothing is left idle: other flows take the share that a flow does not use.
 
 The order inside a pool of workers is start-time fair queueing (Goyal, Vin
 and Cheng 1996): a flow that comes back after a rest neither has saved up
@@ -42,7 +42,7 @@ WEIGHTS = {Work.FILL: 16.0, Work.UPLOAD: 8.0, Work.BUNDLE: 8.0,
 #: Share of the link that a kind has when it wants it.
 FLOORS = {Work.FILL: 0.1, Work.UPLOAD: 0.1, Work.BUNDLE: 0.05,
           Work.PREFETCH: 0.0, Work.SCRUB: 0.01}
-#: Work that waits until nobody else wants the link.
+#: Work that waits until the link is idle.
 SPARE = frozenset((Work.PREFETCH, Work.SCRUB))
 
 
@@ -67,7 +67,7 @@ def top_flow(flows: Iterable[Flow], table: ClassTable,
         top_rank = max((spec.rank for spec in table.specs.values()),
                        default=0)
         if len({spec.rank for spec in table.specs.values()}) < 2:
-            return None  # with one class, nobody is above another
+            return None  # with one class, none is above another
     found = [flow for flow in flows if flow.work is Work.FILL
              and table.spec(flow.class_id).rank >= top_rank]
     return max(found, key=lambda flow: table.spec(flow.class_id).rank,
@@ -143,8 +143,9 @@ class Turns:
         return flow
 
     def rest(self) -> None:
-        """Nobody has anything to send: all begin anew, and nothing grows
-        for ever."""
+        """Reset all flows while none has anything to send, so nothing grows
+        for ever.
+        """
         self._start.clear()
         self._active = frozenset()
         self._virtual = 0.0
@@ -171,8 +172,8 @@ class FairQueue(Generic[_Ticket]):
 
         :param only_top: all but the reserved workers are busy: give only
             a demand read of the top class
-        :param may_spare: work that nobody waits for may begin, if there
-            is no other
+        :param may_spare: if no other work waits, work without a waiting client
+            may begin
         :returns: None if nothing may go now
         """
         flows = list(self._waiting)
@@ -195,7 +196,7 @@ class FairQueue(Generic[_Ticket]):
 
 def plenty(waiting: int, running: int, workers: int,
            answers: bool) -> bool:
-    """May work be done that nobody asked for yet?
+    """True if speculative work may begin.
 
     :param waiting: tickets of demand reads and due uploads
     :param answers: S3 does

@@ -1,4 +1,4 @@
-"""The class rule: what a class may have, and who gives room to whom.
+"""The class rule: the share of a class, and which class gives room to which.
 
 Ranks, floors, caps, weights, pins and ``allocate`` of the class table, over
 quantities alone: bytes on the daemon's SSD, bytes of a replay's objects,
@@ -9,28 +9,27 @@ floors and caps: strict order alone starves low classes.
 
 A newcomer first takes what is free. Else:
 
-- A class that would pass its cap gives of its own first, or the newcomer
+- A class that would pass its cap first gives its own objects, or the newcomer
   stays out.
 - Strict: classes give in the order of their rank, and none that ranks above
   the newcomer's.
-- Weighted: whoever has most for its weight gives, and nobody who would then
-  have less for its weight than the newcomer's class; ranks do not count.
-- A class at or below its floor gives nothing to others; it may always
-  exchange its own. As objects are whole, the last one that it gives may take
-  it below by less than that object.
-- A newcomer with which its class stays within its floor may have room from
-  any class that is above its own, lowest rank first, and exchanges its own
-  last: else a floor that was once lost, or never had, could not be had again.
+- Weighted: the class with most for its weight gives, unless it would then have
+  less for its weight than the newcomer's class; ranks do not count.
+- A class at or below its floor gives nothing to others; it may always exchange
+  its own objects. Because objects are whole, the last one given may take the
+  class below its floor by less than that object.
+- A newcomer that keeps its class within its floor may take room from any class
+  that is above its own floor, lowest rank first, and from its own class last.
+  Otherwise a class could never regain a lost floor.
 - A class with a pin has nothing loose, so it gives nothing.
 - ``allocate = room`` takes only what is free, ``never`` nothing.
 - All that is needed is given, or nothing.
 
-Room that is wanted for nobody is given first by who is over a cap, lowest rank
-first, and then as above, by all that are above their floors.
+Room without a newcomer comes first from classes over their caps, lowest rank
+first, and then, as above, from all classes above their floors.
 
-Whoever carries it out asks for a giver, has the next object of that class
-leave, says how much that was, and asks again: what one gives too much counts
-for the next.
+The engine asks for a giver, evicts the next object of that class, reports its
+size, and asks again; a surplus counts for the next newcomer.
 """
 
 from __future__ import annotations
@@ -50,13 +49,12 @@ class Mode(Enum):
 
 
 class Account:
-    """What classes may have, and what they have.
+    """The shares of a class, and its use of them.
 
     :param class_ids: one class; several that are one to the rule
     :param floor, cap: in the unit of ``used``
     :param used: all that is there; the caller keeps it up to date
-    :param loose: of ``used``, what may leave at all: neither dirty nor
-        pinned
+    :param loose: the part of ``used`` that may leave: neither dirty nor pinned
     """
 
     __slots__ = ('class_ids', 'rank', 'floor', 'cap', 'weight', 'allocate',
@@ -82,7 +80,7 @@ class Account:
 
     @property
     def above_floor(self) -> int:
-        """What others may have of it at most."""
+        """The most that it may give to other classes."""
         return max(0, min(self.loose, self.used - self.floor))
 
 
@@ -150,8 +148,9 @@ def weighted_giver(ranked: Iterable[Account], own: Account, size: int,
 
 
 def claims(accounts: Sequence[Account]) -> List[Tuple[Account, int]]:
-    """Who may have room whoever ranks above it, and how much, to come to
-    its floor."""
+    """Accounts below their floor, with the room that each may take from
+    classes of any rank.
+    """
     takable = sum(one.above_floor for one in accounts)
     found = [(one, min(takable - one.above_floor, one.floor - one.used))
              for one in accounts]
@@ -164,8 +163,8 @@ class Entry:
     :param ranked: all accounts, :func:`in_order`
     :param own: that of the newcomer's class, one of them
     :param size: of the newcomer
-    :param free: what nobody uses; below 0: more is used than may be
-    :ivar is_refused: it stays out, and nothing leaves for it
+    :param free: unused room; below 0: more is used than allowed
+    :ivar is_refused: the newcomer stays out, and nothing leaves for it
     """
 
     __slots__ = ('_ranked', '_own', '_size', '_strict', '_claims',
@@ -186,9 +185,9 @@ class Entry:
                  or self._over_cap > own.loose or not self._is_enough()))
 
     def next(self) -> Optional[Account]:
-        """Whose next object leaves; None: nobody's, there is room.
+        """The class whose next object leaves; None if there is room.
 
-        MUST NOT be asked of one that is refused.
+        MUST NOT be called on a refused newcomer.
         """
         own = self._own
         if self._over_cap > 0 and own.loose > 0:
@@ -250,10 +249,10 @@ class Entry:
 
 
 class Relief:
-    """Room that is wanted for nobody.
+    """Room without a newcomer.
 
     :param ranked: all accounts, :func:`in_order`
-    :param need: how much; None: what is over caps, and nothing else
+    :param need: in the unit of accounts; None: only the excess over caps
     """
 
     __slots__ = ('_ranked', '_need', '_mode')
@@ -265,7 +264,9 @@ class Relief:
         self._mode = mode
 
     def next(self) -> Optional[Account]:
-        """Whose next object leaves; None: nobody's, or there is room."""
+        """The class whose next object leaves; None if no class gives, or there
+        is room.
+        """
         if self._need is not None and self._need <= 0:
             return None
         givers = self._givers()
@@ -302,7 +303,7 @@ class Relief:
 
 
 def _until_lighter(giver: Account, others: Sequence[Account]) -> int:
-    """What the heaviest gives before another one is the heaviest."""
+    """How much the heaviest class gives before another one is heavier."""
     most = giver.used
     before = True
     for one in others:

@@ -1,4 +1,4 @@
-"""What is fetched before it is asked for. One strategy, one file."""
+"""Strategies of fetching ahead of readers. One strategy, one file."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ def build(name: str, settings: Settings,
           hint: Callable[[int], PrefetchHint]) -> Tuple[Hinted, Manifests]:
     """A strategy with hints and manifests before it: what a node runs.
 
-    :param settings: the bound of the state is for all of them together
+    :param settings: all strategies together share the bound of the state
     :param hint: of a class id
-    :returns: what is told of everything, and what is told of manifests
+    :returns: the strategy to tell of all reads, and the one to tell of
+        manifests
     :raises KeyError: there is no strategy of that name
     """
     small = replace(settings, state_bytes=settings.state_bytes // 16)

@@ -19,15 +19,15 @@ are asked for). The rules, by the numbers that the comments below use:
    by one. It was asked for too late.
 8. When ``p`` falls, ``g`` becomes ``min(p - 1, g - 1)``; always ``g < p``.
 
-What differs from the paper, and why: ``p`` and ``g`` lie in one object that
-all sets of a stream refer to, not in the last unit of each, as a set that
-was asked for before the last of the one before it was hit would never see
-that one's increment. Units of S3 are larger than reads, so "after what is
-known" is asked of bytes. How long a fetch takes and how fast a stream reads
-are measured (by class, moving average). A first set starts with the trigger
-distance that these ask for, within bounds, and rule 7 may double it up to
-there: S3 takes as long as a thousand reads, and a stream would be over before
-one late unit a set had found as much.
+Differences from the paper: all sets of a stream share one object with ``p``
+and ``g``. The paper keeps them in the last unit of each set; but a set that
+was requested before the last unit of its predecessor was hit would never see
+that increment. Units of S3 are larger than reads, so "after a known unit" is
+judged by bytes. The time of a fetch and the speed of a stream are measured (by
+class, moving average). A first set starts with the trigger distance that
+follows from them, within bounds, and rule 7 may double it up to there: S3
+takes as long as a thousand reads, and with one step for each late unit a
+stream would end before it reached that distance.
 
 There is no table of streams: state hangs on units, the least recently used
 forgotten first.
@@ -46,7 +46,7 @@ from swift_dss.strategy.prefetch.base import (
 FIRST_DEGREE = 5
 #: Rule 3: no fetching ahead of hits at or below it.
 ASYNC_ABOVE = 4
-#: What measured times may make of a first set's trigger distance, units.
+#: Bounds of a first set's measured trigger distance, units.
 FIRST_TRIGGER_MAX = 16
 #: Pairs of account and class whose fetches are timed.
 TIMED_KINDS = 256
@@ -80,7 +80,7 @@ class Run:
 
 
 class Unit:
-    """What is known of a unit.
+    """The state of a unit.
 
     :ivar run: whose set it came with; None if it came on demand
     :ivar reached: where the last read of it ended, bytes from the
@@ -220,8 +220,9 @@ class Amp(Prefetch):
         return range(first, last + 1)
 
     def _is_coming(self, access: Access, first: int, last: int) -> bool:
-        """True if the reader waits for what was asked for, not for what
-        nobody knew that he wanted."""
+        """True if the reader is waiting for a unit that this strategy already
+        requested (not for one it failed to predict).
+        """
         return all(unit is not None and unit.run is not None
                    and not unit.arrived for unit in (
                        self._units.get(

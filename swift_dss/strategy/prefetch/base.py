@@ -1,12 +1,11 @@
-"""What a prefetch strategy is told, and how it answers.
+"""The contract of a prefetch strategy.
 
-A strategy is pure: it has no clock, does no I/O and draws no lots. Who
-drives it (the tier daemon, a simulator) tells it of every read and of what
-became of the bytes it asked for, and gets back the ranges it would like to
-have next. It may be told late, twice or not at all: that costs hits, and
-never anything else.
+A strategy is pure: it has no clock, does no I/O and draws no lots. Its driver
+(the tier daemon, a simulator) reports every read and the fate of requested
+bytes, and gets the ranges that the strategy wants next. Late, repeated or
+missing reports only cost hits.
 
-Who drives it MUST
+The driver MUST
 
 - call :meth:`Prefetch.on_request` for each read, in the order of ``now``;
 - fetch each want whole or in pieces, or give it up, in whole or in pieces,
@@ -16,12 +15,12 @@ Who drives it MUST
 - tell of wanted bytes that arrived by :meth:`Prefetch.on_arrival`;
 - before prefetched bytes leave that nobody has read, ask
   :meth:`Prefetch.on_last_chance`;
-- tell of all bytes that leave, read or not, by :meth:`Prefetch.on_evict`: a
-  strategy takes what was read or arrived for being there until then.
+- report all bytes that leave, read or not, by :meth:`Prefetch.on_evict`: until
+  then a strategy takes bytes that were read or arrived as present.
 
 Each method MUST take a bounded time and each strategy MUST keep within
-``Settings.state_bytes``. Nothing that one account did may decide what is
-fetched for another: all state is kept by account.
+``Settings.state_bytes``. One account's reads MUST NOT decide what is fetched
+for another: all state is kept by account.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Dict, Hashable, List, NamedTuple
 
-#: What the state of one tracked item costs, bytes, where a strategy counts
-#: items: a dictionary's entry, a key of three and a small object, measured
-#: on CPython 3.11 (``test_prefetch_contract``).
+#: Bytes of one tracked item's state, where a strategy counts items: a
+#: dictionary's entry, a key of three and a small object, measured on CPython
+#: 3.11 (``test_prefetch_contract``).
 ITEM_BYTES = 512
 
 
@@ -50,10 +49,10 @@ class Urgency(IntEnum):
 class Access(NamedTuple):
     """One read.
 
-    :param account: whose bytes; accounts share nothing
-    :param client: who reads, as far as it is known: requests of one client
-        follow one another, those of two do not
-    :param object_id: what is read: an object's version, a volume
+    :param account: owner of the bytes; accounts share nothing
+    :param client: the reader, '' if unknown: only requests of one client
+        follow one another
+    :param object_id: an object's version, or a volume
     :param offset: of the first byte
     :param length: at least 1
     :param object_bytes: where it ends: nothing past it is ever wanted
@@ -75,12 +74,12 @@ class Access(NamedTuple):
 
 
 class Want(NamedTuple):
-    """A range that should be fetched.
+    """A range that the strategy wants.
 
-    :param offset: not always on a border of units; who fetches rounds
+    :param offset: not always on a border of units; the driver rounds
     :param length: at least 1
     :param confidence: from 0 to 1: how likely it is to be read
-    :param strategy: who wants it, for the counts
+    :param strategy: name of the strategy, for the counts
     """
 
     account: str
@@ -94,12 +93,12 @@ class Want(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings:
-    """What strategies are built with.
+    """Constructor arguments of strategies.
 
-    :param unit_bytes: what degree and trigger distance are counted in: a
-        part of S3, a page of a volume
+    :param unit_bytes: the unit of degree and trigger distance: a part of S3, a
+        page of a volume
     :param max_degree: no want is longer than this many units; at least 4
-    :param state_bytes: what all state of a strategy may take
+    :param state_bytes: limit of all state of a strategy
     """
 
     unit_bytes: int
@@ -135,7 +134,7 @@ class Prefetch:
                    length: int, waited: bool, now: float) -> None:
         """A want, or a piece of one, is there.
 
-        :param waited: somebody was already waiting to read it
+        :param waited: a reader was already waiting for it
         """
 
     def on_dropped(self, account: str, object_id: Hashable, offset: int,
@@ -156,11 +155,11 @@ class Prefetch:
                  length: int, used: bool, now: float) -> None:
         """Bytes are gone.
 
-        :param used: somebody had read them
+        :param used: a reader had read them
         """
 
     def state_bytes(self) -> int:
-        """What its state takes now, about; costs O(1)."""
+        """Bytes of its state now, about; costs O(1)."""
         return 0
 
     def counts(self) -> Dict[str, float]:
@@ -168,8 +167,9 @@ class Prefetch:
         return {}
 
     def save(self) -> Dict[str, Any]:
-        """What should outlive a restart, of values that JSON knows; {} if
-        nothing. Object ids MUST then be texts or whole numbers."""
+        """The state that should outlive a restart, as JSON values; {} if none.
+        Object ids MUST then be texts or whole numbers.
+        """
         return {}
 
     def load(self, saved: Dict[str, Any]) -> None:

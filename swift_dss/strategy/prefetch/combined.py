@@ -1,9 +1,9 @@
 """AMP where a read belongs to a stream, GRAPH where it does not.
 
-Tombolo's combination (Yang and others, MSST'16): the graph is traversed
-only where no stream says what comes next, so it holds only what it alone
-knows, and neither fetches what the other has. What GRAPH is bound by holds
-here too (see there, the patents included).
+Tombolo's combination (Yang and others, MSST'16): the graph is traversed only
+outside of streams, so it holds only reads that streams do not predict, and no
+range is fetched by both. The limits of GRAPH apply here too (see there, the
+patents included).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""GRAPH: what history says comes next, where no stream does.
+"""GRAPH: predict the next read from history, outside of streams.
 
 After Yang and others, "Tombolo: Performance Enhancements for Cloud
 Gateways", MSST'16. Each random read is a node of a probability graph
@@ -6,21 +6,20 @@ Gateways", MSST'16. Each random read is a node of a probability graph
 other are joined by edges. From a node that was missed, or that an earlier
 prefetch tagged, the graph is traversed by *balanced expansion*: always the
 most likely node next, by the product of the weights on the way to it, down
-to a threshold. There are two: a miss has to be waited for anyway and may
-bring more with it; what is fetched ahead of a hit has to be more likely.
+to a threshold. There are two thresholds: a reader waits for a miss anyway, so
+a miss may bring more nodes; ahead of a hit only likelier nodes are fetched.
 
 How many nodes an expansion brings (``p``) and how many of them are left
 when the next begins (``g``) is adapted at its root as AMP adapts its
 streams: ``p`` grows when the last of them is read and falls when one leaves
-unread; ``g`` grows when a reader has to wait. What was fetched in vain is
-remembered and not fetched again until somebody reads it. In vain is what
-was not read although the node that led to it was; where a client left its
-chain before that, nothing was shown about the rest of it.
+unread; ``g`` grows when a reader has to wait. A node that was fetched in vain
+is not fetched again until a client reads it. A fetch was in vain if the node
+that led to it was read and the fetched node was not; if the client left the
+chain earlier, the rest of the chain is not judged.
 
-Reads that go on where one ended belong to a stream and do not enter the
-graph: they lengthen the node that the stream began with. When the stream
-comes again, its first read splits that node, and the rest of it is what
-surely follows.
+A read that continues an earlier one belongs to a stream and does not enter the
+graph: it lengthens the first node of the stream. When the stream comes again,
+its first read splits that node, and the rest of the node is the next read.
 
 **Patents.** Vendors hold patents on prefetching by such graphs (US
 9,471,497 and US 9,304,928 among others). This strategy is a plug-in that
@@ -110,7 +109,7 @@ class Graph(Prefetch):
         else:
             nodes = self._enter(access)
             stream.node = nodes[-1].number
-            # What no expansion brought is where one begins, hit or not.
+            # A node that no expansion brought starts one, hit or not.
             begins = not access.hit or not nodes[-1].root
             root = self._tagged(nodes, access)
             if root is None and begins:
@@ -160,7 +159,7 @@ class Graph(Prefetch):
                                             offset + length):
             if not used and node.state == Node.UNREAD:
                 if node.start < offset:
-                    # What was read of it stays right.
+                    # The part that was read stays right.
                     node = self._nodes.split(node, offset)
                 node.wrong = self._was_reached(node)
             self._settle(node, Node.ABSENT)
@@ -256,13 +255,15 @@ class Graph(Prefetch):
             root.degree = max(root.degree, root.trigger + 1)
 
     def _was_reached(self, node: Node) -> bool:
-        """What led to a node was read since the node was asked for."""
+        """True if the node that led to ``node`` was read since ``node`` was
+        requested.
+        """
         via = self._nodes.get(node.via)
         return via is None or via.read_turn >= node.asked_turn
 
     @staticmethod
     def _settle(node: Node, state: int) -> None:
-        """What an expansion wanted of a node is over."""
+        """End an expansion's request for a node."""
         node.state = state
         node.first = node.last = node.tag = node.old = False
         node.root = 0
@@ -312,7 +313,7 @@ class Graph(Prefetch):
                     current.state == Node.ABSENT:
                 found.append((-weight, current))
                 current.via = via[number]
-            # What followed this very read is not counted yet.
+            # The successors of this read are not counted yet.
             reads = max(1, current.count - (current is node))
             for after, count in list(current.edges.items()):
                 if self._nodes.get(after) is None:

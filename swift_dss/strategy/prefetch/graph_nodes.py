@@ -6,10 +6,10 @@ always read as a whole. An edge counts how often another node was read soon
 after; its weight is that count over the node's own. All of it is kept by
 account, and an edge never leaves its account.
 
-Bounded by bytes: the node that was not used longest goes first, and edges
-to it are dropped when somebody meets them. A node keeps a few edges, the
-rarest gives way. Counts are halved when they grow, so that what is read now
-weighs more than what was read once.
+Bounded by bytes: the least recently used node leaves first, and edges to it
+are dropped when a traversal meets them. A node keeps a few edges; the rarest
+gives way. Counts are halved when they grow, so that recent reads weigh more
+than old ones.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from bisect import bisect_right
 from collections import OrderedDict
 from typing import Any, Dict, Hashable, Iterator, List, Optional, Tuple
 
-#: What a node, an edge and an object with nodes take, bytes, with their
-#: entries in lists and dictionaries, measured on CPython 3.11.
+#: Bytes of a node, an edge and an object with nodes, with their entries in
+#: lists and dictionaries, measured on CPython 3.11.
 NODE_BYTES = 800
 EDGE_BYTES = 72
 OBJECT_BYTES = 640
@@ -37,7 +37,7 @@ _Place = Tuple[str, Hashable]
 
 
 class Node:
-    """A range, how often it was read, and what came after.
+    """A range, its count of reads, and its successors.
 
     :ivar edges: node number to how often that was read soon after this
     :ivar degree: ``p`` of expansions that begin here; 0: none has yet
@@ -102,7 +102,7 @@ class Nodes:
 
     @property
     def used_bytes(self) -> int:
-        """What all of it takes, about."""
+        """Bytes of the whole graph, about."""
         return (len(self._by_number) * NODE_BYTES
                 + self._edges * EDGE_BYTES
                 + len(self._ranges) * OBJECT_BYTES)
@@ -156,7 +156,7 @@ class Nodes:
         """A stream that began with ``node`` was read up to ``end``: the
         node that ends there, or the nearest before it.
 
-        What has no node yet joins the last one, so a stream takes one node
+        A range without a node joins the last node, so a stream takes one node
         and not one for each of its reads.
         """
         starts, nodes = self._ranges[node.place]
@@ -177,8 +177,8 @@ class Nodes:
         return node
 
     def split(self, node: Node, at: int) -> Node:
-        """Cut a node in two; the number stays with the first half, so that
-        edges to it hold, and what came after it comes after the second.
+        """Cut a node in two. The first half keeps the number, so that edges to
+        it hold; the second half gets its outgoing edges.
 
         :returns: the second half
         """

@@ -1,10 +1,10 @@
-"""What a class says of prefetching goes before what a strategy thinks.
+"""The class table's hint on prefetching overrides the strategy.
 
 ``prefetch`` in the class table: with ``auto`` the strategy decides; with
 ``never`` nothing of the class is fetched ahead, and its reads teach the
 strategy nothing; with ``whole`` the first read of an object wants all of
-it, in the order of use: from the end of the read on, then what lies before
-it. A hint is the owner's word, so it is also for who has no strategy.
+it, in the order of use: from the end of the read on, then from the beginning.
+Hints also work without a strategy, because the operator set them.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _Place = Tuple[str, Hashable]
 
 
 class Hinted(Relay):
-    """See above; the contract is :class:`Prefetch`.
+    """The contract is :class:`Prefetch`.
 
-    :param hint: of a class id; asked with each read, as the class table may
-        be read anew
+    :param hint: of a class id; called with each read, because the class table
+        may be reloaded
     """
 
-    #: Who wants it, in wants.
+    #: The strategy's name in wants.
     HINT = 'hint'
 
     def __init__(self, settings: Settings, inner: Prefetch,

@@ -1,4 +1,4 @@
-"""What a manifest lists is read in its order: SLO segments, DLO listings.
+"""Prefetch the members of manifests in order: SLO segments, DLO listings.
 
 To object servers the segments of a large object are objects like any other,
 and no strategy sees more than one at a time. Told of a manifest, this one
@@ -24,7 +24,7 @@ from swift_dss.strategy.prefetch.relay import Relay
 #: Members of one manifest: Swift's own limit of an SLO's is 1,000, and a
 #: listing is read in pages.
 MAX_MEMBERS = 10000
-#: What one member takes, bytes.
+#: Bytes of one member's state.
 MEMBER_BYTES = 400
 #: In the id of the object that a manifest's members make.
 _PREFIX = 'manifest:'

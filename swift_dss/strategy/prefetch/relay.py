@@ -8,8 +8,8 @@ from swift_dss.strategy.prefetch.base import Prefetch
 
 
 class Relay(Prefetch):
-    """Passes everything on but reads, which are who derives from it to
-    answer; the contract is :class:`Prefetch`.
+    """Passes on all calls but reads, which subclasses implement; the contract
+    is :class:`Prefetch`.
 
     :param others: at most one of them has something to save
     """

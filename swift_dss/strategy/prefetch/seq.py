@@ -1,9 +1,9 @@
 """SEQ: a fixed number of units ahead of each sequential stream.
 
-What file systems and filers have always done, and the base line of the
-others: a read that begins where an earlier one ended is sequential. Degree
-and trigger distance are fixed (the "fixed asynchronous" of Gill and Bathen,
-FAST'07, section 2.3).
+The classic method of file systems, and the base line of the others: a read
+that begins where an earlier one ended is sequential. Degree and trigger
+distance are fixed (the "fixed asynchronous" of Gill and Bathen, FAST'07,
+section 2.3).
 
 State: one entry for each place where a stream may go on, the least
 recently used forgotten first.

@@ -1,8 +1,8 @@
-"""Weighted eviction of bytes: whoever has most for its weight gives.
+"""Weighted eviction of bytes: the class with most for its weight gives.
 
-Shares without walls: classes that all want room come to hold it in the
-ratio of their weights, and what one does not use the others have. Floors,
-caps and pins are those of class order; ranks do not count.
+Shares without walls: classes that compete for room converge to the ratio of
+their weights, and share the room that others leave unused. Floors, caps and
+pins are those of class order; ranks do not count.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an eviction strategy is asked, and how it answers.
+"""The contract of a strategy that evicts bytes of classes.
 
 A strategy is pure: it sees how many bytes of each class lie on the SSD and
 how many of those may leave, never a single object. It answers with accounts
@@ -47,7 +47,8 @@ _NOTHING = Occupancy(0, 0)
 
 
 class EvictionStrategy:
-    """Who gives to whom. All MUST be pure, and cost O(classes).
+    """Decide which class gives room to which. All MUST be pure, and cost
+    O(classes).
 
     :ivar order: the one order over all classes; '': each class has its own
     """
@@ -74,7 +75,7 @@ class EvictionStrategy:
               need_bytes: int) -> Entry:
         """Bytes of ``class_id`` that want to come in.
 
-        :param free_bytes: what nobody uses
+        :param free_bytes: unused bytes
         """
         accounts = self.accounts(occupancies, table, room_bytes)
         own = next((one for one in accounts if class_id in one.class_ids),
@@ -86,7 +87,7 @@ class EvictionStrategy:
 
     def relief(self, occupancies: Occupancies, table: ClassTable,
                room_bytes: int, need_bytes: Optional[int]) -> Relief:
-        """Room that is wanted for nobody; None: what is over caps."""
+        """Make room without a newcomer; None: only bytes over caps."""
         return Relief(self.accounts(occupancies, table, room_bytes),
                       need_bytes, self.mode)
 
@@ -102,8 +103,10 @@ class EvictionStrategy:
 
     def claims(self, occupancies: Occupancies, table: ClassTable,
                room_bytes: int) -> Dict[int, int]:
-        """Class id to bytes that :meth:`entry` gives it whoever ranks
-        above it; without classes that it gives none."""
+        """Class id to the bytes that :meth:`entry` gives it from classes of
+        any rank, because it is below its floor; leaves out classes with 0
+        bytes.
+        """
         return {}
 
 

@@ -51,7 +51,7 @@ class _Slot:
 
 
 class _Share(Account):
-    """What a class may have of the slots, and has."""
+    """A class's share of the slots, and its use of them."""
 
     __slots__ = ('class_id', 'stats')
 
@@ -73,7 +73,7 @@ class _Share(Account):
 
 
 class _Search:
-    """What stood in the way while a victim was looked for."""
+    """The obstacles in a search for a victim."""
 
     __slots__ = ('newcomer', 'dirty_class', 'held')
 

@@ -1,9 +1,9 @@
-"""What a chunk cache is asked, and how it answers.
+"""The verbs of a chunk cache.
 
 The words, verbs and numbers of ``dss_core.h`` in the kernel target: its
 reference here, and the shared library built from the target's own source,
-MUST give the same answers to the same calls. That header is the manual;
-what is said here is how the verbs look in Python.
+MUST give the same answers to the same calls. That header is the manual; here
+are only the Python forms.
 
 A *slot* is a place for a chunk on the SSD, an *oblock* the number of a
 chunk on the origin. Broken preconditions are :class:`BrokenContract` in
@@ -35,7 +35,7 @@ class BrokenContract(AssertionError):
 
 
 class Refused(ValueError):
-    """Input that nobody checked before was bad; nothing has changed.
+    """The input was bad; nothing has changed.
 
     :param number: the errno that the core answers with
     """
@@ -179,7 +179,7 @@ class ChunkRow:
                    INNER.get(spec.inner, Inner.LRU))
 
     def fault(self) -> str:
-        """What is wrong with it, or an empty string."""
+        """The error in it, or an empty string."""
         if not 0 <= self.rank <= RANK_MAX:
             return 'rank %d is not in 0..%d' % (self.rank, RANK_MAX)
         if not 0 <= self.floor_parts <= self.cap_parts <= PARTS:
@@ -209,7 +209,7 @@ def fallback(rows: Mapping[int, ChunkRow], class_id: int) -> ChunkRow:
 
 
 class Verdict(NamedTuple):
-    """What to do with a miss.
+    """The verdict on a miss.
 
     :param reason: :class:`Bypass` or, of a victim, :class:`Evict`
     :param slot: where the newcomer may go. With ``Bypass.DIRTY`` the
@@ -229,7 +229,7 @@ class Verdict(NamedTuple):
 
 
 class SlotState(NamedTuple):
-    """What a used slot holds."""
+    """The contents of a used slot."""
 
     state: State
     oblock: int
@@ -325,8 +325,8 @@ class ChunkStrategy:
 
     def miss(self, class_id: int, sequential: bool = False,
              dirty: bool = False) -> Verdict:
-        """What to do with a miss; changes only counters, and marks and
-        hand of a class in order :attr:`Inner.SIEVE`.
+        """Judge a miss. Changes only counters, and the marks and hand of
+        classes in order :attr:`Inner.SIEVE`.
 
         :param dirty: a write that the origin does not get
         """
@@ -351,7 +351,7 @@ class ChunkStrategy:
     # States of a slot
 
     def slot_state(self, slot: int) -> Optional[SlotState]:
-        """What a slot holds; None if it is free."""
+        """The contents of a slot; None if it is free."""
         raise NotImplementedError
 
     def set_dirty(self, slot: int) -> None:
@@ -397,7 +397,8 @@ class ChunkStrategy:
         raise NotImplementedError
 
     def cleaned(self, slot: int, written: bool = True) -> bool:
-        """What became of a pulled slot; whether it is clean now."""
+        """End the cleaning of a pulled slot; returns whether it is clean now.
+        """
         raise NotImplementedError
 
     def reclaim(self) -> Optional[int]:

@@ -1,8 +1,8 @@
 """The class rule over whole objects of any size, in any order in a class.
 
-Who gives to whom is :mod:`~swift_dss.strategy.eviction.rule`'s. A hit by
-another class moves the object there, unless that one is at its cap; an
-unclassified hit leaves it where it is.
+:mod:`~swift_dss.strategy.eviction.rule` decides which class gives room to
+which. A hit by another class moves the object to that class, unless the class
+is at its cap; an unclassified hit does not move it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""GDSF: what is small, often used and dear to fetch stays.
+"""GDSF: objects stay if they are small, often used or dear to fetch.
 
 Cherkasova: "Improving WWW Proxies Performance with Greedy-Dual-Size-
 Frequency Caching Policy", HP Labs 1998, with the cost of GreedyDual (Cao
 and Irani, USITS 1997): the class's weight times the predicted penalty of a
 miss. The priority of an object is ``L + uses * cost / size``; the lowest
-leaves, and ``L`` becomes its priority, so that what was dear once grows
-old. Equal priorities leave in the order of their last use.
+leaves, and ``L`` becomes its priority, so that a dear object grows old too.
+Equal priorities leave in the order of their last use.
 
 A heap with one entry an object: a hit only raises the priority that is
 kept beside it, and an entry that turns out to be too low is put back when
@@ -26,7 +26,7 @@ _STALE_MIN = 1000
 
 
 class _Rank:
-    """What is known of an object."""
+    """The state of an object."""
 
     __slots__ = ('priority', 'used_at', 'uses', 'size', 'cost')
 

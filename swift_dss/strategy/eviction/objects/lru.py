@@ -1,4 +1,4 @@
-"""LRU: whoever was used longest ago leaves first.
+"""LRU: the object that was used longest ago leaves first.
 
 The reference order: every access makes its object the youngest. One entry
 an object; every verb is O(1).

@@ -11,9 +11,9 @@ from swift_dss.strategy.eviction.objects.verbs import (
 class PlainCache(ObjectCache):
     """Knows neither ranks nor floors nor caps.
 
-    - What does not fit at all, or not beside what is held, stays out, and
-      nothing leaves for it.
-    - So does what the order would rather not have.
+    - An object that cannot fit beside the held ones stays out, and nothing
+      leaves for it.
+    - So does an object that the order rejects.
 
     :param order: made for ``capacity_bytes``
     """

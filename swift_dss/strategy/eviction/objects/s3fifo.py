@@ -1,15 +1,15 @@
-"""S3-FIFO: a small queue that new objects have to come through.
+"""S3-FIFO: new objects must pass through a small queue.
 
 Yang, Zhang, Qiu, Yue, Rashmi: "FIFO queues are all you need for cache
 eviction", SOSP 2023, section 4. A tenth of the room is the small queue;
-whoever leaves it with fewer than two hits is gone, and its key is
-remembered in a ghost queue; the others go on to the main queue, which is
-a clock with a counter up to 3. Who comes back while it is remembered goes
-to the main queue at once.
+an object that leaves it with fewer than two hits is evicted, and a ghost queue
+remembers its key; the others go on to the main queue, which is a clock with a
+counter up to 3. An object that comes back while its key is remembered goes to
+the main queue at once.
 
-As libCacheSim has it since December 2024: until the first eviction what
-the small queue has no room for goes to the main queue, and an object that
-would fill the small queue alone does not come in.
+As libCacheSim has it since December 2024: until the first eviction, objects
+that do not fit the small queue go to the main queue, and an object that would
+fill the small queue alone does not come in.
 
 Where the order is told no room (a class's share has no fixed size), a
 tenth of what it holds is meant, and every size comes in.
@@ -51,7 +51,7 @@ class S3FifoOrder(Order):
         self._small_bytes = 0
         self._ghost_bytes = 0
         self._has_evicted = False
-        #: Who missed last, if it was remembered.
+        #: Key of the last miss, if the ghost queue had it.
         self._back: Optional[int] = None
 
     def __len__(self) -> int:

@@ -1,12 +1,11 @@
 """SARC: streams and the rest in two lists whose sizes adapt.
 
 Gill and Modha: "SARC: Sequential Prefetching in Adaptive Replacement
-Cache", USENIX ATC 2005, section 4. What belongs to a stream is in SEQ,
-the rest in RANDOM, both in LRU order. The oldest part of each list, two
-per cent of the cache, is watched: a hit there shows what a longer list
-would gain. SEQ gains what sequential misses say (``ratio``), RANDOM what
-hits at its old end say, and the size that SEQ should have moves by half an
-object's bytes with each eviction.
+Cache", USENIX ATC 2005, section 4. Objects of streams are in SEQ, the rest in
+RANDOM, both in LRU order. The oldest part of each list, two per cent of the
+cache, is watched: a hit there shows what a longer list would gain. Sequential
+misses (``ratio``) measure the gain of SEQ, and hits at its old end that of
+RANDOM; each eviction moves the target size of SEQ by half an object's bytes.
 
 Where the order is told no room, its own bytes are meant. One entry an
 object; every verb is O(1), amortised.
@@ -121,7 +120,7 @@ class SarcOrder(Order):
 
     @property
     def seq_bytes(self) -> int:
-        """What is in SEQ now."""
+        """The bytes in SEQ now."""
         return self._seq.used_bytes
 
     def _watched_bytes(self) -> int:

@@ -1,11 +1,11 @@
 """SIEVE: one queue in order of arrival, and a hand that walks it.
 
 Zhang, Yang, Yue, Vigfusson, Rashmi: "SIEVE is Simpler than LRU", NSDI
-2024, section 3. A hit only marks its object. The hand walks from the
-oldest to the youngest, takes marks away, and sends the first one without
-a mark; it stays where it was, so that what came since the last round is
-sifted quickly. One entry an object; a hit is O(1), an eviction O(1)
-amortised: each mark that is taken away was put there by a hit.
+2024, section 3. A hit only marks its object. The hand walks from the oldest to
+the youngest, clears marks, and evicts the first object without a mark. It then
+stays there, so objects that came since the last round are sifted quickly. One
+entry an object; a hit is O(1), an eviction O(1) amortised: each mark that it
+clears was set by a hit.
 """
 
 from __future__ import annotations

@@ -1,24 +1,24 @@
-"""What orders and caches of whole objects are asked, and how they answer.
+"""The contracts of orders and caches of whole objects.
 
 Two contracts. An :class:`Order` ranks the candidates of one class: LRU,
 S3-FIFO, SIEVE, GDSF and SARC are orders, one file each. An
-:class:`ObjectCache` decides what comes in and who leaves for it, over one
-order (``plain``) or one a class (``classes``).
+:class:`ObjectCache` decides which objects come in and which leave for them,
+over one order (``plain``) or one order a class (``classes``).
 
 Keys are whole numbers, sizes bytes. A strategy sees neither data nor time:
-the replay drives it with a trace, and whoever moves bytes does what it
-says. Dirty and pinned objects are *held*: they are in no order, so that no
-order can give them.
+the replay drives it with a trace, and the engine that moves bytes obeys it.
+Dirty and pinned objects are *held*: they are in no order, so no order can
+evict them.
 """
 
 from __future__ import annotations
 
 from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
-#: What became of an access. A bypass is a miss that did not come in.
+#: The results of an access. A bypass is a miss that did not come in.
 MISS, HIT, BYPASS = 0, 1, 2
 
-#: What a miss costs where nobody says: only ratios of costs count.
+#: The default cost of a miss: only ratios of costs count.
 UNIT_COST = 1.0e6
 
 _DIRTY, _PINNED = 1, 2
@@ -27,13 +27,12 @@ _DIRTY, _PINNED = 1, 2
 class Order:
     """Which candidate of one class leaves first.
 
-    It knows no capacity: :meth:`evict` is asked for the next one until
-    there is room. Every verb MUST cost O(1) or O(log n), amortised, and
-    its memory MUST be O(candidates), what it remembers of gone ones
-    included.
+    It knows no capacity: the caller calls :meth:`evict` until there is room.
+    Every verb MUST cost O(1) or O(log n), amortised, and its memory MUST be
+    O(candidates), including the memory of evicted ones.
 
-    :param room_bytes: what the cache has, for orders that cut it up; 0:
-        not known
+    :param room_bytes: capacity of the cache, for orders that divide it; 0: not
+        known
     :ivar used_bytes: of all candidates
     """
 
@@ -55,11 +54,11 @@ class Order:
 
     def miss(self, key: int, size: int, sequential: bool = False,
              asked: bool = True) -> bool:
-        """What is no candidate may come in. If it does, evictions and
+        """A missed object may come in. If it does, evictions and
         :meth:`insert` follow, with no other miss between.
 
-        :param asked: False: nobody asked for it yet
-        :returns: False if the order would rather not have it
+        :param asked: False for a prefetched object
+        :returns: False if the order rejects it
         """
         return True
 
@@ -120,7 +119,7 @@ class Held:
 
 
 class ObjectCache:
-    """Objects on ``capacity_bytes``, and who leaves for whom.
+    """Objects on ``capacity_bytes``, and which one leaves for which.
 
     After every call ``used_bytes <= capacity_bytes`` MUST hold, an object
     MUST be there at most once, and nothing dirty or pinned MUST have left
@@ -128,10 +127,10 @@ class ObjectCache:
 
     :param capacity_bytes: at least 1
     :param cost: (size, class id) to what a miss of it costs, above 0
-    :ivar evicted: keys that were sent away, newest last, if it is a list:
-        whoever wants to know puts one there and empties it
-    :ivar last_chance: asked with a key before it is sent away; True keeps
-        it, as if just used. MUST NOT say True of a key twice in a row
+    :ivar evicted: set it to a list to collect evicted keys, newest last; the
+        caller empties it
+    :ivar last_chance: called with a key before its eviction; True keeps it, as
+        if just used. MUST NOT return True for a key twice in a row
     """
 
     def __init__(self, capacity_bytes: int,
@@ -162,7 +161,7 @@ class ObjectCache:
 
     def fill(self, key: int, size: int, class_id: int = 0,
              sequential: bool = False) -> bool:
-        """Bring in what nobody asked for (yet); idempotent.
+        """Bring in an object that no reader has asked for yet; idempotent.
 
         :returns: whether it is there now
         """
@@ -170,7 +169,7 @@ class ObjectCache:
             key, size, class_id, sequential, False) == MISS
 
     def bytes_of(self, class_id: int) -> int:
-        """What a class has here; all of it for class-blind caches."""
+        """Bytes of a class; all bytes for class-blind caches."""
         raise NotImplementedError
 
     def set_dirty(self, key: int) -> bool:

@@ -1,16 +1,16 @@
 """Orders whose queues are columns of an index, not memory.
 
 An order of ``objects/verbs`` keeps an entry an object in memory, which a
-daemon that keeps millions of objects over restarts must not. Here the place
-of each candidate is four numbers in its own row, and what an order
-remembers besides is a handful of numbers a class. Both are in the index:
-memory does not grow with the population, a restart loses nothing, and the
-next victim is the first entry of a sorted index.
+daemon that keeps millions of objects over restarts must not. Here the place of
+each candidate is four numbers in its own row, and an order keeps a handful of
+further numbers a class. Both are in the index: memory does not grow with the
+population, a restart loses nothing, and the next victim is the first entry of
+a sorted index.
 
 The same algorithms, with the same decisions: fed with the same accesses,
-LRU, S3-FIFO, SIEVE and GDSF send away the same objects as their namesakes
-(``test_row_orders``). SARC's watched ends are looked at anew once an eighth
-of them has changed, and not with each access.
+LRU, S3-FIFO, SIEVE and GDSF evict the same objects as their namesakes
+(``test_row_orders``). SARC's watched ends are found again after an eighth of
+them has changed, and not with each access.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from swift_dss.strategy.eviction.objects.verbs import UNIT_COST
 #: remembered.
 FIRST, SECOND, GONE = 0, 1, 2
 
-#: What an order remembers of a class: figures by name.
+#: An order's memory of a class: figures by name.
 Memory = Dict[str, float]
 
 
@@ -56,14 +56,14 @@ class Entry(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What one step came to: the entry leaves, or was only looked at."""
+    """The result of one step: the entry leaves, or was only examined."""
 
     entry: Entry
     leaves: bool
 
 
 class Candidates:
-    """What an order sees of the rows, and may do to them."""
+    """An order's view of the rows, and its acts on them."""
 
     def pop(self, queue: int) -> Optional[Entry]:
         """The next of a queue that was not popped yet, from the front or
@@ -112,7 +112,7 @@ class RowOrder:
         raise NotImplementedError
 
     def missed(self, memory: Memory, sequential: bool) -> None:
-        """Somebody read what is no candidate."""
+        """A reader missed: the object is not a candidate."""
 
     def begin(self, memory: Memory, candidates: Candidates) -> None:
         """Victims are about to be chosen."""
@@ -124,7 +124,9 @@ class RowOrder:
 
     def left(self, memory: Memory, place: Place, size: int,
              candidates: Candidates) -> Optional[Place]:
-        """A candidate's bytes are gone; what is to be remembered of it."""
+        """Forget a candidate whose bytes are gone; returns the order's memory
+        of it.
+        """
         return None
 
 

@@ -16,7 +16,7 @@ from swift_dss.strategy.eviction.rows.order import (
     next_turn)
 
 _SMALL, _MAIN = FIRST, SECOND
-#: Which queue is looked through until it gives somebody; 0: to be decided.
+#: The queue that is searched until it yields a victim; 0: undecided.
 _PHASE = 'phase'
 _IN_SMALL, _IN_MAIN = 1.0, 2.0
 

@@ -1,9 +1,9 @@
 """SARC on rows: see ``objects/sarc`` for the algorithm and its source.
 
-Which part of a list is its watched old end is one number a list: the place
-of its youngest. It is found anew when an eighth of the watched bytes may
-have left it; until then the end is up to an eighth shorter than it should
-be, which moves the adaptation later and changes no order.
+The watched old end of a list is one number: the place of its youngest entry.
+It is found again when an eighth of the watched bytes may have left it. Until
+then the end is up to an eighth too short, which delays the adaptation and
+changes no order.
 """
 
 from __future__ import annotations
