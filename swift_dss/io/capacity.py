@@ -175,9 +175,9 @@ class Capacity:
                     raise
             except OSError as err:
                 raise self._translate(err) from err
-        # The name is in its folder, but only in memory. Sync the folder
-        # and all above it: whoever made those, another thread perhaps, may
-        # not have come to it yet. A clean folder costs no disk I/O.
+        # The name is in its folder, but only in memory. Sync the folder and
+        # all above it: another thread may have made them and not synced them
+        # yet. A clean folder costs no disk I/O.
         for _ in range(_DEPTH):
             sync_dir(parent)
             parent = os.path.dirname(parent)

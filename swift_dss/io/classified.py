@@ -122,7 +122,7 @@ def expect_random(fd: int) -> None:
 
 
 def forget(fd: int, offset: int, length: int) -> None:
-    """Let go of cached pages that nobody is likely to want again."""
+    """Drop cached pages that are unlikely to be read again."""
     os.posix_fadvise(fd, offset, length, os.POSIX_FADV_DONTNEED)
 
 

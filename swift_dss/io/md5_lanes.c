@@ -5,8 +5,8 @@
  * Each step of MD5 waits for the one before it, so one stream leaves most of
  * a processor idle, and a core does no more of one than some 500 MB/s. Here
  * up to LANES streams share the vector registers, one a lane: RFC 1321 step
- * for step, each stream with its own state, data and length. What comes out
- * is the MD5 of each, bit for bit.
+ * for step, each stream with its own state, data and length. The result is the
+ * MD5 of each stream, bit for bit.
  *
  * The caller's lock (the GIL) is let go while blocks are hashed. A Digest
  * belongs to one thread at a time; a second one is refused.
@@ -222,7 +222,7 @@ typedef struct {
 	PyObject_HEAD
 	uint32_t state[4];
 	uint64_t length;
-	/* What does not fill a block yet: length % BLOCK bytes. */
+	/* The incomplete last block: length % BLOCK bytes. */
 	uint8_t rest[BLOCK];
 	int busy;
 } Digest;

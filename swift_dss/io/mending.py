@@ -1,11 +1,11 @@
-"""Blocks that a disk changed, found in all copies here and replaced.
+"""Find blocks that a disk changed in all local copies, and replace them.
 
-A copy of a block is right if its checksum is; where none is known, if it can
-be read. Of one that is wrong the bytes leave its tier, where another has the
-right ones, and come back from there: to the SSD in a new inode, to the HDD in
-place. What only S3 has right comes back when it is read next.
+A copy of a block is right if its checksum matches; without a known checksum,
+if it can be read. If another tier has the right bytes, they replace the wrong
+ones: on the SSD in a new inode, on the HDD in place. If only S3 has the right
+bytes, the wrong ones are dropped, and the next read fetches them.
 
-The caller MUST hold the version's lock. All of it blocks on both tiers.
+The caller MUST hold the version's lock. All functions block on both tiers.
 """
 
 from __future__ import annotations
@@ -100,8 +100,7 @@ def _judge(sums: BlockSums, block: int, extents: List[Extent],
 
 def _judge_unknown(extent: Extent, fds: Dict[Tier, int], io: Carrier,
                    rot: Rot) -> None:
-    """Of bytes whose checksum nobody knows: those that can be read are
-    taken as they are."""
+    """Judge bytes without checksums: those that can be read are accepted."""
     unreadable = [tier for tier in (Tier.SSD, Tier.HDD)
                   if extent.tiers & tier and len(_read(
                       io, fds.get(tier), extent) or b'') != extent.length]
@@ -136,12 +135,12 @@ def _read(io: Carrier, fd: Optional[int],
 def mend(place: Place, rot: Rot, class_map: ClassMap = UNCLASSIFIED_MAP,
          io: Carrier = PLAIN_IO,
          proven: Optional[RemoteCopy] = None) -> Residency:
-    """Replace what :func:`look` saw; what is lost stays.
+    """Replace the blocks that :func:`look` found wrong; lost ones stay.
 
-    :param proven: the copy that S3 was asked for again just now; without it
-        what S3 alone can have right stays
+    :param proven: the copy that S3 was asked for again just now; without it,
+        blocks that only S3 can have right stay
     :returns: the residency after it
-    :raises RottenBytes: the disk has changed more meanwhile
+    :raises RottenBytes: the disk has changed more blocks since
     :raises TierFull: no room for the right bytes, of which another tier has
         a copy
     """

@@ -6,17 +6,17 @@ removed. So after a kill or a power cut at any step, every byte that the
 record names can be read, and doing the move again completes it.
 
 No move leaves a byte to S3 alone on the word of a record: a lifecycle rule or
-an administrator may have removed the key since. Whoever drops the last local
-bytes MUST hand over the remote copy that S3 was asked for *again* just now
-(``proven``); without it, or if the record names another one meanwhile, these
+an administrator may have removed the key since. To drop the last local bytes,
+the caller MUST pass the remote copy that it has just found in S3 *again*
+(``proven``). Without it, or if the record names another copy by now, these
 bytes stay.
 
 The caller MUST hold the version's lock: two moves of one version at once
-would overwrite one another's record. All of them block on both tiers.
+would overwrite one another's record. All moves block on both tiers.
 
-What is copied is checked as it passes: a whole block that is not as it was
+A move checks the bytes that it copies: a whole block that is not as it was
 written, or bytes that cannot be read, raise ``RottenBytes`` and nothing has
-changed (``io.mending``). Where there are no checksums they are made
+changed (``io.mending``). A version without checksums gets them
 (``io.sums.copying``).
 """
 
@@ -35,7 +35,7 @@ from swift_dss.io.switch import (
     LiveVersion, Place, switch, translated)
 
 Range = Tuple[int, int]
-#: What this node holds itself.
+#: The tiers of this node itself.
 LOCAL = Tier.SSD | Tier.HDD
 
 
@@ -46,13 +46,13 @@ PLAIN_IO = Carrier()
 def copy_to_capacity(place: Place, ranges: Iterable[Range] = (),
                      class_map: ClassMap = UNCLASSIFIED_MAP,
                      io: Carrier = PLAIN_IO) -> Residency:
-    """Clean: give the HDD a copy of what the SSD holds.
+    """Clean: copy the SSD's bytes to the HDD.
 
     :param ranges: (offset, length) pieces; none means everything
     :returns: the residency after it
     :raises TierUnavailable: the HDD is not mounted
     :raises TierFull: no room there; nothing has changed
-    :raises VersionGone: the version went away meanwhile
+    :raises VersionGone: the version was removed during the move
     """
     place.capacity.check()
     with LiveVersion(place) as live:
@@ -83,9 +83,9 @@ def write_capacity(place: Place, residency: Residency,
                    fill: Callable[[int], None], label: str) -> None:
     """Write into the version's HDD file; durable on return.
 
-    A file that holds bytes already is written in place: ``fill`` MUST
-    only write ranges that the record does not place on the HDD, so that
-    nobody reads them yet. A new one is written without a name first.
+    A file that already holds bytes is written in place: ``fill`` MUST only
+    write ranges that the record does not place on the HDD, because readers do
+    not read these. A new file is written without a name first.
     """
     capacity = place.capacity
     on_hdd = bool(residency.tiers & Tier.HDD)
@@ -143,7 +143,7 @@ def evict_ssd(place: Place, ranges: Iterable[Range] = (),
     :returns: the residency after it
     :raises TierUnavailable: bytes would be left only on an HDD that is
         not mounted
-    :raises VersionGone: the version went away meanwhile
+    :raises VersionGone: the version was removed during the move
     """
     with LiveVersion(place) as live:
         residency = live.residency
@@ -193,7 +193,7 @@ def promote(place: Place, ranges: Iterable[Range] = (),
     :param ranges: (offset, length) pieces; none means everything
     :raises TierUnavailable: the HDD is not mounted
     :raises TierFull: no room on the SSD; nothing has changed
-    :raises VersionGone: the version went away meanwhile
+    :raises VersionGone: the version was removed during the move
     """
     with LiveVersion(place) as live:
         residency = live.residency
@@ -232,7 +232,7 @@ def drop_capacity(place: Place, ranges: Iterable[Range] = (),
 
     :param proven: as :func:`evict_ssd` has it
     :raises TierUnavailable: the HDD is not mounted
-    :raises VersionGone: the version went away meanwhile
+    :raises VersionGone: the version was removed during the move
     """
     place.capacity.check()
     with LiveVersion(place) as live:

@@ -77,7 +77,7 @@ def loop() -> Any:
 
 def hub() -> Any:
     """This thread's event loop if the caller may wait in it, else None:
-    inside the loop's own callbacks nobody may."""
+    the loop's own callbacks must not wait."""
     found = loop()
     if found is None:
         return None

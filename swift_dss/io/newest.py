@@ -41,10 +41,10 @@ def newest_file(hash_dir: str,
 
 def record_of(path: str) -> Tuple[str, bool]:
     """(S3 key that a data file's record names, whether all of its bytes are
-    on this node); the key is '' if it names none. Of a file that is gone by
-    now: ('', False).
+    on this node); the key is '' if it names none. A file that is gone gives
+    ('', False).
 
-    :raises DamagedRecord, OSError: nobody can say
+    :raises DamagedRecord, OSError: the answer is unknown
     """
     try:
         found = residency_store.load(path)
@@ -65,7 +65,7 @@ def newest_record(hash_dir: str, frag_index: Optional[int] = None
     The key is '' where the file names none; of an erasure-coded object it
     is that of the fragment ``frag_index``.
 
-    :raises DamagedRecord, OSError: nobody can say
+    :raises DamagedRecord, OSError: the answer is unknown
     """
     timestamp, name = newest_file(hash_dir, frag_index)
     parsed = layout.parse_data_file(name)

@@ -1,9 +1,8 @@
 """Bounded pools of native threads that green threads can wait for.
 
 One pool serves one tier of one device, so that a slow disk delays only
-those who asked for that disk. Work is a function and its arguments; the
-green thread that asked sleeps in the event loop until the answer is there
-and the loop goes on serving others.
+requests to that disk. Work is a function and its arguments; the calling green
+thread sleeps until the answer is there, while the event loop serves others.
 
 Rules for what runs in a pool thread: no green primitive, no logger but a
 manager's, no reference to the request. It may block.
@@ -11,8 +10,8 @@ manager's, no reference to the request. It may block.
 - Threads start when they are first needed, after a fork too.
 - At most ``threads`` jobs run and ``queue_depth`` wait. Past that the
   *green thread* that asks is put to sleep, never the event loop.
-- Answers are handed over in batches: one wake-up of the loop serves all
-  jobs that finished meanwhile.
+- Answers are handed over in batches: one wake-up of the loop serves all jobs
+  that have finished.
 - Without an event loop (daemons, tools, threads of other pools) the caller
   runs the work itself.
 """
@@ -60,7 +59,7 @@ class Job:
         return self._state >= _FINISHED
 
     def wait(self) -> Any:
-        """What the work returned; raises what it raised.
+        """Return the work's result; raise its exception.
 
         Blocks the green thread. May be left by an exception (a time-out,
         say): the work then goes on, see :meth:`when_finished`.
@@ -84,10 +83,10 @@ class Job:
         return self._value
 
     def when_finished(self, call: Callable[[], None]) -> None:
-        """Run ``call`` when the work no longer uses what it was given.
+        """Run ``call`` when the work no longer uses its arguments.
 
-        Work that nobody began is cancelled. ``call`` runs at once, or in
-        the pool thread right after the work; it MUST NOT raise.
+        Work that has not begun is cancelled. ``call`` runs at once, or in the
+        pool thread right after the work; it MUST NOT raise.
         """
         with self._lock:
             if self._state == _QUEUED:
@@ -230,9 +229,9 @@ class Pool:
         self._queue.put(job)
 
     def background(self, call: Callable[..., Any], *args: Any) -> None:
-        """Begin work that nobody waits for; never refused, never blocks.
+        """Begin work without a waiting caller; never refused, never blocks.
 
-        What it raises is lost, so it MUST deal with its own errors.
+        Its exceptions are lost, so it MUST handle its own errors.
         """
         if native.loop() is None:
             self.run(call, *args)

@@ -16,8 +16,8 @@ from typing import Dict, Iterable, List, Tuple
 from swift_dss.core.errors import BadConfig
 from swift_dss.io.capacity import sync_dir
 
-#: What SQLite keeps beside a database. The log first: a database that is
-#: moved without what its log has to add is another one.
+#: SQLite's files beside a database. Move the log first: a database without its
+#: log has lost transactions.
 SQLITE_ENDS = ('-wal', '-shm', '')
 #: File systems that a reboot empties.
 _IN_MEMORY = frozenset(('tmpfs', 'ramfs'))
@@ -120,9 +120,9 @@ def filesystem_of(path: str, mounts: str = '/proc/self/mountinfo') -> str:
 def adopt(old: str, new: str, names: Iterable[str]) -> List[str]:
     """Move databases that an older version kept elsewhere; their names.
 
-    Nobody may have them open. One that is there already stays, and so does
-    the old one then. A power cut leaves the old one until the new one is
-    whole and durable; the next call begins anew.
+    No process may have them open. A database that already exists at the new
+    place stays, and then the old one stays too. A power cut leaves the old one
+    until the new one is whole and durable; the next call starts over.
 
     :raises OSError: no room, or no right
     """

@@ -1,4 +1,4 @@
-"""What this kernel offers to reads of the page cache.
+"""Read from the page cache without waiting, if the kernel can.
 
 A read that the page cache can answer is a copy in memory: it costs less
 than the trip to a pool thread, so the event loop may do it. ``RWF_NOWAIT``
@@ -35,10 +35,9 @@ class PageCache:
 
     def look(self, carrier: Carrier, fd: int, length: int, offset: int,
              class_id: int) -> int:
-        """Read what can be had of a range without waiting for a disk.
+        """Read the cached part of a range without waiting for a disk.
 
-        The kernel reads ahead of it meanwhile, and reads what was not
-        there, under this class.
+        The kernel then reads the rest and reads ahead, under this class.
 
         :param length: at most ``AHEAD_BYTES``
         :returns: how many bytes from ``offset`` on are in ``chunks`` until
@@ -83,5 +82,5 @@ class PageCache:
         try:
             return os.preadv(fd, into, offset, _NOWAIT)
         except OSError:
-            # EAGAIN, EOPNOTSUPP; who reads it with waiting gets the rest.
+            # EAGAIN, EOPNOTSUPP; a read that waits gets the rest.
             return 0

@@ -68,12 +68,12 @@ class Held(NamedTuple):
 
 
 class _Listed(NamedTuple):
-    """Hashes of a folder as it was, by their first half: 8 bytes each.
+    """A listing of a folder: the first half of each hash, 8 bytes each.
 
-    :param others: of those whose folder has not the hash for its name, and
-        those of a second folder: paths of these
-    :param until: monotonic; what was listed so soon after a change holds
-        for so long, and only for who may miss what came in the same tick
+    :param others: paths of folders that are not named by their hash, or are an
+        object's second one
+    :param until: monotonic; a listing so soon after a change holds until then,
+        and only for callers that may miss a change within the same tick
     """
 
     stamp: Tuple[int, int]
@@ -201,12 +201,12 @@ def _hash_folders(top: str, name: str) -> List[str]:
 
 
 def put_aside(place: Place) -> None:
-    """Move the data file of a version into quarantine, durably; what else
-    is in its folder stays, as POSTs are others' too. Replication then
-    brings the version anew.
+    """Move the data file of a version into quarantine, durably. Other files of
+    its folder stay, because POSTs concern other versions too. Replication then
+    brings the version again.
 
-    The caller MUST hold the version's lock, and MUST know that another
-    device has what this one is to get.
+    The caller MUST hold the version's lock, and MUST know that another device
+    has the version.
 
     :raises VersionGone: it is not there any more
     :raises TierUnavailable: the partition is locked
@@ -302,10 +302,10 @@ def _leave(held: Held, metas: List[str]) -> None:
 
 
 def invalidate(place: Place) -> None:
-    """Have Swift hash the suffix of an object anew, as its own servers do
-    after a change: else replication would not see it.
+    """Have Swift rehash the suffix of an object, as its own servers do after a
+    change; without that, replication would not see the change.
 
-    :raises TierUnavailable: somebody holds the partition's lock
+    :raises TierUnavailable: another process holds the partition's lock
     """
     suffix_dir = os.path.dirname(place.hash_dir)
     partition_dir, suffix = os.path.split(suffix_dir)

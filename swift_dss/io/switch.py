@@ -59,7 +59,7 @@ class Place:
                                self.partition, self.version.object_hash)
 
     def names(self) -> List[str]:
-        """What lies in Swift's folder of the object; none if it is gone."""
+        """The files in Swift's folder of the object; none if it is gone."""
         return listdir(self.hash_dir)
 
     def data_file(self, names: Optional[Sequence[str]] = None) -> str:
@@ -114,18 +114,18 @@ def open_data_file(path: str) -> Opened:
 
 
 class LiveVersion:
-    """A version's data file, held open with what it says of itself.
+    """A version's open data file with its records.
 
     Use as a context manager. May block on the SSD.
 
-    :param opened: its data file, if the caller has opened it: ours from
-        here on, even if this raises
-    :param for_reading: an HDD that is not there is only a tier less to
-        read from; nothing may be recorded then
-    :raises VersionGone: there is no such file any more
-    :raises TierUnavailable: the HDD that the record speaks of is not there
-    :raises DamagedRecord: its residency cannot be trusted; nothing that
-        drops bytes may go on
+    :param opened: its data file, if the caller has opened it; this object owns
+        it from now on, even if the constructor raises
+    :param for_reading: do not raise for a missing HDD; the caller MUST NOT
+        record anything then
+    :raises VersionGone: the file does not exist any more
+    :raises TierUnavailable: the HDD that the record names is missing
+    :raises DamagedRecord: its residency cannot be trusted; the caller MUST NOT
+        drop bytes
     """
 
     def __init__(self, place: Place,
@@ -191,7 +191,7 @@ class LiveVersion:
         return self.place.capacity.identity
 
     def _judge(self) -> Residency:
-        """What the record says, less what it says of another HDD."""
+        """The record without its claims about another HDD."""
         if self.stat.st_size == self.place.content_length and \
                 self.records[0] is None:
             return Residency.whole(self.place.content_length)
@@ -316,8 +316,8 @@ def _exchange_checked(live: LiveVersion, tmp_path: str) -> None:
         exchange(tmp_path, live.path)
         _refuse_linked(live.path, swapped.st_nlink)
     if not same:
-        # Meanwhile the name held the same version, so nobody read a
-        # wrong byte; but a change of the other inode would be lost.
+        # The name held the same version throughout, so readers got right
+        # bytes; but a change of the other inode would be lost.
         exchange(tmp_path, live.path)
         raise VersionGone('%s was replaced meanwhile' % live.path)
 

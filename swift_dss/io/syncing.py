@@ -40,7 +40,7 @@ def check_file(path: str) -> bool:
     """Look at the object server's configuration.
 
     :param path: its file, or the folder of its files
-    :returns: False if there is none: nobody can say then
+    :returns: False if there is no configuration to look at
     :raises BadConfig: it has the replicator use rsync, or cannot be read
     """
     found = _there(path)

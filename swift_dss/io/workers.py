@@ -1,4 +1,4 @@
-"""Who carries background work out: threads of a pool, or the caller.
+"""Run background work in threads of a pool, or in the caller.
 
 The daemon and the gateway ask for pools through :data:`Pool`, so that the
 simulation can run the same work in its own thread, in an order that a seed
@@ -32,8 +32,8 @@ class _Inline(Executor):
             **kwargs: Any) -> Future[_Result]:
         """See :meth:`Executor.submit`.
 
-        What is no ``Exception``, such as a simulated crash, is raised here:
-        a process that dies tells nobody.
+        A ``BaseException`` that is no ``Exception``, such as a simulated
+        crash, is raised here: a process that dies reports nothing.
         """
         future: Future[_Result] = Future()
         try:

@@ -1,11 +1,10 @@
 """Diskfiles of replicated objects: ``egg:swift_dss#dss.fs``.
 
-What differs from Swift's own: a data file one byte longer than its
-Content-Length, with a sound residency record, is a stub and not damage;
-data is read and written in pools, classified and placed; the tier daemon
-is told. Names, folders, metadata, ``.meta`` files, tombstones and hashes
-are Swift's, so that its replicator, auditor, expirer and relinker find
-what they know.
+Differences from Swift's own: a data file one byte longer than its
+Content-Length, with a sound residency record, is a stub and not damage; data
+is read and written in pools, classified and placed; the tier daemon gets
+events. Names, folders, metadata, ``.meta`` files, tombstones and hashes are
+Swift's, so its replicator, auditor, expirer and relinker work unchanged.
 """
 
 from __future__ import annotations
@@ -51,14 +50,15 @@ class DssDiskFileBase(BaseDiskFile):
     dss_residency: Optional[Residency] = None
     #: The reader built last and not closed, for the controller.
     dss_reader: Any = None
-    #: What the request is about to read, (start, stop) with -1 for the end;
+    #: The range that the request will read, (start, stop) with -1 for the end;
     #: set by the controller.
     dss_range: Optional[Tuple[int, int]] = None
     #: The POST that this diskfile was made for; set by the controller.
     dss_post: Optional[posts.Post] = None
     #: Set by a writer that has put a version.
     dss_written: Optional[Tuple[VersionId, int, ClassMap, str]] = None
-    #: What comes of a version that S3 has; set before the writer is built.
+    #: The received record of a version that S3 has; set before the writer is
+    #: built.
     dss_arriving: Optional[Arriving] = None
     #: The session of ssync that sends it, and what goes out for it.
     dss_session: Optional[sending.Session] = None
@@ -151,7 +151,7 @@ class DssDiskFileBase(BaseDiskFile):
         return content_length
 
     def dss_open_bytes(self, fd: int, keep_cache: bool) -> VersionBytes:
-        """What a reader reads through; captures all it needs now."""
+        """The source of a reader's bytes; captures all it needs now."""
         assert self.dss_residency is not None
         data_file = self._data_file
         node = self.manager.dss_node
@@ -241,8 +241,9 @@ class DssDiskFileBase(BaseDiskFile):
                          source.class_map, offset, length)
 
     def dss_note_rot(self, source: VersionBytes) -> None:
-        """Tell the daemon of blocks that proved wrong, and that another tier
-        has; said again by the next reader if nobody hears it."""
+        """Report to the daemon blocks that are wrong here and right on another
+        tier. If the report is lost, the next reader repeats it.
+        """
         for tier, name in TIER_NAMES:
             if source.rotten_tiers & tier:
                 self._logger.error(
@@ -255,8 +256,9 @@ class DssDiskFileBase(BaseDiskFile):
             self._content_length or 0, at=time.time()))
 
     def dss_note_difference(self, source: VersionBytes) -> None:
-        """Tell the daemon that the HDD has not the bytes that another tier
-        has; said again by the next reader if nobody hears it."""
+        """Report to the daemon that the HDD lacks bytes that another tier has.
+        If the report is lost, the next reader repeats it.
+        """
         self._logger.error('%s: its copy on the HDD is not there or has '
                            'other bytes than the one on the SSD',
                            self._data_file)

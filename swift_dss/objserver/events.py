@@ -1,10 +1,10 @@
-"""What happened here, told to the tier daemon without waiting for it.
+"""Report events to the tier daemon without waiting for it.
 
 Datagrams to a non-blocking Unix socket: a slow or dead daemon never slows a
-request. Reads that follow close upon one another share a datagram, because
-each one wakes the daemon. What it must not miss (a version came, went or
-changed class) is spooled on the device while it cannot be reached; reads
-only steer the order of eviction and are dropped. Both are counted.
+request. Reads in quick succession share a datagram, because each datagram
+wakes the daemon. Events that the daemon must not miss (a version came, went or
+changed class) are spooled on the device while it cannot be reached; reads only
+steer the order of eviction and are dropped. Both are counted.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class EventSender:
             self._send_reads()
         self._reads.append(raw)
         self._read_bytes += len(raw) + 1
-        # The first after a pause goes at once. Who waits for a timer that
-        # went with its event loop goes with the next one.
+        # Send the first read after a pause immediately. If a forked child lost
+        # its timer, the next read flushes the batch.
         if at_once or time.monotonic() >= self._reads_due:
             self._send_reads(at_once)
         elif not self._timer_set:
@@ -136,7 +136,7 @@ class EventSender:
             return True
         if self._socket is not None:
             return False
-        # A daemon that was started anew has another socket of that name.
+        # A restarted daemon has a new socket of that name.
         self._connect()
         if self._socket is not None and self._try_to_write(raw):
             return True
@@ -161,7 +161,7 @@ class EventSender:
     def _connect(self) -> None:
         self._close()
         if self._pid != os.getpid():
-            # What a parent gathered is the parent's to send.
+            # The parent sends the events that the parent gathered.
             self._pid = os.getpid()
             self._reads, self._read_bytes = [], 0
             self._timer_set = False

@@ -5,15 +5,15 @@ the data file, the residency record of *that inode* and the class map. A
 tier daemon may switch the name to another inode meanwhile: the old one, and
 the capacity file opened for it, keep their bytes.
 
-Order of preference per byte: SSD, HDD, remote. The event loop copies from
-the SSD what it can have without waiting, a few chunks at a time, so that
-they are hashed and sent while the processor's cache has them; the kernel
-reads ahead meanwhile, under the class of the bytes. What is not there yet is
-read in the SSD's pool. Bytes of the HDD are always read and hashed in the
-HDD's pool, one window a trip, the next window under way while one is sent.
+Order of preference per byte: SSD, HDD, remote. The event loop copies cached
+bytes of the SSD without waiting, a few chunks at a time, so that they are
+hashed and sent while the processor's cache has them; the kernel reads ahead
+under the class of the bytes. Bytes that are not cached are read in the SSD's
+pool. Bytes of the HDD are always read and hashed in the HDD's pool, one window
+a trip, the next window under way while one is sent.
 
-Where the version has checksums of its blocks, whole blocks are read, and
-none is given that is not as it was written: another tier's is taken for it.
+If the version has checksums of its blocks, whole blocks are read and checked.
+A wrong block is never sent: the block of another tier replaces it.
 """
 
 # long: all ways to a byte, and what two copies of one have to agree on.
@@ -46,8 +46,8 @@ from swift_dss.wire.records.blocks import BLOCK_BYTES
 
 #: Up to here, copying and hashing cost less than a trip to a thread.
 INLINE_BYTES = 65536
-#: What one trip to the SSD's pool brings when the event loop would have to
-#: wait: a little more than the kernel reads ahead.
+#: Bytes of one trip to the SSD's pool when the event loop would have to wait:
+#: a little more than the kernel reads ahead.
 TRIP_BYTES = 4 * CHUNK_BYTES
 
 _NOT_BEGUN: Tuple[int, int, List[bytes], int] = (-1, -1, [], -1)
@@ -215,7 +215,7 @@ class VersionBytes:
                 return
             except BadBlock as bad:
                 first = bad.block * BLOCK_BYTES
-                # What an audit left out has not been counted.
+                # Blocks that an audit skipped were not counted in start.
                 start = max(start, first)
                 block = self._another_copy(bad.block)
             if block is None:
@@ -505,7 +505,7 @@ class VersionBytes:
 
     def _ssd(self, window: Window, sums: Optional[BlockSums], start: int,
              stop: int, digest: Any) -> Iterator[bytes]:
-        """What of a window of the SSD is of a range, checked, and hashed.
+        """Check and hash the part of an SSD window that lies in a range.
 
         :param sums: the window is of whole blocks; without them, it is the
             range
@@ -625,7 +625,7 @@ class VersionBytes:
             stream.close()
 
     def _ask(self, window: Window, keep: bool = True) -> FetchStream:
-        # What was read before makes a stream of it.
+        # Earlier reads tell the daemon that this fetch belongs to a stream.
         self._node.events.send_what_waits()
         return open_fetch(self._node.conf.run_dir, FetchRequest(
             version=self.version, partition=self.partition,

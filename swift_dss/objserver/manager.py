@@ -1,8 +1,8 @@
-"""What our diskfile managers do more than Swift's.
+"""The additions of our diskfile managers to Swift's.
 
 A manager is what Swift's daemons ask for diskfiles. Ours tells each diskfile
-why it is read, and speaks with its like at the other end of ssync: lines of
-``objserver.sending`` stand among the hashes that are offered.
+why it is read, and talks to our manager at the other end of ssync by lines of
+``objserver.sending`` among the offered hashes.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class DssManagerBase(TellsWhatLeaves):
     def parse_on_disk_filename(self, filename: Any, policy: Any) -> Any:
         """As Swift's; the time of a Content-Type has no offset.
 
-        What was merged has an offset in its name (``wire.registers``).
-        Swift takes it for the type's as well where both have one time, and
-        would offer that type for ever to who knows it without.
+        A merged file has an offset in its name (``wire.registers``). If both
+        times are equal, Swift would take the offset for the type's as well,
+        and would offer that type for ever to a peer that knows it without.
         """
         found = super().parse_on_disk_filename(filename, policy)
         ctype = found['ctype_timestamp']
@@ -64,7 +64,7 @@ class DssManagerBase(TellsWhatLeaves):
                                       **kwargs)
         if policy.policy_type == EC_POLICY and \
                 kwargs.get('frag_prefs', ()) is None:
-            # What is offered here, the peer has fragments of its own of.
+            # The peer has fragments of its own of the objects offered here.
             offers = sending.hinted(offers, functools.partial(
                 self._dss_is_away, device, partition, policy,
                 kwargs.get('frag_index')))
@@ -120,13 +120,14 @@ class DssManagerBase(TellsWhatLeaves):
 
     def _dss_announced(self, session: sending.Session, policy: Any,
                        hint: Any, is_sender: bool) -> Any:
-        """What a sender says of itself or of a stub, and a stock server
-        takes for an object."""
+        """Handle a sender's line about itself or a stub, which a stock server
+        takes for an object.
+        """
         if is_sender:
             self.dss_sessions.wants_whole(session)
             raise DiskFileNotExist()
         if not self.dss_node.conf.gateway.enabled:
-            # Nobody here could prove a stub: bytes must come.
+            # This node could not prove a stub: ask for the bytes.
             raise DiskFileNotExist()
         if hint is None:
             self.dss_adoptions.begin(session[:3])
@@ -137,7 +138,7 @@ class DssManagerBase(TellsWhatLeaves):
                         session[0], session[1], policy, hint[0], hint[1],
                         session[3]))):
                 mine.put_off(session[:3], hint[0])
-        # What a receiver has, it does not want.
+        # A receiver does not ask for an object that it has.
         return sending.Known(sending.ANNOUNCED[0][1]['ts_data'])
 
     def get_diskfile(self, *args: Any, **kwargs: Any) -> Any:

@@ -1,10 +1,10 @@
 """POSTs: metadata and class map merge, whatever order they come in.
 
 Swift's controller decides by one timestamp whether a POST is news, and
-writes a ``.meta`` file that replaces the one before. Here the controller
-is shown the timestamp of what this POST sets, and what it writes is merged
-with what is there (``wire.registers``) under a lock of the object, so that
-no worker writes over what another one has written meanwhile.
+writes a ``.meta`` file that replaces the one before. Here the controller sees
+the timestamp of the register that this POST sets, and its file is merged with
+the existing one (``wire.registers``) under a lock of the object, so that no
+worker overwrites the change of another.
 
 A POST that only classifies comes with ``META_AT`` set to ``NEVER``, the
 time in ``MAP_AT`` and an X-Timestamp so old that stock Swift, which would
@@ -37,13 +37,13 @@ _RELISTS = 10
 
 
 class Post(NamedTuple):
-    """What a POST sets and when.
+    """The registers that a POST sets, and their times.
 
     :param at: the request's X-Timestamp
-    :param merges: it comes from another replica, as it lies there
-    :param delete_at: of one that merges: its X-Delete-At, if that is not
-        later than the time in its name. Swift's controller would refuse the
-        POST for it, but a class may be set at any time after the metadata.
+    :param merges: True if another replica sent it, as it is stored there
+    :param delete_at: if ``merges``: its X-Delete-At, if that is not later than
+        the time in its name. Swift's controller would refuse the POST for it,
+        but a class may be set at any time after the metadata.
     """
 
     at: str
@@ -54,8 +54,8 @@ class Post(NamedTuple):
 
     @classmethod
     def of(cls, request: Any) -> Post:
-        """Of a request to the object server; one that only classifies is
-        given the X-Timestamp that it means.
+        """Read a request to the object server. A request that only classifies
+        gets its real X-Timestamp.
 
         :raises HTTPBadRequest: it has no X-Timestamp
         """
@@ -75,7 +75,9 @@ class Post(NamedTuple):
                    delete_at if held else '')
 
     def completed(self, metadata: Mapping[str, str]) -> Mapping[str, str]:
-        """What the controller writes of it, with what it was not shown."""
+        """The controller's metadata, with the parts that the controller did
+        not see.
+        """
         if not self.delete_at or metadata.get('X-Timestamp') != self.at:
             return metadata
         return dict(metadata, **{'X-Delete-At': self.delete_at})
@@ -136,7 +138,7 @@ def lock(folder: str) -> Iterator[None]:
     try:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError:
-        # Deleted meanwhile: Swift writes a file that nobody will see.
+        # Deleted by now: Swift writes a file without effect.
         yield
         return
     try:
@@ -155,9 +157,9 @@ def lock(folder: str) -> Iterator[None]:
 
 
 class Merged(NamedTuple):
-    """What is there after a POST.
+    """The metadata after a POST.
 
-    :param is_news: False if it is there already
+    :param is_news: False if the POST changes nothing
     """
 
     metadata: Dict[str, str]
@@ -165,11 +167,10 @@ class Merged(NamedTuple):
 
 
 def merged(disk_file: Any, metadata: Mapping[str, str]) -> Merged:
-    """What to write so that nothing that is there is lost. Call it with
-    the object's lock held.
+    """Merge a POST with the stored metadata. Call with the object's lock held.
 
-    :param disk_file: an open one, or one that was open
-    :param metadata: what the POST would write by itself
+    :param disk_file: an open diskfile, or one that was open
+    :param metadata: of the POST alone
     """
     posted = _newest_post(disk_file)
     there = registers.of_data(disk_file.get_datafile_metadata())

@@ -1,16 +1,16 @@
 """``GET /dss/pressure``: how full this node's devices are, for proxies.
 
-A proxy that judges writes asks about once a second, and tells with it what
-it has answered since (``X-Backend-Dss-Admissions``): those counts lie in
-``<run_dir>/state/admitted/<pid>.json``, where the tier daemon adds them up.
-Like recon, it is for the cluster's own network: object servers are not
+A proxy that judges writes asks about once a second, and sends with the
+question the counts of its own answers (``X-Backend-Dss-Admissions``). They are
+kept in ``<run_dir>/state/admitted/<pid>.json``, and the tier daemon adds them
+up. Like recon, it is for the cluster's own network: object servers are not
 reached by clients.
 
 The price has a bound whatever the number of devices, ports and proxy
-workers. Any port answers for all devices of the node, and says which node
-that is, so that a worker asks one of them. An answer is made twice a second
-at most. Who asks is told when to come again, so that a process answers
-some twenty questions a second in all.
+workers. Any port answers for all devices of the node and names the node, so
+that a worker asks one port only. An answer is made twice a second at most. The
+answer says when to ask again, so that a process answers about twenty questions
+a second in all.
 """
 
 from __future__ import annotations
@@ -97,20 +97,21 @@ class Pressures:
         return wire.encode_node(found, time.time(), rooms)
 
     def _count(self, now: float) -> None:
-        """Have all come as seldom as their number asks for."""
+        """Set the workers' interval by their number."""
         self._asks += 1
         seconds = now - self._counting_since
         if seconds >= _COUNT_SECONDS:
-            # Each of N workers comes once in T seconds, where N / T is the
-            # rate that was counted; T must grow by what is too much of it.
+            # Each of N workers asks once in T seconds; N / T is the counted
+            # rate. Scale T by the counted rate over the wanted one.
             much = self._asks / seconds / _ASKS_PER_SECOND
             self._ask_after = min(_MAX_ASK_AFTER_SECONDS, max(
                 self._ask_after, 1.0) * much) if much > 0.5 else 0.0
             self._asks, self._counting_since = 0, now
 
     def _room(self, device: str) -> Optional[Tuple[int, int]]:
-        """(bytes that Swift would still let be written, all bytes); None
-        if the device is not mounted."""
+        """(bytes that Swift would still accept, size of the device); None if
+        the device is not mounted.
+        """
         try:
             stat = os.statvfs(check_drive(
                 self._root, device, self._mount_check))

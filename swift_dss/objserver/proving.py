@@ -1,7 +1,7 @@
-"""Blocks are put together and checked before they are given.
+"""Assemble and check blocks before they are sent.
 
-What is read comes in pieces: of one tier and one class each, which may meet
-within a block. A block that comes as a whole was checked where it was read.
+Reads come in pieces of one tier and one class each, and two pieces may meet
+within a block. A block within one piece was already checked by its read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class BytesRotten(Exception):
 
 
 class BadBlock(Exception):
-    """What was read of a block is not what was written there."""
+    """The bytes read of a block are not those that were written."""
 
     def __init__(self, block: int) -> None:
         super().__init__(block)
@@ -45,12 +45,12 @@ class Piece(NamedTuple):
 
 def in_blocks(sums: BlockSums, pieces: Iterable[Piece],
               stop: int) -> Iterator[Tuple[int, bytes]]:
-    """(offset, bytes) of pieces, in order, each byte checked that can be.
+    """(offset, bytes) of pieces, in order, with whole blocks checked.
 
-    What cannot is of a block that is not here as a whole.
+    Bytes of a block that is not here as a whole cannot be checked.
 
     :param stop: where the last piece ends
-    :raises BadBlock: the next bytes are of it
+    :raises BadBlock: the next bytes belong to a wrong block
     """
     held: List[bytes] = []
     at = 0
@@ -90,7 +90,7 @@ def _joined(held: List[bytes], end: int) -> Tuple[int, bytes]:
 
 def trimmed(blocks: Iterable[Tuple[int, bytes]], start: int, stop: int,
             digest: Any) -> Iterator[bytes]:
-    """What of blocks lies in a range.
+    """The part of blocks that lies in a range.
 
     :param digest: updated with it, or None
     """

@@ -1,9 +1,9 @@
 """Diskfile readers whose bytes may lie on several tiers.
 
 Swift's own checks are kept: the MD5 of a full read against the ETag, the
-fragment headers of erasure-coded archives, quarantine at close. They see
-the same bytes as ever, only read elsewhere. What a remote tier or an absent
-HDD does wrong ends the response early and never reaches the quarantine.
+fragment headers of erasure-coded archives, quarantine at close. They see the
+same bytes as in Swift, from other tiers. An error of S3 or of a missing HDD
+ends the response early and never quarantines the version.
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ from swift_dss.objserver.proving import BytesRotten
 class BytesUnavailable(ReplicationException):
     """A tier went away in the middle of a read.
 
-    Not a ``DiskFileError`` on purpose: some bytes of the object have gone
-    to the peer of ssync already, which only the end of the session tells
-    it. What can be known before the first byte is no matter for this
-    error; see ``objserver.sending``.
+    Not a ``DiskFileError`` on purpose: ssync's peer has already got some bytes
+    of the object, and only the end of the session tells it of an error.
+    ``objserver.sending`` handles errors that show before the first byte.
     """
 
 
@@ -101,7 +100,7 @@ class DssReaderBase(BaseDiskFileReader):
                 self.close()
 
     def _rotten(self, err: BytesRotten) -> RottenBlock:
-        """What to raise for it; puts the version aside unless S3 has it."""
+        """The exception for it; quarantines the version unless S3 has it."""
         self._logger.increment('dss.errors.rotten')
         headers = {}
         if err.is_in_s3:

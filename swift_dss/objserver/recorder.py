@@ -82,8 +82,9 @@ class Recorder:
             self._set_timer()
 
     def flush(self) -> None:
-        """What was noted goes to the file, in a thread of the device that
-        was used last."""
+        """Write the notes to the file, in a thread of the device that was used
+        last.
+        """
         lines, self._lines = self._lines, []
         self._flush_due = time.monotonic() + _FLUSH_SECONDS
         if lines and self._order is not None:

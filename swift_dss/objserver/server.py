@@ -68,9 +68,9 @@ class DssObjectController(ObjectController):
 
     #: The diskfile that a GET or HEAD opened; on per-request copies only.
     dss_opened: Any = None
-    #: What a POST sets; on per-request copies only.
+    #: The registers of a POST; on per-request copies only.
     dss_post: Optional[posts.Post] = None
-    #: What a GET will read first, if that is certain.
+    #: The range that a GET will read first, if that is certain.
     dss_range: Optional[Tuple[int, int]] = None
     #: A copy for the subrequests of one session of ssync.
     dss_syncs = False
@@ -259,8 +259,9 @@ class _Body:
 
 
 def _first_range(request: Any) -> Optional[Tuple[int, int]]:
-    """What a GET will read if nothing goes wrong: (start, stop), -1 for the
-    end; None if that hangs on what is there."""
+    """The range that a GET will read without errors: (start, stop), -1 for the
+    end; None if it depends on the stored object.
+    """
     env = request.environ
     if 'HTTP_IF_NONE_MATCH' in env or 'HTTP_IF_MODIFIED_SINCE' in env:
         return None
@@ -292,7 +293,7 @@ def _elsewhere(request: Any, opened: Any) -> Any:
 
 def _ranges(request: Any, response: Any,
             opened: Any) -> List[Tuple[int, int]]:
-    """What the body of a response to a GET will read."""
+    """The ranges that the body of a response to a GET will read."""
     size = opened.content_length
     if response.status_int == 206 and request.range is not None:
         found: Optional[List[Tuple[int, int]]] = \

@@ -1,10 +1,10 @@
-"""What all diskfile managers of one process share: the node.
+"""The node: shared by all diskfile managers of one process.
 
 ``dss_conf`` in ``[DEFAULT]`` of object-server.conf names the node's
 dss.conf; without it there is no HDD or remote tier, and classes still reach
 the disk. The class table and the pressure files are read again when they
-change, at most once a second; a file that cannot be used leaves what was
-read before in force.
+change, at most once a second; a file that cannot be used leaves the earlier
+one in force.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def of_request(request: Any, logger: Any) -> ClassMap:
     """
     env = request.environ
     for name, key in _REQUEST_NAMES:
-        # Swift spells each name anew wherever it is looked up in headers.
+        # Swift normalises each name at every lookup in headers.
         if key in env or key + '_0' in env:
             found = _read(name, request.headers, logger)
             if found is not None:

@@ -1,13 +1,12 @@
 """Diskfile writers that place and classify what they write.
 
 The class map and the plan (which bytes go to which tier) are fixed when
-the writer is opened. Data is collected into windows; a full window makes
-one trip to the pool of its tier, while the next one fills from the network.
-Of an object of one window the MD5 is taken where it arrives, while it is in
-the processor's cache; those of larger ones are taken window by window,
-together with those of other uploads (:mod:`swift_dss.io.sums.hashing`). A
-small object makes a single trip, together with everything that makes it
-durable.
+the writer is opened. Data is collected into windows; a full window makes one
+trip to the pool of its tier, while the next one fills from the network. An
+object of one window is hashed as it arrives, while it is in the processor's
+cache; larger objects are hashed window by window, together with other uploads
+(:mod:`swift_dss.io.sums.hashing`). A small object makes a single trip,
+together with everything that makes it durable.
 
 The order of a PUT, and what is true after a power cut at each point:
 
@@ -79,7 +78,7 @@ class DssWriterBase(BaseDiskFileWriter):
         self._window_limit = IO_WINDOW_BYTES
         self._is_counted = False
         self._stream: Optional[Stream] = None
-        #: Of the blocks; None where nobody wants to know.
+        #: Checksums of the blocks; None if they are not kept.
         self._summer: Optional[Summer] = None
         #: Chunks of the window that the stream has been given.
         self._streamed = 0
@@ -170,7 +169,7 @@ class DssWriterBase(BaseDiskFileWriter):
         self._window.append(chunk)
         self._window_bytes += len(chunk)
         self._upload_size += len(chunk)
-        # What ends the object is written on the trip that syncs it.
+        # The trip that syncs the object writes its end.
         if self._window_bytes >= self._window_limit and \
                 self._upload_size != self._size:
             self._send_window()
@@ -316,7 +315,7 @@ class DssWriterBase(BaseDiskFileWriter):
                     self._last_class = ssd[-1].class_id
                 write_pieces(self._node.carrier, self._fd, ssd,
                              self._mixed, synced_next=True)
-            # What is left to sync is of the last piece that came here.
+            # The bytes left to sync belong to the last piece.
             self._node.carrier.enter(self._last_class)
             if residency.is_stub:
                 # From its first instant under a name, this inode has the

@@ -41,13 +41,13 @@ class Carrier:
         return None
 
     def enter(self, class_id: int) -> None:
-        """What this thread submits from now on has this class.
+        """Give this class to the I/O that this thread submits from now on.
 
         Idempotent and cheap when the class does not change.
         """
 
     def leave(self) -> None:
-        """What this thread submits from now on has no class."""
+        """Give no class to the I/O that this thread submits from now on."""
         self.enter(0)
 
     def pread(self, fd: int, length: int, offset: int,

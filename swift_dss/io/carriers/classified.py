@@ -1,15 +1,14 @@
 """The class in the first element of each readv and writev.
 
-For a kernel with our patches (doc/source/patched-kernel.rst). The class is
-one byte in front of the data, not counted in what the call returns, and the
-kernel keeps it: with a page in the page cache too, until that page is on the
-disk, whoever writes it there. So nothing needs to be synced early for its
-class's sake.
+For a kernel with our patches (doc/source/patched-kernel.rst). The class is one
+byte in front of the data; the call's result does not count it. The kernel
+keeps the class with a page in the page cache until any thread writes that page
+to the disk. So nothing needs an early sync to keep its class.
 
 The files that we read and write are opened by Swift, and other code uses
-their descriptors too. So each call says for itself that it has a class
-(``RWF_CLASSIFIED``) and the files are not opened with ``O_CLASSIFIED``:
-nobody else's vector can be taken for a classified one.
+their descriptors too. So each of our calls sets ``RWF_CLASSIFIED``, and the
+files are not opened with ``O_CLASSIFIED``: the kernel never takes another
+caller's vector for a classified one.
 
 Between reads and writes there are operations without a vector (sync,
 truncate, rename, splice). For them the thread has the priority of the

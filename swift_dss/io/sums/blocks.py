@@ -1,9 +1,8 @@
 """Checksums of a version's blocks, kept with its data file.
 
-They stand in extended attributes of the data file, beside the residency
-record, and are of the version: right for its bytes on any tier. Who gives a
-version another inode takes them along. A file without them is taken as it
-is.
+They are extended attributes of the data file, beside the residency record, and
+belong to the version: they hold for its bytes on any tier. Copy them when a
+version gets another inode. A file without them is not checked.
 
 All calls block on the file system of the data file.
 """
@@ -24,7 +23,7 @@ from swift_dss.wire import names
 from swift_dss.wire.records import blocks
 from swift_dss.wire.records.blocks import BLOCK_BYTES
 
-#: What file systems answer where an attribute is too much for them.
+#: Errors of file systems for an attribute that is too large.
 _NO_ROOM = FULL_ERRNOS | {errno.E2BIG, errno.ERANGE, errno.EOPNOTSUPP}
 _NO_SUMS: array[int] = array('I')
 _xxh3 = xxhash.xxh3_64_intdigest
@@ -104,8 +103,8 @@ class BlockSums:
         return sums[index] if index < len(sums) else 0
 
     def is_right(self, block: int, data: Any) -> bool:
-        """True if a whole block has the bytes that were written, or nobody
-        knows.
+        """True if a whole block has the bytes that were written, or has no
+        checksum.
 
         :param data: bytes, or a view of them
         """
@@ -226,7 +225,7 @@ def add(fd: int, content_length: int, made: Mapping[int, int]) -> bool:
     :param made: by number of the block
     :returns: False if there was no room for all of them
     """
-    # Without the first page nobody looks at the others.
+    # Readers ignore the other pages without the first one.
     pages = {0} | {block // blocks.PAGE_BLOCKS for block in made}
     for page in sorted(pages):
         first = page * blocks.PAGE_BLOCKS

@@ -1,12 +1,12 @@
-"""Bytes of a version that are copied from file to file, proven as they pass.
+"""Copy bytes of a version from file to file, and prove them on the way.
 
-Whole blocks are checked against the version's checksums. Where there are none,
-as of a version from before, and of one that came as a stub, they are made:
-of blocks that came from S3, whose bytes were proven already, and of all of
-them if all passed in order and their MD5 is the version's ETag.
+Whole blocks are checked against the version's checksums. A version of an
+earlier release, or one that came as a stub, has none; they are made here: of
+blocks from S3, which were proven already, and of all blocks if all were copied
+in order and their MD5 is the version's ETag.
 
-Bytes that a disk cannot give are like others than were written: whoever copies
-learns of both by ``RottenBytes``, and nothing has changed.
+Bytes that a disk cannot read count as wrong: the caller gets ``RottenBytes``
+for both, and nothing has changed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from swift_dss.io.carriers import Carrier
 from swift_dss.io.sums import blocks
 from swift_dss.io.sums.blocks import Passing
 
-#: What a disk answers that cannot read a place; its file system, too.
+#: Errors of a disk, or its file system, that cannot read a place.
 _UNREADABLE = frozenset((errno.EIO, errno.ENODATA, errno.EREMOTEIO,
                          errno.EILSEQ))
 
@@ -64,7 +64,7 @@ class Copier:
                     IO_WINDOW_BYTES, span.end - at), span.class_id)
                 self._check(at, data, is_from_s3)
                 write(self._io, target, data, at, span.class_id)
-        # What this thread does next has no class.
+        # The next I/O of this thread has no class.
         self._io.leave()
 
     def store(self, fd: int) -> None:
@@ -100,7 +100,7 @@ class Copier:
         passing = self._passing
         if passing is None or passing.end != offset or \
                 self._is_from_s3 != is_from_s3:
-            # A block that two sources share is nobody's to prove.
+            # A block from two sources cannot be proven by either.
             passing = self._passing = Passing(
                 self._sums, self._content_length, offset,
                 self._proven if is_from_s3 else self._unproven)

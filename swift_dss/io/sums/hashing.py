@@ -3,11 +3,11 @@
 A core does some 500 MB/s of MD5, as each of its steps waits for the one
 before; an ETag is one stream and cannot be cut. But uploads come side by
 side, and the registers of a vector unit take one stream a lane: eight
-streams take as long as one (``md5_lanes.c``). So windows of uploads wait
-here for a thread that hashes all that are there at a time, and the event
-loop goes on receiving meanwhile.
+streams take as long as one (``md5_lanes.c``). So windows of uploads wait here
+for a thread that hashes all waiting windows at once, while the event loop goes
+on receiving.
 
-Who finds no compiled module here hashes as Swift does, where bytes arrive.
+Without the compiled module, bytes are hashed where they arrive, as in Swift.
 """
 
 from __future__ import annotations
@@ -157,9 +157,9 @@ class Stream:
         self._window: Optional[_Window] = None
 
     def begin(self, chunks: Sequence[bytes]) -> None:
-        """Go on with these, which MUST NOT change any more.
+        """Hash these next; they MUST NOT change any more.
 
-        Waits for nothing. What was begun before MUST have been waited for.
+        Does not block. The caller MUST have waited for the windows before.
         """
         self._window = _Window(self._digest, chunks)
         if self._hasher is not None and not self._window.finished:

@@ -1,14 +1,14 @@
 """A lost fragment whose twin lies in S3 comes back as a stub of it.
 
-The reconstructor rebuilds a fragment from as many others as it takes, and
-would read each of them from S3 where they are stubs. But the fragment that
-is lost has a key of its own. So the sender says of each of its stubs, in a
-line before the offer, that it is one (``sending.hinted``); the receiver, if
-it lacks its fragment, asks S3 for it and writes the stub before it answers.
-Then nothing is missing, and nothing is rebuilt. Where S3 has no such key,
-the fragment is rebuilt as ever. Where nobody can say, because S3 is slow or
-the daemon has just begun, a later session asks again; if nobody can for long,
-the fragment is rebuilt from what other servers have locally.
+The reconstructor rebuilds a fragment from several others, and would read each
+stub of them from S3. But the lost fragment has a key of its own in S3. So the
+sender names each of its stubs in a line before the offer (``sending.hinted``).
+A receiver that lacks its fragment asks S3 for that key and writes the stub
+before it answers. Then nothing is missing, and nothing is rebuilt. If S3 has
+no such key, the fragment is rebuilt as ever. If the answer is unknown, because
+S3 is slow or the daemon has just begun, a later session asks again; if it
+stays unknown for long, the fragment is rebuilt from other servers' local
+bytes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _ASK_SECONDS = 20.0
 _MAX_SESSIONS = 1024
 #: A rebuild waits for so long for an S3 that does not answer.
 _PATIENCE_SECONDS = 300.0
-#: What a data file would say of its own PUT, and a record of a later POST.
+#: Metadata that a data file has from its own PUT, and a record from a later
+#: POST.
 _POSTED = ('X-Delete-At', 'Content-Type-Timestamp')
 #: Device, partition and policy.
 Place = Tuple[str, str, int]
@@ -53,7 +54,7 @@ class Wanted(NamedTuple):
 
 
 class Adoptions:
-    """What the sessions of a process may still ask S3.
+    """The questions that sessions of a process may still ask S3.
 
     A receiver has one session at a time of a partition.
     """
@@ -62,7 +63,7 @@ class Adoptions:
         self._until: OrderedDict[Place, float] = OrderedDict()
         #: The hash that the next line must offer to be put off.
         self._put_off: OrderedDict[Place, str] = OrderedDict()
-        #: Since when nobody could say what S3 has.
+        #: Since when S3's answer is unknown.
         self._silent: OrderedDict[Place, float] = OrderedDict()
 
     def begin(self, place: Place) -> None:
@@ -110,10 +111,10 @@ class Adoptions:
 
 
 def adopt(manager: Any, wanted: Wanted) -> bool:
-    """Write a stub of the fragment, unless it is here, or S3 has it not.
-    Blocks only the green thread.
+    """Write a stub of the fragment, unless the fragment is here or S3 lacks
+    it. Blocks only the green thread.
 
-    :returns: False if nobody could say what S3 has
+    :returns: False if S3's answer is unknown
     """
     if _is_here(manager, wanted):
         return True
@@ -165,7 +166,7 @@ def _write(manager: Any, wanted: Wanted, reply: proof.ProofReply) -> None:
         raise DamagedRecord('S3 has another object under its key')
     assert reply.residency is not None
     arriving = Arriving(reply.residency, reply.etag)
-    # What a later POST has changed comes by ssync, as a POST.
+    # ssync sends the changes of later POSTs as POSTs.
     if metadata.get('X-Timestamp', '') > wanted.timestamp.internal:
         for name in _POSTED:
             metadata.pop(name, None)

@@ -1,7 +1,7 @@
-"""Tells the tier daemon of data files that Swift takes off a device.
+"""Tell the tier daemon of data files that Swift removes from a device.
 
-What the replicator removes with a whole partition passes no diskfile; the
-daemon finds that by itself (``tier.departures``).
+A whole partition that the replicator removes passes no diskfile; the daemon
+finds it (``tier.departures``).
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ class TellsWhatLeaves(BaseDiskFileManager):
     dss_node: Node
 
     def cleanup_ondisk_files(self, hsh_path: str, **kwargs: Any) -> Any:
-        """As Swift's; tells of data files that it removed, unless a
-        writer asked, who tells of the version that replaced them."""
+        """As Swift's; also reports removed data files. A writer's clean-up is
+        not reported, because the writer reports the version that replaced
+        them.
+        """
         found = super().cleanup_ondisk_files(hsh_path, **kwargs)
         # Writers say nothing of the policy.
         if 'policy' in kwargs:

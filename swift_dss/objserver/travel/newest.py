@@ -1,11 +1,11 @@
-"""``POST /dss/newest``: what this node has of many objects, for gateways.
+"""``POST /dss/newest``: the newest states of many objects here, for gateways.
 
 Before a key of S3 goes, every primary of its object is asked whether it has
 something newer (``strategy.agreement``). Stock Swift answers that for one
-object a request (HEAD); this is the same for up to a thousand. It only
-lists folders, and reads an attribute where records are asked for; what lies
-in a quarantine is listed anew only when that has changed. Like
-recon, it is for the cluster's own network.
+object a request (HEAD); this is the same for up to a thousand. It only lists
+folders, and reads an attribute if the question includes records; a quarantine
+is listed again only after it changed. Like recon, it is for the cluster's own
+network.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ class Newest:
         try:
             said = newest_record(folder, one.frag_index) if records \
                 else (newest_file(folder)[0], '', False)
-            # After its place: what is quarantined meanwhile is seen in one.
+            # Look here after the object's folder: a version that is
+            # quarantined between the two looks is seen in one of them.
             return said + (self._quarantine(path, one.device).newest(
                 one.policy, one.object_hash),)
         except (DamagedRecord, OSError) as err:

@@ -1,20 +1,20 @@
-"""What ssync's sender reads of a version, made sure of before it is sent.
+"""Make sure that ssync's sender can read a version before it sends it.
 
 Swift's sender takes an error before the first byte for an object that is
 not there: it goes on, calls the session a success, and lets the replicator
 delete the handoff partition with all that is in it. An error after the
 first byte ends the session, and with it all objects that come behind. So a
-version is made ready before its headers go. What cannot be read now is left
-out, and the session is made to fail at its end, by a PUT that no server
-takes: nothing that was left out is ever taken for sent, and the next pass
-tries it again. Where the bytes of S3 end early all the same, the sessions
-that follow leave that version out, and what lies behind it gets through.
+version is made ready before its headers go. A version that cannot be read now
+is left out, and a PUT that no server accepts makes the session fail at its
+end: the replicator never takes a left-out version for sent, and the next pass
+tries it again. If the bytes of S3 still end early, the following sessions
+leave that version out, so that the versions behind it get through.
 
 A version with bytes that lie in S3 alone stays there: a peer of ours gets
-its record, and proves it itself (``objserver.arriving``). Who the peer is, the
-sender learns from the first line of its offer, an object that does not
-exist: a stock server wants it, one of ours does not. A stock server gets
-whole objects.
+its record, and proves it itself (``objserver.arriving``). The sender
+recognises its peer by the first line of its offer, an object that does not
+exist: a stock server wants it, ours does not. A stock server gets whole
+objects.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _MAX_DOUBLINGS = 6
 _REOPENS = 3
 
 
-#: What a session offers first. No hash of Swift's looks like it.
+#: The first offer of a session. No hash of Swift's looks like it.
 ANNOUNCEMENT = 'dss-stubs-1'
 ANNOUNCED: Tuple[Offer] = ((ANNOUNCEMENT, {'ts_data': Timestamp(1)}),)
 
@@ -80,7 +80,7 @@ def read_hint(object_hash: str) -> Optional[Tuple[str, Timestamp]]:
 
 
 class Known:
-    """What a receiver has of an object that it is not to ask for."""
+    """The receiver's state of an object that it shall not ask for."""
 
     fragments: Any = None
 
@@ -98,7 +98,7 @@ class Skipped(DiskFileError):
 
 
 class Parcel(NamedTuple):
-    """What goes out for a version: headers, then exactly ``length`` bytes."""
+    """The bytes sent for a version: headers, then exactly ``length`` bytes."""
 
     length: int
     metadata: Dict[str, str]
@@ -248,8 +248,8 @@ def _ready(disk_file: Any, session: Session,
 
 
 def _stub(disk_file: Any) -> Parcel:
-    """The record alone. Of what is here, no digest would tell the receiver
-    if it has rotted; S3 has those bytes too, and reads prove what it gives.
+    """The record alone. The receiver could not check local bytes, because it
+    has no digest of them; S3 has those bytes too, and reads prove S3's bytes.
     """
     length = disk_file._content_length
     head = proof.encode_stub(replace(
