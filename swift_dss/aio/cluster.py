@@ -20,7 +20,7 @@ from swift_dss.io.capacity import Capacity
 STORES = (('object-server', 1), ('container-server', 2),
           ('account-server', 3), ('proxy-server', 0))
 
-#: What works in the background, and the configuration file of each.
+#: The background daemons, and the configuration file of each.
 DAEMONS = (
     ('object-replicator', 'object-server.conf'),
     ('object-reconstructor', 'object-server.conf'),

@@ -52,7 +52,7 @@ def has(conf: AioConf, part: str) -> bool:
 
 
 class Keys(NamedTuple):
-    """What all servers of one cluster have to agree on."""
+    """The options that all servers of one cluster share."""
 
     hash_prefix: str
     hash_suffix: str

@@ -1,9 +1,9 @@
-"""What one all-in-one cluster is made of, and where it keeps it.
+"""The parts of an all-in-one cluster, and their folders.
 
 Everything lies under one root folder, so that several clusters can run
 beside each other and a stale one can be found and removed::
 
-    <root>/cluster.json      what was asked for at start
+    <root>/cluster.json      the options of its start
     <root>/etc/              Swift's and our configuration, rings
     <root>/devices/d1..dN    the SSDs: Swift's devices
     <root>/hdd/d1..dN        the capacity tier of each device
@@ -58,14 +58,14 @@ class AioConf:
     :param ssd_bytes: size of each SSD image
     :param hdd_bytes: size of each HDD image, and of the cloud's
     :param ssd_budget_bytes: room for objects on each SSD
-    :param hdd_iops: what the throttled HDD does a second; 0 is no limit
+    :param hdd_iops: operations a second of the throttled HDD; 0 is no limit
     :param workers: of the proxy and the object server; 0 is in-process
     :param background: run replicator, auditors, updaters, expirer, ...
-    :param plain: nothing of ours at all, to compare with
+    :param plain: stock Swift without our parts, to compare with
     :param default_policy: which of :data:`POLICIES` new containers get
     :param replicas: of objects, but those of ``dss-ec``; an edge whose
         second copy is in S3 has 1
-    :param chunk_bytes: what proxy and object server move at a time
+    :param chunk_bytes: bytes that proxy and object server move at a time
     :param address: where servers listen
     :param s3_at: URL of the S3 that the gateway uses; empty: the cluster's
         own second Swift
@@ -178,7 +178,7 @@ POLICIES = ('dss', 'dss-ec', 'vanilla')
 
 
 def default_root() -> str:
-    """Where a cluster lies if nobody says so."""
+    """The default folder of a cluster."""
     from_env = os.environ.get('SWIFT_DSS_AIO_ROOT')
     if from_env:
         return os.path.abspath(from_env)

@@ -1,8 +1,8 @@
 """A cache in the proxy's own memory, where memcached would be.
 
-Without one Swift asks for the account and the container on every request,
-which doubles what the S3 cloud costs the machine. Right for one proxy
-process only: others would not see what it forgets.
+Without a cache Swift asks for the account and the container on every request,
+which doubles the S3 cloud's load on the machine. Right for one proxy process
+only: others would not see its changes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which of our parts this installation has.
 
-A cluster can be brought up before all of them are there: what is missing
-is replaced by stock Swift, and the start says so.
+A cluster can start before all parts exist: stock Swift replaces missing parts,
+and the start says so.
 """
 
 from __future__ import annotations

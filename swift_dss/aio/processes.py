@@ -26,7 +26,7 @@ NAME_ENV = 'SWIFT_DSS_AIO_NAME'
 
 #: How often a wait looks again.
 POLL_SECONDS = 0.05
-#: What a server may take until it answers.
+#: Seconds that a server may take until it answers.
 PORT_DEADLINE_SECONDS = 60.0
 #: A process that was just begun has no environment to be found by until
 #: it has its program; missing for longer than this, it has ended.
@@ -239,9 +239,8 @@ def port_free(port: int) -> bool:
 def free_base_port(count: int, first: int = 8080) -> int:
     """The first of ``count`` neighbouring free ports.
 
-    They are reserved until this process ends: no other process that asks
-    here gets one of them, not even while the server on it is down between
-    an end and a start.
+    They are reserved until this process ends: this function gives them to no
+    other process, not even while the server on a port restarts.
 
     :raises StartFailed: there is no such block below 32768
     """
@@ -251,7 +250,7 @@ def free_base_port(count: int, first: int = 8080) -> int:
     raise StartFailed('no block of %d free ports' % count)
 
 
-#: What reserves our ports, for as long as this process lives.
+#: The sockets that reserve our ports until this process ends.
 _reservations: List[socket.socket] = []
 
 

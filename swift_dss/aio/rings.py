@@ -26,7 +26,7 @@ def write(folder: str, name: str, replicas: int, port: int,
             'ip': '127.0.0.1', 'port': port, 'device': device,
             'replication_ip': '127.0.0.1', 'replication_port': port,
             'meta': ''})
-    # The builder logs its balance as a warning; nobody asked.
+    # The builder logs its balance as a warning, which is no news here.
     logging.getLogger('swift.ring.builder').setLevel(logging.ERROR)
     builder.rebalance(seed=1)
     builder.get_ring().save(os.path.join(folder, name + '.ring.gz'))

@@ -38,7 +38,7 @@ def run(*command: str) -> str:
 
 
 def why_no_loops() -> str:
-    """What keeps this process from making loop devices; '' if nothing."""
+    """Why this process cannot make loop devices; '' if it can."""
     if os.geteuid() != 0:
         return 'not root'
     for tool in ('mkfs.xfs', 'losetup', 'mount', 'umount'):
@@ -167,7 +167,7 @@ def unmake(root: str) -> int:
 
 
 def unmount(target: str) -> None:
-    """Take a file system away, whoever uses it."""
+    """Unmount a file system even if processes use it."""
     try:
         run('umount', target)
     except DssError:
@@ -191,8 +191,8 @@ def discard(root: str, stem: str) -> None:
 
 
 def share(folder: str) -> None:
-    """Let namespaces of processes see what is mounted below, and what is
-    taken away again."""
+    """Let namespaces of processes follow mounts and unmounts below a folder.
+    """
     os.makedirs(folder, exist_ok=True)
     run('mount', '--bind', folder, folder)
     run('mount', '--make-shared', folder)

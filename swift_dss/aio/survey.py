@@ -1,8 +1,7 @@
-"""What lies where, read from the disks themselves.
+"""Find where objects lie by reading the disks themselves.
 
-The tier daemon's index says the same faster; here the data files and
-their residency records are asked, so that a demonstration or a test does
-not have to believe the daemon.
+The tier daemon's index gives the same answer faster. Reading the data files
+and their residency records lets a demonstration or a test check the daemon.
 """
 
 from __future__ import annotations

@@ -156,9 +156,9 @@ def published(name: str, folder: pathlib.Path) -> ChunkTrace:
     """A published trace with classes by region.
 
     The blocks that occur are cut, in the order of their addresses, into
-    four regions of equal size; the region with most requests ranks
-    highest, as an operator who knows his volumes would have it. Chunks are
-    renumbered without gaps, so that a small origin can hold them.
+    four regions of equal size; the region with most requests ranks highest, as
+    an operator who knows the volumes would rank it. Chunks are renumbered
+    without gaps, so that a small origin can hold them.
 
     :raises NoTrace: the file is not in ``folder``, or is damaged
     """

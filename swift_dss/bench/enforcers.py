@@ -23,7 +23,7 @@ from swift_dss.strategy.eviction.chunks.verbs import (
 CHUNK_SECTORS = 8
 #: Requests between two looks of the cleaner.
 _CLEAN_EVERY = 64
-#: What stands for a hit in the row of decisions.
+#: The code of a hit in the row of decisions.
 _HIT = 255
 
 Rows = Dict[int, ChunkRow]
@@ -98,7 +98,7 @@ SCENARIOS = {one.name: one for one in (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an enforcer did with a trace.
+    """The result of an enforcer with a trace.
 
     :param counts: class -> counter -> count; see :func:`count`
     :param seconds: of processor time
@@ -154,13 +154,13 @@ class _Player:
                 self.cache.evict(slot, Evict.HIT)
 
     def _may_dirty(self, slot: int, class_id: int) -> bool:
-        """What must not become dirty is written through."""
+        """True if a write may stay dirty; otherwise write it through."""
         found = self.cache.slot_state(slot)
         return bool(found and found.state & State.DIRTY) \
             or self.cache.may_dirty(class_id)
 
     def clean(self) -> None:
-        """What a cleaner does that needs no time."""
+        """Clean as a cleaner that needs no time."""
         for slot in self.cache.pull_dirty(self.cache.cleaning_goal()):
             self.cache.cleaned(slot)
 
@@ -184,7 +184,7 @@ def replay(cache: ChunkStrategy, trace: ChunkTrace,
 
 def replay_in_c(cache: ChunkLibrary, trace: ChunkTrace,
                 scenario: Scenario) -> Outcome:
-    """The same, all of it in the library: what a decision costs there."""
+    """The same, wholly in the library: the cost of a decision there."""
     rows = _prepare(cache, trace, scenario)
     began = time.process_time()
     kinds, victims = cache.replay(

@@ -1,5 +1,6 @@
-"""What can be done to a bed: nodes come, go, die, are cut off, get new
-drives and wrong clocks."""
+"""Change a bed: add, remove, kill or cut off nodes, replace drives, skew
+clocks.
+"""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
 """A clock of its own for each node of a bed.
 
-Linux has time namespaces, but not for the clock that says what time it is.
-So each Python process of a node adds an offset to what it is told, which
-lies in a file that all of them have mapped: a change counts at once, in
-every process, and no server has to be started again.
+Linux has no time namespace for the wall clock. So each Python process of a
+node adds an offset to the time. The offset lies in a file that all processes
+of the node have mapped: a change counts at once, without a restart.
 
-What the kernel or a C library asks for itself is not moved: time stamps
-that a file system writes, and SQLite's own. The monotonic clock is not
-moved either, as a wrong clock does not make time pass.
+The offset does not reach the kernel or C libraries: time stamps of file
+systems and of SQLite stay true. Nor does it move the monotonic clock, because
+a wrong clock does not make time pass.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def set_offset(path: str, seconds: float) -> None:
     """Put the clock ahead, or back, for all who follow it."""
     file_fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        # One write of eight bytes: nobody sees half of it.
+        # One write of eight bytes: readers never see half of it.
         os.pwrite(file_fd, _OFFSET.pack(seconds), 0)
     finally:
         os.close(file_fd)

@@ -33,7 +33,7 @@ def prepare(plan: Plan, member: str) -> None:
 
 
 def configure(plan: Plan, member: str) -> None:
-    """Write a node's or a proxy's configuration, anew if need be.
+    """Write or rewrite a node's or a proxy's configuration.
 
     Rings, class table and rules stay as they are.
     """
@@ -47,7 +47,7 @@ def configure(plan: Plan, member: str) -> None:
 
 
 def clock_file(conf: AioConf) -> str:
-    """What the clock of a member's processes follows."""
+    """The file with the clock offset of a member's processes."""
     return conf.path('run', 'clock')
 
 
@@ -74,7 +74,7 @@ def with_options(text: str, options: Options) -> str:
 
 
 def write_hosts(plan: Plan) -> None:
-    """What every process of the bed has as ``/etc/hosts``."""
+    """The ``/etc/hosts`` of every process of the bed."""
     text = '127.0.0.1 localhost\n' + ''.join(
         '%s %s\n' % (plan.address(member), plan.host(member))
         for member in plan.members)

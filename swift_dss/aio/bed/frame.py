@@ -19,7 +19,7 @@ from swift_dss.core.errors import BadConfig
 
 _MEMBER = re.compile(r'[np]\d+|s3')
 
-#: What a bed runs, and the Debian package that has it.
+#: Programs that a bed runs, and their Debian packages.
 _TOOLS = (('ip', 'iproute2'), ('nsenter', 'util-linux'),
           ('unshare', 'util-linux'), ('rsync', 'rsync'))
 
@@ -27,7 +27,7 @@ _Self = TypeVar('_Self', bound='Frame')
 
 
 def why_not() -> str:
-    """What keeps this process from making a bed; '' if nothing."""
+    """Why this process cannot make a bed; '' if it can."""
     if os.geteuid() != 0:
         return 'a bed of nodes needs root: network namespaces, loop ' \
             'devices and mounts; without root, "swift-dss aio start" runs ' \
@@ -44,10 +44,9 @@ def why_not() -> str:
 
 
 class Frame:
-    """What holds a bed together. A context manager: up on entry, gone on
-    exit.
+    """The frame of a bed. A context manager: up on entry, gone on exit.
 
-    :param made: what it is; :func:`plan.new` makes one
+    :param made: the plan; :func:`plan.new` makes one
     :param say: gets one line for each step
     """
 

@@ -32,7 +32,7 @@ class Reply(NamedTuple):
 
 
 class _Connection(http.client.HTTPConnection):
-    """One whose socket somebody else opens."""
+    """A server whose socket the caller opens."""
 
     def __init__(self, host: str, port: int,
                  dial: Callable[[], socket.socket]) -> None:

@@ -1,4 +1,4 @@
-"""What lies where in a bed, by its rings and by its disks."""
+"""Find objects in a bed, by its rings and by its disks."""
 
 from __future__ import annotations
 

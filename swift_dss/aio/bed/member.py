@@ -44,7 +44,7 @@ class Member:
     # -- processes -------------------------------------------------------
 
     def servers(self) -> Dict[str, int]:
-        """What listens: name to port; 0 for what does not yet."""
+        """The listening servers: name to port; 0 if it does not listen yet."""
         raise NotImplementedError
 
     def expected(self) -> List[str]:
@@ -102,7 +102,7 @@ class Member:
         :returns: how many there were
         """
         killed = 0
-        # What was forked meanwhile is not in the first list.
+        # The first list lacks processes forked since.
         while self.running():
             killed += processes.kill(self.conf.root)
         return killed

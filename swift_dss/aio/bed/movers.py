@@ -14,7 +14,7 @@ import traceback
 
 from swift_dss.aio import run
 
-#: What the daemons load by name, once they know their policies.
+#: Modules that the daemons load by name, once they know their policies.
 _LOADED_LATER = ('swift_dss.objserver.diskfile', 'swift_dss.objserver.ec')
 
 

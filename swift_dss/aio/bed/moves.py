@@ -35,7 +35,7 @@ _File = Tuple[str, str]
 
 @dataclass(frozen=True)
 class Pass:
-    """What one daemon moved, run once on every node.
+    """The files that one pass of a daemon on every node moved.
 
     :param arrived: node to files that are new there
     :param left: node to files that are gone there

@@ -1,10 +1,10 @@
-"""The network of a bed: namespaces, one bridge, and who can't hear whom.
+"""The network of a bed: namespaces, one bridge, and cuts between members.
 
 Each member (a node, a proxy, the S3) has a network namespace of its own,
 joined by a pair of virtual links to a bridge that has a namespace of its
 own too. No link leads to the root namespace: nothing outside can reach a
 server of the bed, nor the other way round, and every bed may use the same
-addresses. Whoever wants to talk to a member enters its namespace:
+addresses. To talk to a member, enter its namespace:
 :meth:`Network.inside` for a thread, :meth:`Network.entrance` for a new
 process.
 
@@ -44,7 +44,7 @@ def ip(*lines: str) -> str:
     """Run commands of ``ip``, one a line, all or none.
 
     :returns: what it printed
-    :raises DssError: the text has what it said
+    :raises DssError: with the output of ``ip``
     """
     done = subprocess.run(
         ['ip', '-batch', '-'], input='\n'.join(lines) + '\n',
@@ -147,8 +147,7 @@ class Network:
         return os.path.join(NAMESPACES, self.namespace(member))
 
     def entrance(self, member: str) -> List[str]:
-        """What to put before a command, so that it runs in a member's
-        namespace."""
+        """The words that make a command run in a member's namespace."""
         into = ['nsenter', '--net=' + self._path(member)]
         if self._hosts:
             # "slave": a drive that is taken away leaves these, too.

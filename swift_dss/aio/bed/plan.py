@@ -1,8 +1,8 @@
-"""What a bed is made of, and where its members keep what is theirs.
+"""The parts of a bed, and the folders of its members.
 
 ::
 
-    <root>/bed.json          what was asked for, and what changed since
+    <root>/bed.json          the options of its start, and the changes since
     <root>/etc/              rings and their builders, hosts
     <root>/n1/ ... nN/       a node each, laid out as an all-in-one cluster
     <root>/p1/ ... pM/       a proxy each
@@ -146,7 +146,7 @@ class Plan:
         return {'PYTHONPATH': packages} if packages else {}
 
     def dss_options(self, node: str) -> Dict[str, Dict[str, str]]:
-        """What differs in a node's ``dss.conf``."""
+        """The options in which a node's ``dss.conf`` differs."""
         merged: Dict[str, Dict[str, str]] = {}
         for options in (SHORT_AGES, self.options,
                         self.node_options.get(node, {})):
@@ -209,7 +209,7 @@ def save(plan: Plan) -> None:
 
 
 def exists(root: str) -> bool:
-    """Is there a bed, or what is left of one?"""
+    """True if there is a bed, or remains of one."""
     return os.path.exists(os.path.join(root, BED_FILE))
 
 

@@ -33,7 +33,7 @@ def rebalance(plan: Plan, again: bool = False) -> Dict[str, float]:
     :returns: ring to the share of replicas that moved
     """
     os.makedirs(plan.path('etc'), exist_ok=True)
-    # The builder logs its balance as a warning; nobody asked.
+    # The builder logs its balance as a warning, which is no news here.
     logging.getLogger('swift.ring.builder').setLevel(logging.ERROR)
     moved = {}
     for name in RINGS:

@@ -43,18 +43,18 @@ ORIGINS = {
 #: Where the cache is: a cloud instance's own SSD is an NVMe one.
 _SSDS = {'array': 'nvme', 'hdd': 'sata-ssd'}
 
-#: Who fetches a chunk's rest: the miss, where positioning is what costs;
-#: nobody waits for it, where the origin serves many at a time.
+#: How a chunk's rest is fetched: with the miss, if positioning is the cost;
+#: later and without a waiting reader, if the origin serves many at a time.
 _FETCH = {'array': 'after_bytes', 'hdd': 'ahead_bytes'}
-#: What comes with a miss at least: over several chunks if they are smaller.
-#: What the miss itself fetches stays within its chunk.
+#: Least bytes fetched with a miss, over several chunks if they are smaller.
+#: The miss itself only fetches within its chunk.
 _WINDOW_KIB = {'array': 128, 'hdd': 0}
 
 PHASES = ('first', 'second')
 
-#: What the publication reached, as a share of the mean without a cache.
+#: The publication's means, as shares of the mean without a cache.
 SEED_FIRST, SEED_SECOND = 0.26, 0.79
-#: What is asked of dm-dss.
+#: The goals of dm-dss.
 TARGET_FIRST, TARGET_SECOND = 0.60, 0.79
 
 
@@ -62,10 +62,10 @@ TARGET_FIRST, TARGET_SECOND = 0.60, 0.79
 class Plan:
     """How much to measure.
 
-    :param scale: what range and time are divided by
-    :param chunks: in KiB; a set-up leaves out what it cannot do
-    :param fetch: dm-dss fetches a chunk's rest, too, and of an array what
-        lies beside a small one; else only what is asked for
+    :param scale: divisor of range and time
+    :param chunks: in KiB; a set-up leaves out sizes that it cannot do
+    :param fetch: dm-dss also fetches a chunk's rest, and on an array the
+        neighbours of a small chunk; else only the requested bytes
     :param threads: requests under way at a time
     :param ssd: the cache's preset of the laboratory; empty: the origin's
         own (``_SSDS``)

@@ -37,7 +37,7 @@ _GUEST_BYTES = 512 * MIB
 
 @dataclass(frozen=True)
 class Plan:
-    """What to compare.
+    """The options of a comparison.
 
     :param requests: about how many a workload has
     :param chunk_bytes: of dm-dss; dm-cache takes 32 KiB at least
@@ -68,7 +68,7 @@ QUICK = dataclasses.replace(
 
 @dataclass(frozen=True)
 class Run:
-    """What one set-up did with one workload.
+    """The result of one set-up with one workload.
 
     :param phases: of those that are measured, figures by
         :func:`driver.summary` with ``hits`` and ``disks`` beside
@@ -155,7 +155,7 @@ def _job(workload: Workload, setup: str, plan: Plan, phases: List[Phase],
             'ahead_bytes': plan.ahead_bytes,
             'after_bytes': plan.after_bytes,
             'classes': workload.ranks, 'cache_bytes': workload.cache_bytes,
-            # In the guest's own memory: nobody else wants it.
+            # In the guest's own memory, which is otherwise idle.
             'state': '/run/block-bench-state',
             'result': os.path.join(folder, 'result.json')}
 
@@ -208,7 +208,7 @@ def _read(phases: Sequence[Phase], job: Mapping[str, Any],
 
 def deltas(before: Mapping[str, Any],
            after: Mapping[str, Any]) -> Dict[str, Any]:
-    """What a phase added to the counters of a cache and of the disks.
+    """The growth of the counters of a cache and the disks in a phase.
 
     :returns: ``hits`` (ratios: ``all``, ``read``, by class) and ``disks``
     """

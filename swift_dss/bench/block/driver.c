@@ -62,8 +62,9 @@ struct answer {
 };
 
 /*
- * A block's versions: what a read that begins now finds at least; what was
- * issued last; writes under way; the lowest version among those.
+ * A block's versions: the oldest that a read beginning now may return; the
+ * last one issued; the number of writes under way; the lowest version among
+ * those.
  */
 struct block {
 	uint32_t least;
@@ -226,7 +227,7 @@ static size_t take_job(size_t *end)
 	return first;
 }
 
-/* What a thread has: a buffer, and the priority that it set last. */
+/* A thread's buffer, and the priority that it set last. */
 struct worker {
 	char *buffer;
 	uint32_t least[MAX_LENGTH / BLOCK];

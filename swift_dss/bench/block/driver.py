@@ -1,4 +1,4 @@
-"""What the driver of block benchmarks is told, and what it answers.
+"""Input and output of the driver of block benchmarks.
 
 The driver (``driver.c``) replays a list of requests on a block
 device from a number of threads and writes down when each began and how
@@ -44,12 +44,12 @@ class Request(NamedTuple):
 
     :param offset: bytes, a multiple of :data:`BLOCK_BYTES`
     :param length: the same, at most :data:`MAX_BYTES`
-    :param class_id: what it is labelled with; 0 is unclassified
+    :param class_id: its label; 0 is unclassified
     :param flags: ``WRITE``; ``CHAINED`` to the request before it: by the
         same client, after it; ``FLUSH`` after the write, within its time;
         ``DUE``: it belongs at ``wait_ns`` after the start, and if it
         comes late, it was waiting since then
-    :param wait_ns: what the client thinks before it, in nanoseconds
+    :param wait_ns: think time of the client before it, nanoseconds
     """
 
     offset: int
@@ -105,14 +105,14 @@ def decode(data: bytes) -> List[Request]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a list.
+    """The result of a list.
 
     :param seconds: from the first request to the end of the last, on the
         guest's clock
     :param taken_ns: of each request of the list, 0 if it was not issued
-    :param wrong: blocks whose bytes were not what they had to be
+    :param wrong: blocks with wrong bytes
     :param failed: requests that failed
-    :param trouble: the first of both, in words
+    :param trouble: the first wrong block or failure, in words
     """
 
     seconds: float

@@ -1,4 +1,4 @@
-"""What runs inside a guest: set one cache up, replay, write down.
+"""Inside a guest: set up one cache, replay, and write down the results.
 
 Started as ``python block_guest.py JOB``, where the job is a JSON file in a
 folder that the guest shares with the machine; the answers go there too.

@@ -29,7 +29,7 @@ MIB = 1 << 20
 
 #: The longest request of those that make up an object.
 _OBJECT_BYTES = 256 * 1024
-#: What the SSD holds of the CACS objects' bytes, as in the publication.
+#: Share of the CACS objects' bytes that the SSD holds, as in the publication.
 CACS_SHARE = 0.14
 
 #: Of traces: regions, and the class of the first.
@@ -59,13 +59,13 @@ class Phase:
 
 @dataclass(frozen=True)
 class Workload:
-    """What is replayed, and on how much.
+    """A workload and the sizes of its disks.
 
     :param origin_bytes: of the slow disk, at least
     :param cache_bytes: of the SSD
     :param ranks: class id to rank; empty if nothing is classified
-    :param names: class id to what it is
-    :param what: for the reader of the tables
+    :param names: class id to its name
+    :param what: a description for the tables
     """
 
     name: str
@@ -179,8 +179,8 @@ def _classed(raw: Iterable[Tuple[int, int, bool]]) -> Tuple[
     """Requests with classes by region, on an origin without gaps.
 
     The blocks that occur are cut, in the order of their addresses, into
-    four regions of equal size; the region with most requests ranks
-    highest, as an operator who knows his volumes would have it.
+    four regions of equal size; the region with most requests ranks highest, as
+    an operator who knows the volumes would rank it.
 
     :returns: requests, class id to rank, bytes of the origin
     """

@@ -72,7 +72,7 @@ def _get(path: str) -> str:
 
 
 def disk(path: str) -> Dict[str, int]:
-    """What a disk has done since it was made."""
+    """A disk's counters since it was made."""
     number = os.stat(path).st_rdev
     fields = [int(word) for word in _get('/sys/dev/block/%d:%d/stat' % (
         os.major(number), os.minor(number))).split()]
@@ -82,7 +82,7 @@ def disk(path: str) -> Dict[str, int]:
 
 
 def model(name: str) -> Dict[str, int]:
-    """What a modelled disk says of itself: seeks, flushes, its cache.
+    """A modelled disk's own counters: seeks, flushes, its cache.
 
     :param name: of the device-mapper device
     """

@@ -1,13 +1,13 @@
 """Small objects over a far link, each by itself and in bundles.
 
 Versions of an edge are sent to S3 through an emulated link, in two halves.
-The first is queued while S3 is there: how fast it goes up, and how long
-each version waited until its record named a proven copy. The second is
-queued while the link is cut, so that nothing but sending is left when it is
-back: how much of the link this backlog fills. Besides: how many requests,
-at what list price; how many bytes more lie in the bucket and how many more
-come back than a reader asked for. Sizes are those of the workloads of
-*Storage on the Edge* (Table I), counts are scaled.
+The first half is queued while S3 is there; it measures the rate, and the time
+until each version's record names a proven copy. The second is queued while the
+link is cut, so that only sending is left when the link is back; it measures
+how much of the link this backlog fills. The benchmark also counts requests and
+their list price, and the surplus of bytes in the bucket and in reads. Sizes
+are those of the workloads of *Storage on the Edge* (Table I), counts are
+scaled.
 """
 
 # long: node, server and figures of one measurement.
@@ -65,7 +65,7 @@ _DONE_SECONDS = 900.0
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured.
+    """The options of a measurement.
 
     :param scale: of the counts
     :param url: of an S3 server; '' brings up a second Swift
@@ -221,7 +221,7 @@ def _upload(node: _Node, link: Link, versions: List[VersionId],
 
 def _drain(node: _Node, link: Link, versions: List[VersionId],
            figure: Figures) -> None:
-    """What was queued while the link was cut goes up when it is back."""
+    """Send the versions that were queued while the link was cut."""
     link.cut()
     node.queue(versions)
     node.wait_until(lambda: not node.gateway.link().up and (
@@ -230,7 +230,7 @@ def _drain(node: _Node, link: Link, versions: List[VersionId],
     done = len(node.waits)
     if done > figure.objects - len(versions):
         raise DssError('something went over a link that is cut')
-    # What was tried over a link that is cut, S3 has no price for.
+    # S3 charges nothing for requests that a cut link stopped.
     operations = node.operations
     pids = cpu.listeners(link.to)
     worked = _worked(link, pids)
@@ -400,7 +400,7 @@ class _Node:
 
 
 class _Counts(Dict[str, int]):
-    """What was never counted is 0."""
+    """A counter without counts is 0."""
 
     def __missing__(self, key: str) -> int:
         return 0

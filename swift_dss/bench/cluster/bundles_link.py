@@ -13,7 +13,7 @@ from typing import Any, Dict, NamedTuple
 
 from swift_dss.bench.cluster.delay import DelayedLink
 
-#: What a process may need to begin on a busy machine, seconds.
+#: Seconds that a process may need to start on a busy machine.
 _START_SECONDS = 60.0
 
 
@@ -61,7 +61,7 @@ class Link:
 
     @property
     def cpu_seconds(self) -> float:
-        """What the processor has worked for the link so far."""
+        """Processor time of the link so far."""
         found: float = self._ask('cpu')
         return found
 
@@ -95,10 +95,9 @@ def _carry(pipe: Any, port: int, rtt_seconds: float,
 class Paced(DelayedLink):
     """A far link at a rate, both ways, and counted.
 
-    When each byte is through follows from when it came and what was before
-    it, not from when this process is asked to look: on a busy machine it
-    is late at times, and a link that lost what it could have carried
-    meanwhile would be a slower one.
+    The delivery time of each byte follows from its arrival and the bytes
+    before it, not from when this process gets to run: on a busy machine the
+    process is late at times, and a link that lost that time would be slower.
     """
 
     #: As little as makes up for being 40 ms late at 100 Mbit/s.
@@ -117,7 +116,7 @@ class Paced(DelayedLink):
         return self
 
     def set_cut(self, is_cut: bool) -> None:
-        """Let nobody through, or everybody."""
+        """Cut the link, or restore it."""
         self._is_cut = is_cut
         if is_cut:
             self._loop.call_soon_threadsafe(self._drop)

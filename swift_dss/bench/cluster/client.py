@@ -1,7 +1,7 @@
 """A Swift client that costs little: keep-alive, no parsing, no retries.
 
-What a benchmark measures on a small machine is shared with the client
-that measures it, so this one does as little as it can for each request.
+On a small machine the client shares the processor with the servers that it
+measures, so this client does as little as possible for each request.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Sample:
-    """What came of it.
+    """The result of a request.
 
     :param at: ``time.monotonic()`` at its start, the same for all
         processes of the machine

@@ -59,9 +59,9 @@ class Demo:
         self._sample = samples.sample()
 
     def run(self) -> None:
-        """All of it, in order.
+        """Run all steps in order.
 
-        :raises DemoFailed: a byte or a digest was not what it must be
+        :raises DemoFailed: a byte or a digest is wrong
         """
         self._prepare()
         first = int(len(self._sample) * FIRST_SHARE)

@@ -11,12 +11,11 @@ again while many clients read cold objects, for two systems in turn:
     stock DiskFile; hot in the ``vanilla`` policy on the same SSDs, cold in
     a policy whose devices are file systems of the same HDDs
 
-The flood comes through a proxy of its own, as proxies can be added and are
-not what is measured. Hot clients pause between requests: it is the disks
-that are flooded, not the CPU of a small machine. What is left of that is
-told apart: beside the hot reads, the object server is asked for
-``/healthcheck``, which touches no disk. Its latency is how long the worker
-itself was held up.
+The flood comes through a proxy of its own, because proxies can be added and
+are not measured. Hot clients pause between requests, so that the disks are
+flooded and not the CPU of a small machine. To tell the CPU's part from the
+disks', a client also asks the object server for ``/healthcheck``, which
+touches no disk: its latency is the delay of the worker itself.
 """
 
 from __future__ import annotations
@@ -104,7 +103,7 @@ class Phase:
     :param flooded: whether cold reads ran beside them
     :param hot_ms: latency of each hot read
     :param worker_ms: latency of each request that needs no disk
-    :param cold_mb_per_second: what the flood got meanwhile
+    :param cold_mb_per_second: rate of the flood
     """
 
     system: str

@@ -24,7 +24,7 @@ _START_DEADLINE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """What all clients of one run saw.
+    """The results of all clients of one run.
 
     :param seconds: from the common start to the end of the last request
     """

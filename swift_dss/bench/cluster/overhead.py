@@ -1,4 +1,4 @@
-"""What classes cost: PUT and GET against stock Swift, A B A B.
+"""The cost of classes: PUT and GET against stock Swift, A B A B.
 
 Each *cell* is one operation, size and concurrency. In every round each
 variant of a cell runs for the same time, right after one another, and the
@@ -83,7 +83,7 @@ QUICK = Plan(rounds=2, seconds=0.8)
 
 @dataclass(frozen=True)
 class Cell:
-    """What is compared."""
+    """The variants to compare."""
 
     operation: str
     size: int
@@ -189,8 +189,9 @@ def _prepare(bed: Bed, plan: Plan, pool: bytes, say: Say) -> None:
 
 
 def _check(client: Client, plan: Plan, pool: bytes) -> None:
-    """Before anything is timed: bytes and classes are what they should
-    be, so that a fast wrong answer cannot win."""
+    """Check bytes and classes before timing, so that a fast wrong answer
+    cannot win.
+    """
     for variant in plan.variants:
         for size in plan.sizes:
             path = '%s/%d/0-0' % (variant.container, size)

@@ -11,14 +11,14 @@ between two reads:
     a static large object from end to end: its manifest, and then one
     segment after the other, as clients do that download large objects
 ``chains``
-    small objects in a random order that is always the same; all of it is
+    small objects in a random order that is always the same; all objects are
     sent back to S3 after each turn, and the turns after the first count
 
-At the end each is read once more with everything on this cluster: what a
-read takes above that is what it waited for S3.
+At the end each is read once more with all bytes on this cluster: the
+difference of the two times is the wait for S3.
 
-The same is done with each prefetcher; the daemon is started anew for each,
-and remembers nothing.
+This is repeated with each prefetcher; the daemon restarts for each, with empty
+memory.
 """
 
 from __future__ import annotations
@@ -97,9 +97,10 @@ class Cell:
 
 
 class PrefetchCluster(bed.BenchCluster):
-    """One replica, so that a reader meets the copy that was fetched for
-    him; and a proxy that remembers accounts and containers, as any does
-    that has memcached: else half of a local read is asking for them."""
+    """One replica, so that a reader meets the copy that was fetched for it;
+    and a proxy that caches accounts and containers, as with memcached: without
+    it, asking for them is half of a local read.
+    """
 
     def _configure(self) -> None:
         super()._configure()
@@ -249,7 +250,7 @@ def _read(target: Target, plan: Plan, workload: str) -> List[Sample]:
 
 
 def _requests(plan: Plan, workload: str) -> Iterator[Tuple[Request, int]]:
-    """What is read, and how many bytes that is."""
+    """The objects to read, and their bytes."""
     if workload == 'chains':
         names = ['chain-%d' % number for number in range(plan.chain)]
         random.Random('chains %d' % plan.seed).shuffle(names)

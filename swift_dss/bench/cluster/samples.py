@@ -38,7 +38,7 @@ class Placed:
 
     @property
     def headers(self) -> Dict[str, str]:
-        """What its upload says of it."""
+        """The headers of its upload."""
         headers = {'Content-Type': self.obj.content_type}
         if self.container != 'cacs-rules':
             headers['X-DSS-Object-Class'] = self.obj.class_name

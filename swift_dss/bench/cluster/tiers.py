@@ -66,7 +66,7 @@ SETUPS = ('hdd', 'lru', 'classes', 'ssd')
 
 @dataclass(frozen=True)
 class Result:
-    """What one set-up did.
+    """The result of one set-up.
 
     :param on_ssd_bytes: of the objects' bytes at the end, by the devices
     """
@@ -80,7 +80,7 @@ class Result:
 
 
 def objects_of(plan: Plan) -> List[CacsObject]:
-    """What is stored and read."""
+    """The objects to store and read."""
     return cacs.sample(plan.objects, plan.seed, plan.scale)
 
 

@@ -21,7 +21,7 @@ is over the time in which its own clients were at work, and that of all of
 them is the sum.
 """
 
-# long: the plan, its set-ups, and what is made of them are one experiment.
+# long: the plan, its set-ups and its results are one experiment.
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ PHASES = ('upload', 'download')
 
 _MIB = 1 << 20
 _LEAST_DISK_BYTES = 512 * _MIB
-#: What a device has on its SSD beside its share of the data: XFS's journal,
-#: which does not get smaller with the model, and room for its metadata and
-#: Swift's databases. Of an SSD of usual size it would be next to nothing.
+#: Bytes of a device's SSD beside its share of the data: XFS's journal, which
+#: does not shrink with the model, its metadata and Swift's databases. On an
+#: SSD of usual size they would be negligible.
 METADATA_BYTES = 6 * _MIB
 GUEST_BYTES = 1536 * _MIB
 #: Names of dm-dss's strategies.
@@ -130,7 +130,7 @@ GOALS = (
 
 
 def objects_of(plan: Plan) -> List[cacs.CacsObject]:
-    """What is stored; the guest draws the same."""
+    """The objects to store; the guest draws the same."""
     return cacs.sample(plan.objects, plan.seed, plan.scale, 1)
 
 
@@ -171,7 +171,7 @@ def devices_of(plan: Plan, setup: str) -> List[str]:
 
 
 def job_of(plan: Plan, setup: str) -> Dict[str, Any]:
-    """What the guest is told."""
+    """The job of the guest."""
     return {'objects': plan.objects, 'seed': plan.seed,
             'scale': plan.scale, 'clients': plan.clients,
             'crowds': plan.crowds, 'reads': reads_of(plan),
@@ -282,8 +282,9 @@ def summary(phase: Mapping[str, Any],
 
 def by_own_time(rows: Sequence[Mapping[str, Any]]
                 ) -> Dict[str, Dict[str, Any]]:
-    """What each kind's clients had, over the time in which *they* were at
-    work, as each kind ends at another time."""
+    """The rate of each kind's clients over their *own* time of work, because
+    each kind ends at another time.
+    """
     kinds: Dict[str, List[Mapping[str, Any]]] = {}
     for row in rows:
         kinds.setdefault(row['label'].split()[0], []).append(row)
@@ -309,8 +310,9 @@ def group(rows: Sequence[Mapping[str, Any]],
 
 
 def disks(phase: Mapping[str, Any]) -> Dict[str, Any]:
-    """What the disks did meanwhile, together, by their role; ``later``:
-    what they wrote after the last answer."""
+    """The work of the disks in the run, summed by role; ``later``: their
+    writes after the last answer.
+    """
     found: Dict[str, Dict[str, float]] = {}
     for name, after in phase['after']['disks'].items():
         before = phase['before']['disks'][name]
@@ -338,7 +340,7 @@ def disks(phase: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def cache(phase: Mapping[str, Any]) -> Dict[str, Any]:
-    """What the caches counted meanwhile, together, by class id."""
+    """The counts of the caches in the run, summed by class id."""
     found: Dict[str, Dict[str, int]] = {}
     for name, after in phase['after'].get('caches', {}).items():
         before = phase['before']['caches'][name]['classes']
@@ -352,7 +354,7 @@ def cache(phase: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def report(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
-    """What is written as JSON and drawn."""
+    """The result for JSON and plots."""
     total = sum(obj.size for obj in objects_of(plan))
     shares: Dict[str, float] = {}
     for obj in objects_of(plan):

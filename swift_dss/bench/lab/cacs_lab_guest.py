@@ -32,11 +32,11 @@ from swift_dss.strategy.eviction.chunks.verbs import ChunkRow, Flag
 ROOT = '/tmp/cacs-lab'
 CONTAINER = 'cacs'
 
-#: What is not measured costs real time to load.
+#: Without unmeasured modules, because loading them costs real time.
 PIPELINE = 'catch_errors gatekeeper tempauth %sproxy-server'
 
-#: A journal in proportion to the small disks, which mkfs.xfs only makes
-#: when it is told that nobody supports that.
+#: A journal in proportion to the small disks, which mkfs.xfs only makes with
+#: the switch for unsupported sizes.
 MKFS = ('mkfs.xfs', '-q', '-f', '--unsupported', '-m', 'rmapbt=0,reflink=0',
         '-l', 'size=4m')
 
@@ -214,7 +214,7 @@ def _look(job: Dict[str, Any], names: Sequence[str]) -> Dict[str, Any]:
 
 
 def _forget() -> None:
-    """What was written leaves the page cache, so that a GET reads."""
+    """Drop written pages from the page cache, so that a GET reads the disk."""
     os.sync()
     with open('/proc/sys/vm/drop_caches', 'w') as out:
         out.write('3')
@@ -246,7 +246,7 @@ def _phase(name: str, job: Dict[str, Any], names: Sequence[str],
 
 def crowds(job: Dict[str, Any], objects: Sequence[cacs.CacsObject]
            ) -> List[List[cacs.CacsObject]]:
-    """What each crowd of clients has to do: one crowd, or one a kind."""
+    """The work of each crowd of clients: one crowd, or one a kind."""
     found: Dict[str, List[cacs.CacsObject]] = {}
     for obj in objects:
         found.setdefault(obj.kind if job['crowds'] else '', []).append(obj)

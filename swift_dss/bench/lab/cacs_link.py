@@ -1,17 +1,17 @@
 """A storage node's network link, as WSGI middleware of an object server.
 
 In the laboratory the network costs nothing: all servers are in one guest.
-Where a disk is faster than the link that its node would have, that is not
-what anybody measured. This lets the bytes of requests and answers pass at a
-rate, each direction of each device by itself, as if each device were a node
-with a full-duplex link of its own::
+A disk faster than its node's link would then give figures that no real cluster
+has. This middleware lets the bytes of requests and answers pass at a rate,
+each direction of each device by itself, as if each device were a node with a
+full-duplex link of its own::
 
     [filter:link]
     paste.filter_factory = swift_dss.bench.lab.cacs_link:filter_factory
     bytes_per_second = 117000000
 
 Bytes of a request wait on their way in, bytes of an answer on their way out;
-headers pass for nothing.
+headers cost nothing.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from eventlet import sleep
 
 App = Callable[..., Iterable[bytes]]
 IN, OUT = 'in', 'out'
-#: Less than that nobody waits for by itself: in a guest in virtual time each
-#: wait costs real time, and 1 ms is 117 KB of a link of 1 Gbit/s.
+#: Shorter waits are added up: in a guest in virtual time each wait costs real
+#: time, and 1 ms is 117 KB of a link of 1 Gbit/s.
 LEAST_WAIT_SECONDS = 0.001
 
 
 class Link:
-    """One direction: who comes while it is taken waits for his turn.
+    """One direction: a request that comes while it is busy waits for its turn.
 
     :param rate: bytes a second
     """

@@ -85,7 +85,7 @@ def devices_of(plan: Plan, setup: str) -> List[str]:
 
 
 def job_of(plan: Plan, setup: str) -> Dict[str, Any]:
-    """What the guest is told."""
+    """The job of the guest."""
     return {'kinds': dict(zip(KINDS, plan.counts)), 'seed': plan.seed,
             'scale': plan.scale, 'clients': plan.clients,
             'devices': plan.devices,
@@ -134,7 +134,7 @@ def measure(plan: Plan, say: Say) -> Dict[str, Any]:
 
 
 def kinds(phase: Mapping[str, Any]) -> Dict[str, Dict[str, Any]]:
-    """What each kind's clients had."""
+    """The results of each kind's clients."""
     found = cacs_lab.by_own_time(phase['requests'])
     return {name: found[name] for name in KINDS}
 

@@ -1,7 +1,7 @@
 """A Swift that lives as long as one measurement in a guest.
 
-Where a guest ends, all of it is gone, its logs too: so what failed has to be
-told before that.
+All of it, with its logs, is gone when the guest ends, so failures are reported
+before that.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def running(cluster: AnyCluster) -> Iterator[AnyCluster]:
         yield cluster
     except BaseException:
         folder = cluster.conf.log
-        # What failed first may be before there are any.
+        # The first failure may come before there are any logs.
         for name in sorted(os.listdir(folder)
                            if os.path.isdir(folder) else ()):
             print('== %s\n%s' % (name, processes.tail(

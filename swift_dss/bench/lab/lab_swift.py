@@ -3,8 +3,8 @@
 Each row of the table is one guest and one kind of disk: three devices of
 it, three replicas, account and container databases beside the objects, all
 of it on XFS. The client is in the same guest and does one request at a
-time. Computing costs nothing there, so what is measured is what the disks
-cost a request: the way of its writes, flushes and reads through Swift.
+time. Computing takes no time there, so the table shows the disks' part of a
+request: its writes, flushes and reads through Swift.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from swift_dss.core.errors import BadConfig
 #: Bytes of the objects that are written and read.
 SIZES = (4 << 10, 64 << 10, 1 << 20)
 
-#: Who serves: stock Swift, or ours with an SSD and an HDD at each device.
+#: The server: stock Swift, or ours with an SSD and an HDD at each device.
 POLICIES = ('stock', 'dss')
 
 

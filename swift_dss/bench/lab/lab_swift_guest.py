@@ -74,7 +74,7 @@ def _data(path: str, count: int) -> bytes:
 
 
 def _forget() -> None:
-    """What was written leaves the page cache, so that a GET reads."""
+    """Drop written pages from the page cache, so that a GET reads the disk."""
     os.sync()
     with open('/proc/sys/vm/drop_caches', 'w') as out:
         out.write('3')

@@ -3,7 +3,7 @@
 ``--classes RULE``:
 
 ==================  ====================================================
-trace               what the trace says (class 0 where it says nothing)
+trace               as in the trace (class 0 where it names none)
 none                class 0 for all
 size:A,B,...        by the size of the object: up to A, up to B, ...; the
                     smallest are class 11 and rank highest
@@ -156,8 +156,8 @@ def table_for(trace: Trace, path: Optional[str]) -> ClassTable:
                 from err
     present = trace.classes()
     if present == [UNCLASSIFIED]:
-        # The sample has rules for those that nobody classified; a trace
-        # without any class must not be about them.
+        # The sample table restricts class 0, which must not bind a trace
+        # without classes.
         return ClassTable()
     if trace.ranked:
         return ClassTable.of(

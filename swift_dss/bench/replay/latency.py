@@ -12,7 +12,7 @@ An operator's own figures come from a file::
 
 ``get_ms`` and ``put_ms`` are until the first byte: quantiles (joined by
 straight lines over the logarithm), or a median and the standard deviation
-of the logarithm. What is left out is that of ``s3``.
+of the logarithm. Omitted figures are those of ``s3``.
 """
 
 from __future__ import annotations
@@ -107,10 +107,10 @@ HDD = Disk('hdd', Times(quantiles=(
 #: 5 dollars a million GETs and PUTs, 0.09 dollars a GB to the Internet.
 S3 = Cloud('s3', Times(141.4, 0.27), Times(141.4, 0.27), 85e6,
            0.4e-6, 5e-6, 0.09 / GB)
-#: What the percentiles of Yang et al. (MSST 2016, S3 behind 90 GB of cache)
-#: imply of the cloud behind them: with a miss ratio of 6 per cent, 885 and
-#: 1976 ms at the 95th and 99th percentile are 17 and 83 per cent of all
-#: misses; log-normal through both.
+#: The cloud's latency that the percentiles of Yang et al. (MSST 2016, S3
+#: behind 90 GB of cache) imply: with a miss ratio of 6 per cent, 885 and 1976
+#: ms at the 95th and 99th percentile are 17 and 83 per cent of all misses;
+#: log-normal through both.
 S3_2016 = replace(S3, name='s3-2016', get=Times(1323.0, 0.42),
                   put=Times(1323.0, 0.42))
 #: Our own assumption, for want of a published distribution: an edge near

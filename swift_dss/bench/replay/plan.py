@@ -1,4 +1,4 @@
-"""A trace made ready for a cache: keys, sizes, classes of what it keeps.
+"""A trace prepared for a cache: keys, sizes and classes of its units.
 
 A cache keeps whole objects, or units of ``unit_bytes`` of them. A request
 for several units is a hit only if all of them are there.

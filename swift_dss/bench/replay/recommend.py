@@ -1,9 +1,9 @@
-"""What serves an operator's goal best, on his trace and within his budget.
+"""Find the set-up that serves an operator's goal best, on a trace and within a
+budget.
 
 All orders, blind and by class, are replayed at the budget; then the floors
 of those classes that class order starves, one after the other; then smaller
-caches, for who would rather save. Nothing is guessed: each figure that is
-printed was replayed.
+caches, as a way to save. Every printed figure comes from a replay.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Row = Dict[str, Any]
 
 @dataclass(frozen=True)
 class Goal:
-    """What is wanted.
+    """The goal.
 
     :param kind: ``hits``, ``bytes``, ``p99`` or ``dollars``
     :param class_id: of ``p99``; -1 is all
@@ -104,7 +104,7 @@ def parse_goal(text: str, table: ClassTable, plan: Plan,
 
 @dataclass
 class Found:
-    """What was tried and what is best.
+    """All tried set-ups, and the best ones.
 
     :param base: LRU at the whole budget
     :param best: of all
@@ -272,7 +272,7 @@ def _said(one: Tuple[Setup, Row], table: ClassTable) -> str:
 
 
 def _settings(found: Found, table: ClassTable) -> str:
-    """What the operator writes into his files."""
+    """The lines for the operator's files."""
     setup, row = found.best
     kind, _, inner = setup.strategy.partition('-')
     lines = ['For dss.conf (objects have the high watermark\'s share, %g, '

@@ -1,4 +1,4 @@
-"""What a replay is told in: ratios, percentiles, bytes and dollars."""
+"""The figures of a replay: ratios, percentiles, bytes and dollars."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def summary(plan: Plan, outcome: Outcome) -> Dict[str, Any]:
 
 
 def dollars(outcome: Outcome) -> float:
-    """What the cloud asks for the whole trace."""
+    """The cloud's price for the whole trace."""
     cloud, counts = outcome.setup.cloud, outcome.counts
     return (counts['gets'] * cloud.get_dollars
             + counts['puts'] * cloud.put_dollars

@@ -10,8 +10,8 @@ from swift_dss.bench.replay.plan import Plan
 from swift_dss.bench.replay.simulator import Progress, Setup, replay
 from swift_dss.core.errors import BadConfig
 
-#: What the processes of a pool share by fork: the plan is far too large to
-#: be sent to each.
+#: Shared by fork with the processes of a pool: the plan is far too large to
+#: send to each.
 _shared: Dict[str, Plan] = {}
 
 

@@ -38,7 +38,7 @@ def _middle(times: Times) -> float:
 
 @dataclass(frozen=True)
 class Setup:
-    """What a trace is replayed on.
+    """The set-up of a replay.
 
     :param strategy: see ``strategy.eviction.objects``
     :param cache_bytes: room on the SSD
@@ -69,8 +69,9 @@ class Setup:
     seed: int = 1
 
     def penalty(self, size: int, class_id: int) -> float:
-        """What a miss costs, as GDSF counts it: class weight times the
-        microseconds that it takes, half of the time."""
+        """The cost of a miss for GDSF: class weight times the median latency
+        in microseconds.
+        """
         return self.weights.get(class_id, 1.0) * (
             _middle(self.cloud.get) * 1000.0
             + size / self.cloud.bytes_per_second * 1e6)
@@ -86,13 +87,13 @@ class Setup:
 
 @dataclass
 class Outcome:
-    """What became of a replay; columns have a row a request.
+    """The result of a replay; columns have a row a request.
 
     :param latency_ms: of each request
-    :param hits: True for reads that found all they asked for in the cache;
-        bytes that an earlier miss is still bringing count as found
-        (``delayed``), those of a prefetch do not
-    :param hit_bytes: of those units that were
+    :param hits: True for reads that found all their bytes in the cache; bytes
+        that an earlier miss is still bringing count as found (``delayed``),
+        those of a prefetch do not
+    :param hit_bytes: of the units that were
     :param counts: the figures that are sums
     :param seconds: of processor time, for the cache and for all
     """
@@ -266,7 +267,7 @@ def _gaps(plan: Plan, is_hit: Any) -> Any:
 
 def _still_on_the_way(plan: Plan, found: Any, fetch_ms: Any,
                       hits: Any) -> Any:
-    """What hits wait for that come while their unit is being fetched."""
+    """The wait of hits that come while their unit is being fetched."""
     np = numpy()
     request = np.repeat(np.arange(plan.requests), np.diff(plan.first))
     at_ms = plan.trace.at_ms[request]

@@ -1,10 +1,9 @@
-"""What each strategy costs: processor time and memory a million items.
+"""The cost of each strategy: processor time and memory for a million items.
 
-Eviction: objects of a cache that is full, on a Zipf trace. Prefetch: a
-trace that is made to be as dear as can be: accounts, clients and objects
-without end, each read at a place of its own and of its own length, so that
-ranges split one another and nothing repeats. There the bound of a strategy
-is what it costs, and what it really takes is measured beside it.
+Eviction: objects of a cache that is full, on a Zipf trace. Prefetch: the worst
+trace for memory: accounts, clients and objects without end, each read with its
+own place and length, so that ranges split one another and nothing repeats. On
+it a strategy fills its bound; the real memory is measured beside it.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def measure(names: List[str], count: int, seed: int = 1,
         of a prefetcher leaves room for
     """
     def alone(what: Callable[..., Any], *about: Any) -> Any:
-        # What one strategy leaves behind must not count for the next.
+        # The garbage of one strategy must not count for the next.
         with multiprocessing.get_context('fork').Pool(1) as pool:
             return pool.apply(what, about)
     found = {'count': count,

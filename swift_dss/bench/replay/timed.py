@@ -4,9 +4,9 @@ For set-ups in which time decides what is where: prefetching, dirty bytes
 that wait for their upload, an HDD below the SSD. Keys are those of
 :mod:`~swift_dss.bench.replay.plan`: an object's number and a unit's.
 
-A miss brings its units in at once, as whoever asks next waits for the same
-fetch; what a prefetcher wants comes in when it arrives. Bytes that are on
-their way are a miss for the prefetcher, and a wait for the reader.
+A miss brings its units in at once, because the next reader waits for the same
+fetch; prefetched units come in when they arrive. Bytes that are on their way
+are a miss for the prefetcher, and a wait for the reader.
 """
 
 # long: one clock, and all that happens on it.
@@ -79,7 +79,7 @@ class _Player:
         self._flying: Dict[int, Tuple[float, int]] = {}
         self._arrivals: List[Tuple[float, int]] = []
         self._flying_bytes = 0
-        #: Key of what was prefetched and is there: whether it was read.
+        #: Key of a prefetched unit in the cache: whether it was read.
         self._used: Dict[int, bool] = {}
         #: (when it is clean, key, turn), and the turn of the last write.
         self._uploads: Deque[Tuple[float, int, int]] = deque()
@@ -154,7 +154,7 @@ class _Player:
             np.frombuffer(hit_bytes, dtype='i8'), asked, self.counts,
             seconds, seconds, self._cache)
 
-    # What a request does
+    # Requests
 
     # long: what a unit may be: here, on its way, on the HDD, or nowhere.
     def _read(self, number: int, units: List[Tuple[int, int, int, bool]]
@@ -242,7 +242,7 @@ class _Player:
             if self._hdd is not None:
                 self._hdd.remove(key)
         if setup.write != 'back' or not stays:
-            # What finds no room among dirty bytes goes by.
+            # A unit that finds no room among dirty bytes bypasses the cache.
             self.counts['stalls'] += setup.write == 'back'
             return put_ms
         due = self.now + setup.upload_seconds * 1000.0 + put_ms
@@ -254,7 +254,7 @@ class _Player:
         return self._ssd_ms.next() + length \
             / setup.ssd.bytes_per_second * 1000.0
 
-    # What happens meanwhile
+    # Events between requests
 
     def _catch_up(self) -> None:
         now = self.now
@@ -390,7 +390,7 @@ class _Player:
             self._written.pop(key, None)
 
     def _end(self) -> None:
-        """What was prefetched and never read is wasted."""
+        """Count prefetched units that were never read as wasted."""
         for key, used in self._used.items():
             if not used:
                 self.counts['wasted_bytes'] += self._size_of(key)

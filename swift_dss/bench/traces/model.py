@@ -15,7 +15,7 @@ from swift_dss.core.errors import BadConfig, DssError
 
 
 class BadTrace(DssError):
-    """A trace that is not there, damaged, or not what it should be.
+    """The trace is missing, damaged, or in the wrong format.
 
     :param place: ``line 7``, ``record 12``; '' if it is the whole file
     :param what: the field at fault; '' if it is none of them
@@ -31,7 +31,7 @@ class BadTrace(DssError):
 
 
 class Verb(IntEnum):
-    """What a request does."""
+    """The verb of a request."""
 
     READ = 0
     WRITE = 1
@@ -49,11 +49,11 @@ class Trace:
     :param sizes: bytes of the whole object at that time
     :param accounts: numbers from 0; no account knows of another
     :param clients: numbers; requests of one follow one another
-    :param object_names: by number; may be empty where nobody needs them
+    :param object_names: by number; may be empty if unused
     :param timed: False if ``at_ms`` is only the order of requests
-    :param unit_bytes: what a cache keeps of it: 0 is whole objects
-    :param ranked: classes from the lowest to the highest, where whoever
-        made the trace knows better than their numbers
+    :param unit_bytes: unit of a cache of it; 0: whole objects
+    :param ranked: classes from the lowest to the highest, if the trace's
+        author ranks them otherwise than by number
     """
 
     name: str

@@ -9,8 +9,8 @@
 - ``verb``: ``GET``, ``PUT``, ``DELETE``, ``HEAD`` or ``POST``; the names of
   the IBM COS traces (``REST.GET.OBJECT``) mean the same. HEAD and POST move
   no bytes, and are left out of a replay.
-- ``object``: anything without blanks. What comes before a first ``/`` is
-  its account: accounts share nothing in a prefetch graph.
+- ``object``: anything without blanks. The part before a first ``/`` is its
+  account: accounts share nothing in a prefetch graph.
 - ``size``: bytes of the whole object.
 - ``start end``: first and last byte, the last one included; without them
   the whole object is meant.

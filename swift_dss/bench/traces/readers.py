@@ -17,7 +17,7 @@ from swift_dss.bench.traces.model import (
     BadTrace, Builder, Trace, Verb, numpy)
 from swift_dss.core.errors import BadConfig
 
-#: What a cache in front of a block device keeps, bytes.
+#: Unit of a cache in front of a block device, bytes.
 BLOCK_UNIT_BYTES = 4096
 _SECTOR = 512
 #: Windows counts from 1601 in steps of 100 ns.
@@ -80,8 +80,8 @@ def arc(stream: Iterable[bytes], name: str) -> Trace:
 
 def cloudphysics(stream: Iterable[bytes], name: str) -> Trace:
     """``version,time,op,size,lbn``: SCSI operations with times in seconds,
-    sizes in bytes, addresses in blocks of 512 bytes. What is neither
-    READ(10) nor WRITE(10) moves no data and is left out."""
+    sizes in bytes, addresses in blocks of 512 bytes. Operations other than
+    READ(10) and WRITE(10) move no data and are left out."""
     builder = Builder(name, unit_bytes=BLOCK_UNIT_BYTES)
     add = builder.add
     for number, parts in _rows(stream, name, 'version time op size lbn',

@@ -54,8 +54,8 @@ def streams(requests: int = 200000, clients: int = 8, run: int = 256,
             request: int = 64 * KIB, think_ms: float = 20.0,
             pause_ms: float = 1000.0, seed: int = 1) -> Trace:
     """Sequential streams with think time: each client reads runs of
-    ``run`` requests from places nobody has read, thinks between two
-    requests and pauses between two runs (both exponential)."""
+    ``run`` requests from unread places, thinks between two requests and pauses
+    between two runs (both exponential)."""
     dice = random.Random('streams %d' % seed)
     steps: List[_Step] = []
     each = max(1, requests // clients)
@@ -76,7 +76,7 @@ def streams(requests: int = 200000, clients: int = 8, run: int = 256,
 
 
 class _Chain(NamedTuple):
-    """What is always done in the same order: (first block, requests)."""
+    """Steps that always come in the same order: (first block, requests)."""
 
     items: Tuple[Tuple[int, int], ...]
 
@@ -95,11 +95,11 @@ def chains(requests: int = 200000, clients: int = 8, accounts: int = 1,
     chains of ``chain`` places each, in their order, some of them single
     requests and the others runs of ``run``; with the chance ``swerve`` a
     session leaves its chain and another begins. SEQ_ONCE are runs of
-    ``once_run`` that nobody reads again. RAND_ONCE are single requests, a
-    share of ``recent`` of them to what was used not long ago (in the
-    published traces 81 % of them hit) and the others to places that are
-    never used again. Chains are chosen by Zipf's law, 0.6. Classes 11 to
-    14 are the four kinds."""
+    ``once_run`` that are not read again. RAND_ONCE are single requests, a
+    share of ``recent`` of them to what was used not long ago (in the published
+    traces 81 % of them hit) and the others to places that are never used
+    again. Chains are chosen by Zipf's law, 0.6. Classes 11 to 14 are the four
+    kinds."""
     dice = random.Random('chains %d' % seed)
     maker = _Sessions(
         dice, (seq_once, rand_once, seq_repeated, rand_repeated), chain,
@@ -130,7 +130,7 @@ class _Sessions:
         self._once_run = once_run
         self._recent_share = recent
         self._swerve = swerve
-        #: The first block that nobody has used.
+        #: The first unused block.
         self.end = 0
         repeated = shares[SEQ_REPEATED] + shares[RAND_REPEATED]
         #: Of the places of a chain, that are runs: so that requests have
@@ -179,7 +179,7 @@ class _Sessions:
 
     def _session(self, account: int, done: List[int], turn: int,
                  recent: List[int]) -> Iterator[Tuple[int, int]]:
-        """What is furthest behind its share goes next."""
+        """The kind that is furthest behind its share goes next."""
         behind = [share * (turn + 1) - so_far
                   for share, so_far in zip(self._shares, done)]
         repeated = behind[SEQ_REPEATED] + behind[RAND_REPEATED]

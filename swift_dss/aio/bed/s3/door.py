@@ -69,7 +69,7 @@ class Door(ThreadingHTTPServer):
         return self._names.get(address, address)
 
     def judge(self, request: Request) -> Optional[Fault]:
-        """What goes wrong with a request."""
+        """The fault that a request meets, if any."""
         with self._lock:
             return self._faults.judge(request)
 
@@ -79,7 +79,7 @@ class Door(ThreadingHTTPServer):
             return self._faults.forgotten(node)
 
     def command(self, asked: Dict[str, Any]) -> Any:
-        """Do what a verb says.
+        """Carry out a verb.
 
         :raises BadConfig: there is no such verb or fault
         """
@@ -243,7 +243,7 @@ class Visit(BaseHTTPRequestHandler):
                 self._send(piece[:max(0, length // 2 - self._got)])
                 raise Gone
             self._send(piece)
-        # What is held back has to leave the connection.
+        # Drain the bytes that a fault held back from the connection.
         answer.read()
 
     def _ask(self, body: bytes) -> http.client.HTTPResponse:

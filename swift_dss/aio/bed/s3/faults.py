@@ -28,9 +28,9 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Request:
-    """What a fault may look at.
+    """The facts of a request that faults look at.
 
-    :param node: who asked
+    :param node: the node that asks
     :param key: with the bucket's name removed; '' is the bucket itself
     """
 
@@ -44,7 +44,7 @@ class Fault:
     """Requests that go wrong.
 
     :param kind: of :data:`KINDS`
-    :param node: whose; '' is everybody's
+    :param node: whose requests; '' is all nodes
     :param keys: pattern of the keys; requests that name no key match ``*``
     :param methods: which; empty is all
     :param rate: share of them, up to 1

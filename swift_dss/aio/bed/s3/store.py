@@ -12,7 +12,7 @@ _SECONDS = 30.0
 
 
 class S3Door:
-    """What the S3 was asked for, and what it gets wrong.
+    """The requests and faults of a bed's S3.
 
     :param path: the door's socket
     """
@@ -31,7 +31,7 @@ class S3Door:
     def count(self, operation: str, node: str = '') -> int:
         """How many requests of a kind there were.
 
-        :param node: whose; '' is everybody's
+        :param node: whose requests; '' is all nodes
         """
         return sum(by_kind.get(operation, {}).get('requests', 0)
                    for name, by_kind in self.counts().items()
@@ -58,11 +58,11 @@ class S3Door:
         self._ask(verb='fault', fault=dict(options, kind=kind))
 
     def faults(self) -> List[Dict[str, Any]]:
-        """What is wrong now."""
+        """The faults in force."""
         return list(self._ask(verb='faults'))
 
     def heal(self) -> int:
-        """Nothing is wrong any more, and whoever hangs is let go.
+        """End all faults, and release requests that hang.
 
         :returns: how many faults there were
         """

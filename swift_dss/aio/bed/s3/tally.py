@@ -16,7 +16,7 @@ MAX_REQUESTS = 100000
 class Asked:
     """One request, as it ended.
 
-    :param node: who asked
+    :param node: the node that asked
     :param operation: the method, ``LIST`` for a listing
     :param key: without the bucket
     :param sent: bytes of the request's body
