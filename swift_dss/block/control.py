@@ -39,7 +39,7 @@ class NoDevice(DssError):
 
 @dataclass(frozen=True)
 class Info:
-    """What device-mapper itself knows of a device."""
+    """Device-mapper's own state of a device."""
 
     opens: int
     suspended: bool
@@ -56,7 +56,7 @@ def command(words: Sequence[str]) -> List[str]:
     program = shutil.which('dmsetup', path=path)
     if program is None:
         raise BadConfig('no dmsetup: apt-get install dmsetup')
-    # Where no udev makes the nodes, nobody would ever say that it has.
+    # Without udev, dmsetup would wait for ever for the device nodes.
     quiet = [] if os.path.exists(_UDEV) else [
         '--noudevsync', '--noudevrules']
     return [program] + quiet + list(words)
@@ -141,13 +141,13 @@ def classes(name: str) -> Mapping[int, ChunkRow]:
 
 
 def send_classes(name: str, rows: Mapping[int, ChunkRow]) -> bool:
-    """Have exactly this class table in force; False if it was already.
+    """Put exactly this class table in force; False if it already was.
 
-    One message carries all of it, and the target takes it as a whole or
-    not at all; what it has after it is read back.
+    One message carries the whole table, and the target takes it as a whole or
+    not at all; the table in force is then read back.
 
-    :raises ControlFailed: it was refused, and the old one is in force, or
-        something else is in force now
+    :raises ControlFailed: the target refused it and keeps the old table, or
+        another table is in force now
     """
     if dict(classes(name)) == dict(rows):
         return False

@@ -65,9 +65,9 @@ class ClassFeed:
         self._stamp: Optional[Tuple[int, int, int]] = None
         self._rows: Optional[Dict[int, ChunkRow]] = None
         self._at: Dict[str, Dict[int, ChunkRow]] = {}
-        #: What the file said when it was sound last.
+        #: The last sound table of the file.
         self.table: Optional[ClassTable] = None
-        #: What went wrong last, by device ('' is the file); said once.
+        #: The last error by device ('' is the file); logged once.
         self.errors: Dict[str, str] = {}
 
     def look(self, devices: Iterable[str]) -> List[str]:
@@ -79,7 +79,7 @@ class ClassFeed:
         return [] if self._rows is None else self._feed(devices, self._rows)
 
     def give(self, devices: Iterable[str], table: ClassTable) -> List[str]:
-        """The same with a table that somebody has parsed already."""
+        """The same with a table that is already parsed."""
         try:
             self._rows = checked_rows(table, self._path)
         except BadConfig as err:

@@ -1,4 +1,4 @@
-"""What a block device is used for, before somebody writes over it."""
+"""Find the use of a block device before it is overwritten."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from swift_dss.block.control import number_of
 from swift_dss.core.errors import BadConfig
 
 _SBIN = ('/usr/sbin', '/sbin')
-#: What a device says of itself, the best first: mapped devices, arrays, SCSI
+#: Files that identify a device, the best first: mapped devices, arrays, SCSI
 #: and ATA, NVMe, virtual ones, loop devices, mapped devices without a uuid.
 _IDENTITIES = ('dm/uuid', 'md/uuid', 'device/wwid', 'wwid', 'device/serial',
                'serial', 'loop/backing_file', 'dm/name')
@@ -120,7 +120,7 @@ def _attribute(folder: str, name: str) -> str:
 def signature(path: str) -> Optional[str]:
     """The file system or the like that a device carries; None for none.
 
-    :raises BadConfig: nobody can say
+    :raises BadConfig: the device cannot be examined
     """
     program = shutil.which('blkid', path=os.pathsep.join(
         [os.environ.get('PATH', os.defpath)] + list(_SBIN)))

@@ -1,6 +1,6 @@
-"""A dm-dss device from its making to its end, with an operator's care.
+"""Make, change and remove dm-dss devices without losing data.
 
-What is refused here, and why:
+This module refuses:
 
 - devices that are mounted, swap, or part of something: always;
 - an SSD that carries something else, or a cache with dirty bytes that is
@@ -9,8 +9,8 @@ What is refused here, and why:
   unless forced;
 - an origin that carries a file system, for a new cache: unless it is to be
   adopted, which keeps it, seen through the device;
-- removing a device that somebody uses, or whose dirty bytes cannot all be
-  written back.
+- removing a device that is in use, or whose dirty bytes cannot all be written
+  back.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _WIPED_BYTES = 1 << 20
 
 
 class Refused(DssError):
-    """What was asked for might cost data; nothing was changed."""
+    """The request might lose data; nothing was changed."""
 
     exit_code = 1
 
@@ -54,7 +54,7 @@ class Wanted:
     :param chunk_sectors, grain_sectors: 0 takes those of a warm cache, or
         the defaults
     :param rows: the class table; None leaves a warm cache its own
-    :param format: begin anew whatever cache the SSD has
+    :param format: make a new cache even if the SSD has one
     :param force: also if the SSD has something else, or dirty bytes, or is
         the cache of another origin
     :param adopt: the origin's file system is kept
@@ -263,11 +263,11 @@ def resize(name: str, shrink: bool = False) -> TargetTable:
 
 
 def shrink_ssd(name: str, size_bytes: int) -> TargetTable:
-    """Give up what the SSD has behind so many bytes; the device goes on.
+    """Give up the SSD behind so many bytes; the device stays in use.
 
-    What is there is written back and leaves, in whole regions of the table.
-    Then the SSD can be made smaller, and :func:`resize` is of no use before
-    that: it takes all that the SSD has.
+    Chunks there are written back and leave, in whole regions of the table.
+    Then the SSD can be made smaller. Do not call :func:`resize` before that:
+    it takes all of the SSD again.
 
     :returns: the table, which stays as it is
     :raises ControlFailed: nothing of the cache would be left
@@ -290,7 +290,7 @@ def remove(name: str, wipe: bool = False, keep_dirty: bool = False,
     :param wipe: also forget the cache: the SSD is free afterwards
     :param keep_dirty: only stop; the SSD keeps what it has
     :returns: chunks that were written back
-    :raises Refused: somebody uses it, or not all can be written back
+    :raises Refused: the device is in use, or not all can be written back
     """
     control.need(name)
     _check_idle(name)
@@ -335,9 +335,9 @@ def _check_idle(name: str) -> None:
 
 
 def _stop_clean(name: str) -> None:
-    """Let nobody write any more, and see that nobody has.
+    """Stop writes, and check that none came before.
 
-    :raises Refused: somebody did; the device goes on
+    :raises Refused: a write came; the device stays in use
     """
     control.run(['suspend', name])
     status = control.status(name)

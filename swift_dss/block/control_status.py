@@ -1,4 +1,4 @@
-"""What a dm-dss device does, as plain values: for people, JSON, metrics."""
+"""The status of a dm-dss device as plain values: for people, JSON, metrics."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def _compile(compiler: str, flags: List[str], paths: List[pathlib.Path],
         raise NoCompiler('no C compiler: %r is not in PATH; install gcc, '
                          'or name a compiler in CC' % compiler)
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Beside the target, then renamed: nobody loads half a library.
+    # Beside the target, then renamed: no process loads half a library.
     handle, half = tempfile.mkstemp('.so', 'dss_core-', str(target.parent))
     os.close(handle)
     try:
@@ -351,7 +351,7 @@ class ChunkLibrary(ChunkStrategy):
             bool(raw.want_clean))
 
     def room(self, class_id: int) -> Optional[Verdict]:
-        """A free slot for a chunk that nobody asked for; counts nothing."""
+        """A free slot for a prefetched chunk; counts nothing."""
         raw = self._verdict
         if not self.library.dss_core_room(self._core, class_id,
                                           self._verdict_at):

@@ -58,8 +58,9 @@ def below(path: str, sys: str = _SYS) -> List[str]:
 
 
 def save_state(folder: str, found: Dict[str, Any]) -> None:
-    """Leave what the kernel says of one device, readable for all who may
-    enter the folder; whole or not at all."""
+    """Write the kernel's status of one device, whole or not at all, readable
+    for all users that may enter the folder.
+    """
     path = os.path.join(folder, found['name'] + '.json')
     with open(path + '.tmp', 'w', encoding='utf-8') as target:
         json.dump(dict(found, at=time.time()), target)
@@ -84,10 +85,10 @@ class BlockView:
 
     def gather(self, device: str, path: str,
                table: Optional[ClassTable]) -> Optional[Dict[str, Any]]:
-        """What the kernel says of the cache under a device, as
+        """The kernel's status of the cache under a device, as
         :func:`control_status.describe` has it.
 
-        :returns: None if nobody can say; the log has why, once
+        :returns: None if unknown; the log says why, once
         """
         try:
             name = self._name(path)

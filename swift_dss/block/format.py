@@ -1,9 +1,9 @@
-"""What dm-dss keeps on the SSD: bytes to typed objects and back. Pure.
+"""dm-dss's format on the SSD: bytes to typed objects and back. Pure.
 
 The Python side of ``kmod/dss_format.h``, field by field; a test holds the
-constants and structures of both against one another. Lengths, bounds and
-the checksum are looked at before anything is believed, and what is not as
-it must be raises :class:`DamagedBlock`.
+constants and structures of both against one another. Lengths, bounds and the
+checksum are checked before a field is used; a wrong one raises
+:class:`DamagedBlock`.
 """
 
 # long: three structures, each with its parse, its build and its checks.
@@ -147,12 +147,12 @@ def plan_segment(geometry: Geometry, begin: int, end: int,
 
 @dataclass(frozen=True)
 class Superblock:
-    """What a copy of the superblock says.
+    """The fields of a copy of the superblock.
 
     :param classes: rows of the class table; a row that the kernel would
         not take is not in it
     :param bad_rows: ids of those
-    :param twin_seq: up to this version both copies of a region tell the same
+    :param twin_seq: up to this version both copies of a region agree
     :param origin_id: what the constructor called the origin; zeroes: nothing
     :param origin_sum: of the origin's sample at a clean stop, if the flags
         say so
@@ -246,10 +246,10 @@ class Superblock:
 
 
 def parse_super(block: bytes) -> Superblock:
-    """What a copy of the superblock says.
+    """Decode a copy of the superblock.
 
     :param block: 4 KiB
-    :raises DamagedBlock: names the field that cannot be
+    :raises DamagedBlock: names the impossible field
     """
     _check_length(block, 'superblock')
     if not is_sound(block):
@@ -400,7 +400,7 @@ class TableBlock:
 
 
 def head_check(block: bytes) -> int:
-    """What tells that the head of a damaged block is as it was written."""
+    """The checksum that proves the head of a damaged block."""
     return crc32c(block[4:HEAD.size]) & 0xffff
 
 
@@ -491,7 +491,7 @@ def build_block(found: TableBlock, geometry: Geometry) -> bytes:
 
 
 def table_sum(seqs: List[int]) -> int:
-    """What a clean stop says about the versions of all regions."""
+    """The sum over the versions of all regions at a clean stop."""
     return crc32c(struct.pack('<%dQ' % len(seqs), *seqs))
 
 

@@ -1,4 +1,4 @@
-"""The checksum of dm-dss's blocks on the SSD, and what it can mend.
+"""The checksum of dm-dss's blocks on the SSD, and mending by it.
 
 CRC32C over the 4,092 bytes after the checksum itself, begun with all ones
 and not inverted at the end, as the kernel's ``crc32c(~0, ...)``. At this
@@ -32,7 +32,7 @@ def _byte_table() -> List[int]:
 
 @functools.lru_cache(maxsize=None)
 def _word_table() -> List[int]:
-    """What two bytes at once do to the checksum."""
+    """The table of the checksum for two bytes at once."""
     byte = _byte_table()
     return [(byte[value & 0xff] >> 8) ^ byte[
         (byte[value & 0xff] ^ (value >> 8)) & 0xff]
@@ -70,7 +70,7 @@ def seal(block: bytes) -> bytes:
 
 @functools.lru_cache(maxsize=None)
 def _syndromes() -> Dict[int, int]:
-    """What each flipped bit of a block changes the checksum by."""
+    """The change of the checksum by each flipped bit of a block."""
     found = {1 << bit: bit for bit in range(32)}
     table = _byte_table()
     states = [table[1 << bit] for bit in range(8)]

@@ -226,7 +226,7 @@ def row_text(class_id: int, row: ChunkRow) -> str:
 def parse_row(text: str, word: int = 1) -> Tuple[int, ChunkRow]:
     """A row as ``classes`` answers it.
 
-    :raises BadLine: says what is wrong with it
+    :raises BadLine: names the error
     """
     fields = text.split(',')
     if len(fields) not in (10, 11):
@@ -256,9 +256,9 @@ def parse_row(text: str, word: int = 1) -> Tuple[int, ChunkRow]:
 
 
 def parse_rows(text: str) -> Dict[int, ChunkRow]:
-    """What the message ``classes`` answers.
+    """The answer to the message ``classes``.
 
-    :raises BadLine: says what is wrong with it
+    :raises BadLine: names the error
     """
     return dict(parse_row(line, number) for number, line
                 in enumerate(text.split(), 1))
@@ -280,7 +280,7 @@ def classes_message(rows: Mapping[int, ChunkRow]) -> str:
 
 @dataclass(frozen=True)
 class Counters:
-    """What the message ``stats`` answers.
+    """The answer to the message ``stats``.
 
     :param classes: class id to its counters by name
     :param device: those of the whole device
@@ -342,7 +342,7 @@ class Latency:
 
 
 def parse_latency(text: str) -> List[Latency]:
-    """What the message ``latency`` answers.
+    """The answer to the message ``latency``.
 
     :raises BadLine: names the line as the word
     """

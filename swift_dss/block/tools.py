@@ -1,9 +1,9 @@
-"""Reading a cache that no kernel uses: what is in it, and is it sound.
+"""Read a cache that no kernel uses, and judge if it is sound.
 
-:func:`examine` reads superblock and table as the kernel would when it
-starts, and says beside it what the kernel cannot tell anybody: which copies
-are damaged, whether a damaged one counted, and what that may mean for the
-data. :mod:`swift_dss.block.tools_repair` mends what is found here.
+:func:`examine` reads superblock and table as the kernel would when it starts.
+It also reports facts that the kernel cannot: which copies are damaged, whether
+a damaged one counted, and the possible loss of data.
+:mod:`swift_dss.block.tools_repair` mends the damage.
 
 A damaged copy of a table block is judged so:
 
@@ -14,9 +14,9 @@ A damaged copy of a table block is judged so:
   one: such a copy says that it is the newest of all.
 - The superblock says up to which version the copies of every region are
   twins: of those either will do.
-- What is left may have counted. Then the older copy is *in doubt*: the SSD
-  may have other bytes by now than it says, and no reader should get them
-  before somebody has decided. The kernel does not start with it.
+- Any other damaged copy may have counted. Then the older copy is *in doubt*:
+  the SSD may have other bytes by now than it says, and no reader should get
+  them before the operator has decided. The kernel does not start with it.
 """
 
 # long: the reader, the findings and the judgement of each kind of block.
@@ -54,7 +54,7 @@ class Kind(IntEnum):
     NOTE = 0
     #: Damage that costs nothing: no byte and no knowledge is lost.
     SPARE = 1
-    #: What counted is damaged, and known all the same: one flipped bit.
+    #: The copy that counted is damaged but known: one flipped bit.
     KNOWN = 2
     #: Something has to be decided before the cache is used.
     DOUBT = 3
@@ -113,7 +113,7 @@ class Region:
 
     @property
     def best(self) -> Optional[TableBlock]:
-        """What is known of it."""
+        """A description of the damage."""
         return self.known or self.block
 
     @property
@@ -463,7 +463,7 @@ def _judge_lost(found: Examined, region: Region, copy: int,
 # -- chunks ------------------------------------------------------------------
 
 def _collect(found: Examined) -> None:
-    """What the table says, as the kernel puts it together."""
+    """The state of the table, as the kernel would assemble it."""
     superblock = found.superblock
     chunks = -(-superblock.origin_sectors // superblock.chunk_sectors)
     seqs: Dict[int, int] = {}

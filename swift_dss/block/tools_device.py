@@ -23,7 +23,7 @@ _COPY_BYTES = 1 << 20
 
 
 class DeviceInUse(DssError):
-    """A target, a mount or somebody else has it open."""
+    """The device is in use by a target, a mount or a process."""
 
     exit_code = 75
 
@@ -32,7 +32,7 @@ class SsdDevice:
     """A block device or a file; a context manager.
 
     :raises BadConfig: it is neither, or cannot be opened
-    :raises DeviceInUse: somebody else uses it
+    :raises DeviceInUse: it is in use
     """
 
     def __init__(self, path: str, write: bool = False) -> None:
@@ -103,7 +103,7 @@ def apply(device: SsdDevice, writes: List[Place]) -> None:
 
 
 def save_undo(path: str, device: str, writes: List[Place]) -> None:
-    """Keep what a plan will write over; durable on return.
+    """Save the blocks that a plan will overwrite; durable on return.
 
     :raises BadConfig: the file is there already, or cannot be made
     """

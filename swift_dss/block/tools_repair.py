@@ -1,16 +1,16 @@
-"""Mending a cache that no kernel uses, without dropping what can be read.
+"""Mend a cache that no kernel uses, without dropping readable data.
 
 :func:`plan` turns what :func:`~swift_dss.block.tools.examine` found into
-writes. What is known is put back as it was. Where something is in doubt
-there is no plan before somebody has decided:
+writes. Known blocks are restored. For copies in doubt there is no plan before
+the operator has decided:
 
 ``older``
-    what the older copies say counts, as after a crash. Right if nothing
-    was committed after them; else readers may get other bytes.
+    the older copies count, as after a crash. Right if nothing was committed
+    after them; else readers may get wrong bytes.
 ``drop``
-    the SSD forgets the chunks in doubt, and the origin's bytes count. What
-    the older copies call dirty is salvaged first: its bytes are the
-    caller's to keep, with where they belong.
+    the SSD forgets the chunks in doubt, and the origin's bytes count. Chunks
+    that the older copies call dirty are salvaged first: the caller MUST keep
+    their bytes and places.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class NeedsDecision(DssError):
 
 @dataclass
 class Plan:
-    """What to write, in this order.
+    """The blocks to write, in this order.
 
     :param salvage: chunks whose bytes must be kept elsewhere first, by
         their number on the origin
@@ -147,8 +147,8 @@ def _write_super(superblock: Superblock, changed: bool, seqs: Dict[int, int],
                  newest: int, read: Read, made: Plan) -> None:
     """The next superblock, over the copy that does not count.
 
-    What was decided about the table holds from the moment that this write
-    is durable: until then the old one still refuses to start.
+    The decision about the table holds once this write is durable; until then
+    the old superblock still refuses to start.
     """
     fresh = dataclasses.replace(
         superblock, seq=superblock.seq + 1, bad_rows=())
@@ -164,10 +164,10 @@ def _write_super(superblock: Superblock, changed: bool, seqs: Dict[int, int],
 def rebuild(read: Read, sectors: int, geometry: Geometry,
             origin_sectors: int,
             progress: Progress = lambda done, of: None) -> Examined:
-    """What a cache holds whose superblocks are both gone.
+    """The contents of a cache whose superblocks are both gone.
 
-    Only one that never grew can be rebuilt: where the table of a further
-    segment lies, nothing says.
+    Only a cache that never grew can be rebuilt, because the place of a further
+    segment's table is lost.
 
     :param geometry, origin_sectors: as it was made with
     :param sectors: size of the SSD when it was made

@@ -11,7 +11,7 @@
  *   unsettled  the origin was given the same bytes, but may not keep them
  *            over a power cut yet (plane U). Written to the table as dirty
  *   intent   a table commit that must be durable before bytes change
- *   stale    the table on the SSD may still say what the slot no longer
+ *   stale    the table on the SSD may still name bytes that the slot no longer
  *            holds; its bytes must not change before a commit
  *
  * The rules that make a crash harmless (doc/source/dm-dss.rst has the
@@ -59,14 +59,14 @@
 #define DSS_COMMIT_REGIONS	64	/* table blocks written at once */
 #define DSS_POOL_PAGES		1024	/* kept back for moves; 4 MiB */
 #define DSS_POOL_MOVES		64
-#define DSS_AFTER_FILLS		4	/* at once, that nobody waits for */
+#define DSS_AFTER_FILLS		4	/* at once, without a reader */
 #define DSS_AFTER_SECTORS	256	/* of one of them: 128 KiB */
 #define DSS_AFTER_PAGES		(DSS_AFTER_SECTORS / DSS_BLOCK_SECTORS)
 #define DSS_SPAN_SECTORS	1024	/* of several chunks at once */
 #define DSS_STREAM_SECTORS	2048	/* worth a way of the arm; 1 MiB */
 #define DSS_CLEAN_RUNS		64	/* of one batch of the cleaner */
 #define DSS_CLEAN_BESIDE	2048	/* sectors that go together; 1 MiB */
-#define DSS_CLEAN_ROWS		8	/* of such, flushed once beside writes */
+#define DSS_CLEAN_ROWS		8	/* such rows, flushed together */
 #define DSS_CLEAN_SECTORS	4096	/* of all these; 2 MiB */
 #define DSS_TURN_SECTORS	1024	/* that the HDD has to read at once */
 #define DSS_GROUP_SECTORS	16384	/* made durable together; 8 MiB */
@@ -92,7 +92,7 @@ enum dss_health {
 	DSS_NR_HEALTH
 };
 
-/* What a request in flight does; see dss_conflict(). */
+/* Kinds of requests in flight; see dss_conflict(). */
 enum dss_kind {
 	DSS_NOTHING,
 	DSS_READ_SSD,
@@ -116,7 +116,7 @@ enum dss_kind {
 #define DSS_IO_UNSETTLED	(1U << 6)	/* a fill beside HDD writes */
 #define DSS_IO_ENDED		(1U << 7)	/* its work is done */
 #define DSS_IO_HDD_ONLY		(1U << 8)	/* the SSD failed it */
-#define DSS_IO_AFTER		(1U << 9)	/* a fill nobody waits for */
+#define DSS_IO_AFTER		(1U << 9)	/* a fill without reader */
 #define DSS_IO_READING		(1U << 10)	/* one that has no bytes yet */
 #define DSS_IO_GROUPED		(1U << 11)	/* durable with its group */
 #define DSS_IO_CUT		(1U << 12)	/* pieces of it are apart */
@@ -130,10 +130,10 @@ struct dss_batch;
  * struct dss_io - a request, from map to end
  * @node: in d->inflight while it holds its range
  * @list: in one of d's lists while it waits
- * @then: what to do after a commit or in the worker
+ * @then: called after a commit or in the worker
  * @bio: the mapper's clone, or a piece of it; NULL for moves
  * @oblock, @slot: its chunk and where that is, DSS_NO_SLOT if not here
- * @fill: one that has the bytes that a read would have to wait for
+ * @fill: the fill that has the bytes which a read needs
  * @first, @nr: its grains in the chunk
  * @status: of a commit, or of the SSD's half of a doubled write
  * @piece_status: of the pieces that were cut off
@@ -234,7 +234,7 @@ struct dss_commit {
 	int error;
 };
 
-/* What waits for the HDD, in the order of arrival in each class. */
+/* Requests that wait for the HDD, in order of arrival in each class. */
 struct dss_held {
 	struct list_head by_class[DSS_CLASSES];
 	u32 nr;
@@ -316,10 +316,10 @@ struct dss {
 	bool ssd_wrote;			/* anything */
 	bool ssd_named;			/* grains that became valid */
 	bool hdd_wrote;			/* anything */
-	bool hdd_owes;			/* what a flush has to find there */
+	bool hdd_owes;			/* bytes that a flush has to cover */
 	bool hdd_owed;			/* the same, of the flush under way */
 	bool hdd_flushing;
-	u32 failed_flushes;		/* of the HDD, whoever asked */
+	u32 failed_flushes;		/* of the HDD, by any caller */
 	u8 health;			/* enum dss_health */
 	bool suspended;
 	bool draining;
@@ -520,7 +520,7 @@ void dss_issue(struct dss_io *io);
 void dss_end_again(struct dss_io *io);
 unsigned short dss_priority_of(unsigned int class_id);
 
-/* ---- dss_turn.c: who waits for the HDD ---- */
+/* ---- dss_turn.c: requests that wait for the HDD ---- */
 u32 dss_rank_of(const struct dss *d, unsigned int class_id);
 void dss_held_init(struct dss_held *held);
 void dss_held_add(struct dss_held *held, struct dss_io *io);
@@ -539,7 +539,7 @@ int dss_group_arrived(struct dss_io *io, blk_status_t error);
 void dss_group_failed(struct dss *d);
 void dss_group_work(struct work_struct *work);
 
-/* ---- dss_flight.c: who holds which grains ---- */
+/* ---- dss_flight.c: requests that hold grains ---- */
 void dss_hash(struct dss_io *io, enum dss_kind kind);
 void dss_unhash(struct dss_io *io);
 bool dss_conflict(struct dss *d, const struct dss_io *io, bool writes_hdd);

@@ -6,9 +6,9 @@
 
 #include "dss.h"
 
-/* Who else wants the HDD, and so how much of it the cleaner takes. */
+/* The HDD's other users decide how much of it the cleaner takes. */
 enum dss_clean {
-	DSS_CLEAN_IDLE,		/* nobody: much, and nothing is flushed */
+	DSS_CLEAN_IDLE,		/* none: takes much, and flushes nothing */
 	DSS_CLEAN_WRITES,	/* not readers: some, and one flush */
 	DSS_CLEAN_READS,	/* readers: a row at a time */
 };
@@ -384,10 +384,11 @@ static bool dss_clean_batch(struct dss_batch *batch, u32 most,
 			batch->moves[i]->io.status = BLK_STS_IOERR;
 	batch->failed_flushes = READ_ONCE(d->failed_flushes);
 	/*
-	 * Beside readers each write is made durable by itself, so that the
-	 * next one waits for one of them; beside writers, who wait for a
-	 * flush of a group anyway, a few are. Left to somebody's flush, all
-	 * that piled up would come at once, and everybody wait for that.
+	 * Beside readers make each write durable by itself, so that a reader
+	 * waits for one write only. Beside writers, which wait for the flush
+	 * of a group anyway, make a few durable together. Otherwise the next
+	 * flush would write all of the backlog at once, and every request
+	 * would wait for it.
 	 */
 	dss_batch_submit(batch, false, REQ_OP_WRITE |
 			 (how == DSS_CLEAN_READS ? REQ_FUA : 0));
@@ -397,7 +398,7 @@ static bool dss_clean_batch(struct dss_batch *batch, u32 most,
 	return batch->nr_moves && !batch->failed;
 }
 
-/* Under the lock. Who waits for the HDD sends nothing new, and is there. */
+/* Call with d->lock held. d->deferred has the requests waiting for the HDD. */
 static enum dss_clean dss_clean_beside(const struct dss *d)
 {
 	if (d->draining || (!d->nr_inflight && list_empty(&d->deferred) &&

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Commits: what memory knows becomes what the table on the SSD says. One
- * pass at a time, in a worker, for everybody who waits for one.
+ * Commits: write the state in memory to the table on the SSD. One pass at a
+ * time, in a worker, for all requests that wait for one.
  *
  * A pass
  *  1. takes a picture of regions that differ from the table, up to
  *     DSS_COMMIT_REGIONS of them at once;
- *  2. flushes the SSD if the picture may name new bytes, or if a flush was
- *     asked for; flushes the HDD if the picture forgets what the HDD might
- *     still lose, or if a flush was asked for that has to find bytes there;
+ *  2. flushes the SSD if the picture may name new bytes, or for a requested
+ *     flush; flushes the HDD if the picture forgets bytes that the HDD might
+ *     still lose, or for a requested flush that must cover bytes there;
  *  3. writes each region over its older copy, durably.
  * After 3 the newer copies count, region by region: a power cut in between
  * leaves each region as it was or as it is to be, and rules 1 to 4 of dss.h
  * hold for each of the mixtures, because a chunk that two regions name is
  * the one of the newer commit.
  *
- * What has been committed and did not change for a tick is committed once
- * more, into the other copy: from then on either of them may be lost. The
- * superblock is told up to which seq that is true of all regions.
+ * A committed region that did not change for a tick is committed once more,
+ * into the other copy: from then on either copy may be lost. The superblock
+ * names the seq up to which that is true of all regions.
  */
 /* long: the steps of a pass are one argument about power cuts */
 #include "dss.h"
@@ -318,7 +318,7 @@ static u32 dss_pass_picture(struct dss *d, struct dss_pass *pass)
 	return nr;
 }
 
-/* What became of the pictured regions. */
+/* Note the outcome for the pictured regions. */
 static void dss_pass_told(struct dss *d, struct dss_pass *pass, u32 nr)
 {
 	u32 i, first, slots, slot;
@@ -472,7 +472,7 @@ int dss_commit_all(struct dss *d)
 	return READ_ONCE(d->health) == DSS_OK ? 0 : -EIO;
 }
 
-/* What nobody waits for is committed and settled by and by. */
+/* Commit and settle by and by what no request waits for. */
 void dss_tick_work(struct work_struct *work)
 {
 	struct dss *d = container_of(to_delayed_work(work), struct dss,

@@ -198,7 +198,7 @@ static int dss_wrote_ssd(struct dss_io *io, blk_status_t *error)
 		return dss_retry(io);
 	}
 	if (d->health == DSS_GIVEN_UP) {
-		/* Written, but nobody looks there any more. */
+		/* Written, but the SSD was given up. */
 		dss_invalidate(d, io->slot, io->first, io->nr);
 		return dss_retry(io);
 	}

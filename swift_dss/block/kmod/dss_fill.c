@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fills: what a read that missed brings to the SSD. Its own bytes, which the
- * reader gets as soon as the HDD has said them; what surrounds them in the
- * chunk; and chunks beside it.
+ * Fills: bytes that a read miss brings to the SSD. Its own bytes, which the
+ * reader gets as soon as the HDD has read them; the rest of their window in
+ * the chunk; and neighbouring chunks.
  */
 /* long: three kinds of fills share their ends */
 #include "dss.h"
@@ -64,7 +64,7 @@ static void dss_fill_write(struct dss_io *io)
 	submit_bio_noacct(&move->bio);
 }
 
-/* What was read goes to the SSD as soon as its slot may change. */
+/* Write the bytes to the SSD as soon as their slot may change. */
 static void dss_fill_keep(struct dss_io *io)
 {
 	struct dss *d = io->d;
@@ -105,7 +105,7 @@ static bool dss_fill_was_read(struct dss_move *move)
 	return keep;
 }
 
-/* What a move has of the bytes that @user asks for. */
+/* Copy a move's part of the bytes that @user asks for. */
 static void dss_fill_copy_part(struct dss_move *move, struct dss_io *user)
 {
 	struct bvec_iter from = { .bi_sector = move->io.iter.bi_sector,
@@ -169,7 +169,7 @@ static void dss_fill_copy(struct dss_io *io)
 		dss_fill_done(move);
 		return;
 	}
-	/* It is kept: nobody overtakes a fill that somebody waits for. */
+	/* The fill stays: no write overtakes a fill with a waiting reader. */
 	dss_fill_was_read(move);
 	dss_fill_answer(move, user);
 	if (READ_ONCE(io->d->after_sectors)) {
@@ -191,7 +191,7 @@ static void dss_fill_read_end(struct bio *bio)
 	dss_ready(&move->io, dss_fill_copy);
 }
 
-/* What of a read's flags goes with the fill that answers it. */
+/* The flags of a read that its fill inherits. */
 static blk_opf_t dss_fill_opf(const struct dss_io *user)
 {
 	return REQ_OP_READ | (user->bio->bi_opf & (REQ_META | REQ_PRIO |
@@ -245,8 +245,8 @@ int dss_fill(struct dss_io *user)
 }
 
 /*
- * The next grains of [run->first, @end) that are not here and that nobody
- * is about to change. Under the lock.
+ * The next grains of [run->first, @end) that are not here and not about to
+ * change. Call with d->lock held.
  */
 static bool dss_next_missing(struct dss *d, struct dss_io *run,
 			     unsigned int end)
@@ -285,8 +285,8 @@ static unsigned int dss_most_after(const struct dss *d)
 
 /*
  * Starts to bring the next grains of [run->first, @end) that are missing.
- * There are few of these at a time, and each is small: who wants something
- * of the devices meanwhile waits behind those, not behind a whole chunk.
+ * Only a few run at a time, and each is small, so that other requests wait
+ * behind those and not behind a whole chunk.
  */
 static void dss_fill_after(struct dss_io *run, unsigned int end)
 {
@@ -346,12 +346,12 @@ static void dss_fill_next(struct dss_io *io)
 }
 
 /**
- * dss_fill_rest() - bring what surrounds a read that missed
+ * dss_fill_rest() - bring the bytes around a read that missed
  * @read: holds its range as DSS_FILL, so that the chunk keeps its slot
  *
- * The window of after_sectors around it, within the chunk. The reader has
- * its bytes already: he does not wait for this. Without memory, or beside
- * enough others of the kind, nothing happens.
+ * The window of after_sectors around it, within the chunk. The reader already
+ * has its bytes and does not wait. Does nothing without memory, or beside
+ * enough other such fills.
  */
 static void dss_fill_rest(const struct dss_io *read)
 {
@@ -563,9 +563,9 @@ static struct dss_move *dss_beside_one(struct dss *d, struct dss_io *one)
  * @read: holds its range as DSS_FILL
  *
  * Those of the window of after_sectors, if that is larger than a chunk; of
- * DSS_AFTER_SECTORS at most. They take free slots only: what somebody asked
- * for does not leave for what might be asked for. Neighbours are one read
- * of the HDD, and one write of the SSD if their slots are neighbours too.
+ * DSS_AFTER_SECTORS at most. They take free slots only: requested chunks do
+ * not leave for speculative ones. Neighbours are one read of the HDD, and one
+ * write of the SSD if their slots are neighbours too.
  */
 static void dss_fill_beside(const struct dss_io *read)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is in flight: each request and each move holds its grains from when
- * it is decided to when it ends, and others look here whether they have to
- * wait. None reaches over a multiple of d->span_shift chunks, where the
- * mapper cuts what is larger, so that all who may meet are in one bucket.
- * All of it runs under d->lock.
+ * Requests in flight: each request and each move holds its grains from its
+ * decision to its end, and others check here whether they must wait. None
+ * crosses a multiple of d->span_shift chunks, because the mapper cuts larger
+ * ones there; so all that may overlap are in one bucket. Call all of it with
+ * d->lock held.
  */
 #include <linux/hash.h>
 
@@ -51,7 +51,7 @@ void dss_hash(struct dss_io *io, enum dss_kind kind)
 	hlist_add_head(&io->node, dss_bucket(io->d, io->oblock));
 }
 
-/* Waits until somebody gives up a chunk of its own. */
+/* Wait until another request gives up a chunk. */
 void dss_defer(struct dss_io *io)
 {
 	list_add_tail(&io->list, &io->d->deferred);
@@ -96,9 +96,9 @@ static bool dss_stops(const struct dss_io *other, bool writes_hdd)
 }
 
 /*
- * Whether @io has to wait for somebody. Reads under way stop nobody: their
- * chunk cannot leave its slot before they end. The cleaner stops only those
- * that write the origin; to others it is told to look again.
+ * Whether @io has to wait for another request. Reads under way stop none:
+ * their chunk cannot leave its slot before they end. The cleaner stops only
+ * writes of the origin; for others it is told to look again.
  */
 bool dss_conflict(struct dss *d, const struct dss_io *io, bool writes_hdd)
 {
@@ -110,7 +110,7 @@ bool dss_conflict(struct dss *d, const struct dss_io *io, bool writes_hdd)
 	return false;
 }
 
-/* Whether somebody does more there than read; who has the flag is let be. */
+/* Whether a request other than a read is there; ignores those with @flag. */
 static bool dss_busy_but(struct dss *d, const struct dss_io *io, u16 flag)
 {
 	struct dss_io *other;
@@ -129,8 +129,8 @@ bool dss_range_busy(struct dss *d, const struct dss_io *io)
 }
 
 /*
- * A write does not wait for bytes that nobody waits for: as long as those
- * are being read, they are given up, and never reach the SSD.
+ * A write does not wait for speculative fills: while such a fill is being
+ * read, it is given up and never reaches the SSD.
  */
 void dss_overtake(struct dss *d, const struct dss_io *io)
 {
@@ -143,9 +143,9 @@ void dss_overtake(struct dss *d, const struct dss_io *io)
 }
 
 /*
- * Neither does a read: the origin has the bytes, and may give them twice.
+ * Neither does a read: the origin has the bytes, and may be read twice.
  *
- * Return: whether bytes that nobody waits for are all that is in the way.
+ * Return: whether only speculative fills are in the way.
  */
 bool dss_only_behind(struct dss *d, const struct dss_io *io)
 {
@@ -154,7 +154,7 @@ bool dss_only_behind(struct dss *d, const struct dss_io *io)
 	       !dss_busy_but(d, io, DSS_IO_READING);
 }
 
-/* How many grains of a read have nobody to wait for, until one has. */
+/* How many leading grains of a read need not wait. */
 unsigned int dss_free_grains(struct dss *d, const struct dss_io *io)
 {
 	u64 first = dss_first_grain(d, io), end = first + io->nr;
@@ -190,7 +190,7 @@ struct dss_io *dss_filled(struct dss *d, const struct dss_io *io,
 	return NULL;
 }
 
-/* What the cleaner copies of this range may be older than what comes now. */
+/* The cleaner's copy of this range may be older than these bytes. */
 void dss_tell_cleaner(struct dss_io *io)
 {
 	struct dss_io *other;
@@ -236,9 +236,9 @@ bool dss_next_chunk(const struct dss_io *io, struct dss_io *one)
 }
 
 /**
- * dss_next_part() - what a write gives the SSD, one chunk after the other
+ * dss_next_part() - a write's parts for the SSD, one chunk after the other
  * @chunk: where to look, counted from the write's first chunk: 0 at first,
- *	and behind what was found afterwards
+ *	then behind the last part
  * @part: its chunk, slot and grains
  *
  * A chunk keeps its slot as long as the write holds its range.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What dm-dss keeps on the SSD. All numbers are little endian; sectors have
- * 512 bytes. doc/source/dm-dss.rst tells it field by field.
+ * dm-dss's format on the SSD. All numbers are little endian; sectors have 512
+ * bytes. doc/source/dm-dss.rst describes it field by field.
  *
  *   sector 0, 8     two copies of the superblock; the higher seq counts
  *   segment         table: for each region two blocks of 4 KiB, A and B
@@ -36,7 +36,7 @@
 #define DSS_SUPER_FAILED	(1U << 1)	/* the SSD was given up */
 #define DSS_SUPER_ORIGIN_SUM	(1U << 2)	/* origin_sum holds, if clean */
 
-/* What origin_sum is a sum of, in this order; see dss_origin_sum(). */
+/* The parts of origin_sum, in this order; see dss_origin_sum(). */
 #define DSS_SAMPLE_FIRST	16	/* blocks at the beginning */
 #define DSS_SAMPLE_SPREAD	16	/* one in each further 17th */
 

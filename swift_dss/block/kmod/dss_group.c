@@ -2,27 +2,26 @@
 /*
  * Writes past the SSD, beside those that flush.
  *
- * A flush is of the whole device: who wants a few bytes on the SSD durable
- * would wait for all that others left in the HDD's cache. So what passes
- * the SSD ends only when it is durable, and a flush finds nothing there that
- * it would have to wait for. One by one, each with FUA, they would come to
- * the medium in the order in which they were sent, a seek each; and a disk
- * without FUA would empty its cache for each. So they go in groups: all of a
- * group is given to the HDD, which sorts it in its cache; then the HDD is
- * flushed once; then all of the group ends. What comes meanwhile is held for
- * the next one, to which the highest class comes first, but for what has
- * waited long (dss_turn.c). A group has a limit, since whoever reads from
- * the HDD may have to wait for its flush.
+ * A flush covers the whole device: a client that flushes a few bytes on the
+ * SSD would wait for all bytes that others left in the HDD's cache. So a write
+ * past the SSD ends only when it is durable, and a flush finds no such bytes
+ * to wait for. Single writes with FUA would reach the medium in the order of
+ * sending, a seek each; and a disk without FUA would empty its cache for each.
+ * So they go in groups: the HDD gets all writes of a group and sorts them in
+ * its cache; then it is flushed once; then all of the group ends. Writes that
+ * come during this wait for the next group, to which the highest class comes
+ * first, except for writes that have waited long (dss_turn.c). A group has a
+ * limit, because readers of the HDD may have to wait for its flush.
  *
- * The lists and counters are under d->lock. What is held keeps its range in
- * flight, as what is on its way does.
+ * The lists and counters are under d->lock. Held writes keep their range in
+ * flight, as submitted ones do.
  */
 #include "dss.h"
 
 /*
- * Makes a write past the SSD durable when it ends, if somebody flushes: with
- * its group, or alone if pieces were cut off. It ends after those, and they
- * may be in the group: no group can wait for it.
+ * Make a write past the SSD durable when it ends, if there are flushes: with
+ * its group, or alone if pieces were cut off. Such a write ends after its
+ * pieces, which may be in the group, so no group can wait for it.
  */
 void dss_group_ask(struct dss_io *io)
 {
@@ -111,8 +110,8 @@ int dss_group_arrived(struct dss_io *io, blk_status_t error)
 }
 
 /*
- * A flush failed, whoever asked for it: the next one may succeed without
- * the bytes of this group. Under the lock.
+ * A flush by any caller failed: the next one may succeed without the bytes of
+ * this group. Call with d->lock held.
  */
 void dss_group_failed(struct dss *d)
 {

@@ -114,10 +114,10 @@ static u64 dss_claimed_seq(const struct dss *d, const void *block, u32 region)
 }
 
 /*
- * A copy is damaged; @seq is what the other one has, 0 if that has nothing.
- * Was the damaged one the older, or the twin of the other, nothing is lost.
- * If not, it may have been cut off by the crash: only the last commit of
- * all can, so that is seen when the others are known.
+ * A copy is damaged; @seq is that of the other copy, 0 if that is empty. If
+ * the damaged copy was the older one or the twin of the other, nothing is
+ * lost. If not, the crash may have cut it off; that is judged when the other
+ * regions are known, because only the very last commit can be cut off.
  */
 static void dss_lost_copy(struct dss_load *load, u32 region,
 			  const void *block, u64 seq)

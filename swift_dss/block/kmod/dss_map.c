@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The way of a request: which class, where its grains are, where it goes.
+ * The way of a request: its class, the place of its grains, its device.
  *
  * dss_map() cuts requests at chunks, but for those that are spans
  * (dss_span.c), and further where grains that are here meet grains that are
- * not. A request that had to wait is looked at again in the worker, where it
- * is cut into pieces instead. What happens then is in dss_end.c.
+ * not. A request that had to wait is judged again in the worker, which cuts it
+ * into pieces instead. dss_end.c issues and ends requests.
  */
 /* long: all that is decided of one chunk's request, from map to cut */
 #include "dss_way.h"
@@ -26,8 +26,8 @@ unsigned short dss_priority_of(unsigned int class_id)
 }
 
 /*
- * Metadata of a file system is metadata whoever asks for it; else what the
- * I/O priority carries; else what the inode's write hint stands for.
+ * A file system's metadata has the metadata class, whichever thread asks for
+ * it; else the class of the I/O priority; else that of the inode's write hint.
  */
 static unsigned int dss_class_of(const struct dss *d, const struct bio *bio)
 {
@@ -194,7 +194,7 @@ static void dss_submit(struct dss_io *io)
 	submit_bio_noacct(io->bio);
 }
 
-/* A read that somebody waits for. */
+/* A read with a waiting reader. */
 enum dss_next dss_read_hdd(struct dss_io *io)
 {
 	dss_to_hdd(io, DSS_READ_HDD);
@@ -212,10 +212,9 @@ static bool dss_is_missing(const struct dss_io *io, unsigned int grain)
 }
 
 /*
- * A read that missed also fetches what is missing on both sides of it, in
- * its window of ahead_sectors: where positioning is what costs, the bytes
- * beside cost next to nothing. io->iter goes on to say what the reader
- * wants.
+ * A read miss also fetches missing grains on both sides, in its window of
+ * ahead_sectors: if positioning is the cost, neighbouring bytes cost next to
+ * nothing. io->iter still covers only the reader's bytes.
  */
 static void dss_widen(struct dss_io *io)
 {
@@ -291,7 +290,7 @@ static bool dss_may_dirty(const struct dss_io *io)
 	       DSS_SLOT_DIRTY || dss_core_may_dirty(d->core, io->class_id);
 }
 
-/* What device and class say of writes, whatever the SSD has: the stricter. */
+/* The stricter write mode of device and class. */
 enum dss_global_mode dss_asked_mode(const struct dss_io *io)
 {
 	struct dss *d = io->d;
@@ -354,8 +353,9 @@ bool dss_intend(struct dss_io *io, bool through)
 }
 
 /*
- * A grain that is dirty or unsettled needs no new intent: whoever marked it
- * had its range until that was durable, or the table does not name it.
+ * A grain that is dirty or unsettled needs no new intent: the request that
+ * marked it held its range until that was durable, or the table does not name
+ * it.
  */
 static enum dss_next dss_write_here(struct dss_io *io, bool through)
 {
@@ -386,7 +386,7 @@ enum dss_next dss_admit(struct dss_io *io)
 		DSS_NEXT_SUBMIT : DSS_NEXT_WAIT;
 }
 
-/* Writes the origin; what the SSD has of it is forgotten first, durably. */
+/* Write the origin; first forget the SSD's copy of it, durably. */
 static enum dss_next dss_write_around(struct dss_io *io, enum dss_kind kind)
 {
 	struct dss *d = io->d;
@@ -481,8 +481,8 @@ static enum dss_next dss_discard(struct dss_io *io)
 static void dss_cut(struct dss_io *io);
 
 /*
- * A read where somebody holds grains of its range: what is free of it, and
- * what a fill has, it need not wait for.
+ * A read whose range overlaps held grains. It does not wait for its free
+ * grains, nor for grains whose bytes a fill has.
  *
  * Return: DSS_NEXT_FREE: io->nr grains are free; DSS_NEXT_WAIT: none is.
  */
@@ -556,8 +556,8 @@ static enum dss_next dss_no_memory(struct dss_io *io)
 }
 
 /*
- * Return: whether io->bio is aimed and to be submitted by the caller; else
- * somebody else has it now.
+ * Return: true if io->bio is aimed and the caller MUST submit it; else do not
+ * touch it any more.
  */
 static bool dss_process(struct dss_io *io, bool in_map)
 {
@@ -645,7 +645,9 @@ int dss_map(struct dm_target *ti, struct bio *bio)
 		spin_lock_irqsave(&d->lock, irq);
 		d->last_flush = jiffies;
 		d->want_ssd_flush = true;
-		/* What the cleaner wrote the SSD still has. */
+		/*
+		 * Ignore the cleaner's writes: the SSD still has those bytes.
+		 */
 		d->want_hdd_flush |= d->hdd_owes || d->hdd_owed ||
 				     d->health != DSS_OK;
 		dss_wait_commit(io, dss_issue);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What an operator asks and says: status line and messages, field by field
- * in doc/source/dm-dss.rst. The class table is loaded by one message, and
- * is taken as a whole or not at all.
+ * The operator's interface: status line and messages, field by field in
+ * doc/source/dm-dss.rst. The class table is loaded by one message, and is
+ * taken as a whole or not at all.
  */
 /* long: the texts of status and messages belong beside one another */
 #include <linux/ctype.h>
@@ -503,7 +503,7 @@ static int dss_message_mode(struct dss *d, const char *name)
 		return mode;
 	spin_lock_irq(&d->lock);
 	d->mode = mode;
-	/* What is dirty has no reason to stay so. */
+	/* Without write-back, clean all dirty grains. */
 	d->cleaning_all |= mode != DSS_GLOBAL_BACK;
 	spin_unlock_irq(&d->lock);
 	dss_kick_cleaner(d, 0);

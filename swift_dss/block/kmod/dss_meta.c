@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What lies on the SSD: the superblock and the segments. dss_format.h has the
- * format, dss_commit.c writes the table, dss_load.c reads it back.
+ * The superblock and the segments on the SSD. dss_format.h has the format,
+ * dss_commit.c writes the table, dss_load.c reads it back.
  */
 /* long: format, probe, start and stop check one another's assumptions */
 #include <linux/random.h>
@@ -87,7 +87,7 @@ static int dss_check_origin(struct dss *d, const struct dss_super *super)
 
 	if (d->rebind || (le32_to_cpu(super->flags) & both) != both)
 		return 0;
-	/* Made shorter meanwhile: what was there is not to be had. */
+	/* The HDD has become shorter: the sample cannot be read. */
 	if (bdev_nr_sectors(d->hdd->bdev) < sectors)
 		return 0;
 	error = dss_origin_sum(d, sectors, &sum);
@@ -257,7 +257,7 @@ static void dss_pack_super(struct dss *d, struct dss_super *super)
  * dss_meta_mark() - write the superblock, durably, over its older copy
  * @flags: DSS_SUPER_*
  *
- * Under meta_mutex, or with nobody else there.
+ * Call with meta_mutex held, or while no other thread has the device.
  */
 int dss_meta_mark(struct dss *d, u32 flags)
 {
@@ -511,8 +511,8 @@ static int dss_format(struct dss *d)
 /**
  * dss_meta_load() - read back what was cached; once, before the first I/O
  *
- * Afterwards the superblock says "in use": what comes now and finds no
- * clean stop is a crash.
+ * Afterwards the superblock says "in use": a later load without a clean stop
+ * before it follows a crash.
  */
 int dss_meta_load(struct dss *d)
 {

@@ -3,8 +3,8 @@
  * A copy between the devices, through pages of our own: the bytes of a read
  * that missed on their way to the SSD (dss_fill.c), dirty grains on theirs
  * to the HDD (dss_clean.c). The pages are ours because a reader may write to
- * its buffer while its request is under way; what we put on the SSD has to
- * be what the HDD said.
+ * its buffer while its request is under way; the SSD must get the bytes of the
+ * HDD.
  */
 #include "dss.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a slot holds: every change of a grain goes through here, so that
+ * The contents of slots: every change of a grain goes through here, so that
  * the planes, the core's dirty marks and the list of table blocks to write
- * always tell the same. All of it runs under d->lock.
+ * always agree. Call all of it with d->lock held.
  */
 #include <linux/hash.h>
 
@@ -79,9 +79,8 @@ void dss_set_unsettled(struct dss *d, dss_slot_t slot, unsigned int first,
 }
 
 /*
- * The grains' bytes on the SSD have no meaning any more. What was
- * unsettled loses its second copy: the origin is flushed before the table
- * says so.
+ * The grains' bytes on the SSD become void. Unsettled grains lose their second
+ * copy, so the origin is flushed before the table says so.
  *
  * Return: whether any was valid.
  */

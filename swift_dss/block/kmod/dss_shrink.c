@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Giving up the end of the SSD, while the device goes on: what lies there is
- * written back and leaves, then the superblock says that the cache ends
- * earlier. Only then may somebody make the SSD smaller.
+ * Give up the end of the SSD while the device stays in use: chunks there are
+ * written back and leave, then the superblock says that the cache ends
+ * earlier. Do not make the SSD smaller before that.
  *
  * Whole regions go: those that stay are in the table as they were.
  */
@@ -11,7 +11,7 @@
 #define DSS_SHRINK_LOOK		(HZ / 20)
 #define DSS_SHRINK_LIMIT	(600 * HZ)
 
-/* What is left of the segments when the SSD has so many sectors. */
+/* The segments that remain when the SSD has so many sectors. */
 struct dss_cut {
 	u32 nr_segments;
 	u32 nr_slots;		/* of all */
@@ -84,8 +84,8 @@ static u32 dss_evict_over_limit(struct dss *d)
 }
 
 /*
- * Nothing new comes there, and what is written goes to the HDD too: so the
- * cleaner gets done, and what is clean leaves when it is not in use.
+ * Nothing new comes there, and writes also go to the HDD: so the cleaner
+ * finishes, and clean chunks leave when they are not in use.
  */
 static int dss_empty_the_end(struct dss *d)
 {

@@ -6,7 +6,7 @@
  */
 #include "dss_way.h"
 
-/* Whether a hit of this class has to be looked at by itself. */
+/* Whether each hit of this class must be judged alone. */
 static bool dss_hits_alone(const struct dss *d, unsigned int class_id)
 {
 	struct dss_class_spec spec;
@@ -306,8 +306,8 @@ static bool dss_through_one(struct dss_io *io, struct dss_io *one,
 }
 
 /*
- * Chunks that both devices get are one write of the HDD: cut, they would be
- * one for each, and who reads meanwhile might wait for all of them.
+ * Chunks that both devices get are one write of the HDD: cut, they would be a
+ * write each, and a reader might wait for all of them.
  */
 static enum dss_next dss_span_through(struct dss_io *io, bool in_map)
 {

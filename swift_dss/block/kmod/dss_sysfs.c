@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /sys/block/dm-N/dss: what the messages "stats" and "latency" tell, in a
- * file for each class and one for the device, without device-mapper's lock
- * and for whoever may read.
+ * /sys/block/dm-N/dss: the answers of the messages "stats" and "latency", in a
+ * file for each class and one for the device, without device-mapper's lock and
+ * for every user that may read.
  *
  * The folder is there while the device is not suspended: of two tables of a
  * device only one is live, and the old one is suspended first.
@@ -101,7 +101,7 @@ void dss_sysfs_add(struct dss *d)
 	dss_sysfs_remove(d);
 }
 
-/* On return nobody reads there any more. */
+/* On return no thread reads there any more. */
 void dss_sysfs_remove(struct dss *d)
 {
 	if (!d->in_sysfs)

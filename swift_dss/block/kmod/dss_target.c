@@ -447,8 +447,8 @@ static void dss_dtr(struct dm_target *ti)
 }
 
 /*
- * It was suspended, and goes on. If the SSD failed, memory alone knows what
- * is where, and the mark on the SSD has to stay: nobody may start from it.
+ * Resume after a suspension. If the SSD failed, only memory knows the place of
+ * bytes, and the mark on the SSD has to stay: no device may start from it.
  */
 static void dss_go_on(struct dss *d)
 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Whose turn it is at the HDD: what waits there, by class.
+ * Turns at the HDD: requests wait here, by class.
  *
- * An HDD serves one request at a time. Who comes to a long queue waits for
- * all of it, whatever its class, so the queue is kept here: reads of the HDD
- * that somebody waits for are given to it a few at a time, the highest class
- * first, but for what has waited DSS_TURN_PATIENCE. The disk always has the
- * next one. Without classes they go in the order in which they came.
+ * An HDD serves one request at a time. At the end of a long queue in the disk
+ * a request of any class waits for all of it, so the queue is kept here. The
+ * HDD gets a few reads with waiting readers at a time, the highest class
+ * first, except for reads that have waited DSS_TURN_PATIENCE. The disk always
+ * has the next one. Without classes reads go in the order of arrival.
  *
- * All of it is under d->lock.
+ * Call all of it with d->lock held.
  */
 #include "dss.h"
 
@@ -55,7 +55,7 @@ static u64 dss_urgency(const struct dss *d, const struct dss_io *io, u64 now)
 	return dss_rank_of(d, io->class_id);
 }
 
-/* Return: NULL if nobody waits. */
+/* Return: NULL if none waits. */
 struct dss_io *dss_held_next(const struct dss *d, struct dss_held *held,
 			     u64 now)
 {

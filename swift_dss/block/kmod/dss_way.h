@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the files of a request's way share: dss_map.c decides, dss_span.c
- * does so for several chunks at once, dss_end.c issues and ends.
+ * Shared by the files of a request's way: dss_map.c decides, dss_span.c
+ * decides for several chunks at once, dss_end.c issues and ends.
  */
 #ifndef DSS_WAY_H
 #define DSS_WAY_H
 
 #include "dss.h"
 
-/* What dss_process() found out under the lock. */
+/* The verdict of dss_process() under the lock. */
 enum dss_next {
 	DSS_NEXT_SUBMIT,	/* the bio is aimed; submit it */
 	DSS_NEXT_FILL,		/* read through pages of our own */

@@ -25,20 +25,20 @@ VARIANTS = {
     'debug': (True, ('uml-6.12.config', 'uml-debug.config')),
 }
 
-#: What a variant is booted with. The red zones of the allocator's own checks
-#: are forbidden ground to KASAN, which here reports who draws them.
+#: The boot options of a variant. KASAN would report the allocator's own checks
+#: for writing their red zones.
 BOOT_OPTIONS = {'debug': ('slub_debug=-',)}
 
 #: Our modules, in the order of loading: name and its folder in kmod/.
 MODULES = (('dm-dss-disk', 'lab'), ('dm-dss', '.'))
 DISK_MODULE = 'dm-dss-disk'
 
-#: What building a user-mode kernel needs.
+#: Programs that building a user-mode kernel needs.
 COMMANDS = ('bc', 'bison', 'dpkg-deb', 'flex', 'gcc', 'make', 'patch',
             'tar', 'xz')
 
-#: What a kernel says of its own making goes into its random numbers: the
-#: same wherever it is built.
+#: Build facts go into a kernel's random numbers, so keep them the same on
+#: every machine.
 _SAME_KERNEL = ('KBUILD_BUILD_TIMESTAMP=2026-01-01', 'KBUILD_BUILD_VERSION=1',
                 'KBUILD_BUILD_USER=swift-dss', 'KBUILD_BUILD_HOST=lab')
 
@@ -209,7 +209,7 @@ def module(made_for: Kernel, name: str, say: Say) -> Optional[str]:
     """A module of ours for that kernel, built if it must be.
 
     :returns: its file; None if this installation has no source of it
-    :raises cache.BuildFailed: with what the compiler said; a warning of
+    :raises cache.BuildFailed: with the compiler's output; a warning of
         its counts
     """
     if not module_sources(name)[1]:
@@ -243,7 +243,7 @@ def make_module(options: Sequence[str], tree: str, name: str,
                 folder: str) -> None:
     """Build a module where its sources were copied to.
 
-    :raises cache.BuildFailed: with what the compiler said; a warning of
+    :raises cache.BuildFailed: with the compiler's output; a warning of
         its counts
     """
     cache.call(['make', '-C', tree, 'M=' + folder,

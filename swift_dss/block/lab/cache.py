@@ -1,9 +1,9 @@
-"""Where the laboratory keeps what took long to make.
+"""The laboratory's cache of slow builds.
 
-Everything lies under ``$XDG_CACHE_HOME/swift-dss``. A thing is named by the
-hash of all that it was made from, is made in place under a lock, and counts
-only when its stamp is there: the stamp is written last, so what a killed
-build left is made anew.
+Everything lies under ``$XDG_CACHE_HOME/swift-dss``. An entry is named by the
+hash of all its sources, is made in place under a lock, and counts only with
+its stamp. The stamp is written last, so the remains of a killed build are
+built again.
 """
 
 from __future__ import annotations
@@ -185,8 +185,9 @@ def call_long(command: Sequence[str], cwd: str, what: str, log: str,
 @contextlib.contextmanager
 def _family(command: Sequence[str], cwd: str,
             source: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a command; who is interrupted takes all of its family along, so
-    that nobody writes into a folder that is being removed."""
+    """Run a command. An interrupt kills all its processes, so that none writes
+    into a folder that is being removed.
+    """
     libc = ctypes.CDLL(None)
 
     def prepare() -> None:
@@ -194,7 +195,7 @@ def _family(command: Sequence[str], cwd: str,
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
-    # Between the start and the "try" nobody may interrupt.
+    # Block interrupts between the start and the "try".
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         process = subprocess.Popen(

@@ -1,11 +1,11 @@
 """The first process of a laboratory guest: sets it up, runs one command.
 
 Started by the kernel with the path of a job description, it needs nothing
-but Python's standard library. What it does, in order: lay a file system in
-memory over the machine's own (so that nothing the guest writes stays), load
-the modules, make the devices, run the command, hand back what happened,
-power off. Every write to a file of the host is synced at once: that is how
-output is seen while the guest runs.
+but Python's standard library. Its steps: lay a file system in memory over the
+machine's own (so that nothing the guest writes stays), load the modules, make
+the devices, run the command, report the result, power off. Every write to a
+file of the host is synced at once: that is how output is seen while the guest
+runs.
 """
 
 from __future__ import annotations

@@ -27,10 +27,10 @@ from swift_dss.block.lab import build, cache, guest
 from swift_dss.block.lab.devices import Device, parse_device
 from swift_dss.core.errors import BadConfig, DssError
 
-#: What a guest's clock shows when it boots: midnight of 2026-01-01 UTC.
+#: A guest's clock when it boots: midnight of 2026-01-01 UTC.
 EPOCH_SECONDS = 1767225600
 
-#: What a guest in virtual time draws its random numbers from.
+#: The seed of the random numbers of a guest in virtual time.
 SEED = 1
 
 #: Exit status of a run that was ended by its time limit, as timeout(1).
@@ -44,7 +44,7 @@ _GRACE_SECONDS = 30.0
 _PR_SET_PDEATHSIG = 1
 _ADDR_NO_RANDOMIZE = 0x0040000
 
-#: What the kernel says when something is wrong with it.
+#: The kernel's words for its own faults.
 _COMPLAINT = re.compile(
     r'\bBUG:|WARNING:|KASAN|kernel BUG|Oops|general protection|INFO: task|'
     r'INFO: rcu|UBSAN|possible recursive locking|circular locking|'
@@ -190,7 +190,7 @@ def _write_job(folder: str, job: Dict[str, Any]) -> None:
 
 
 class _Tails:
-    """What the guest wrote so far, handed on as it comes."""
+    """The guest's output so far, passed on as it comes."""
 
     def __init__(self, folder: str, sink: Optional[Sink]) -> None:
         self._paths = {name: os.path.join(folder, name)
@@ -247,10 +247,10 @@ def _command_line(binary: str, virtual_time: bool, memory: str,
         # The folder's name is chance, and what is said here goes into the
         # guest's random numbers: it is where the kernel was started.
         'init=/proc/self/cwd/init',
-        # What the kernel says goes to its standard output.
+        # The kernel prints to its standard output.
         'con=null', 'con0=null,fd:1',
         'umid=lab', 'uml_dir=./', 'panic=-1', 'loglevel=4',
-        # No disk of its own; who wants one asks (kernel_options).
+        # No disk of its own; kernel_options can add one.
         'scsi_debug.add_host=0', 'null_blk.nr_devices=0']
     if virtual_time:
         # The host's chance reaches the clock: the kernel draws when to look

@@ -1,4 +1,4 @@
-"""What the laboratory has built, and taking it away again."""
+"""List and remove the builds of the laboratory."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def clean(everything: bool) -> List[str]:
     """Remove what is out of date; with ``everything`` all of it.
 
     Out of date are kernels of another source, configuration or series of
-    patches, modules of other sources, and all but the newest source. A
-    kernel that somebody builds or uses at this moment is not protected:
-    the caller knows.
+    patches, modules of other sources, and all but the newest source. A kernel
+    that is being built or used is not protected: the caller MUST make sure
+    that none is.
 
     :returns: the paths that went
     """

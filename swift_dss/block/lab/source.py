@@ -2,8 +2,8 @@
 
 The first of: the file that ``SWIFT_DSS_KERNEL_SOURCE`` names, the newest
 package that was fetched before, the package from the machine's own Debian
-mirror. So what is built changes when somebody asks for it (``lab build
---update``), not when Debian publishes.
+mirror. So the source changes with ``lab build --update``, not when Debian
+publishes.
 """
 
 from __future__ import annotations

@@ -32,8 +32,7 @@ KERNELS = {'6.12': 'linux-image-6.12-cloud-amd64',
 COMMANDS = ('apt-get', 'busybox', 'cpio', 'depmod', 'dmsetup', 'dpkg-deb',
             'gcc', 'gzip', 'make', 'qemu-system-x86_64')
 
-#: Types for BPF are made by a program of its own, which headers that are
-#: unpacked but not installed do not bring, and nobody asks for here.
+#: No types for BPF: they need a program that unpacked headers lack.
 _OPTIONS = ('CONFIG_DEBUG_INFO_BTF_MODULES=',)
 #: Modules of the kernel's own that the smoke test stands on.
 _THEIRS = ('dm-mod', 'dm-bufio', 'loop', 'crc32c_generic', 'libcrc32c')
@@ -55,12 +54,12 @@ class Stock:
 
     @property
     def root(self) -> str:
-        """What the packages hold."""
+        """The folder of the unpacked packages."""
         return os.path.join(self.folder, 'root')
 
     @property
     def headers(self) -> str:
-        """What modules are built against."""
+        """The folder of the headers for modules."""
         return os.path.join(self.root, 'usr', 'src',
                             'linux-headers-' + self.release)
 
@@ -188,7 +187,7 @@ def _dependencies(made: Stock, names: Sequence[str]) -> List[str]:
         order.append(os.path.join(base, path))
 
     for name in names:
-        # What is not a module is in the kernel.
+        # Code that is not a module is in the kernel.
         if name.replace('-', '_') in by_name:
             take(by_name[name.replace('-', '_')])
     return order

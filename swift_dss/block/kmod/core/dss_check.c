@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 /*
- * What must be true of a core between two calls.
+ * The invariants of a core between two calls.
  */
 #include "dss_core_impl.h"
 
@@ -65,7 +65,7 @@ static int check_lists(const struct dss_core *core)
 	return 0;
 }
 
-/* What the counters say of one class. */
+/* Check the counters of one class. */
 static int check_class(const struct dss_core *core, unsigned int class_id)
 {
 	u32 resident = 0, dirty = 0, busy = 0, slot;

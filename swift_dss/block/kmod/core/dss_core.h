@@ -19,37 +19,37 @@
  *   - A hit is told with dss_core_touch().
  *   - On a miss dss_core_miss() gives a verdict. It changes nothing but
  *     counters and, of a class in order DSS_INNER_SIEVE, marks and hand.
- *     The caller then either does what it says and calls
- *     dss_core_take(), or lets it be and calls dss_core_decline().
+ *     The caller then either follows the verdict and calls dss_core_take(), or
+ *     does not and calls dss_core_decline().
  *   - A slot that was taken is busy until dss_core_commit() or
  *     dss_core_abort().
  *   - The cleaner pulls with dss_core_pull_dirty() and tells the outcome
  *     with dss_core_cleaned().
  *
- * What the caller guarantees
+ * The caller MUST guarantee
  *   - One call at a time: there is no lock in here, nothing sleeps, nothing
  *     is allocated. Every verb may be called with interrupts off.
  *   - Slots it passes are below dss_core_nr_slots() and in the state that
  *     the verb names; classes are below DSS_CLASSES. See DSS_FORBID().
- *     Verbs that return an int take input that nobody checked, and answer
- *     with an errno and an unchanged core.
+ *     Verbs that return an int take unchecked input, and answer bad input with
+ *     an errno and an unchanged core.
  *   - Between dss_core_miss() and dss_core_take() there is no other call
  *     that changes the core: give the verdict and take it under one lock.
  *
- * What the core guarantees
+ * The core guarantees
  *   - A dirty, busy or free slot is never a victim, nor one of a pinned
  *     class. (Not even if the miss is of that class itself.)
  *   - Same calls, same answers: no clock, no randomness.
  *   - Every verb but _init, _resize, _set_limit, _over_limit, _pull_dirty,
  *     _number and _check costs O(1) to O(classes).
- *   - What it remembers is a hint. If all of it were wrong, the wrong
- *     chunks would be cached; which bytes a reader gets is for the caller
- *     to keep right, by its dirty and valid bits.
+ *   - Its memory is a hint. If all of it were wrong, the wrong chunks would be
+ *     cached; the caller's dirty and valid bits decide which bytes a reader
+ *     gets.
  *
  * Sources
- *   dss_core.c (slots, lists, index), dss_verdict.c (who comes, who leaves),
- *   dss_table.c (classes, modes, watermarks), dss_check.c (self-check);
- *   dss_core_impl.h is theirs alone.
+ *   dss_core.c (slots, lists, index), dss_verdict.c (which chunk comes, which
+ *   leaves), dss_table.c (classes, modes, watermarks), dss_check.c
+ *   (self-check); dss_core_impl.h is theirs alone.
  *
  * Recency
  *   Each class has a list of clean slots and one of dirty slots, each in
@@ -111,7 +111,7 @@ enum dss_allocate {
 	DSS_NR_ALLOCATE
 };
 
-/* What a write of the class does; the caller's business, kept here. */
+/* Write mode of the class; only the caller uses it. */
 enum dss_write_mode {
 	DSS_WRITE_BACK,
 	DSS_WRITE_THROUGH,
@@ -150,10 +150,10 @@ enum dss_inner {
 	/* The one that was used longest ago. */
 	DSS_INNER_LRU,
 	/*
-	 * SIEVE (Zhang et al., NSDI 2024): a hand goes from old to young
-	 * and around, takes the mark of each slot that has one, and stops
-	 * at the first that has none. What is used once leaves soon, what
-	 * is used again stays; a hit moves nothing.
+	 * SIEVE (Zhang et al., NSDI 2024): a hand goes from old to young and
+	 * around, clears the mark of each marked slot, and stops at the first
+	 * slot without one. Chunks used once leave soon, chunks used again
+	 * stay; a hit moves nothing.
 	 */
 	DSS_INNER_SIEVE,
 	DSS_NR_INNER
@@ -338,7 +338,7 @@ u64 dss_core_bytes(u64 slots);
  * @memory: aligned to 8 bytes; need not be zeroed
  * @bytes: at least dss_core_bytes(@slots)
  * @slots: 1..DSS_SLOTS_MAX
- * @seed: of the hash, so that nobody can choose colliding chunks
+ * @seed: of the hash, so that clients cannot choose colliding chunks
  *
  * Mode strict; every class as in dss_core_default_class(); watermarks
  * 1/2 and 1/4.
@@ -352,8 +352,8 @@ struct dss_core *dss_core_init(void *memory, u64 bytes, u64 slots, u64 seed);
  * @core: stays as it is, and may be given back after success
  * @memory: not that of @core
  *
- * Slot numbers, order, busy marks, counters and settings stay. Floors and
- * caps are worked out anew. Nothing may lie at or above @slots; see
+ * Slot numbers, order, busy marks, counters and settings stay. Floors and caps
+ * are recalculated. Nothing may lie at or above @slots; see
  * dss_core_set_limit(). O(slots).
  *
  * Return: 0, -EINVAL (sizes), -EBUSY (a slot at or above @slots is in use).
@@ -418,7 +418,7 @@ void dss_core_get_class(const struct dss_core *core, unsigned int class_id,
 bool dss_core_has_class(const struct dss_core *core, unsigned int class_id);
 
 /**
- * dss_core_set_mode() - who leaves for whom; live between strict and
+ * dss_core_set_mode() - set the order of eviction; live between strict and
  * weighted
  *
  * Return: 0, -EINVAL (no such mode), -EBUSY (to or from DSS_MODE_LRU while
@@ -447,7 +447,7 @@ int dss_core_set_watermarks(struct dss_core *core, u32 high_parts,
  */
 dss_slot_t dss_core_lookup(const struct dss_core *core, dss_oblock_t oblock);
 
-/* What dss_core_touch() asks for. */
+/* Requests of dss_core_touch() to its caller. */
 enum dss_touched {
 	DSS_KEEP,		/* nothing */
 	DSS_GIVE_UP,		/* dss_core_evict(..., DSS_EVICT_HIT) as */
@@ -499,18 +499,18 @@ bool dss_core_would_run(const struct dss_core *core, unsigned int class_id,
  */
 bool dss_core_may_dirty(const struct dss_core *core, unsigned int class_id);
 
-/* What is known of a miss. */
+/* Facts of a miss. */
 #define DSS_MISS_SEQUENTIAL	BIT(0)	/* dss_core_run() said so */
 #define DSS_MISS_DIRTY		BIT(1)	/* a write that the origin does not */
 					/* get: its slot will be dirty */
 
 /**
- * dss_core_miss() - what to do with a miss of @class_id
+ * dss_core_miss() - judge a miss of @class_id
  * @how: DSS_MISS_*
  *
  * In this order:
- *  1. DSS_DIRECT_HDD, DSS_NO_ALLOCATE and DSS_ALLOCATE_NEVER bypass; so
- *     does a sequential run, unless DSS_DIRECT_SSD; so does what would be
+ *  1. DSS_DIRECT_HDD, DSS_NO_ALLOCATE and DSS_ALLOCATE_NEVER bypass; so does a
+ *     sequential run, unless DSS_DIRECT_SSD; so does a write that would be
  *     dirty, unless dss_core_may_dirty().
  *  2. At its cap a class evicts its own oldest, even if slots are free
  *     (DSS_ALLOCATE_ROOM bypasses).
@@ -536,10 +536,9 @@ bool dss_core_passes(const struct dss_core *core, unsigned int class_id,
 		     unsigned int how);
 
 /**
- * dss_core_room() - whether there is room for a chunk that nobody asked for
+ * dss_core_room() - whether there is room for a prefetched chunk
  *
- * As dss_core_miss(), but nobody has to leave for it, and nothing is
- * counted.
+ * As dss_core_miss(), but no chunk leaves for it, and nothing is counted.
  *
  * Return: whether @verdict is FREE, to be followed by dss_core_take().
  */
@@ -635,9 +634,8 @@ void dss_core_age(struct dss_core *core, dss_slot_t slot);
 /**
  * dss_core_cleaning_goal() - how many slots to clean now
  *
- * Above the high watermark, and from then on until the low one is reached,
- * what is above the low one; else 0. What is being cleaned already counts
- * as clean.
+ * Above the high watermark, and then until the low one is reached, the slots
+ * above the low one; else 0. Slots being cleaned count as clean.
  */
 u32 dss_core_cleaning_goal(struct dss_core *core);
 
@@ -655,11 +653,11 @@ u32 dss_core_cleaning_goal(struct dss_core *core);
 u32 dss_core_pull_dirty(struct dss_core *core, dss_slot_t *slots, u32 most);
 
 /**
- * dss_core_pull_beside() - pull one chunk more, for where it lies
+ * dss_core_pull_beside() - pull one more chunk, because of its place
  * @oblock: beside one that was pulled
  *
- * Of any class, and however young: where the one beside it is written
- * anyway, its own way to the origin costs next to nothing.
+ * Of any class and age: beside a chunk that is written anyway, its own write
+ * to the origin costs next to nothing.
  *
  * Return: its slot, made busy as by dss_core_pull_dirty(); DSS_NO_SLOT if
  * it is not here, or clean or busy.

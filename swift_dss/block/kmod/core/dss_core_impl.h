@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * What the sources of the decision core share. Nobody else includes this:
- * the contract is dss_core.h.
+ * Shared by the sources of the decision core. Do not include it elsewhere: the
+ * contract is dss_core.h.
  */
 #ifndef DSS_CORE_IMPL_H
 #define DSS_CORE_IMPL_H

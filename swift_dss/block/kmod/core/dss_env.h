@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * What the decision core needs of the world: fixed-width integers, errno
- * names, memset and an assertion. The same source is built into the kernel
- * module and into a shared library.
+ * The decision core's environment: fixed-width integers, errno names, memset
+ * and an assertion. The same source is built into the kernel module and into a
+ * shared library.
  *
  * DSS_FORBID() states what a caller of dss_core.h must not do. Going on
  * with lists that are wrong would hand out slots that hold dirty data, so

@@ -30,7 +30,7 @@ static u8 hit(struct dss_core *core, dss_slot_t slot, u8 class_id, bool write,
 {
 	enum dss_touched touched = dss_core_touch(core, slot, class_id, write);
 
-	/* What must not become dirty is written through. */
+	/* Write through the writes that must not become dirty. */
 	if (dirty && (dss_core_slot_state(core, slot, NULL, NULL) &
 		      DSS_SLOT_DIRTY || dss_core_may_dirty(core, class_id)))
 		dss_core_set_dirty(core, slot);

@@ -11,7 +11,7 @@
 #define DSS_REPLAY_BACK	BIT(0)	/* writes make chunks dirty */
 #define DSS_REPLAY_RUNS	BIT(1)	/* ask dss_core_run() */
 
-/* What dss_trace.kinds says of a hit; of a miss it is kind << 4 | reason. */
+/* A hit in dss_trace.kinds; a miss is kind << 4 | reason. */
 #define DSS_REPLAY_HIT	255
 
 /**

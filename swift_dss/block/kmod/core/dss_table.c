@@ -13,9 +13,9 @@ static const struct dss_class_spec default_spec = {
 };
 
 /*
- * How a class without a row is treated. Class 0 without one is a device
- * that nobody classified anything for: nothing there is the reference for
- * anything, and SIEVE finds more.
+ * The rule of a class without a row. If class 0 has no row, the device is
+ * unclassified: no reference order has to be kept there, and SIEVE hits more
+ * often.
  */
 static struct dss_class_spec fallback_of(const struct dss_core *core,
 					 unsigned int class_id)

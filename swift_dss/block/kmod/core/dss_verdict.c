@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 /*
- * Who comes to the SSD, and who leaves for it.
+ * Decide which chunk comes to the SSD, and which leaves for it.
  *
  * The strict order is selective allocation and selective eviction of
  * Differentiated Storage Services (Mesnier et al., SOSP 2011, section 3.3);
@@ -10,9 +10,9 @@
 #include "dss_core_impl.h"
 
 /*
- * What stood in the way while a victim was looked for: the first class, in
- * eviction order, that has only dirty or busy slots, and whether floors or
- * pins kept one from giving.
+ * The obstacles in a search for a victim: the first class, in eviction order,
+ * that has only dirty or busy slots, and whether floors or pins kept a class
+ * from giving.
  */
 struct search {
 	unsigned int newcomer;
@@ -385,7 +385,7 @@ static int stream_at(const struct dss_core *core, u64 sector)
 	return -1;
 }
 
-/* The stream that goes on at @sector, or the stalest one, begun anew. */
+/* The stream that goes on at @sector, or the stalest one, restarted. */
 static struct dss_stream *find_stream(struct dss_core *core, u64 sector)
 {
 	struct dss_stream *stale = &core->streams[0];

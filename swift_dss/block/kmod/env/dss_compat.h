@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What differs between the kernels that dm-dss is built for (6.1 and 6.12).
- * The names DSS_HAS_... are defined by the Kbuild file beside this; nothing else
+ * The differences of the kernels that dm-dss is built for (6.1 and 6.12). The
+ * names DSS_HAS_... are defined by the Kbuild file beside this; nothing else
  * of the module looks at them.
  */
 #ifndef DSS_COMPAT_H

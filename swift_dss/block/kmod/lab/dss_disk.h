@@ -37,7 +37,7 @@ struct dss_disk_request {
 	bool left;			/* its place in the queue is free */
 };
 
-/* What a table line may set; zero where a model has no use for it. */
+/* Parameters of a table line; zero where a model has no use for it. */
 struct dss_disk_parameters {
 	u64 rotation_ns;
 	u64 outer_rate;
@@ -93,7 +93,7 @@ struct dss_disk_model_type {
 	u64 (*dirty_bytes)(const struct dss_disk_model *model);
 };
 
-/* What both kinds of model begin with. */
+/* The first part of both kinds of model. */
 struct dss_disk_model {
 	const struct dss_disk_model_type *type;
 	struct dss_disk_parameters p;
@@ -117,9 +117,10 @@ void dss_disk_done(struct dss_disk_model *model,
 /* When the first of them is done, or DSS_DISK_NEVER. */
 u64 dss_disk_first_done_ns(const struct dss_disk_model *model);
 /*
- * A place in the queue is free again when its request is done, whoever comes
- * late to take it: so completions are counted in their time.  This is the
- * first request that has its place still, if it is done by *at; *at is then
+ * A place in the queue is free again when its request is done, even if the
+ * next request takes it later: so completions are counted in their time. This
+ * is the first request that has its place still, if it is done by *at; *at is
+ * then
  * its time.  NULL if there is none.
  */
 struct dss_disk_request *

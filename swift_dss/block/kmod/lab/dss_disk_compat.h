@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What differs between the kernels that the model is built for.  The names
+ * The differences of the kernels that the model is built for. The names
  * DSS_HAS_... are defined by Kbuild, and nothing else of the module looks at
  * them.
  */

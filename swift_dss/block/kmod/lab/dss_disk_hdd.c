@@ -16,7 +16,7 @@
  * when it came; FUA goes to the medium.
  */
 
-/* long: the arm, what it reads on and what it has yet to write are one state */
+/* long: the arm, its read-ahead and its unwritten data are one state */
 
 #include <linux/math64.h>
 #include <linux/slab.h>
@@ -61,7 +61,7 @@ struct hdd {
 	u64 interface_free;
 
 	/*
-	 * What was read, and read on: [ahead_start, ahead_from) at
+	 * Bytes read, and read ahead: [ahead_start, ahead_from) at
 	 * ahead_since, then on to ahead_limit while ahead_runs.
 	 */
 	sector_t ahead_start;
@@ -440,7 +440,9 @@ static bool hdd_read_ahead_hit(struct hdd *h,
 	return true;
 }
 
-/* What needs no medium, or not now; true if the request is away. */
+/*
+ * Serve a request without the medium; true if the request is done or queued.
+ */
 static bool hdd_at_once(struct hdd *h, struct dss_disk_request *request,
 			u64 now)
 {

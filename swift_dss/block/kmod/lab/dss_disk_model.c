@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What both kinds of disk do alike: a queue with so many places, and
- * requests that are done in the order of their times.
+ * Common to both kinds of disk: a queue with so many places, and requests that
+ * are done in the order of their times.
  */
 
 #include "dss_disk.h"

@@ -9,9 +9,9 @@
  * buffer; the buffer is programmed into the channels when they have
  * nothing to read, page by page, and a read waits for the page that is
  * being programmed.  A read that comes while another one is served has the
- * channel next, before a further page, unless somebody waits for the buffer:
- * then reads and pages take turns.  Each write command costs one channel
- * collect_ns more: what the bookkeeping of small writes costs.  A write that
+ * channel next, before a further page, unless a write waits for the buffer:
+ * then reads and pages take turns. Each write command costs one channel
+ * collect_ns more, for the bookkeeping of small writes. A write that
  * finds the buffer full waits.  A flush waits for the buffer if a power cut
  * would empty it, and costs flush_ns.
  */
@@ -228,7 +228,7 @@ static void ssd_turn(struct ssd *s, u64 now)
 	}
 }
 
-/* When somebody who waits for the buffer may go on. */
+/* When a request that waits for the buffer may go on. */
 static u64 ssd_next(const struct ssd *s)
 {
 	return ssd_waits(s) ? ssd_next_page(s) : DSS_DISK_NEVER;
@@ -259,9 +259,9 @@ static void ssd_arrive(struct dss_disk_model *model,
 {
 	ssd_advance(model, now);
 	/*
-	 * Nobody waited, so nobody looked how far programming came: without
-	 * this, pages that ended before now would seem to be what the request
-	 * waits for, and it would be served before it arrived.
+	 * Without a waiting request the progress of programming was not
+	 * updated: without this, the request would seem to wait for pages that
+	 * ended before now, and it would be served before it arrived.
 	 */
 	ssd_backlog_ns(to_ssd(model), now);
 	dss_disk_wait(model, request);
