@@ -1,4 +1,4 @@
-"""What the gateway needs from the rest of the daemon, and nothing more.
+"""The gateway's needs from the rest of the daemon.
 
 The tier daemon implements :class:`LocalVersions` (bytes and residency of
 this node's devices) and :class:`Metrics`; the gateway keeps its own durable
@@ -38,7 +38,7 @@ TableSource = Callable[[], ClassTable]
 
 @dataclass(frozen=True)
 class LocalVersion:
-    """What this node knows of one version.
+    """This node's knowledge of one version.
 
     :param etag: ``ETag`` of the data file's own metadata: the MD5 of the
         bytes in it (for EC, of the fragment archive), lower-case hex
@@ -96,13 +96,13 @@ class LocalFill(abc.ABC):
 
     Bytes MUST become readable locally only in :meth:`commit`, and only
     after they are durable: residency never says a tier that a power cut
-    could empty. What is never committed is as if never written.
+    could empty. Bytes that are never committed count as never written.
     """
 
     @abc.abstractmethod
     def write(self, offset: int, data: bytes) -> None:
-        """Take bytes; nobody may read them before :meth:`commit`. Calls
-        come in order and touch each other.
+        """Take bytes; they MUST NOT be readable before :meth:`commit`. Calls
+        come in order, without gaps.
 
         :raises TierFull: no room; the gateway aborts and reads on
         """
@@ -219,7 +219,7 @@ class LocalVersions(abc.ABC):
         """:meth:`record_remote` of several, each by itself; durable when
         it returns.
 
-        :returns: for each what it would have raised, or None
+        :returns: for each its exception, or None
         """
         said: List[Optional[DssError]] = []
         for one in arrivals:
@@ -241,14 +241,15 @@ class LocalVersions(abc.ABC):
         """
 
     def copies_needed(self, version: VersionId) -> int:
-        """Data files of other devices from which this one can be made anew:
-        1, or the data fragments of an erasure-coded object."""
+        """Number of other devices' data files needed to rebuild this one: 1,
+        or the data fragments of an erasure-coded object.
+        """
         return 1
 
     def put_aside(self, version: VersionId, partition: str,
                   key: str) -> None:
-        """Put a stub into the device's quarantine, durably: S3 has lost
-        what its record names, and replication is to bring the version anew.
+        """Put a stub into the device's quarantine, durably: S3 has lost the
+        copy in its record, and replication shall bring the version again.
 
         Files of a later POST stay in their place.
 
@@ -293,16 +294,14 @@ class Witness(abc.ABC):
     def proven(self, local: LocalVersion) -> RemoteCopy:
         """The copy on record, if S3 said a moment ago that it is there.
 
-        A copy that is missing or differs is put right as far as this node
-        can: the record stops claiming it where all bytes are here, and they
-        are sent again.
+        A copy that is missing or differs is repaired if all bytes are here:
+        the record stops claiming it, and they are sent again.
 
-        :raises NotProven: S3 has not got it, or not so that it can be
-            read; it is sent again if all bytes are here
+        :raises NotProven: S3 lacks it or cannot give it now; it is sent again
+            if all bytes are here
         :raises RemoteUnavailable: S3 does not answer
-        :raises RemoteCorrupt: S3 has not got it, and not all of its bytes
-            are here
-        :raises DssError: it cannot be said
+        :raises RemoteCorrupt: S3 lacks it, and not all of its bytes are here
+        :raises DssError: the answer is unknown
         """
 
 

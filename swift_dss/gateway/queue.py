@@ -1,4 +1,4 @@
-"""What is still to be sent to S3, in SQLite: it survives the daemon.
+"""The uploads and deletes that S3 still lacks, in SQLite.
 
 Two tables. *Uploads*: one row per version on a device that S3 may not have
 yet; a row leaves when the copy is verified and recorded, or the version is
@@ -41,7 +41,7 @@ CREATE TABLE IF NOT EXISTS marks (
     name TEXT PRIMARY KEY, value REAL NOT NULL) WITHOUT ROWID;
 """
 _VERSION_COLUMNS = 'device, policy, hash, timestamp, frag, partition'
-#: What queues of earlier releases lack.
+#: Columns that queues of earlier releases lack.
 _LATER = {name: 'ALTER TABLE uploads ADD COLUMN %s INTEGER NOT NULL '
           'DEFAULT 0' % name for name in ('class_id', 'alone')}
 _LATER_DELETES = ('ALTER TABLE deletes ADD COLUMN agreed INTEGER NOT NULL '
@@ -175,9 +175,10 @@ class Queue(Store):
             'not_before > ?', (now, now))])
 
     def look_now(self, version: VersionId, now: float) -> int:
-        """S3 has got this one: replicas of it on other devices of the node
-        need not wait for their turn to look, and not behind what is to be
-        sent. How many there are."""
+        """Note that S3 has this version: replicas on other devices of the node
+        look at once, without waiting for their turn or behind uploads. Returns
+        their number.
+        """
         return self._write(False, [(
             'UPDATE uploads SET not_before = min(first_seen, ?) '
             'WHERE key = ? AND device != ? AND failures = 0',
@@ -321,7 +322,7 @@ class Queue(Store):
         return None if found is None else float(found)
 
     def next_question(self) -> Optional[float]:
-        """When the first delete is due that nobody agreed to yet."""
+        """When the first delete without an agreement is due."""
         found = self._read('SELECT min(not_before) FROM deletes '
                            'WHERE agreed = 0', ())[0][0]
         return None if found is None else float(found)

@@ -73,8 +73,8 @@ _RETRY_BASE_SECONDS = 2.0
 _RETRY_CAP_SECONDS = 600.0
 #: First wait of a replica that looks for another's upload.
 _LOOK_SECONDS = 2.0
-#: What failed while S3 lied is tried at once no more often than this:
-#: there may be versions that it refuses for good.
+#: Least time between immediate retries of uploads that failed while S3 lied:
+#: S3 may refuse some versions for good.
 _AGAIN_SECONDS = 20.0
 #: So many uploads in a row that S3 did not answer, on a link too slow for
 #: them and yet not dead, are an outage as well.
@@ -114,11 +114,11 @@ class Gateway:
     :param table_source: gives the class table in force
     :param local: this node's devices
     :param ranks: by default from the rings of ``swift_dir``
-    :param primaries: who is asked before bytes go; by default those of the
+    :param primaries: the nodes to ask before bytes go; by default those of the
         rings
     :param trust: in uploads; by default by the system's clock
     :param retry: waits of jobs that failed
-    :param pool: who carries out what is handed out
+    :param pool: runs the gateway's work
     :param connect: see :class:`S3Client`
     :param clock: monotonic seconds
     :raises BadConfig: from :meth:`start`, if the gateway cannot be used
@@ -267,7 +267,9 @@ class Gateway:
         return made
 
     def _require_for_proof(self) -> None:
-        """What another cluster may delete is no copy to lean on."""
+        """Require ownership: a copy that another cluster may delete proves
+        nothing.
+        """
         if self._owner is not None:
             try:
                 self._owner.require(WRITE_SECONDS)
@@ -369,7 +371,7 @@ class Gateway:
         if not asked:
             return
         due = now + self._conf.delete_delay_seconds
-        # What is in a bundle of this node no other node marks.
+        # No other node marks members of this node's bundles.
         ours = self._bundler.known(version.key for version, _ in asked)
         self._queue.replace_uploads([
             (remote_key(self._conf.prefix, version), version,
@@ -430,10 +432,10 @@ class Gateway:
         return found
 
     def prove(self, local: LocalVersion) -> None:
-        """Read all of a version from S3 when nobody else wants the link.
+        """Read all of a version from S3 while the link is idle.
 
         :raises RemoteCorrupt, S3Missing: S3 has it wrong or not at all
-        :raises DssError: it cannot be said
+        :raises DssError: the answer is unknown
         """
         self._filler.prove(local)
 
@@ -488,7 +490,7 @@ class Gateway:
 
     @property
     def throughput(self) -> Throughput:
-        """What the link carries."""
+        """The rates of the link."""
         return self._client.throughput
 
     def not_in_rings(self, devices: Iterable[str]) -> List[str]:
@@ -658,7 +660,7 @@ class Gateway:
         waiting: Dict[Flow, Iterator[UploadJob]] = {}
         table = self._table_source()
         if slots > 0:
-            # What may share an S3 object is the parker's.
+            # The parker takes versions that may share an S3 object.
             found = {wan.upload(class_id): self._queue.due_uploads(
                 now, slots + busy, class_id, fresh,
                 True if table.spec(class_id).bundle else None)
@@ -704,7 +706,7 @@ class Gateway:
                 self._metrics.count('gateway.pushed_early')
 
     def plenty(self) -> bool:
-        """Is there room on the link for what nobody asked for yet?"""
+        """True if the link has room for prefetching."""
         with self._wake:
             running = len(self._running)
         return plenty(

@@ -1,10 +1,9 @@
 """A small SQLite file of a node, for several threads and for power cuts.
 
-What the queue and the bundle book have in common: one connection, one
-lock, a statement or a list of them at a time, and a file that is no
-database is set aside and begun anew. A page that rots is met only when it
-is read: that leaves a mark beside the file, and the next start looks at all
-of it.
+The queue and the bundle book share this base: one connection, one lock, a
+statement or a list of them at a time. A file that is not a database is set
+aside, and a new one is made. A rotten page shows only when it is read: that
+leaves a mark beside the file, and the next start checks the whole file.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ class Store:
                 if os.path.exists(path + suffix):
                     os.replace(path + suffix, self.damaged_path + suffix)
             self._db = _open(path, prepare)
-        # Last: whoever is killed before this only looks once more.
+        # Last: after a kill before this, the next start checks again.
         if os.path.exists(self._mark):
             os.unlink(self._mark)
 

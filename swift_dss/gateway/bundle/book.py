@@ -1,16 +1,16 @@
-"""What lies in which bundle, in SQLite beside the queue.
+"""The book of bundles and their members, in SQLite beside the queue.
 
-A cache of what residency records and the bundles themselves say: without
-it everything can still be read, and nothing is lost but the knowledge of
-which bytes are dead (``swift-dss gateway verify`` finds that again).
+A cache of residency records and the bundles themselves: without it all data
+can still be read, and only the knowledge of dead bytes is lost (``swift-dss
+gateway verify`` finds them again).
 
 States of a bundle: ``planned`` (its key is known here before S3 can have
 it; no record names it), ``sealed`` (proven in S3), ``replaced`` (its live
 members are in another, its *heir*, but not every record says so yet),
-``leaving`` (nobody needs it; its key goes at ``drop_at``). States of a
+``leaving`` (not needed any more; its key goes at ``drop_at``). States of a
 member: ``waiting``, ``packed`` (in a planned bundle), ``there`` (in a sealed
 one, its residency records are yet to be written), ``live``, ``dead`` (not yet
-said in S3) and ``told``. A member's *holders* are the devices of this node
+noted in S3) and ``told``. A member's *holders* are the devices of this node
 whose records name it; ``renew`` is 1 while S3 has an old record of it, and 2
 once the new one was sent beside the bundle. A device whose record names a
 bundle that another node keeps *leans* on it.
@@ -76,7 +76,7 @@ CREATE TABLE IF NOT EXISTS places (
     WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS places_due ON places (look_at);
 """
-#: What books of earlier releases lack.
+#: Columns that books of earlier releases lack.
 _LATER = {
     ('members', 'record'): "ALTER TABLE members ADD COLUMN record BLOB NOT "
                            "NULL DEFAULT x''",
@@ -87,8 +87,8 @@ _LATER_INDEX = """
 CREATE INDEX IF NOT EXISTS holders_leans ON holders (leans, key, device)
     WHERE leans != '';
 """
-#: What a bundle's row says of its members. It MUST be in the transaction
-#: that changes them: a delete that is not in the sums is never told.
+#: A bundle's sums over its members. Update them in the transaction that
+#: changes the members: a delete that is not in the sums is never noted in S3.
 _SUMS = """
 UPDATE bundles SET (dead, untold, live) = (
     SELECT coalesce(sum(CASE WHEN state IN ('dead', 'told')
@@ -130,10 +130,10 @@ class Member(NamedTuple):
 
 
 class Parked(NamedTuple):
-    """A version that is to wait for a bundle of its group.
+    """A version that waits for a bundle of its group.
 
-    :param record: what the bundle is to say of it, packed; b'' leaves that
-        to who packs it
+    :param record: its record in the bundle, packed; b'' lets the packer make
+        it
     """
 
     version: VersionId
@@ -350,8 +350,8 @@ class Book(Store):
         :param replaces: the bundle that they were in before
         """
         with self._lock:
-            # Planned members name the bundle already, and what is written
-            # anew costs an index as much as what is another.
+            # Planned members name the bundle already, and writing an unchanged
+            # column costs an index as much as changing it.
             moved = 'bundle = %d, ' % bundle_id if replaces else ''
             place = (
                 'UPDATE members SET %snumber = ?, offset = ?, stored = ?, '
@@ -500,8 +500,9 @@ class Book(Store):
                 for number in renewed] + [_summed(bundle_id)])
 
     def renew(self, key: str) -> bool:
-        """The record of a member is to be sent anew; False if the version
-        is in no proven bundle. Durable."""
+        """Note that a member's record must be sent again; False if the version
+        is in no proven bundle. Durable.
+        """
         with self._lock:
             found = self.find(key)
             if found is None:
@@ -563,7 +564,7 @@ class Book(Store):
             'ORDER BY look_at LIMIT ?', (now, limit))]
 
     def looked_at(self, path: str, again_at: float, digest: str) -> None:
-        """What the bucket has of a place, and when to look again."""
+        """Note the bucket's record of a place, and when to look again."""
         self._write(False, [(
             'UPDATE places SET look_at = ?, digest = ? WHERE path = ?',
             (again_at, digest, path))])

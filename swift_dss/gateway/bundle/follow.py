@@ -1,13 +1,13 @@
-"""Replicas that lean on a bundle that another node packed and keeps.
+"""Lean on bundles that another node packed and keeps.
 
-One replica of a version packs it. The others ask what the records of the
-primaries name, prove it by the bundle's own index (``proof``), and have their
-records name the same place: bytes go up once.
+One replica of a version packs it. The others ask for the places in the
+primaries' records, prove them by the bundle's own index (``proof``), and make
+their records name the same place: bytes go up once.
 
-A bundle that loses members is written anew under another key, by its keeper.
-Who leans on the old one follows: now and then one version of each bundle is
-asked about, and all of them where its primaries name a later bundle. Who does
-not come in time finds the version under its own key (``lean``).
+The keeper rewrites a bundle that loses members, under another key. A leaning
+node follows: now and then it asks about one version of each bundle, and about
+all of them if the primaries name a later bundle. A node that comes too late
+finds the version under its own key (``lean``).
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _TRIES = 20
 
 @dataclass(frozen=True)
 class Place:
-    """Where others say that S3 has a version.
+    """The place of a version in S3, from other nodes' records.
 
-    :param remote: proven; None where it has a key of its own, or where
-        nobody can say now if it is there
+    :param remote: proven; None if it has a key of its own, or if its presence
+        is unknown now
     :param alone: it has a key of its own
     """
 
@@ -72,8 +72,8 @@ class Follower:
         self._at = ''
 
     def lean(self, some: Sequence[LocalVersion]) -> Dict[VersionId, Place]:
-        """Have records name what the primaries' records name; those that
-        nobody names are not in the answer. Blocks, a few seconds a server.
+        """Make records name the places in the primaries' records; the answer
+        leaves out versions without a place. Blocks, a few seconds a server.
         """
         found: Dict[VersionId, Place] = {}
         new: List[Tuple[LocalVersion, RemoteCopy]] = []
@@ -90,8 +90,8 @@ class Follower:
         return found
 
     def keep_up(self) -> bool:
-        """Follow bundles that were written anew, of the next ones; True if
-        more are left of this round.
+        """Follow rewritten bundles, the next ones of this round; True if more
+        are left.
 
         :raises DssError: S3 does not answer; the rest another time
         """
@@ -129,7 +129,7 @@ class Follower:
 
     def _named(self, some: Sequence[LocalVersion]
                ) -> Iterable[Tuple[LocalVersion, List[str]]]:
-        """What other records name of each, best first."""
+        """The places in other records of each version, best first."""
         for at in range(0, len(some), _AT_ONCE):
             page = some[at:at + _AT_ONCE]
             answers = self._primaries.ask(
@@ -144,7 +144,7 @@ class Follower:
         alone = False
         for key in keys:
             if not key.startswith(self._conf.prefix):
-                continue  # under another prefix, which nobody looks after
+                continue  # under another prefix, which has no keeper
             if not is_bundle(self._conf.prefix, key):
                 alone = True
                 continue
@@ -169,7 +169,8 @@ class Follower:
             by_bundle.setdefault(remote.key, []).append(
                 (local.version, local.partition))
         for bundle, some in by_bundle.items():
-            # Before records name it: whoever writes it anew must know.
+            # Before records name it: a rewrite of the bundle must know this
+            # device.
             self._book.hold_all(some, bundle)
         steps.reached('follow.held')
         said = self._local.record_remotes([Arrival(

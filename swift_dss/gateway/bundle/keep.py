@@ -1,12 +1,11 @@
-"""Bundles that lose members: saying so in S3, writing anew, dropping.
+"""Note dead members in S3, rewrite bundles, and drop them.
 
 A member that was overwritten or deleted is dead. The bucket learns it from
 ``<bundle>.since``, so that a lost edge that is rebuilt from the bucket does
-not bring deleted objects back. A bundle with
-too many dead bytes is written anew without them; the old key goes
-``delete_delay_seconds`` after every record of this node names the new one,
-and only once no other node names it (``lean``). A bundle that fails
-is put off by itself: the others are looked at all the same.
+not bring deleted objects back. A bundle with too many dead bytes is rewritten
+without them; the old key goes ``delete_delay_seconds`` after every record of
+this node names the new one, and only once no other node names it (``lean``). A
+bundle that fails is put off alone, and the work on the others goes on.
 """
 
 from __future__ import annotations
@@ -87,13 +86,13 @@ class Keeper:
             self._alone('tell', one.id, partial(self._tell, one))
 
     def _tell(self, one: Bundle) -> None:
-        # What is said there stays said: the book may be younger than the
+        # Keep the dead members noted there: the book may be younger than the
         # bundle.
         try:
             before = bundle_since.read(self._client, one.key,
                                        self._packer.unwrap(one))
         except DamagedRecord as err:
-            # Nobody can read it: what the book knows is all there is.
+            # It is unreadable: only the book's knowledge is left.
             self._note(err)
             before = Since()
         records, gone, unsaid = self._new_records(one)
@@ -138,7 +137,7 @@ class Keeper:
         return found, gone, unsaid
 
     def drop(self) -> None:
-        """Delete the keys of bundles that nobody needs.
+        """Delete the keys of bundles that are not needed any more.
 
         :raises S3Down: the rest another time
         """
@@ -153,7 +152,7 @@ class Keeper:
             self._book.leave(one.id, self._now() + _ASK_AGAIN_SECONDS)
             self._metrics.count('gateway.bundles_held')
             return
-        # What lies beside it first: alone it would never be found.
+        # First the note beside it: alone it would never be found.
         for key in (one.key + bundle_since.SUFFIX, one.key):
             self._client.delete(key)
             if self._client.head(key) is not None:
@@ -206,8 +205,8 @@ class Keeper:
         return self._book.drop_at(found[0].id)
 
     def rewrite(self) -> bool:
-        """Write one bundle anew, or find that one has no live member;
-        False if there was none to.
+        """Rewrite one bundle, or find one without live members; False if there
+        is none to do.
 
         :raises S3Down: another time
         """
@@ -229,8 +228,8 @@ class Keeper:
         return True
 
     def rekey(self) -> bool:
-        """Write some bundles anew that are under another key than the
-        active one; False if none is, or all of them are put off.
+        """Rewrite some bundles that are not sealed under the active key; False
+        if none is left, or all are put off.
 
         :raises S3Down: the rest another time
         """
@@ -307,7 +306,7 @@ class Keeper:
         self._metrics.count('gateway.bundles_rewritten')
 
     def settle_replaced(self) -> None:
-        """What every record has let go of may leave."""
+        """Let bundles leave that no record names any more."""
         for bundle_id in self._book.replaced():
             self._leave(bundle_id)
 
@@ -332,7 +331,7 @@ class Keeper:
                              data)
 
     def _newest_of(self, member: Member) -> Optional[bundle.Record]:
-        """What is to be said of a stub now: a POST may have come since."""
+        """The newest record of a version: a POST may have come since."""
         try:
             return metadata.record_of(self._local.describe(
                 member.version, member.partition))
@@ -347,13 +346,14 @@ class Keeper:
                         version.timestamp:
                     return True
             except TierUnavailable:
-                return True  # nobody can say: it is kept
+                return True  # unknown: keep it
         return False
 
     def _let_go(self, old: Bundle, away: List[Member]) -> None:
-        """Members that left this node: nobody here will point at the new
-        bundle for them. Where anybody may need them, they get keys of
-        their own."""
+        """Handle members that left this node: no record here will name the new
+        bundle for them. If another node may need them, they get keys of their
+        own.
+        """
         said = self._leaning.verdicts(old.key, away)
         by_key = keys_of(away)
         self._send_apart(Source(self._client, old, self._keys), [

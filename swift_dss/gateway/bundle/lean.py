@@ -1,12 +1,11 @@
-"""Who leans on a bundle of this node.
+"""Protect members of this node's bundles on which other nodes lean.
 
 Stubs travel as stubs: a record of another node, or of another drive, may
 name a bundle that it does not keep. Before such a key goes the primaries
-are asked what their records name. A member that somebody leans on, or may
-lean on unasked, goes to the version's own key first, where every reader
-looks that misses a bundle (:func:`own_copy`): it needs no message to a node
-that may be away, and no forwarding record that would have to be kept for as
-long.
+are asked what their records name. A member on which another node leans, or may
+lean unknown to us, first goes to the version's own key. Every reader that
+misses a bundle looks there (:func:`own_copy`). This needs no message to a node
+that may be away, and no forwarding record.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from swift_dss.wire import bundle, classmap
 
 #: Members of one question.
 _AT_ONCE = 1000
-#: Sends a version, of which nobody here may have a file, to its own key.
+#: Sends a version, which may have no file on this node, to its own key.
 SendApart = Callable[[LocalVersion, LocalReader], RemoteCopy]
 
 
@@ -48,8 +47,9 @@ class Leaning:
 
     def verdicts(self, key: str, members: Iterable[Member]
                  ) -> Dict[str, Verdict]:
-        """What may become of members of the bundle ``key`` that no device
-        of this node has, by version."""
+        """The verdicts on members of the bundle ``key`` that no device of this
+        node has, by version.
+        """
         return {version.key: of_member(
             version.timestamp, key, said, self._now(),
             self._conf.reclaim_age_seconds, version.frag_index is not None)
@@ -57,9 +57,9 @@ class Leaning:
 
     def leaned_on(self, key: str, members: Iterable[Member]
                   ) -> Dict[str, Verdict]:
-        """Of the bundle ``key``, whose living members have another place by
-        now: NEEDED if a record names it for all that, OPEN if nobody can
-        say; by version."""
+        """Judge the bundle ``key``, whose living members have another place by
+        now: NEEDED if a record still names it, OPEN if unknown; by version.
+        """
         return {version.key: of_place(version.timestamp, key, said)
                 for version, said in self._asked(members)}
 

@@ -41,7 +41,7 @@ from swift_dss.wire import bundle
 BOOK_FILE = 'bundles.db'
 #: Records that are written, and rows that are marked, in one go.
 RECORDED_AT_ONCE = 256
-#: Members that are packed before somebody else has the interpreter.
+#: Members to pack before another thread gets the interpreter.
 _PACKED_AT_ONCE = 512
 #: A member that is away or damaged is looked at again after this.
 AGAIN_SECONDS = 600.0
@@ -66,7 +66,7 @@ def group_of(local: LocalVersion, table: ClassTable,
 @functools.lru_cache(maxsize=1024)
 def group_name(account: str, policy: int,
                class_ids: Tuple[int, ...]) -> str:
-    """What the book calls a group."""
+    """The book's name of a group."""
     # Books of earlier releases have a container in the second place.
     return json.dumps((account, '', policy, class_ids),
                       separators=(',', ':'))
@@ -99,10 +99,11 @@ class Claim(NamedTuple):
 class Packer:
     """Builds, sends, proves and records one bundle, in any thread.
 
-    :param done: told of versions whose records name their bundle
-    :param away: told of each version that could not be packed, and why
-    :param turns: who may send a bundle that was packed
-    :param baton: for what has many small things to do
+    :param done: called with versions whose records name their bundle
+    :param away: called with each version that could not be packed, and the
+        reason
+    :param turns: the order of sending packed bundles
+    :param baton: held during many small steps
     """
 
     def __init__(self, conf: GatewayConf, client: S3Client,
@@ -128,8 +129,8 @@ class Packer:
         #: would hand the interpreter to one another at each system call,
         #: and the first would be as late as the last.
         self._packing = threading.Lock()
-        #: Records of one bundle at a time are written: who writes a bundle
-        #: anew must not meet one that still points at the old.
+        #: Records of one bundle at a time are written: a rewrite must not meet
+        #: a record that still names the old bundle.
         self._recording = threading.Lock()
 
     @property
@@ -138,10 +139,10 @@ class Packer:
         return self._packing.locked() and self._turns.all_free
 
     def claim(self, waiting: Waiting, batch: Batch) -> Optional[Claim]:
-        """What one bundle of a group will have, ``batch`` at most; nobody
-        else takes it.
+        """Claim the members of one bundle of a group, ``batch`` at most; no
+        other thread takes them.
 
-        Who has a claim MUST :meth:`flush` it.
+        The caller MUST :meth:`flush` the claim.
         """
         key = self.new_key()
         with self._baton.hold():
@@ -174,15 +175,15 @@ class Packer:
         return len(packed.placed)
 
     def wrap(self, old: Bundle) -> bundle.Wrap:
-        """What closes what lies beside a bundle."""
+        """The function that seals the note beside a bundle."""
         return self._keys.open(old.seal).wrap if old.seal else bundle.plain
 
     def unwrap(self, old: Bundle) -> bundle.Wrap:
-        """What opens a bundle."""
+        """The function that opens a bundle."""
         return encrypt.opener(self._keys, old.seal)
 
     def new_key(self) -> str:
-        """A key that nobody else has or can guess the meaning of."""
+        """A unique key that reveals nothing of its contents."""
         name = uuid.uuid4().hex
         return '%s%s%s/%016.5f-%s' % (
             self._conf.prefix, FOLDER, name[-3:], self._now(), name)
@@ -234,7 +235,7 @@ class Packer:
         return True
 
     def _pack(self, packed: Packed, member: Member) -> None:
-        """One that has to be looked at anew."""
+        """Pack a member whose file must be read again."""
         try:
             local, data = self.read(member.version, member.partition)
             self.add(packed, member.version.key, metadata.record_of(local),

@@ -1,8 +1,8 @@
-"""What bundles say of their members, for whoever must prove or find one.
+"""Indexes of bundles, to prove or find a member.
 
-A bundle is never written anew under its key, so its index is read once: two
-ranged GETs, for all members. That the bundle is still there is asked again
-every few seconds, since members come by the hundred.
+A bundle is never rewritten under its key, so its index is read once: two
+ranged GETs, for all members. The presence of the bundle is checked again every
+few seconds, because members come by the hundred.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _TAIL_BYTES = 65536
 
 @dataclass(frozen=True)
 class Index:
-    """What a bundle says of itself."""
+    """A bundle's head."""
 
     head: Dict[str, Any]
     sealed: bool
@@ -64,7 +64,7 @@ def read_index(client: S3Client, key: str, size: int, keys: KeyFile,
 
 def read_head(client: S3Client, key: str,
               size: int) -> Tuple[Dict[str, Any], bool, int]:
-    """What all members have in common; see ``wire.bundle.read_head``."""
+    """The fields that all members share; see ``wire.bundle.read_head``."""
     raw = _range(client, key, 0, min(size, _HEAD_BYTES))
     try:
         return bundle.read_head(raw)
@@ -95,10 +95,10 @@ class Source:
         self._since = Since()
 
     def members(self, group: str) -> List[Member]:
-        """What the bundle says is in it.
+        """The index of the bundle.
 
-        :raises S3Missing: there is no such bundle any more
-        :raises DamagedRecord: it does not say
+        :raises S3Missing: the bundle is gone
+        :raises DamagedRecord: the bundle has no sound index
         """
         self._read_index()
         found: List[Member] = []

@@ -1,10 +1,9 @@
-"""What happened to a bundle's members since it was written.
+"""The changes of a bundle's members since it was written.
 
 ``<bundle>.since`` lies beside a bundle: which members are dead, and the
-records of those whose metadata changed. It is written anew as a whole and
-only ever says more, so that two writers or an old copy do no harm beyond
-what they do not know yet. zlib of JSON:
-``{"dead": [number, ...], "records": [[number, record], ...]}``.
+records of those whose metadata changed. It is rewritten as a whole and only
+grows, so a second writer or an old copy only lacks the newest changes. zlib of
+JSON: ``{"dead": [number, ...], "records": [[number, record], ...]}``.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ def decode(raw: bytes, unwrap: bundle.Wrap = bundle.plain) -> Since:
 
 def read(client: S3Client, key: str,
          unwrap: bundle.Wrap = bundle.plain) -> Since:
-    """What lies beside the bundle ``key``; nothing if nothing does."""
+    """Read the note beside the bundle ``key``; empty if there is none."""
     try:
         raw = client.get_small(key + SUFFIX, MAX_BUNDLE_INDEX_BYTES)
     except S3Missing:
@@ -70,14 +69,14 @@ def read(client: S3Client, key: str,
 
 def write(client: S3Client, key: str, since: Since,
           wrap: bundle.Wrap = bundle.plain) -> None:
-    """Have S3 say it beside the bundle ``key``, proven.
+    """Write the note beside the bundle ``key``, proven.
 
-    :raises RemoteUnavailable: S3 does not hold what was sent
+    :raises RemoteUnavailable: S3 does not hold the note
     """
     path, data = key + SUFFIX, encode(since, wrap)
     client.put(path, data, digests.md5(data).digest())
     if not verify.holds(client, path, data):
-        # Soon: until then nobody can read what lies there.
+        # Soon: until then the note there is unreadable.
         raise RemoteUnavailable('%s: S3 does not hold what was sent' % path,
                                 _AGAIN_SECONDS)
 

@@ -1,4 +1,4 @@
-"""Collect: what lies in S3 and nothing needs any more.
+"""Collect keys in S3 that nothing needs any more.
 
 Holds the search for keys and bundle members without an owner, and for old
 versions of versioned buckets.

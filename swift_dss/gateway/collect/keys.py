@@ -1,16 +1,16 @@
-"""Keys that nothing needs any more, found by what is there.
+"""Find keys that nothing needs any more, by the files of the cluster.
 
-Deletes wait in a queue, and a queue can be lost with its disk. What it knew
-is written in Swift's own files as well: data files and tombstones that are
-newer than a key. So a collector lists the bucket, asks the primaries what
-they have (``strategy.agreement``), and removes what all of them have
-something newer of. Nothing is removed because it is *not* there: a cluster
-that was wiped and is to be restored has no files at all, says nothing, and
-keeps every key. Keys that no primary has, or something newer of, are counted,
-and so are such members of bundles; only who asks for it (``absent``) has them
-removed, once they are older than ``reclaim_age`` and unless they are the most
-of what was looked at. What lies in the quarantine of a primary is not absent,
-and stays until an operator has had it brought back, or removed.
+Deletes wait in a queue, and a queue can be lost with its disk. Swift's own
+files imply the same deletes: data files and tombstones that are newer than a
+key. So a collector lists the bucket, asks the primaries for their newest
+versions (``strategy.agreement``), and removes keys of which all primaries have
+a newer version. A missing file never removes a key: a wiped cluster that is to
+be restored has no files, gives no answer, and keeps every key. The pass only
+counts keys, and members of bundles, of which no primary has that version or a
+newer one. With ``absent`` it removes them once they are older than
+``reclaim_age``, unless most of the examined keys are absent. A version in a
+primary's quarantine is not absent, and stays until the operator brings it back
+or removes it.
 
 The bucket is divided among the nodes by the beginning of its keys, so that a
 pass lists and asks once, whatever the number of nodes. A node whose queue is
@@ -54,7 +54,7 @@ _SHOWN = 100
 
 
 class Wish(NamedTuple):
-    """What a pass is to do.
+    """The options of a pass.
 
     :param dry_run: look, and change nothing
     :param everything: all of the bucket, not this node's share
@@ -72,16 +72,16 @@ class Wish(NamedTuple):
 
 @dataclass
 class Collected:
-    """What a pass found and did, also while it is under way.
+    """The findings and work of a pass, also while it is under way.
 
     :param versions: with keys of their own
     :param live: of them, those that a primary has
-    :param dead: those that all primaries have something newer of
-    :param held: something newer is there, but not everywhere yet
+    :param dead: those of which all primaries have a newer version
+    :param held: a newer version is there, but not on all primaries yet
     :param silent: no primary that answered has it, and one is silent
-    :param absent: all answered, and none has it or something newer
-    :param quarantined: no primary has it or something newer in its place,
-        and one has it, or something newer, in quarantine
+    :param absent: all answered, and none has it or a newer version
+    :param quarantined: no primary has it or a newer version in its place, and
+        one has such a version in quarantine
     :param quarantined_bytes: of these, and of such members of bundles
     :param absent_bytes: of these, and of such members of bundles
     :param removed: keys, of versions and of bundles, that are gone now
@@ -89,7 +89,7 @@ class Collected:
     :param bundles: of other nodes that were looked at
     :param members: of bundles that were found dead
     :param members_live: those that a primary has
-    :param members_absent: all answered, and none has it or something newer
+    :param members_absent: all answered, and none has it or a newer version
     :param members_quarantined: as ``quarantined``
     :param adopted: bundles without a keeper that this node keeps now
     :param requeued: deletes that the queue had forgotten
@@ -128,7 +128,7 @@ class Collected:
         self.problem('%s: %s' % (key, why))
 
     def say(self, text: str) -> None:
-        """For whoever asked."""
+        """For the caller."""
         if len(self.said) < _SHOWN:
             self.said.append(text)
 
@@ -164,7 +164,7 @@ class Absent(NamedTuple):
 
 
 class Hands(NamedTuple):
-    """What the rest of the gateway does for a pass.
+    """The gateway's functions for a pass.
 
     :param remove: takes a version's key and its side cars out of S3
     :param requeue: notes versions that are obsolete here, durably
@@ -177,10 +177,11 @@ class Hands(NamedTuple):
 class Extra(NamedTuple):
     """A further part of a pass.
 
-    :param own: what this node keeps itself; called once; what is absent
-        of it
+    :param own: examines bundles that this node keeps; called once; returns
+        absent members
     :param folder: where its keys are, behind the prefix
-    :param part: gets the keys of one part of the folder; what is absent
+    :param part: gets the keys of one part of the folder; returns absent
+        members
     """
 
     own: Callable[[Wish, Collected], Iterator[Absent]]
@@ -351,7 +352,7 @@ class Collector:
 
     def _absent(self, absent: List[Absent], wish: Wish,
                 found: Collected) -> None:
-        """Versions that nobody has a trace of, all of them at the end."""
+        """Versions without a trace on any primary, all of them at the end."""
         if not wish.absent or not absent:
             return
         unknown = found.absent + found.members_absent

@@ -1,13 +1,13 @@
-"""Members of bundles that nothing needs: one's own, and those of nobody.
+"""Find members that nothing needs, in own bundles and in abandoned ones.
 
-A book knows what its node packed, and hears of what dies on the node. It
-does not hear of a replica that has moved away: those members are asked
-about here. A bundle that no book has (its packer is gone, or the book is)
-is looked at by the node whose part of the bucket it lies in: what is dead is
-said beside it, so that a restore does not bring it back; all dead, it goes;
-mostly dead, this node keeps it from now on, and writes it anew. Members that
-no primary has a trace of are dead for those alone who ask for it, as keys are
-(``absent``).
+A book knows the members that its node packed, and their deaths on that node.
+It does not know when a replica moves away: this pass asks the primaries about
+such members. A bundle without a book (its packer or the book is gone) is
+examined by the node whose part of the bucket has it. That node notes dead
+members beside the bundle, so that a restore does not bring them back. If all
+are dead, the bundle goes; if most are dead, this node keeps it from now on,
+and rewrites it. Members without a trace on any primary count as dead only with
+``absent``, as keys do.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from swift_dss.wire import bundle
 
 #: Members of one's own that are looked at in one go.
 _AT_ONCE = 1000
-#: A bundle of nobody's is not taken over before this age: its packer may be
-#: writing the records that name it.
+#: An abandoned bundle is not taken over before this age: its packer may still
+#: be writing the records that name it.
 _YOUNG_SECONDS = 86400.0
-#: A keeper that lives has told of a dead member within this. Nobody else
-#: writes what lies beside its bundle before: the later of two writers would
-#: take back what the other one told.
+#: A living keeper notes a dead member within this time. No other node writes
+#: the note beside its bundle before: the later of two writers would undo the
+#: other's note.
 _HEARD_SECONDS = 86400.0
 _PACE = 2000.0
 
@@ -62,11 +62,11 @@ class Shelves(NamedTuple):
 
 
 class _Lot(NamedTuple):
-    """What becomes of the members of a bundle that were asked about.
+    """The verdicts on members of a bundle.
 
-    :param dead: number of each that nobody needs, and when it was replaced
-        or deleted: 0 if it only moved to another key
-    :param absent: those that no primary has a trace of
+    :param dead: number of each member that is not needed, and when it was
+        replaced or deleted: 0 if it only moved to another key
+    :param absent: those without a trace on any primary
     :param quarantined: those that lie in a quarantine alone
     :param live: so many are needed
     """
@@ -105,9 +105,10 @@ class BundleCollector:
     # -- what this node packed -------------------------------------------
 
     def own(self, wish: Wish, found: Collected) -> Iterator[Absent]:
-        """Members of this node's bundles whose replica has moved away, was
-        replaced without anybody's hearing of it, or is in another bundle as
-        well, which its record names; those that are absent."""
+        """Examine members of this node's bundles whose replica has moved away,
+        was replaced unnoticed, or is named by its record in another bundle;
+        returns absent ones.
+        """
         after = ''
         while True:
             page = self._book.walk(after, _AT_ONCE)
@@ -180,19 +181,21 @@ class BundleCollector:
             return version.timestamp, ''
 
     def _newest(self, version: VersionId, partition: str) -> str:
-        """As the port's; the version's own timestamp where nobody can say:
-        it is left alone."""
+        """As the port's; the version's own timestamp if unknown, which leaves
+        it alone.
+        """
         try:
             return self._local.newest(version, partition) or ''
         except (TierUnavailable, DamagedRecord):
             return version.timestamp
 
-    # -- what nobody keeps -----------------------------------------------
+    # -- abandoned bundles -----------------------------------------------
 
     def part(self, keys: Iterator[S3Listed], wish: Wish,
              found: Collected) -> Iterator[Absent]:
-        """Of these bundles, those that are not in the book; what is absent
-        of them."""
+        """Examine the bundles of these that are not in the book; returns
+        absent members.
+        """
         beside: Set[str] = set()
         whole: Set[str] = set()
         bundles: List[S3Listed] = []
@@ -230,8 +233,9 @@ class BundleCollector:
 
     def _without_bundle(self, key: str, wish: Wish,
                         found: Collected) -> None:
-        """What lies beside a bundle goes first: this is half of a PUT, or
-        of nothing."""
+        """Remove a note without its bundle. A delete removes the note first,
+        so only a late PUT can leave one.
+        """
         whole = key[:-len(bundle_since.SUFFIX)]
         if not self._book.has_bundle(whole) and \
                 self._client.head(whole) is None and not wish.dry_run:
@@ -241,7 +245,7 @@ class BundleCollector:
     def _unknown(self, listed: S3Listed, has_since: bool, wish: Wish,
                  found: Collected, absent_too: bool = False) -> _Lot:
         """:param absent_too: what is absent counts as dead"""
-        # All of them: what was said of them since is read apart.
+        # All of them: the note beside the bundle is read apart.
         said = self._catalog.members(listed, set())
         members = {one.number: one for one in said if isinstance(one, Held)}
         since = self._since(listed, members) \
@@ -330,8 +334,8 @@ class BundleCollector:
               dead: Set[int]) -> None:
         """Have the bucket know which members are dead."""
         seal = _seal(members)
-        # Read anew: the primaries were asked since it was, and a keeper may
-        # have come back.
+        # Read it again: the primaries were asked since the last read, and a
+        # keeper may have come back.
         since = self._since(listed, members)
         since = replace(since, dead=since.dead | dead)
         bundle_since.write(
@@ -341,8 +345,9 @@ class BundleCollector:
 
     def _adopt(self, listed: S3Listed, members: Dict[int, Held],
                dead: Set[int], told: Set[int], found: Collected) -> None:
-        """Keep a bundle that is mostly dead, and so has no keeper: one who
-        lives would have written it anew."""
+        """Keep a bundle that is mostly dead. It has no keeper, because a
+        living one would have rewritten it.
+        """
         gone = sum(one.stored_bytes for number, one in members.items()
                    if number in dead)
         if gone < self._conf.bundle_dead_share * listed.size or \

@@ -1,4 +1,4 @@
-"""What a versioned bucket keeps of keys that were deleted or overwritten.
+"""Old versions of deleted or overwritten keys in a versioned bucket.
 
 In a bucket with versioning a delete puts a marker before the key, and the
 bytes stay and are paid for. Nothing of ours ever reads an old version, so all
@@ -24,7 +24,7 @@ _SHOWN_PROBLEMS = 100
 
 @dataclass
 class Swept:
-    """What was found, also while it is under way.
+    """The findings, also while the search is under way.
 
     :param versions: old ones, of ``length`` bytes
     :param markers: of deletes
@@ -96,6 +96,7 @@ class OldVersions:
                 self.found.failed += 1
                 if len(self.problems) < _SHOWN_PROBLEMS:
                     self.problems.append('%s: %s' % (one.key, err))
-                # What it hides would come back without the next ones.
+                # Keep the newer markers: without them this version would come
+                # back.
                 break
         return removed

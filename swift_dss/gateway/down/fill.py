@@ -7,8 +7,8 @@ that cannot be served says 503 within its deadline; one that breaks later
 is cut short, never padded.
 """
 
-# long: a fetch from its request to its last byte, in the one class that
-# knows who waits for what.
+# long: a fetch from its request to its last byte, in the one class that knows
+# all waiting readers.
 from __future__ import annotations
 
 import threading
@@ -128,10 +128,10 @@ class Filler:
         return True
 
     def prove(self, local: LocalVersion) -> None:
-        """Read all of a version from S3 when nobody else wants the link.
+        """Read all of a version from S3 while the link is idle.
 
         :raises RemoteCorrupt, S3Missing: S3 has it wrong or not at all
-        :raises DssError: it cannot be said
+        :raises DssError: the answer is unknown
         """
         self._leaders.submit(wan.scrub(local.class_map.rest), self._prove,
                              local).result()
@@ -241,8 +241,9 @@ class Filler:
 
     def _plan(self, local: LocalVersion, deadline: float,
               look: Callable[[], None]) -> Plan:
-        """How the version is cut; S3 is asked at most once for all who
-        wait, and nobody waits past the deadline."""
+        """The parts of the version. S3 is asked once for all waiting readers,
+        and no reader waits past its deadline.
+        """
         if self._source.knows(local):
             return self._source.plan(local)
         with self._lock:
@@ -272,7 +273,7 @@ class Filler:
 
     def _ahead(self, request: FetchRequest, local: LocalVersion,
                plan: Plan, offset: int) -> Optional[Flight]:
-        """Begin the part after this one, if that costs nobody a wait."""
+        """Begin the part after this one if it delays no reader."""
         if not request.keep:
             return None
         try:
@@ -345,8 +346,9 @@ class Filler:
 
     def _bring_from_where_it_is(self, flight: Flight, local: LocalVersion,
                                 plan: Plan, keeping: Keeping) -> None:
-        """The node that keeps its bundle may have written that anew, and
-        left the version under its own key."""
+        """Find the version under its own key: the keeper of its bundle may
+        have rewritten the bundle without it.
+        """
         try:
             self._bring(flight, local, plan, keeping)
             return

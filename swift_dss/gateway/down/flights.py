@@ -19,7 +19,7 @@ from swift_dss.core.version import VersionId
 
 #: Version (with its device) and offset of the part.
 FlightKey = Tuple[VersionId, int]
-#: Whoever waits for S3 looks this often whether it is any use.
+#: Interval in which a waiting reader checks if S3 still answers.
 LOOK_SECONDS = 0.25
 
 
@@ -27,7 +27,7 @@ class Flight:
     """One part on its way.
 
     :param offset: of the part in the version
-    :param ahead: nobody wants its bytes yet
+    :param ahead: fetched ahead of readers
     """
 
     def __init__(self, key: FlightKey, offset: int,
@@ -66,7 +66,7 @@ class Flight:
             self._ready.notify_all()
 
     def wait(self, deadline: float) -> bool:
-        """True once the leader is through, and has stored the part if he
+        """True once the leader has finished, and has stored the part if it
         could.
 
         :param deadline: ``time.monotonic`` until which to wait
@@ -132,8 +132,8 @@ class Flights:
         The caller MUST :meth:`leave` it. Waits for room in memory.
 
         :param lead: hands the flight to a leader; MUST NOT block
-        :param ahead: the caller reads nothing himself; a flight that only
-            such callers joined may be given up
+        :param ahead: the caller does not read; a flight with only such callers
+            may be given up
         :param keep_free: begin none with less room than this left
         :param look: called now and then meanwhile; what it raises ends that
         :returns: None if there was no room by ``deadline``
@@ -172,8 +172,8 @@ class Flights:
             self._release(flight)
 
     def given_up(self, flight: Flight) -> bool:
-        """True if nobody wants a flight any more that was begun ahead of
-        its readers. Nobody can join it then: its leader MUST land it.
+        """True if a flight that was begun ahead of readers is not wanted any
+        more. It cannot be joined then, and its leader MUST land it.
         """
         with self._changed:
             if not flight.ahead or flight.readers:
@@ -184,7 +184,7 @@ class Flights:
 
     def land(self, flight: Flight, error: Optional[DssError],
              stored: bool) -> None:
-        """The leader is through; who comes now begins anew."""
+        """End a flight: the next caller begins a new one."""
         with self._changed:
             if self._current.get(flight.key) is flight:
                 del self._current[flight.key]
@@ -192,8 +192,9 @@ class Flights:
             self._release(flight)
 
     def abandon(self) -> None:
-        """Nobody joins those under way any more: what they wait for does
-        not come. Those that have joined stay."""
+        """Let no caller join the flights under way, because their bytes do not
+        come. Callers that have joined stay.
+        """
         with self._changed:
             self._current.clear()
 

@@ -7,8 +7,8 @@ right against ``<key>.sums``; the last block of a part is held back until
 the part's MD5, which the local record's ETag vouches for, is right too. So
 the price of safety is a delay of one block (1 MiB), or of one small object.
 
-What breaks off is resumed at the first unproven byte; what proves wrong is
-asked for once more from there.
+A body that breaks off is resumed at the first unproven byte; after wrong bytes
+the rest is requested once more from there.
 """
 
 from __future__ import annotations
@@ -323,7 +323,7 @@ class _Resuming:
         end = offset + length
         while offset < end:
             body = self._body_at(offset)
-            # Looked at anew now and then: the top class may have come.
+            # Short slices, because the top class may begin to read.
             some = min(end, self._until, offset + SLICE_BYTES) - offset
             pieces.append(body.read(some, deadline))
             if offset + some >= self._until:
@@ -377,8 +377,9 @@ def _remote(local: LocalVersion) -> RemoteCopy:
 
 def _fits(sums: digests.Sums, local: LocalVersion,
           remote: RemoteCopy) -> bool:
-    """Whether the sums are this version's; where S3's ETag is the MD5 of
-    part MD5s, our own record of it vouches for each of them."""
+    """Whether the sums are this version's; if S3's ETag is the MD5 of part
+    MD5s, our own record of the ETag vouches for each of them.
+    """
     vouched = '-' not in remote.etag or not digests.is_md5_etag(
         remote.etag) or sums.etag == remote.etag
     return (vouched and sums.content_length == local.content_length

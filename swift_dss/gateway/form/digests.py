@@ -1,4 +1,4 @@
-"""Digests of a version: what S3 must say, and how each part is checked.
+"""Digests of a version: the expected ETag, and the check of each part.
 
 A version up to ``part_bytes`` goes up in one PUT; its ETag in S3 is the
 MD5 that Swift has in the data file's metadata, and every read of it back

@@ -3,9 +3,9 @@
 AES-256-GCM by ``cryptography``. Every S3 object has a data key of its own;
 the *seal*, a short text beside the object and in the residency record,
 holds it wrapped (RFC 3394) under one of the keys of the key file, which it
-names. So keys rotate by name: what is new is sealed under the active key,
-what is old opens as long as its key is in the file, and rewrapping a seal
-moves no data.
+names. So keys rotate by name: new objects are sealed under the active key, old
+ones open as long as their key is in the file, and rewrapping a seal moves no
+data.
 
 Data is a row of blocks of 1 MiB, each with a tag of 16 bytes; what is
 authenticated with a block are its place, the object's length and whether
@@ -58,7 +58,8 @@ _KINDS = {'data': 1, 'record': 2, 'index': 3, 'since': 4, 'meta': 5}
 
 
 class WrongSeal(RemoteCorrupt):
-    """What came from S3 does not open: other bytes, or another key."""
+    """Bytes from S3 do not open: they are wrong, or sealed under another key.
+    """
 
     counter = 'remote_seal'
 
@@ -319,12 +320,14 @@ def plain_length(length: int) -> int:
 
 
 def opener(keys: KeyFile, text: str) -> bundle.Wrap:
-    """What opens a bundle with this seal; '' for one that has none."""
+    """The function that opens a bundle with this seal; '' is a bundle without
+    one.
+    """
     return keys.open(text).unwrap if text else bundle.plain
 
 
 def _place(number: int, index: int, length: int) -> Tuple[bytes, bytes]:
-    """(nonce, what is authenticated beside it) of a block of data."""
+    """(nonce, associated data) of a block of data."""
     last = (index + 1) * BLOCK_BYTES >= length
     return (struct.pack('>IQ', number, index),
             struct.pack('>BIQQB', _KINDS['data'], number, index, length,

@@ -1,4 +1,4 @@
-"""What a version is, beside its bytes, as S3 user metadata.
+"""A version's metadata as S3 user metadata.
 
 With names, metadata and class map in the bucket, the bucket alone is
 enough to rebuild the objects. The record is JSON, zlib-compressed,
@@ -38,7 +38,8 @@ MAX_INLINE_CHUNKS = 7
 MAX_RECORD_BYTES = 1024 * 1024
 
 _VERSION = 1
-#: What was bundled beside the bucket has none: its name says where it belongs.
+#: Members bundled beside the bucket have none: their name says where they
+#: belong.
 _HASH = re.compile(r'^([0-9a-f]{32})?\Z')
 
 
@@ -141,9 +142,9 @@ def of_record(record: Any) -> RemoteRecord:
             {str(name): str(value)
              for name, value in record['metadata'].items()},
             str(record['map']))
-        # Rings and object servers take these as they are: one that cannot be
-        # would spoil a question about hundreds. Which timestamps count is
-        # for whoever believes the record to say.
+        # Rings and object servers take these as they are: an impossible one
+        # would spoil a question about hundreds. The caller that trusts the
+        # record judges its timestamp.
         version = made.version
         if not (_HASH.match(version.object_hash)
                 and 0 <= version.policy <= MAX_POLICY_INDEX

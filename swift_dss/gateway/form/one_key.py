@@ -1,11 +1,11 @@
-"""Whose failure is it: one key's, or that of all?
+"""Tell the failure of one key from a failure of all.
 
-Whoever walks the bucket meets keys that are damaged, archived, sealed under
-a key that is lost, planted, or that S3 answers with 500 for whatever is
-asked. Such a key is skipped, counted and named, and the walk goes on. An S3
-that is away, a prefix that is another cluster's or a full disk is no key's
-failure: those end the walk. A server that refuses every key says nothing of
-any of them, so too many failures in a row end it too.
+A walk of the bucket meets keys that are damaged, archived, sealed under a lost
+key, planted, or always answered with 500. It skips, counts and names such a
+key, and goes on. An S3 that is away, a prefix of another cluster or a full
+disk is not the failure of a key: these end the walk. A server that refuses
+every key tells nothing about any of them, so too many failures in a row end it
+too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_IN_A_ROW = 20
 #: So often a key is asked for that S3 does not answer for, by a round that
 #: takes its time.
 MAX_TRIES = DEFAULT_THRESHOLD + 1
-#: What a key says of itself, whatever S3 says of the others.
+#: Errors of a single key, which tell nothing of the others.
 _ITS_OWN = (DamagedRecord, RemoteCorrupt, WrongSeal, BadConfig, S3Archived)
 
 
@@ -80,10 +80,11 @@ class KeyFailures:
 
 
 class Tries:
-    """Of one key, by a round that waits and tries again while S3 is away.
+    """Judge a failure of one key in a round that waits and tries again while
+    S3 is away.
 
-    With S3 away the breaker opens before the tries are used up: then
-    nothing is known of the key, and they begin anew.
+    With S3 away the breaker opens before the tries are used up: then nothing
+    is known of the key, and the tries start over.
     """
 
     def __init__(self) -> None:

@@ -1,14 +1,14 @@
-"""Whose prefix is it? An object in it says so.
+"""The mark under the prefix that names its owner.
 
-Two clusters on one prefix would delete each other's keys: each takes for
-garbage what its own versions do not need. So the first cluster that writes
-puts ``.dss-owner`` under the prefix, with an id made of its hash path, which
-all its nodes share. It is read at the daemon's start, hourly, and before keys
-are deleted. A cluster that finds another's id there writes nothing and deletes
-nothing; what it has locally goes on.
+Two clusters on one prefix would delete each other's keys: each takes keys that
+its own versions do not need for garbage. So the first cluster that writes puts
+``.dss-owner`` under the prefix, with an id made of its hash path, which all
+its nodes share. It is read at the daemon's start, hourly, and before keys are
+deleted. A cluster that finds another's id there writes nothing and deletes
+nothing; its local work goes on.
 
 The client itself asks before every request that changes the bucket
-(:attr:`S3Client.guard`), so that no caller can forget to.
+(:attr:`S3Client.guard`), so that no caller can forget it.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ DELETE_SECONDS = 60.0
 #: Another cluster's mark is believed so long, so that a prefix that was
 #: handed over is ours soon.
 _FOREIGN_SECONDS = 10.0
-#: Whoever waited while another was not answered is told the same, and does
-#: not ask for itself.
+#: Callers that waited for an unanswered question get the same error and do not
+#: ask again.
 _UNANSWERED_SECONDS = 1.0
 
 
@@ -49,7 +49,7 @@ class NotOurs(DssError):
 
 
 class Mark(NamedTuple):
-    """What the mark says.
+    """The fields of the mark.
 
     :param cluster: id of the owner
     :param made: of this very mark; a new one has another
@@ -112,8 +112,9 @@ class Owner:
                 self._ask()
 
     def take(self) -> Mark:
-        """Make this cluster the owner, whoever was. The caller MUST know
-        that the other one is gone or has been told to leave."""
+        """Make this cluster the owner. The caller MUST know that the previous
+        owner is gone or has been told to leave.
+        """
         with self._lock:
             self._put(self._made())
             self._said = ''
@@ -208,7 +209,7 @@ class Owner:
         except S3Rejected:
             if not only_if_missing:
                 raise
-            # 412: somebody was faster. Or the server does not know the
+            # 412: another cluster was faster. Or the server does not know the
             # condition: then without it.
             if self.read() is None:
                 self._client.put_mark(self._key, data,

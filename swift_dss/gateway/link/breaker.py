@@ -8,9 +8,9 @@ work returns slowly: :meth:`Breaker.background_slots` starts at one and
 grows by one a success, so that an S3 that just came back is not hammered
 with the whole backlog.
 
-A server that says yes and does not do it, or refuses whatever is asked,
-answers all the time: no breaker opens for it, and a backlog would be sent
-to it again and again. :class:`Trust` is for that one.
+A server that acknowledges and does nothing, or refuses every request, still
+answers: the breaker does not open, and the backlog would be sent again and
+again. :class:`Trust` handles such a server.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DEFAULT_CAP_SECONDS = 60.0
 
 
 class BreakerState(Enum):
-    """What the breaker lets through."""
+    """The states of the breaker."""
 
     CLOSED = 'closed'
     OPEN = 'open'

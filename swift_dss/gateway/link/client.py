@@ -48,7 +48,7 @@ _TRANSIENT_STATUS = frozenset((408, 425, 429))
 _TRANSIENT_CODES = frozenset((
     'RequestTimeout', 'SlowDown', 'Throttling', 'ThrottlingException',
     'TooManyRequests', 'RequestLimitExceeded', 'OperationAborted'))
-#: Nothing at all is there: whatever we ask, it is no answer about a key.
+#: The bucket is missing, so the answer tells nothing about a key.
 _GONE_CODES = frozenset(('NoSuchBucket',))
 _MISSING_CODES = frozenset((
     'NoSuchKey', 'NoSuchUpload', 'NotFound', '404', 'NoSuchVersion'))
@@ -242,8 +242,8 @@ class S3Client:
         """Ask for a key that need not be there, with short time-outs.
 
         By GET: the answer to a HEAD has no body, and so does not tell a
-        missing key from a missing bucket. No answer, and no sign of life
-        from anybody else's request meanwhile, opens the breaker.
+        missing key from a missing bucket. Without an answer, or a sign of life
+        from other requests, the breaker opens.
 
         :raises RemoteUnavailable, S3Rejected: S3 does not work for us
         """
@@ -256,7 +256,7 @@ class S3Client:
             raise self._broken('probe: %s' % type(err).__name__) from err
 
     def down(self) -> S3Down:
-        """What a caller is told while S3 is known not to answer."""
+        """The error for callers while S3 is known not to answer."""
         return S3Down('S3 is not answering (%s)' % self._breaker.last_error,
                       self._retry_after())
 
@@ -583,7 +583,7 @@ def _connect(conf: GatewayConf, access_key: str, secret_key: str,
 
 
 def _sending(request: Any, **_: Any) -> None:
-    """What is read of a body from here on goes over the link."""
+    """Count the bytes read of a body from now on as traffic of the link."""
     if isinstance(request.body, Sent):
         request.body.sending = True
         # boto3 wants to be asked for what is like a file: one more round
@@ -595,7 +595,7 @@ def _archived(answer: Mapping[str, Any]) -> str:
     """The storage class of a key that has to be thawed first, or ''."""
     storage = str(answer.get('StorageClass', ''))
     frozen = storage in _ARCHIVES or 'ArchiveStatus' in answer
-    # What was thawed can be read, for some days.
+    # A thawed key can be read for some days.
     thawed = 'expiry-date' in str(answer.get('Restore', ''))
     return storage if frozen and not thawed else ''
 

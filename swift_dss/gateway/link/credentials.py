@@ -33,12 +33,11 @@ class Secret:
 
 
 class OwnerFile(Generic[_Found]):
-    """What is in a file of the owner's, read again when it changes. Safe
-    for threads.
+    """The contents of a private file, read again when it changes. Thread-safe.
 
-    :param what: it is called this in errors
-    :param parse: of (path, bytes); MUST NOT say what is in it
-    :param most_bytes: one byte more than these is read at most
+    :param what: name of the file in errors
+    :param parse: of (path, bytes); its errors MUST NOT show the contents
+    :param most_bytes: limit of the file's size
     """
 
     def __init__(self, path: str, what: str,
@@ -52,10 +51,10 @@ class OwnerFile(Generic[_Found]):
         self._known: Optional[Tuple[_Found, Stamp]] = None
 
     def read(self) -> Tuple[_Found, Stamp]:
-        """What is in it, and a stamp that differs whenever the file does.
+        """The contents, and a stamp that changes with the file.
 
-        :raises BadConfig: missing, readable by others, or malformed; the
-            text names the file and never what is in it
+        :raises BadConfig: missing, readable by others, or malformed; the text
+            names the file and never shows its contents
         """
         with self._lock:
             try:

@@ -1,8 +1,8 @@
-"""When S3 did not answer, as seen from here.
+"""The times in which this node got no answer from S3.
 
-Replicas take over from one another by the time that has passed. While S3 is
-away nobody can send, so that time tells nothing of the first primary: counted,
-all replicas would send all of it at once when S3 comes back.
+Replicas take over from one another after some time. While S3 is away none can
+send, so that time tells nothing of the first primary. If it counted, all
+replicas would send everything at once when S3 comes back.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ class Outages:
     """Of one process. One thread calls :meth:`saw`, any the rest."""
 
     def __init__(self) -> None:
-        #: (from, until) of each. Made anew each time: others read it.
+        #: (from, until) of each. Replaced at each change, because other
+        #: threads read it.
         self._past: Tuple[Tuple[float, float], ...] = ()
         self._down_since = math.inf
 

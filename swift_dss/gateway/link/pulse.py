@@ -1,17 +1,15 @@
-"""Does S3 still live? Asked before somebody has waited for it in vain.
+"""Check if S3 still answers, before readers wait for it in vain.
 
 An S3 that refuses connections is known to be dead at once. One that hangs
 shows nothing until a request's own time-out, which has to be long for slow
 links: longer than a reader waits. So every answer, and every piece of a body
-either way, is a *sign of life*; a reader who has seen none for
-``SUSPECT_SECONDS`` has S3 be asked for a small key with short time-outs, and
-the same is done every ``IDLE_SECONDS`` while nobody wants anything. If that
-question fails and there was no other sign of life meanwhile, the breaker
-opens. From then on readers are told at once; one who comes when the next
-question is due waits for its answer, for less than a second.
+either way, is a *sign of life*; after ``SUSPECT_SECONDS`` without one, a
+reader asks S3 for a small key with short time-outs; an idle node asks every
+``IDLE_SECONDS``. If that question fails and no other sign of life came, the
+breaker opens. From then on readers get an error at once; a reader that comes
+when the next question is due waits less than a second for its answer.
 
-The question costs $0.10 a month and node at list prices, if nobody ever asks
-for anything else.
+On an idle node the questions cost $0.10 a month at list prices.
 """
 
 from __future__ import annotations
@@ -106,7 +104,7 @@ class Alarm:
             self._ask()
 
     def beat(self) -> None:
-        """Now and then, from whoever is awake anyway."""
+        """Run now and then in any thread that is awake."""
         if self._client.pulse.silent_seconds() >= IDLE_SECONDS:
             self._ask()
 

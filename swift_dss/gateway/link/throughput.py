@@ -1,16 +1,15 @@
-"""What the link to S3 carries, measured where the bytes go by.
+"""Measure the rates of the link to S3 where the bytes pass.
 
 Three series. ``up`` and ``down`` are payload bytes a second while a
 transfer was under way, so that an idle link does not look like a slow one.
-``drain`` is what admission lives by: bytes of versions that became safe to
-drop, over the time in which S3 was asked for anything but reads; it counts
-looks, proofs and side cars as the time they cost, and versions that another
-replica had sent as the gain they are.
+Admission uses ``drain``: bytes of versions that became safe to drop, over the
+time of all requests to S3 except reads. Its time includes looks, proofs and
+side cars; its bytes include versions that another replica had sent.
 
 Each series is cut into samples of about two seconds of such time and goes
 into a :class:`~swift_dss.strategy.bandwidth.Forecast`.
 
-Requests are counted too, with what they cost by list price.
+Requests are counted too, with their list price.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _UP = frozenset(('put_object', 'upload_part'))
 
 
 def price(operation: str) -> float:
-    """What one request costs by list price."""
+    """The list price of one request."""
     if operation in _FREE:
         return 0.0
     return GET_PRICE if operation in _GETS else PUT_PRICE
@@ -87,7 +86,7 @@ class Series:
             self._sample()
 
     def outlook(self) -> Outlook:
-        """What comes next."""
+        """The prediction of the next sample."""
         with self._lock:
             return self._forecast.outlook()
 

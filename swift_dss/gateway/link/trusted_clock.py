@@ -18,7 +18,7 @@ class TrustedClock:
     """The earlier of two clocks. Thread-safe.
 
     :param now: of this node, seconds since the epoch
-    :param clock: seconds that nobody sets
+    :param clock: seconds of a clock that cannot be set
     """
 
     def __init__(self, now: Callable[[], float],

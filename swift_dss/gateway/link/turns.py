@@ -1,7 +1,7 @@
-"""Who may send next, and who may work meanwhile.
+"""Turns of sending to S3, and of using the interpreter.
 
-After an outage background work returns slowly. What asks nothing of S3
-need not: who has packed a bundle waits here, and it is ready when its turn
+After an outage background work returns slowly. Work without requests to S3
+need not wait: a bundle is packed first, waits here, and is ready when its turn
 comes.
 """
 
@@ -21,8 +21,8 @@ _WIDER_SECONDS = 0.1
 class Turns:
     """Thread-safe.
 
-    :param most: that send at a time
-    :param stopping: set when the daemon ends; nobody waits then
+    :param most: senders at a time
+    :param stopping: set when the daemon ends; ends all waits
     """
 
     def __init__(self, breaker: Breaker, most: int,
@@ -35,7 +35,7 @@ class Turns:
 
     @property
     def all_free(self) -> bool:
-        """True if nobody sends."""
+        """True if no thread sends."""
         with self._free:
             return not self._sending
 
@@ -64,10 +64,10 @@ class Turns:
 class Baton:
     """One at a time, in the order in which they came. Thread-safe.
 
-    A thread that gives the interpreter away at each system call gets it
-    back when another has used it for some milliseconds: those who have many
-    small files to look at take much longer side by side than one after the
-    other. A lock would mostly go to who has just had it.
+    A thread that gives the interpreter away at each system call gets it back
+    after another has used it for some milliseconds, so threads with many small
+    files take much longer side by side than one after the other. A plain lock
+    would mostly go to the thread that has just released it.
     """
 
     def __init__(self) -> None:

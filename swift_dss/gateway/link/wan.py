@@ -5,11 +5,10 @@ Two mechanisms for the one decision of ``strategy.wan``:
 - :class:`FairPool`, threads that take waiting work in fair order, some of
   them only for demand reads of the top class, so that no flood of others
   holds all of them;
-- :class:`Lane`, one a direction, where transfers that are under way let
-  pieces through: who is ahead of the others by more than a little waits,
-  at most for :data:`PATIENCE_SECONDS`, because a flow that is slow by
-  itself must not hold up the rest. It also says how much may be asked for
-  at once while the top class is at work.
+- :class:`Lane`, one a direction, which passes pieces of transfers under way: a
+  flow that is ahead of the others waits, at most for :data:`PATIENCE_SECONDS`,
+  because a slow flow must not delay the rest. It also limits the size of a
+  request while the top class is at work.
 """
 
 # long: what shares the link, in one place: pieces, slices and workers.
@@ -34,8 +33,9 @@ SLACK_BYTES = 128 * 1024
 PATIENCE_SECONDS = 0.25
 #: The share of the link that the top class's demand reads have at least.
 RESERVE = 0.8
-#: So long after its last read the top class counts as at work: who reads
-#: one object after another must not meet a full link each time.
+#: Time after its last read in which the top class still counts as at work: a
+#: client that reads one object after another must not meet a full link each
+#: time.
 LINGER_SECONDS = 1.0
 
 #: While the top class is at work others ask for this much at a time: what
@@ -54,7 +54,7 @@ _flow: ContextVar[Optional[Flow]] = ContextVar('dss_wan_flow', default=None)
 
 @contextmanager
 def working_for(flow: Flow) -> Iterator[None]:
-    """What the thread moves in here, it moves for ``flow``."""
+    """Account the thread's transfers in this block to ``flow``."""
     token = _flow.set(flow)
     try:
         yield
@@ -216,9 +216,9 @@ class Lane:
 class Sent:
     """Bytes on their way up, given to the link piece by piece.
 
-    What an S3 client takes for a file: it can be read, measured and begun
-    anew. Signing reads it too: only what is read after :attr:`sending` was
-    set goes over the link.
+    A file for an S3 client: it can be read, measured and rewound. Signing
+    reads it too: only bytes read after :attr:`sending` was set go over the
+    link.
     """
 
     def __init__(self, data: bytes, lane: Lane,
@@ -370,7 +370,7 @@ class FairPool:
         return top_flow([flow], self._table()) is not None
 
     def reserves(self) -> bool:
-        """With one class there is nobody to keep workers for."""
+        """With one class no workers are reserved."""
         return len({spec.rank for spec in
                     self._table().specs.values()}) > 1
 
@@ -382,7 +382,7 @@ def _carry_out(future: Future[Any], work: Callable[..., Any],
     try:
         result = work(*arguments)
     except Exception as err:
-        # Who waits for it raises it; who does not has it logged.
+        # A waiting caller gets it raised; without one the log has it.
         logging.getLogger(__name__).debug('work ended: %r', err)
         future.set_exception(err)
     else:
@@ -402,7 +402,7 @@ def fill(class_id: int) -> Flow:
 
 
 def prefetch(class_id: int) -> Flow:
-    """A read that nobody waits for yet."""
+    """A read ahead of readers."""
     return Flow(Work.PREFETCH, class_id)
 
 

@@ -90,8 +90,8 @@ class Arrivals:
             if not found:
                 raise NotProven('%s has another member at %d, or none' % (
                     remote.key, remote.offset))
-            # Whoever writes the bundle anew must know of this device
-            # before its record names the bundle.
+            # A rewrite of the bundle must know this device before its record
+            # names the bundle.
             self._hold(request.version, request.partition, remote.key)
         else:
             self._own_key(request, length, remote)
@@ -107,8 +107,9 @@ class Arrivals:
 
     def _left_bundle(self, request: ProofRequest,
                      length: int) -> ProofReply:
-        """The bundle was written anew: what other nodes need of it has a
-        key of its own by now."""
+        """Find the version's own key: the bundle was rewritten, and members
+        that other nodes need have keys of their own by now.
+        """
         try:
             found = self._find(request.version)
         except VersionGone as err:

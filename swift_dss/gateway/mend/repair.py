@@ -1,15 +1,15 @@
-"""A copy in S3 that proved missing or wrong, put right.
+"""Repair a copy in S3 that is missing or wrong.
 
-What is right is looked for in this order: another place where S3 has it (a
-replica's record, or the version's own key, that another node may have sent
-anew), then the local bytes of any replica on this node. Where there are none,
-but another primary has the version without that copy, the stub goes into
-quarantine, and replication brings the version anew: as long as it stood in its
-place, nobody would send it. Nothing is taken on
-trust: what a record is to name is read back first, and what is sent has the
-digest of the version's own ETag. Nothing is ever deleted, here or there. From
-the moment that S3 is known not to have a version until it has been proven to
-have it again no local byte of it may leave, also over a power cut.
+The right bytes are searched in this order: another place in S3 (in a replica's
+record, or the version's own key, which another node may have sent), then the
+local bytes of any replica on this node. If there are none, but another primary
+has the version without that copy, the stub goes into quarantine, and
+replication brings the version again: with the stub in place no primary would
+send it. Nothing is taken on trust: a copy is read back before a record names
+it, and sent bytes have the digest of the version's own ETag. Nothing is ever
+deleted, here or there. From the moment that S3 is known not to have a version
+until it has been proven to have it again no local byte of it may leave, also
+over a power cut.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ class Repaired(Enum):
 
 
 class Hands(NamedTuple):
-    """What the rest of the gateway does for a repair.
+    """The gateway's functions for a repair.
 
     :param prove: reads all of a version from S3, or says that it is wrong
     :param resend: sends a version to its own key, proves and records it
     :param settle: has a record name the proven bundle that the version is
         in; False if it is in none
-    :param take_out: what bundles have of a version is dead from here on
+    :param take_out: marks a version's members in bundles dead
     :param enqueue: has it uploaded later
-    :param ask: what the primaries of a version have, and their records
+    :param ask: asks the primaries of a version for their state and records
     """
 
     prove: Callable[[LocalVersion], None]
@@ -166,7 +166,7 @@ class Repairer:
         """Have a record name a proven place."""
         version, partition = local.version, local.partition
         if found.in_bundle:
-            # Who writes the bundle anew must know of this device first.
+            # A rewrite of the bundle must know this device first.
             if not self._hands.settle(version, partition, local):
                 raise TierUnavailable('%s: its bundle is written anew just '
                                       'now' % version.key)

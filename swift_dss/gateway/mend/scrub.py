@@ -1,10 +1,9 @@
-"""Reading what S3 holds, slowly, before somebody needs it.
+"""Read S3's copies back slowly, before a client needs them.
 
 One version after another is read back and proven as a reader would prove
-it, at ``scrub_bytes_per_second``, as work of the link that waits until
-nobody else wants it. What is missing or wrong in S3 is sent anew where all
-bytes are here and have the right digest; where they are not, it is told, and
-nothing is changed.
+it, at ``scrub_bytes_per_second``, as work that waits until the link is idle. A
+copy that is missing or wrong in S3 is sent again if all bytes are here with
+the right digest; if not, it is reported, and nothing is changed.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from swift_dss.gateway.ports import (
 Listed = Tuple[int, VersionId, str]
 #: The next versions with a copy in S3 behind a place; none at the end.
 Lister = Callable[[int], List[Listed]]
-#: After everything was read it begins anew, but not at once.
+#: Pause after everything was read, before the next pass.
 REST_SECONDS = 3600.0
 #: While S3 does not answer.
 _AGAIN_SECONDS = 30.0
 
 
-#: What becomes of a version that was wrong, in words.
+#: The outcomes for a wrong version, in words.
 _ENDS = {Repaired.SENT: 'sent anew',
          Repaired.FOUND: 'found under its own key',
          Repaired.ASIDE: 'put into quarantine here; another node has it and '
@@ -121,7 +120,7 @@ class Scrubber:
                     'is read', version.key, err)
                 length = 0
             except DssError as err:
-                # Our own disk: whoever owns it tells.
+                # A fault of our own disk, which others report.
                 self._metrics.count('gateway.%s' % err.counter)
                 length = 0
             self._stopping.wait(max(
@@ -162,7 +161,7 @@ class Scrubber:
                 refused)
             return
         if found in (Repaired.RIGHT, Repaired.OBSOLETE):
-            return  # it was sent anew, or is on its way out
+            return  # it was sent again, or is being removed
         self._count_wrong()
         if found is not Repaired.ASIDE:
             self._counts['sent_anew'] += 1

@@ -1,10 +1,10 @@
-"""Asking S3 for every version's key now and then, by default.
+"""Ask S3 for every version's key now and then, by default.
 
 Reading everything back costs traffic; asking whether a key is still there,
 with its size and ETag, costs one HEAD: $0.40 a million versions at list
 prices. So every version is asked for once in ``scrub_days``, spread evenly, by
-the first of its replicas alone. What is missing is sent again from here while
-its bytes are still here; what differs is read back and put right.
+the first of its replicas alone. A missing key is sent again while its bytes
+are still here; a key that differs is read back and repaired.
 
 A listing names 1,000 keys for the price of 12.5 HEADs, but keys are in order
 of hash and rows are not: to compare the two, a node would have to hold all its
@@ -47,11 +47,11 @@ class Pass(NamedTuple):
 
 
 class Rounds(NamedTuple):
-    """What the daemon does for it.
+    """The daemon's functions for the scrub.
 
     :param lister: the next versions with a copy in S3
     :param versions: how many there are, about
-    :param note: told durably where the pass is
+    :param note: notes the place of the pass durably
     """
 
     lister: Lister
@@ -179,7 +179,7 @@ class AskScrubber:
                 'one is asked for', version.key, err)
             return True
         except DssError as err:
-            # Our own disk: whoever owns it tells.
+            # A fault of our own disk, which others report.
             self._metrics.count('gateway.%s' % err.counter)
             return True
         self._counts['asked'] += 1

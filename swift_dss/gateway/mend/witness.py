@@ -50,10 +50,10 @@ _ANSWERS = 10000
 
 
 class Remedies(NamedTuple):
-    """What the rest of the gateway does about a copy that is not there.
+    """The gateway's functions for a copy that is missing.
 
-    :param repair: reads a copy back, and puts right what is wrong
-    :param take_out: what bundles have of a version is dead from here on
+    :param repair: reads a copy back, and repairs it
+    :param take_out: marks a version's members in bundles dead
     :param send_again: has it uploaded from here, now
     :param require_ours: raises where another cluster may delete the keys
     :param bundle_bytes: size of a bundle's key; None if the book has none
@@ -69,7 +69,7 @@ class Remedies(NamedTuple):
 class Asker(Witness):
     """The gateway's witness. Thread-safe.
 
-    :param pool: who asks for several at once
+    :param pool: runs several questions at once
     :param clock: monotonic seconds
     """
 
@@ -107,7 +107,7 @@ class Asker(Witness):
         self._remedies.require_ours()
         head = self._answer(remote.key)
         if head is None:
-            # Bundles are written anew, and repairs are made, meanwhile.
+            # Rewrites of bundles and repairs run at the same time.
             local = self._local.describe(local.version, local.partition)
             before, remote = remote, self._named(local)
             if before != remote:

@@ -1,4 +1,4 @@
-"""The other primaries of an object: who they are, and what they have.
+"""The other primaries of an object: their ranks and newest states.
 
 Holds ranks by the ring, the addresses of this node, and questions to other
 object servers.

@@ -1,10 +1,10 @@
-"""What the primaries of an object have of it: asked before bytes go.
+"""Ask the primaries for their newest state of an object before bytes go.
 
 Object servers of ours are asked for up to a thousand objects in one request
 (``wire.newest``); stock ones for one after the other, by HEAD, which needs
 the object's name. Devices of this node are looked at. A server that does
-not answer is not asked again for a while: its answers are None, and who
-decides by them waits.
+not answer is not asked again for a while: its answers are None, and decisions
+by them wait.
 
 Plain sockets, no eventlet; blocks up to a few seconds a server.
 """
@@ -34,28 +34,28 @@ _TIMEOUT_SECONDS = 5.0
 #: not know our question is asked by HEAD for so long.
 _DOWN_SECONDS = 20.0
 _STOCK_SECONDS = 600.0
-#: What a server answers to a question that it does not know.
+#: A server's answers to a question that it does not know.
 _UNKNOWN = frozenset((400, 404, 405, 412, 501))
 #: Between two stock answers about one object: Swift's own headers.
 _HEAD = {'User-Agent': 'swift-dss-gateway',
-         # One that expired is there until somebody deletes it.
+         # An expired object exists until the expirer deletes it.
          'X-Backend-Open-Expired': 'true',
          'X-Backend-Allow-Reserved-Names': 'true'}
 _Server = Tuple[str, int]
 Answers = List[Optional[Answer]]
 
 
-#: What a device of this node has of an object, whose S3 key is asked for
-#: or not; raises TierUnavailable if it is not there.
+#: The newest state of an object on a device of this node, with or without its
+#: S3 key; raises TierUnavailable if the device is missing.
 Look = Callable[[VersionId, str, bool], Answer]
 
 
 class Wanted(NamedTuple):
-    """An object to ask for.
+    """An object to ask about.
 
     :param version: any of it; its device does not matter
-    :param name: ``/account/container/object``, or '' if nobody here knows
-        it: stock servers can not be asked then
+    :param name: ``/account/container/object``, or '' if unknown: stock servers
+        cannot be asked then
     """
 
     version: VersionId
@@ -68,8 +68,8 @@ class Primaries(abc.ABC):
     @abc.abstractmethod
     def ask(self, wanted: Sequence[Wanted],
             records: bool = False) -> List[Answers]:
-        """What each primary has of each object, in ring order; None of
-        one that cannot say, and one None where no ring says who they are.
+        """Each primary's state of each object, in ring order; None if unknown,
+        and a single None if there is no ring for the object.
 
         :param records: ask also which S3 key its record names; stock
             servers can not say that
@@ -110,7 +110,7 @@ class RingPrimaries(Primaries):
                 partition, nodes = self._ranks.primaries(
                     version.policy, version.object_hash)
             except NoRing:
-                # Whoever has it, nobody can say: whoever decides waits.
+                # The primaries are unknown: decisions must wait.
                 answers.append([None])
                 continue
             mine: Answers = [None] * len(nodes)
@@ -132,7 +132,7 @@ class RingPrimaries(Primaries):
 
     def _look(self, version: VersionId, partition: str,
               node: Mapping[str, Any], records: bool) -> Optional[Answer]:
-        """What a device of this node has; None if it is none."""
+        """The state on a device of this node; None if it is another node's."""
         if not self._ranks.is_here(node):
             return None
         here = VersionId(node['device'], version.policy,
@@ -193,13 +193,14 @@ def looks_at(local: LocalVersions) -> Look:
     def look(version: VersionId, partition: str, records: bool) -> Answer:
         said = local.newest_record(version, partition) if records \
             else (local.newest(version, partition) or '', '', False)
-        # After its place: what is quarantined meanwhile is seen in one.
+        # Look here after the object's folder: a version that is quarantined
+        # between the two looks is seen in one of them.
         return Answer(*said, local.newest_in_quarantine(version))
     return look
 
 
 def _head(server: _Server, place: _Place) -> Optional[Answer]:
-    """What a stock server says of one object."""
+    """A stock server's state of one object."""
     status, headers, _ = _request(
         server, 'HEAD', quote('/%s/%s%s' % (
             place.asked.device, place.asked.partition, place.name),

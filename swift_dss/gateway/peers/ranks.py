@@ -1,4 +1,4 @@
-"""Who uploads: the rank of a device among an object's primaries.
+"""The rank of a device among an object's primaries decides who uploads.
 
 Replicas share one S3 key. Rank 0, the first primary in ring order, uploads
 at once; rank *n* only checks (HEAD) until ``n * take_over_seconds`` have
@@ -29,14 +29,14 @@ from swift_dss.core.version import VersionId
 from swift_dss.gateway.peers.here import Here
 from swift_dss.wire.layout import data_dir_name
 
-#: What a ring file raises that is missing, cut off or none.
+#: Errors of a ring file that is missing, cut off or not a ring.
 _UNREADABLE = (OSError, EOFError, ValueError, SwiftException, zlib.error)
 _RING_FILE = re.compile(r'^object(?:-([0-9]{1,9}))?\.ring\.gz\Z')
 
 
 class NoRing(BadConfig):
-    """A ring that is not there, or cannot be read: nobody knows where what
-    it places belongs."""
+    """A ring is missing or unreadable: the places of its objects are unknown.
+    """
 
 
 def ring_name(policy: int) -> str:
@@ -66,8 +66,8 @@ def open_ring(swift_dir: str, name: str) -> Any:
 class Ranks:
     """Ranks by the ring files of ``swift_dir``. Thread-safe.
 
-    Hosts of a ring may be names: see ``gateway.here``. What is asked of a
-    policy that has no ring raises :class:`NoRing`.
+    Hosts of a ring may be names: see ``gateway.here``. Questions about a
+    policy without a ring raise :class:`NoRing`.
 
     :param my_ips: addresses of this node; None asks the system
     """

@@ -1,9 +1,9 @@
-"""Bundles of a lost edge get a keeper again.
+"""Give bundles of a lost edge a keeper again.
 
-Somebody must mark what dies in a bundle and write it anew. Exactly one node
-does, or two would drop each other's members: the one whose device is first
-in the ring for the bundle's first live member. It takes all members over,
-also those that lie on other nodes.
+A keeper marks dead members of a bundle and rewrites it. It MUST be exactly one
+node, or two would drop each other's members: the node whose device is first in
+the ring for the bundle's first live member. It takes all members over, also
+those of other nodes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the bucket says, by the bucket alone: names, metadata, classes.
+"""Read names, metadata and classes from the bucket alone.
 
 Needs neither the queue nor the index nor any local file: only the
 configuration of the gateway. ``restore``, ``verify`` and ``ls`` read the
@@ -82,7 +82,7 @@ class Catalog:
     """Walks the bucket.
 
     :param client: of the same bucket as ``conf``
-    :param pool: who asks S3
+    :param pool: runs the questions to S3
     """
 
     def __init__(self, conf: GatewayConf, client: S3Client,
@@ -129,7 +129,7 @@ class Catalog:
 
     def _look(self, group: List[S3Listed],
               wanted: Callable[[VersionId], bool]) -> List[object]:
-        """What the keys of one version, or one bundle, say."""
+        """Read the keys of one version, or one bundle."""
         beside = {one.key for one in group}
         found: List[object] = []
 
@@ -161,7 +161,7 @@ class Catalog:
                 self._keys, self._client.get_small(
                     side_car, metadata.MAX_RECORD_BYTES))
             if seal and not newer:
-                # Whoever seals data seals every record of it.
+                # A gateway that seals data seals every record of it.
                 raise WrongSeal('%s is not sealed, and the data is'
                                 % side_car)
             seal = seal and newer
@@ -222,7 +222,7 @@ def _groups(listing: Iterator[S3Listed]) -> Iterator[List[S3Listed]]:
     group: List[S3Listed] = []
     for one in listing:
         if one.key.endswith('/'):
-            continue  # a folder that somebody made
+            continue  # a key that marks a folder
         if group and not one.key.startswith(group[0].key + '.'):
             yield group
             group = []

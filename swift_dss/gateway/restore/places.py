@@ -1,11 +1,10 @@
-"""Accounts and containers: what the bucket must know of them.
+"""Keep records of accounts and containers in the bucket.
 
-An object alone does not bring back who may read its container, which
-policy it has or that it keeps versions. Of every account and container of
-which something went up, the metadata is kept in the bucket
-(``accounts/<hash>``, ``containers/<hash>`` under the prefix: the record is
-sealed like any other) and looked at again from time to time, a few at a
-time, so that the cost does not grow with their number.
+An object alone does not restore the ACLs, policy or versioning of its
+container. For every account and container with uploads, the bucket keeps the
+metadata (``accounts/<hash>``, ``containers/<hash>`` under the prefix: the
+record is sealed like any other) and looked at again from time to time, a few
+at a time, so that the cost does not grow with their number.
 
 Talks to account and container servers by their backend protocol over the
 rings, as Swift's own daemons do. Plain sockets, no eventlet.
@@ -88,10 +87,10 @@ class Servers:
         return cluster_id(self._swift_dir)
 
     def head(self, path: str) -> Optional[Dict[str, str]]:
-        """Headers of an account or container; None if all servers say
-        that there is none: one of them may be on a drive that is new.
+        """Headers of an account or container; None only if all servers miss
+        it, because one of them may have a new drive.
 
-        :raises TierUnavailable: nobody can say
+        :raises TierUnavailable: the answer is unknown
         """
         silent = 0
         for node, part in self._nodes(path):
@@ -177,7 +176,7 @@ class Servers:
 
 def place_of(path: str, headers: Mapping[str, str],
              cluster: str = '') -> Place:
-    """What the bucket keeps of a place."""
+    """The bucket's record of a place."""
     kind = 'account' if path.count('/') == 1 else 'container'
     kept = tuple(prefix % kind for prefix in _KEPT)
     return Place(path, {

@@ -1,8 +1,8 @@
-"""A POST after the upload: the bucket's record of the version is renewed.
+"""Renew the bucket's record of a version after a POST.
 
 Data in S3 is never changed in place, and neither is the record in its user
 metadata. The newer record goes to ``<key>.meta`` (or, for a member of a
-bundle, beside the bundle), where whoever reads the bucket finds it first.
+bundle, beside the bundle), where readers of the bucket look first.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""A lost edge from its bucket: names, metadata, classes, containers.
+"""Restore a lost edge from its bucket: names, metadata, classes, containers.
 
-Run on every node of the new edge; each writes what its own devices are to
-hold, by the rings. No data is fetched: what comes back are stubs, which
-read from S3 as if they had been evicted. What is newer here, or on another
-primary, than in the bucket stays, data or tombstone: the bucket may not have
-heard of a delete. It may be broken off and begun again: it goes on behind the
-last key that it was through with, and doing a key twice changes nothing.
+Run it on every node of the new edge; each writes the versions that belong on
+its own devices, by the rings. No data is fetched: versions come back as stubs,
+which read from S3 as if they had been evicted. A version or tombstone that is
+newer here, or on another primary, than in the bucket stays: the bucket may
+lack a delete. An interrupted restore goes on behind the last finished key, and
+doing a key twice changes nothing.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _SHOWN_PROBLEMS = 1000
 
 @dataclass
 class Restored:
-    """What a restore did, also while it is under way.
+    """The results of a restore, also while it is under way.
 
     :param versions: that belong on this node
-    :param obsolete: that a node of the cluster has something newer of
+    :param obsolete: of which a node of the cluster has a newer version
     :param written: of them, those that were not here yet
-    :param refused: of those that failed, what may not be believed
+    :param refused: of those that failed, the untrusted ones
     :param bundles: that this node keeps from now on
     """
 
@@ -56,10 +56,10 @@ class Restored:
 
 
 class Cluster(NamedTuple):
-    """What a restore asks of the other nodes.
+    """The restore's questions to other nodes.
 
     :param belongs_here: a version, by the hash in its key
-    :param primaries: what is newer there than in the bucket
+    :param primaries: asks for versions newer than the bucket's
     """
 
     belongs_here: Callable[[VersionId], bool]
@@ -71,10 +71,10 @@ class Restore:
 
     :param state_path: where the place to go on from is kept; '' nowhere
     :param only: ``/account`` or ``/account/container``; '' is all
-    :param adoption: has somebody keep the bundles from now on
-    :param trust: what of the bucket may be believed
-    :param cluster: what belongs here, and what others have
-    :param open_place: opens a record of a place; what it says, and its seal
+    :param adoption: gives bundles a keeper
+    :param trust: judges records of the bucket
+    :param cluster: the questions to other nodes
+    :param open_place: opens a record of a place; returns it and its seal
     """
 
     def __init__(self, conf: GatewayConf, client: S3Client,
@@ -95,7 +95,7 @@ class Restore:
         self._adoption = adoption
         self._open_place = open_place
         self.found = Restored()
-        #: What could not be restored, and why: the first of them.
+        #: The first failures, with the reasons.
         self.problems: List[str] = []
 
     def run(self, catalog: Catalog,
@@ -105,7 +105,7 @@ class Restore:
         :raises RemoteUnavailable: S3 does not answer; run it again
         """
         after = self._resume()
-        # That it has begun: nobody may remove what is absent meanwhile.
+        # Note the start: gc MUST NOT remove absent keys during a restore.
         self._note(after)
         self._restore_places()
         progress(self.found)
@@ -130,7 +130,7 @@ class Restore:
             self._adoption.flush()
             self.found.bundles = self._adoption.adopted
         if not self.found.failed:
-            # While it is there, nobody removes what failed as absent.
+            # While the note exists, gc does not remove failed keys as absent.
             self._finish()
         progress(self.found)
         return self.found
@@ -151,14 +151,14 @@ class Restore:
                 self._problem(key, err)
 
     def _restore_all(self, waiting: List[Held]) -> None:
-        """Those that nobody has anything newer of."""
+        """Those without a newer version on any node."""
         some = [one for one in map(self._placed, waiting) if one is not None]
         del waiting[:]
         answers = self._cluster.primaries.ask(
             [Wanted(held.record.version, held.name) for held, _ in some])
         for (held, targets), said in zip(some, answers):
-            # A node that is silent holds nothing up: what it knows of a
-            # delete it hands on when it is there.
+            # Do not wait for a silent node: it hands on its deletes when it is
+            # back.
             if any(answer is not None and answer.timestamp
                    > held.record.version.timestamp for answer in said):
                 self.found.obsolete += 1
@@ -169,7 +169,7 @@ class Restore:
         """A version under its own name, and where it belongs here; None if
         it does not."""
         try:
-            # By its name: what was bundled beside the bucket has no hash.
+            # By its name: members bundled beside the bucket have no hash.
             named = self._writer.named(held)
             self._trust.version(held, named.record.version.object_hash)
             targets = self._writer.targets(named)
@@ -228,7 +228,8 @@ class Restore:
 
     def _note(self, after: Optional[str]) -> None:
         if not self._state_path or self.found.failed:
-            # What failed must be tried again: begin where it was.
+            # Try the failed keys again: the next run begins where this one
+            # did.
             return
         temporary = self._state_path + '.tmp'
         with open(temporary, 'w', encoding='ascii') as target:

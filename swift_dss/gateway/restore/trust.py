@@ -1,11 +1,12 @@
-"""What a restore may believe of a bucket.
+"""Judge which records of a bucket a restore may trust.
 
-Whoever may write to the bucket may plant keys in it, copy them and put old
-ones back. So before anything is written here:
+A writer to the bucket may plant keys in it, copy them and put old ones back.
+So before a restore writes:
 
-- with a key file, only what is sealed under it counts. A seal authenticates
-  the record, and with it the name, hash, timestamp, policy and fragment; an
-  unsealed container record with ``.r:*`` in it would make a container public;
+- with a key file, only keys that are sealed under it count. A seal
+  authenticates the record, and with it the name, hash, timestamp, policy and
+  fragment; an unsealed container record with ``.r:*`` in it would make a
+  container public;
 - a version that has a key of its own is taken from that key alone: a sealed
   object that was copied to another key is no version of that name;
 - with a key file, the hash in the record is the one that the name has under
@@ -15,8 +16,8 @@ ones back. So before anything is written here:
 - nothing is from the future: a version of the year 2286 could not be
   overwritten for as long.
 
-What nobody can tell from the bucket alone: an old key that was put back as it
-was, after its object was deleted.
+The bucket alone does not show that an old key was put back as it was, after
+its object was deleted.
 """
 
 from __future__ import annotations

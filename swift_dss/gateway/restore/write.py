@@ -1,4 +1,4 @@
-"""One version of the bucket back on this node: a stub that S3 stands behind.
+"""Write a version of the bucket on this node as a stub.
 
 The data file is written by Swift's own diskfile, so that names, metadata,
 suffix hashes and durability are Swift's; before it gets its name it is made
@@ -35,8 +35,8 @@ from swift_dss.wire import layout
 from swift_dss.wire.settings.policies import is_ours
 
 _SYSMETA = 'x-object-sysmeta-'
-#: What a container is told of an object, where the object says otherwise
-#: (encrypted, large and erasure-coded ones do).
+#: Values for the container that differ from the object's own (of encrypted,
+#: large and erasure-coded objects).
 _OVERRIDE = 'X-Object-Sysmeta-Container-Update-Override-'
 _EC_LENGTH = 'X-Object-Sysmeta-Ec-Content-Length'
 _EC_ETAG = 'X-Object-Sysmeta-Ec-Etag'
@@ -137,7 +137,7 @@ class Writer:
 
     def look(self, version: VersionId, partition: str,
              records: bool = False) -> Answer:
-        """What a device of this node has of an object.
+        """The state of an object on a device of this node.
 
         :raises TierUnavailable: the device is not mounted
         """
@@ -212,8 +212,8 @@ class PlaceWriter:
         self._known: Dict[str, bool] = {}
 
     def write(self, place: Place) -> None:
-        """PUT it with what the bucket has of it. Idempotent: metadata with
-        an older timestamp than what is there changes nothing.
+        """PUT it with the bucket's metadata. Idempotent: metadata with an
+        older timestamp than the stored one changes nothing.
 
         :raises TierUnavailable: no server took it
         """

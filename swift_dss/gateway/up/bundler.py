@@ -1,9 +1,9 @@
 """The bundler: parks small versions, and sends them many at a time.
 
-One thread looks for what is due and does the keeping; a few workers build
-and send, so that the next bundle is read while one is on the link; one more
-writes the records of those that are proven. While the breaker is open
-nothing is sent, and the members wait in the book.
+One thread finds due work and keeps the bundles; a few workers build and send,
+so that the next bundle is read while one is on the link; one more writes the
+records of those that are proven. While the breaker is open nothing is sent,
+and the members wait in the book.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ SENDERS = 3
 _IDLE_SECONDS = 10.0
 _RETRY_BASE_SECONDS = 1.0
 _RETRY_CAP_SECONDS = 120.0
-#: Bundles of other nodes that were written anew are followed so soon.
+#: Interval of following rewritten bundles of other nodes.
 _FOLLOW_SECONDS = 600.0
 #: Upload rows of parked versions come back after this many ages: if the
 #: book was lost meanwhile, they are parked again.
 _AGES = 3
-#: Who parks lets a late bundle go first so long, and asks so often.
+#: How long parking lets a late bundle go first, and how often it asks.
 _LATE_SECONDS, _LATE_STEP_SECONDS = 1.0, 0.005
 
 
@@ -113,7 +113,7 @@ class Bundler:
         self._now = now
         self._keys = keys
         baton = Baton()
-        #: Who parks takes it; it cannot be taken twice.
+        #: Held while parking; not reentrant.
         self.baton = baton.hold
         self._packer = Packer(conf, client, local, book, metrics, logger,
                               now, keys, queue.finish_uploads, self._away,
@@ -257,8 +257,8 @@ class Bundler:
             if (member.size, member.etag) != (local.content_length,
                                               local.etag):
                 return False
-            # Before its record names the bundle: whoever writes the
-            # bundle anew must know of this device.
+            # Before its record names the bundle: a rewrite of the bundle must
+            # know this device.
             self._book.hold(job.version, job.partition)
             self._packer.point(where, member, job.version, job.partition)
             found = self._book.find(job.version.key)
@@ -299,9 +299,9 @@ class Bundler:
             self.kick()
 
     def rekey(self, local: LocalVersion, partition: str) -> bool:
-        """Have a version's seal be under the active key; False if it is,
-        or if there is none. A bundle is written anew, a while later; of a
-        key of its own only the seal changes. Idempotent.
+        """Put a version's seal under the active key; False if it is already,
+        or if there is none. A bundle is rewritten a while later; for a key of
+        its own only the seal changes. Idempotent.
 
         :raises RemoteUnavailable, S3Rejected, RemoteCorrupt: another time
         """
@@ -341,7 +341,7 @@ class Bundler:
         False if it is in none, or may have a key of its own as well.
         Idempotent.
 
-        :raises TierUnavailable: nobody can say if it is obsolete
+        :raises TierUnavailable: it is unknown if it is obsolete
         """
         if not self._book.knows(job.version.key) or \
                 self._book.buried([job.version.key]):
@@ -385,7 +385,7 @@ class Bundler:
     def collector(self, ranks: Ranks, primaries: Primaries,
                   requeue: Callable[[List[Tuple[VersionId, str]]], None],
                   trusted: Callable[[], float]) -> Extra:
-        """What looks at bundles in a pass over the bucket.
+        """The examiner of bundles in a pass over the bucket.
 
         :param trusted: see ``TrustedClock``
         """
@@ -463,7 +463,7 @@ class Bundler:
             self._was_down = True
             return 1.0
         if self._was_down:
-            # What failed while S3 was down need not wait any more.
+            # Retry at once the work that failed while S3 was down.
             self._was_down = False
             self._failures.clear()
             self._not_before.clear()

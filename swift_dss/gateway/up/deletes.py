@@ -1,4 +1,4 @@
-"""Taking keys of obsolete versions out of S3.
+"""Take keys of obsolete versions out of S3.
 
 A key is shared by all replicas of a version, and one that missed the
 overwrite or the delete may need it. So the primaries are asked first
@@ -10,7 +10,7 @@ find the key gone.
 The tombstone row stays until S3 acknowledged. Uploads of the same version
 go first out of the queue and then out of S3 (data, ``.meta``, ``.sums``, a
 multipart upload in progress), so the far end sees a key's changes in local
-order. The newest version of an object is never deleted, whoever asks.
+order. The newest version of an object is never deleted.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""One upload in parts; what S3 already has of it is not sent again.
+"""Upload in parts; parts that S3 already has are not sent again.
 
 After a crash the durable row names the upload in progress: its parts are
 listed, and those whose ETag and length are the ones of the local bytes are
-skipped. Where a server cannot list, or the parts were cut otherwise, the
-upload is aborted and begun anew, so nothing is left behind.
+skipped. If a server cannot list, or the parts were cut otherwise, the upload
+is aborted and started over, so nothing is left behind.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Multipart:
             self._client.abort(self._key, upload_id)
             self._queue.note_upload_id(self._job.version, '')
             raise
-        # The sums come before the object: whoever sees the object may
-        # count on them.
+        # The sums come before the object: readers of the object may rely on
+        # them.
         raw = sums.encode()
         self._client.put(self._key + metadata.SUMS_SUFFIX, raw,
                          digests.md5(raw).digest())

@@ -1,10 +1,9 @@
 """Small versions out of the queue and into the book, many at a time.
 
-What one upload costs by itself - a look at the class, a transaction for
-the queue's row, one for the book's - would be most of what a small version
-costs at all. So a thread of its own takes rows of classes that are bundled
-by the hundred. It needs no S3: what is queued during an outage is ready to
-be sent when S3 is back.
+The fixed cost of an upload (a look at the class, a transaction for the queue's
+row, one for the book's) would be most of the cost of a small version. So a
+thread of its own takes rows of bundled classes by the hundred. It needs no S3:
+versions queued during an outage are ready to be sent when S3 is back.
 """
 
 from __future__ import annotations
@@ -30,18 +29,16 @@ _IDLE_SECONDS = 10.0
 
 
 class Jobs(NamedTuple):
-    """What the parker asks of the gateway.
+    """The gateway's functions for the parker.
 
-    :param claim: of these, those that nobody is at; nobody else takes them
-    :param release: done with these
-    :param described: a job's version; None if its upload has to find out
-        more
-    :param may_send: is it this device's turn?
-    :param is_first: is its turn before all others'?
-    :param wanted_remote: may the version leave at all?
-    :param look_again_at: when to ask the next time if another replica has
-        sent it
-    :param left_alone: some rows are for uploads of their own
+    :param claim: takes the jobs of these that no other thread has
+    :param release: gives jobs back
+    :param described: a job's version; None if only its upload can tell
+    :param may_send: whether it is this device's turn
+    :param is_first: whether its turn is before all others'
+    :param wanted_remote: whether the version may go to S3
+    :param look_again_at: when to check again if another replica has sent it
+    :param left_alone: notes that some rows are left for single uploads
     """
 
     claim: Callable[[Sequence[UploadJob]], List[UploadJob]]

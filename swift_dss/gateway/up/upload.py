@@ -106,10 +106,10 @@ class Uploader:
         return outcome
 
     def resend(self, version: VersionId, partition: str) -> None:
-        """Send a version whatever is under its key: what is there proved
-        wrong to who read it.
+        """Send a version over its key, because a reader found the copy there
+        wrong.
 
-        :raises DssError: as :meth:`run`; S3 has what it had
+        :raises DssError: as :meth:`run`; S3 is unchanged
         """
         local = self._local.describe(version, partition)
         now = self._now()
@@ -121,8 +121,8 @@ class Uploader:
 
     def send_apart(self, local: LocalVersion,
                    reader: LocalReader) -> RemoteCopy:
-        """Have S3 hold a version under its own key, whoever has its file;
-        no record is written. Idempotent.
+        """Store a version under its own key in S3, also if no device here has
+        its file. Writes no record. Idempotent.
 
         :param reader: all of its bytes
         :raises DssError: as :meth:`run`
