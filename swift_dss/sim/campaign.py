@@ -1,8 +1,7 @@
 """Seed after seed, until told to stop, on every processor.
 
-Each process takes the next seed that nobody has, so the seeds that are done
-when a campaign ends are those before one number, and it can be continued
-from there.
+Each process takes the next free seed, so a campaign ends with all seeds below
+one number done, and can be continued from there.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Failed:
 
 @dataclass
 class Sum:
-    """What a campaign has seen so far.
+    """The results of a campaign so far.
 
     :param first: its first seed
     :param cpu_seconds: of its processes, while they ran seeds
@@ -72,7 +71,7 @@ class Sum:
 
 @dataclass
 class _Said:
-    """What a process has to say of a seed."""
+    """A process's report on a seed."""
 
     seed: int
     violation: str
@@ -172,7 +171,7 @@ def _work(said: Any, stop: Any, following: Any, end: Optional[int],
             following.value = seed + 1
         began = time.process_time()
         outcome = run(plan(seed, nodes, steps), nodes, seed)
-        # What this process has told already does not pass again.
+        # Do not pass on the results that this process has already reported.
         new = outcome.coverage.transitions - known
         known |= new
         outcome.coverage.transitions = new

@@ -84,10 +84,10 @@ class Cluster:
                        _SILENT, self._reached,
                        has_hdd=hdds and number % 2 == 0)
             for number, name in enumerate(names)}
-        #: Nodes that nobody reaches.
+        #: Nodes that are cut off.
         self.cut: Set[str] = set()
-        #: Nodes that were once out of the ring: what they hold may be older
-        #: than anybody waits for.
+        #: Nodes that were once out of the ring: their versions may be older
+        #: than any wait.
         self.returned: Set[str] = set()
         self._last_stamp = 0.0
         for node in self.nodes.values():
@@ -180,15 +180,15 @@ class Cluster:
     # -- the judge -------------------------------------------------------
 
     def check(self) -> None:
-        """What was promised is still there.
+        """Check that promised versions still exist.
 
         While a primary shows the newest acknowledged version of a name, its
         bytes MUST be somewhere: a write that reached other replicas, and
         was not acknowledged, may be lost with them. A stub whose key S3 has
         forgotten is a replica that was lost, as with its drive.
 
-        :raises Violation: they are on no disk and not in S3; or nothing at
-            all is left of the name
+        :raises Violation: the bytes are on no disk and not in S3; or no trace
+            of the name is left
         """
         for name, history in sorted(self.model.names.items()):
             if policy_of(hash_of(name)) == STOCK:
@@ -243,8 +243,8 @@ class Cluster:
                             len(promised.body or b''))
 
     def check_all(self) -> None:
-        """The same, and no node's newest version is without its bytes:
-        what nobody acknowledged is a reader's, too. Some node knows of each
+        """The same, and no node's newest version lacks its bytes, because a
+        reader may get unacknowledged versions too. Some node knows of each
         acknowledged delete.
 
         :raises Violation: a fault of this kind would prove nothing
@@ -321,7 +321,7 @@ class Cluster:
                         history.registers[register].acknowledged))
 
     def traces(self, name: str) -> List[str]:
-        """What each node has of a name, in words."""
+        """Each node's state of a name, in words."""
         said = []
         for node in self.nodes.values():
             found = node.look(hash_of(name))
@@ -334,10 +334,10 @@ class Cluster:
         return said or ['no node has anything']
 
     def check_bucket(self) -> None:
-        """What a lost node would be restored from.
+        """Check the bucket as the source of a restore.
 
-        :raises Violation: the bucket offers a version that is older than
-            what was acknowledged: a restore would bring it back
+        :raises Violation: the bucket offers a version older than the
+            acknowledged one: a restore would bring it back
         """
         node = next(iter(self.nodes.values()))
         client = S3Client(node.around.conf.gateway, Breaker(), 1,

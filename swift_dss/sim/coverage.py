@@ -1,10 +1,10 @@
-"""What the histories of runs contain: faults, requests and transitions.
+"""Count the contents of histories: faults, requests and transitions.
 
 A campaign that is fast because little happens in its runs proves little. So
 each run counts the faults that took effect, the requests that were answered,
 and the transitions: which named step follows which other one, in which mood
-of S3, and on the same node or on another. Only what happens before
-everything is mended is counted.
+of S3, and on the same node or on another. Only events before the mending of
+all faults are counted.
 """
 
 from __future__ import annotations

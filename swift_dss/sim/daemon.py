@@ -45,10 +45,10 @@ PARTS = ('gateway', 'keeper')
 
 @dataclass
 class Surroundings:
-    """What a daemon finds around it.
+    """The environment of a daemon.
 
-    :param ask: what the object server of a node says of an object; None if
-        it does not answer
+    :param ask: asks the object server of a node about an object; None if it
+        does not answer
     """
 
     name: str
@@ -96,7 +96,7 @@ class Daemon:
             self.local, self.index, lambda: table, metrics, logger,
             self.gateway, self.keeper.wish, Hits().count,
             self.keeper.to_mend, clock.monotonic)
-        #: What it answers at its socket.
+        #: Its answers at its socket.
         self.answers = Answers(self.local, self.gateway, metrics, logger)
 
     def work(self, said: Sequence[Event], parts: Sequence[str]) -> None:
@@ -128,7 +128,7 @@ class Daemon:
             self.gateway.collector.run(wish)
 
     def backlog(self) -> int:
-        """What waits for S3."""
+        """The backlog for S3."""
         return self.gateway.backlog()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What is really there: a reader that shares no code with the product.
+"""Read the real state by code that the product does not share.
 
 It follows the documented format of a data file and its residency record, and
 looks into S3's dictionary behind S3's back.
@@ -18,7 +18,7 @@ _MOST_BYTES = 1 << 20
 
 
 class Replica(NamedTuple):
-    """What one node holds of one object.
+    """One node's state of one object.
 
     :param timestamp: of the newest file
     :param body: None for a tombstone, and where bytes are missing

@@ -1,4 +1,4 @@
-"""What each acknowledged write allows: the judge of a run.
+"""The judge of a run: the states that acknowledged writes allow.
 
 A write that was acknowledged is the newest of its name until a later one is
 acknowledged. A write that was not acknowledged may have happened or not, at
@@ -6,7 +6,7 @@ any time later. So the cluster, at rest, may show the newest acknowledged
 version or any later attempt, and nothing else.
 
 The same holds for what POSTs set: metadata, content type and class map are
-registers, each with a history of its own, and a PUT sets all of them anew.
+registers, each with a history of its own, and a PUT sets all of them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Violation(AssertionError):
         self.bytes_lost = bytes_lost
 
 
-#: What a POST may set.
+#: The registers that a POST may set.
 REGISTERS = ('map', 'meta', 'type')
 
 
@@ -59,7 +59,8 @@ class Register:
         self.acknowledged = max(self.acknowledged, at)
 
     def allowed(self, put_at: str, put: str) -> List[str]:
-        """What the cluster may show at rest, with the data of ``put_at``.
+        """The values that the cluster may show at rest, with the data of
+        ``put_at``.
 
         :param put: the value that this PUT set
         """
@@ -91,8 +92,9 @@ class Name:
         self.acknowledged = max(self.acknowledged, timestamp)
 
     def allowed(self) -> List[Attempt]:
-        """What the cluster may show at rest. An object that nobody ever
-        acknowledged may also be absent."""
+        """The values that the cluster may show at rest. An object that was
+        never acknowledged may also be absent.
+        """
         return [one for one in self.attempts
                 if one.timestamp >= self.acknowledged]
 

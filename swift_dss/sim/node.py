@@ -81,7 +81,7 @@ class Node:
         self.around = Surroundings(
             name, conf, table, bucket, ring, clock, bucket.dice, logger,
             lambda one, object_hash: None)
-        #: What the object server said and nobody has read yet.
+        #: Events of the object server that the daemon has not read yet.
         self.spool: List[Event] = []
         #: (hash, timestamp) of versions with bytes that went with an HDD.
         self.lost_with_hdd: FrozenSet[Tuple[str, str]] = frozenset()
@@ -155,7 +155,7 @@ class Node:
 
     def look(self, object_hash: str,
              mounted: bool = False) -> Optional[Replica]:
-        """What a judge finds of an object on this node.
+        """A judge's reading of an object on this node.
 
         :param mounted: only on disks that are mounted now
         """
@@ -190,12 +190,12 @@ class Node:
 
     def listing(self, policy: int, partition: str,
                 suffix: str) -> List[Tuple[str, List[str]]]:
-        """What the hash of a suffix is made of."""
+        """The input of a suffix's hash."""
         top = (self.ssd, layout.data_dir_name(policy), partition, suffix)
         return [(name, _names(*top, name)) for name in _names(*top)]
 
     def drop_partition(self, policy: int, partition: str) -> None:
-        """As the replicator removes a handoff: nobody is told."""
+        """Remove a handoff as the replicator does: without an event."""
         shutil.rmtree(os.path.join(
             self.ssd, layout.data_dir_name(policy), partition))
 
@@ -209,7 +209,7 @@ class Node:
                 self.drop(object_hash)
 
     def drop(self, object_hash: str) -> None:
-        """An object leaves; nobody is told."""
+        """Remove an object without an event."""
         shutil.rmtree(self.folder(object_hash), ignore_errors=True)
 
     def folder(self, object_hash: str) -> str:
@@ -222,7 +222,7 @@ class Node:
 
     def work(self, crash_after: int = 0, sweep: bool = False,
              parts: Sequence[str] = PARTS) -> str:
-        """Let the daemon do what is due; what came of it.
+        """Let the daemon do its due work; returns the outcome.
 
         :param parts: of the daemon that get their turn
         :param crash_after: it dies at so many named steps from here; 0:
@@ -285,7 +285,7 @@ class Node:
             self.daemon.collect(wish)
 
     def restore(self, crash_after: int = 0) -> str:
-        """``swift-dss gateway restore`` on this node; what came of it.
+        """Run ``swift-dss gateway restore`` on this node; returns the outcome.
 
         :param crash_after: it is killed at so many named steps; 0: never
         """
@@ -307,7 +307,7 @@ class Node:
             self.daemon is not None and self.daemon.backlog() > 0)
 
     def backlog(self) -> int:
-        """What waits for S3."""
+        """The backlog for S3."""
         return 1 if self.daemon is None else self.daemon.backlog()
 
     def kill(self) -> None:

@@ -1,8 +1,8 @@
 """POSTs that race: metadata, content type and class of one object.
 
-Each is a register of its own. Two POSTs are in flight at a time, each was
-begun by a look at the object, and reaches its replicas in an order of its
-own. That one of them is acknowledged may take nothing from the other.
+Each is a register of its own. Two POSTs are in flight at a time. Each began
+with a look at the object, and reaches its replicas in an order of its own. The
+acknowledgement of one MUST NOT undo the other.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Post(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """What a replica shows of an object's registers."""
+    """A replica's registers of an object."""
 
     meta: str
     type: str
@@ -104,7 +104,7 @@ def _of_class(at: str, class_id: int) -> Post:
 
 
 def shown(node: Node, name: str) -> Shown:
-    """What a HEAD of one replica shows."""
+    """The answer of one replica to a HEAD."""
     headers = node.ask('HEAD', name, {}).headers
     found = stored.effective_map(headers)
     return Shown(headers.get(_META, ''), headers['Content-Type'],

@@ -1,9 +1,9 @@
-"""The passes of simulated replicators, and what a session of ssync must do.
+"""The passes of simulated replicators, and the duties of an ssync session.
 
 A node offers each partition to its primaries where listings differ, and
 removes a partition that it only stands in for once all primaries have it.
-That is what Swift promises of its replicator, and no more is simulated of it;
-the sessions themselves are real (``sim.ssync``).
+Swift promises this of its replicator, and only this is simulated; the sessions
+themselves are real (``sim.ssync``).
 """
 
 from __future__ import annotations

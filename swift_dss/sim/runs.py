@@ -27,8 +27,8 @@ _MEMORY = '/dev/shm'
 #: Rounds in which everything has to settle at the end of a run.
 _SETTLE_ROUNDS = 40
 _SETTLE_SECONDS = 60.0
-#: What daemons do at their own pace, each once nothing moves any more: disks
-#: are walked and S3 is proven; what nothing needs is collected.
+#: The daemons' slow work, done once nothing moves any more: walk disks, prove
+#: S3, collect keys that nothing needs.
 _DUTIES = ('sweep', 'collect')
 #: In so many rounds they are done at the latest, and then again.
 _DUTIES_ROUNDS = 12

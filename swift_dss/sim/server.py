@@ -29,7 +29,7 @@ from swift_dss.wire.control import Event, decode_event
 
 #: Answers to the one request of a connection to a tier daemon.
 Serve = Callable[[Any], None]
-#: What makes a version of an object server that is not ours.
+#: The diskfile of a stock object server.
 _STOCK_FILE = 'egg:swift#replication.fs'
 #: Run folders of nodes, and what their daemons answer with, if they run.
 _daemons: Dict[str, Callable[[], Optional[Serve]]] = {}

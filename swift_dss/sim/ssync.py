@@ -78,7 +78,7 @@ class _Pipe:
 
 
 class _Reply:
-    """What the sender reads."""
+    """The sender's input."""
 
     def __init__(self, status: int, parts: Iterator[bytes],
                  pipe: _Pipe) -> None:
@@ -140,10 +140,10 @@ class _Sender(Sender):
 
 
 class Session:
-    """What came of one.
+    """The outcome of a session.
 
     :param success: as the replicator is told
-    :param in_sync: hashes that the receiver has now, the sender says
+    :param in_sync: hashes that the receiver has now, by the sender's word
     :param is_cut: the connection broke
     """
 

@@ -1,8 +1,8 @@
-"""What happens in a run, one verb at a time: requests of clients, work of
-daemons, and faults that destroy nothing.
+"""The verbs of a run: requests of clients, work of daemons, and faults that
+destroy nothing.
 
-Faults that do, and so are left out where they would take a last copy, are
-those of ``sim.runs``.
+Destructive faults, which are left out where they would take a last copy, are
+in ``sim.runs``.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Step:
         return _PHRASES[self.verb] % {'node': self.node, 'name': self.name}
 
 
-#: Does a step; what came of it, or None if nothing could.
+#: Does a step; returns the outcome, or None if the step is impossible.
 Verb = Callable[[Cluster, Step, random.Random], Optional[str]]
 
 

@@ -1,8 +1,8 @@
-"""What proxies have answered writes: the counts that object servers keep.
+"""The proxies' answers to writes: counts that object servers keep.
 
-Each object server writes its own file (``objserver.pressures``); a file
-whose server is gone is taken away, and its counts with it, as those of any
-process that was started anew.
+Each object server writes its own file (``objserver.pressures``); the file of a
+server that is gone is removed with its counts, as counts also end when a
+process restarts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def tally(run_dir: str) -> Dict[int, Dict[str, int]]:
     try:
         names = os.listdir(folder)
     except OSError:
-        return found  # nobody has asked yet
+        return found  # no proxy has asked yet
     for name in names:
         pid, _, ending = name.partition('.')
         if ending != 'json' or not pid.isdigit():

@@ -3,8 +3,8 @@
 Composes the parts and owns their life: intake of events, one keeper a
 device, the sweeper, the fetch and admin sockets, metrics, and the gateway.
 Plain threads; nothing here is monkey-patched. ``SIGTERM`` stops it cleanly,
-``SIGHUP`` reads ``dss.conf`` and the class table anew: what does not parse
-changes nothing at all.
+``SIGHUP`` reads ``dss.conf`` and the class table again; a file that does not
+parse changes nothing.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _ASKED_FOR = 'asked_for'
 _SCRUB_PAGE = 100
 _REBUILD_NEEDED = 'rebuild_needed'
 _WORKLOAD = 'workload'
-#: Policies that were ours when somebody last looked.
+#: Policies that were ours at the last look.
 _POLICIES = 'policies'
 #: Policies that were, and are not any more.
 _LEFT = 'policies_left'
@@ -378,7 +378,7 @@ class Daemon:
     def _make_page(self) -> Optional[Page]:
         """The page on the loopback address, if there is a port for it.
 
-        :raises BadConfig: somebody else has the port
+        :raises BadConfig: another process has the port
         """
         port = self._conf.tier.prometheus_port
         if not port:
@@ -608,8 +608,8 @@ def main(argv: Optional[List[str]] = None) -> int:
         wanted = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
         signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
         daemon.start()
-        # What is here stays; of what comes, little is cyclic, and to look
-        # for it takes 7 % of the time in which small objects are bundled.
+        # Objects made so far stay for ever, and few later ones are cyclic:
+        # collecting them takes 7 % of the time of bundling small objects.
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLD)
     except DssError as err:

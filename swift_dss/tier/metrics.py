@@ -1,8 +1,8 @@
 """Counters and gauges: one set, shown as StatsD, Prometheus and JSON.
 
 StatsD goes out as Swift's daemons send it, with the same options. The
-Prometheus page is only ever served on the loopback address: it tells how
-much of which class there is, which is nobody's business outside.
+Prometheus page is only ever served on the loopback address: it shows how much
+of each class there is, which is private.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Metrics(ports.Metrics):
         return dict(sorted(merged.items()))
 
     def collect(self) -> Iterable[Metric]:
-        """What a Prometheus registry asks for."""
+        """The metrics for a Prometheus registry."""
         with self._lock:
             counters = sorted(self._counters.items())
             gauges = sorted(self._gauges.items())
@@ -102,7 +102,7 @@ class Metrics(ports.Metrics):
         yield from families.values()
 
     def text(self) -> bytes:
-        """What a Prometheus server reads."""
+        """The page for a Prometheus server."""
         registry = CollectorRegistry()
         registry.register(self)
         return bytes(generate_latest(registry))

@@ -23,8 +23,8 @@ class NotOurs(TierUnavailable):
 
 
 class Policies:
-    """The storage policies of a node. Cheap to make; the file is read when
-    somebody first asks. Safe to use from any thread.
+    """The storage policies of a node. Cheap to make; the file is read at the
+    first question. Thread-safe.
 
     :param swift_dir: folder of ``swift.conf``
     """

@@ -89,7 +89,7 @@ def publish(daemon: Daemon) -> None:
 
 
 def _of_gateway(daemon: Daemon, found: Dict[str, Any]) -> List[Sample]:
-    """What the dashboard and the alert rules ask of the gateway."""
+    """The gateway's figures for the dashboard and the alert rules."""
     if found['gateway'] is None:
         return []
     samples: List[Sample] = []
@@ -144,7 +144,7 @@ def _device(daemon: Daemon, keeper: Keeper) -> Dict[str, Any]:
 
 
 def _recon(daemon: Daemon, found: Dict[str, Any]) -> None:
-    """``dss.recon`` beside Swift's own, for those who collect them."""
+    """``dss.recon`` beside Swift's own, for collectors of recon files."""
     folder = daemon.conf().recon_cache_path
     if not os.path.isdir(folder):
         return

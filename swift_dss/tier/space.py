@@ -49,8 +49,8 @@ class Area:
 
 
 def prepare(conf: NodeConf, logger: logging.Logger) -> None:
-    """Make the folders of index, book and queue fit for them, and bring in
-    what an older version kept in ``run_dir``. Nobody may have it open.
+    """Prepare the folders of index, book and queue, and move in the files that
+    an older version kept in ``run_dir``. No process may have these open.
 
     :raises BadConfig: a folder cannot be made, is open to others, or a
         reboot would empty it; says what to do

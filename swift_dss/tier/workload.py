@@ -1,4 +1,4 @@
-"""What this node has to cope with, measured as it goes: for advice.
+"""The workload of this node, measured as it runs, for advice.
 
 Busiest minute, largest object, longest outage, most writers at a time as
 far as the daemon sees them. A few numbers, kept in the index's state, so

@@ -3,9 +3,9 @@
 One point is one history of PUTs, overwrites and DELETEs on a cluster of its
 own. At a step that is drawn, also in the midst of what a daemon does, one
 node or all of them lose what their daemons knew. All comes to rest; then a
-node is wiped and restored from the bucket, an operator has ``gateway gc``
-remove what nothing needs, and in the end every node is wiped and the bucket
-alone says what there is. What was deleted may not come back in either.
+node is wiped and restored from the bucket, an operator runs ``gateway gc`` to
+remove keys that nothing needs, and in the end every node is wiped and restored
+from the bucket alone. Deleted objects MUST NOT come back in either.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from swift_dss.sim.studies.stage import (
     ROUND_SECONDS, collect, lose, settle, stage)
 
 NODES = 5
-#: What a daemon keeps, and the beginnings of its files' names.
+#: The parts of a daemon's state, and the prefixes of their files' names.
 STATE = {'index': 'index', 'queue': 'gateway', 'book': 'bundles'}
 #: The steps of a history, and the objects in it.
 _STEPS, _OBJECTS = 24, 8
@@ -40,15 +40,15 @@ _REACHED = (2, 3, 3)
 
 @dataclass
 class Found:
-    """What points have come to.
+    """The results of all points.
 
     :param lost: how often each part of the state was lost
     :param at_work: points at which a daemon was in the midst of its work
     :param everywhere: points at which all nodes lost it
     :param deleted: objects whose DELETE was acknowledged last
-    :param kept: objects whose PUT was
+    :param kept: objects whose PUT was acknowledged last
     :param restored: deleted objects that a node showed again
-    :param unreadable: kept objects that were not what was acknowledged
+    :param unreadable: kept objects that differ from the acknowledged ones
     :param orphans: keys that nothing needs, after ``gc``
     """
 

@@ -1,4 +1,4 @@
-"""What studies have in common: a cluster, and how it comes to rest."""
+"""Shared by studies: a cluster, and the way that it comes to rest."""
 
 from __future__ import annotations
 
@@ -60,8 +60,7 @@ def settle(cluster: Cluster) -> None:
 def collect(cluster: Cluster) -> None:
     """As an operator who has seen that all is well for a week: on each
     node, and then for the whole bucket, as a part of it may have more that
-    is absent than alive. What nodes have written anew for it goes by and
-    by."""
+    is absent than alive. Bundles that nodes rewrote for it go by and by."""
     nodes = list(cluster.nodes.values())
     cluster.clock.pass_(_WEEK_SECONDS)
     for node in nodes:

@@ -43,7 +43,7 @@ _WAIT_ROUNDS = 12
 
 
 class Group(NamedTuple):
-    """What the histories of one cluster share.
+    """The settings that the histories of one cluster share.
 
     :param lost: a node that loses everything; '' none
     :param when: ``before`` or ``after`` the DELETE
@@ -77,13 +77,12 @@ class History(NamedTuple):
 
 @dataclass
 class Found:
-    """What histories have come to.
+    """The results of all histories.
 
     :param unreadable: an acknowledged version is not what a primary shows
     :param restored: deleted objects that a primary or the bucket shows
     :param put_bytes: of all versions that were written
-    :param leaked_bytes: in S3 that nothing needs, after what nodes do by
-        themselves
+    :param leaked_bytes: in S3 that nothing needs, after the nodes' own work
     :param refused_bytes: of writes that were refused and that a lost node
         had alone, in S3
     :param orphans: keys that nothing needs, after ``gc`` of the operator

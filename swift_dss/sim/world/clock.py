@@ -55,8 +55,9 @@ class Clock:
 
     def wait(self, event: threading.Event,
              seconds: Optional[float] = None) -> bool:
-        """What ``threading.Event.wait`` does. Only this thread runs, so
-        nobody sets the event meanwhile."""
+        """As ``threading.Event.wait``. Only this thread runs, so the event is
+        not set during the wait.
+        """
         if threading.get_ident() != self._thread or seconds is None:
             return _wait(event, seconds)
         if not event.is_set():

@@ -1,10 +1,10 @@
 """SQLite of simulated daemons: in memory, and kept when a daemon dies.
 
 A daemon opens its index, queue and bundle book by path. The file there is
-real and stays empty: it stands for the database, so one that is unlinked,
-renamed or made anew is another database. Making tables, compiling statements
-and closing files took a third of a run, so databases are emptied after it
-and used again.
+real and stays empty: it stands for the database, so an unlinked, renamed or
+newly made file is another database. Making tables, compiling statements and
+closing files took a third of a run, so databases are emptied after it and used
+again.
 """
 
 from __future__ import annotations

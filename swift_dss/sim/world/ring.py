@@ -116,5 +116,5 @@ def devices_of(nodes: Sequence[str]) -> List[Dict[str, Any]]:
 
 
 def address_of(node: str) -> str:
-    """A number, so that no name has to be resolved."""
+    """An IP address, so that no name has to be resolved."""
     return '127.1.0.%s' % node[1:]

@@ -230,7 +230,7 @@ class AdminServer:
 
     def _pages(self, wanted: Filter, limit: int,
                last_id: int) -> Iterator[List[VersionRow]]:
-        """What is there now, and not what comes meanwhile."""
+        """The versions of now, without those that come during the listing."""
         after_id = 0
         while after_id < last_id:
             page = self._daemon.index.listing(wanted, limit, after_id)
@@ -288,7 +288,7 @@ class _Told:
             self._first.append(text)
 
     def lines(self) -> List[str]:
-        """What to print."""
+        """The fields to print."""
         more = self.count - len(self._first)
         return self._first + (['and %d more' % more] if more else [])
 

@@ -73,7 +73,7 @@ class FetchServer:
 
 
 class Answers:
-    """What the daemon says to object servers that lack bytes.
+    """The daemon's answers to object servers that lack bytes.
 
     :param gateway: None where there is no remote tier
     """

@@ -1,4 +1,4 @@
-"""The status page as one HTML document, made anew for every request.
+"""The status page as one HTML document, made for every request.
 
 No script and nothing from elsewhere: it renews itself by a header, and its
 colours follow the reader's light or dark. Every name on it came from a

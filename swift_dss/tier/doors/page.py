@@ -18,7 +18,7 @@ ADDRESS = '127.0.0.1'
 _HOSTS = frozenset(('127.0.0.1', 'localhost', '[::1]'))
 _HTML = 'text/html; charset=utf-8'
 _JSON = 'application/json'
-#: What a browser may do with the page: show it.
+#: A browser may only show the page.
 _POLICY = ("default-src 'none'; style-src 'unsafe-inline'; "
            "frame-ancestors 'none'; base-uri 'none'")
 #: A reader that sends nothing for this long is gone.

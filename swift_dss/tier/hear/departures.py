@@ -49,7 +49,7 @@ class Departures:
         self._metrics = metrics
         self._logger = logger
         self._clock = clock
-        #: One comparison at a time: who comes second finds nothing to do.
+        #: One comparison at a time: a second one would find nothing to do.
         self._looking = threading.Lock()
         #: By folder: its time stamp, and when that was seen first.
         self._seen: Dict[str, Tuple[int, float]] = {}

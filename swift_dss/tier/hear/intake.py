@@ -1,4 +1,4 @@
-"""How events reach the daemon: datagrams, and what was spooled meanwhile."""
+"""Receive events: datagrams, and the spool of the time without a daemon."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from swift_dss.wire.control import (
 MAX_WAITING = 100000
 #: Events of one index transaction.
 BATCH = 500
-#: Seconds that events gather before they are applied together, unless
-#: there are enough for a batch or somebody waits for them.
+#: Seconds that events gather before they are applied together, unless there
+#: are enough for a batch or a caller waits for them.
 GATHER_SECONDS = 1.0
 #: The same where one of them is urgent.
 URGENT_SECONDS = 0.2
 #: The kernel's queue of datagrams, asked for; it may give less.
 _RECEIVE_BYTES = 4 * 1024 * 1024
-#: Who wants to be called in order waits so long for room in that queue.
+#: Longest wait for room in that queue of a call that must run in order.
 MARK_SECONDS = 0.1
-#: What begins a datagram of ours, and never an event.
+#: The first byte of our own datagrams; no event begins with it.
 _MARK = b'\0'
 
 Call = Callable[[], None]
@@ -42,9 +42,9 @@ Call = Callable[[], None]
 class Intake:
     """Receives in one thread, hands over batches in another.
 
-    The receiver only puts datagrams aside: the kernel may hold as few as
-    ten, and whoever finds no room spools. The other lets some gather first,
-    as a batch costs little more than an event does.
+    The receiver only puts datagrams aside: the kernel may hold as few as ten,
+    and an object server that finds no room spools. The other lets some gather
+    first, because a batch costs little more than an event.
 
     :param apply: gets a batch; MUST NOT raise
     :param devices: those whose spool is read
@@ -64,7 +64,7 @@ class Intake:
         self._numbers = itertools.count()
         self._marked = 0
         self._more = threading.Condition()
-        #: Who waits under ``_more``, and so has to be woken.
+        #: Whether the batch thread or the receiver waits under ``_more``.
         self._idle = self._held_back = False
         self._hurried = 0
         self._urgent = False
@@ -139,7 +139,7 @@ class Intake:
     def wait_until_idle(self, seconds: float) -> bool:
         """True once everything received so far is in the index."""
         with self._more:
-            # Nothing gathers while somebody waits for it.
+            # Do not gather while a caller waits.
             self._hurried += 1
             self._more.notify_all()
             try:
@@ -191,13 +191,14 @@ class Intake:
 
     def _accept(self, lines: List[bytes], urgent: bool = False) -> None:
         if not lines:
-            # Who is idle would go on waiting, and be idle no more.
+            # Else _idle would be cleared while the batch thread goes on
+            # waiting.
             return
         with self._more:
             self._waiting.extend(lines)
-            # Who is idle has to hear of the first, and who gathers of the
-            # last, and of the first urgent one: to wake a thread costs more
-            # than to take an event.
+            # Wake the batch thread only if it is idle, at the first urgent
+            # event, or when the batch is full: waking a thread costs more than
+            # taking an event.
             if self._idle or (urgent and not self._urgent) or \
                     BATCH <= len(self._waiting) < BATCH + len(lines):
                 self._idle = False
@@ -245,8 +246,8 @@ class Intake:
                     or len(self._waiting) >= BATCH)
 
     def _gather(self) -> Optional[List[Union[bytes, Call]]]:
-        """What makes a batch; None once there is nothing and nothing will
-        come."""
+        """The next batch; None once the queue is empty and no more will come.
+        """
         with self._more:
             self._busy = False
             if self._hurried:

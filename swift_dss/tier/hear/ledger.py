@@ -1,13 +1,13 @@
-"""What object servers said, turned into rows of the index.
+"""Turn the events of object servers into rows of the index.
 
 Events may be lost, late, doubled or out of order: a PUT makes us read the
 version's own files, so the newest state always wins, and the sweep finds
-what nobody told us.
+versions without an event.
 
-A batch of events costs one look at the index for what they make obsolete,
-one transaction of the gateway's queue for each of deletes and uploads, and
-one of the index. The files are read and removed in between, while nothing
-is locked that others need.
+A batch of events costs one look at the index for versions that they make
+obsolete, one transaction of the gateway's queue for each of deletes and
+uploads, and one of the index. The files are read and removed in between,
+without shared locks.
 """
 
 from __future__ import annotations
@@ -107,9 +107,9 @@ class Ledger:
         return changed
 
     def settle(self, rows: Iterable[VersionRow]) -> None:
-        """After versions were found: does S3 have to get them?
+        """Queue the uploads of versions that were found.
 
-        :raises TierUnavailable: nobody noted that; the next sweep asks
+        :raises TierUnavailable: none was queued; the next sweep tries again
         """
         wanted = [Upload(row.version, row.partition, self._is_urgent(row),
                          self._top_class(row))
@@ -138,8 +138,8 @@ class Ledger:
                 self._metrics.count('tier.events_failed')
                 self._logger.exception('not applied: %s', said[0])
                 return
-            # One of them is bad: each by itself, so that the others are
-            # not lost with it. Twice the same event does no harm.
+            # One event is bad: apply each alone, so that the others are not
+            # lost with it. A repeated event does no harm.
             for event in said:
                 self._apply_or_drop([event])
 
@@ -196,7 +196,7 @@ class Ledger:
 
     def _rows_of(self, puts: Sequence[Event],
                  newest: Sequence[VersionId]) -> List[VersionRow]:
-        """What the files of new versions say, as far as they are there."""
+        """Describe new versions from their files, as far as they exist."""
         latest: Dict[Tuple[object, ...], str] = {}
         for version in newest:
             key = _object_of(version)
@@ -227,8 +227,8 @@ class Ledger:
             lambda row=row: self._local.release(  # type: ignore[misc]
                 row.version, row.partition))]
         in_s3 = [row for row in gone if row.on_remote or row.wants_remote]
-        # Before the rows go: a crash in between must leave somebody who
-        # still knows the key. The gateway never deletes a newest version.
+        # Before the rows go: after a crash in between, index or queue must
+        # still know the key. The gateway never deletes a newest version.
         if self._gateway is not None and in_s3 and not self._keep(
                 lambda: self._queue_deletes(in_s3)):
             gone = [row for row in gone if row not in in_s3]
@@ -295,7 +295,7 @@ class Ledger:
 
     def _note_reads(self, version: VersionId, some: Sequence[Event],
                     class_ids: Optional[Sequence[int]]) -> None:
-        """What reads of one version say of hits, and of what to promote.
+        """Count hits of one version's reads, and note bytes to promote.
         """
         if class_ids is None:
             row = self._track(version, some[0].partition,
@@ -316,7 +316,7 @@ class Ledger:
 
 
 def _object_of(version: VersionId) -> Tuple[object, ...]:
-    """What versions that replace one another have in common."""
+    """The identity shared by versions that replace one another."""
     key = (version.device, version.policy, version.object_hash)
     # As a tombstone has it, which replaces every fragment.
     return key if version.frag_index is None else key + (

@@ -9,8 +9,7 @@ PLACES = ('ssd', 'hdd', 'remote', 'dirty')
 
 
 class Filter(NamedTuple):
-    """Versions for which everything holds that is said; all of them, if
-    nothing is.
+    """Versions that meet all given conditions; all versions if none is given.
 
     :param container: ``account/container``
     :param class_id: has bytes of it

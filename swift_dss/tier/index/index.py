@@ -1,9 +1,9 @@
-"""The index: what lies on this node's devices, in one SQLite file.
+"""The index of the versions on this node's devices, in one SQLite file.
 
-It is a cache of what the data files say of themselves: losing it costs a
-rebuild and never a byte, and no read of an object needs it. Safe to use
-from any thread; every call is one short transaction. Nothing of the
-population is held in memory, and opening costs the same for any size.
+It is a cache of the data files' records: losing it costs a rebuild and never a
+byte, and no read of an object needs it. Safe to use from any thread; every
+call is one short transaction. Nothing of the population is held in memory, and
+opening costs the same for any size.
 """
 
 # long: every statement on the tables, in the one class that may lock them.
@@ -296,11 +296,10 @@ class Index:
         return list(by_key.values())
 
     def add(self, rows: Iterable[VersionRow]) -> List[VersionRow]:
-        """Add versions; those that were there, and are left as they are.
+        """Add versions; returns those that were there, which stay unchanged.
 
-        Nobody moves a version that is not in the index, so what was read
-        of a new one is still true, however long ago that was; of one that
-        is there it need not be.
+        The daemon does not move a version that is not in the index, so facts
+        read of a new version stay true; those of a known one may be old.
         """
         known: List[VersionRow] = []
         spans: List[Tuple[Any, ...]] = []
@@ -327,7 +326,7 @@ class Index:
     def touch(self, reads: Mapping[VersionId, Touch],
               sequential: Collection[VersionId] = ()
               ) -> Dict[VersionId, List[int]]:
-        """Note accesses; the classes of each version that is there.
+        """Note accesses; returns the classes of each known version.
 
         :param sequential: of them, those that go on where the last ended
         """
@@ -397,9 +396,9 @@ class Index:
                 keys)
 
     def keep_policies(self, policies: AbstractSet[int]) -> Set[int]:
-        """Forget every version of other policies; which those were.
+        """Forget every version of other policies; returns those policies.
 
-        Reads all rows, page by page, and locks nobody out meanwhile.
+        Reads all rows, page by page, without a lock between pages.
         """
         dropped: Set[int] = set()
         after_id = 0
@@ -465,8 +464,8 @@ class Index:
                 ) -> List[Candidate]:
         """Evictable bytes that leave next, in the order of their classes.
 
-        An order may note that it was asked: who asks MUST send them away,
-        or name them as skipped when it asks again.
+        Some orders update their state when asked for victims. Evict every
+        candidate returned, or pass it in ``skipped`` next time.
 
         :param class_ids: one order over all of them
         :param wanted: bytes; no more rows than it takes
@@ -639,9 +638,10 @@ class Index:
     def look_at_pins(self, device: str, after_id: int, limit: int,
                      idle_before: float, class_ids: Sequence[int],
                      min_demote_bytes: int) -> int:
-        """Let go of what nobody has used since, and take back what
-        somebody has, of the next ``limit`` rows; where to go on (0: from
-        the beginning)."""
+        """Of the next ``limit`` rows, release pins of versions unused since
+        ``idle_before``, and renew those of used ones. Returns where to go on
+        (0: from the beginning).
+        """
         with self.batch():
             rows = self._db.execute(
                 'SELECT v.id, v.pin_rule, max(s.read_at) FROM version v '
@@ -738,7 +738,7 @@ class Index:
 
     def departing(self, device: str, policy: int,
                   row_ids: Sequence[int]) -> List[Departing]:
-        """What has to be known of versions before their rows go.
+        """The facts of versions that are needed after their rows go.
 
         :param row_ids: at most :data:`ASKED_AT_ONCE`; those that are not
             of this device and policy any more are left out
@@ -776,7 +776,7 @@ class Index:
                 [row[:1] for row in known])
 
     def reader(self) -> sqlite3.Connection:
-        """A connection of its own for long reads: it blocks nobody."""
+        """A connection of its own for long reads: it blocks no other call."""
         return sqlite3.connect('file:%s?mode=ro' % self.path, uri=True)
 
     # -- inside ----------------------------------------------------------

@@ -1,11 +1,10 @@
 """Small versions that stay on the SSD by rule, under a cap.
 
 The index has, for each device, how many versions of each size the rule
-fits (triggers keep it, so no decision ever counts the population); the
-strategy makes a cut-off of it and of the cap; what is above is let go, what
-is below is pinned, some thousands at a time. Pinned here means what it
-means everywhere: in no queue that leads to eviction, and sent to S3 like
-any other.
+fits (triggers keep it, so no decision ever counts the population); from this
+and the cap the strategy computes a cut-off; larger versions lose their pin,
+smaller ones get it, some thousands at a time. As everywhere, a pinned version
+is in no queue of eviction, and goes to S3 like any other.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from swift_dss.strategy.pinning import (
 from swift_dss.tier.index.index import Index
 from swift_dss.tier.index.rows import VersionRow
 
-#: What a row's ``pin_rule`` says. The rule fits all but NONE.
+#: Values of a row's ``pin_rule``. The rule fits all but NONE.
 NONE, PINNED, TOO_LARGE, IDLE = 0, 2, 3, 4
 #: Rows looked at in a round for how long they were not used.
 _LOOKED_AT = 500
@@ -90,7 +89,7 @@ class Pins:
 
     def judge(self, device: str, name: str, size: int, content_type: str,
               class_ids: Iterable[int]) -> int:
-        """What a new row's ``pin_rule`` is."""
+        """The ``pin_rule`` of a new row."""
         try:
             rule = self.rule()
         except BadConfig:

@@ -1,20 +1,20 @@
 """Orders other than LRU, kept in the rows of the index.
 
-Which rows stand in a queue, and where, is in four columns of ``span``; what
-an order remembers besides (its hand, its age) is in ``order_state``, and
-both change in the transaction of what changed them. Nothing of it is held
-in memory but that handful of figures for each device and class, and a
-restart goes on where the last run ended. Losing the index loses the order
-and nothing else: what is found anew comes in as it was last used.
+Four columns of ``span`` hold the queue and place of a row; ``order_state``
+holds the rest of an order's state (its hand, its age). Both change in the
+transaction of their cause. Nothing of it is held in memory but that handful of
+figures for each device and class, and a restart goes on where the last run
+ended. Losing the index loses only the order: versions found again come in by
+their last use.
 
 A *group* has one order: a class, or all of a device where ``[tier]
 eviction`` is blind to classes. When an order is exchanged, rows that were
 placed by the old one count as not placed: those are placed a few thousand
-at a time, in the order of their last use, and until then whoever is not
-placed leaves last, in that order.
+at a time, in the order of their last use, and until then unplaced rows leave
+last, in that order.
 
-Every call is made under the index's lock; those that change rows inside one
-of its transactions.
+Call with the index's lock held, and change rows only inside one of its
+transactions.
 """
 
 # long: the columns of one table, and what may be done to them.
@@ -86,8 +86,9 @@ class Placing:
             class_id, self._table().spec(class_id).inner)
 
     def cost(self, size: int, class_id: int) -> float:
-        """What a miss costs: the class's weight times the microseconds
-        that it takes."""
+        """The cost of a miss: the class's weight times the microseconds that
+        it takes.
+        """
         return self._table().spec(class_id).weight * (
             _LOOK_MICROSECONDS + size / _BYTES_PER_MICROSECOND)
 
@@ -293,7 +294,7 @@ class Placing:
 
 
 def _place(memory: Memory, stored: Stored) -> Optional[Place]:
-    """What a row says, if the order in force said it."""
+    """The place of a row, if the order in force set it."""
     if stored[0] is None or stored[0] // _QUEUES != int(memory[_EPOCH]):
         return None
     return Place(stored[0] % _QUEUES, *stored[1:])

@@ -1,4 +1,4 @@
-"""What of a device waits for S3: the sums that admission decides by."""
+"""Sums of a device's bytes that wait for S3, for admission."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What is done for one device: make room, clean, bring back.
+"""The duties for one device: make room, clean, bring back.
 
-Mechanism only: each duty asks the strategy with the sums of the index,
-never with objects, and takes the bytes of the classes it names that are
-next in their order. A few movers carry out; one thread calls.
+Mechanism only: each duty asks the strategy with the sums of the index, never
+with objects, and moves the next bytes in the order of the named classes. A few
+movers do the work; one thread calls.
 """
 
 # long: the duties share one order of work and one view of the device.
@@ -47,7 +47,7 @@ _MAX_WISHES = 10000
 _TURN_SECONDS = 2.0
 
 Sums = Dict[int, Dict[str, int]]
-#: Who wants room: bytes that come in, or nobody.
+#: A request for room: for a newcomer, or without one.
 Asked = Union[Entry, Relief]
 #: By classes: versions that are on their way out, or were refused.
 Skipped = Dict[Tuple[int, ...], Set[VersionId]]
@@ -98,7 +98,9 @@ class Duties:
         self._movers.shutdown(wait=True)
 
     def begin(self) -> None:
-        """A round begins: look at the index anew, and ask S3 anew."""
+        """Begin a round: forget the figures of the index and the answers of
+        S3.
+        """
         self._found = None
         self._s3_silent = ''
 
@@ -155,8 +157,8 @@ class Duties:
         need, room = self._need(conf), self.levels(conf)[0]
         strategy, table = self.strategy(conf), self._table()
         if self.device.is_block:
-            # What leaves here leaves the HDD too, for S3: floors and caps
-            # are shares of the SSD and the kernel's to keep.
+            # Versions that leave here leave the HDD too, for S3: floors and
+            # caps are shares of the SSD, which the kernel keeps.
             left = need - self._evict(strategy.relief(
                 self.occupancies(), table, 0, need)) if need > 0 else 0
             self._say_room(left)
@@ -171,8 +173,9 @@ class Duties:
         self._say_room(need)
 
     def _say_room(self, need: int) -> None:
-        """How far pressure could be relieved, and what S3 has to do with
-        it: what it cannot be asked for stays here."""
+        """Publish how far pressure was relieved, and if S3's silence is the
+        cause: versions that S3 cannot confirm stay here.
+        """
         self._book.state.room_why = self._s3_silent if need > 0 else ''
         self._book.say('room_state', 'short' if need > 0 else 'ready',
                        self._book.state.room_why)
@@ -190,8 +193,9 @@ class Duties:
 
     def _is_over_a_cap(self, strategy: EvictionStrategy,
                        room: int) -> bool:
-        """True if a class has more than its cap, and not only because
-        somebody left without a word."""
+        """True if a class is over its cap after a check for versions that left
+        without an event.
+        """
         def over() -> bool:
             return any(one.used > one.cap for one in strategy.accounts(
                 self.occupancies(), self._table(), room))
@@ -202,8 +206,9 @@ class Duties:
         return over()
 
     def _look_for_departed(self) -> None:
-        """Take out of the index what left without a word. Who else looks
-        meanwhile does it for this one."""
+        """Remove versions from the index that left without an event. If
+        another thread is already checking, use its result.
+        """
         self._departed(self.device)
         self.begin()
 
@@ -276,7 +281,7 @@ class Duties:
 
     def _next_batch(self, asked: Asked, next_of: NextOf,
                     skipped: Skipped) -> List[Tuple[Account, Candidate]]:
-        """Who leaves side by side, as far as is known of them."""
+        """The next victims to move side by side."""
         batch: List[Tuple[Account, Candidate]] = []
         giver = asked.next()
         while giver is not None and len(batch) < _BATCH:
@@ -296,8 +301,9 @@ class Duties:
         return batch
 
     def _not_kept(self, found: List[Candidate]) -> List[Candidate]:
-        """Those that nobody speaks for; the others were used just now, as
-        far as the order of eviction goes."""
+        """The candidates that the watcher does not keep; kept ones count as
+        just used.
+        """
         kept = {one.version for one in found
                 if self._local.watcher.keeps(one.version)}
         if kept:
@@ -564,7 +570,7 @@ class Duties:
         return self._found
 
     def occupancies(self) -> Dict[int, Occupancy]:
-        """What a strategy may know: sums of clean bytes by class."""
+        """The strategy's input: sums of clean bytes by class."""
         return {class_id: Occupancy(sums['ssd'], sums['evictable'])
                 for class_id, sums in self._sums().items()}
 

@@ -69,7 +69,7 @@ class Keeper:
         self._book = StateBook(device.name, metrics, logger)
         self.duties = Duties(device, local, conf, table, metrics, logger,
                              self._book, now, pool, departed)
-        # Reentrant: who waits for a round asks for one first.
+        # Reentrant: a waiter for a round requests one first.
         self._changed = threading.Condition()
         self._begun = self._settled = 0
         self._published: Optional[Pressure] = None
@@ -82,7 +82,7 @@ class Keeper:
 
     @property
     def state(self) -> DeviceState:
-        """What the last round found."""
+        """The result of the last round."""
         return self._book.state
 
     def start(self) -> None:

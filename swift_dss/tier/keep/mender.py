@@ -1,8 +1,8 @@
-"""Versions with blocks that a disk changed wait here to be mended.
+"""Mend versions with blocks that a disk changed.
 
-Readers tell of them, and so does a move that met one. A device mends its
-own, some in each round of its keeper, before anything leaves: what is wrong
-on one tier may be right on the tier that it would leave.
+Readers and moves report them. A device mends its own, some in each round of
+its keeper, before any bytes leave: the tier that they would leave may have the
+only right copy.
 """
 
 from __future__ import annotations

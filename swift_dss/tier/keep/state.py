@@ -1,4 +1,4 @@
-"""What the daemon says of each device: in status, and in pressure files."""
+"""The published state of each device: in status, and in pressure files."""
 
 from __future__ import annotations
 

@@ -2,5 +2,5 @@
 
 Holds the one way to look at a version and to move it between tiers.
 In: a version by its name or file.
-Out: what it is now, and its moves. No decision is made here.
+Out: its present state, and its moves. No decision is made here.
 """

@@ -1,8 +1,8 @@
-"""What a container lists, asked of its container servers directly.
+"""List a container by asking its container servers directly.
 
-For dynamic large objects: their segments are whatever a listing has at the
-time of the read. Plain HTTP on the cluster's own network, as Swift's
-servers talk to one another; any primary may answer.
+For dynamic large objects: their segments are those listed at the time of the
+read. Plain HTTP on the cluster's own network, as Swift's servers talk to one
+another; any primary may answer.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """This node's versions: their bytes, their records, their index rows.
 
-What the movers and the gateway do to a version goes through here, so that
-each move holds the version's lock and the index learns what it did. The
-index is told last and may fail: it is a cache, and a sweep corrects it.
+Movers and the gateway change versions only through here, so that each move
+holds the version's lock and updates the index. The update comes last and may
+fail: the index is a cache, and a sweep corrects it.
 """
 
 # long: every verb on a version's files, in the one class that locks them.
@@ -248,9 +248,10 @@ class Local(LocalVersions):
               read_at: float = 0.0) -> VersionRow:
         """Bring the index up to date with the version's files.
 
-        Who moves the version meanwhile tells the index itself, and MUST
-        not be overwritten with what was read before: looked at again
-        after, and no lock that a long copy holds is waited for.
+        A move of the version at the same time updates the index itself, and
+        its row MUST NOT be overwritten with older facts. So the files are read
+        again after the update. Does not wait for the lock, which a long copy
+        may hold.
         """
         row = self.row(version, partition, put_at, read_at)
         for _ in range(_LOOKS):
@@ -328,10 +329,10 @@ class Local(LocalVersions):
     def mend(self, version: VersionId, partition: str) -> Rot:
         """Replace blocks that are not as they were written.
 
-        What no tier has right is put into quarantine, as readers do with
-        it: another replica may have it, and Swift brings it from there.
+        A version that no tier has right goes into quarantine, as with readers:
+        another replica may have it, and Swift brings it from there.
 
-        :returns: what was wrong
+        :returns: the wrong blocks
         :raises DssError: as :meth:`Witness.proven`, if S3 alone can have
             some of it right; nothing has changed
         """
@@ -552,9 +553,9 @@ class Local(LocalVersions):
                 return False
             if device.capacity.configured:
                 try:
-                    # No data file, so no record, names these bytes. Asked
-                    # in this order: what goes into quarantine meanwhile
-                    # is not in its place first.
+                    # No data file, so no record, names these bytes. Keep this
+                    # order: a version that goes into quarantine leaves its
+                    # place first.
                     if device.quarantine.holds(version):
                         self._metrics.count('tier.kept_for_quarantine')
                     else:
@@ -578,8 +579,7 @@ class Local(LocalVersions):
         return self._look(version, partition)[0]
 
     def has_room_ahead(self, version: VersionId, length: int) -> bool:
-        """True if bytes may come back that nobody has asked for: nothing
-        has to leave for them."""
+        """True if unrequested bytes may come back: no others have to leave."""
         conf = self.conf().tier
         device = self._device(version)
         path, high = device.path, conf.high_watermark

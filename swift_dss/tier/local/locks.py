@@ -47,8 +47,9 @@ class VersionLocks:
 
     @contextlib.contextmanager
     def hold_all(self, versions: Iterable[VersionId]) -> Iterator[None]:
-        """Hold those of several, always in one order: who holds one by
-        :meth:`hold` MUST NOT ask for another."""
+        """Hold the locks of several versions, always in one order. A caller
+        that holds one by :meth:`hold` MUST NOT take another.
+        """
         keys = sorted({(one.device, one.key) for one in versions})
         entries: List[_Held] = []
         taken = 0
@@ -68,7 +69,7 @@ class VersionLocks:
                     self._forget(key, entry)
 
     def _want(self, key: Tuple[str, str]) -> _Held:
-        """One more wants this one; for who has the guard."""
+        """Count one more waiter of a lock. Call with the guard held."""
         entry = self._held.get(key)
         if entry is None:
             entry = self._held[key] = _Held(threading.Lock())

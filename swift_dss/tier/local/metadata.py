@@ -102,7 +102,7 @@ def of_version(data_path: str, data_fd: int,
 
     :param beside: names in its folder, if the caller has just looked
     :param attributes: names of its extended attributes, likewise
-    :raises VersionGone: the files went away meanwhile
+    :raises VersionGone: the files are gone
     :raises DamagedRecord: the metadata cannot be read
     """
     merged = data = _read(data_fd, attributes)
@@ -208,7 +208,7 @@ def _metadata(target: Union[int, str],
         raise ValueError('checksum does not match')
     if not raw:
         raise ValueError('none')
-    # Python 2 wrote text that nobody can know the encoding of.
+    # Python 2 wrote text of unknown encoding.
     if b'_codecs\nencode' not in raw[:32]:
         return _texts(unpickle(raw, encoding='bytes'), 'latin-1')
     try:
@@ -245,7 +245,7 @@ class _Whole:
         self.readline: Callable[..., bytes] = source.readline
 
     def peek(self, _: int) -> bytes:
-        """All of it, once: whoever asks again has met a torn end."""
+        """All of it, once: a second call means a torn end."""
         raw, self._raw = self._raw, b''
         return raw
 

@@ -1,7 +1,7 @@
-"""Who hears of reads, and of bytes that leave.
+"""Pass on reads, and departures of bytes.
 
-What is fetched before it is asked for is decided in ``prefetch``; the parts
-of the daemon that see reads and moves tell this, and know no more of it.
+``prefetch`` decides what to fetch ahead of readers; the parts of the daemon
+that see reads and moves only report them here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Watcher:
 
     def on_reads(self, version: VersionId, partition: str,
                  some: Sequence[Event]) -> None:
-        """What object servers read of a version without us."""
+        """Object servers read a version without our help."""
 
     def on_left(self, version: VersionId,
                 left: Optional[Residency]) -> None:

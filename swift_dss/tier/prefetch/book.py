@@ -1,9 +1,9 @@
-"""What was fetched ahead, and what became of it: in parts, bytes, dollars.
+"""Accounts of pieces fetched ahead, and of their fates: parts, bytes, dollars.
 
 A piece *waits* until a worker takes it, is *coming* while it is fetched, is
 *here* until it is read (useful), leaves unread or is written off (wasted).
-One that a reader came for before it was here is late: it was worth
-something, and not all. Money is counted when S3 is asked, by list prices.
+A piece is late if a reader came before it was here: it still saved some time.
+Money is counted when S3 is asked, by list prices.
 
 Not thread-safe: its owner locks.
 """
@@ -30,11 +30,11 @@ class Stage(Enum):
 class Fate(Enum):
     """How a piece ended."""
 
-    #: It was here when somebody read it.
+    #: It was here when a client read it.
     USEFUL = 'useful'
     #: Somebody wanted it before it was here.
     LATE = 'late'
-    #: It left unread, or nobody came for too long.
+    #: It left unread, or stayed unread for too long.
     WASTED = 'wasted'
     #: It was never fetched: no room, no link, too old, or failed.
     DROPPED = 'dropped'
@@ -44,9 +44,9 @@ class Fate(Enum):
 
 @dataclass
 class Piece:
-    """A part of a version that somebody may read.
+    """A part of a version that a client may read.
 
-    :param strategy: whose idea it was
+    :param strategy: name of the strategy that wanted it
     :param asked_at: monotonic seconds
     :param admitted: its device has room for it
     :param paid: dollars for it until now

@@ -1,7 +1,7 @@
-"""Which objects are manifests, and what they list.
+"""Find manifests and their members.
 
-A thread of its own reads the list of manifests that an object server said
-it served; whoever tells it never waits.
+A thread of its own reads the lists of manifests that object servers served;
+callers that report a manifest never wait.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Members = List[Tuple[str, int]]
 class ManifestReader:
     """Tells of manifests that were read.
 
-    :param found: gets the manifest, who reads it and its members, in this
+    :param found: called with the manifest, its reader and its members, in this
         thread
     """
 

@@ -1,8 +1,8 @@
 """Objects as strategies know them, and the versions behind them.
 
-A strategy remembers objects and not versions: what is read after what does
-not change when an object is written anew. Its id is Swift's hash of the
-name, with the fragment's index for erasure codes.
+A strategy remembers objects and not versions: an overwrite does not change the
+order of reads. Its id is Swift's hash of the name, with the fragment's index
+for erasure codes.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Objects:
         return found
 
     def is_new(self, version: VersionId) -> bool:
-        """True if nobody has asked for the version lately."""
+        """True if the version was not requested lately."""
         with self._lock:
             return version not in self._known
 

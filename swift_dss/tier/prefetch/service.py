@@ -1,15 +1,14 @@
 """Prefetch: tells a strategy of reads, and fetches what it wants.
 
-Decisions are the strategy's (``strategy.prefetch``); here is what it is
-not: time, threads, money. Wants are cut into parts of S3 and wait in order
-of urgency. A few workers take them, while the link has something to spare
-and what is fetched and not read yet is within its budget, and fetch each by
-the way of every other read: the same flights, the same proofs, stored the
-same. A reader who comes meanwhile joins; one who needs a link that is full
-of such fetches has the least likely of them given up.
+Decisions are the strategy's (``strategy.prefetch``); here are time, threads
+and money. Wants are cut into parts of S3 and wait in order of urgency. While
+the link has spare room and unread parts are within the budget, a few workers
+fetch each part as any read is fetched: the same flights, the same proofs,
+stored in the same way. A reader of such a part joins its fetch; if a reader
+needs a link that is full of such fetches, the least likely one is given up.
 
-What comes back from S3 lands on the HDD where the device has one, and what
-is on the HDD already is brought to the SSD by the keeper, as after a read.
+Bytes from S3 land on the HDD if the device has one; the keeper brings bytes on
+the HDD to the SSD, as after a read.
 """
 
 # long: one strategy, one lock, and everything that may be told or asked.
@@ -48,7 +47,7 @@ from swift_dss.wire.control import Event, FetchRequest
 _LOCAL = Tier.SSD | Tier.HDD
 FILE = 'prefetch.json'
 GB = 1e9
-#: A want that nobody had time for within this is not worth it any more.
+#: A want that waited longer than this is dropped.
 _STALE_SECONDS = 30.0
 #: S3 has so long for the first byte of a piece.
 _DEADLINE_SECONDS = 20.0
@@ -314,8 +313,8 @@ class Prefetcher(Watcher):
         now = self._clock()
         room = self._conf.budget_bytes - self._book.open_bytes
         while room < self._part_bytes:
-            # Nobody came for it, and it may be here for days: it is taken
-            # for lost, so that it does not end all prefetching.
+            # The piece was not read, and may stay for days: write it off, so
+            # that it does not end all prefetching.
             piece = self._book.oldest_unread()
             if piece is None or now - piece.asked_at < _WRITE_OFF_SECONDS:
                 break
@@ -536,5 +535,5 @@ def _without(ranges: List[Tuple[int, int]],
 
 
 def _for_us_alone(path: str, flags: int) -> int:
-    """What was read together says names, too."""
+    """Open with mode 0600: histories of reads reveal names."""
     return os.open(path, flags, 0o600)

@@ -1,9 +1,8 @@
-"""How fast bytes may be fetched that nobody has asked for.
+"""The pace of fetching ahead of readers.
 
-Readers go first: what they took lately is taken off what the link is known
-to carry, and the rest may be used. A limit that the operator sets goes
-before that. Where nothing was measured yet, only the number of fetches at a
-time bounds it.
+Readers go first: their recent rate is subtracted from the measured rate of the
+link, and the rest may be used. The operator's limit overrides this. Before the
+first measurement only the number of fetches at a time bounds the pace.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from typing import Callable
 
 #: Seconds over which readers' bytes are averaged.
 _WINDOW_SECONDS = 2.0
-#: Of the link, what is used for prefetch at least: where readers fill it,
-#: what they read next is still better fetched now.
+#: Least share of the link for prefetch: even if readers fill the link, their
+#: next reads are better fetched now.
 LEAST_SHARE = 0.1
 #: Seconds of the rate that may be used at once.
 _BURST_SECONDS = 1.0

@@ -62,7 +62,7 @@ class Watched(Sink):
 
 
 class Nobody(Sink):
-    """Takes the bytes of a piece that nobody reads yet.
+    """Takes the bytes of a piece without a reader.
 
     :param wanted: False ends the fetch at the next block
     """

@@ -1,4 +1,4 @@
-"""The edge against the bucket: is what the records say really there?
+"""Compare the edge with the bucket: check the claims of records.
 
 Reads every data file's record and one listing of the bucket; with
 ``deep``, also every byte that S3 stands for, and with ``here`` every byte on
@@ -46,15 +46,15 @@ _KEYS_AT_ONCE = 1000
 
 @dataclass
 class Compared:
-    """What a comparison found.
+    """The findings of a comparison.
 
     :param stubs: versions that lack bytes here; a stock Swift server
         refuses them
     :param dirty: versions that S3 does not have
-    :param read_bytes: that S3 gave and that proved right
+    :param read_bytes: bytes of S3 that were read and proven
     :param here_bytes: of the devices that were read and proved right
-    :param repairable: problems of versions of which the other side has
-        every byte, as far as it was looked at
+    :param repairable: problems of versions of which the other side has every
+        byte, as far as it was examined
     :param unknown: keys that no record of *this node* names
     :param quarantined: versions that Swift has taken out of their place
     :param quarantined_keys: keys that no record but theirs names

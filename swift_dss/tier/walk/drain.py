@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #: Rows looked at in one go, and brought back side by side.
 _PAGE = 200
 _THREADS = 4
-#: A byte that S3 has is worth this wait when somebody asked for all.
+#: Longest wait for a byte of S3 in a full drain.
 _DEADLINE_SECONDS = 60.0
 _LOOK_SECONDS = 0.02
 _SHOWN_FAILURES = 100
@@ -101,9 +101,9 @@ class Drainer:
                 'failures': len(failed)}
 
     def rekey(self, seconds: float, progress: Progress) -> Dict[str, Any]:
-        """Have every copy in S3 be sealed under the active key.
+        """Put every copy in S3 under the active key.
 
-        :param seconds: how long to wait for bundles to be written anew
+        :param seconds: how long to wait for rewritten bundles
         """
         gateway = self._daemon.gateway
         if gateway is None:
@@ -199,8 +199,9 @@ class Drainer:
                                    device.name, missing, free))
 
     def _landed(self, version: VersionId, partition: str) -> List[Extent]:
-        """What is still away once no part is on its way any more: parts
-        may land a moment after their reader has every byte."""
+        """Versions still lacking bytes after all parts have landed: parts may
+        land a moment after their reader has every byte.
+        """
         gateway = self._daemon.gateway
         deadline = time.monotonic() + _DEADLINE_SECONDS
         while True:

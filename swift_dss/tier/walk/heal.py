@@ -1,11 +1,11 @@
-"""Versions that Swift has quarantined, brought back.
+"""Bring back versions that Swift has quarantined.
 
 Stock Swift takes a stub for a damaged file and moves it away; ours does so
-with bytes that proved wrong. What the residency record of the quarantined
-file names is looked at: the SSD's and the HDD's bytes by their digest, S3's
-key by a request. The first set of tiers that proves right is what the
-version has afterwards. Nothing is taken on trust and nothing is removed but
-the name in the quarantine of what stands in its place again.
+with bytes that proved wrong. The healer checks each tier in the residency
+record of the quarantined file: the SSD's and the HDD's bytes by their digest,
+S3's key by a request. The version then has the first set of tiers that proves
+right. Nothing is taken on trust, and only the quarantine's name of a restored
+file is removed.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Patient:
     """A quarantined version, as its own file describes it.
 
     :param name: ``/account/container/object``; '' if it cannot be read
-    :param is_ours: the policy is, so that it can be brought back
-    :param replaced: something that is not older stands in its place
+    :param is_ours: the policy is ours, so the version can be brought back
+    :param replaced: a version that is not older stands in its place
     :param has: tiers that have all of its bytes by its record, looked at
         without reading them: ``ssd``, ``hdd``, ``s3``
     :param why: what is wrong with the file itself
@@ -70,10 +70,10 @@ class Patient:
 
 def patients(device: Device, policies: AbstractSet[int],
              ours: AbstractSet[int]) -> Iterator[Patient]:
-    """What lies in a device's quarantine.
+    """List a device's quarantine.
 
-    :param policies: those that are looked at; of one that is not ours
-        only what has a record of ours
+    :param policies: the policies to list; of a foreign policy only versions
+        with a record of ours
     """
     for policy in sorted(policies):
         for held in device.quarantine.files(policy):
@@ -101,7 +101,7 @@ def all_patients(devices: Devices,
 
 
 def in_words(found: Patient) -> str:
-    """What an operator is told of a quarantined version."""
+    """The operator's line about a quarantined version."""
     left = ['%s has all of its bytes' % _WORDS[word] for word in found.has]
     if found.remote_key:
         left.append('its record names %s in S3' % found.remote_key)
@@ -302,8 +302,8 @@ def _duplicate(live: LiveVersion, residency: Residency) -> LiveVersion:
 
 
 def _candidates(residency: Residency) -> Iterator[Residency]:
-    """What the version may have afterwards: all that its record names,
-    if that can be proven by reading what is here or asking S3; else less.
+    """The tiers that the version may have afterwards: all that its record
+    names, if reading local bytes or asking S3 proves them; else fewer.
     """
     length = residency.content_length
     seen: List[Residency] = []

@@ -1,4 +1,4 @@
-"""What of ours lies where stock Swift would not, or did not, read it.
+"""Find versions of ours that stock Swift would not, or did not, read.
 
 Versions in quarantine, and stubs in policies whose diskfile is not ours.
 Looks only; needs no daemon.
@@ -22,20 +22,21 @@ from swift_dss.tier.walk.survey import data_files
 from swift_dss.wire.settings import policies as wire_policies
 
 _SHOWN = 1000
-#: What a repair is told of.
+#: Called with each version to repair.
 Note = Callable[[str, VersionId, str], None]
 
 
 @dataclass
 class Left:
-    """What a look at a node's devices found.
+    """The findings on a node's devices.
 
     :param quarantined: versions in quarantine whose place is empty
-    :param replaced: others: newer ones, or they themselves, stand there
+    :param replaced: versions in quarantine whose place has them again, or
+        newer ones
     :param foreign_stubs: versions that lack bytes, by policy that is not
         ours
     :param stubs: versions that lack bytes in policies that are ours, if
-        that was looked at
+        examined
     :param patients: of ``quarantined``, the first of them
     """
 
@@ -147,7 +148,7 @@ def stubs_of(device: Device, policy: int
 
 
 def what_to_do(devices: Devices, policy: int, stubs: int) -> str:
-    """What an operator is told of stubs in a policy that is not ours."""
+    """The operator's line about stubs in a foreign policy."""
     known = devices.policies.known.get(policy)
     is_ec = known is not None and 'erasure_coding' in known.diskfile_module
     return (

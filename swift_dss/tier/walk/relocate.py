@@ -1,10 +1,10 @@
-"""Versions that leave this node for S3 because somebody says so.
+"""Send versions to S3 and drop them here on request.
 
 Three ways, one mechanism: ``swift-dss gateway relocate`` and the admin
 verb behind it; a share of the room (``spill_at``) above which the least
-recently used versions go; and a stop that may send what S3 has not got
-(``relocate_stop_seconds``). Local bytes go only from versions whose copy
-was verified, as everywhere; a few threads do it side by side.
+recently used versions go; and a stop that may send versions that S3 lacks
+(``relocate_stop_seconds``). Local bytes go only from versions whose copy was
+verified, as everywhere; a few threads do it side by side.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""What ``swift-dss gateway verify`` found wrong, put right by the daemon.
+"""Repair in the daemon what ``swift-dss gateway verify`` found wrong.
 
-A comparison looks and notes; the daemon, which holds the locks, judges each
-version again and repairs it: what S3 lacks is sent anew from any device that
-has all of it, what is wrong here is fetched back once S3 has been proven to
-have it, an older record in the bucket is renewed. No only copy is touched.
+A comparison notes problems; the daemon, which holds the locks, judges each
+version again and repairs it. A copy that S3 lacks is sent again from any
+device that has all of it; wrong bytes here are fetched back once S3 is proven
+to have them; an older record in the bucket is renewed. No only copy is
+touched.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class WrongList:
         self._folder.cleanup()
 
     def add(self, kind: str, version: VersionId, partition: str) -> None:
-        """Note one. What is wrong in S3 is wrong for every device."""
+        """Note a problem. A fault in S3 concerns every device."""
         # NULL is never equal to NULL: no fragment is -1.
         frag = version.frag_index
         self._rows.execute(
@@ -103,15 +104,15 @@ class Mender:
 
     def run(self, kind: str, versions: List[Plain],
             progress: Progress, old: bool = False) -> Dict[str, Any]:
-        """Repair some versions, each judged anew.
+        """Judge some versions again, and repair them.
 
         :param kind: QUARANTINED, REMOTE, LOCAL or RECORD
         :param versions: [device, policy, hash, timestamp, fragment,
             partition] of each
         :param old: see :meth:`Healer.heal`
-        :returns: how many ended how, and a line for each that could not be
+        :returns: counts by outcome, and a line for each that could not be
             repaired
-        :raises BadConfig: that is no such request
+        :raises BadConfig: the request is malformed
         """
         if kind not in _KINDS:
             raise BadConfig('%r is none of %s' % (kind, ', '.join(_KINDS)))
@@ -179,7 +180,7 @@ class Mender:
         return 'renewed'
 
     def _local(self, gateway: Gateway, copies: List[Copy]) -> str:
-        """Have the bytes of a device come from S3 anew."""
+        """Fetch the bytes of a device from S3 again."""
         if not copies:
             return Repaired.OBSOLETE.value
         (version, partition), = copies

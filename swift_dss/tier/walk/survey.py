@@ -1,4 +1,4 @@
-"""Walks over disks: what is there that the index, or nobody, knows of.
+"""Walk over disks to find versions and files that the index lacks.
 
 The only full scans there are. They read at a bounded pace, hold no lock
 for longer than one version, and may be broken off and repeated at will.
@@ -32,7 +32,7 @@ _BATCH = 200
 
 @dataclass
 class Found:
-    """What a walk did."""
+    """The results of a walk."""
 
     device: str = ''
     stage: str = ''
@@ -70,7 +70,7 @@ class Survey:
         """Bring the index up to date with one device's files.
 
         :param files_per_second: pace; 0 is as fast as it goes
-        :param orphans: also remove capacity files that nobody refers to
+        :param orphans: also remove capacity files that no version refers to
         :raises TierUnavailable: the device is not mounted
         """
         found = Found(device.name)
@@ -160,7 +160,8 @@ class Survey:
 
     def _orphan_bytes(self, device: Device, version: VersionId,
                       path: str) -> Optional[int]:
-        """Remove a capacity file if nobody refers to it; its size."""
+        """Remove a capacity file if no version refers to it; returns its size.
+        """
         with self._local.locks.hold(version):
             try:
                 stat = os.stat(path)
