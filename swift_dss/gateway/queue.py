@@ -204,7 +204,7 @@ class Queue(Store):
         :param class_id: only of this class
         :param fresh: only those that were never tried
         :param alone: only those that share no S3 object with others
-            (True), or may share one as far as anybody knows (False)
+            (True), or may share one as far as known (False)
         """
         where, values = 'not_before <= ?', [now]
         if class_id is not None:

@@ -39,8 +39,8 @@ _KEEP_SECONDS = 0.5
 _ASKS_PER_SECOND = 20.0
 #: Questions are counted over so long.
 _COUNT_SECONDS = 5.0
-#: Longest time that anybody is sent away for: well below the age at which
-#: proxies take an answer for stale.
+#: Longest time until the next question of a worker: well below the age at
+#: which proxies take an answer for stale.
 _MAX_ASK_AFTER_SECONDS = 10.0
 
 

@@ -257,7 +257,7 @@ class Cluster:
                     and seen.timestamp >= promised.timestamp
                     for seen in (node.look(hash_of(name))
                                  for node in self.nodes.values())):
-                raise Violation('%s: nobody knows that it is deleted' % name)
+                raise Violation('%s: no node knows that it is deleted' % name)
         for object_hash in sorted({one for node in self.nodes.values()
                                    for one in node.hashes()}):
             found = [seen for seen in (

@@ -303,7 +303,7 @@ class Daemon:
                in self.devices.policies.known.values()) and \
                 not syncing.check_file(conf.object_conf):
             self._logger.warning(
-                '%s is not there, so nobody here can see that the object '
+                '%s is not there, so the daemon cannot check that the object '
                 'replicator has sync_method = ssync, which stubs need: name '
                 'the file in [dss] object_conf', conf.object_conf)
 

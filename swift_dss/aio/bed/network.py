@@ -11,10 +11,9 @@ process.
 A namespace's name starts with a number made of the bed's root, so that
 :meth:`Network.remove` finds those of a bed whose starter was killed.
 
-A cut between two members is an address of the link layer that nobody has,
-set at both: packets are lost without a word, as they are when a switch
-dies. Routes that refuse would answer at once, and hide what a time-out
-does.
+A cut between two members is an unused address of the link layer, set at both:
+packets are lost silently, as when a switch dies. Routes that refuse would
+answer at once, and hide the effects of time-outs.
 """
 
 from __future__ import annotations

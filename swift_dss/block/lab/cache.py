@@ -90,7 +90,7 @@ def making(folder: str, say: Say) -> Iterator[bool]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say('somebody else makes %s: waiting for them'
+            say('another process makes %s: waiting for it'
                 % os.path.basename(folder))
             fcntl.flock(lock, fcntl.LOCK_EX)
         if is_complete(folder):

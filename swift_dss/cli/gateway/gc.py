@@ -47,7 +47,7 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
           'primary, %d of silent nodes' % (
               found['versions'], found['live'], found['dead'],
               found['held'], found['silent']))
-    print('%d bundles without a keeper: %d that nobody needs, %d kept here '
+    print('%d bundles without a keeper: %d that nothing needs, %d kept here '
           'from now on; %d dead members' % (
               found['bundles'], found['bundles_dead'], found['adopted'],
               found['members']))

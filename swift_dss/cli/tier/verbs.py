@@ -53,8 +53,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
                               default='hdd', help='(%(default)s)')
     rebuild = add('rebuild', 'rebuild the index from every device')
     rebuild.add_argument('--orphans', action='store_true',
-                         help='also remove HDD files nobody refers to')
-    sweep = add('sweep', 'rebuild, and remove HDD files nobody refers to')
+                         help='also remove HDD files without a version')
+    sweep = add('sweep', 'rebuild, and remove HDD files without a version')
     sweep.add_argument('--files-per-second', type=float, default=0,
                        help='pace; 0 is as fast as it goes')
     init.configure(add('init', 'make HDD folders capacity tiers'))

@@ -162,7 +162,7 @@ class Book(Store):
     def __init__(self, path: str) -> None:
         there = os.path.exists(path)
         super().__init__(path, 'bundle book', _prepare)
-        #: True if it had to be begun anew: what is dead must be found.
+        #: True if a new file had to be made: dead members must be found again.
         self.began_anew = bool(self.damaged_path) or not there
         self._waiting: Dict[str, Waiting] = {}
         self._recount_all()

@@ -205,7 +205,7 @@ class Packer:
             with self._baton.hold():
                 if not self._pack_some(packed,
                                        members[at:at + _PACKED_AT_ONCE]):
-                    # Their metadata is larger than anybody would think.
+                    # Their metadata is unusually large.
                     placed = {key for key, _, _, _ in packed.placed}
                     self._book.wait_again(
                         one.version.key for one in members[at:]

@@ -301,7 +301,7 @@ class Filler:
             min(deadline, time.monotonic()) if request.ahead else deadline,
             lead, request.ahead, keep_free, look)
         if flight is None and request.ahead:
-            raise GivenUp('no room for what nobody reads yet')
+            raise GivenUp('no room ahead of readers')
         if flight is None:
             self._metrics.count('gateway.fetch_busy')
             raise RemoteUnavailable('all %d fills are busy'
@@ -319,7 +319,7 @@ class Filler:
         began = time.monotonic()
         try:
             if self._flights.given_up(flight):
-                raise GivenUp('nobody waits for it')
+                raise GivenUp('no reader waits for it')
             keeping = Keeping(self._metrics, begin_fill(
                 self._local, self._metrics, request, flight.offset, length))
             if self._source.too_big_to_hold(plan):
@@ -378,7 +378,7 @@ class Filler:
         offset, length = plan.part(flight.offset)
         for block in self._source.blocks(local, plan, offset, length):
             if self._flights.given_up(flight):
-                raise GivenUp('nobody waits for it')
+                raise GivenUp('no reader waits for it')
             flight.publish(block)
             keeping.write(offset, block)
             offset += len(block)

@@ -468,7 +468,7 @@ class S3Client:
             return
 
     def _body(self, data: bytes) -> Any:
-        # Small ones are through before anybody could wait for them.
+        # Small ones end before a caller could wait for them.
         return data if len(data) <= _SMALL_BYTES else Sent(
             data, self.up_lane, self.pulse.alive)
 

@@ -168,7 +168,7 @@ class Repairer:
         if found.in_bundle:
             # A rewrite of the bundle must know this device first.
             if not self._hands.settle(version, partition, local):
-                raise TierUnavailable('%s: its bundle is written anew just '
+                raise TierUnavailable('%s: its bundle is being rewritten '
                                       'now' % version.key)
             return
         self._local.record_remote(version, partition, found)

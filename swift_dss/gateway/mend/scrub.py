@@ -34,7 +34,7 @@ _AGAIN_SECONDS = 30.0
 
 
 #: The outcomes for a wrong version, in words.
-_ENDS = {Repaired.SENT: 'sent anew',
+_ENDS = {Repaired.SENT: 'sent again',
          Repaired.FOUND: 'found under its own key',
          Repaired.ASIDE: 'put into quarantine here; another node has it and '
                          'sends it'}

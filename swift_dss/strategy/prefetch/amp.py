@@ -13,8 +13,8 @@ are asked for). The rules, by the numbers that the comments below use:
 4. A hit on a tagged unit asks for the ``p`` units after its set.
 5. A hit on the last unit of a set, unless it is old: ``p`` grows by the
    size of the request. The stream eats all that it gets.
-6. A prefetched unit that nobody has read and that is about to leave is kept
-   once, marked old, loses its tag, and ``p`` falls by one.
+6. An unread prefetched unit that is about to leave is kept once, marked old,
+   loses its tag, and ``p`` falls by one.
 7. A reader that waits for the first unit of a set as it comes: ``g`` grows
    by one. It was asked for too late.
 8. When ``p`` falls, ``g`` becomes ``min(p - 1, g - 1)``; always ``g < p``.
@@ -85,8 +85,7 @@ class Unit:
     :ivar run: whose set it came with; None if it came on demand
     :ivar reached: where the last read of it ended, bytes from the
         beginning of the object
-    :ivar at: when that was; of a unit that nobody has read, when it was
-        asked for
+    :ivar at: when that was; of an unread unit, when it was requested
     :ivar place: its place in its set
     """
 

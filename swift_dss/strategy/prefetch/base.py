@@ -13,7 +13,7 @@ The driver MUST
   there or on their way: these are not fetched again, and count as arrived
   at once, or when they come;
 - tell of wanted bytes that arrived by :meth:`Prefetch.on_arrival`;
-- before prefetched bytes leave that nobody has read, ask
+- before unread prefetched bytes leave, ask
   :meth:`Prefetch.on_last_chance`;
 - report all bytes that leave, read or not, by :meth:`Prefetch.on_evict`: until
   then a strategy takes bytes that were read or arrived as present.
@@ -144,7 +144,7 @@ class Prefetch:
 
     def on_last_chance(self, account: str, object_id: Hashable, offset: int,
                        length: int, now: float) -> bool:
-        """Prefetched bytes that nobody has read are the next to leave.
+        """Unread prefetched bytes are the next to leave.
 
         :returns: True to have them kept once as if just used. MUST NOT be
             True twice before they are used or leave

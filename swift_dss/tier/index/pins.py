@@ -158,7 +158,7 @@ class Pins:
             said.append('not pinned: %d bytes are above the cut-off of %d'
                         % (row.size, cut))
         elif row.pin_rule == IDLE:
-            said.append('not pinned: nobody used it for a while')
+            said.append('not pinned: not used for a while')
         return '; '.join(said)
 
 

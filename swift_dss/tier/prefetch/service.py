@@ -271,7 +271,7 @@ class Prefetcher(Watcher):
             class_id), self._room())
         for piece in pieces:
             if piece.stage is Stage.WAITING:
-                # Its reader fetches it himself now.
+                # Its reader fetches it itself now.
                 self._close(piece, Fate.LATE)
                 self._strategy.on_arrival(
                     piece.account, piece.object_id, piece.offset,

@@ -127,7 +127,7 @@ class Drainer:
             time.sleep(_LOOK_SECONDS * 10)
         left = gateway.bundles_to_rekey()
         if left:
-            failed.append('%d bundles or more are not written anew yet'
+            failed.append('%d bundles or more are not rewritten yet'
                           % left)
         return {'versions': done, 'changed': changed,
                 'failed': failed[:_SHOWN_FAILURES],

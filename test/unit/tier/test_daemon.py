@@ -303,7 +303,8 @@ def test_a_policy_that_stops_being_ours_is_left_in_peace(
                for line in caplog.messages)
     assert running.json('status')['left_policies'] == [
         'storage policy 0 (p0)']
-    assert 'storage policy 0 (p0) is not ours any more' in running.cli('status')[1]
+    assert 'storage policy 0 (p0) is not ours any more' in \
+        running.cli('status')[1]
     assert running.cli('sweep')[0] == 0
     assert running.json('ls') == []
     after = os.stat(running.places[0].data_file())

@@ -100,7 +100,7 @@ static u64 ssd_interface(struct ssd *s, u64 from, u64 bytes)
 	return s->interface_free;
 }
 
-/* Does anybody wait for the buffer? */
+/* Whether a request waits for the buffer. */
 static bool ssd_waits(const struct ssd *s)
 {
 	return !list_empty(&s->flushes) ||
