@@ -29,7 +29,8 @@ import sys
 import time
 import uuid
 import zlib
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import (
+    Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple)
 
 HEAD = struct.Struct('>4sIII')
 MEMBER = struct.Struct('>4sIQI')
@@ -156,14 +157,25 @@ def read_since(raw: bytes) -> Tuple[set, Dict[int, Dict[str, Any]]]:
     return set(found['dead']), records
 
 
-def alive(raw: bytes, since: Optional[bytes]) -> List[Member]:
-    """Members that are not dead, with their newest records."""
+def alive(raw: bytes, beside: Iterable[bytes]) -> List[Member]:
+    """Members that are not dead, with their newest records.
+
+    :param beside: ``.since`` objects: each of its writers has one
+    """
     dead: set = set()
     records: Dict[int, Dict[str, Any]] = {}
-    if since is not None:
-        dead, records = read_since(since)
+    for one in beside:
+        more, newer = read_since(one)
+        dead |= more
+        for number, record in newer.items():
+            records[number] = max(record, records.get(number, record),
+                                  key=_changed_at)
     return [one._replace(record=records.get(one.number, one.record))
             for one in read_members(raw) if one.number not in dead]
+
+
+def _changed_at(record: Dict[str, Any]) -> str:
+    return str(record.get('metadata', {}).get('X-Timestamp', ''))
 
 
 def data_of(raw: bytes, member: Member) -> bytes:
@@ -194,6 +206,10 @@ class Folder:
         """Names below, in order."""
         if os.path.isfile(self._path):
             yield ''
+            folder, name = os.path.split(os.path.abspath(self._path))
+            for one in sorted(os.listdir(folder)):
+                if one.startswith(name + '.since'):
+                    yield one[len(name):]
             return
         for folder, folders, files in os.walk(self._path):
             folders.sort()
@@ -288,18 +304,31 @@ class Bundles:
         self.damaged = 0
 
     def __iter__(self) -> Iterator[Tuple[str, bytes, List[Member]]]:
-        for name in self._source.names():
-            if name.endswith('.since'):
-                continue
+        for name, beside in _grouped(self._source.names()):
             raw = self._source.read(name)
             if raw is None or raw[:4] != b'DSB1':
                 continue
             try:
-                yield name, raw, alive(
-                    raw, self._source.read(name + '.since'))
+                yield name, raw, alive(raw, filter(None, map(
+                    self._source.read, beside)))
             except (Damaged, ValueError, KeyError) as err:
                 print('%s: %s' % (name, err), file=sys.stderr)
                 self.damaged += 1
+
+
+def _grouped(names: Iterable[str]) -> Iterator[Tuple[str, List[str]]]:
+    """Names in their order, and of each those that lie beside it."""
+    last: Optional[str] = None
+    beside: List[str] = []
+    for name in names:
+        if last is not None and name.startswith(last + '.since'):
+            beside.append(name)
+        elif '.since' not in name.rpartition('/')[2]:
+            if last is not None:
+                yield last, beside
+            last, beside = name, []
+    if last is not None:
+        yield last, beside
 
 
 def newest(bundles: Bundles) -> Dict[str, str]:

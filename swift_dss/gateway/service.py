@@ -180,7 +180,7 @@ class Gateway:
             Leaning(self._conf, self._primaries, self._uploader.send_apart,
                     trusted.now),
             Follower(self._conf, self._primaries, proofs, local, book,
-                     metrics, now), self._notify)
+                     metrics, now), proofs, self._notify)
         self._parker = Parker(
             Jobs(self._claim, self._release, self._described,
                  self._may_send, self._is_first, self._wanted_remote,
@@ -202,7 +202,7 @@ class Gateway:
             lambda: os.path.exists(restore_state(conf)))
         self.rounds = Rounds(
             self._conf, self.collector, self._queue.mark, self._queue.marked,
-            self._is_up, logger, now)
+            book, self._is_up, logger, now)
         self._collecting = Looper('dss-collect', self._try_round,
                                   self._stopping)
         self._filler = Filler(

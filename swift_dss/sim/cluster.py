@@ -18,11 +18,8 @@ from swift_dss.core.classes import (
     Allocate, ClassSpec, ClassTable, RemoteMode)
 from swift_dss.core.spans import ClassMap
 from swift_dss.gateway.bundle import since
-from swift_dss.gateway.link.breaker import Breaker
-from swift_dss.gateway.link.client import OWNER_KEY, S3Client
-from swift_dss.gateway.restore.catalog import Catalog, Held
-from swift_dss.io import workers
-from swift_dss.sim import posts, replicator
+from swift_dss.gateway.link.client import OWNER_KEY
+from swift_dss.sim import offers, posts, replicator
 from swift_dss.sim.coverage import Coverage
 from swift_dss.sim.judge import Replica
 from swift_dss.sim.model import Attempt, Model, Violation
@@ -334,25 +331,8 @@ class Cluster:
         return said or ['no node has anything']
 
     def check_bucket(self) -> None:
-        """Check the bucket as the source of a restore.
-
-        :raises Violation: the bucket offers a version older than the
-            acknowledged one: a restore would bring it back
-        """
-        node = next(iter(self.nodes.values()))
-        client = S3Client(node.around.conf.gateway, Breaker(), 1,
-                          connect=lambda *_: self.bucket.client('judge'))
-        for one in Catalog(node.around.conf.gateway, client,
-                           workers.inline).walk():
-            if not isinstance(one, Held):
-                raise Violation('S3 has what nobody can read: %s' % (one,))
-            stamp = one.record.metadata['X-Timestamp']
-            if stamp < self.model.name(one.name).acknowledged:
-                raise Violation('%s: S3 still offers the version of %s, and '
-                                '%s was acknowledged (%s, member %d)' % (
-                                    one.name, stamp,
-                                    self.model.name(one.name).acknowledged,
-                                    one.remote.key, one.number))
+        """Check the bucket as the source of a restore: :mod:`sim.offers`."""
+        offers.check(self)
 
     def orphans(self) -> Set[str]:
         """Keys that no record names, of versions that no node has."""
@@ -383,8 +363,7 @@ def _means(key: str) -> Set[str]:
     """A key, that of the data which it lies beside, and its version."""
     parsed = parse_remote_key(PREFIX, key)
     if parsed is None:
-        return {key[:len(key) - len(since.SUFFIX)]
-                if key.endswith(since.SUFFIX) else key}
+        return {since.bundle_of(key) or key}
     version, suffix = parsed
     return {key[:len(key) - len(suffix)], PREFIX + '%s/%s' % (
         version.object_hash, version.timestamp)}

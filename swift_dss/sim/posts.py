@@ -111,6 +111,12 @@ def shown(node: Node, name: str) -> Shown:
                  '' if found is None else classmap.encode(found))
 
 
+def of_record(metadata: Mapping[str, str], class_map: str) -> Shown:
+    """What the bucket's record of a version says."""
+    return Shown(metadata.get(_META, ''), metadata.get('Content-Type', ''),
+                 class_map)
+
+
 def newest_anywhere(nodes: Iterable[Node], object_hash: str,
                     since: str) -> Dict[str, str]:
     """When each register of an object was set last, on any node that can

@@ -179,6 +179,9 @@ class FolderVersions(LocalVersions):
         with open(self._path(version, 'meta')) as source:
             found = json.load(source)
         found['meta'].update(metadata)
+        if 'X-Timestamp' not in metadata:
+            found['meta']['X-Timestamp'] = '%016.5f' % (
+                float(found['meta']['X-Timestamp']) + 1)
         # As Swift's .meta: who was described before has changed.
         _replace(self._path(version, 'posted'), b'')
         _replace(self._path(version, 'meta'), json.dumps(found).encode())

@@ -22,7 +22,9 @@ from fault.sim_twins import TWINS, one_object_ends_its_session
 from swift_dss.cli.table import Progress
 from swift_dss.sim import runs
 from swift_dss.sim.cluster import Cluster
+from swift_dss.sim.node import hash_of
 from swift_dss.sim.studies import lost_state, subsets
+from swift_dss.sim.studies.stage import stage
 from swift_dss.sim.world import clock as clocks
 from swift_dss.sim.world import databases
 from swift_dss.sim.world.s3 import MOODS
@@ -279,6 +281,24 @@ def test_subsets_see_a_replica_that_decides_alone(monkeypatch):
     TWINS['one replica decides'](monkeypatch.setattr)
     group = subsets.Group('n1', 'after', 40.0, False)
     assert subsets.run(group, every=17).is_broken
+
+
+def test_refused_writes_in_bundles_of_a_lost_node_are_no_leak():
+    """A bundle that has nothing else stays until ``gc --absent``."""
+    group = subsets.Group('n1', 'after', 40.0, False)
+    with stage(random.Random(1), subsets.NODES, hdds=False) as cluster:
+        cluster.ring.names.remove('n6')
+        first = [one for one in subsets.histories() if cluster.ring.primaries(
+            cluster.ring.partition(hash_of(one.name)))[0] == 'n1'][:20]
+        cluster.ring.names.append('n6')
+        # More is alive than absent, or gc would be careful.
+        found = subsets._Run(cluster, group, [
+            one._replace(class_id=1, reached=((0,), (), ()))
+            for one in first[:4]] + [
+                one._replace(class_id=2, reached=((0, 1, 2), (), ()))
+                for one in first[4:]]).run()
+    assert len(first) == 20 and not found.said
+    assert found.refused_bytes > 1000 and found.leaked_bytes == 0
 
 
 def test_state_that_is_lost_restores_nothing_that_was_deleted():

@@ -164,7 +164,7 @@ def _is_empty(found: Dict[str, Any]) -> bool:
 def made_of_versions(key: str) -> bool:
     """True for keys of versions, and not for those of places and marks."""
     return key.count('/') >= 3 and '.' in key.rpartition('/')[2] and \
-        not key.endswith(('.meta', '.since'))
+        not key.endswith('.meta') and '.since' not in key
 
 
 def _read(made: Bed, bodies: Dict[str, bytes]) -> None:

@@ -17,15 +17,15 @@ bundle that another node keeps *leans* on it.
 
 Two more tables say what else the bucket must learn: *renewals* (versions
 whose metadata changed after they went up) and *places* (containers and
-accounts, whose metadata the bucket keeps too).
+accounts, whose metadata the bucket keeps too). *facts* are the book's own.
 """
 
 # long: every statement on the two tables, in the one class that locks them.
 from __future__ import annotations
 
 import itertools
-import os
 import sqlite3
+import uuid
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import (
@@ -41,7 +41,8 @@ CREATE TABLE IF NOT EXISTS bundles (
     id INTEGER PRIMARY KEY, key TEXT UNIQUE NOT NULL, state TEXT NOT NULL,
     grp TEXT NOT NULL, created REAL NOT NULL, seal TEXT NOT NULL,
     size INTEGER NOT NULL, dead INTEGER NOT NULL, untold INTEGER NOT NULL,
-    live INTEGER NOT NULL, drop_at REAL NOT NULL, heir INTEGER NOT NULL);
+    live INTEGER NOT NULL, drop_at REAL NOT NULL, heir INTEGER NOT NULL,
+    ask_at REAL NOT NULL DEFAULT 0);
 CREATE INDEX IF NOT EXISTS bundles_state ON bundles (state, drop_at);
 CREATE INDEX IF NOT EXISTS bundles_dead ON bundles (dead)
     WHERE state = 'sealed' AND dead > 0;
@@ -75,15 +76,20 @@ CREATE TABLE IF NOT EXISTS places (
     path TEXT PRIMARY KEY, look_at REAL NOT NULL, digest TEXT NOT NULL)
     WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS places_due ON places (look_at);
+CREATE TABLE IF NOT EXISTS facts (
+    name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 #: Columns that books of earlier releases lack.
 _LATER = {
     ('members', 'record'): "ALTER TABLE members ADD COLUMN record BLOB NOT "
                            "NULL DEFAULT x''",
+    ('bundles', 'ask_at'): "ALTER TABLE bundles ADD COLUMN ask_at REAL NOT "
+                           "NULL DEFAULT 0",
     ('holders', 'leans'): "ALTER TABLE holders ADD COLUMN leans TEXT NOT "
                           "NULL DEFAULT ''"}
-#: After the columns: it names one that an old book has to get first.
+#: After the columns: they name some that an old book has to get first.
 _LATER_INDEX = """
+CREATE INDEX IF NOT EXISTS bundles_ask ON bundles (ask_at) WHERE ask_at > 0;
 CREATE INDEX IF NOT EXISTS holders_leans ON holders (leans, key, device)
     WHERE leans != '';
 """
@@ -102,6 +108,8 @@ UPDATE bundles SET (dead, untold, live) = (
 #: them apart: a crash in between left them wrong.
 _SUMMED_TOGETHER = 1
 _Statement = Tuple[str, Tuple[Any, ...]]
+#: Facts: under which this node writes; the bucket was looked at.
+_WRITER, _LOOKED_THROUGH = 'writer', 'looked_through'
 #: Values of one statement; SQLite's own limit is 999 in old versions.
 _ASKED_AT_ONCE = 500
 #: Bundles that are worked on before anything else is done.
@@ -160,12 +168,30 @@ class Book(Store):
     """The tables of one node; see :class:`Store`."""
 
     def __init__(self, path: str) -> None:
-        there = os.path.exists(path)
         super().__init__(path, 'bundle book', _prepare)
-        #: True if a new file had to be made: dead members must be found again.
-        self.began_anew = bool(self.damaged_path) or not there
         self._waiting: Dict[str, Waiting] = {}
         self._recount_all()
+
+    def writer(self) -> str:
+        """Under which this book's node says in the bucket what it knows of
+        bundles that another one keeps; a new book has a new one."""
+        with self._lock:
+            found = self._fact(_WRITER)
+            if not found:
+                found = uuid.uuid4().hex[:16]
+                self._write(True, [_stated(_WRITER, found)])
+            return found
+
+    @property
+    def is_looked_through(self) -> bool:
+        """False as long as bundles are not found again that a lost book
+        knew, and what is dead in them."""
+        return bool(self._fact(_LOOKED_THROUGH))
+
+    def looked_through(self) -> None:
+        """The whole bucket was looked at since the book is new; durable.
+        """
+        self._write(True, [_stated(_LOOKED_THROUGH, 'yes')])
 
     # -- waiting ---------------------------------------------------------
 
@@ -361,6 +387,9 @@ class Book(Store):
             self._write(True, [
                 ("UPDATE bundles SET state = 'sealed', seal = ?, size = ? "
                  'WHERE id = ?', (seal, size, bundle_id)),
+                ('UPDATE bundles SET ask_at = (SELECT max(ask_at) FROM '
+                 'bundles WHERE id IN (?1, ?2)) WHERE id = ?1',
+                 (bundle_id, replaces)),
                 ("UPDATE bundles SET state = 'replaced', heir = ? WHERE "
                  "id = ? AND state = 'sealed'", (bundle_id, replaces))] + [
                     (place, (number, offset, stored, key))
@@ -390,6 +419,32 @@ class Book(Store):
                 ("UPDATE bundles SET state = 'leaving', drop_at = 0 "
                  'WHERE id = ?', (bundle_id,))])
             self._recount_all()
+
+    def settled(self, keys: Iterable[str]) -> None:
+        """Others have packed these, and records here name that: they are
+        in no bundle of this node."""
+        self._write(True, [(
+            "DELETE FROM members WHERE key = ? AND state = 'packed'",
+            (key,)) for key in keys])
+
+    def contest(self, bundle_id: int, ask_at: float) -> None:
+        """Others may have packed members of a bundle: they are to be asked
+        then; 0: no more. Durable."""
+        self._write(True, [('UPDATE bundles SET ask_at = ? WHERE id = ?',
+                            (ask_at, bundle_id))])
+
+    def oldest_of(self, bundle_id: int) -> str:
+        """The earliest timestamp of a bundle's members; '' if none is left.
+        """
+        return str(self._read('SELECT min(timestamp) FROM members WHERE '
+                              'bundle = ?', (bundle_id,))[0][0] or '')
+
+    def contested(self, now: float) -> List[Tuple[Bundle, float]]:
+        """(proven bundle, when it was begun) of those to ask about now."""
+        return [(Bundle(*row[:6]), row[6]) for row in self._read(
+            'SELECT id, key, state, grp, seal, size, created FROM bundles '
+            "WHERE ask_at > 0 AND ask_at <= ? AND state = 'sealed' "
+            'ORDER BY ask_at LIMIT ?', (now, _SOME))]
 
     def recorded(self, keys: Iterable[str]) -> None:
         """The residency records of these name their bundle now."""
@@ -469,7 +524,7 @@ class Book(Store):
                 return []
             self._write(True, [
                 (statement, (key,)) for statement in (
-                    'DELETE FROM holders WHERE key = ?',
+                    "DELETE FROM holders WHERE key = ? AND leans = ''",
                     "DELETE FROM members WHERE key = ? AND "
                     "state = 'waiting'",
                     "UPDATE members SET state = 'dead' WHERE key = ? AND "
@@ -681,6 +736,10 @@ class Book(Store):
 
     # -- inside ----------------------------------------------------------
 
+    def _fact(self, name: str) -> str:
+        rows = self._read('SELECT value FROM facts WHERE name = ?', (name,))
+        return str(rows[0][0]) if rows else ''
+
     def _some(self, where: str, values: Tuple[Any, ...],
               is_due: Callable[[int], bool]) -> List[Bundle]:
         """Those that are put off are passed over, or they would be all that
@@ -728,7 +787,11 @@ class Book(Store):
 
 
 def _prepare(db: sqlite3.Connection) -> None:
+    tables = {row[0] for row in db.execute('SELECT name FROM sqlite_master')}
     db.executescript(_SCHEMA)
+    if 'members' in tables and 'facts' not in tables:
+        # Of an earlier release, and so not lost.
+        db.execute(*_stated(_LOOKED_THROUGH, 'yes'))
     for (table, column), statement in _LATER.items():
         if all(row[1] != column for row in db.execute(
                 'PRAGMA table_info(%s)' % table)):
@@ -737,6 +800,10 @@ def _prepare(db: sqlite3.Connection) -> None:
     if db.execute('PRAGMA user_version').fetchone()[0] < _SUMMED_TOGETHER:
         db.execute(_SUMS)
         db.execute('PRAGMA user_version = %d' % _SUMMED_TOGETHER)
+
+
+def _stated(name: str, value: str) -> _Statement:
+    return 'INSERT OR REPLACE INTO facts VALUES (?, ?)', (name, value)
 
 
 def _slices(keys: Iterable[str]) -> Iterator[Tuple[str, ...]]:

@@ -22,6 +22,7 @@ from swift_dss.core.version import VersionId
 from swift_dss.gateway.bundle.book import Book
 from swift_dss.gateway.bundle.proof import BundleProofs
 from swift_dss.gateway.bundle.read import is_bundle
+from swift_dss.gateway.form import metadata
 from swift_dss.gateway.peers.primaries import Primaries, Wanted
 from swift_dss.gateway.ports import (
     Arrival, LocalVersion, LocalVersions, Metrics)
@@ -231,5 +232,10 @@ class Follower:
                 place = self._proven(local, keys)
                 if place is not None and place.remote is not None:
                     new.append((local, place.remote))
-            self._record(new)
+            # Whoever wrote the new one may not have heard of all that was
+            # said beside the old one.
+            self._book.add_renewals([
+                (local.version, local.partition, self._now())
+                for local in self._record(new) if metadata.changed_at(
+                    local.metadata) > local.version.timestamp])
             self._metrics.count('gateway.followed', len(new))

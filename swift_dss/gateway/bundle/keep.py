@@ -10,6 +10,7 @@ bundle that fails is put off alone, and the work on the others goes on.
 
 from __future__ import annotations
 
+import functools
 from functools import partial
 from typing import Callable, Dict, List, Optional, Set, Tuple
 
@@ -89,20 +90,21 @@ class Keeper:
         # Keep the dead members noted there: the book may be younger than the
         # bundle.
         try:
-            before = bundle_since.read(self._client, one.key,
-                                       self._packer.unwrap(one))
+            before = bundle_since.read(
+                self._client, bundle_since.path_of(one.key),
+                self._packer.unwrap(one))
         except DamagedRecord as err:
             # It is unreadable: only the book's knowledge is left.
             self._note(err)
             before = Since()
         records, gone, unsaid = self._new_records(one)
-        since = Since(
-            before.dead | {member.number for member in
-                           self._book.members(one.id, ('dead', 'told'))},
-            _merged(before.records, records))
+        since = bundle_since.join((before, Since(
+            {member.number for member in
+             self._book.members(one.id, ('dead', 'told'))}, records)))
         if since != before:
-            bundle_since.write(self._client, one.key, since,
-                               self._packer.wrap(one))
+            bundle_since.write(
+                self._client, bundle_since.path_of(one.key), since,
+                self._packer.wrap(one))
             steps.reached('bundle.since_sent')
         self._book.tell(one.id, since.dead, set(records) | gone)
         steps.reached('bundle.since_told')
@@ -130,7 +132,8 @@ class Keeper:
                 except (TierUnavailable, DamagedRecord) as err:
                     away = err
             if here:
-                found[member.number] = max(here, key=_changed_at)
+                found[member.number] = functools.reduce(
+                    metadata.merged, here)
             elif away is None:
                 gone.add(member.number)
             unsaid = away or unsaid
@@ -152,8 +155,8 @@ class Keeper:
             self._book.leave(one.id, self._now() + _ASK_AGAIN_SECONDS)
             self._metrics.count('gateway.bundles_held')
             return
-        # First the note beside it: alone it would never be found.
-        for key in (one.key + bundle_since.SUFFIX, one.key):
+        # First the notes beside it: alone they would never be found.
+        for key in (*bundle_since.listed(self._client, one.key), one.key):
             self._client.delete(key)
             if self._client.head(key) is not None:
                 # Acknowledged and not done, or not everywhere yet.
@@ -192,8 +195,7 @@ class Keeper:
 
     def _send_apart(self, source: Source, members: List[Member]) -> None:
         for member in members:
-            self._leaning.send_apart(member, *(
-                self._from_here(member) or source.read(member)))
+            self._leaning.send_apart(member, *self._whole(source, member))
             self._metrics.count('gateway.bundle_sent_apart')
         steps.reached('bundle.sent_apart')
 
@@ -326,9 +328,15 @@ class Keeper:
             del wanted[member.version.key]
         source = Source(self._client, old, self._keys)
         for key, member in wanted.items():
-            record, data = self._from_here(member) or source.read(member)
-            self._packer.add(packed, key, self._newest_of(member) or record,
-                             data)
+            self._packer.add(packed, key, *self._whole(source, member))
+
+    def _whole(self, source: Source, member: Member
+               ) -> Tuple[bundle.Record, bytes]:
+        """The newest record of a member, and its bytes. A replica here may
+        have missed a POST that another node told of."""
+        record, data = self._from_here(member) or source.read(member)
+        return source.newest(
+            member, self._newest_of(member) or record), data
 
     def _newest_of(self, member: Member) -> Optional[bundle.Record]:
         """The newest record of a version: a POST may have come since."""
@@ -372,13 +380,3 @@ class Keeper:
             return None
         return metadata.record_of(local), data
 
-
-def _changed_at(record: bundle.Record) -> str:
-    return str(record['metadata'].get('X-Timestamp', ''))
-
-
-def _merged(before: Dict[int, bundle.Record],
-            after: Dict[int, bundle.Record]) -> Dict[int, bundle.Record]:
-    found = dict(before)
-    found.update(after)
-    return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Callable, Dict, Iterator, Optional, Tuple
+from typing import Callable, Dict, Iterator, NamedTuple, Optional, Tuple
 
 from swift_dss.core.residency import RemoteCopy
 from swift_dss.core.version import VersionId
@@ -29,20 +29,31 @@ _BUNDLES = 1024
 _MEMBERS = 131072
 
 
+class Entry(NamedTuple):
+    """What an index says of one member.
+
+    :param changed_at: the X-Timestamp of its record
+    """
+
+    offset: int
+    number: int
+    changed_at: str
+
+
 @dataclass(frozen=True)
 class _Known:
     at: float
     head: S3Head
     seal: str
-    #: (offset, number) by digest
-    members: Dict[bytes, Tuple[int, int]]
+    #: By digest.
+    members: Dict[bytes, Entry]
 
     def place(self, version: VersionId, length: int,
               etag: str) -> Optional[Tuple[int, str]]:
         """(offset, seal) of a version; None if it is not there."""
         found = self.members.get(_digest(version, length, etag))
         return None if found is None else (
-            found[0], seal_of(self.seal, found[1]))
+            found.offset, seal_of(self.seal, found.number))
 
 
 class BundleProofs:
@@ -80,6 +91,17 @@ class BundleProofs:
         """
         known = self._known_of(key)
         return None if known is None else known.place(version, length, etag)
+
+    def entry(self, version: VersionId, length: int, etag: str,
+              key: str) -> Optional[Entry]:
+        """What the bundle ``key`` says of a version; None if the version is
+        not there, or no such bundle.
+
+        :raises DamagedRecord, DssError: as :meth:`has`
+        """
+        known = self._known_of(key)
+        return None if known is None else known.members.get(
+            _digest(version, length, etag))
 
     def _known_of(self, key: str) -> Optional[_Known]:
         known = self._recall(key)
@@ -127,14 +149,18 @@ class BundleProofs:
 
 
 def _members(index: Index, sealed: bool
-             ) -> Iterator[Tuple[bytes, Tuple[int, int]]]:
+             ) -> Iterator[Tuple[bytes, Entry]]:
     for entry in index.entries:
         record = metadata.of_record(entry.record)
         length = record.content_length
         if entry.stored_bytes == (
                 sealed_length(length) if sealed else length):
-            yield _digest(record.version, length, record.etag), (
-                entry.offset, entry.number)
+            timestamp = record.version.timestamp
+            changed_at = metadata.changed_at(record.metadata)
+            # Mostly these are the same, and there are many.
+            yield _digest(record.version, length, record.etag), Entry(
+                entry.offset, entry.number, timestamp
+                if changed_at == timestamp else changed_at)
 
 
 def _digest(version: VersionId, length: int, etag: str) -> bytes:

@@ -33,7 +33,7 @@ class Index:
 
 def is_bundle(prefix: str, key: str) -> bool:
     """True if a key of the bucket is a bundle's."""
-    return key.startswith(prefix + FOLDER) and not key.endswith('.since')
+    return key.startswith(prefix + FOLDER) and not since.bundle_of(key)
 
 
 def read_index(client: S3Client, key: str, size: int, keys: KeyFile,
@@ -92,7 +92,7 @@ class Source:
         self._opened: Optional[bundle.Wrap] = None
         self._raw = b''
         self._entries: Dict[int, bundle.Entry] = {}
-        self._since = Since()
+        self._since: Optional[Since] = None
 
     def members(self, group: str) -> List[Member]:
         """The index of the bundle.
@@ -119,8 +119,6 @@ class Source:
         if not self._raw:
             self._raw = read_whole(self._client, self._old.key,
                                    self._old.size)
-            self._since = since.read(self._client, self._old.key,
-                                            self._unwrap())
         entry = self._entries.get(member.number)
         if entry is None or entry.offset != member.offset:
             raise RemoteCorrupt('%s: member %d is not where it was' % (
@@ -130,7 +128,18 @@ class Source:
         if digests.md5(data).hexdigest() != member.etag:
             raise RemoteCorrupt('%s: member %d has a wrong MD5' % (
                 self._old.key, member.number))
-        return self._since.records.get(member.number, entry.record), data
+        return self.newest(member, entry.record), data
+
+    def newest(self, member: Member, record: bundle.Record) -> bundle.Record:
+        """A record of a member, with what lies beside the bundle.
+
+        :raises DamagedRecord: nobody can read that
+        """
+        if self._since is None:
+            self._since = since.read_all(self._client, self._old.key,
+                                         self._unwrap())
+        return metadata.merged(record, self._since.records.get(
+            member.number, record))
 
     def _read_index(self) -> None:
         if not self._entries:

@@ -1,27 +1,33 @@
 """The changes of a bundle's members since it was written.
 
 ``<bundle>.since`` lies beside a bundle: which members are dead, and the
-records of those whose metadata changed. It is rewritten as a whole and only
-grows, so a second writer or an old copy only lacks the newest changes. zlib of
-JSON: ``{"dead": [number, ...], "records": [[number, record], ...]}``.
+records of those whose metadata changed. Its keeper writes it. Every other
+node that has a change to note has a file of its own there,
+``<bundle>.since.<writer>``: S3 has no write that fails where another one was
+first, so of two writers of one file the later would undo the other's note.
+Each is rewritten as a whole and only grows; readers join all of them
+(:func:`join`). zlib of JSON:
+``{"dead": [number, ...], "records": [[number, record], ...]}``.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from dataclasses import dataclass, field
-from typing import Any, Dict, Set
+from typing import Any, Dict, Iterable, Optional, Set
 
 from swift_dss.core.errors import RemoteUnavailable
 from swift_dss.core.limits import (
     MAX_BUNDLE_INDEX_BYTES, MAX_BUNDLE_MEMBERS)
-from swift_dss.gateway.form import digests, verify
+from swift_dss.gateway.form import digests, metadata, verify
 from swift_dss.gateway.link.client import S3Client, S3Missing
 from swift_dss.wire import bundle
 from swift_dss.wire.parsing import parsing
 
 SUFFIX = '.since'
+_NAME = re.compile(r'\.since(\.[0-9a-f]{16})?\Z')
 #: One that proved wrong is written again after this.
 _AGAIN_SECONDS = 30
 
@@ -32,6 +38,32 @@ class Since:
 
     dead: Set[int] = field(default_factory=set)
     records: Dict[int, Dict[str, Any]] = field(default_factory=dict)
+
+
+def path_of(key: str, writer: str = '') -> str:
+    """Where ``writer`` says what it knows of the bundle ``key``.
+
+    :param writer: 16 hex digits; '' is the bundle's keeper
+    """
+    return key + SUFFIX + (writer and '.' + writer)
+
+
+def bundle_of(path: str) -> str:
+    """The bundle that a key of this kind lies beside; '' if it is none."""
+    match = _NAME.search(path)
+    return path[:match.start()] if match else ''
+
+
+def join(some: Iterable[Since]) -> Since:
+    """What all of them know."""
+    dead: Set[int] = set()
+    records: Dict[int, Dict[str, Any]] = {}
+    for one in some:
+        dead |= one.dead
+        for number, record in one.records.items():
+            records[number] = metadata.merged(
+                records.get(number, record), record)
+    return Since(dead, records)
 
 
 def encode(since: Since, wrap: bundle.Wrap = bundle.plain) -> bytes:
@@ -57,23 +89,42 @@ def decode(raw: bytes, unwrap: bundle.Wrap = bundle.plain) -> Since:
     return Since(dead, records)
 
 
-def read(client: S3Client, key: str,
+def read(client: S3Client, path: str,
          unwrap: bundle.Wrap = bundle.plain) -> Since:
-    """Read the note beside the bundle ``key``; empty if there is none."""
+    """Read the note of one writer (:func:`path_of`); empty if there is none.
+    """
     try:
-        raw = client.get_small(key + SUFFIX, MAX_BUNDLE_INDEX_BYTES)
+        raw = client.get_small(path, MAX_BUNDLE_INDEX_BYTES)
     except S3Missing:
         return Since()
     return decode(raw, unwrap)
 
 
-def write(client: S3Client, key: str, since: Since,
+def read_all(client: S3Client, key: str, unwrap: bundle.Wrap = bundle.plain,
+             paths: Optional[Iterable[str]] = None) -> Since:
+    """What lies beside the bundle ``key``, by whomever.
+
+    :param paths: keys of the bucket among which it is; None asks for them
+    """
+    if paths is None:
+        paths = listed(client, key)
+    return join(read(client, path, unwrap) for path in sorted(paths)
+                if bundle_of(path) == key)
+
+
+def listed(client: S3Client, key: str) -> Iterable[str]:
+    """Keys of what lies beside the bundle ``key``."""
+    return [one.key for one in client.listing(key + SUFFIX)
+            if bundle_of(one.key) == key]
+
+
+def write(client: S3Client, path: str, since: Since,
           wrap: bundle.Wrap = bundle.plain) -> None:
-    """Write the note beside the bundle ``key``, proven.
+    """Write a note at ``path`` (:func:`path_of`), proven.
 
     :raises RemoteUnavailable: S3 does not hold the note
     """
-    path, data = key + SUFFIX, encode(since, wrap)
+    data = encode(since, wrap)
     client.put(path, data, digests.md5(data).digest())
     if not verify.holds(client, path, data):
         # Soon: until then the note there is unreadable.

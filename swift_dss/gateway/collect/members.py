@@ -45,10 +45,6 @@ _AT_ONCE = 1000
 #: An abandoned bundle is not taken over before this age: its packer may still
 #: be writing the records that name it.
 _YOUNG_SECONDS = 86400.0
-#: A living keeper notes a dead member within this time. No other node writes
-#: the note beside its bundle before: the later of two writers would undo the
-#: other's note.
-_HEARD_SECONDS = 86400.0
 _PACE = 2000.0
 
 
@@ -196,22 +192,23 @@ class BundleCollector:
         """Examine the bundles of these that are not in the book; returns
         absent members.
         """
-        beside: Set[str] = set()
+        beside: Dict[str, List[str]] = {}
         whole: Set[str] = set()
         bundles: List[S3Listed] = []
         for listed in keys:
-            if listed.key.endswith(bundle_since.SUFFIX):
-                beside.add(listed.key)
+            of = bundle_since.bundle_of(listed.key)
+            if of:
+                beside.setdefault(of, []).append(listed.key)
             else:
-                whole.add(listed.key + bundle_since.SUFFIX)
+                whole.add(listed.key)
                 if not self._book.has_bundle(listed.key):
                     bundles.append(listed)
         for listed in bundles:
-            has_since = listed.key + bundle_since.SUFFIX in beside
             lot = _Lot({}, [], [], 0)
             found.bundles += 1
             with self._failures.of(listed.key, found.skip):
-                lot = self._unknown(listed, has_since, wish, found)
+                lot = self._unknown(
+                    listed, beside.get(listed.key, []), wish, found)
             found.members += len(lot.dead)
             found.members_live += lot.live
             found.members_quarantined += len(lot.quarantined)
@@ -223,33 +220,35 @@ class BundleCollector:
                     one.stored_bytes for one in lot.absent)
                 yield Absent(listed.key, max(
                     one.record.version.timestamp for one in lot.absent),
-                    partial(self._unknown, listed, has_since, wish, found,
-                            True))
+                    partial(self._unknown, listed,
+                            beside.get(listed.key, []), wish, found, True))
             if self._stopping.is_set():
                 raise RemoteUnavailable('stopping', 1)
-        for alone in sorted(beside - whole):
-            with self._failures.of(alone, found.skip):
-                self._without_bundle(alone, wish, found)
+        for key in sorted(set(beside) - whole):
+            with self._failures.of(key, found.skip):
+                self._without_bundle(key, beside[key], wish, found)
 
-    def _without_bundle(self, key: str, wish: Wish,
+    def _without_bundle(self, key: str, beside: Sequence[str], wish: Wish,
                         found: Collected) -> None:
-        """Remove a note without its bundle. A delete removes the note first,
+        """Remove notes without their bundle. A delete removes the notes first,
         so only a late PUT can leave one.
         """
-        whole = key[:-len(bundle_since.SUFFIX)]
-        if not self._book.has_bundle(whole) and \
-                self._client.head(whole) is None and not wish.dry_run:
-            self._client.delete(key)
-            found.removed += 1
+        if not self._book.has_bundle(key) and \
+                self._client.head(key) is None and not wish.dry_run:
+            for one in beside:
+                self._client.delete(one)
+                found.removed += 1
 
-    def _unknown(self, listed: S3Listed, has_since: bool, wish: Wish,
+    def _unknown(self, listed: S3Listed, beside: Sequence[str], wish: Wish,
                  found: Collected, absent_too: bool = False) -> _Lot:
-        """:param absent_too: what is absent counts as dead"""
-        # All of them: the note beside the bundle is read apart.
+        """:param beside: keys of the notes beside it
+        :param absent_too: what is absent counts as dead
+        """
+        # All of them: the notes beside the bundle are read apart.
         said = self._catalog.members(listed, set())
         members = {one.number: one for one in said if isinstance(one, Held)}
-        since = self._since(listed, members) \
-            if has_since else bundle_since.Since()
+        since = bundle_since.read_all(
+            self._client, listed.key, self._opener(members), beside)
         lot = self._lot(listed, [
             one for number, one in members.items()
             if number not in since.dead])
@@ -266,18 +265,17 @@ class BundleCollector:
             else:
                 self._remove(listed.key, found)
         elif not wish.dry_run and members:
-            told = since.dead | {
-                number for number, at in lot.dead.items()
-                if at + _HEARD_SECONDS < self._now()}
-            if told > since.dead:
+            # A keeper that lives says so itself, a little later.
+            told = {number for number, at in lot.dead.items()
+                    if at + 2 * self._conf.delete_delay_seconds
+                    < self._now()}
+            if told:
                 self._tell(listed, members, told)
-            self._adopt(listed, members, dead, told, found)
+            self._adopt(listed, members, dead, since.dead | told, found)
         return lot
 
-    def _since(self, listed: S3Listed,
-               members: Dict[int, Held]) -> bundle_since.Since:
-        return bundle_since.read(self._client, listed.key, encrypt.opener(
-            self._keys, _seal(members)))
+    def _opener(self, members: Dict[int, Held]) -> bundle.Wrap:
+        return encrypt.opener(self._keys, _seal(members))
 
     def _lot(self, listed: S3Listed, members: Sequence[Held]) -> _Lot:
         old = self._age(listed.key) > _YOUNG_SECONDS
@@ -322,7 +320,7 @@ class BundleCollector:
             return 0.0
 
     def _remove(self, key: str, found: Collected) -> None:
-        for one in (key + bundle_since.SUFFIX, key):
+        for one in (*bundle_since.listed(self._client, key), key):
             self._client.delete(one)
         if self._client.head(key) is not None:
             raise RemoteUnavailable('%s is still there' % key,
@@ -334,12 +332,10 @@ class BundleCollector:
               dead: Set[int]) -> None:
         """Have the bucket know which members are dead."""
         seal = _seal(members)
-        # Read it again: the primaries were asked since the last read, and a
-        # keeper may have come back.
-        since = self._since(listed, members)
-        since = replace(since, dead=since.dead | dead)
+        path = bundle_since.path_of(listed.key, self._book.writer())
+        since = bundle_since.read(self._client, path, self._opener(members))
         bundle_since.write(
-            self._client, listed.key, since,
+            self._client, path, replace(since, dead=since.dead | dead),
             self._keys.open(seal).wrap if seal else bundle.plain)
         steps.reached('collect.told')
 

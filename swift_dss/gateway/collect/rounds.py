@@ -6,6 +6,7 @@ from typing import Any, Callable
 
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import DssError
+from swift_dss.gateway.bundle.book import Book
 from swift_dss.gateway.collect.keys import Collector, Wish
 
 #: Marks in the queue: everything was looked at since it is new; when the
@@ -22,18 +23,20 @@ class Rounds:
     """When passes are made in the background.
 
     :param mark, marked: numbers that last as long as the queue does
+    :param book: of bundles; a new one knows none that others do not keep
     :param is_up: S3 answers
     """
 
     def __init__(self, conf: GatewayConf, collector: Collector,
                  mark: Callable[[str, float], None],
-                 marked: Callable[[str], float],
+                 marked: Callable[[str], float], book: Book,
                  is_up: Callable[[], bool], logger: Any,
                  now: Callable[[], float]) -> None:
         self._conf = conf
         self._collector = collector
         self._mark = mark
         self._marked = marked
+        self._book = book
         self._is_up = is_up
         self._logger = logger
         self._now = now
@@ -42,8 +45,10 @@ class Rounds:
 
     @property
     def is_reconciled(self) -> bool:
-        """False as long as deletes of a lost queue may be forgotten."""
-        return bool(self._marked(RECONCILED))
+        """False as long as deletes of a lost queue, or what was dead by a
+        lost book, may be forgotten."""
+        return bool(self._marked(RECONCILED)) and \
+            self._book.is_looked_through
 
     def look(self) -> float:
         """Make a pass if it is due; seconds until there may be another."""
@@ -59,7 +64,9 @@ class Rounds:
             return _IDLE_SECONDS
         try:
             found = self._collector.run(wish)
-            self._mark(RECONCILED, 1.0)
+            if not self.is_reconciled:
+                self._mark(RECONCILED, 1.0)
+                self._book.looked_through()
             self._mark(COLLECTED_AT, self._now())
         except DssError as err:
             self._failures += 1

@@ -22,7 +22,7 @@ from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.limits import MAX_FRAGMENT_INDEX, MAX_POLICY_INDEX
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.ports import LocalVersion
-from swift_dss.wire import classmap
+from swift_dss.wire import classmap, registers
 from swift_dss.wire.layout import remote_key
 from swift_dss.wire.parsing import parsing
 
@@ -52,6 +52,32 @@ class RemoteRecord:
     etag: str
     metadata: Mapping[str, str]
     class_map_text: str
+
+
+def merged(one: Dict[str, Any], other: Dict[str, Any]) -> Dict[str, Any]:
+    """A record of one version that knows of each POST that either knows."""
+    first: Any = one.get('metadata')
+    second: Any = other.get('metadata')
+    if first == second or not _has_time(second):
+        return one
+    if not _has_time(first):
+        return other
+    mine, theirs = registers.of_post(first), registers.of_post(second)
+    newer_map = other if theirs.class_at > mine.class_at else one
+    return dict(one, map=newer_map.get('map'), metadata=dict(
+        {name: first[name] for name in ('name', 'Content-Type')
+         if name in first},
+        **registers.to_metadata(registers.join(mine, theirs))))
+
+
+def changed_at(metadata: Mapping[str, str]) -> str:
+    """Of two records of a version, the later one may know of a POST that
+    the other one has not heard of."""
+    return str(metadata.get('X-Timestamp', ''))
+
+
+def _has_time(metadata: Any) -> bool:
+    return isinstance(metadata, dict) and 'X-Timestamp' in metadata
 
 
 def own_key(prefix: str, version: VersionId) -> str:

@@ -32,7 +32,7 @@ from swift_dss.io.workers import Pool, threads
 from swift_dss.wire.layout import parse_remote_key
 
 #: Keys that only say more of the one that they begin with.
-_BESIDE = metadata.SUFFIXES + (bundle_since.SUFFIX,)
+_BESIDE = metadata.SUFFIXES
 #: Requests at a time, and answers that may wait for a slow reader.
 LOOKERS = 8
 _AHEAD = 64
@@ -138,8 +138,8 @@ class Catalog:
 
         for listed in group:
             key = listed.key
-            if key.endswith(_BESIDE) or key[len(
-                    self._conf.prefix):].startswith(places.FOLDERS):
+            if key.endswith(_BESIDE) or bundle_since.bundle_of(key) or key[
+                    len(self._conf.prefix):].startswith(places.FOLDERS):
                 continue
             with self._failures.of(key, skipped):
                 parsed = parse_remote_key(self._conf.prefix, key)
@@ -182,17 +182,17 @@ class Catalog:
         index = read_index(self._client, listed.key, listed.size,
                            self._keys)
         seal = str(index.head.get('seal', '')) if index.sealed else ''
-        since = bundle_since.Since()
-        if listed.key + bundle_since.SUFFIX in beside:
-            since = bundle_since.read(self._client, listed.key,
-                                      opener(self._keys, seal))
+        since = bundle_since.read_all(
+            self._client, listed.key, opener(self._keys, seal), beside)
         found: List[object] = []
         for entry in index.entries:
             if entry.number in since.dead:
                 continue
             try:
-                record = metadata.of_record(since.records.get(
-                    entry.number, entry.record))
+                newer = since.records.get(entry.number, entry.record)
+                metadata.of_record(newer)
+                record = metadata.of_record(metadata.merged(
+                    entry.record, newer))
             except DamagedRecord as err:
                 found.append(Unreadable('%s member %d' % (
                     listed.key, entry.number), str(err)))

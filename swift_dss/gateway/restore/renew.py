@@ -2,18 +2,21 @@
 
 Data in S3 is never changed in place, and neither is the record in its user
 metadata. The newer record goes to ``<key>.meta`` (or, for a member of a
-bundle, beside the bundle), where readers of the bucket look first.
+bundle, beside the bundle), where readers of the bucket look first. For a
+bundle that another node keeps, ``gateway.bundle.say`` writes it.
 """
 
 from __future__ import annotations
 
-from typing import Callable, Optional
+from functools import partial
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
     DamagedRecord, DssError, RemoteCorrupt, VersionGone)
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.bundle.book import Book
+from swift_dss.gateway.bundle.read import is_bundle
 from swift_dss.gateway.form import digests, metadata, verify
 from swift_dss.gateway.link.client import S3Client, S3Down
 from swift_dss.gateway.ports import LocalVersion, LocalVersions, Metrics
@@ -25,12 +28,16 @@ _UPLOADING_SECONDS = 30.0
 #: One that failed is tried again after this.
 _AGAIN_SECONDS = 600.0
 _AT_ONCE = 100
+#: (version, partition, not_before) of a row.
+_Due = Tuple[VersionId, str, float]
 
 
 class Renewer:
     """Brings records up to date. Called by one thread at a time.
 
     :param close: seals a record of a version, where there is a seal
+    :param say: tells of versions, whose records name a bundle that another
+        node keeps
     :param note: is told why one was put off
     """
 
@@ -38,6 +45,7 @@ class Renewer:
                  local: LocalVersions, queue: Queue, book: Book,
                  metrics: Metrics, now: Callable[[], float],
                  close: Callable[[LocalVersion, bytes], bytes],
+                 say: Callable[[str, Sequence[LocalVersion]], None],
                  note: Callable[[DssError], None]) -> None:
         self._conf = conf
         self._client = client
@@ -47,6 +55,7 @@ class Renewer:
         self._metrics = metrics
         self._now = now
         self._close = close
+        self._say = say
         self._note = note
 
     def run(self) -> None:
@@ -54,38 +63,54 @@ class Renewer:
 
         :raises S3Down: the rest another time
         """
-        for version, partition, at in self._book.due_renewals(
-                self._now(), _AT_ONCE):
-            try:
-                again = self._renew(version, partition)
-            except S3Down:
-                raise
-            except DssError as err:
-                # A drive that is away, or a key that S3 refuses.
-                self._note(err)
-                again = self._now() + _AGAIN_SECONDS
-            if again is not None:
-                self._book.add_renewals([(version, partition, again)])
-            else:
-                self._book.finish_renewal(version, at)
+        elsewhere: Dict[str, List[Tuple[_Due, LocalVersion]]] = {}
+        for due in self._book.due_renewals(self._now(), _AT_ONCE):
+            self._settle([due], partial(self._renew, due, elsewhere))
+        for key, some in elsewhere.items():
+            self._settle([due for due, _ in some], partial(
+                self._say, key, [local for _, local in some]))
 
-    def _renew(self, version: VersionId,
-               partition: str) -> Optional[float]:
-        """When to look again; None if the bucket knows, or need not."""
+    def _settle(self, some: Sequence[_Due],
+                work: Callable[[], Optional[float]]) -> None:
+        """Let rows go, unless ``work`` says when to look again."""
+        try:
+            again = work()
+        except S3Down:
+            raise
+        except DssError as err:
+            # A drive that is away, or a key that S3 refuses.
+            self._note(err)
+            again = self._now() + _AGAIN_SECONDS
+        for version, partition, at in some:
+            if again is None:
+                self._book.finish_renewal(version, at)
+            elif again > at:
+                self._book.add_renewals([(version, partition, again)])
+
+    def _renew(self, due: _Due, elsewhere: Dict[
+            str, List[Tuple[_Due, LocalVersion]]]) -> Optional[float]:
+        """When to look again; None if the bucket knows, or need not.
+
+        :param elsewhere: gets those whose bundle another node keeps
+        """
+        version, partition, at = due
         try:
             local = self._local.describe(version, partition)
         except (VersionGone, DamagedRecord):
             return None
         if self._book.renew(version.key):
             return None
-        if local.residency.remote is None and local.content_length:
+        remote = local.residency.remote
+        if remote is None and local.content_length:
             if self._queue.uploads_of(version.key):
                 return self._now() + _UPLOADING_SECONDS
             return None
-        remote = local.residency.remote
         key = metadata.own_key(self._conf.prefix, version)
         if remote is not None and remote.key != key:
-            return None  # in a bundle that another node keeps
+            if is_bundle(self._conf.prefix, remote.key):
+                elsewhere.setdefault(remote.key, []).append((due, local))
+                return at
+            return None
         self.write(key, local, partition)
         return None
 

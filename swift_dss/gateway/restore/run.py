@@ -39,7 +39,7 @@ class Restored:
 
     :param versions: that belong on this node
     :param obsolete: of which a node of the cluster has a newer version
-    :param written: of them, those that were not here yet
+    :param written: of them, those that were not here yet, or lacked a POST
     :param refused: of those that failed, the untrusted ones
     :param bundles: that this node keeps from now on
     """

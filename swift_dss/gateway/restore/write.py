@@ -8,6 +8,7 @@ byte of data is fetched: reads bring it back, or ``drain``.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
 from dataclasses import replace
@@ -16,7 +17,8 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Tuple
 from swift.common.storage_policy import (
     EC_POLICY, POLICIES, reload_storage_policies)
 from swift.common.utils import Timestamp, set_swift_dir
-from swift.obj.diskfile import DiskFileManager, ECDiskFileManager
+from swift.obj.diskfile import (
+    DiskFileManager, ECDiskFileManager, read_metadata)
 
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig, TierUnavailable
@@ -31,10 +33,12 @@ from swift_dss.io import residency_store, steps
 from swift_dss.io.newest import newest_timestamp
 from swift_dss.io.switch import listdir
 from swift_dss.strategy.agreement import Answer
-from swift_dss.wire import layout
+from swift_dss.wire import layout, registers
 from swift_dss.wire.settings.policies import is_ours
 
 _SYSMETA = 'x-object-sysmeta-'
+#: In the place of a path: a tombstone.
+_GONE = '-'
 #: Values for the container that differ from the object's own (of encrypted,
 #: large and erasure-coded objects).
 _OVERRIDE = 'X-Object-Sysmeta-Container-Update-Override-'
@@ -96,15 +100,18 @@ class Writer:
 
     def write(self, held: Held, target: Target) -> bool:
         """Make the stub, unless the device has this version or a newer
-        one, or a newer tombstone. Idempotent.
+        one, or a newer tombstone. Of this version it gets what POSTs have
+        set that it does not know: the bucket may tell of one version in
+        several places. Idempotent.
 
-        :returns: True if it was written
+        :returns: True if anything was written
         :raises TierUnavailable: the device is not mounted
         :raises DamagedRecord: Swift would not take the metadata
         """
         record = held.record
         timestamp = record.version.timestamp
-        if self._newest(held, target) >= (timestamp, 1):
+        newest, there = self._newest(held, target)
+        if newest > timestamp or newest == timestamp and there == _GONE:
             return False
         policy = POLICIES.get_by_index(record.version.policy)
         if policy is None:
@@ -125,6 +132,8 @@ class Writer:
             target.device, target.partition, account, container, obj,
             policy=policy, **options)
         data, post = _split_metadata(held)
+        if there:
+            return bool(post) and _renew(disk_file, there, post)
         with disk_file.create() as writer:
             _make_stub(writer, held)
             steps.reached('restore.stub')
@@ -152,9 +161,9 @@ class Writer:
             raise TierUnavailable('%s is not mounted' % path)
         return path
 
-    def _newest(self, held: Held, target: Target) -> Tuple[str, int]:
-        """Timestamp of the newest file of the object, and 1 if that is a
-        tombstone or this very version."""
+    def _newest(self, held: Held, target: Target) -> Tuple[str, str]:
+        """Timestamp of the newest file of the object; and the path of this
+        very version, or ``_GONE`` if there is a tombstone as new as it."""
         version = held.record.version
         account, container, obj = split(held.name)
         ring = self._servers.ring(ring_name(version.policy))
@@ -162,16 +171,18 @@ class Writer:
         folder = layout.hash_dir(
             os.path.join(self._conf.devices, target.device),
             version.policy, str(target.partition), object_hash)
-        found = ('', 0)
-        for name in listdir(folder):
+        newest, there = '', ''
+        for name in sorted(listdir(folder)):
             parsed = layout.parse_data_file(name)
             if parsed is not None and parsed[2]:
-                same = parsed[1] == version.frag_index
-                found = max(found, (parsed[0], int(
-                    same or parsed[0] > version.timestamp)))
+                newest = max(newest, parsed[0])
+                if parsed[:2] == (version.timestamp, version.frag_index):
+                    there = there or os.path.join(folder, name)
             elif name.endswith('.ts'):
-                found = max(found, (name[:-3], 1))
-        return found
+                newest = max(newest, name[:-3])
+                if name[:-3] == version.timestamp:
+                    there = _GONE
+        return newest, there
 
     def list_in_container(self, held: Held) -> None:
         """Have the container's servers list the version. Idempotent: the
@@ -296,6 +307,29 @@ def _split_metadata(held: Held) -> Tuple[Dict[str, str], Dict[str, str]]:
     if changed <= record.version.timestamp:
         return data, {}
     return data, dict(_of_post(data), **{'X-Timestamp': changed})
+
+
+def _renew(disk_file: Any, data_path: str, post: Mapping[str, str]) -> bool:
+    """Write what a POST has set and the version here does not know; False
+    if it knows it all."""
+    folder = os.path.dirname(data_path)
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        # The object server merges POSTs under this lock.
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        there = registers.of_data(read_metadata(data_path))
+        for name in sorted(listdir(folder)):
+            if name.endswith('.meta'):
+                there = registers.join(registers.of_post(read_metadata(
+                    os.path.join(folder, name))), there)
+        after = registers.join(there, registers.of_post(post))
+        if after == there:
+            return False
+        disk_file.write_metadata(registers.to_metadata(after))
+    finally:
+        os.close(opened)
+    steps.reached('restore.renewed')
+    return True
 
 
 def _of_post(data: Mapping[str, str]) -> Iterator[Tuple[str, str]]:

@@ -29,6 +29,9 @@ from swift_dss.gateway.bundle.keep import Keeper
 from swift_dss.gateway.bundle.lean import Leaning
 from swift_dss.gateway.bundle.pack import (
     AGAIN_SECONDS, Claim, Packer, batch_of, group_of, seal_of)
+from swift_dss.gateway.bundle.proof import BundleProofs
+from swift_dss.gateway.bundle.say import Sayer
+from swift_dss.gateway.bundle.twins import Twins
 from swift_dss.gateway.collect.keys import Extra
 from swift_dss.gateway.collect.members import BundleCollector, Shelves
 from swift_dss.gateway.form import metadata
@@ -90,6 +93,7 @@ class Bundler:
         own
     :param leaning: who is asked before a bundle goes
     :param follower: finds what others have packed
+    :param proofs: what indexes of bundles say
     """
 
     # long: puts packer, keeper and book together.
@@ -99,6 +103,7 @@ class Bundler:
                  stopping: threading.Event, swift_dir: str, keys: KeyFile,
                  now: Callable[[], float], retry: Backoff,
                  pool: Pool, leaning: Leaning, follower: Follower,
+                 proofs: BundleProofs,
                  left_alone: Callable[[], None]) -> None:
         self._left_alone = left_alone
         self._follower = follower
@@ -121,7 +126,11 @@ class Bundler:
         self._keeper = Keeper(conf, client, local, book, self._packer,
                               metrics, self._note, keys, now, leaning)
         self._renewer = Renewer(conf, client, local, queue, book, metrics,
-                                now, self._close_record, self._note)
+                                now, self._close_record, Sayer(
+                                    client, proofs, keys, metrics,
+                                    book.writer).say, self._note)
+        self._twins = Twins(conf, book, follower, leaning, local, metrics,
+                            now)
         self._places = Places(conf, client, book, Servers(swift_dir),
                               metrics, now, self._close_place, self._note)
         self._client = client
@@ -291,7 +300,8 @@ class Bundler:
         """
         now = self._now()
         rows = [(version, partition, now
-                 + rank * self._conf.take_over_seconds)
+                 + (not self._book.knows(version.key) and rank)
+                 * self._conf.take_over_seconds)
                 for version, partition, rank in some]
         if rows:
             self._book.add_renewals(rows)
@@ -516,6 +526,11 @@ class Bundler:
 
     def _flush(self, claim: Claim) -> None:
         try:
+            try:
+                claim = self._without_twins(claim)
+            except BaseException:
+                self._book.give_up(claim.bundle_id)
+                raise
             with wan.working_for(wan.bundle(_class_of(claim.group))):
                 self._packer.flush(claim)
             self._failures.pop(claim.group, None)
@@ -534,9 +549,31 @@ class Bundler:
                 self._sending -= 1
             self.kick()
 
+    def _without_twins(self, claim: Claim) -> Claim:
+        """A claim without what others have packed meanwhile. Blocks, a few
+        seconds a server, where something is late."""
+        late = self._twins.late(claim.members)
+        if not late:
+            return claim
+        # Before S3 has it: whoever records after this one finds it.
+        self._book.contest(claim.bundle_id, self._now())
+        places = self._follower.lean(late)
+        there = [version for version, place in places.items()
+                 if place.remote is not None]
+        alone = [version for version, place in places.items() if place.alone]
+        self._book.settled(version.key for version in there + alone)
+        self._go_alone(alone)
+        gone = {version.key for version in there + alone}
+        return claim._replace(members=[
+            member for member in claim.members
+            if member.version.key not in gone])
+
     def _record(self, bundle_id: int) -> None:
         try:
             self._packer.record(bundle_id)
+            if self._twins.is_late(self._book.oldest_of(bundle_id)):
+                # On its way for long: another one may have begun meanwhile.
+                self._book.contest(bundle_id, self._now())
         except DssError as err:
             self._note(err)  # the keeping writes what is left
         except Exception:
@@ -568,8 +605,8 @@ class Bundler:
             busy = self._sending or self._recording
         if not busy:
             self._by_itself(self._keeper.record_rest)
-        for work in (self._renewer.run, self._keeper.drop, self._keeper.tell,
-                     self._keeper.rewrap):
+        for work in (self._renewer.run, self._twins.look, self._keeper.drop,
+                     self._keeper.tell, self._keeper.rewrap):
             self._by_itself(work)
         if self._has_rings:
             self._by_itself(self._places.run)

@@ -15,6 +15,9 @@ import random
 from dataclasses import dataclass, field
 from typing import Callable, Iterator, List, NamedTuple, Sequence, Tuple
 
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.bundle import since
+from swift_dss.sim import offers
 from swift_dss.sim.cluster import Cluster
 from swift_dss.sim.model import Violation
 from swift_dss.sim.conf import PREFIX
@@ -190,10 +193,9 @@ class _Run:
         settle(self._cluster)
         for key in self._cluster.orphans():
             size = len(self._cluster.bucket.keys[key].data)
-            if self._was_refused(key):
-                self._found.refused_bytes += size
-            else:
-                self._found.leaked_bytes += size
+            refused = self._refused_bytes(key, size)
+            self._found.refused_bytes += refused
+            self._found.leaked_bytes += size - refused
         for history in self._made:
             self._judge(history)
         self._judge_bucket()
@@ -208,12 +210,27 @@ class _Run:
             self._found.said.append('%s: gc leaves %s' % (
                 self._group, orphans[0]))
 
-    def _was_refused(self, key: str) -> bool:
-        """True for a write later than what was acknowledged of its name."""
+    def _refused_bytes(self, key: str, size: int) -> int:
+        """Of a key, those of writes that were refused."""
         parsed = parse_remote_key(PREFIX, key)
-        return parsed is not None and \
-            parsed[0].timestamp > self._cluster.model.name(
-                self._cluster.name_of(parsed[0].object_hash)).acknowledged
+        if parsed is not None:
+            return size * self._was_refused(parsed[0])
+        whole = since.bundle_of(key) or key
+        if whole not in self._cluster.bucket.keys:
+            return 0
+        members = offers.members_of(self._cluster, whole)
+        refused = [one for one in members
+                   if self._was_refused(one.record.version)]
+        if not refused:
+            return 0
+        # They keep its head and index, and what lies beside it.
+        return size if whole != key else size - sum(
+            one.stored_bytes for one in members if one not in refused)
+
+    def _was_refused(self, version: VersionId) -> bool:
+        """True for a write later than what was acknowledged of its name."""
+        return version.timestamp > self._cluster.model.name(
+            self._cluster.name_of(version.object_hash)).acknowledged
 
     def _write(self, history: History, number: int) -> None:
         cluster = self._cluster

@@ -21,6 +21,7 @@ from swift_dss.core.errors import (
 from swift_dss.core.residency import RemoteCopy, Tier
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.bundle.read import is_bundle, read_index
+from swift_dss.gateway.bundle.since import bundle_of
 from swift_dss.gateway.down.source import Source
 from swift_dss.gateway.form import metadata as remote_metadata
 from swift_dss.gateway.form.digests import BLOCK_BYTES, md5
@@ -39,7 +40,7 @@ from swift_dss.tier.walk.repair import LOCAL, RECORD, REMOTE
 from swift_dss.tier.walk.survey import data_files
 from swift_dss.wire.bundle import TRAILER_BYTES
 
-_BESIDE = remote_metadata.SUFFIXES + ('.since',)
+_BESIDE = remote_metadata.SUFFIXES
 _SHOWN = 1000
 _KEYS_AT_ONCE = 1000
 
@@ -157,8 +158,8 @@ class Comparison:
                      'etag TEXT, used INTEGER) WITHOUT ROWID')
         prefix = self._conf.gateway.prefix
         for one in self._client.listing(prefix):
-            if one.key.endswith(_BESIDE) or one.key[len(
-                    prefix):].startswith(FOLDERS):
+            if one.key.endswith(_BESIDE) or bundle_of(one.key) or one.key[
+                    len(prefix):].startswith(FOLDERS):
                 continue
             seen.execute('INSERT OR REPLACE INTO keys VALUES (?, ?, ?, 0)',
                          (one.key, one.size, one.etag))

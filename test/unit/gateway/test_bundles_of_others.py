@@ -112,7 +112,7 @@ class Nodes:
 
     def bundles(self):
         return sorted(key for key in self.s3.keys if '/bundles/' in key
-                      and not key.endswith('.since'))
+                      and '.since' not in key)
 
     def read(self, number, version, name):
         sink = Collector()

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from daemon_node import write_policies
 from swift.common import storage_policy, utils
+from swift.obj.diskfile import read_metadata
 
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig
@@ -39,12 +40,14 @@ class Node:
             SimpleNamespace(ring=lambda name: None),
             logging.getLogger('stub-writer'), ('127.0.0.1',))
 
-    def restore(self, name='o', policy=0):
+    def restore(self, name='o', policy=0, **posted):
         version = VersionId('', policy, utils.hash_path('a', 'c', name), NOW)
         return self.writer.write(Held(RemoteRecord(
             version, len(BODY), ETAG, {
                 'name': '/a/c/' + name, 'X-Timestamp': NOW,
-                'Content-Type': 'a/b'}, ''), RemoteCopy(
+                'Content-Type': 'a/b', **{
+                    key.replace('_', '-'): value
+                    for key, value in posted.items()}}, ''), RemoteCopy(
                     's3', own_key('p/', version), ETAG, 0.0)), TARGET)
 
     def folder(self, name='o'):
@@ -73,6 +76,26 @@ def test_it_is_a_stub_from_its_first_instant(node):
         found = residency_store.judge(source.fileno(), len(BODY))
     assert found.tiers == Tier.REMOTE and found.remote.etag == ETAG
     assert not node.restore(), 'it is there'
+
+
+LATER = {'X_Timestamp': '1700000015.00000', 'X_Object_Meta_Colour': 'blue'}
+TYPED = {'X_Timestamp': '1700000013.00000', 'X_Object_Meta_Colour': 'red',
+         'Content_Type_Timestamp': '1700000013.00000',
+         'Content_Type': 'c/d'}
+
+
+@pytest.mark.parametrize('told', [
+    ({}, TYPED, LATER), (LATER, TYPED, {}), (LATER, {}, TYPED),
+    (TYPED, LATER, {})])
+def test_of_many_records_of_a_version_the_newest_count(node, told):
+    for posted in told:
+        node.restore(**posted)
+    names = sorted(os.listdir(node.folder()))
+    assert [name.rpartition('.')[2] for name in names] == ['data', 'meta']
+    found = read_metadata(os.path.join(node.folder(), names[1]))
+    assert found['X-Object-Meta-Colour'] == 'blue'
+    assert found['Content-Type'] == 'c/d'
+    assert not any(node.restore(**posted) for posted in told)
 
 
 @pytest.mark.parametrize('there, is_written', [

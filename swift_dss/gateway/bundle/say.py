@@ -1,0 +1,95 @@
+"""What this node says of bundles that another one keeps.
+
+A POST reaches the replicas of a version, and the keeper of its bundle may
+have none any more: the partition moved, or the keeper or its book is lost.
+So each replica sees to it that the bucket knows of a POST: the keeper's says
+it with what else it has to say of the bundle; the others, in the order of
+their ranks, look whether somebody has said it, and say it themselves beside
+the bundle (``since``).
+"""
+
+from __future__ import annotations
+
+from typing import Callable, Dict, Iterable, List, Sequence
+
+from swift_dss.core.errors import RemoteUnavailable
+from swift_dss.gateway.bundle import since as bundle_since
+from swift_dss.gateway.bundle.proof import BundleProofs
+from swift_dss.gateway.bundle.since import Since
+from swift_dss.gateway.form import metadata
+from swift_dss.gateway.form.encrypt import KeyFile, opener
+from swift_dss.gateway.link.client import S3Client
+from swift_dss.gateway.ports import LocalVersion, Metrics
+from swift_dss.io import steps
+from swift_dss.wire import bundle
+
+#: A bundle that is gone: records that name it will soon name another key.
+_AGAIN_SECONDS = 600
+
+
+class Sayer:
+    """Says records of members. Called by one thread at a time.
+
+    :param proofs: what indexes of bundles say
+    :param writer: see :func:`since.path_of`
+    """
+
+    def __init__(self, client: S3Client, proofs: BundleProofs,
+                 keys: KeyFile, metrics: Metrics,
+                 writer: Callable[[], str]) -> None:
+        self._client = client
+        self._proofs = proofs
+        self._keys = keys
+        self._metrics = metrics
+        self._writer = writer
+
+    def say(self, key: str, some: Sequence[LocalVersion]) -> None:
+        """Have the bucket know what these say, whose records name the
+        bundle ``key``. Idempotent.
+
+        :raises RemoteUnavailable: there is no such bundle just now
+        :raises DssError: another time
+        """
+        unsaid: Dict[int, bundle.Record] = {}
+        for local in some:
+            entry = self._proofs.entry(local.version, local.content_length,
+                                       local.etag, key)
+            if entry is None:
+                raise RemoteUnavailable('%s is not there, or has not %s' % (
+                    key, local.version.key), _AGAIN_SECONDS)
+            if metadata.changed_at(local.metadata) > entry.changed_at:
+                unsaid[entry.number] = metadata.record_of(local)
+        if unsaid:
+            self._say(key, self._seal(some), unsaid)
+
+    def _say(self, key: str, seal: str,
+             unsaid: Dict[int, bundle.Record]) -> None:
+        unwrap = opener(self._keys, seal)
+        # Mostly its keeper has said it: a listing costs as much as a PUT.
+        looks: List[Callable[[], Iterable[str]]] = [
+            lambda: [bundle_since.path_of(key)],
+            lambda: bundle_since.listed(self._client, key)]
+        for look in looks:
+            said = bundle_since.read_all(self._client, key, unwrap, look())
+            unsaid = {
+                number: record for number, record in unsaid.items()
+                if _changed_at(record) > _changed_at(
+                    said.records.get(number, {}))}
+            if not unsaid:
+                return
+        mine = bundle_since.path_of(key, self._writer())
+        bundle_since.write(self._client, mine, bundle_since.join((
+            bundle_since.read(self._client, mine, unwrap),
+            Since(records=unsaid))),
+            self._keys.open(seal).wrap if seal else bundle.plain)
+        steps.reached('bundle.said')
+        self._metrics.count('gateway.renewed', len(unsaid))
+
+    @staticmethod
+    def _seal(some: Sequence[LocalVersion]) -> str:
+        remote = some[0].residency.remote
+        return remote.seal if remote else ''
+
+
+def _changed_at(record: bundle.Record) -> str:
+    return metadata.changed_at(record.get('metadata', {}))

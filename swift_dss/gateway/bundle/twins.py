@@ -1,0 +1,133 @@
+"""Versions that two nodes have packed, as neither had a record yet when the
+other one looked.
+
+A node that packs what is late asks first (``bundler``), so this takes two
+that send at the same time. Which bundle is kept is the rule by which
+bundles are followed: the one that was begun later. Its packer does nothing;
+the other one has its records name that one, and once no primary names its
+own any more, its members are dead like any others.
+"""
+
+from __future__ import annotations
+
+from typing import Callable, List, Sequence, Tuple
+
+from swift_dss.core.config import GatewayConf
+from swift_dss.core.errors import DssError
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.bundle.book import Book, Bundle, Member
+from swift_dss.gateway.bundle.follow import Follower
+from swift_dss.gateway.bundle.lean import Leaning
+from swift_dss.gateway.ports import LocalVersion, LocalVersions, Metrics
+from swift_dss.io import steps
+from swift_dss.strategy.agreement import Verdict, seconds_of
+
+#: Members of one question.
+_AT_ONCE = 1000
+#: A bundle is looked at again after this, and then after twice that.
+_AGAIN_SECONDS = 600.0
+
+
+class Twins:
+    """Looks for them. Called by one thread at a time.
+
+    :param now: seconds since the epoch
+    """
+
+    def __init__(self, conf: GatewayConf, book: Book, follower: Follower,
+                 leaning: Leaning, local: LocalVersions, metrics: Metrics,
+                 now: Callable[[], float]) -> None:
+        self._conf = conf
+        self._book = book
+        self._follower = follower
+        self._leaning = leaning
+        self._local = local
+        self._metrics = metrics
+        self._now = now
+
+    def is_late(self, timestamp: str) -> bool:
+        """True if another primary may have begun to pack a version."""
+        return seconds_of(timestamp) + self._conf.remote_after_seconds \
+            + self._conf.take_over_seconds <= self._now()
+
+    def late(self, members: Sequence[Member]) -> List[LocalVersion]:
+        """Those of the members of a planned bundle that another primary may
+        have packed."""
+        return [local for member in members
+                if self.is_late(member.version.timestamp)
+                for local in self._described(
+                    [(member.version, member.partition)])]
+
+    def look(self) -> None:
+        """At bundles with members that were late when they went up.
+
+        :raises DssError: the rest another time
+        """
+        for one, since in self._book.contested(self._now()):
+            age = self._now() - since
+            is_open = self._look(one)
+            # Who packed before these records were there has recorded by then.
+            self._book.contest(one.id, self._now() + max(
+                _AGAIN_SECONDS, age) if is_open
+                or age < _AGAIN_SECONDS else 0.0)
+
+    def _look(self, one: Bundle) -> bool:
+        """True if members of this bundle are in another one as well."""
+        is_open = False
+        members = self._book.members(one.id, ('there', 'live'))
+        for at in range(0, len(members), _AT_ONCE):
+            page = members[at:at + _AT_ONCE]
+            is_open = self._write_off(one, self._moved(one, page)) or is_open
+        return is_open
+
+    def _moved(self, one: Bundle, page: List[Member]) -> List[Member]:
+        """Members that records here name in another bundle by now."""
+        holders = self._book.holders(page)
+        here = {member.version.key: self._described(
+            holders[member.version.key]) for member in page
+            if member.state == 'live'}
+        mine = [local for some in here.values() for local in some
+                if _key(local) == one.key]
+        places = self._follower.lean(mine)
+        went = {version for version, place in places.items()
+                if place.remote is not None}
+        moved = {local.version.key for local in mine
+                 if local.version in went} - {
+                     local.version.key for local in mine
+                     if local.version not in went}
+        if moved:
+            steps.reached('twins.moved')
+            self._metrics.count('gateway.bundle_twins', len(moved))
+        return [member for member in page if member.version.key in moved
+                or _are_elsewhere(one.key, here.get(member.version.key, []))]
+
+    def _described(self, holders: Sequence[Tuple[VersionId, str]]
+                   ) -> List[LocalVersion]:
+        found: List[LocalVersion] = []
+        for version, partition in holders:
+            try:
+                found.append(self._local.describe(version, partition))
+            except DssError:
+                continue  # others find out what that means
+        return found
+
+    def _write_off(self, one: Bundle, moved: List[Member]) -> bool:
+        """True if some of these are needed yet."""
+        said = self._leaning.verdicts(one.key, moved)
+        dead = [key for key, verdict in said.items()
+                if verdict is Verdict.DEAD]
+        if dead:
+            self._book.bury(dead)
+            steps.reached('twins.written_off')
+            self._metrics.count('gateway.bundle_written_off', len(dead))
+        return len(dead) < len(said)
+
+
+def _are_elsewhere(key: str, some: Sequence[LocalVersion]) -> bool:
+    """A record without a key may be about to name this one."""
+    return bool(some) and all(_key(local) not in ('', key) for local in some)
+
+
+def _key(local: LocalVersion) -> str:
+    remote = local.residency.remote
+    return remote.key if remote else ''
