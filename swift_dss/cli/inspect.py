@@ -1,4 +1,4 @@
-"""``swift-dss inspect``: print what a ``.dss`` holds.
+"""``swift-dss inspect``: print the contents of a ``.dss``.
 
 Of a file only the class section is read; of a stream, all of it.
 """

@@ -64,7 +64,7 @@ class Progress:
     Without a terminal it is quiet: the output of scripts stays clean.
 
     :param lines_seconds: without a terminal, write a whole line this often
-        instead: for what runs for hours with its output in a file
+        instead: for commands that run for hours with output to a file
     """
 
     def __init__(self, label: str, quiet: bool = False,

@@ -42,7 +42,7 @@ BUNDLE_BYTES = 16 << 20
 
 
 class Damaged(Exception):
-    """A bundle that is not what it should be."""
+    """A bundle is damaged."""
 
 
 class Member(NamedTuple):

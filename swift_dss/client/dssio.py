@@ -135,8 +135,8 @@ def _publish(temporary: str, path: str, force: bool) -> None:
         os.replace(temporary, path)
         return
     try:
-        # A link, unlike a rename, refuses to replace a file that came
-        # into being meanwhile.
+        # A link, unlike a rename, refuses to replace a file that was made
+        # since.
         os.link(temporary, path)
     except FileExistsError:
         raise BadClassInput(

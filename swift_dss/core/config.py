@@ -13,8 +13,8 @@ class IoConf:
     """How object servers of the node do their I/O.
 
     :param carrier: ``auto``, ``classified``, ``ioprio`` or ``null``
-    :param block_checksums: keep checksums of blocks, and check what is read
-        from a disk before it is sent
+    :param block_checksums: keep checksums of blocks, and check bytes from a
+        disk before they are sent
     """
 
     carrier: str = 'auto'
@@ -91,7 +91,7 @@ class PrefetchConf:
         node
     :param state_bytes: memory of the strategy
     :param bytes_per_second: pace; 0: the spare rate of the link
-    :param dollars_per_gb: price of what leaves S3, for the counts
+    :param dollars_per_gb: price of bytes that leave S3, for the counts
     :param dollars_per_day: daily limit of the price; 0: no limit
     """
 
@@ -194,7 +194,7 @@ class NodeConf:
     """All of ``dss.conf``.
 
     :param devices: Swift's devices folder
-    :param run_dir: sockets, and what a reboot may forget
+    :param run_dir: sockets, and files that a reboot may lose
     :param allow_tmpfs: index and queue may be where a reboot forgets them
     :param object_conf: configuration of the object server, or its folder
     :param log_level: of the tier daemon, which logs to stderr

@@ -115,7 +115,7 @@ class TierFull(DssError):
 
 
 class VersionGone(DssError):
-    """The version was overwritten, deleted or moved meanwhile."""
+    """The version was overwritten, deleted or moved during the call."""
 
     http_status = 404
     exit_code = 1

@@ -1,4 +1,4 @@
-"""Shell-style patterns that cannot be made slow by what they match.
+"""Shell-style patterns that no text can make slow.
 
 ``*`` matches any text (``/`` too), ``?`` one character, ``[abc]``,
 ``[a-z]`` and ``[!abc]`` one of a set. Between stars every piece has a

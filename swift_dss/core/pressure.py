@@ -13,7 +13,7 @@ class Link(NamedTuple):
     :param up: S3 answers: readers may ask it
     :param probe_seconds: until S3 is asked again if it does not answer, or
         gets the next trial if it takes no uploads
-    :param refuses: S3 answers, and does not hold what is sent to it
+    :param refuses: S3 answers, but does not keep uploads
     """
 
     drain_rate: float
@@ -32,7 +32,7 @@ class Backlog:
     """Bytes of one device that wait for S3, as admission sees them.
 
     :param pending_bytes: bytes that S3 lacks and is to have
-    :param budget_bytes: of them, what the lowest class may fill
+    :param budget_bytes: the part of them that the lowest class may fill
     :param reserve_bytes: on top, more of it the higher the class
     :param room_bytes: new bytes that still fit
     :param drain_rate: predicted bytes a second that leave; 0 if unknown

@@ -59,8 +59,7 @@ class RemoteCopy:
 
     :param endpoint: name of the gateway endpoint, not its address
     :param key: S3 key of the data
-    :param etag: what S3 said its ETag was, without quotes; of a bundle's
-        member, its MD5
+    :param etag: S3's ETag, without quotes; of a bundle's member, its MD5
     :param verified_at: seconds since the epoch
     :param offset: where the data begins under the key; 0 unless the key
         is a bundle

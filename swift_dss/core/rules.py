@@ -30,7 +30,7 @@ class Rule:
     Of several patterns in one condition, one must match. An empty tuple or
     None is no condition.
 
-    :param name: what the rules file calls it
+    :param name: its name in the rules file
     :param class_id: class of the objects that match
     :param content_types: against the media type, lower case, without its
         parameters

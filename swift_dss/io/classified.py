@@ -1,11 +1,11 @@
 """Classified reads and writes: span after span through a carrier.
 
 Everything here blocks and runs in pool threads. Dirty pages take the class
-of the thread that syncs them, so a writer that changes class starts the
-write-back of what it has written first: ``sync_file_range`` hands the pages
-to the block layer under the present class without waiting for the disk.
-Only whole pages are started; a page that two spans share goes out once,
-with the class of the span that completes it.
+of the thread that syncs them, so a writer that changes class first starts the
+write-back of its bytes: ``sync_file_range`` hands the pages to the block layer
+under the present class without waiting for the disk. Only whole pages are
+started; a page that two spans share goes out once, with the class of the span
+that completes it.
 """
 
 from __future__ import annotations

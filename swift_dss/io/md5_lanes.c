@@ -186,7 +186,7 @@ static void compress_avx512(lanes *state, const uint8_t **from,
 }
 #endif
 
-/* Fastest first; what a processor does not have is skipped. */
+/* Fastest first; extensions that a processor lacks are skipped. */
 static const struct kernel {
 	const char *name;
 	compressor *compress;
@@ -281,7 +281,7 @@ static void move_on(struct run *run, const uint8_t *from, size_t blocks)
 static void hash_runs(struct run *runs, size_t count)
 {
 	for (;;) {
-		/* A lane without a stream hashes what another one does. */
+		/* A lane without a stream hashes another lane's bytes. */
 		const uint8_t *from[LANES];
 		struct run *in[LANES];
 		lanes state[4];

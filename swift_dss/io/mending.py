@@ -53,7 +53,7 @@ def look(place: Place, io: Carrier = PLAIN_IO) -> Rot:
     Of a block without a checksum, and of one of which S3 alone has a part, it
     is judged whether it can be read.
 
-    :raises VersionGone: the version went away meanwhile
+    :raises VersionGone: the version was removed since
     :raises TierUnavailable: the HDD is not mounted
     """
     rot = Rot([], [], [], [])

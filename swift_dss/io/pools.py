@@ -4,8 +4,8 @@ One pool serves one tier of one device, so that a slow disk delays only
 requests to that disk. Work is a function and its arguments; the calling green
 thread sleeps until the answer is there, while the event loop serves others.
 
-Rules for what runs in a pool thread: no green primitive, no logger but a
-manager's, no reference to the request. It may block.
+Rules for work in a pool thread: no green primitive, no logger but a manager's,
+no reference to the request. It may block.
 
 - Threads start when they are first needed, after a fork too.
 - At most ``threads`` jobs run and ``queue_depth`` wait. Past that the
@@ -172,8 +172,8 @@ class Pool:
     :param name: for thread names and metrics, e.g. ``ssd``
     :param threads: jobs that run at once
     :param queue_depth: jobs that may wait
-    :param after_inline: called when the caller's own thread did the work,
-        to undo what the work did to it (its I/O priority)
+    :param after_inline: called when the caller's own thread did the work, to
+        restore that thread's state (its I/O priority)
     :param told: called in the event loop with ``waited`` for a job that no
         thread took up at once, with ``full`` for one that the queue had no
         room for
@@ -253,7 +253,7 @@ class Pool:
         return self.submit(call, *args).wait()
 
     def leave_inline(self) -> None:
-        """Undo what work done by the caller itself did to its thread."""
+        """Restore the state of a caller's thread that did the work itself."""
         self._after_inline()
 
     def settle(self, job: Job) -> None:

@@ -1,8 +1,8 @@
 """Folders and files that hold other people's names: for one user alone.
 
-The index has the name of every object of every tenant, and the gateway's
-queue is the only one that knows what is to be deleted in S3. So their
-folder is 0700 and on a disk, and they are 0600, those of before as well.
+The index has the name of every object of every tenant, and only the gateway's
+queue knows the pending deletes of S3. So their folder is 0700 and on a disk,
+and they are 0600, those of before as well.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOVING = '.moving'
 def make_folder(path: str, mode: int, option: str) -> None:
     """Make a folder with ``mode``, if it is not there.
 
-    :param option: what set the path, for the error
+    :param option: the option with the path, for the error
     :raises BadConfig: it cannot be made; says what to do
     """
     if os.path.isdir(path):

@@ -2,8 +2,8 @@
 
 A read that the page cache can answer is a copy in memory: it costs less
 than the trip to a pool thread, so the event loop may do it. ``RWF_NOWAIT``
-makes sure of that: it answers with what is there, and starts the read-ahead
-of what is not under the class of the calling thread.
+makes sure of that: it returns cached bytes, and starts the read-ahead of the
+rest under the class of the calling thread.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ AHEAD_BYTES = 4 * CHUNK_BYTES
 
 
 class PageCache:
-    """Reads what the page cache has of a file.
+    """Reads the cached bytes of a file.
 
     For one thread only (it reuses its buffers).
     """

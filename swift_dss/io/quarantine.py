@@ -1,4 +1,4 @@
-"""What Swift has put into a device's quarantine, and the way back from it.
+"""List a device's quarantine, and bring versions back from it.
 
 Swift moves the whole folder of an object to
 ``<device>/quarantined/objects[-N]/<hash>``, or ``<hash>-<hex>`` if that is
@@ -236,8 +236,8 @@ def put_aside(place: Place) -> None:
 
 def put_back(held: Held, place: Place, source: Optional[str] = None) -> None:
     """Give a quarantined version its name in Swift's folder again, durably,
-    and take it out of quarantine. Idempotent: what a power cut left half
-    done is done by the next call.
+    and take it out of quarantine. Idempotent: the next call completes a move
+    that a power cut interrupted.
 
     The caller MUST hold the version's lock, MUST have seen that no newer
     version stands there, and MUST have proven the bytes.
@@ -288,7 +288,9 @@ def _link(source: str, target: str) -> None:
 
 
 def _leave(held: Held, metas: List[str]) -> None:
-    """Take a version, and what belongs to it alone, out of quarantine."""
+    """Take a version, and the files that belong to it alone, out of
+    quarantine.
+    """
     with contextlib.suppress(FileNotFoundError):
         os.unlink(held.path)
     if any(name.endswith('.data') for name in listdir(held.folder)):

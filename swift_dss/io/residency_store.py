@@ -52,9 +52,9 @@ def load_capacity_id(target: _Target) -> str:
 def store(fd: int, residency: Residency, capacity_id: str = '') -> None:
     """Put the record on an open data file; idempotent; no fsync.
 
-    A file that is whole on the SSD and nowhere else gets no record. The
-    caller MUST ``fsync`` the file before it acts on what the record says,
-    and MUST have made the bytes on every other tier durable before.
+    A file that is whole on the SSD and nowhere else gets no record. The caller
+    MUST ``fsync`` the file before it acts on the record, and MUST have made
+    the bytes on every other tier durable before.
 
     :param capacity_id: identity of the capacity tier
         (``Capacity.identity``); needed if a byte lies on the HDD
@@ -65,7 +65,7 @@ def store(fd: int, residency: Residency, capacity_id: str = '') -> None:
     except OSError as err:
         if not _is_no_room(err):
             raise
-        # Where bytes are counts more than what proves them.
+        # The place of bytes is more important than their proof.
         if not blocks.remove(fd):
             raise TierFull(_NO_ROOM % err) from err
         store(fd, residency, capacity_id)

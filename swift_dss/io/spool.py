@@ -7,7 +7,7 @@ file unlinked after it got the lock opens the new one. So no event is lost
 between them, and none is read half.
 
 The folder never holds more than a bound of bytes; past it the sweep of the
-device replaces what was not kept. Calls block on the device.
+device finds the dropped events' versions. Calls block on the device.
 """
 
 from __future__ import annotations

@@ -359,7 +359,7 @@ def tmp_path_of(place: Place) -> str:
 
 
 def clean_tmp(device_path: str, capacity_path: str = '') -> int:
-    """Remove what an interrupted operation left; how many files.
+    """Remove the remains of an interrupted operation; how many files.
 
     Only at the daemon's start, when nothing runs on the device. None is the
     only copy of anything: a new inode that was not exchanged yet, an old one

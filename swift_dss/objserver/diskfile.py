@@ -60,7 +60,7 @@ class DssDiskFileBase(BaseDiskFile):
     #: The received record of a version that S3 has; set before the writer is
     #: built.
     dss_arriving: Optional[Arriving] = None
-    #: The session of ssync that sends it, and what goes out for it.
+    #: The session of ssync that sends it, and the bytes to send.
     dss_session: Optional[sending.Session] = None
     dss_parcel: Optional[sending.Parcel] = None
 
@@ -109,7 +109,9 @@ class DssDiskFileBase(BaseDiskFile):
             found, self.policy, self.manager.dss_node.class_table)
 
     def _drop_stale(self) -> None:
-        """Of a ``.meta`` file only what is newer than the data counts."""
+        """Only the parts of a ``.meta`` file that are newer than the data
+        count.
+        """
         posted = self._metafile_metadata
         if not posted:
             return
@@ -125,7 +127,7 @@ class DssDiskFileBase(BaseDiskFile):
 
     def _verify_data_file(self, data_file: str, fp: Any,
                           current_time: Any) -> int:
-        """As Swift's, but a sound stub passes for what it stands for."""
+        """As Swift's, but a sound stub passes for the whole version."""
         self._drop_stale()
         try:
             content_length = int(self._metadata['Content-Length'])
@@ -198,7 +200,7 @@ class DssDiskFileBase(BaseDiskFile):
         return self.dss_reader
 
     def dss_has_changed(self, data_file: str) -> bool:
-        """True if the name no longer leads to what was opened."""
+        """True if the name no longer leads to the open file."""
         try:
             with open(data_file, 'rb') as now:
                 fresh = residency_store.load(now.fileno())
@@ -226,7 +228,7 @@ class DssDiskFileBase(BaseDiskFile):
 
     def dss_note_read(self, source: VersionBytes, offset: int,
                       length: int) -> None:
-        """Tell the daemon what a reader read; once a reader."""
+        """Report a read to the daemon; once a reader."""
         if self.dss_purpose != CLIENT:
             return
         tiers = source.tiers_read
@@ -290,8 +292,9 @@ class DssDiskFileBase(BaseDiskFile):
             super().read_metadata, *args, **kwargs))
 
     def write_metadata(self, metadata: Any) -> None:
-        """As Swift's, but merged with what POSTs have set before: ``metadata``
-        says afterwards what is there."""
+        """As Swift's, but merged with the registers of earlier POSTs:
+        ``metadata`` then has the stored values.
+        """
         if not self._data_file or self._metadata is None:
             super().write_metadata(metadata)
             return

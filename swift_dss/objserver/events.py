@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _SOCKET = 'events.sock'
 _RETRY_SECONDS = 0.5
-#: Of what is larger, little makes a device full.
+#: Larger uploads are reported at once: a few can fill a device.
 _LARGE_BYTES = 262144
 
 

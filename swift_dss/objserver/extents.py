@@ -1,9 +1,9 @@
 """The bytes of one open version, wherever they are.
 
 Built when a reader is built, with everything it needs: the descriptor of
-the data file, the residency record of *that inode* and the class map. A
-tier daemon may switch the name to another inode meanwhile: the old one, and
-the capacity file opened for it, keep their bytes.
+the data file, the residency record of *that inode* and the class map. A tier
+daemon may switch the name to another inode at any time: the old one, and the
+capacity file opened for it, keep their bytes.
 
 Order of preference per byte: SSD, HDD, remote. The event loop copies cached
 bytes of the SSD without waiting, a few chunks at a time, so that they are
@@ -78,7 +78,7 @@ class VersionBytes:
     Not shared between green threads. :meth:`close` MUST be called.
 
     :param fd: of the data file; stays the caller's
-    :param keep_cache: leave what was read in the page cache
+    :param keep_cache: leave the read bytes in the page cache
     :param has_changed: says if the record is another one by now
     :param sums: of its blocks; without them bytes are read as they are
     """
@@ -95,7 +95,7 @@ class VersionBytes:
         self._residency = residency
         self.class_map = class_map
         self.purpose = purpose
-        #: A word for who reads.
+        #: A word for the reader.
         self.client = ''
         self._forget = not keep_cache
         self._has_changed = has_changed
@@ -117,8 +117,7 @@ class VersionBytes:
         self.skipped_bytes = 0
         #: Bits of the tiers that bytes came from.
         self.tiers_read = 0
-        #: True if the HDD has not what the record says, and another tier
-        #: has it.
+        #: True if the HDD lacks bytes of its record that another tier has.
         self.hdd_differs = False
         #: Bits of the tiers that had other bytes than were written, where
         #: another tier had the right ones.
@@ -219,7 +218,7 @@ class VersionBytes:
                 start = max(start, first)
                 block = self._another_copy(bad.block)
             if block is None:
-                # An audit goes on with what is here.
+                # An audit goes on with the local bytes.
                 end = min(first + BLOCK_BYTES, stop)
                 self.skipped_bytes += end - start
                 start = end

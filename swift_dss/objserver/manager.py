@@ -1,7 +1,7 @@
 """The additions of our diskfile managers to Swift's.
 
-A manager is what Swift's daemons ask for diskfiles. Ours tells each diskfile
-why it is read, and talks to our manager at the other end of ssync by lines of
+Swift's daemons ask a manager for diskfiles. Ours tells each diskfile why it is
+read, and talks to our manager at the other end of ssync by lines of
 ``objserver.sending`` among the offered hashes.
 """
 

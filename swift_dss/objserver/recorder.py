@@ -1,9 +1,9 @@
-"""A trace of what clients read, write and delete on this node's devices.
+"""A trace of clients' reads, writes and deletes on this node's devices.
 
 Off, it costs one comparison of two numbers a request and a look at one file
 a second. On, a request adds a line to a list; the list goes to a file in a
 pool thread once it is large or a second old. Nothing here ever fails a
-request or makes it wait: what cannot be written is counted and dropped.
+request or makes it wait: notes that cannot be written are counted and dropped.
 
 Names do not leave the node: an object is the hash that Swift gives it, an
 account a digest. Replicas and fragments on several devices are objects of

@@ -14,7 +14,7 @@ to the controller and pass no filter. It does some things more:
 - GET and HEAD say which tiers hold the version: ``X-Backend-Dss-Tier``;
 - POSTs of metadata and of classes merge (``objserver.posts``);
 - ``GET /dss/pressure`` tells proxies how full the node's devices are, and
-  ``POST /dss/newest`` tells gateways what it has of many objects;
+  ``POST /dss/newest`` gives gateways the newest states of many objects;
 - a PUT of ssync may be a stub (``wire.proof``), taken once S3 proves it.
 """
 
@@ -56,7 +56,7 @@ _REPLICATION = 'HTTP_X_BACKEND_REPLICATION'
 _STUB = 'HTTP_' + names.BACKEND_STUB.upper().replace('-', '_')
 _READER = 'HTTP_' + names.BACKEND_READER.upper().replace('-', '_')
 _IF_LOCAL = 'HTTP_' + names.BACKEND_IF_LOCAL.upper().replace('-', '_')
-#: Bits of a set of tiers to what a header says.
+#: Bits of a set of tiers to the value of a header.
 _TIER_TEXTS = [tier_text(Tier(bits)) for bits in range(8)]
 #: The same of a device whose SSD and HDD the kernel keeps apart: which of
 #: both has the bytes is not known above it, and may change at any time.
@@ -143,7 +143,7 @@ class DssObjectController(ObjectController):
         return found
 
     def _copy(self) -> DssObjectController:
-        """This controller, with room for what one request opens."""
+        """This controller, with the state of one request."""
         one = object.__new__(type(self))
         one.__dict__.update(self.__dict__)
         return one

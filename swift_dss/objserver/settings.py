@@ -106,7 +106,7 @@ class Node:
                 (self.conf.io.hdd_threads, 'hdd') if tier is Tier.HDD
                 else (self.conf.io.ssd_threads, 'ssd'))
             if tier is not Tier.HDD and self.is_block(device):
-                # Some of what these threads wait for is on the HDD.
+                # These threads also wait for the HDD.
                 threads += self.conf.io.hdd_threads
             pool = Pool('%s-%s' % (name, device), threads,
                         self.conf.io.queue_depth, self.carrier.leave,

@@ -16,7 +16,7 @@ from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
 from swift_dss.strategy.fragments import fragment_map
 from swift_dss.wire import classmap, names
 
-#: Names of headers, and what they are called in a WSGI environment.
+#: Names of headers, and their keys in a WSGI environment.
 _REQUEST_NAMES = tuple(
     (name, 'HTTP_' + name.upper().replace('-', '_'))
     for name in (names.BACKEND_MAP, names.TRANSIENT_MAP, names.SYSMETA_MAP))
@@ -52,7 +52,7 @@ def of_metadata(metadata: Mapping[str, str], logger: Any) -> ClassMap:
 
 def for_fragment(class_map: ClassMap, storage_policy: Any,
                  table: Any) -> ClassMap:
-    """The same map in the offsets of what this storage policy stores."""
+    """The same map in the offsets of this policy's stored bytes."""
     segment = getattr(storage_policy, 'ec_segment_size', None)
     if segment is None or class_map.is_uniform:
         return class_map

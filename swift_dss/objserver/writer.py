@@ -118,7 +118,7 @@ class DssWriterBase(BaseDiskFileWriter):
         return self
 
     def _reserve(self) -> None:
-        """Refuse now, before the body comes, what does not fit the SSD."""
+        """Refuse an object that does not fit the SSD before its body comes."""
         if self._size:
             for extent in self._plan:
                 if extent.tiers.value & _SSD_BIT:
@@ -217,7 +217,7 @@ class DssWriterBase(BaseDiskFileWriter):
         written = sum(piece.length for piece in pieces)
         self._last_sync += written
         if self._last_sync >= self._bytes_per_sync:
-            # Bounds what one fsync can have to wait for at the end.
+            # Bounds the bytes that the last fsync waits for.
             os.fdatasync(fd)
             drop_buffer_cache(fd, 0, 0)
             self._last_sync = 0
@@ -391,7 +391,9 @@ class DssWriterBase(BaseDiskFileWriter):
             raise TierUnavailable(str(err)) from err
 
     def _bring_home_here(self, residency: Residency) -> None:
-        """In an HDD pool thread: copy what only the HDD has to the SSD."""
+        """In an HDD pool thread: copy the bytes that only the HDD has to the
+        SSD.
+        """
         fd = self._hdd_fd
         assert fd is not None
         with _no_space():

@@ -22,7 +22,7 @@ from swift.obj.diskfile import DROP_CACHE_WINDOW
 
 
 def send(reader: Any, client_fd: int) -> None:
-    """Send a whole object; leaves the MD5 of what was sent in ``reader``.
+    """Send a whole object; leaves the MD5 of the sent bytes in ``reader``.
 
     Does not close the reader.
     """

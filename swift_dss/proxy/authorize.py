@@ -1,4 +1,4 @@
-"""Who may not do a request hears that, and nothing else of us."""
+"""A client without the right to a request gets only auth's answer."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _ACCOUNT_CLASSES = env_key(names.ACCOUNT_CLASSES)
 
 
 class Containers:
-    """Sets and shows what lives with containers and accounts."""
+    """Set and show classes of containers and accounts."""
 
     def __init__(self, app: App, services: Services) -> None:
         self._app = app

@@ -141,7 +141,7 @@ Handler = Callable[[Env, Start, Target, State], Body]
 
 
 class DssMiddleware:
-    """The WSGI filter; see the module for what it does."""
+    """The WSGI filter; see the module."""
 
     def __init__(self, app: Any, conf: Dict[str, str],
                  logger: Any = None) -> None:
@@ -221,8 +221,10 @@ class DssMiddleware:
             return body
 
     def _refuse(self, err: Union[DssError, Refused]) -> Response:
-        """One sentence, with the error's own status; only for those who may
-        make the request, or it would tell others of classes and rooms."""
+        """One sentence, with the error's own status; only for clients with the
+        right to the request, or the answer would reveal classes and room to
+        others.
+        """
         if isinstance(err, Refused):
             return err
         self._services.count('refused.' + err.counter)

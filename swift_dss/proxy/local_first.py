@@ -127,8 +127,9 @@ class LocalFirst:
         return show
 
     def _listens(self) -> bool:
-        """Hear what object servers answer, from the first GET on; False
-        where the pipeline does not end in Swift's proxy application."""
+        """Listen to the answers of object servers, from the first GET on;
+        False where the pipeline does not end in Swift's proxy application.
+        """
         proxy = self._replicas.proxy
         if proxy is not self._listens_to:
             real = getattr(proxy, 'check_response', None)

@@ -42,7 +42,7 @@ class Objects:
     """The object side of the filter.
 
     Every method takes the environment, ``start_response``, the target and
-    the state in force, and raises a DssError for what the client did wrong.
+    the state in force, and raises a DssError for errors of the client.
     """
 
     def __init__(self, app: App, services: Services) -> None:

@@ -56,7 +56,7 @@ def check(above: Sequence[str], below: Sequence[str],
     :param above: names from the client's side down to us
     :param below: names from us to the proxy application
     :param whole: ``above`` is complete; False if it is not known yet
-    :raises WrongPlace: the text says what is wrong and where to put us
+    :raises WrongPlace: the text names the error and the right place
     """
     for name in below:
         if name in _ABOVE or _is_unknown_auth(name):
@@ -77,7 +77,7 @@ def names_of(apps: Sequence[Any]) -> List[str]:
 
 
 def below_of(app: Any) -> List[Any]:
-    """``app`` and what it wraps, down to the proxy application."""
+    """``app`` and the applications below it, down to the proxy application."""
     found: List[Any] = []
     while app is not None and app not in found:
         found.append(app)

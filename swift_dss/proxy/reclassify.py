@@ -2,9 +2,9 @@
 
 A POST that only classifies sends the object servers the class map alone;
 they merge it with the metadata that is there (``objserver.posts``). What
-stock object servers have is one: there, what one POST set is lost unless
-the next one sets it again, so each POST repeats the class map with its
-time, for which it costs a HEAD.
+stock object servers have is one: there, the next POST erases the classes
+unless it sets them again, so each POST repeats the class map with its time,
+which costs a HEAD.
 """
 
 from __future__ import annotations

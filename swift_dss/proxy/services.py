@@ -45,7 +45,7 @@ class Services:
         self.logger.increment('dss.' + counter)
 
     def strip(self, env: Env) -> None:
-        """Drop what only we may say, and count it."""
+        """Drop headers that only we may set, and count them."""
         dropped = trusted.strip(env)
         if dropped:
             self.logger.increment('dss.dropped_headers')

@@ -72,8 +72,8 @@ class Target(NamedTuple):
     def upload_marker(self, env: Env) -> Optional[Target]:
         """The marker of the multipart upload this PUT belongs to.
 
-        s3api keeps what the initiate request said in an empty object; parts
-        and the final manifest are PUT without it.
+        s3api keeps the headers of the initiate request in an empty object;
+        parts and the final manifest are PUT without it.
         """
         source = env.get('swift.source')
         if source not in _S3_SOURCES:

@@ -76,7 +76,7 @@ def _looks_trusted(key: str) -> bool:
 
 
 class Sealer:
-    """Signs what goes up and believes only that when it comes down."""
+    """Seal maps for copiers, and accept only sealed ones from them."""
 
     def __init__(self, secret: Optional[bytes] = None) -> None:
         self._secret = secret or os.urandom(32)

@@ -1,4 +1,4 @@
-"""S3 multipart uploads: what the initiate request said reaches the parts.
+"""S3 multipart uploads: the classes of the initiate request reach the parts.
 
 s3api keeps an upload as an empty marker object with the metadata of the
 initiate request, and HEADs it before each part and before completion, so

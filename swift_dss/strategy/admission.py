@@ -73,7 +73,7 @@ def budgets(configured_bytes: int, reserve_share: float,
     """(budget, reserve) of a device, bytes.
 
     :param configured_bytes: the operator's budget; 0 is all there is
-    :param room_bytes: what new bytes may take before nothing fits
+    :param room_bytes: new bytes that still fit
     :returns: together never more than pending and room
     """
     most = int((pending_bytes + room_bytes) / (1 + reserve_share))

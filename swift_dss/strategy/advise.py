@@ -78,7 +78,7 @@ def advise(load: Workload, headroom: float,
     """Sizes of all areas.
 
     :param headroom: share of the data room that is kept free
-    :param has_bytes: what there is, by area
+    :param has_bytes: existing sizes, by area
     """
     waiting = load.ingest_rate * load.outage_seconds
     largest = load.largest_bytes * max(1, load.writers)

@@ -45,7 +45,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Choice:
-    """An allocation and what is predicted for it."""
+    """An allocation and its prediction."""
 
     allocation: Mapping[str, float]
     cost: float

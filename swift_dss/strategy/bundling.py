@@ -76,7 +76,8 @@ class Kept:
 
 
 def saves(one: Waiting) -> bool:
-    """True if a bundle of what waits costs less than keys of their own.
+    """True if one bundle of the waiting versions costs less than keys of their
+    own.
 
     One member alone takes one PUT either way. Under its own key all
     replicas find it without an index.
@@ -103,7 +104,7 @@ def due(waiting: Iterable[Waiting], size: Callable[[Waiting], Batch],
         now: float) -> List[Waiting]:
     """Groups to send now: full ones first, then the longest waiting.
 
-    :param size: what is full, by group
+    :param size: full batches, by group
     """
     found = []
     for one in waiting:

@@ -66,8 +66,8 @@ def matches(rule: Rule, facts: RequestFacts) -> bool:
 def asked_for(facts: RequestFacts) -> FrozenSet[int]:
     """The classes that the request itself names.
 
-    These are the ones an account may be refused; what rules or the
-    container give is the operator's choice.
+    These are the ones an account may be refused; classes from rules or the
+    container are the operator's choice.
     """
     found = {span.class_id for span in facts.ranges}
     if facts.object_class is not None:

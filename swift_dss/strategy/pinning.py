@@ -2,9 +2,9 @@
 
 Small objects are many, cost a round trip each and take little room: the
 edge keeps them (*Storage on the Edge*, enhancement E1), chosen by their
-metadata alone. How small is small follows from what there is: the cut-off
-is the largest size at which all that the rule fits still takes no more
-than its share of the SSD.
+metadata alone. The limit of size follows from the stored sizes: the cut-off is
+the largest size at which all that the rule fits still takes no more than its
+share of the SSD.
 """
 
 from __future__ import annotations

@@ -100,8 +100,8 @@ def _with_floors(weights: Mapping[Flow, float]) -> Dict[Flow, float]:
     kinds: Dict[Work, float] = {}
     for flow, weight in weights.items():
         kinds[flow.work] = kinds.get(flow.work, 0.0) + weight / total
-    # All floors together are far below 1, so raising some of the kinds
-    # takes from those above theirs, in proportion to what they have on top.
+    # All floors together are far below 1, so raising some kinds takes from
+    # kinds above their floors, in proportion to their surplus.
     raised = {work: max(share, FLOORS[work])
               for work, share in kinds.items()}
     surplus = sum(raised.values()) - 1.0

@@ -45,7 +45,7 @@ _TRAILER = struct.Struct('>QQI4s32s')
 _CRC = struct.Struct('>I')
 TRAILER_BYTES = _TRAILER.size
 SEALED = 1
-#: Text of the head; and what one record may grow to.
+#: Text of the head; and the largest record.
 _MAX_HEAD_BYTES = 65536
 MAX_RECORD_BYTES = 1024 * 1024
 
@@ -98,8 +98,8 @@ class Entry:
 class Builder:
     """Builds one bundle in memory.
 
-    :param head: what all members have in common; JSON values
-    :param wrap: closes what is to be sealed
+    :param head: the fields that all members share; JSON values
+    :param wrap: seals bytes of the bundle
     """
 
     def __init__(self, head: Mapping[str, Any], sealed: bool = False,

@@ -1,12 +1,12 @@
 """Messages between the object servers, the tier daemon and its tools.
 
 *Events* are datagrams of JSON objects, one a line, never answered: the object
-server says what it did and goes on. *Fetches* are a JSON line over a stream
-socket; the daemon answers with a JSON line and, if its status is 200,
-exactly ``length`` raw bytes (fewer mean that it failed on the way: the
-reader must give up, not guess). *Admin* requests are a JSON line, answered
-with any number of ``{"progress": ...}`` lines and one ``{"result": ...}``
-or ``{"error": text, "exit_code": n}`` line.
+server reports its act and goes on. *Fetches* are a JSON line over a stream
+socket; the daemon answers with a JSON line and, if its status is 200, exactly
+``length`` raw bytes (fewer mean that it failed on the way: the reader must
+give up, not guess). *Admin* requests are a JSON line, answered with any number
+of ``{"progress": ...}`` lines and one ``{"result": ...}`` or ``{"error": text,
+"exit_code": n}`` line.
 """
 
 from __future__ import annotations

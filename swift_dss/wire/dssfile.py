@@ -186,7 +186,7 @@ class Decoder:
                 self._position + header.entries * header.block_bytes)
 
     def _read_section(self, raw: bytes) -> bytes:
-        """Use up what is complete of the section; return the rest."""
+        """Consume the complete part of the section; return the rest."""
         if self.header is None:
             if len(raw) < HEADER_BYTES:
                 self._check_prefix(raw)

@@ -1,6 +1,6 @@
 """The class section of a ``.dss`` object: its parts, and how to write one.
 
-:mod:`swift_dss.wire.dssfile` says what the parts are and reads them.
+:mod:`swift_dss.wire.dssfile` describes the parts and reads them.
 """
 
 from __future__ import annotations

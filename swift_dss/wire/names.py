@@ -17,7 +17,7 @@ RECLASSIFY_QUERY = 'dss-classes'
 # From the proxy to the object servers; gatekeeper drops them from clients.
 #: The encoded class map (``wire.classmap``), cut over ``-0``, ``-1``, ...
 BACKEND_MAP = 'X-Backend-Dss-Map'
-#: Proxy to object server: a word for who reads.
+#: Proxy to object server: a word for the reader.
 BACKEND_READER = 'X-Backend-Dss-Reader'
 #: A GET for bytes that need no S3: the request's Range, or ``-``.
 BACKEND_IF_LOCAL = 'X-Backend-Dss-If-Local'
@@ -33,7 +33,8 @@ BACKEND_TIER = 'X-Backend-Dss-Tier'
 
 #: A proxy asks object servers here how full they are.
 PRESSURE_PATH = '/dss/pressure'
-#: And tells with it what it has answered writes since it asked last.
+#: With it the proxy sends the counts of its answers to writes since its last
+#: question.
 BACKEND_ADMISSIONS = 'X-Backend-Dss-Admissions'
 #: A gateway asks object servers here for the newest files of objects.
 NEWEST_PATH = '/dss/newest'

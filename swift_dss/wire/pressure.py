@@ -28,8 +28,7 @@ _LINES_END = b'\n}, "rooms": '
 
 
 def encode(pressure: Pressure) -> bytes:
-    """The file's bytes; without S3 they are what they were before there
-    was a backlog."""
+    """The file's bytes; without S3 they are as before backlogs existed."""
     return json.dumps(_values(pressure)).encode('utf-8') + b'\n'
 
 

@@ -110,7 +110,7 @@ def file_timestamp(found: Registers) -> str:
 
     The newer of both timestamps; in its offset the older one, and which of
     both that is. So the name grows whenever a register does, and no two
-    states share one. Without a class it is what stock Swift would say.
+    states share one. Without a class it is stock Swift's value.
     """
     if not found.class_at:
         return found.meta_at

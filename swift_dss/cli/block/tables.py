@@ -1,4 +1,4 @@
-"""How ``swift-dss block`` shows what the kernel and the tools said."""
+"""Tables of ``swift-dss block``."""
 
 from __future__ import annotations
 

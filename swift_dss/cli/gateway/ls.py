@@ -1,4 +1,4 @@
-"""``swift-dss gateway ls``: what the bucket holds, by the bucket alone."""
+"""``swift-dss gateway ls``: list the bucket, by the bucket alone."""
 
 from __future__ import annotations
 

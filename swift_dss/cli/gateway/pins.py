@@ -1,4 +1,5 @@
-"""``swift-dss gateway pins``: what stays on the SSD, and why."""
+"""``swift-dss gateway pins``: list the versions that stay on the SSD, and why.
+"""
 
 from __future__ import annotations
 

@@ -97,8 +97,9 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
 
 
 def _index(conf: NodeConf) -> None:
-    """Have a daemon that runs know what is new; one that does not will
-    read the devices when it is told to."""
+    """Tell a running daemon of the new versions; one that does not will read
+    the devices when it is told to.
+    """
     try:
         result(ask(conf, {'verb': 'rebuild', 'orphans': False}))
     except DssError as err:
@@ -107,8 +108,9 @@ def _index(conf: NodeConf) -> None:
 
 
 def become_owner(conf: NodeConf) -> None:
-    """As root, act as the owner of the devices: Swift's servers must be
-    able to read and replace what is written."""
+    """As root, act as the owner of the devices: Swift's servers MUST be able
+    to read and replace the files.
+    """
     if os.geteuid():
         return
     for name in sorted(os.listdir(conf.devices)):

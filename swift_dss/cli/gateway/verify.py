@@ -10,7 +10,7 @@ from swift_dss.cli.ask import ask, json_text, result
 from swift_dss.cli.table import Progress, size
 from swift_dss.core.config import NodeConf
 
-#: Lines about what could not be repaired.
+#: Lines about problems that could not be repaired.
 _SHOWN = 1000
 #: How a repair ended, as people read it.
 _ENDS = (('healed', 'brought back from quarantine'),

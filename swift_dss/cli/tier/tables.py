@@ -1,4 +1,4 @@
-"""How ``swift-dss tier`` shows what the daemon said."""
+"""Tables of ``swift-dss tier``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``swift-dss tier``: what lies where on this node, and moving it.
+"""``swift-dss tier``: show where objects of this node lie, and move them.
 
 Talks to the tier daemon over its admin socket. ``rebuild`` also works
 while no daemon runs.

@@ -1,4 +1,6 @@
-"""``swift-dss tier verify``: what stock Swift has put aside, or would."""
+"""``swift-dss tier verify``: list the versions that stock Swift has
+quarantined, or would.
+"""
 
 from __future__ import annotations
 

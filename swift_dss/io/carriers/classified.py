@@ -82,7 +82,7 @@ class ClassifiedCarrier(IoprioCarrier):
 
 
 def _probe_call(fd: int) -> Optional[str]:
-    """Why RWF_CLASSIFIED is not what we know it as, or None."""
+    """Why RWF_CLASSIFIED has another meaning here, or None."""
     try:
         wrote = os.pwritev(fd, [_BYTES[5], b'da', b'ta'], 0, RWF_CLASSIFIED)
     except OSError as err:
@@ -102,7 +102,7 @@ def _probe_call(fd: int) -> Optional[str]:
 
 
 def _probe_file(path: str) -> Optional[str]:
-    """Why O_CLASSIFIED is not what we know it as, or None.
+    """Why O_CLASSIFIED has another meaning here, or None.
 
     :param path: a file that has the bytes ``data``
     """

@@ -24,7 +24,7 @@ try:
 except ImportError:
     md5_lanes = None  # type: ignore[assignment]
 
-#: Of each stream in one pass: windows that come meanwhile join the next.
+#: Of each stream in one pass: windows that come during it join the next.
 _PASS_BYTES = 256 * 1024
 #: Windows that may wait; an upload has one at a time.
 _QUEUE_DEPTH = 4096
@@ -62,7 +62,7 @@ class Hasher:
     """One thread that hashes for all uploads of a process.
 
     It begins when every upload has a window here, or eight have, or one
-    waits for its own: a lane that is empty costs what a full one does.
+    waits for its own: an empty lane costs as much as a full one.
 
     :param told: of the pool, see :class:`Pool`
     """
@@ -113,8 +113,9 @@ class Hasher:
                 self._asked.remove(window)
 
     def _finish(self, window: _Window) -> None:
-        """In the pool's thread: until the window is hashed, and with it
-        what else is here: the turns of those may find nothing left."""
+        """In the pool's thread: until the window is hashed, together with all
+        others here: the turns of those may find nothing left.
+        """
         try:
             while not (window.finished or window.given_up):
                 while self._asked:
@@ -166,7 +167,8 @@ class Stream:
             self._hasher._begin(self._window)
 
     def wait(self) -> None:
-        """Until what was begun is hashed. Blocks the green thread."""
+        """Wait until all windows so far are hashed. Blocks the green thread.
+        """
         if self._window is not None and self._hasher is not None:
             self._hasher._wait(self._window)
             self._window = None
@@ -176,7 +178,7 @@ class Stream:
         return str(self._digest.hexdigest())
 
     def close(self) -> None:
-        """Nothing comes any more; what is under way may be given up."""
+        """Nothing comes any more; a pass under way may be given up."""
         if self._hasher is not None:
             self._hasher._forget(self._window)
             self._hasher = self._window = None

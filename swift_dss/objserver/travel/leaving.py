@@ -18,7 +18,7 @@ from swift_dss.wire.control import Event, EventKind
 
 
 class TellsWhatLeaves(BaseDiskFileManager):
-    """A manager that says what it removes and puts aside."""
+    """A manager that reports removed and quarantined files."""
 
     #: Set by the class that mixes this in.
     dss_node: Node

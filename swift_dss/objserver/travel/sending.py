@@ -42,7 +42,7 @@ Offer = Tuple[str, Dict[str, Any]]
 #: Sessions that are remembered as incomplete; one is forgotten when it is
 #: begun again.
 _MAX_SESSIONS = 4096
-#: Sessions that leave out what broke: at most two to the power of this.
+#: Sessions that leave out a broken version: at most two to the power of this.
 _MAX_DOUBLINGS = 6
 #: A version may be switched while it is made ready.
 _REOPENS = 3
@@ -129,7 +129,9 @@ class Sessions:
         self._stock.pop(session, None)
 
     def wants_whole(self, session: Session) -> None:
-        """The peer asked for what only a stock server would want."""
+        """The peer asked for the announcement, which only a stock server
+        wants.
+        """
         _keep(self._stock, session, None)
 
     def broke(self, session: Session, data_file: str) -> None:
@@ -198,8 +200,8 @@ def session_of(device: str, partition: Any, storage_policy: Any,
 def pack(disk_file: Any, session: Session, sessions: Sessions) -> Parcel:
     """Make an open diskfile ready to be sent.
 
-    :returns: its bytes; or, for the first one of a session that cannot be
-        read, what makes the session fail
+    :returns: its bytes; or, for the first unreadable version of a session, the
+        PUT that makes the session fail
     :raises Skipped: it cannot be read, and the session fails already
     """
     try:

@@ -64,8 +64,8 @@ class Admission:
         pressures = self._pressures
         if pressures is None or size == 0 or \
                 (size or 0) > constraints.MAX_FILE_SIZE:
-            # Swift's own 413 says more of what is too large for it than a
-            # 507, after which its clients would try again.
+            # For an object that is too large Swift's own 413 is clearer than a
+            # 507, after which clients would try again.
             yield
             return
         places = self._places(env, target, size or 1)

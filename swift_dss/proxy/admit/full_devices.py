@@ -22,8 +22,8 @@ from swift_dss.proxy.replicas import Node, Replicas
 from swift_dss.proxy.target import Target
 from swift_dss.proxy.wsgi import Env, Start
 
-#: A device counts as full with less than this share of it free beyond what
-#: did not fit: something may have left since.
+#: A device counts as full with less than this share of it free beyond the
+#: refused write: something may have left since.
 _NEARLY = 0.02
 #: A device that is not full, or says nothing, is not asked about again for
 #: so many seconds.
@@ -78,7 +78,7 @@ class FullDevices:
                 avoided.append(node)
         if not avoided:
             return
-        # Who was refused may read next; others need not wait for this.
+        # A refused client may read next; others need not wait for this.
         length = placed.length_of(size)
         if failed:
             self._release(limiter, avoided, length)

@@ -229,8 +229,9 @@ class Shared:
         return head.encode('ascii') + b'\n' + answer.raw
 
     def _decoded(self, head: bytes, body: bytes, key: NodeKey) -> Heard:
-        """:raises DamagedRecord: it is not what a worker wrote here for
-        this server since the machine was started"""
+        """:raises DamagedRecord: no worker wrote it here for this server since
+        the machine started
+        """
         fields = Fields(head, 'shared answer')
         if fields.whole('version') != _VERSION or \
                 fields.text('boot') != self._boot or \

@@ -39,8 +39,8 @@ _SETTLE_SECONDS = 0.25
 #: An object server has taken the room of an upload this much after it was
 #: admitted.
 _TAKEN_SECONDS = 1.0
-#: Uploads of at least this size are looked at one by one: what smaller ones
-#: have taken is counted twice, for the time that they take.
+#: Uploads of at least this size are looked at one by one: bytes of smaller
+#: ones count twice while they are under way.
 _LARGE_BYTES = 16 * 1024 * 1024
 #: A port may come to speak for another node; after so long we ask it.
 _NODE_SECONDS = 600.0
@@ -148,7 +148,7 @@ class Pressures:
                 self._known[key] = self._known.get(key, NOTHING)._replace(
                     asked_at=now)
                 self._spawn(self._refresh, server, key)
-                # Its answer may be here, and say what node it speaks for.
+                # Its answer may be here, and name its node.
                 key = self._key(server, now)
         known = self._known.get(key, NOTHING)
         try:
@@ -234,7 +234,7 @@ class Pressures:
         place = self._coming.get(where)
         if place is None:
             return 0, 0
-        # Answers only get newer: what one of them has, all later ones have.
+        # Answers only get newer: an upload in one is in all later ones.
         place.forget(seen_at - _SETTLE_SECONDS)
         return place.open_bytes + place.ended_bytes, sum(
             length for began, length in place.large.values()
@@ -269,7 +269,7 @@ class Pressures:
 
     def _learn(self, server: Server, key: NodeKey,
                after: float = float('inf')) -> bool:
-        """Take what another worker has heard meanwhile.
+        """Take an answer that another worker got since.
 
         :returns: whether a worker has asked since ``after``
         """
@@ -315,7 +315,7 @@ class Pressures:
             self._node_of.pop(server, None)
         node = self._key(server, now)
         if node != key == server:
-            # From now on it goes by what is known of its node.
+            # From now on the answers of its node count.
             self._known.pop(key, None)
         heard = self._known[node] = Heard(asked_at, now, answer)
         self._tell(node, heard)

@@ -46,7 +46,7 @@ def call(app: App, env: Env, start: Start, rewrite: Rewrite) -> Body:
 
 
 def retry_after(status: str, headers: Any) -> Optional[str]:
-    """Seconds to wait, if that is what the answer means; else None."""
+    """Seconds to wait, if the answer asks for that; else None."""
     if not status.startswith('409'):
         return None
     found: Optional[str] = HeaderKeyDict(headers).get(

@@ -1,4 +1,4 @@
-"""From a PUT's headers to what it asks for, and to the facts of a rule."""
+"""Turn a PUT's headers into the requested classes and the facts of rules."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def body_size(env: Env) -> Optional[int]:
         length: Optional[int] = Request(env).message_length()
         return length
     except (ValueError, AttributeError):
-        # Swift itself refuses what it cannot read, with its own words.
+        # Swift itself refuses unreadable values, with its own words.
         return None
 
 
@@ -164,7 +164,7 @@ def facts(env: Env, target: Target, state: State, size: Optional[int],
 def _user(env: Env) -> str:
     """The user's name as the auth system says it.
 
-    Only what auth itself put into the environment is believed. tempauth
+    Trust only the values that auth itself put into the environment. tempauth
     gives the groups, of which ``account:user`` is the user.
     """
     identity = env.get('keystone.identity')

@@ -94,7 +94,7 @@ def object_size(found: Mapping[str, str]) -> Optional[int]:
 
 
 def carried_map(found: Mapping[str, str], status: int) -> Optional[ClassMap]:
-    """The map of what a copier will PUT of this answer.
+    """The map of the object that a copier will PUT from this answer.
 
     A range of an object takes the classes of that range; several ranges
     in one answer are a text of their own, of the object's class.

@@ -42,7 +42,7 @@ from swift_dss.core.classes import Allocate, ClassSpec
 
 
 class Mode(Enum):
-    """Who gives to whom."""
+    """Which class gives room to which."""
 
     STRICT = 'strict'
     WEIGHTED = 'weighted'
@@ -88,7 +88,7 @@ def account(class_id: int, spec: ClassSpec, room: int, used: int = 0,
             loose: int = 0) -> Account:
     """Of one class.
 
-    :param room: what shares of the class table refer to
+    :param room: the whole of which the class table gives shares
     """
     return Account((class_id,), spec.rank, int(spec.floor * room),
                    int(spec.cap * room), spec.weight, spec.allocate, used,
@@ -208,7 +208,7 @@ class Entry:
 
     def most(self, giver: Account) -> int:
         """So much may leave of ``giver`` before :meth:`next` says another:
-        for those who have several leave at once."""
+        for callers that evict several at once."""
         if giver is self._own:
             return self._over_cap if self._over_cap > 0 else self._over
         most = min(self._over, giver.used - giver.floor)

@@ -122,9 +122,9 @@ class Prefetch:
     name = ''
 
     def on_request(self, access: Access, room_bytes: int) -> List[Want]:
-        """A read; what should come next.
+        """A read; the ranges that should come next.
 
-        :param room_bytes: what bandwidth and budget leave for prefetches
+        :param room_bytes: bytes that bandwidth and budget leave for prefetches
             now; the wants together MUST NOT be longer
         :returns: the most urgent first
         """
@@ -163,7 +163,7 @@ class Prefetch:
         return 0
 
     def counts(self) -> Dict[str, float]:
-        """Figures of its own for who wants to look inside."""
+        """The strategy's own figures, for inspection."""
         return {}
 
     def save(self) -> Dict[str, Any]:
@@ -195,7 +195,7 @@ def clip(wants: List[Want], room_bytes: int) -> List[Want]:
 
 
 class NoPrefetch(Prefetch):
-    """Nothing is ever fetched ahead: what the others are compared with."""
+    """Nothing is ever fetched ahead: the base line of the others."""
 
     name = 'none'
 

@@ -16,8 +16,8 @@ from swift_dss.strategy.prefetch.base import Access, Settings, Want
 from swift_dss.strategy.prefetch.graph import Graph
 from swift_dss.strategy.prefetch.relay import Relay
 
-#: AMP's share of the state: it needs to know what is cached, and GRAPH all
-#: that was.
+#: AMP's share of the state: it must know the cached units, and GRAPH all past
+#: reads.
 _AMP_SHARE = 0.25
 
 
@@ -37,7 +37,7 @@ class Combined(Relay):
     def on_request(self, access: Access, room_bytes: int) -> List[Want]:
         """See :meth:`Prefetch.on_request`."""
         wants = self.amp.on_request(access, room_bytes)
-        # The graph hears of streams, too: their first reads are in it. It
-        # is given no room where a stream says what comes next.
+        # The graph hears of streams, too: their first reads are in it. It gets
+        # no room where a stream predicts the next read.
         guessed = self.graph.on_request(access, 0 if wants else room_bytes)
         return wants or guessed

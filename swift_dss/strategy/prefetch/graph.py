@@ -86,7 +86,7 @@ class Graph(Prefetch):
         self._node_limit_bytes = settings.state_bytes - 2 * small
         self._streams = Streams(small // ITEM_BYTES, GraphStream)
         self._client_limit = max(1, small // CLIENT_BYTES)
-        #: Account and client to the numbers of what it read last.
+        #: Account and client to the numbers of the nodes that it read last.
         self._clients: OrderedDict[Tuple[str, Hashable], List[int]] = \
             OrderedDict()
         #: The last read belonged to a stream.

@@ -1,4 +1,4 @@
-"""The probability graph: block ranges, and what is read after them.
+"""The probability graph: block ranges, and the reads that follow them.
 
 A node is a range of one object as it was read. A read that overlaps nodes
 in part splits them, so that nodes of an object never overlap, and a node is
@@ -23,8 +23,7 @@ from typing import Any, Dict, Hashable, Iterator, List, Optional, Tuple
 NODE_BYTES = 800
 EDGE_BYTES = 72
 OBJECT_BYTES = 640
-#: Edges of a node: what is read after it in more ways than these is not
-#: foreseeable.
+#: Edges of a node: more successors than these are not predictable.
 MAX_EDGES = 8
 #: Counts are halved at this.
 DECAY_COUNT = 32

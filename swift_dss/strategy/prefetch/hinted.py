@@ -69,7 +69,7 @@ class Hinted(Relay):
 
     def _whole(self, access: Access, room_bytes: int) -> List[Want]:
         """All of the object that was not wanted yet, round from the end of
-        the first read: what finds no room comes with a later one."""
+        the first read: the rest comes with a later one."""
         place = (access.account, access.object_id)
         end = access.object_bytes
         first = ((access.offset + access.length) % end, end - access.length)

@@ -1,4 +1,4 @@
-"""A strategy made of others: what it is told, they are told."""
+"""A strategy made of others: it passes its reports on to them."""
 
 from __future__ import annotations
 

@@ -104,8 +104,9 @@ def capacity_path(conf: NodeConf, device: str) -> str:
 
 
 def engine_of(conf: NodeConf, device: str) -> str:
-    """Who moves bytes between SSD and HDD of a device: ``file`` (the tier
-    daemon) or ``block`` (the kernel, below its file system)."""
+    """The engine that moves bytes between SSD and HDD of a device: ``file``
+    (the tier daemon) or ``block`` (the kernel, below its file system).
+    """
     return conf.engines.get(device, conf.tier.engine)
 
 

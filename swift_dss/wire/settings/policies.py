@@ -6,8 +6,8 @@ Swift quarantines a file that lacks bytes at the first read, so nothing of
 ours may change a file of any other policy.
 
 Read with the rules of ``swift.common.storage_policy``: the same parser,
-the same sections, the same defaults. What Swift itself refuses is left to
-Swift, but for what would make a policy's index doubtful.
+the same sections, the same defaults. Swift itself refuses other errors; only
+errors that make a policy's index doubtful are refused here.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def _rule(section: str, options: Dict[str, str], table: ClassTable,
 
 
 def _with(rule: Rule, option: str, text: str, table: ClassTable) -> Rule:
-    """``rule`` with one more option; ValueError says what is wrong."""
+    """``rule`` with one more option; ValueError names the error."""
     if option == 'class':
         return replace(rule, class_id=parse_object_class(text, table))
     if option == 'size':

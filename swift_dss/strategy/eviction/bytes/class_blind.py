@@ -1,4 +1,5 @@
-"""One order over all classes: what classes are measured against."""
+"""One order over all classes: the reference that classes are measured against.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ _NO_CAP = 1 << 63
 
 
 class ClassBlind(EvictionStrategy):
-    """Whoever is next leaves, whatever its class.
+    """The next object leaves, of any class.
 
     Knows neither ranks nor floors nor caps; a pinned class stays.
 

@@ -33,7 +33,7 @@ class ClassOrdered(EvictionStrategy):
 
     def _more(self, accounts: Sequence[Account],
               need_bytes: int) -> List[Take]:
-        """Takes beyond what is over caps."""
+        """Takes beyond the excess over caps."""
         takes = []
         for one in accounts:
             length = min(need_bytes, one.above_floor)

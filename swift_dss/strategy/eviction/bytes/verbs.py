@@ -61,7 +61,7 @@ class EvictionStrategy:
                  room_bytes: int) -> List[Account]:
         """Of all classes that have something there, or may have, in order.
 
-        :param room_bytes: what shares of the class table refer to
+        :param room_bytes: the whole of which the class table gives shares
         """
         return in_order(
             account(class_id, table.spec(class_id), room_bytes,
@@ -93,8 +93,8 @@ class EvictionStrategy:
 
     def plan(self, occupancies: Occupancies, table: ClassTable,
              room_bytes: int, need_bytes: int) -> List[Take]:
-        """How much of what would leave so that ``need_bytes`` become free,
-        if objects could be cut.
+        """The bytes of each class that would leave so that ``need_bytes``
+        become free, if objects could be cut.
 
         :returns: takes in order; together fewer than ``need_bytes`` where
             no more may leave

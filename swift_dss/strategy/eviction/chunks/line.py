@@ -56,7 +56,7 @@ class Line:
             self._ahead, self._passed = self._passed, self._ahead
 
     def sieve(self, marked: Set[int]) -> int:
-        """Move the hand to who leaves first; there is a slot.
+        """Move the hand to the first victim; there is a slot.
 
         :param marked: slots with a mark; those that the hand passes lose
             it

@@ -46,7 +46,7 @@ class Refused(ValueError):
 
 
 class Mode(IntEnum):
-    """Who leaves for whom."""
+    """The order of eviction over classes."""
 
     STRICT = 0
     WEIGHTED = 1
@@ -54,7 +54,7 @@ class Mode(IntEnum):
 
 
 class Inner(IntEnum):
-    """Who leaves first of the clean chunks of one class."""
+    """The order of eviction of a class's clean chunks."""
 
     LRU = 0
     SIEVE = 1
@@ -262,7 +262,7 @@ class ChunkStats:
 
 
 class ChunkStrategy:
-    """The verbs; ``dss_core.h`` says what each MUST do."""
+    """The verbs; ``dss_core.h`` has the contract of each."""
 
     # Life
 
@@ -274,7 +274,7 @@ class ChunkStrategy:
         raise NotImplementedError
 
     def set_mode(self, mode: Mode) -> None:
-        """Who leaves for whom.
+        """Set the order of eviction over classes.
 
         :raises Refused: to or from LRU while a slot is in use
         """

@@ -17,8 +17,9 @@ from swift_dss.strategy.eviction.rule import Account, Entry, Mode, in_order
 
 
 class _Class(Account):
-    """One class that has, or had, something here; what is dirty or pinned
-    is in no order, so not loose."""
+    """One class that has, or had, something here; dirty and pinned objects are
+    in no order, so not loose.
+    """
 
     __slots__ = ('class_id', 'pin', 'order')
 

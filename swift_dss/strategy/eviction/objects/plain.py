@@ -1,4 +1,6 @@
-"""One order over all classes: what class order is measured against."""
+"""One order over all classes: the reference that class order is measured
+against.
+"""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ As libCacheSim has it since December 2024: until the first eviction, objects
 that do not fit the small queue go to the main queue, and an object that would
 fill the small queue alone does not come in.
 
-Where the order is told no room (a class's share has no fixed size), a
-tenth of what it holds is meant, and every size comes in.
+If the order gets no room (a class's share has no fixed size), the small queue
+is a tenth of the held bytes, and every size comes in.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class SarcOrder(Order):
     """See above; the contract is :class:`Order`.
 
     :param room_bytes: of the whole cache; 0: not known
-    :ivar desired_bytes: what SEQ should have
+    :ivar desired_bytes: target size of SEQ
     """
 
     name = 'sarc'
@@ -127,8 +127,9 @@ class SarcOrder(Order):
         return int((self._room or self.used_bytes) * WATCHED_SHARE)
 
     def touch(self, key: int, sequential: bool = False) -> bool:
-        """See :meth:`Order.touch`; what turns out to be of a stream
-        changes over to SEQ."""
+        """See :meth:`Order.touch`; objects that prove to belong to a stream
+        move to SEQ.
+        """
         size, at_old_end = self._random.take(key)
         if size:
             if at_old_end:

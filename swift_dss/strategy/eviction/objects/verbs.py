@@ -126,7 +126,7 @@ class ObjectCache:
     but by :meth:`remove`.
 
     :param capacity_bytes: at least 1
-    :param cost: (size, class id) to what a miss of it costs, above 0
+    :param cost: (size, class id) to the cost of its miss, above 0
     :ivar evicted: set it to a list to collect evicted keys, newest last; the
         caller empties it
     :ivar last_chance: called with a key before its eviction; True keeps it, as
@@ -214,7 +214,7 @@ class ObjectCache:
 
     def _bring_in(self, key: int, size: int, class_id: int,
                   sequential: bool, asked: bool = True) -> int:
-        """``MISS`` if what was not here is now, else ``BYPASS``."""
+        """``MISS`` if the missed object came in, else ``BYPASS``."""
         raise NotImplementedError
 
     def _withdraw(self, key: int) -> Optional[Held]:

@@ -19,7 +19,7 @@ from typing import Dict, NamedTuple, Optional, Tuple
 
 from swift_dss.strategy.eviction.objects.verbs import UNIT_COST
 
-#: Queues that a place may name; what is in the third is gone, and only
+#: Queues that a place may name; entries of the third are gone, and only
 #: remembered.
 FIRST, SECOND, GONE = 0, 1, 2
 
