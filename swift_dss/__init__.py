@@ -1,1 +1,1 @@
-"""swift-dss: OpenStack Swift whose storage knows what its data is."""
+"""swift-dss: OpenStack Swift with classes of data: SSD, HDD and S3."""

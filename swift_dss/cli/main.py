@@ -59,7 +59,7 @@ def main(argv: Optional[List[str]] = None) -> int:
 def _parser(wanted: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog='swift-dss',
-        description='OpenStack Swift whose storage knows what its data is.')
+        description='OpenStack Swift with classes of data: SSD, HDD and S3.')
     commands = parser.add_subparsers(
         dest='command', metavar='COMMAND', required=True)
     for name, (module_name, line) in COMMANDS.items():

@@ -9,8 +9,8 @@ from typing import Callable
 class Looper:
     """One thread that calls ``look`` again and again.
 
-    :param look: does what is due; seconds until there may be more, 0 for
-        at once. MUST NOT raise
+    :param look: does due work; seconds until there may be more, 0 for at once.
+        MUST NOT raise
     :param stopping: set when the daemon ends
     """
 

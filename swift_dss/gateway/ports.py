@@ -65,8 +65,8 @@ class LocalVersion:
 class LocalReader(abc.ABC):
     """The local bytes of one version, as they were when it was opened.
 
-    MUST keep reading the same version's bytes although the daemon demotes,
-    evicts or deletes it meanwhile (it holds the open inodes).
+    MUST keep reading the same version's bytes even if the daemon demotes,
+    evicts or deletes it (it holds the open inodes).
     """
 
     @abc.abstractmethod
@@ -117,7 +117,7 @@ class LocalFill(abc.ABC):
 
     @abc.abstractmethod
     def abort(self) -> None:
-        """Drop what was written. Never raises; may be called twice."""
+        """Drop the written bytes. Never raises; may be called twice."""
 
 
 class Arrival(NamedTuple):
@@ -166,9 +166,9 @@ class LocalVersions(abc.ABC):
         """All bytes of each (version, partition, length) of some small
         versions, in order; none is proven.
 
-        MUST give None, and leave the rest to :meth:`read_whole`, where it
-        is not sure that a version's metadata is what it was whenever it
-        was described before; may always do so.
+        Return None for a version whose metadata may have changed since it was
+        described; the caller then falls back to :meth:`read_whole`. Returning
+        None is always correct.
         """
         return iter([None] * len(some))
 
@@ -187,7 +187,7 @@ class LocalVersions(abc.ABC):
                       partition: str) -> Tuple[str, str, bool]:
         """(timestamp, S3 key, whether all bytes are on this node) of the
         newest data file or tombstone of the object on ``version.device``;
-        '' for what it has not.
+        '' where it has none.
 
         The key is that of the fragment of ``version``, if that has one.
         Never raises :class:`VersionGone`.
@@ -201,8 +201,9 @@ class LocalVersions(abc.ABC):
         """
 
     def object_name(self, version: VersionId, partition: str) -> str:
-        """``/account/container/object`` by what is on ``version.device``,
-        data file or tombstone; '' if nothing there says so."""
+        """``/account/container/object`` by the file on ``version.device``,
+        data file or tombstone; '' if nothing there says so.
+        """
         return ''
 
     @abc.abstractmethod
@@ -266,8 +267,8 @@ class LocalVersions(abc.ABC):
 
         The implementation chooses the tier (HDD where the device has one,
         else SSD). None when they should not be kept (no room, class not
-        worth it): the reader is served all the same. MUST NOT block on
-        anything but the local disk.
+        worth it): the reader is still served. MUST NOT block on anything but
+        the local disk.
         """
 
 
@@ -279,7 +280,7 @@ class NotProven(RemoteUnavailable):
 
 
 class Witness(abc.ABC):
-    """Asks S3 again whether it has what a record says that it has.
+    """Asks S3 again for the copy in a record.
 
     The gateway implements it. A call may wait for S3: it MUST NOT be made
     with a version's lock held.
@@ -288,7 +289,8 @@ class Witness(abc.ABC):
     @abc.abstractmethod
     def ask_ahead(self, leaving: Sequence[LocalVersion]) -> None:
         """Ask for several at once, so that :meth:`proven` has its answers
-        soon. Never raises; what failed is asked for again there."""
+        soon. Never raises; after a failure the key is asked for again there.
+        """
 
     @abc.abstractmethod
     def proven(self, local: LocalVersion) -> RemoteCopy:

@@ -313,7 +313,7 @@ class Gateway:
         self._collecting.start()
 
     def stop(self) -> None:
-        """Finish or give up what is running; the queue keeps the rest."""
+        """Finish or give up running work; the queue keeps the rest."""
         self._stopping.set()
         with self._wake:
             self._wake.notify_all()
@@ -414,7 +414,7 @@ class Gateway:
             version, partition), partition)
 
     def repair(self, copies: Sequence[Copy]) -> Repaired:
-        """Put right what S3 has of one version; see :class:`Repairer`.
+        """Repair S3's copy of one version; see :class:`Repairer`.
 
         :raises RemoteCorrupt: it cannot be, from this node
         :raises DssError: it could not be said, or done, now
@@ -559,8 +559,9 @@ class Gateway:
             return _IDLE_SECONDS
 
     def _is_up(self) -> bool:
-        """S3 answers. Whether it takes uploads is the trust's matter: who
-        reads, or makes room in the bucket, does not ask for it."""
+        """S3 answers. Reads and deletes need only this; ``Trust`` tells if it
+        takes uploads.
+        """
         return self._breaker.state is BreakerState.CLOSED
 
     def _state(self) -> str:
@@ -618,7 +619,7 @@ class Gateway:
                 self._poked = False
 
     def _dispatch_due(self) -> float:
-        """Hand out what is due; seconds until there may be more."""
+        """Hand out due work; seconds until there may be more."""
         now = self._now()
         self._outages.saw(self._is_up(), now)
         if not self._is_up():
@@ -756,7 +757,7 @@ class Gateway:
                         'Enabled', 'Suspended') else ''))
 
     def _found(self, alive: bool) -> None:
-        """S3 was asked, and is not what it was."""
+        """Handle a change of S3's state, found by a question."""
         if alive:
             self._is_back()
         else:
@@ -826,7 +827,7 @@ class Gateway:
                 waited = waited or job.version.key in self._cancelled
                 self._cancelled.discard(job.version.key)
         if waited:
-            self._notify()  # a delete could not run meanwhile
+            self._notify()  # a delete could not run during it
 
     def _work(self, job: _Job) -> None:
         try:
@@ -880,9 +881,9 @@ class Gateway:
         self._queue.finish_upload(job.version)
 
     def _proven(self) -> None:
-        """S3 holds a version. If it lied until now, or left several
-        without an answer, what it did not take is due in the order of its
-        age."""
+        """S3 holds a version. If it lied until now, or left several uploads
+        unanswered, the failed uploads are due in the order of their age.
+        """
         with self._wake:
             unanswered, self._unanswered = self._unanswered, 0
         if self._trust.proven():
@@ -931,7 +932,7 @@ class Gateway:
         try:
             return self._local.describe(job.version, job.partition)
         except DssError:
-            return None  # the uploader finds out what that means
+            return None  # the uploader handles the cause
 
     def _wanted_remote(self, local: LocalVersion) -> bool:
         """False if any byte is of a class that stays on this cluster.

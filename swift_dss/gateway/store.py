@@ -36,7 +36,7 @@ class Store:
     :param path: the SQLite file; made if missing, set aside if it is not
         one, or if it proved damaged since it was opened last
     :param what: it is called this in errors
-    :param prepare: makes the tables, or what an older file lacks of them
+    :param prepare: makes missing tables and columns
     :raises BadConfig: it cannot be opened or made
     """
 
@@ -75,7 +75,9 @@ class Store:
 
     def _rows(self, statement: str, values: Tuple[Any, ...]
               ) -> Generator[Tuple[Any, ...], None, None]:
-        """The same, one at a time, for who may soon have seen enough."""
+        """Like :meth:`_read`, but yields rows one at a time, for callers that
+        may stop early.
+        """
         with self._lock, self._sqlite_errors(), closing(
                 self._db.execute(statement, values)) as cursor:
             yield from cursor

@@ -250,7 +250,7 @@ class Daemon:
         self._feed_kernel()
         self._logger.info('configuration and class table reloaded')
 
-    # -- what others ask -------------------------------------------------
+    # -- for other parts ---------------------------------------------------
 
     def link(self) -> Optional[Link]:
         """S3 as it is now; None where there is no remote tier."""
@@ -286,7 +286,7 @@ class Daemon:
             self._asked_lock.release()
 
     def settle(self, deadline: float) -> bool:
-        """Apply what was said and let every keeper make a round."""
+        """Apply all events and let every keeper make a round."""
         # Reads that an object server has kept to send several at once.
         self._stopping.wait(EVENT_BATCH_SECONDS * 1.5)
         self.intake.read_spools()

@@ -26,7 +26,7 @@ class Device:
     capacity: Capacity
     mount_check: bool
     engine: str = 'file'
-    #: What Swift has put into its quarantine.
+    #: Swift's quarantine of the device.
     quarantine: Quarantine = field(
         init=False, repr=False, compare=False)
 

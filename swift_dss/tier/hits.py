@@ -1,4 +1,4 @@
-"""How often the SSD had what was read, by class, since the start."""
+"""Hit counts of the SSD, by class, since the start."""
 
 from __future__ import annotations
 

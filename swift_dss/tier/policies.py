@@ -1,7 +1,8 @@
 """Which storage policies are ours, by the ``swift.conf`` of ``swift_dir``.
 
 The one place that knows. Walks, movers and the intake of events ask it and
-leave every other policy alone: stock Swift quarantines what lacks bytes.
+leave every other policy alone: stock Swift quarantines versions that lack
+bytes.
 """
 
 from __future__ import annotations

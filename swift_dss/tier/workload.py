@@ -32,7 +32,7 @@ class Workload:
             for name in _NAMES:
                 self._most[name] = max(0.0, float(found.get(name, 0.0)))
         except (ValueError, TypeError, AttributeError):
-            pass  # what was measured is measured again
+            pass  # the figures are measured again
         self._since = now
         self._bytes = 0
         self._objects = 0
@@ -50,7 +50,7 @@ class Workload:
     def look(self, now: float, drains: bool) -> None:
         """Time went by.
 
-        :param drains: S3 takes what is sent to it
+        :param drains: S3 takes uploads
         """
         with self._lock:
             passed = now - self._since

@@ -312,8 +312,9 @@ class Book(Store):
         self._recount_all()
 
     def send_alone(self, group: str) -> List[VersionId]:
-        """Forget what waits of a group; it is to get keys of its own. On
-        each device of this node."""
+        """Forget the waiting members of a group; it is to get keys of its own.
+        On each device of this node.
+        """
         with self._lock:
             members = [_member(row) for row in self._read(
                 "SELECT %s FROM members WHERE grp = ? AND state = 'waiting'"
@@ -333,7 +334,7 @@ class Book(Store):
 
     def plan(self, group: str, bundle_key: str, most_bytes: int,
              most: int, now: float) -> Tuple[int, List[Member]]:
-        """Claim what fits one bundle, longest waiting first; durable.
+        """Claim members for one bundle, longest waiting first; durable.
 
         :returns: the bundle's id and its members (none: nothing waits)
         """
@@ -371,8 +372,8 @@ class Book(Store):
              replaces: int = 0) -> None:
         """The bundle is proven in S3; durable.
 
-        :param placed: (version key, number, offset, stored bytes); those
-            that became dead meanwhile stay so
+        :param placed: (version key, number, offset, stored bytes); those that
+            became dead since stay so
         :param replaces: the bundle that they were in before
         """
         with self._lock:
@@ -544,8 +545,8 @@ class Book(Store):
 
     def tell(self, bundle_id: int, numbers: Iterable[int],
              renewed: Iterable[int]) -> None:
-        """S3 has been told that these members are dead, and what the
-        records of those are now."""
+        """Note that S3 knows these members as dead, and the records of those.
+        """
         self._write(False, [(
             "UPDATE members SET state = 'told' WHERE bundle = ? AND "
             "number = ? AND state = 'dead'", (bundle_id, number))
@@ -575,7 +576,7 @@ class Book(Store):
             "state IN ('there', 'live') ORDER BY number" % _COLUMNS,
             (bundle_id,))]
 
-    # -- what else the bucket must learn ---------------------------------
+    # -- further news for the bucket --------------------------------------
 
     def add_renewals(self, some: Iterable[Tuple[VersionId, str, float]]
                      ) -> None:
@@ -613,7 +614,7 @@ class Book(Store):
             "VALUES (?, 0, '')", (path,)) for path in paths])
 
     def due_places(self, now: float, limit: int) -> List[Tuple[str, str]]:
-        """(path, digest of what the bucket has) of those to look at."""
+        """(path, digest of the bucket's record) of places to look at."""
         return [(row[0], row[1]) for row in self._read(
             'SELECT path, digest FROM places WHERE look_at <= ? '
             'ORDER BY look_at LIMIT ?', (now, limit))]

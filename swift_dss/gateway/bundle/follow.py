@@ -185,8 +185,9 @@ class Follower:
         return done
 
     def _next_of(self, bundle: str) -> Optional[LocalVersion]:
-        """A version that leans on a bundle, another one each time; what
-        does not any more is forgotten."""
+        """A version that leans on a bundle, another one each time; records
+        that do not any more are forgotten.
+        """
         for _ in range(_TRIES):
             after = self._asked.get(bundle, ('', ''))
             rows = self._book.leaners(bundle, after, 1)

@@ -65,7 +65,7 @@ class Keeper:
         self._not_before: Dict[Tuple[str, int], float] = {}
 
     def recover(self) -> None:
-        """After a restart: what was under way comes to its end."""
+        """After a restart: work under way ends."""
         for one in self._book.in_state('planned', limit=1 << 30):
             self._book.give_up(one.id)
         self.record_rest()
@@ -171,8 +171,8 @@ class Keeper:
         under keys of their own by now. A stub may have come to a drive of
         this node after the others were pointed at the new bundle.
 
-        The bundle itself says what is in it: the book has its members in
-        another one by now.
+        The bundle itself has its index: the book has its members in another
+        one by now.
         """
         if not one.size:
             return True  # it was never proven, so never named
@@ -260,8 +260,8 @@ class Keeper:
 
     def _alone(self, work: str, bundle_id: int,
                do: Callable[[], None]) -> float:
-        """Do one work on one bundle, unless it is put off; what fails is
-        put off, and said.
+        """Do one work on one bundle, unless it is put off; a failed bundle is
+        put off, and logged.
 
         :returns: when to try again; 0 if it is done
         :raises S3Down: it is no use to try any other

@@ -1,9 +1,9 @@
 """Protect members of this node's bundles on which other nodes lean.
 
 Stubs travel as stubs: a record of another node, or of another drive, may
-name a bundle that it does not keep. Before such a key goes the primaries
-are asked what their records name. A member on which another node leans, or may
-lean unknown to us, first goes to the version's own key. Every reader that
+name a bundle that it does not keep. Before such a key goes, the primaries are
+asked for the keys in their records. A member on which another node leans, or
+may lean unknown to us, first goes to the version's own key. Every reader that
 misses a bundle looks there (:func:`own_copy`). This needs no message to a node
 that may be away, and no forwarding record.
 """
@@ -35,7 +35,7 @@ class Leaning:
     """Asks, and sends apart.
 
     :param send: see :data:`SendApart`
-    :param now: what ages are judged by; see ``TrustedClock``
+    :param now: clock for ages; see ``TrustedClock``
     """
 
     def __init__(self, conf: GatewayConf, primaries: Primaries,
@@ -105,8 +105,9 @@ class BytesReader(LocalReader):
 
 def own_copy(conf: GatewayConf, client: S3Client,
              local: LocalVersion) -> Optional[RemoteCopy]:
-    """What S3 has under a version's own key, as far as a HEAD can tell;
-    None if it has nothing there, or nothing that has the right length."""
+    """S3's copy under a version's own key, as far as a HEAD can tell; None if
+    it has nothing there, or nothing that has the right length.
+    """
     key = metadata.own_key(conf.prefix, local.version)
     head = client.head(key)
     if head is None:

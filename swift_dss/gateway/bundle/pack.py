@@ -80,7 +80,7 @@ def batch_of(conf: GatewayConf) -> Batch:
 
 @dataclass
 class Packed:
-    """A bundle in memory, and what is in it."""
+    """A bundle in memory, and its members."""
 
     builder: bundle.Builder
     seal: str
@@ -169,7 +169,7 @@ class Packer:
             with self._turns.take():
                 self.send(bundle_id, key, packed)
         except BaseException:
-            # Also what is no error of ours: nothing may stay planned.
+            # Also after foreign exceptions: nothing may stay planned.
             self._book.give_up(bundle_id)
             raise
         return len(packed.placed)
@@ -250,7 +250,7 @@ class Packer:
              partition: str) -> Tuple[LocalVersion, bytes]:
         """A small version and all its local bytes, proven.
 
-        :raises LocalCorrupt: they are not what the metadata says
+        :raises LocalCorrupt: the bytes do not match the metadata
         """
         local, data = self._local.read_whole(version, partition)
         if local.content_length:
@@ -339,8 +339,8 @@ class Packer:
                 self._logger.warning('bundle: %s on %s: %s', key,
                                      one.version.device, err)
             else:
-                # Moved on, or replaced: no record here will name it. Who
-                # else has it says what becomes of its bytes.
+                # Moved on, or replaced: no record here will name it. The other
+                # replicas decide about its bytes.
                 self._book.let_go(one.version)
                 done.append(one.version)
         self._done(done)

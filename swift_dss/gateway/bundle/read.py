@@ -113,7 +113,7 @@ class Source:
     def read(self, member: Member) -> Tuple[bundle.Record, bytes]:
         """Record and proven bytes of a member.
 
-        :raises RemoteCorrupt: they are not what the book says
+        :raises RemoteCorrupt: the bytes do not match the book
         """
         self._read_index()
         if not self._raw:

@@ -59,7 +59,7 @@ class Wish(NamedTuple):
     :param dry_run: look, and change nothing
     :param everything: all of the bucket, not this node's share
     :param mine: only objects that this node is a primary of
-    :param absent: remove also what no primary has a trace of
+    :param absent: remove also keys without a trace on any primary
     :param paced: slowly, beside other work
     """
 
@@ -152,7 +152,7 @@ class Item(NamedTuple):
 
 
 class Absent(NamedTuple):
-    """Something that no primary has a trace of, and what removes it.
+    """A key or member without a trace on any primary, and its remover.
 
     :param key: that it lies under
     :param timestamp: of the version

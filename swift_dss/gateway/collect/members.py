@@ -98,7 +98,7 @@ class BundleCollector:
         self._now = now
         self._failures = KeyFailures()
 
-    # -- what this node packed -------------------------------------------
+    # -- bundles of this node --------------------------------------------
 
     def own(self, wish: Wish, found: Collected) -> Iterator[Absent]:
         """Examine members of this node's bundles whose replica has moved away,
@@ -281,7 +281,7 @@ class BundleCollector:
         old = self._age(listed.key) > _YOUNG_SECONDS
         wanted = [Wanted(one.record.version, one.name) for one in members]
         answers = self._primaries.ask(wanted, True)
-        # Stock servers cannot say what records name.
+        # Stock servers cannot name the keys of records.
         unsaid = [at for at, said in enumerate(answers) if None in said]
         plain = dict(zip(unsaid, self._primaries.ask(
             [wanted[at] for at in unsaid]))) if unsaid else {}

@@ -1,10 +1,10 @@
 """Bytes that a reader lacks: from S3, streamed while they are stored.
 
-A fetch walks its range: what is local by now is read locally, the rest
-comes through flights (one read of a part from S3 however many want it).
-The reply is sent only when the first verified byte is here, so a fetch
-that cannot be served says 503 within its deadline; one that breaks later
-is cut short, never padded.
+A fetch walks its range: bytes that are local by now are read locally, the rest
+comes through flights (one read of a part from S3 however many want it). The
+reply is sent only when the first verified byte is here, so a fetch that cannot
+be served says 503 within its deadline; one that breaks later is cut short,
+never padded.
 """
 
 # long: a fetch from its request to its last byte, in the one class that knows
@@ -208,8 +208,8 @@ class Filler:
         has_bytes = extent.offset > request.offset
 
         def look(may_wait: bool = False) -> None:
-            # A reader who has some bytes rather waits for the others than
-            # have them cut off: S3 may be back soon.
+            # A reader with some bytes waits rather than lose the rest: S3 may
+            # be back soon.
             if not has_bytes:
                 self._look_at_s3(since, may_wait)
 
@@ -232,7 +232,7 @@ class Filler:
                 yield data
                 deadline = time.monotonic() + self._stall_seconds()
             if request.ahead:
-                # Whoever fetches ahead wants it stored, not read.
+                # A fetch ahead stores the bytes and does not read them.
                 flight.wait(deadline)
         finally:
             self._flights.leave(flight)

@@ -88,7 +88,7 @@ class Flight:
         up (local disk has them) or is of a part that ends before them.
 
         :param deadline: ``time.monotonic`` to wait for the first of them
-        :param look: called now and then meanwhile; what it raises ends that
+        :param look: called now and then; its exception ends the wait
         :raises DssError: the leader failed before these bytes
         :raises TimeoutError: the deadline passed
         """
@@ -135,7 +135,7 @@ class Flights:
         :param ahead: the caller does not read; a flight with only such callers
             may be given up
         :param keep_free: begin none with less room than this left
-        :param look: called now and then meanwhile; what it raises ends that
+        :param look: called now and then; its exception ends the wait
         :returns: None if there was no room by ``deadline``
         """
         with self._changed:

@@ -33,7 +33,7 @@ class Keeping:
         return stored
 
     def abort(self) -> None:
-        """Drop what is not committed."""
+        """Drop uncommitted bytes."""
         if self._fill is not None:
             self._fill.abort()
             self._fill = None

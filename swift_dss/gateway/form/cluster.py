@@ -1,4 +1,4 @@
-"""Which cluster this is: what all its nodes share, and no other has."""
+"""Which cluster this is: shared by its nodes, and unique to it."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def is_md5_etag(etag: str) -> bool:
 
 
 def multipart_etag(part_md5s: List[bytes]) -> str:
-    """What S3 answers for parts with these digests."""
+    """S3's ETag for parts with these digests."""
     return '%s-%d' % (md5(b''.join(part_md5s)).hexdigest(), len(part_md5s))
 
 

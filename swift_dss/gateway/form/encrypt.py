@@ -7,12 +7,12 @@ names. So keys rotate by name: new objects are sealed under the active key, old
 ones open as long as their key is in the file, and rewrapping a seal moves no
 data.
 
-Data is a row of blocks of 1 MiB, each with a tag of 16 bytes; what is
-authenticated with a block are its place, the object's length and whether
-it is the last, so that blocks can be read by range, and none can be moved,
-dropped or doubled unseen. Nonces never repeat under a key: a data block's
-is its place, and a data key is derived from (or as fresh as) what it
-encrypts; everything else has one derived from its own plaintext.
+Data is a row of blocks of 1 MiB, each with a tag of 16 bytes; authenticated
+with a block are its place, the object's length and whether it is the last, so
+that blocks can be read by range, and none can be moved, dropped or doubled
+unseen. Nonces never repeat under a key: a data block's is its place, and a
+data key is derived from (or as fresh as) what it encrypts; everything else has
+one derived from its own plaintext.
 """
 
 from __future__ import annotations
@@ -99,10 +99,9 @@ class KeyFile:
     def new(self, derived_from: bytes = b'') -> Seal:
         """A seal under the active key.
 
-        :param derived_from: what names the very bytes that will be
-            sealed, and no others: the same gives the same data key, so
-            that a retry or another replica sends the same bytes; nothing
-            gives a fresh key
+        :param derived_from: a name of exactly the bytes to be sealed: the same
+            gives the same data key, so that a retry or another replica sends
+            the same bytes; nothing gives a fresh key
         """
         keys = self._read()
         master = keys.keys[keys.active]
@@ -262,10 +261,10 @@ def sealed_view(local: LocalVersion, reader: LocalReader,
                 seal: Seal) -> Tuple[LocalVersion, LocalReader]:
     """A version and its bytes as S3 is to have them.
 
-    Reads all local bytes once, to know the digest of what will be sent,
-    and compares them with the version's own.
+    Reads all local bytes once, to compute the digest of the sealed bytes, and
+    compares them with the version's own digest.
 
-    :raises LocalCorrupt: they are not what the metadata says
+    :raises LocalCorrupt: the bytes do not match the metadata
     """
     length = sealed_length(local.content_length)
     made = SealedReader(reader, seal, local.content_length)
@@ -296,7 +295,7 @@ def close_envelope(seal: Seal, data: bytes) -> bytes:
 
 
 def open_envelope(keys: KeyFile, raw: bytes) -> Tuple[bytes, str]:
-    """(what is in it, its seal); as it is and '' if it is not sealed.
+    """(its contents, its seal); as it is and '' if it is not sealed.
 
     :raises WrongSeal: it does not open
     """
@@ -348,7 +347,7 @@ def _raw(text: str) -> bytes:
 
 
 def _parse(path: str, raw: bytes) -> _Keys:
-    """:raises BadConfig: names the line, never what is in it."""
+    """:raises BadConfig: names the line, never its contents."""
     if len(raw) > _MAX_FILE_BYTES:
         raise BadConfig('key file %s: more than %d bytes' % (
             path, _MAX_FILE_BYTES))

@@ -86,7 +86,7 @@ def own_key(prefix: str, version: VersionId) -> str:
 
 
 def record_of(local: LocalVersion) -> Dict[str, Any]:
-    """What S3 is told of a version, as JSON values."""
+    """A version's record for S3, as JSON values."""
     version = local.version
     return {
         'v': _VERSION, 'policy': version.policy,
@@ -109,7 +109,7 @@ def encode(local: LocalVersion,
            ) -> Tuple[Dict[str, str], Optional[bytes]]:
     """(user metadata of the key, sidecar's bytes or None).
 
-    :param close: seals what goes into user metadata
+    :param close: seals the record in user metadata
     """
     packed = pack(local)
     text = base64.b64encode(close(packed)).decode('ascii')
@@ -133,7 +133,7 @@ def decode(user_metadata: Mapping[str, str],
 
     :param user_metadata: names in lower case, without ``x-amz-meta-``
     :param sidecar: the bytes of ``<key>.meta`` where there is one
-    :param unclose: opens what user metadata has
+    :param unclose: opens the record in user metadata
     :raises DamagedRecord: missing, cut off or not ours
     """
     packed = sidecar

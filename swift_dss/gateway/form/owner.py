@@ -81,7 +81,7 @@ class Owner:
         self._key = conf.prefix + OWNER_KEY
         self._lock = threading.Lock()
         self._read_at = -WRITE_SECONDS
-        #: '' until the mark was read; then ``ours`` or what is wrong.
+        #: '' until the mark was read; then ``ours`` or the error.
         self._said = ''
         self._mark: Optional[Mark] = None
         #: How S3 did not say whose it is, the last time, and until when
@@ -138,7 +138,7 @@ class Owner:
                     self._conf.bucket, self._key, err)) from err
 
     def require_not_foreign(self) -> None:
-        """For who only reads: a prefix without a mark will do.
+        """For readers: a prefix without a mark will do.
 
         :raises NotOurs: it belongs to another cluster
         """

@@ -1,4 +1,5 @@
-"""Is what S3 holds byte for byte this version? Nothing is taken on trust.
+"""Check that S3's copy is byte for byte this version. Nothing is taken on
+trust.
 
 Two proofs. ``etag``: S3 computed its ETag from the bytes it received, and
 it is the MD5 (or MD5 of part MD5s) that *we* computed from local bytes.
@@ -40,7 +41,7 @@ def sums_of(local: LocalVersion, reader: LocalReader,
             part_bytes: int) -> Sums:
     """Read all local bytes and digest them as an upload would.
 
-    :raises LocalCorrupt: they are not what the metadata says
+    :raises LocalCorrupt: the bytes do not match the metadata
     """
     builder = SumsBuilder(local.content_length, part_bytes)
     for offset in range(0, local.content_length, part_bytes):

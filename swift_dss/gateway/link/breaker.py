@@ -140,7 +140,7 @@ class Breaker:
 
 
 class Trust:
-    """Do uploads become what S3 says of them? Thread-safe.
+    """Judge if S3 keeps the uploads that it acknowledges. Thread-safe.
 
     After ``threshold`` uploads in a row that S3 refused, or took and then
     did not hold, only one goes out as a trial when a jittered, growing
@@ -169,14 +169,14 @@ class Trust:
             return self._unproven >= self._threshold
 
     def proven(self) -> bool:
-        """S3 holds what was sent; True if trust had been lost."""
+        """S3 holds an upload; True if trust had been lost."""
         with self._lock:
             was_lost = self._unproven >= self._threshold
             self._unproven = 0
             return was_lost
 
     def unproven(self) -> None:
-        """S3 refused an upload, or does not hold what it took."""
+        """S3 refused an upload, or lost one that it took."""
         with self._lock:
             self._unproven += 1
             trials = self._unproven - self._threshold + 1

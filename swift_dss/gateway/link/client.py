@@ -98,7 +98,7 @@ class S3Archived(S3Rejected):
 
 @dataclass(frozen=True)
 class S3Head:
-    """What S3 says of a key; metadata keys in lower case.
+    """S3's answer about a key; metadata keys in lower case.
 
     :param archived: its storage class, if that cannot be read at once
     """
@@ -217,7 +217,7 @@ class S3Client:
         self._lock = threading.Lock()
         self._connect = connect or _connect
         #: Called before each request that changes the bucket, with its
-        #: name; what it raises ends the call.
+        #: name; its exception ends the call.
         self.guard: Callable[[str], None] = lambda operation: None
         self._client: Any = None
         self._prober: Any = None
@@ -228,7 +228,7 @@ class S3Client:
         self._secret_file.read()
 
     def head(self, key: str) -> Optional[S3Head]:
-        """What S3 knows of ``key``; None if it has no such key."""
+        """S3's answer about ``key``; None if it has no such key."""
         try:
             answer = self._call('head_object', Key=key)
         except S3Missing:
@@ -264,7 +264,7 @@ class S3Client:
             metadata: Optional[Mapping[str, str]] = None) -> str:
         """Store ``data``; the ETag of the answer ('' if there is none).
 
-        :param md5: digest of ``data``; S3 refuses what arrives otherwise
+        :param md5: digest of ``data``; S3 refuses other bytes
         """
         return _etag(self._call(
             'put_object', Key=key, Body=self._body(data),

@@ -63,8 +63,8 @@ class OwnerFile(Generic[_Found]):
                 raise BadConfig('%s %s: %s' % (
                     self._what, self._path, err.strerror)) from err
             try:
-                # The open file is what is judged, so it cannot be swapped
-                # between the check and the read.
+                # Check the open file, so that it cannot be swapped between the
+                # check and the read.
                 found = os.fstat(file_fd)
                 stamp = (found.st_ino, found.st_mtime_ns, found.st_size,
                          found.st_mode)

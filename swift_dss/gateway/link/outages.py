@@ -24,7 +24,7 @@ class Outages:
         self._down_since = math.inf
 
     def saw(self, is_up: bool, now: float) -> None:
-        """What S3 is now; costs nothing."""
+        """Note S3's present state; costs nothing."""
         if not is_up:
             self._down_since = min(self._down_since, now)
         elif self._down_since < math.inf:

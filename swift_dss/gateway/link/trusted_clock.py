@@ -2,8 +2,8 @@
 
 A silent primary counts for ``reclaim_age`` and no longer, so a clock that is
 a week ahead for one look, as at a boot before NTP, would have the key go that
-a stub needs. S3 says its own time with every answer: the earlier of that and
-of this node's clock is what ages are judged by.
+a stub needs. S3 says its own time with every answer: ages are judged by the
+earlier of that and this node's clock.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ from swift_dss.core.classes import ClassTable
 from swift_dss.strategy.wan import (
     SPARE, FairQueue, Flow, Work, shares, top_flow)
 
-#: A flow may be this many bytes ahead of its share: less wakes threads for
-#: nothing, more is what a reader of the top class waits for.
+#: A flow may be this many bytes ahead of its share: less wakes threads in
+#: vain, more delays a reader of the top class.
 SLACK_BYTES = 128 * 1024
 #: A flow that moved nothing for this long is not held against others.
 PATIENCE_SECONDS = 0.25
@@ -38,9 +38,9 @@ RESERVE = 0.8
 #: time.
 LINGER_SECONDS = 1.0
 
-#: While the top class is at work others ask for this much at a time: what
-#: a server sends cannot be held back, and a reader of the top class waits
-#: for all of it. 20 ms of 100 Mbit/s.
+#: While the top class is at work others ask for this much at a time: a server
+#: cannot be held back, and a reader of the top class waits for all that it
+#: sends. 20 ms of 100 Mbit/s.
 SLICE_BYTES = 256 * 1024
 
 #: Of such requests one is under way at a time. One that hangs holds up the
@@ -105,7 +105,7 @@ class Lane:
             self.end(flow)
 
     def begin(self) -> Optional[Flow]:
-        """A transfer begins; :meth:`end` MUST be told what this says."""
+        """Begin a transfer. Pass the result to :meth:`end`."""
         flow = current_flow()
         if flow is not None:
             self._enter(flow)
@@ -262,9 +262,9 @@ class Sent:
 class FairPool:
     """Threads that do waiting work in fair order.
 
-    While the top class is at work, others have only what the reserve
-    leaves of the workers: bytes that a server has sent cannot be held
-    back, but the next request for more can.
+    While the top class is at work, others have only the workers that the
+    reserve leaves: bytes that a server has sent cannot be held back, but the
+    next request for more can.
 
     :param workers: threads, of which ``reserved`` only ever do demand
         reads of the top class
@@ -296,7 +296,7 @@ class FairPool:
 
     def submit(self, flow: Flow, work: Callable[..., Any],
                *arguments: Any) -> Future[Any]:
-        """Have it done for ``flow``; what it returns comes as a future."""
+        """Have it done for ``flow``; its result comes as a future."""
         future: Future[Any] = Future()
         if self._inline:
             with working_for(flow):
@@ -315,7 +315,7 @@ class FairPool:
             return len(self._queue), self._running
 
     def shutdown(self) -> None:
-        """Do what waits, then end."""
+        """Do the waiting work, then end."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -29,7 +29,7 @@ from swift_dss.wire.records.proof import ProofReply, ProofRequest
 
 
 class NotProven(DssError):
-    """S3 has not, or not this, what another node says."""
+    """S3 does not confirm another node's record."""
 
     http_status = 503
     counter = 'arrivals_not_proven'
@@ -40,7 +40,7 @@ class Arrivals:
 
     :param hold: told of a device whose record will name a bundle, and of
         the bundle's key, before it does
-    :param bundles: what bundles say of their members
+    :param bundles: the indexes of bundles
     """
 
     def __init__(self, conf: GatewayConf, client: S3Client, keys: KeyFile,
@@ -58,7 +58,7 @@ class Arrivals:
     def prove(self, request: ProofRequest) -> ProofReply:
         """Ask S3.
 
-        :raises NotProven: it has not what the request says
+        :raises NotProven: it lacks the requested copy
         :raises VersionGone: nothing is under the version's own key
         :raises DssError: it cannot be said now
         """
@@ -74,8 +74,8 @@ class Arrivals:
 
     def _known(self, request: ProofRequest, residency: Residency,
                remote: RemoteCopy) -> ProofReply:
-        # Another node may call the same bucket by another name: what lies
-        # under the key here decides.
+        # Another node may call the same bucket by another name: the contents
+        # of the key here decide.
         if not remote.key.startswith(self._conf.prefix):
             raise NotProven('%s is not under the prefix of this node'
                             % remote.key)

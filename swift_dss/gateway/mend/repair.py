@@ -45,7 +45,7 @@ class Repaired(Enum):
     SENT = 'sent'
     #: Put into quarantine: another primary has it, and sends it.
     ASIDE = 'aside'
-    #: Overwritten, deleted or moved away meanwhile.
+    #: Overwritten, deleted or moved away by now.
     OBSOLETE = 'obsolete'
 
 
@@ -80,7 +80,7 @@ class Repairer:
         self._hands = hands
 
     def repair(self, copies: Sequence[Copy]) -> Repaired:
-        """Put right what S3 has of a version.
+        """Repair S3's copy of a version.
 
         :param copies: of one version, on every device of this node
         :raises RemoteCorrupt: it cannot be put right from this node; S3
@@ -206,8 +206,9 @@ class Repairer:
         return Repaired.SENT
 
     def _put_aside(self, wrong: Sequence[LocalVersion]) -> bool:
-        """Make room for what other primaries have of a version; False if
-        they have not got it either, or do not say."""
+        """Make room for the version from other primaries; False if they have
+        not got it either, or do not say.
+        """
         aside = False
         for local in wrong:
             remote = local.residency.remote

@@ -43,7 +43,7 @@ _ENDS = {Repaired.SENT: 'sent again',
 class Scrubber:
     """The thread that does it, and its counters.
 
-    :param repair: puts right what S3 has of a version
+    :param repair: repairs S3's copy of a version
     :param stopping: set when the daemon ends
     """
 
@@ -95,7 +95,7 @@ class Scrubber:
                 at = page[-1][0] if page else 0
                 note(at)
             except Exception:
-                # An index that is replaced meanwhile, a full disk.
+                # The index was replaced, or the disk is full.
                 self._logger.exception('gateway: scrub')
                 page = []
             if not page:

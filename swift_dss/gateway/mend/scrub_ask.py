@@ -113,7 +113,7 @@ class AskScrubber:
             try:
                 self._page(rounds)
             except Exception:
-                # An index that is replaced meanwhile, a full disk.
+                # The index was replaced, or the disk is full.
                 self._logger.exception('gateway: scrub')
                 self._stopping.wait(_AGAIN_SECONDS)
 
@@ -145,7 +145,7 @@ class AskScrubber:
         """All were asked for: the next pass begins when it is its time."""
         left = self._pass.began + self._period - self._now()
         if left > 0:
-            # Versions that come meanwhile are behind the others.
+            # Versions that come during a pass are behind the others.
             self._stopping.wait(min(left, _LOOK_SECONDS))
             return
         self._counts['passes'] += bool(self._pass.at)

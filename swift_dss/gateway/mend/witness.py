@@ -124,7 +124,7 @@ class Asker(Witness):
         return self._repaired(local, remote, head)
 
     def found_missing(self, local: LocalVersion) -> None:
-        """S3 was seen not to have what the record of ``local`` names.
+        """Handle the loss of the copy in the record of ``local``.
 
         :raises NotProven: it is sent again
         :raises RemoteCorrupt: not all of its bytes are here
@@ -151,8 +151,9 @@ class Asker(Witness):
             return  # the move asks again, and is told
 
     def _answer(self, key: str) -> Optional[S3Head]:
-        """What S3 says of a key, or said a moment ago; None if it has none.
-        One request serves all who ask at once."""
+        """S3's answer about a key, of now or a moment ago; None if it has
+        none. One request serves all callers that ask at once.
+        """
         with self._lock:
             found = self._answers.get(key)
             if found is not None and \
@@ -232,7 +233,7 @@ class Asker(Witness):
             % name, self._conf.retry_after_seconds)
 
     def _left_to_others(self, local: LocalVersion) -> None:
-        """S3 has lost a stub's key; what else can be done is the repair's.
+        """S3 has lost a stub's key; try the repair.
 
         :raises DssError: something was done
         """

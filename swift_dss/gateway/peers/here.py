@@ -2,7 +2,7 @@
 
 A ring may have host names in place of addresses. Swift's own way to judge
 one (``is_local_device``) asks the resolver each time; an upload asks for
-every version. So what was found is remembered for a while.
+every version. So answers are remembered for a while.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST = 20000
 
 class Here:
     """Judges hosts of rings. Safe to use from any thread; asks the resolver
-    now and then, which may take seconds, and holds no lock meanwhile.
+    now and then, which may take seconds, without holding a lock.
 
     :param my_ips: addresses of this node; None asks the system
     """
@@ -37,7 +37,7 @@ class Here:
 
     def is_here(self, host: Optional[str]) -> bool:
         """True if an address is one of this node's, or a host name leads to
-        one. A name that cannot be looked up now is what it was before."""
+        one. A name that cannot be looked up now keeps its last address."""
         if not host:
             return False
         known, due = self._known.get(host, (False, float('-inf')))

@@ -88,7 +88,7 @@ class _Place(NamedTuple):
 class RingPrimaries(Primaries):
     """The primaries by the rings in force.
 
-    :param look: what a device of this node has
+    :param look: the state on a device of this node
     """
 
     def __init__(self, ranks: Ranks, look: Look,
@@ -207,8 +207,8 @@ def _head(server: _Server, place: _Place) -> Optional[Answer]:
             errors='surrogatepass'), dict(_HEAD, **{
                 'X-Backend-Storage-Policy-Index': str(place.asked.policy)}))
     if status == 404:
-        # With a timestamp: a tombstone. Swift says it of no other file,
-        # as what has expired is opened.
+        # With a timestamp: a tombstone. No other file has one: Swift opens
+        # expired objects.
         return Answer(headers.get('x-backend-timestamp', ''), '', False,
                       None)
     if status // 100 == 2:

@@ -5,8 +5,8 @@ at once; rank *n* only checks (HEAD) until ``n * take_over_seconds`` have
 passed since it first saw the version, then uploads itself. A handoff has
 the rank after the last primary: it acts only when every primary had its
 turn, since replication will normally have emptied it by then. Two nodes
-that upload at once do no harm: same key, same bytes. Every EC fragment
-archive has its own key, so each device is rank 0 for what it holds.
+that upload at once do no harm: same key, same bytes. Every EC fragment archive
+has its own key, so each device is rank 0 for its own archives.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ class Ranks:
 
     def not_in_rings(self, names: Iterable[str]) -> List[str]:
         """Those of this node's devices that no ring has at an address of
-        this node: of what they hold they are a handoff. None where there
-        is no ring that can be read."""
+        this node: they are handoffs of their objects. None where there is no
+        ring that can be read."""
         try:
             with self._lock:
                 nodes = [device for policy in self._policies()

@@ -62,7 +62,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A key that is not what it should be, or that S3 does not give."""
+    """A key is malformed, or S3 does not give it."""
 
     key: str
     reason: str

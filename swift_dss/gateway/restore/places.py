@@ -59,7 +59,7 @@ class Place(NamedTuple):
     """One account or container, as the bucket has it.
 
     :param path: ``/account`` or ``/account/container``
-    :param headers: those that make it what it was, names in lower case
+    :param headers: the headers that restore it, names in lower case
     :param cluster: id of the cluster that wrote the record; '' in those of
         earlier releases
     """

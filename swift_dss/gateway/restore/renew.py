@@ -59,7 +59,7 @@ class Renewer:
         self._note = note
 
     def run(self) -> None:
-        """Renew what is due; one that fails is put off.
+        """Renew due records; one that fails is put off.
 
         :raises S3Down: the rest another time
         """
@@ -127,5 +127,5 @@ class Renewer:
         self._metrics.count('gateway.renewed')
         newest = self._local.newest(local.version, partition)
         if newest is not None and newest > local.version.timestamp:
-            # Deleted meanwhile: its side cars may have gone before this.
+            # Deleted by now: its side cars may have gone before this.
             self._client.delete(path)

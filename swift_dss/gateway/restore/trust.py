@@ -51,7 +51,7 @@ class Trust:
 
     :param prefix: of the bucket's keys
     :param cluster: this cluster's id; '' if none is known
-    :param only_sealed: only what is sealed for this cluster counts
+    :param only_sealed: only keys sealed for this cluster count
     :param now: seconds since the epoch
     """
 

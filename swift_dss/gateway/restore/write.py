@@ -71,7 +71,7 @@ class Writer:
         reload_storage_policies()
         options = {'devices': conf.devices,
                    'mount_check': str(conf.mount_check)}
-        # Swift's own, not the plug-ins: what is written has no data.
+        # Swift's own, not the plug-ins: the written files have no data.
         self._managers = {True: ECDiskFileManager(options, logger),
                           False: DiskFileManager(options, logger)}
 
@@ -260,7 +260,7 @@ class PlaceWriter:
         try:
             return self._servers.head(path) is not None
         except TierUnavailable:
-            # As old as the version: what a silent server has is newer.
+            # As old as the version: a silent server may have a newer one.
             return False
 
     def _account_update(self, path: str) -> Mapping[str, str]:

@@ -65,8 +65,8 @@ _RETRY_BASE_SECONDS = 1.0
 _RETRY_CAP_SECONDS = 120.0
 #: Interval of following rewritten bundles of other nodes.
 _FOLLOW_SECONDS = 600.0
-#: Upload rows of parked versions come back after this many ages: if the
-#: book was lost meanwhile, they are parked again.
+#: Upload rows of parked versions come back after this many ages: if the book
+#: was lost, they are parked again.
 _AGES = 3
 #: How long parking lets a late bundle go first, and how often it asks.
 _LATE_SECONDS, _LATE_STEP_SECONDS = 1.0, 0.005
@@ -152,7 +152,7 @@ class Bundler:
         self._workers = pool(SENDERS, 'dss-bundle')
         self._recorder = pool(1, 'dss-bundle-records')
         self._looper = Looper('dss-bundler', self.look, stopping)
-        #: Begins; what a crash left is settled first, in the background.
+        #: Begins; the remains of a crash are settled first, in the background.
         self.start = self._looper.start
         #: Has it look now.
         self.kick = self._looper.kick
@@ -180,7 +180,7 @@ class Bundler:
                 not self._stopping.wait(_LATE_STEP_SECONDS):
             pass
 
-    # -- what the gateway asks -------------------------------------------
+    # -- for the gateway ---------------------------------------------------
 
     def takes(self, offer: Offer, table: ClassTable) -> Optional[Outcome]:
         """:meth:`take_all` for one."""
@@ -189,8 +189,8 @@ class Bundler:
     def take_all(self, offers: Sequence[Offer],
                  table: ClassTable) -> List[Optional[Outcome]]:
         """Park versions that go into a bundle, settle those that are in a
-        proven one already, here or of another node; None for those that
-        need a key of their own, or that left the device meanwhile."""
+        proven one already, here or of another node; None for those that need a
+        key of their own, or have left the device."""
         groups = [None if one.job.alone
                   or one.local.residency.remote is not None else
                   group_of(one.local, table, self._conf.bundle_member_bytes)
@@ -367,8 +367,9 @@ class Bundler:
         return True
 
     def take_out(self, version: VersionId) -> None:
-        """A version is to have a key of its own: what bundles have of it
-        is dead from here on. Durable, idempotent."""
+        """A version is to have a key of its own: its members in bundles are
+        dead from now on. Durable, idempotent.
+        """
         self._book.bury([version.key])
         self.kick()
 
@@ -449,9 +450,9 @@ class Bundler:
         self._left_alone()
 
     def look(self) -> float:
-        """Send and keep what is due; seconds until there may be more.
+        """Do the due sending and keeping; seconds until there may be more.
 
-        Logs what fails, and never raises.
+        Logs failures, and never raises.
         """
         try:
             if not self._recovered:
@@ -468,7 +469,7 @@ class Bundler:
             return _IDLE_SECONDS
 
     def _look(self) -> float:
-        """Send and keep what is due; seconds until there may be more."""
+        """Do the due sending and keeping; seconds until there may be more."""
         if self._breaker.state is not BreakerState.CLOSED:
             self._was_down = True
             return 1.0
@@ -575,7 +576,7 @@ class Bundler:
                 # On its way for long: another one may have begun meanwhile.
                 self._book.contest(bundle_id, self._now())
         except DssError as err:
-            self._note(err)  # the keeping writes what is left
+            self._note(err)  # the keeping writes the rest
         except Exception:
             self._logger.exception('records of bundle %d', bundle_id)
         finally:
@@ -621,8 +622,7 @@ class Bundler:
         return self._keeper.next_drop()
 
     def _by_itself(self, work: Callable[[], Optional[bool]]) -> bool:
-        """One part of the keeping: what fails keeps no other from being
-        done.
+        """One part of the keeping: a failure does not stop the others.
 
         :raises S3Down: it is no use to try any other
         """

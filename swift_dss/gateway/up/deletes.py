@@ -53,7 +53,7 @@ class Agreement:
 
     :param retry: waits of those that were not agreed to
     :param agreed: called when some were
-    :param trusted: what ages are judged by; see ``TrustedClock``
+    :param trusted: clock for ages; see ``TrustedClock``
     """
 
     def __init__(self, conf: GatewayConf, local: LocalVersions,
@@ -79,7 +79,7 @@ class Agreement:
         self.kick = looper.kick
 
     def look(self) -> float:
-        """Ask about what is due; seconds until there may be more."""
+        """Ask about due rows; seconds until there may be more."""
         now = self._now()
         jobs = self._queue.due_deletes(now, _AT_ONCE, agreed=False)
         if jobs:

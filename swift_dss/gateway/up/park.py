@@ -52,7 +52,7 @@ class Jobs(NamedTuple):
 
 
 class Parker:
-    """One thread that parks what is due.
+    """One thread that parks due versions.
 
     :param table: the class table in force
     """
@@ -75,7 +75,7 @@ class Parker:
         self.kick = self._looper.kick
 
     def park(self) -> int:
-        """Park some of what is due; how many rows it settled."""
+        """Park some due versions; how many rows it settled."""
         done = 0
         coming: Set[int] = set()
         table = self._table()
@@ -133,9 +133,9 @@ class Parker:
             self._jobs.left_alone()
 
     def look(self) -> float:
-        """Park what is due; seconds until there may be more.
+        """Park due versions; seconds until there may be more.
 
-        Logs what fails, and never raises.
+        Logs failures, and never raises.
         """
         try:
             return 0.0 if self.park() else self._until_due()

@@ -51,7 +51,7 @@ class Stopping(DssError):
 class Uploader:
     """Does upload jobs, one per call, in any thread.
 
-    :param keys: seals what goes up, if there are any
+    :param keys: seals uploads, if there are any
     :param cancelled: asked between parts with the version's key
     :param stopping: asked between parts
     """
@@ -266,7 +266,7 @@ def _closed_record(seal: encrypt.Seal, packed: bytes) -> bytes:
 def _side_cars(local: LocalVersion, sums: Optional[digests.Sums],
                seal: Optional[encrypt.Seal]
                ) -> Iterator[Tuple[str, bytes]]:
-    """(suffix, bytes) of what must lie beside the data.
+    """(suffix, bytes) of the side cars.
 
     :param sums: of the bytes as S3 has them
     """

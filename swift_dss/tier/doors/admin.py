@@ -1,4 +1,4 @@
-"""``admin.sock``: what operators ask of the daemon, as JSON lines."""
+"""``admin.sock``: operators' requests to the daemon, as JSON lines."""
 
 from __future__ import annotations
 

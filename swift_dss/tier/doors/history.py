@@ -1,4 +1,4 @@
-"""The last hour, sample by sample: what the status page draws."""
+"""The last hour, sample by sample: the data of the status page's plots."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class History:
         self._samples: Deque[Sample] = deque(maxlen=SAMPLES)
 
     def add(self, at: float, status: Dict[str, Any]) -> None:
-        """Note what a status says."""
+        """Note the figures of a status."""
         gateway = status['gateway'] or {}
         backlogs = [device['pressure']['backlog']
                     for device in status['devices']

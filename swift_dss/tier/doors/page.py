@@ -1,9 +1,9 @@
 """The daemon's HTTP page on the loopback address.
 
-``/`` is for people, ``/status.json`` has the same numbers, ``/metrics`` is
-what Prometheus asks for. It only answers requests that name the loopback
-address: a web page from elsewhere cannot have a browser ask for it under a
-name of its own. It changes nothing: there is nothing but GET.
+``/`` is for people, ``/status.json`` has the same numbers, ``/metrics`` is for
+Prometheus. It only answers requests that name the loopback address: a web page
+from elsewhere cannot have a browser ask for it under a name of its own. It
+changes nothing: there is nothing but GET.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _POLICY = ("default-src 'none'; style-src 'unsafe-inline'; "
            "frame-ancestors 'none'; base-uri 'none'")
 #: A reader that sends nothing for this long is gone.
 _STALL_SECONDS = 10
-#: Path to (content type, what makes the body).
+#: Path to (content type, function that makes the body).
 Views = Dict[str, Tuple[str, Callable[[], bytes]]]
 
 

@@ -1,10 +1,10 @@
 """Versions that left a device without a word: rows without a data file.
 
 Swift's replicator removes whole partitions in its own process, and its
-relinker and operators remove what they like. No diskfile of ours is asked.
-So the ``objects`` folders are compared with the partitions that the index
-claims. A folder whose time stamp has not changed costs one ``stat``; rows
-of partitions that are gone cost a few statements for some hundreds.
+relinker and operators remove files, too. No diskfile of ours is asked. So the
+``objects`` folders are compared with the partitions that the index claims. A
+folder whose time stamp has not changed costs one ``stat``; rows of partitions
+that are gone cost a few statements for some hundreds.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class Departures:
         if newest is not None and newest > row.version.timestamp:
             self._retire(row)
         else:
-            # It only left this device: its copy in S3 is the primaries',
-            # and what is in quarantine keeps its bytes on the HDD.
+            # It only left this device: its copy in S3 belongs to the
+            # primaries, and a quarantined version keeps its bytes on the HDD.
             self._local.reclaim(row)
         return True
 
@@ -147,7 +147,7 @@ class Departures:
         device.require_mounted()
         rows = self._index.departing(device.name, policy, row_ids)
         folder = _folder(device, policy)
-        # A partition may come back meanwhile.
+        # A partition may come back during this.
         here = set(os.listdir(folder))
         rows = [row for row in rows if row.partition not in here]
         unsure = [row for row in rows
@@ -166,7 +166,7 @@ class Departures:
         return len(gone)
 
     def _free(self, row: Departing) -> bool:
-        """Free what the HDD has; False if the version is here after all."""
+        """Free the HDD's bytes; False if the version is here after all."""
         if row.on_hdd:
             return self._local.release(row.version, row.partition)
         self._local.watcher.on_left(row.version, None)

@@ -58,7 +58,7 @@ class Intake:
         self._apply = apply
         self._metrics = metrics
         self._logger = logger
-        #: Lines as they came, in order, and what runs between them.
+        #: Lines as they came, in order, and calls to run between them.
         self._waiting: Deque[Union[bytes, Call]] = deque()
         self._marks: Dict[bytes, Call] = {}
         self._numbers = itertools.count()
@@ -111,7 +111,7 @@ class Intake:
             os.unlink(self._path)
 
     def read_spools(self, limit_bytes: int = 0) -> int:
-        """Take in what object servers kept on their devices; how many.
+        """Take in the events that object servers spooled; how many.
 
         :param limit_bytes: of one spool: one that nearly reached it has
             probably lost events, and ``overflowed`` says so
@@ -150,7 +150,8 @@ class Intake:
 
     def in_order(self, call: Call) -> None:
         """Run ``call`` once all that was sent before has been applied, and
-        before anything that is sent from now on. Nothing gathers meanwhile.
+        before anything that is sent from now on. Events do not gather during
+        the wait.
 
         :param call: runs in the thread that applies, or here if the queue
             stays full or is at its end; MUST NOT raise

@@ -66,13 +66,13 @@ class Ledger:
         self._wish = wish
         self._hits = hits
         self._mend = mend
-        #: Forgets what left a device without being replaced there.
+        #: Forgets versions that left a device without a newer one.
         self.departures = Departures(local, self.retire, metrics, logger,
                                      clock)
         #: Where the last read of a version ended.
         self._ends: OrderedDict[VersionId, int] = OrderedDict()
-        #: Something was said and could not be kept: a sweep is due. Who
-        #: begins one clears it first.
+        #: An event could not be kept: a sweep is due. The sweep clears this
+        #: before it begins.
         self.missed = False
 
     def apply(self, events: Iterable[Event]) -> Dict[str, int]:
@@ -80,7 +80,7 @@ class Ledger:
         many bytes were put there.
 
         Events that cannot be kept because the index cannot be written are
-        dropped and counted: objects are read and written all the same.
+        dropped and counted: objects are still read and written.
 
         :raises IndexDamaged: the index must be replaced
         """
@@ -118,7 +118,7 @@ class Ledger:
             self._gateway.enqueue_uploads(wanted)
 
     def retire(self, row: VersionRow) -> None:
-        """An overwritten or deleted version: free what it holds."""
+        """An overwritten or deleted version: free its bytes."""
         self._index.remove_all(self._release([row]))
 
     # -- inside ----------------------------------------------------------
@@ -160,8 +160,8 @@ class Ledger:
                 version: (max(event.at for event in some),
                           _classes_named(some))
                 for version, some in reads.items()}, self._going_on(reads))
-        # Known before this batch, so others may be at work on them: what
-        # was read of their files above may be old by now.
+        # Known before this batch, so others may be at work on them: the facts
+        # read from their files above may be old by now.
         for row in known:
             self._track(row.version, row.partition, row.put_at)
         self._keep(lambda: self.settle(rows))
@@ -213,8 +213,8 @@ class Ledger:
                 if version.timestamp < max(
                         latest[_object_of(version)],
                         latest.get(_object_of(version)[:3], '')):
-                    # Replaced before we came to it: no row will ever lead
-                    # to what it has on the HDD.
+                    # Replaced before this event was applied: no row will ever
+                    # lead to its bytes on the HDD.
                     self._release([VersionRow(
                         version, event.partition, event.size)])
             except (TierUnavailable, DamagedRecord) as err:
@@ -222,7 +222,7 @@ class Ledger:
         return rows
 
     def _release(self, rows: Iterable[VersionRow]) -> List[VersionId]:
-        """Free what obsolete versions hold; those whose rows may go."""
+        """Free the bytes of obsolete versions; those whose rows may go."""
         gone = [row for row in rows if self._keep(
             lambda row=row: self._local.release(  # type: ignore[misc]
                 row.version, row.partition))]

@@ -1,4 +1,4 @@
-"""The index: what lies on this node's devices, in SQLite.
+"""The index: the versions on this node's devices, in SQLite.
 
 Holds schema, rows, orders of eviction that live in rows, and pins.
 In: events as rows, filters as values.

@@ -75,7 +75,7 @@ class IndexDamaged(DssError):
 
 
 class _Undo(Exception):
-    """Take a transaction back: it was only to see what would be."""
+    """Take a transaction back that was only a trial."""
 
 
 class Index:
@@ -364,7 +364,7 @@ class Index:
                 % placing.SET_PLACE, stored + (version_id, class_id))
 
     def renew(self, versions: Iterable[VersionId], at: float) -> None:
-        """They leave no sooner than what came last: as if just come."""
+        """Place versions as if they had just come: they leave last."""
         with self.batch():
             for version in versions:
                 device_id = self._device_id(version.device)
@@ -489,7 +489,7 @@ class Index:
     def next_if_clean(self, device: str, class_ids: Sequence[int],
                       wanted: int) -> Optional[List[Candidate]]:
         """Dirty bytes among those that would leave next if all were clean;
-        None where that is what was used longest ago. Changes nothing."""
+        None if that is the least recently used one. Changes nothing."""
         if not class_ids or not self._placing.names_order(class_ids[0]):
             return None
         found: List[placing.Victim] = []
@@ -609,7 +609,7 @@ class Index:
         return changed
 
     def pin_sizes(self, device: str) -> List[Tuple[int, int, int]]:
-        """(bucket, versions, bytes) of what the pin rule fits."""
+        """(bucket, versions, bytes) of versions that the pin rule fits."""
         with self._lock, _translated():
             return self._db.execute(
                 'SELECT bucket, count, bytes FROM pin_sizes WHERE '
@@ -618,8 +618,8 @@ class Index:
 
     def pin_up_to(self, device: str, size: int, class_ids: Sequence[int],
                   min_demote_bytes: int) -> int:
-        """Pin what the rule fits up to a size, and let go of the rest, a
-        chunk at a time; how many changed (0: all are right).
+        """Pin versions that the rule fits up to a size, and release the rest,
+        a chunk at a time; how many changed (0: all are right).
 
         :param class_ids: of classes that are pinned themselves
         """

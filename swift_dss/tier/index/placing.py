@@ -17,7 +17,7 @@ Call with the index's lock held, and change rows only inside one of its
 transactions.
 """
 
-# long: the columns of one table, and what may be done to them.
+# long: the columns of one table, and the changes to them.
 from __future__ import annotations
 
 import sqlite3
@@ -92,7 +92,7 @@ class Placing:
         return self._table().spec(class_id).weight * (
             _LOOK_MICROSECONDS + size / _BYTES_PER_MICROSECOND)
 
-    # -- what becomes of a row -------------------------------------------
+    # -- changes of a row ------------------------------------------------
 
     def came(self, db: sqlite3.Connection, device_id: int, class_id: int,
              size: int, before: Stored = NOWHERE,
@@ -140,13 +140,13 @@ class Placing:
         """Whether rows of a class have places at all."""
         return self.group(class_id)[1] != LRU
 
-    # -- who leaves ------------------------------------------------------
+    # -- victims ---------------------------------------------------------
 
     def victims(self, db: sqlite3.Connection, device_id: int,
                 class_ids: Sequence[int], wanted: int, limit: int,
                 skipped: Collection[Tuple[int, int]], dirty: bool = False
                 ) -> Tuple[List[Victim], bool]:
-        """Who leaves next, and whether there may be more.
+        """The next victims, and whether there may be more.
 
         :param dirty: as if all were clean
         :param class_ids: of one group
@@ -188,7 +188,7 @@ class Placing:
                   class_ids: Collection[int]) -> List[int]:
         """Classes whose rows may not all be placed by the order in force.
 
-        Changes nothing but what is in memory.
+        Changes only state in memory.
         """
         found = []
         for class_id in class_ids:
@@ -231,10 +231,10 @@ class Placing:
         """Rows of a class became candidates that were none."""
         self._of(db, device_id, class_id)[2].pop(_SETTLED % class_id, None)
 
-    # -- what is remembered ----------------------------------------------
+    # -- memory of orders --------------------------------------------------
 
     def flush(self, db: sqlite3.Connection) -> None:
-        """Write what orders remember; before the transaction ends."""
+        """Write the memory of orders; before the transaction ends."""
         for key in self._changed:
             memory = self._memories[key]
             db.execute('DELETE FROM order_state WHERE device_id = ? AND '

@@ -39,7 +39,7 @@ class VersionRow:
     :param name: ``/account/container/object``; '' if not known
     :param put_at: seconds since the epoch
     :param wants_remote: its classes want a copy in S3 that it has not yet
-    :param pin_rule: what the pin rule says (``tier.pins``)
+    :param pin_rule: verdict of the pin rule (``tier.pins``)
     """
 
     version: VersionId

@@ -220,7 +220,7 @@ class Duties:
 
     def _clean_for(self, strategy: EvictionStrategy, room: int,
                    need: int) -> None:
-        """Clean what would leave first if it were not dirty.
+        """Clean the versions that would leave first if they were clean.
 
         Without it a burst of dirty low classes would push out clean high
         ones. The strategy names bytes to *clean* here; what leaves is
@@ -257,8 +257,8 @@ class Duties:
 
     def _carry_out(self, asked: Asked, tier: Tier, next_of: NextOf,
                    move: Callable[[Candidate], int]) -> int:
-        """Have leave what the rule says, an object at a time: what one
-        leaves too much counts for the next. Bytes that left.
+        """Evict by the class rule, an object at a time: a surplus counts for
+        the next. Returns the bytes that left.
 
         :param next_of: candidates of some classes, with about so many bytes
         """
@@ -274,7 +274,7 @@ class Duties:
             for (giver, one), left in zip(batch, self._each(move, some)):
                 freed += left
                 if left != one.length:
-                    # It was refused, or has changed meanwhile.
+                    # It was refused, or has changed.
                     giver.used += one.length - left
                     asked.left(giver, left - one.length)
         return freed
@@ -320,7 +320,7 @@ class Duties:
         return freed
 
     def _to_hdd(self, class_id: int) -> bool:
-        """True if what leaves the SSD goes to the HDD, not to S3 alone."""
+        """True if bytes leave the SSD for the HDD, not for S3 alone."""
         return self._book.state.hdd_state == 'ready' and self._table().spec(
             class_id).remote is not RemoteMode.ONLY
 
@@ -494,8 +494,8 @@ class Duties:
         try:
             return move(one)
         except VersionGone:
-            # Overwritten or handed over meanwhile; its row goes with the
-            # event, or now. Its bytes are off the device, as was asked.
+            # Overwritten or handed over by now; its row goes with the event,
+            # or now. Its bytes are off the device, as was asked.
             self._local.retrack(one.version, one.partition)
             return 0 if move == self._promote_one else one.length
         except (NotProven, RemoteCorrupt) as err:

@@ -44,8 +44,8 @@ class Keeper:
 
     :param conf: the configuration in force; asked once a round
     :param link: S3 as it is now; None where there is no remote tier
-    :param departed: takes out of the index what left the device without a
-        word; returns how many versions that were
+    :param departed: removes versions from the index that left without an
+        event; returns how many versions that were
     """
 
     def __init__(self, device: Device, local: Local,

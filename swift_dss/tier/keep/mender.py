@@ -17,7 +17,7 @@ from swift_dss.core.version import VersionId
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.metrics import Metrics
 
-#: Versions that wait; what is dropped is told of by its next reader.
+#: Versions that wait; the next reader reports a dropped one again.
 _MAX_WAITING = 10000
 #: A round mends no longer than this; the rest is the next round's.
 _TURN_SECONDS = 2.0
@@ -41,7 +41,7 @@ class Mender:
                 self._waiting[version] = partition
 
     def turn(self) -> bool:
-        """Mend what waits; False if some is left for later."""
+        """Mend waiting versions; False if some is left for later."""
         until = time.monotonic() + _TURN_SECONDS
         while True:
             with self._guard:

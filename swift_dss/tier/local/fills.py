@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Fill(LocalFill):
     """See :class:`LocalFill`.
 
-    The bytes gather in a file without a name: what is not committed is
-    gone with its descriptor, whatever happens.
+    The bytes gather in a file without a name: uncommitted bytes always go with
+    their descriptor.
     """
 
     def __init__(self, local: Local, version: VersionId, partition: str,

@@ -18,7 +18,7 @@ from swift.common.utils import set_swift_dir
 from swift_dss.core.errors import DamagedRecord, TierUnavailable
 
 _SECONDS = 3.0
-#: Entries of one page, and what the page may have at most.
+#: Entries of one page, and its largest size.
 PAGE = 1000
 _MAX_PAGE_BYTES = 4 * 1024 * 1024
 

@@ -48,7 +48,7 @@ from swift_dss.wire.control import Event
 #: journals and the object server's own writes need some.
 RESERVE_BYTES = 16 * 1024 * 1024
 #: Looks at a version that is moved again and again while it is looked at:
-#: each but the first is for a move that ended meanwhile.
+#: each but the first is for a move that ended in between.
 _LOOKS = 10
 
 
@@ -220,8 +220,8 @@ class Local(LocalVersions):
                                             event.size)
         name = version.timestamp + '.data'
         try:
-            # Whoever has moved bytes since has left another size, or has
-            # told the index of the version, which then looks again.
+            # A move since then has left another size, or has updated the
+            # index, which then looks again.
             if place.names() != [name] or os.stat(os.path.join(
                     place.hash_dir, name)).st_size != event.size:
                 return None
@@ -275,7 +275,7 @@ class Local(LocalVersions):
 
     def clean(self, version: VersionId, partition: str,
               class_ids: Iterable[int] = ()) -> Residency:
-        """Copy to the HDD what only the SSD has.
+        """Copy to the HDD the bytes that only the SSD has.
 
         :param class_ids: only bytes of these; none means all
         :raises TierFull: the HDD has no room
@@ -385,7 +385,7 @@ class Local(LocalVersions):
                 tier: Tier) -> Optional[RemoteCopy]:
         """S3's word of just now, if bytes would be in S3 alone without
         those on ``tier``. Call without the version's lock: S3 may take its
-        time, and what the record says is compared under the lock."""
+        time, and the record is compared under the lock."""
         found = self.describe(version, partition)
         if not moves.leaves_to_s3(found.residency, tier):
             return None
@@ -766,7 +766,7 @@ def _read_lonely(folder: str, name: str, length: int) -> Optional[bytes]:
         finally:
             os.close(fd)
     except OSError:
-        return None  # who looks longer finds out what that means
+        return None  # the full read handles the cause
     return data if len(data) == length else None
 
 

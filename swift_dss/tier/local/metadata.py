@@ -1,4 +1,4 @@
-"""What Swift's own files say of a version: metadata and class map.
+"""Read Swift's own files of a version: metadata and class map.
 
 Reads the extended attributes that Swift's diskfile wrote and merges
 ``.data`` and ``.meta`` the way its DiskFile does, without opening the
@@ -190,8 +190,8 @@ def _read(target: Union[int, str],
 def _metadata(target: Union[int, str],
               attributes: Optional[Sequence[str]] = None
               ) -> Dict[str, str]:
-    """What Swift's diskfile wrote, at a third of the price of its own
-    reader: it is called for every version that is looked at.
+    """Read the metadata of Swift's diskfile, at a third of the price of its
+    own reader: it is called for every version that is looked at.
 
     :raises ValueError, EOFError, pickle.UnpicklingError: it is damaged
     """

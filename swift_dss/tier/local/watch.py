@@ -21,7 +21,7 @@ class Watcher:
     def on_fetch(self, request: FetchRequest, sink: Sink) -> Sink:
         """A reader lacks these bytes.
 
-        :returns: what takes the bytes in the place of ``sink``
+        :returns: the receiver of the bytes in place of ``sink``
         """
         return sink
 

@@ -60,7 +60,7 @@ class ManifestReader:
         self._thread.start()
 
     def stop(self) -> None:
-        """End after what is waiting."""
+        """End after the waiting work."""
         if self._thread.is_alive():
             self._waiting.put(None)
             self._thread.join()

@@ -1,4 +1,4 @@
-"""Prefetch: tells a strategy of reads, and fetches what it wants.
+"""Prefetch: tells a strategy of reads, and fetches its wants.
 
 Decisions are the strategy's (``strategy.prefetch``); here are time, threads
 and money. Wants are cut into parts of S3 and wait in order of urgency. While
@@ -122,7 +122,7 @@ class Prefetcher(Watcher):
     # -- life ------------------------------------------------------------
 
     def start(self) -> None:
-        """Take over what was known before the last stop, and begin."""
+        """Load the state of the last stop, and begin."""
         try:
             with open(self._path, encoding='utf-8') as source:
                 self._strategy.load(json.load(source))
@@ -136,7 +136,7 @@ class Prefetcher(Watcher):
         self._manifests.start()
 
     def stop(self) -> None:
-        """Give up what is running, keep what is known."""
+        """Give up running fetches, keep the state."""
         with self._lock:
             self._stopping = True
             self._more.notify_all()
@@ -147,7 +147,7 @@ class Prefetcher(Watcher):
         self.save(0.0)
 
     def save(self, every_seconds: float = _SAVE_SECONDS) -> None:
-        """Write what the strategy knows to disk, now and then."""
+        """Write the strategy's state to disk, now and then."""
         with self._lock:
             if self._clock() - self._saved_at < every_seconds:
                 return
@@ -159,12 +159,12 @@ class Prefetcher(Watcher):
             with open(self._path + '.tmp', 'w', encoding='utf-8',
                       opener=_for_us_alone) as out:
                 json.dump(saved, out)
-            # No fsync: what a power cut takes is learnt again.
+            # No fsync: state lost in a power cut is learnt again.
             os.replace(self._path + '.tmp', self._path)
         except OSError as err:
             self._logger.warning('prefetch: %s: %s', self._path, err)
 
-    # -- what it hears ---------------------------------------------------
+    # -- reports ---------------------------------------------------------
 
     def on_fetch(self, request: FetchRequest, sink: Sink) -> Sink:
         """See :meth:`Watcher.on_fetch`."""
@@ -177,7 +177,7 @@ class Prefetcher(Watcher):
                  some: Sequence[Event]) -> None:
         """See :meth:`Watcher.on_reads`."""
         for event in some:
-            # Of what came from S3 the fetch has told.
+            # The fetch has already reported bytes from S3.
             if not event.tier_bits & Tier.REMOTE:
                 self.on_read(version, partition, event.offset, event.length,
                              True, client=event.client, at=event.at)
@@ -496,7 +496,7 @@ class Prefetcher(Watcher):
                               - piece.offset))}
 
     def _has_room(self, piece: Piece) -> bool:
-        """Nothing is pushed out for what may never be read."""
+        """True if a piece has room without evictions."""
         with self._lock:
             reserved = sum(one.length for one in self._book.running()
                            if one.admitted
@@ -507,7 +507,7 @@ class Prefetcher(Watcher):
 
     @contextlib.contextmanager
     def _guarded(self) -> Any:
-        """Whoever tells us something must not suffer for it."""
+        """Keep errors of prefetching from callers that report."""
         try:
             yield
         except DssError as err:
@@ -520,7 +520,7 @@ class Prefetcher(Watcher):
 
 def _without(ranges: List[Tuple[int, int]],
              pieces: List[Piece]) -> List[Tuple[int, int]]:
-    """Ranges less what is waiting or coming."""
+    """Ranges without the parts that are waiting or coming."""
     for piece in pieces:
         cut = []
         for offset, length in ranges:

@@ -22,7 +22,7 @@ _BURST_SECONDS = 1.0
 class Spare:
     """Thread-safe.
 
-    :param limit: bytes a second; 0: what the link has spare
+    :param limit: bytes a second; 0: the spare rate of the link
     :param carries: bytes a second that the link is known to carry; 0: not
         known
     :param clock: monotonic seconds

@@ -2,8 +2,8 @@
 
 Reads every data file's record and one listing of the bucket; with
 ``deep``, also every byte that S3 stands for, and with ``here`` every byte on
-the devices. Changes nothing, needs no daemon, and keeps what it must remember
-in a temporary file, so that memory does not grow with the population.
+the devices. Changes nothing, needs no daemon, and keeps its notes in a
+temporary file, so that memory does not grow with the population.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ class Comparison:
     :param deep: also read everything back
     :param records: also compare metadata with the bucket's records
     :param here: also read the bytes of the devices
-    :param note: told of each version that a repair is to look at, and of
-        what kind that is (see :mod:`swift_dss.tier.walk.repair`)
+    :param note: called with each version for repair, and its kind of problem
+        (see :mod:`swift_dss.tier.walk.repair`)
     """
 
     def __init__(self, conf: NodeConf, client: S3Client, deep: bool = False,
@@ -353,7 +353,7 @@ def _describe(device: Device, version: VersionId,
               partition: str) -> LocalVersion:
     """A version as its own files say, without index or daemon.
 
-    :raises VersionGone: it went away meanwhile
+    :raises VersionGone: it was removed by now
     """
     path = device.place(version, partition, 0).data_file()
     try:

@@ -1,9 +1,9 @@
 """Everything local, or everything remote: the ways out of tiering.
 
-``local`` brings back what only S3 has, puts every byte on the SSD and pins
-it there: the data files are then whole, as a stock Swift server wants them.
-``remote`` sends everything to S3 and drops local bytes. Both may be broken
-off and asked for again: what is done already costs a look at its row.
+``local`` brings back bytes that only S3 has, puts every byte on the SSD and
+pins it there: the data files are then whole, as a stock Swift server wants
+them. ``remote`` sends everything to S3 and drops local bytes. Both may be
+broken off and asked for again: a finished version costs a look at its row.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Drainer:
         self._daemon = daemon
 
     def recall(self, version: VersionId, partition: str) -> None:
-        """Bring back what only S3 has of a version.
+        """Bring back a version's bytes that only S3 has.
 
         :raises RemoteUnavailable: S3 does not give it
         :raises TierFull: there is no room for it here
@@ -219,7 +219,7 @@ class Drainer:
 
 
 class _Nowhere(Sink):
-    """A sink that keeps nothing: the fill is what is wanted."""
+    """A sink that keeps nothing: only the fill is wanted."""
 
     def __init__(self) -> None:
         self.said = ''

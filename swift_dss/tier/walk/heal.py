@@ -54,7 +54,7 @@ class Patient:
     :param replaced: a version that is not older stands in its place
     :param has: tiers that have all of its bytes by its record, looked at
         without reading them: ``ssd``, ``hdd``, ``s3``
-    :param why: what is wrong with the file itself
+    :param why: the fault of the file itself
     """
 
     version: VersionId

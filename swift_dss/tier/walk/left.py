@@ -130,7 +130,7 @@ def _partition(ranks: Ranks, patient: Patient) -> str:
 
 def stubs_of(device: Device, policy: int
              ) -> Iterator[Tuple[VersionId, str]]:
-    """(version, partition) of what stock Swift would quarantine."""
+    """(version, partition) of versions that stock Swift would quarantine."""
     if not listdir(device.path):
         return
     for version, partition in data_files(device, {policy}):
@@ -140,7 +140,7 @@ def stubs_of(device: Device, policy: int
         except DamagedRecord:
             yield version, partition
         except (DssError, OSError):
-            continue  # it went away meanwhile
+            continue  # it was removed by now
         else:
             if found is not None and found.is_stub and os.stat(
                     path).st_size == found.file_size:

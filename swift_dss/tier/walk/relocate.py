@@ -84,7 +84,7 @@ class Relocator:
         return refused + failed
 
     def spill(self, device: Device) -> int:
-        """Above ``spill_at``, send and drop what was used least recently.
+        """Above ``spill_at``, send and drop the least recently used versions.
 
         :returns: versions whose local bytes went
         """
@@ -116,7 +116,7 @@ class Relocator:
         return dropped
 
     def before_stop(self, seconds: float) -> int:
-        """Send what S3 has not got, as far as the time allows.
+        """Send versions that S3 lacks, as far as the time allows.
 
         :returns: versions that are left
         """
@@ -181,7 +181,7 @@ class Relocator:
         while True:
             found = self._daemon.index.get(row.version)
             if found is None:
-                return  # overwritten or deleted meanwhile
+                return  # overwritten or deleted by now
             if found.on_remote:
                 try:
                     self._drop_now(row.version, row.partition)

@@ -30,7 +30,7 @@ from swift_dss.tier.walk.heal import Healer
 if TYPE_CHECKING:
     from swift_dss.tier.daemon import Daemon
 
-#: Kinds of what is wrong: S3's bytes, a device's bytes, the bucket's record.
+#: Kinds of problems: S3's bytes, a device's bytes, the bucket's record.
 REMOTE, LOCAL, RECORD = 'remote', 'local', 'record'
 #: One that Swift has taken out of its place.
 QUARANTINED = 'quarantined'

@@ -115,8 +115,8 @@ class Survey:
     def _store(self, rows: List[VersionRow]) -> None:
         with self._index.batch():
             known = self._index.add(rows)
-        # Others may be at work on those, and tell the index of it: what
-        # was read of their files above may be old by now.
+        # Others may be at work on those, and tell the index of it: the facts
+        # read from their files above may be old by now.
         for row in known:
             said = self._index.get(row.version)
             if said is None or said != replace(

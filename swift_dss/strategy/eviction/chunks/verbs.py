@@ -215,8 +215,8 @@ class Verdict(NamedTuple):
     :param slot: where the newcomer may go. With ``Bypass.DIRTY`` the
         oldest dirty slot in its way, if there is one
     :param victim: the chunk that is to leave ``slot``
-    :param want_clean: a class that should have given had only dirty or
-        busy slots
+    :param want_clean: the class that was to give had only dirty or busy slots;
+        clean some
     """
 
     kind: Kind
