@@ -56,7 +56,7 @@ class Cluster:
         """Make everything and wait until it answers.
 
         :param keep: use the data and configuration of an earlier run
-        :raises DssError: with the log of what failed; nothing is left
+        :raises DssError: with the log of the failed server; nothing is left
             running
         """
         layout.check(self.conf)

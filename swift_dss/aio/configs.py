@@ -270,8 +270,8 @@ def _dss(conf: AioConf) -> str:
         'object_conf = %s' % conf.path('etc', 'object-server.conf'),
         'class_table = %s' % conf.path('etc', 'dss-classes.conf'), '',
         '[capacity]', '* = %s' % conf.path('hdd', '%(device)s'), '',
-        # Short ages: what takes minutes in a machine room has to be seen
-        # in seconds here.
+        # Short ages: effects that take minutes in a machine room must show in
+        # seconds here.
         '[tier]', 'index_dir = %s' % conf.path('state'),
         'ssd_bytes = %d' % conf.ssd_budget_bytes,
         'clean_after_seconds = 2', 'interval_seconds = 1',

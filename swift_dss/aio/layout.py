@@ -188,7 +188,7 @@ def default_root() -> str:
 
 
 def save(conf: AioConf) -> None:
-    """Remember what was started."""
+    """Write down the started cluster."""
     with open(conf.path('cluster.json'), 'w') as out:
         json.dump(dataclasses.asdict(conf), out, indent=2, sort_keys=True)
         out.write('\n')
@@ -211,9 +211,9 @@ def load(root: str) -> AioConf:
 
 
 def check(conf: AioConf) -> None:
-    """Refuse what cannot work before anything is made.
+    """Refuse impossible options before anything is made.
 
-    :raises BadConfig: says what and why
+    :raises BadConfig: names the option and the reason
     """
     if len(conf.root) > MAX_ROOT_CHARS:
         raise BadConfig('--root has %d characters; Unix sockets below it '

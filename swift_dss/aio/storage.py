@@ -22,7 +22,7 @@ def run(*command: str) -> str:
     """Run a system command.
 
     :returns: its output
-    :raises DssError: it failed; the text has what it said
+    :raises DssError: it failed; with the output of the command
     """
     try:
         done = subprocess.run(
@@ -75,8 +75,9 @@ def make(conf: AioConf) -> None:
 
 
 def _make_disks(conf: AioConf) -> None:
-    """Use the disks ``/dev/mapper/ssd-d1``, ...; what has none (the cloud)
-    stays a folder."""
+    """Use the disks ``/dev/mapper/ssd-d1``, ...; a part without one (the
+    cloud) stays a folder.
+    """
     for name, target, _size in places(conf):
         device = os.path.join(DISKS, name)
         if os.path.exists(device):
@@ -179,7 +180,7 @@ def discard(root: str, stem: str) -> None:
     """Give up the images of a file system that is not mounted any more.
 
     :param root: of the cluster or the member
-    :param stem: what their names begin with
+    :param stem: prefix of their names
     """
     for image, device in loops(root).items():
         if os.path.basename(image).startswith(stem):

@@ -51,7 +51,7 @@ class Share:
 def replicas(conf: AioConf) -> Iterator[Replica]:
     """Every data file that can be read right now.
 
-    Files that are replaced meanwhile are left out.
+    Files that are replaced during the walk are left out.
     """
     classes = tables.read_classes(conf)
     for device in conf.device_names:

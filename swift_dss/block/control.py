@@ -1,7 +1,7 @@
 """Talking to the kernel about dm-dss, through ``dmsetup``.
 
 One function a question or command; lines are parsed in
-:mod:`swift_dss.block.table`. Nothing here decides what an operator may do:
+:mod:`swift_dss.block.table`. Nothing here decides about an operator's rights:
 that is :mod:`swift_dss.block.control_life`.
 """
 
@@ -63,9 +63,9 @@ def command(words: Sequence[str]) -> List[str]:
 
 
 def run(words: Sequence[str], seconds: float = _SECONDS) -> str:
-    """Run dmsetup; what it printed.
+    """Run dmsetup; returns its output.
 
-    :raises ControlFailed: with what it said
+    :raises ControlFailed: with its output
     """
     try:
         done = subprocess.run(
@@ -121,7 +121,7 @@ def status(name: str) -> Status:
 
 
 def message(name: str, words: Sequence[str]) -> str:
-    """Send a message; what the target answers."""
+    """Send a message; returns the target's answer."""
     return run(['message', name, '0'] + list(words))
 
 
@@ -202,7 +202,7 @@ def replace(name: str, wanted: TargetTable) -> None:
 
 
 def remove(name: str) -> None:
-    """Take the device away; what is dirty stays on the SSD."""
+    """Take the device away; dirty chunks stay on the SSD."""
     run(['remove', name])
 
 

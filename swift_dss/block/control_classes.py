@@ -24,7 +24,7 @@ Send = Callable[[str, Mapping[int, ChunkRow]], bool]
 def read_rows(path: str) -> Dict[int, ChunkRow]:
     """A class table's file as the kernel's rows.
 
-    :raises BadConfig: it does not parse, or holds what the kernel refuses
+    :raises BadConfig: it does not parse, or the kernel refuses a row
     """
     return checked_rows(read_table(path), path)
 
@@ -71,7 +71,7 @@ class ClassFeed:
         self.errors: Dict[str, str] = {}
 
     def look(self, devices: Iterable[str]) -> List[str]:
-        """Read the file if it changed; send what is not there yet.
+        """Read the file if it changed; send missing rows.
 
         :returns: devices that were given another table
         """
@@ -89,7 +89,7 @@ class ClassFeed:
         return self._feed(devices, self._rows)
 
     def forget(self) -> None:
-        """Ask every device again what it has."""
+        """Ask every device again for its table."""
         self._at.clear()
 
     def _feed(self, devices: Iterable[str],

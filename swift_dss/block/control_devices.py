@@ -92,7 +92,7 @@ def holders(number: str) -> List[str]:
 def identity(path: str) -> bytes:
     """16 bytes that only this device has, and has again after a restart.
 
-    From what the device says of itself, and where a partition begins.
+    Made of the device's identity, and of the start of a partition.
 
     :returns: zeroes if it says nothing
     """

@@ -84,7 +84,7 @@ DEFAULT_GRAIN_SECTORS = 8
 
 
 def create(wanted: Wanted) -> str:
-    """Make a device, of an empty cache or of what the SSD has.
+    """Make a device, of an empty cache or of the SSD's cache.
 
     :returns: ``'new'`` or ``'warm'``
     :raises Refused: see the module
@@ -288,7 +288,7 @@ def remove(name: str, wipe: bool = False, keep_dirty: bool = False,
     """Write everything back and take the device away.
 
     :param wipe: also forget the cache: the SSD is free afterwards
-    :param keep_dirty: only stop; the SSD keeps what it has
+    :param keep_dirty: only stop; the SSD keeps its contents
     :returns: chunks that were written back
     :raises Refused: the device is in use, or not all can be written back
     """

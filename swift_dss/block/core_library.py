@@ -510,7 +510,7 @@ class ChunkLibrary(ChunkStrategy):
         :param class_ids, writes: arrays of bytes
         :param oblocks: an array of 64-bit numbers, as long
         :param chunk_sectors: for runs; 0 does not look for them
-        :returns: the decision of each request, and who left
+        :returns: the decision on each request, and the victim
         """
         length = len(oblocks)
         if len(class_ids) != length or len(writes) != length:

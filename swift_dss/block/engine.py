@@ -1,9 +1,9 @@
-"""Engine ``block``, seen from the tier daemon: what lies under a device.
+"""Engine ``block``, seen from the tier daemon: the devices under a device.
 
-Which dm-dss device is below a mounted file system is asked of sysfs: the
-file system's device, or what that is built on. The kernel itself is asked
-through ``dmsetup``, which only root may. A daemon that runs as another
-user reads what ``swift-dss block watch --state-dir`` leaves for it.
+Which dm-dss device is below a mounted file system is asked of sysfs: the file
+system's device, or a device below it. The kernel itself is asked through
+``dmsetup``, which only root may. A daemon that runs as another user reads what
+``swift-dss block watch --state-dir`` leaves for it.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ _WRITE_MODES = 3
 
 
 class DamagedBlock(DamagedRecord):
-    """A block on the SSD is not what it should be."""
+    """A block on the SSD is damaged."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class Superblock:
         not take is not in it
     :param bad_rows: ids of those
     :param twin_seq: up to this version both copies of a region agree
-    :param origin_id: what the constructor called the origin; zeroes: nothing
+    :param origin_id: the constructor's id of the origin; zeroes: nothing
     :param origin_sum: of the origin's sample at a clean stop, if the flags
         say so
     """
@@ -432,7 +432,7 @@ def parse_block(block: bytes, superblock: Superblock,
                 region: int) -> TableBlock:
     """A table block.
 
-    :raises DamagedBlock: names what cannot be
+    :raises DamagedBlock: names the impossible field
     """
     where = 'table block of region %d' % region
     _check_length(block, where)

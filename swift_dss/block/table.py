@@ -1,4 +1,4 @@
-"""Lines of device-mapper, parsed: what dm-dss is told and what it answers.
+"""Lines of device-mapper, parsed: the messages to dm-dss and its answers.
 
 Constructor, status line, class rows, counters and histograms, each as
 ``doc/source/dm-dss.rst`` has them. Pure. A line that is not as it must be

@@ -74,7 +74,7 @@ class Finding(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A block on the SSD, and what should be there instead."""
+    """A block on the SSD, and its right contents."""
 
     sector: int
     found: bytes
@@ -103,8 +103,7 @@ class Region:
     block: Optional[TableBlock] = None
     known: Optional[TableBlock] = None
     known_copy: int = 0
-    #: Of damaged copies that are no single flipped bit: copy, what it says
-    #: its version is.
+    #: Of damaged copies that are no single flipped bit: copy, its own version.
     lost: List[Tuple[int, Optional[int]]] = field(default_factory=list)
     #: All damaged copies, in the same way.
     damaged: List[Tuple[int, Optional[int]]] = field(default_factory=list)
@@ -272,8 +271,8 @@ def _judge_super(found: Examined, best: Optional[Superblock], copy: int,
     magic, seq = fields[2], fields[5]
     if known.is_clean and not (
             magic == SUPER_MAGIC and 0 < seq <= known.seq):
-        # Nothing was done since, if what the older copy says of a clean
-        # stop still holds for the whole table: seen when that was read.
+        # Nothing was done since, if the older copy's sum of a clean stop still
+        # holds for the whole table: seen when that was read.
         found.newer_super = sector
         return
     if magic == SUPER_MAGIC and 0 < seq <= known.seq:

@@ -33,7 +33,7 @@ DECISIONS = ('older', 'drop')
 
 
 class NeedsDecision(DssError):
-    """Nothing was changed: see the module for what can be decided."""
+    """Nothing was changed: see the module for the choices."""
 
     exit_code = 4
 

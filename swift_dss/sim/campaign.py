@@ -161,7 +161,7 @@ def _work(said: Any, stop: Any, following: Any, end: Optional[int],
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     known: Set[Transition] = set()
-    # What Swift and we have imported stays: it need not be looked through.
+    # Imported modules stay for ever: it need not be looked through.
     gc.freeze()
     while not stop.is_set():
         with following.get_lock():

@@ -2,8 +2,8 @@
 
 Proxies write to a quorum of the nodes that they reach and hand off for the
 others; replicators bring the newest file of each object to its primaries,
-and remove handoffs that all primaries have. That is what Swift promises of
-itself, and no more is simulated of it.
+and remove handoffs that all primaries have. Swift promises this, and only this
+is simulated of it.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Cluster:
 
     def write(self, name: str, body: Optional[bytes], class_id: int,
               misses: Iterable[str]) -> str:
-        """A PUT, or a DELETE without a body; what the client hears.
+        """A PUT, or a DELETE without a body; the client's answer.
 
         :param misses: nodes that this request does not reach
         """
@@ -271,7 +271,7 @@ class Cluster:
             node.mount_hdd()
 
     def look_at_all(self) -> None:
-        """As an auditor does: what the HDD has lost leaves its node."""
+        """As an auditor does: versions that the HDD lost leave the node."""
         for node in self.nodes.values():
             node.audit()
 

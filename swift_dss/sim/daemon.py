@@ -1,8 +1,8 @@
 """The product's tier daemon of one simulated node, without its threads.
 
 Index, ledger, keeper, movers, queue, uploads, bundles, deletes, fills,
-scrub and proofs are put together as ``swift-dss-tierd`` does it. Only what
-surrounds them is simulated.
+scrub and proofs are put together as ``swift-dss-tierd`` does it. Only their
+surroundings are simulated.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Daemon:
         self.answers = Answers(self.local, self.gateway, metrics, logger)
 
     def work(self, said: Sequence[Event], parts: Sequence[str]) -> None:
-        """Hear what object servers said, then let parts have their turn."""
+        """Apply the object servers' events, then let parts have their turn."""
         if said:
             self.ledger.apply(said)
         if 'gateway' in parts:
@@ -117,13 +117,13 @@ class Daemon:
                    lambda found: None)
 
     def scrub(self, versions: Sequence[Tuple[VersionId, str]]) -> None:
-        """Prove what S3 has of these."""
+        """Prove S3's copies of these."""
         for version, partition in versions:
             with contextlib.suppress(DssError):
                 self.gateway.scrubber.look(version, partition)
 
     def collect(self, wish: Wish) -> None:
-        """Look for what nothing needs, as ``gateway gc`` does."""
+        """Look for keys that nothing needs, as ``gateway gc`` does."""
         with contextlib.suppress(DssError):
             self.gateway.collector.run(wish)
 

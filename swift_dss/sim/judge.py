@@ -23,7 +23,7 @@ class Replica(NamedTuple):
     :param timestamp: of the newest file
     :param body: None for a tombstone, and where bytes are missing
     :param is_tombstone: the newest file says that the object is deleted
-    :param why: what is missing
+    :param why: the missing part
     :param local: no byte had to come out of S3
     :param key: the S3 key that the record names, or ''
     """

@@ -5,8 +5,8 @@ acknowledged. A write that was not acknowledged may have happened or not, at
 any time later. So the cluster, at rest, may show the newest acknowledged
 version or any later attempt, and nothing else.
 
-The same holds for what POSTs set: metadata, content type and class map are
-registers, each with a history of its own, and a PUT sets all of them.
+The same holds for POSTs: metadata, content type and class map are registers,
+each with a history of its own, and a PUT sets all of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Dict, List, Optional
 
 
 class Violation(AssertionError):
-    """The cluster did what no acknowledged write allows.
+    """The cluster shows a state that no acknowledged write allows.
 
     :param bytes_lost: of an acknowledged version
     """
@@ -45,7 +45,7 @@ class Attempt:
 
 @dataclass
 class Register:
-    """What POSTs have set one register to, by their timestamps."""
+    """The values of one register by POSTs, by their timestamps."""
 
     attempts: Dict[str, str] = field(default_factory=dict)
     acknowledged: str = ''

@@ -177,7 +177,7 @@ class Node:
                               partition, suffix))
 
     def partitions(self) -> List[Tuple[int, str]]:
-        """(policy, partition) of what is here."""
+        """(policy, partition) of the objects here."""
         return [(policy, partition) for policy in range(len(policies()))
                 for partition in _names(
                     self.ssd, layout.data_dir_name(policy))]
@@ -268,8 +268,9 @@ class Node:
             daemon.sweep()
 
     def scrub(self) -> None:
-        """Prove what S3 has of every version here, as the daemon does all
-        the time at its own pace."""
+        """Prove S3's copy of every version here, as the daemon does all the
+        time at its own pace.
+        """
         if self.daemon is None:
             return
         found = [(object_hash, self.look(object_hash))
@@ -371,7 +372,7 @@ class Node:
                          timestamp)
 
     def spool_event(self, event: Event) -> None:
-        """Keep what an object server said until the daemon reads it."""
+        """Keep an object server's event until the daemon reads it."""
         self.spool.append(event)
 
 

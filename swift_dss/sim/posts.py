@@ -50,7 +50,7 @@ class Shown(NamedTuple):
 
 def race(cluster: Cluster, name: str, dice: random.Random,
          misses: Iterable[str], count: int) -> str:
-    """``count`` POSTs at a time; what their clients hear.
+    """``count`` POSTs at a time; the answers to their clients.
 
     :param misses: nodes that none of them reaches
     """

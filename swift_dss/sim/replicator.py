@@ -27,7 +27,7 @@ def one_pass(cluster: Cluster, node: Node, breaks: bool = False) -> int:
     """Offer all that a node has; how many sessions that took.
 
     :param breaks: each connection breaks after a few messages
-    :raises Violation: a session did what it must not
+    :raises Violation: a session broke its contract
     """
     if node.name in cluster.cut:
         return 0

@@ -62,8 +62,7 @@ class _ObjectRing:
 
 
 def restore(around: Surroundings) -> Tuple[Restored, List[str]]:
-    """Bring back what belongs on a node; what was done, and what could not
-    be.
+    """Bring back the versions that belong on a node; the results and failures.
 
     :raises RemoteUnavailable: S3 does not answer; run it again
     """
@@ -89,7 +88,7 @@ def restore(around: Surroundings) -> Tuple[Restored, List[str]]:
 
 @contextlib.contextmanager
 def _as_before() -> Iterator[None]:
-    """What Swift has of its configuration is not changed."""
+    """Swift's configuration is not changed."""
     names = ((utils, 'SWIFT_CONF_FILE'), (utils, 'HASH_PATH_SUFFIX'),
              (utils, 'HASH_PATH_PREFIX'), (storage_policy, '_POLICIES'))
     before = [(module, name, getattr(module, name))

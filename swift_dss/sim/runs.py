@@ -1,7 +1,7 @@
 """Runs: steps drawn from a seed, judged after each, shrunk when one fails.
 
 A run is a list of steps. Each step carries its own seed, so that leaving
-others out does not change what it does.
+others out does not change it.
 """
 
 from __future__ import annotations
@@ -157,12 +157,12 @@ def shrink(steps: Sequence[Step], nodes: int, seed: int,
     return left
 
 
-# -- what destroys copies ------------------------------------------------
+# -- faults that destroy copies ------------------------------------------
 
 
 def _harmless(cluster: Cluster, harm: Callable[[], None],
               undo: Callable[[], None]) -> bool:
-    """Do what destroys copies, unless it would destroy a last one."""
+    """Do a fault that destroys copies, unless it would destroy a last one."""
     harm()
     try:
         cluster.check_all()
@@ -212,7 +212,7 @@ def _new_disk(folder: str,
             os.rename(path + '.old', path)
             node.spool, node.lost_with_hdd = spool, lost
 
-        # The copy is what is destroyed; its attributes do not matter.
+        # Destroy the copy; its attributes do not matter.
         if not _harmless(cluster, lambda: renew(cluster, step.node), undo):
             return None
         shutil.rmtree(path + '.old')

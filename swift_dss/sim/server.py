@@ -1,8 +1,8 @@
 """The object server of a simulated node: the product's own, in this thread.
 
 Controllers, diskfiles and ssync's receiver are the real ones, Swift's and
-ours. Requests are calls. Events go to the node's spool, and what the tier
-daemon would be asked over its socket goes to the daemon of the node.
+ours. Requests are calls. Events go to the node's spool, and requests to the
+tier daemon's socket go to the daemon of the node.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from swift_dss.wire.control import Event, decode_event
 Serve = Callable[[Any], None]
 #: The diskfile of a stock object server.
 _STOCK_FILE = 'egg:swift#replication.fs'
-#: Run folders of nodes, and what their daemons answer with, if they run.
+#: Run folders of nodes, and the servers of their daemons, if they run.
 _daemons: Dict[str, Callable[[], Optional[Serve]]] = {}
 
 
@@ -48,7 +48,7 @@ class Quiet:
 
 
 class _Events:
-    """Takes what object servers tell the daemon.
+    """Takes the object servers' events for the daemon.
 
     :param say: keeps an event until the daemon reads it
     """
@@ -74,7 +74,7 @@ class ObjectServer:
     """One life of the process.
 
     :param say: keeps an event until the tier daemon reads it
-    :param daemon: what answers at the daemon's socket; None: it is down
+    :param daemon: the server at the daemon's socket; None: it is down
     """
 
     def __init__(self, conf: NodeConf, table: ClassTable, policies: Any,

@@ -1,7 +1,6 @@
 """A cluster of many nodes on one machine: talk to it and look at it.
 
-How it comes up is in :mod:`frame`, what can be done to it in
-:mod:`changes`.
+:mod:`frame` brings it up, :mod:`changes` changes it.
 """
 
 from __future__ import annotations
@@ -36,8 +35,9 @@ class Bed(Changes):
 
     @contextlib.contextmanager
     def inside(self, name: str = 'p1') -> Iterator[None]:
-        """The calling thread is in a member's namespace meanwhile: clients
-        of other makes reach the bed from there."""
+        """Run the calling thread in a member's namespace: clients of other
+        makes reach the bed from there.
+        """
         self.member(name)
         with self.network.inside(name):
             yield

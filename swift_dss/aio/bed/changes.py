@@ -32,7 +32,9 @@ class Changes(Frame):
         return self.member(name).kill()
 
     def revive(self, name: str) -> None:
-        """Start what a member lacks, and wait until it answers."""
+        """Start a member's servers that do not run, and wait until they
+        answer.
+        """
         self.member(name).start()
         self.member(name).await_servers()
 
@@ -210,7 +212,7 @@ class Changes(Frame):
 
         Nodes that run nothing take no part.
 
-        :returns: what each pass moved
+        :returns: the files that each pass moved
         """
         passes = moves.settle(self, self._say)
         for name in list(self.plan.leaving):

@@ -24,7 +24,7 @@ _REAL = datetime.datetime
 
 
 def set_offset(path: str, seconds: float) -> None:
-    """Put the clock ahead, or back, for all who follow it."""
+    """Put the clock ahead, or back, for all processes that follow it."""
     file_fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         # One write of eight bytes: readers never see half of it.

@@ -1,4 +1,4 @@
-"""Write what a member of a bed needs before it starts."""
+"""Write a member's files before it starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bed as a whole: up and down, its members, what they run."""
+"""A bed as a whole: up and down, its members, their programs."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Frame:
     def start(self) -> None:
         """Make everything and wait until it answers.
 
-        :raises DssError: with the log of what failed; nothing is left
+        :raises DssError: with the log of the failed server; nothing is left
             running
         """
         reason = why_not()

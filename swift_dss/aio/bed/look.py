@@ -47,7 +47,7 @@ class Found(NamedTuple):
 
     @property
     def tiers(self) -> str:
-        """Where the bytes are, for people; '' for what has none."""
+        """Where the bytes are, for people; '' if it has none."""
         return tier_text(self.residency.tiers) if self.residency else ''
 
 

@@ -93,7 +93,7 @@ class Member:
                 self.spawn(name)
 
     def start(self) -> None:
-        """Start what should run and does not; don't wait."""
+        """Start servers that should run and do not; don't wait."""
         self.start_servers()
 
     def kill(self) -> int:
@@ -116,7 +116,7 @@ class Member:
     def await_servers(self) -> None:
         """Return when everything answers.
 
-        :raises StartFailed: with the end of the log of what does not
+        :raises StartFailed: with the end of the log of a server that does not
         """
         for name, port in self.servers().items():
             if not port:
@@ -181,7 +181,7 @@ class Node(Member):
         return list(self.servers()) + ['tierd'] * self.has_daemon
 
     def start(self) -> None:
-        """Start what should run and does not; don't wait."""
+        """Start servers that should run and do not; don't wait."""
         super().start()
         if self.has_daemon and 'tierd' not in self.running():
             self.spawn('tierd')

@@ -2,7 +2,7 @@
 ``SWIFT_DIR [NAME CONF LOG]...``.
 
 Each is a fork of this process, which has imported Swift for all of them:
-the import is most of what a pass with little to do costs.
+the import is most of the cost of a short pass.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def _by(counts: Dict[str, int]) -> str:
 
 
 def settle(bed: Frame, say: processes.Say) -> List[Pass]:
-    """Rebalance the rings, and move what follows, until neither changes.
+    """Rebalance the rings, and move files, until neither changes.
 
     :raises DssError: it goes on for too long
     """

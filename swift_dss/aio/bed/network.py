@@ -42,7 +42,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def ip(*lines: str) -> str:
     """Run commands of ``ip``, one a line, all or none.
 
-    :returns: what it printed
+    :returns: the output
     :raises DssError: with the output of ``ip``
     """
     done = subprocess.run(
@@ -86,7 +86,7 @@ class Network:
         return self._prefix + member
 
     def members(self) -> List[str]:
-        """Who has a namespace now."""
+        """The members that have a namespace now."""
         found = [name[len(self._prefix):] for name in self._all()]
         return [name for name in found if name != _SWITCH]
 
@@ -157,7 +157,7 @@ class Network:
 
     @contextlib.contextmanager
     def inside(self, member: str) -> Iterator[None]:
-        """The calling thread is in the member's namespace meanwhile.
+        """Run the calling thread in the member's namespace.
 
         A socket stays in the namespace in which it was made. Other
         threads stay where they are.
@@ -187,7 +187,7 @@ class Network:
         with self.inside(member):
             return ip(*lines)
 
-    # -- who can't hear whom ---------------------------------------------
+    # -- cuts ------------------------------------------------------------
 
     def cut(self, member: str, address: str,
             others: Dict[str, str]) -> None:

@@ -38,7 +38,7 @@ BED_FILE = 'bed.json'
 #: Section to option to value, of ``dss.conf``.
 Options = Mapping[str, Mapping[str, str]]
 
-#: Ages of a bed: what takes minutes in a machine room is waited for here.
+#: Ages of a bed: waits of minutes in a machine room are short here.
 SHORT_AGES: Dict[str, Dict[str, str]] = {
     'tier': {'clean_after_seconds': '1', 'interval_seconds': '1'},
     'gateway': {'remote_after_seconds': '2', 'delete_delay_seconds': '12',
@@ -60,7 +60,7 @@ class Plan:
         installed there
     :param skew: seconds that a node's clock is ahead, by node
     :param waiting: nodes that are not in the rings yet
-    :param leaving: nodes that give up what they have
+    :param leaving: nodes that give up their objects
     :param retired: names of nodes that were here once
     """
 
@@ -156,9 +156,9 @@ class Plan:
 
 
 def check(plan: Plan) -> None:
-    """Refuse what cannot work before anything is made.
+    """Refuse impossible options before anything is made.
 
-    :raises BadConfig: says what and why
+    :raises BadConfig: names the option and the reason
     """
     if len(plan.root) > MAX_ROOT_CHARS:
         raise BadConfig('--root has %d characters; Unix sockets below it '
@@ -197,7 +197,7 @@ def new(root: str, nodes: int, proxies: int = 1, drives: int = 0,
 
 
 def save(plan: Plan) -> None:
-    """Remember what runs."""
+    """Write down the running bed."""
     path = plan.path(BED_FILE)
     # The keys open the cluster.
     file_fd = os.open(path + '.new', os.O_WRONLY | os.O_CREAT | os.O_TRUNC,

@@ -72,7 +72,7 @@ def _load(plan: Plan, name: str) -> Any:
 
 def _follow(plan: Plan, name: str, builder: Any) -> bool:
     """Add and remove devices; those of a node that leaves weigh nothing, so
-    that its replicators still send what it has.
+    that its replicators still send its objects.
 
     :returns: whether anything changed
     """

@@ -15,7 +15,7 @@ _RING_SECONDS = 1.0
 
 
 def main() -> None:
-    """Become what the arguments say."""
+    """Replace this process by the program in the arguments."""
     clock_path, module = sys.argv[1], sys.argv[2]
     clock.follow(clock_path)
     from swift.common.ring import ring

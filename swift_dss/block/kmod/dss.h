@@ -71,7 +71,7 @@
 #define DSS_TURN_SECTORS	1024	/* that the HDD has to read at once */
 #define DSS_GROUP_SECTORS	16384	/* made durable together; 8 MiB */
 #define DSS_GROUP_BELOW		2048	/* where some are of a lower class */
-#define DSS_TICK		HZ	/* settle and commit what is left */
+#define DSS_TICK		HZ	/* settle and commit the rest */
 #define DSS_LATENCY_BUCKETS	26	/* 2^n microseconds */
 #define DSS_WRITE_HINTS		8
 

@@ -246,9 +246,9 @@ struct dss_pass {
 };
 
 /*
- * Makes durable what the HDD was given, and settles it. One at a time: who
- * comes while another is under way waits, and flushes again only if more
- * was written.
+ * Make the HDD's writes durable, and settle them. One at a time: a caller that
+ * comes during another flush waits, and flushes again only if more was
+ * written.
  */
 int dss_flush_hdd(struct dss *d)
 {
@@ -296,7 +296,7 @@ static void dss_flush_devices(struct dss *d, struct dss_pass *pass)
 	pass->ssd_error = dss_commit_wait(&d->commit);
 }
 
-/* Step 1, and what step 2 has to do. */
+/* Step 1, and the work of step 2. */
 static u32 dss_pass_picture(struct dss *d, struct dss_pass *pass)
 {
 	u32 nr = 0;
@@ -410,7 +410,7 @@ static u64 dss_twin_seq(const struct dss *d)
 	return seq;
 }
 
-/* A second copy of what is quiet, and a note of how far that has come. */
+/* Write a second copy of quiet regions, and note the progress. */
 static void dss_write_twins(struct dss *d, struct dss_pass *waited)
 {
 	struct dss_pass pass = { .twins = true };
@@ -424,7 +424,7 @@ static void dss_write_twins(struct dss *d, struct dss_pass *waited)
 	if (!wanted || waited->ssd_error || waited->hdd_error)
 		return;
 	if (dss_commit_regions(d, &pass)) {
-		/* Who waits for a commit comes first. */
+		/* Requests that wait for a commit come first. */
 		d->want_twins = true;
 		dss_kick_commit(d);
 		return;

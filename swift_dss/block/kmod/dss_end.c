@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A request is given to the devices, and what is true when it is done.
+ * Give a request to the devices, and settle the state when it is done.
  */
 /* long: a doubled write's issue and end belong together */
 #include "dss_way.h"
@@ -193,7 +193,7 @@ static int dss_wrote_ssd(struct dss_io *io, blk_status_t *error)
 		dss_ssd_failed(d);
 		if (io->flags & DSS_IO_HAD_DIRTY)
 			return DM_ENDIO_DONE;
-		/* The origin still has what was there before. */
+		/* The origin still has the old bytes. */
 		dss_invalidate(d, io->slot, io->first, io->nr);
 		return dss_retry(io);
 	}

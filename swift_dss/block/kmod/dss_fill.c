@@ -145,7 +145,7 @@ void dss_fill_give(struct dss_io *fill, struct dss_io *user)
 	dss_move_free(move);
 }
 
-/* The read of a fill failed: perhaps only what was beside the user's bytes. */
+/* The read of a fill failed: perhaps only bytes beside the user's. */
 static void dss_fill_alone(struct dss_io *user)
 {
 	user->kind = DSS_READ_HDD;
@@ -446,7 +446,7 @@ static bool dss_beside_may_join(const struct dss_move *last,
 	       dss_slot_sector(d, next->io.slot);
 }
 
-/* In the worker: what was read goes to the SSD, slots in a row together. */
+/* In the worker: the bytes go to the SSD, slots in a row together. */
 static void dss_beside_keep(struct dss_io *io)
 {
 	struct dss_move *move = dss_move_of(io), *next, *row = NULL;

@@ -134,7 +134,7 @@ static void dss_lost_copy(struct dss_load *load, u32 region,
 		load->least_lost = min(load->least_lost, claimed);
 }
 
-/* Once all regions are known: whether what is lost may have counted. */
+/* Once all regions are known: whether the lost copy may have counted. */
 static bool dss_lost_counts(const struct dss_load *load)
 {
 	const struct dss *d = load->d;
@@ -292,7 +292,7 @@ static int dss_load_core(struct dss_load *load)
 }
 
 /**
- * dss_load_table() - fill planes and core with what the table says
+ * dss_load_table() - fill planes and core from the table
  * @nr_segments: the first so many have one
  *
  * Return: 0; -EILSEQ (damaged), -ENOSPC (dirty beyond the origin's end),

@@ -280,7 +280,7 @@ static enum dss_next dss_read(struct dss_io *io, bool in_map)
 	return dss_fill_or_not(io);
 }
 
-/* Whether a write that the origin does not get changes what is dirty. */
+/* Whether a write may leave its grains dirty. */
 static bool dss_may_dirty(const struct dss_io *io)
 {
 	struct dss *d = io->d;

@@ -181,8 +181,8 @@ void dss_evict(struct dss *d, dss_slot_t slot, enum dss_evict reason)
 }
 
 /*
- * The origin was flushed: what was unsettled before that began, and is not
- * being written right now, is settled.
+ * The origin was flushed: grains that were unsettled before it began, and are
+ * not being written now, are settled.
  */
 void dss_settle(struct dss *d)
 {

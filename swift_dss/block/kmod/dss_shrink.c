@@ -50,7 +50,7 @@ static void dss_plan_cut(const struct dss *d, sector_t sectors,
 
 /*
  * Under the lock: a slot over the limit is given up if it is clean and idle.
- * Requests look, too: what is in use all the time is idle between two.
+ * Requests look, too: a chunk in constant use is idle between two requests.
  */
 bool dss_give_up_slot(struct dss *d, dss_slot_t slot)
 {

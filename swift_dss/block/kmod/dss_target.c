@@ -456,7 +456,7 @@ static void dss_go_on(struct dss *d)
 		dss_meta_mark_or_fail(d, 0);
 }
 
-/* The first time, what is cached is read back; then requests may come. */
+/* The first time, the cache is read back; then requests may come. */
 static int dss_preresume(struct dm_target *ti)
 {
 	struct dss *d = ti->private;
@@ -517,7 +517,7 @@ static void dss_io_hints(struct dm_target *ti, struct queue_limits *limits)
 
 	limits->io_min = max_t(unsigned int, limits->logical_block_size,
 			       d->grain_sectors << SECTOR_SHIFT);
-	/* Twice that is read ahead: about what a way of the arm takes. */
+	/* Twice that is read ahead: about as long as a way of the arm. */
 	limits->io_opt = max_t(sector_t, d->chunk_sectors,
 			       DSS_STREAM_SECTORS) << SECTOR_SHIFT;
 	dss_discard_limits(limits, d->hdd->bdev, dss_span_sectors(d),

@@ -18,7 +18,7 @@ from swift_dss.block.lab import cache, source
 from swift_dss.block.lab.cache import Say
 from swift_dss.core.errors import BadConfig
 
-#: Name to what is special: (our patches, configuration fragments).
+#: Name to the differences: (our patches, configuration fragments).
 VARIANTS = {
     'plain': (False, ('uml-6.12.config',)),
     'patched': (True, ('uml-6.12.config',)),

@@ -40,7 +40,7 @@ _SYSTEM_PATHS = ('/usr/local/sbin', '/usr/sbin', '/sbin')
 
 
 class BuildFailed(DssError):
-    """Something could not be built; the message holds what was said."""
+    """Something could not be built; the message holds the output."""
 
     exit_code = 70
 
@@ -128,7 +128,7 @@ def missing(commands: Sequence[str]) -> List[str]:
 
 
 def need(commands: Sequence[str], what: str) -> None:
-    """Refuse early what could not be done later.
+    """Refuse early if the build could not be done later.
 
     :raises BadConfig: names the packages to install
     """

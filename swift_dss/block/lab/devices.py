@@ -70,7 +70,7 @@ class Device:
 def parse_device(text: str) -> Device:
     """``hdd1=hdd,depth=8:4G`` to a device.
 
-    :raises BadClassInput: says what is wrong with it
+    :raises BadClassInput: names the error
     """
     found = _SPEC.match(text)
     if not found:

@@ -164,8 +164,8 @@ def run(job: Dict[str, Any], sinks: Dict[str, int]) -> int:
             selector.register(
                 stream.fileno(), selectors.EVENT_READ, name)  # type: ignore
         selector.register(woken, selectors.EVENT_READ, '')
-        # A daemon that the command left behind may hold the pipes: after
-        # the command's end only what is there already is taken.
+        # A daemon that the command left behind may hold the pipes: after the
+        # command's end only existing output is taken.
         while status is None or any(
                 key.data for key, _events in selector.select(0)):
             for key, _events in selector.select():

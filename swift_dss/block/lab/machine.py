@@ -200,7 +200,7 @@ class _Tails:
             name: bytearray() for name in self._paths}
 
     def take(self) -> None:
-        """Read what is new."""
+        """Read the new output."""
         for name, path in self._paths.items():
             taken = self.taken[name]
             try:
@@ -244,7 +244,7 @@ def _command_line(binary: str, virtual_time: bool, memory: str,
                   kernel_options: Sequence[str]) -> List[str]:
     command = [
         binary, 'mem=%s' % memory, 'rootfstype=hostfs', 'rootflags=/', 'ro',
-        # The folder's name is chance, and what is said here goes into the
+        # The folder's name is random, and the command line goes into the
         # guest's random numbers: it is where the kernel was started.
         'init=/proc/self/cwd/init',
         # The kernel prints to its standard output.
@@ -282,8 +282,8 @@ def _start(command: List[str], folder: str) -> subprocess.Popen[bytes]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill what is left of a guest: each of its processes is a process of
-    the machine, all in one group.
+    """Kill the rest of a guest: each of its processes is a process of the
+    machine, all in one group.
 
     Blocks until the last of them is gone, for a process that was killed
     lives on until its memory is given back.

@@ -34,7 +34,7 @@ def listing() -> List[str]:
 
 
 def clean(everything: bool) -> List[str]:
-    """Remove what is out of date; with ``everything`` all of it.
+    """Remove outdated builds; with ``everything`` all of it.
 
     Out of date are kernels of another source, configuration or series of
     patches, modules of other sources, and all but the newest source. A kernel

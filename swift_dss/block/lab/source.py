@@ -20,7 +20,7 @@ from swift_dss.core.errors import BadConfig
 PACKAGE = 'linux-source-6.12'
 ENVIRONMENT = 'SWIFT_DSS_KERNEL_SOURCE'
 
-#: The bulk of what a user-mode kernel is not compiled from. Few patterns:
+#: Most of the sources that a user-mode kernel does not need. Few patterns:
 #: each is tried on each of ninety thousand names.
 LEFT_OUT = ('*.dts*', '*/drivers/gpu/*.[ch]', '*/drivers/media/*.[ch]',
             '*/sound/*.[ch]', '*/tools/testing/*')
@@ -70,7 +70,7 @@ def fetch(package: str, say: cache.Say) -> str:
         os.replace(os.path.join(folder, name), target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    # Being the newest file is what makes it the one that is used.
+    # The newest file is the one in use.
     os.utime(target)
     return target
 
@@ -100,13 +100,13 @@ def _of(path: str) -> Source:
     name = os.path.basename(path)
     if name.endswith('.deb'):
         return Source(name.split('_')[1], path)
-    # A file without a version is known by what is in it.
+    # Identify a file without a version by its contents.
     with open(path, 'rb') as source:
         return Source(cache.digest([source.read()]), path)
 
 
 def unpack(source: Source, folder: str) -> str:
-    """Unpack what a user-mode kernel needs.
+    """Unpack the sources that a user-mode kernel needs.
 
     :returns: the top of the tree
     """

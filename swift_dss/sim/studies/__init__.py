@@ -3,5 +3,5 @@
 Holds the subsets of primaries that writes reach, and the state of daemons
 that is lost at any point.
 In: a simulated cluster.
-Out: counts of what was seen, and a line for each promise that was broken.
+Out: counts of the events, and a line for each broken promise.
 """

@@ -1,11 +1,11 @@
 """Index, queue and bundle book that are lost at any point.
 
 One point is one history of PUTs, overwrites and DELETEs on a cluster of its
-own. At a step that is drawn, also in the midst of what a daemon does, one
-node or all of them lose what their daemons knew. All comes to rest; then a
-node is wiped and restored from the bucket, an operator runs ``gateway gc`` to
-remove keys that nothing needs, and in the end every node is wiped and restored
-from the bucket alone. Deleted objects MUST NOT come back in either.
+own. At a random step, also in the midst of a daemon's work, one node or all of
+them lose the state of their daemons. All comes to rest; then a node is wiped
+and restored from the bucket, an operator runs ``gateway gc`` to remove keys
+that nothing needs, and in the end every node is wiped and restored from the
+bucket alone. Deleted objects MUST NOT come back in either.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Found:
     said: List[str] = field(default_factory=list)
 
     def add(self, other: Found) -> None:
-        """Count what another point has come to."""
+        """Add the results of another point."""
         self.points += other.points
         for part, number in other.lost.items():
             self.lost[part] += number

@@ -82,7 +82,8 @@ class History(NamedTuple):
 class Found:
     """The results of all histories.
 
-    :param unreadable: an acknowledged version is not what a primary shows
+    :param unreadable: a primary shows another version than the acknowledged
+        one
     :param restored: deleted objects that a primary or the bucket shows
     :param put_bytes: of all versions that were written
     :param leaked_bytes: in S3 that nothing needs, after the nodes' own work
@@ -101,7 +102,7 @@ class Found:
     said: List[str] = field(default_factory=list)
 
     def add(self, other: Found) -> None:
-        """Count what another group has come to."""
+        """Add the results of another group."""
         self.histories += other.histories
         self.unreadable += other.unreadable
         self.restored += other.restored

@@ -21,7 +21,7 @@ _spare: Dict[str, List[_Kept]] = {}
 class _Kept(sqlite3.Connection):
 
     def close(self) -> None:
-        """The process is gone: what it had not committed is, too."""
+        """The process is gone: its uncommitted changes are, too."""
         if self.in_transaction:
             self.execute('ROLLBACK')
 
@@ -41,7 +41,7 @@ class _Kept(sqlite3.Connection):
 
 
 class _Reader:
-    """A second connection, which sees what was committed."""
+    """A second connection, which sees committed changes."""
 
     def __init__(self, kept: _Kept) -> None:
         assert not kept.in_transaction

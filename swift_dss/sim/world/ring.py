@@ -56,9 +56,8 @@ def _order(partition: str, names: Tuple[str, ...]) -> List[str]:
 class SimPrimaries(Primaries):
     """Asks the object servers that a node reaches.
 
-    :param ask_one: what a node has of an object: its timestamp, the key
-        that its record names, and if it has all bytes; None if it does not
-        answer
+    :param ask_one: a node's state of an object: its timestamp, the key that
+        its record names, and if it has all bytes; None if it does not answer
     """
 
     def __init__(self, ring: SimRing, ask_one: Callable[
@@ -94,7 +93,7 @@ class SimRanks(Ranks):
 
 
 class _RingView:
-    """What Swift's ring says, of the simulated one."""
+    """Swift's ring interface, for the simulated one."""
 
     part_power = PART_POWER
 

@@ -1,7 +1,7 @@
 """S3 of a simulation: boto3's verbs on a dictionary, and its faults.
 
 A fault is a mood that S3 is in. In each the state of the bucket stays
-known, so that a judge can say what S3 really holds.
+known, so that a judge knows S3's real contents.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Stored:
 
 @dataclass
 class Bucket:
-    """What S3 holds, and how it behaves just now.
+    """S3's contents, and its present mood.
 
     :param counts: (node, verb) to the number of requests
     """

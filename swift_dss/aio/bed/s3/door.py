@@ -1,4 +1,5 @@
-"""The door of the S3: counts who asks for what, and breaks it on demand.
+"""The door of the S3: counts requests by node and kind, and breaks them on
+demand.
 
 A process in the S3's namespace: it listens where the gateways think that
 S3 is, knows nodes by their addresses, and hands requests on to the second
@@ -265,8 +266,8 @@ class Visit(BaseHTTPRequestHandler):
             except (OSError, http.client.HTTPException):
                 self._upstream.close()
                 self._upstream = None
-                # A kept connection may have ended meanwhile; a new one
-                # that fails is the S3's own fault.
+                # A kept connection may have ended since; a new one that fails
+                # is the S3's own fault.
                 if fresh:
                     raise
         raise Gone
@@ -286,7 +287,7 @@ class Visit(BaseHTTPRequestHandler):
         if self.command == 'HEAD':
             return
         self._got += len(data)
-        # Whoever has the whole answer finds it counted.
+        # Count the request before its answer is complete.
         if self._got >= self._length:
             self._note()
         self.wfile.write(data)

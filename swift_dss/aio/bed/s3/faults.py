@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from swift_dss.core.errors import BadConfig
 
-#: Kind of fault -> what it does, for people.
+#: Kind of fault -> its effect, for people.
 KINDS = {
     'refuse': 'reset the connection at once',
     'hang': 'never answer',
@@ -69,7 +69,7 @@ class Fault:
 
     @classmethod
     def parse(cls, fields: Mapping[str, Any]) -> Fault:
-        """From what a client sent.
+        """Read a client's fault.
 
         :raises BadConfig: it makes no sense
         """

@@ -1,4 +1,6 @@
-"""Who asked the S3 for what: counts by node, and the latest requests."""
+"""Requests to the S3 by node and kind: counts by node, and the latest
+requests.
+"""
 
 from __future__ import annotations
 

@@ -324,7 +324,10 @@ static void make_busy(struct dss_core *core, u32 slot, u32 why)
 	core->stats[entry_class(entry)].busy++;
 }
 
-/* @why: what it MUST be busy with; it is in no list afterwards either. */
+/*
+ * @why: the work that it MUST be busy with; it is in no list afterwards
+ * either.
+ */
 static void end_busy(struct dss_core *core, u32 slot, u32 why)
 {
 	struct dss_entry *entry = &core->entries[slot];

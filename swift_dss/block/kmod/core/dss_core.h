@@ -68,7 +68,7 @@
 #define DSS_UNCLASSIFIED 0
 #define DSS_PARTS 65536
 
-/* Limits of what fits the table: chunks on the origin, slots on the SSD. */
+/* Limits of the table: chunks on the origin, slots on the SSD. */
 #define DSS_OBLOCKS_MAX BIT_ULL(48)
 #define DSS_SLOTS_MAX 0x7fffffffU
 
@@ -98,7 +98,7 @@ static inline u32 dss_from_slot(dss_slot_t slot)
 	return (__force u32)slot;
 }
 
-/* "No slot": what a lookup answers to a chunk that is not here. */
+/* "No slot": the answer to a lookup of a chunk that is not here. */
 #define DSS_NO_SLOT ((__force dss_slot_t)0xffffffffU)
 
 /* ---- The class table ---- */
@@ -145,7 +145,7 @@ enum dss_write_mode {
 #define DSS_PIN			BIT(4)
 #define DSS_CLASS_FLAGS		0x1fU
 
-/* Who leaves first of the clean slots of one class. */
+/* The order of eviction of a class's clean slots. */
 enum dss_inner {
 	/* The one that was used longest ago. */
 	DSS_INNER_LRU,
@@ -203,7 +203,7 @@ struct dss_class_spec {
 	u8 inner;
 };
 
-/* Who leaves for whom. */
+/* The order of eviction over classes. */
 enum dss_mode {
 	/*
 	 * The lowest-ranked class that has a candidate; if that ranks above
@@ -217,9 +217,8 @@ enum dss_mode {
 	 */
 	DSS_MODE_WEIGHTED,
 	/*
-	 * One LRU over all classes, what the others are measured against:
-	 * no rank, floor, cap or pin. Only an empty core changes to or
-	 * from it.
+	 * One LRU over all classes, the reference of the others: no rank,
+	 * floor, cap or pin. Only an empty core changes to or from it.
 	 */
 	DSS_MODE_LRU,
 	DSS_NR_MODE
@@ -244,7 +243,7 @@ enum dss_bypass {
 	DSS_BYPASS_RANK,	/* only what ranks above it is left (or, */
 				/* weighted, what is within its share) */
 	DSS_BYPASS_HELD,	/* only floors and pins stand in the way */
-	DSS_BYPASS_DIRTY,	/* who would leave is dirty or busy */
+	DSS_BYPASS_DIRTY,	/* the victim is dirty or busy */
 	DSS_BYPASS_DECLINED,	/* the caller did not follow the verdict */
 	DSS_BYPASS_FAILED,	/* dss_core_abort() */
 	DSS_BYPASS_DIRTY_CAP,	/* DSS_MISS_DIRTY, and !dss_core_may_dirty() */
@@ -485,7 +484,7 @@ bool dss_core_run(struct dss_core *core, unsigned int class_id, u64 sector,
 		  u32 sectors);
 
 /**
- * dss_core_would_run() - what dss_core_run() would say, without the request
+ * dss_core_would_run() - the answer of dss_core_run(), without the request
  */
 bool dss_core_would_run(const struct dss_core *core, unsigned int class_id,
 			u64 sector, u32 sectors);
@@ -581,7 +580,7 @@ void dss_core_abort(struct dss_core *core, dss_slot_t slot);
 #define DSS_SLOT_AGAIN		BIT(3)
 
 /**
- * dss_core_slot_state() - what a slot holds
+ * dss_core_slot_state() - the contents of a slot
  * @oblock: NULL or where to put the chunk
  * @class_id: NULL or where to put its class
  *
@@ -645,8 +644,8 @@ u32 dss_core_cleaning_goal(struct dss_core *core);
  * @most: how many fit
  *
  * Lowest rank first, oldest first in a class. Sort them by oblock to write
- * them; requests may still read and write them meanwhile. Each MUST be
- * told back with dss_core_cleaned().
+ * them; requests may still read and write them. Each MUST be told back with
+ * dss_core_cleaned().
  *
  * Return: how many; 0 when no idle slot is dirty.
  */
@@ -665,11 +664,11 @@ u32 dss_core_pull_dirty(struct dss_core *core, dss_slot_t *slots, u32 most);
 dss_slot_t dss_core_pull_beside(struct dss_core *core, dss_oblock_t oblock);
 
 /**
- * dss_core_cleaned() - what became of a slot that was pulled
+ * dss_core_cleaned() - report the outcome of a pulled slot
  * @written: the origin has its bytes, durably
  *
  * Becomes the youngest clean slot of its class; or the youngest dirty one
- * if it was not written, or was dirtied again meanwhile.
+ * if it was not written, or was dirtied again.
  *
  * Return: whether it is clean now.
  */

@@ -135,7 +135,7 @@ static inline bool is_sieved(const struct dss_core *core,
 	       spec_of(core, class_id)->inner == DSS_INNER_SIEVE;
 }
 
-/* Work out rows, shares and order from what was given. */
+/* Compute rows, shares and order from the settings. */
 void dss_table_refresh(struct dss_core *core);
 
 #endif /* DSS_CORE_IMPL_H */

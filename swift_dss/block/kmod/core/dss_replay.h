@@ -15,7 +15,7 @@
 #define DSS_REPLAY_HIT	255
 
 /**
- * struct dss_trace - requests, and what was decided
+ * struct dss_trace - requests, and the decisions on them
  * @length: of the four arrays
  * @class_ids: below DSS_CLASSES
  * @oblocks: below DSS_OBLOCKS_MAX

@@ -136,7 +136,7 @@ static u32 under_hand(const struct dss_list *list)
 	return list->hand == NONE ? list->oldest : list->hand;
 }
 
-/* Who leaves first of the clean slots of a class; there is one. */
+/* The first victim of a class's clean slots; there is one. */
 static u32 first_out(struct dss_core *core, unsigned int class_id)
 {
 	struct dss_list *list = &core->clean[class_id];

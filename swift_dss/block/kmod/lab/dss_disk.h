@@ -5,8 +5,8 @@
  * A model knows nothing of bios and timers.  It is told of requests with
  * the time they arrive at, says when it wants to be called next, and hands
  * back requests with the time they are done at.  Time is virtual or real
- * alike: what it was told is all it knows, so the same requests at the same
- * times give the same answers.
+ * alike: it knows only its parameters and requests, so the same requests at
+ * the same times give the same answers.
  */
 #ifndef DSS_DISK_H
 #define DSS_DISK_H
@@ -81,14 +81,14 @@ struct dss_disk_model;
 
 struct dss_disk_model_type {
 	const char *name;
-	/* NULL, or what is wrong with the parameters, in *error. */
+	/* NULL, with the error of the parameters in *error. */
 	struct dss_disk_model *(*create)(const struct dss_disk_parameters *p,
 					 sector_t sectors, char **error);
 	void (*destroy)(struct dss_disk_model *model);
 	/* A request has arrived; it stays the model's until it is taken. */
 	void (*arrive)(struct dss_disk_model *model,
 		       struct dss_disk_request *request, u64 now);
-	/* Do what is due; when to be called again, or DSS_DISK_NEVER. */
+	/* Do due work; when to be called again, or DSS_DISK_NEVER. */
 	u64 (*advance)(struct dss_disk_model *model, u64 now);
 	u64 (*dirty_bytes)(const struct dss_disk_model *model);
 };

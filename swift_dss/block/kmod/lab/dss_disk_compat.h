@@ -22,7 +22,7 @@ dss_disk_timer_setup(struct hrtimer *timer,
 #endif
 }
 
-/* Before 6.11 a stacked device is what the one below it is. */
+/* Before 6.11 a stacked device inherits this from the one below it. */
 static inline void dss_disk_set_rotational(struct queue_limits *limits,
 					   bool rotational)
 {

@@ -263,7 +263,7 @@ static void hdd_dirty_add(struct hdd *h, sector_t start, sector_t end,
 	struct rb_node **link = &h->dirty.rb_node, *parent = NULL;
 	struct dirty *d;
 
-	/* Swallow what it overlaps or touches. */
+	/* Merge with ranges that it overlaps or touches. */
 	while ((d = hdd_dirty_at_or_after(h, start ? start - 1 : 0)) &&
 	       d->start <= end) {
 		start = min(start, d->start);
@@ -392,7 +392,7 @@ static void hdd_destage(struct hdd *h, u64 now)
 	}
 }
 
-/* The read is in what was read on, or will be: no positioning. */
+/* The read is in the read-ahead, or will be: no positioning. */
 static bool hdd_read_ahead_hit(struct hdd *h,
 			       struct dss_disk_request *request, u64 now)
 {
@@ -400,7 +400,7 @@ static bool hdd_read_ahead_hit(struct hdd *h,
 	sector_t end = start + request->sectors, from = h->ahead_start;
 	u64 kept = 2 * h->m.p.ahead_bytes / DSS_DISK_SECTOR, at, reached;
 
-	/* Still reading what it will read on from: first things first. */
+	/* Still reading the request before the read-ahead. */
 	if (now < h->ahead_since)
 		return false;
 	at = hdd_ahead_end(h, now);
@@ -531,7 +531,7 @@ static bool hdd_has_work(const struct hdd *h)
 	return !RB_EMPTY_ROOT(&h->dirty) || !list_empty(&h->queued);
 }
 
-/* Take requests in while there is room, and do what can be done at now. */
+/* Take requests in while there is room, and do all that can be done at now. */
 static void hdd_turn(struct hdd *h, u64 now)
 {
 	struct dss_disk_request *request, *next;

@@ -197,7 +197,7 @@ static void ssd_turn(struct ssd *s, u64 now)
 		request = list_first_entry(&s->m.waiting,
 					   struct dss_disk_request, list);
 		if (request->write && !request->flush && !request->free) {
-			/* Whoever comes behind a full buffer waits too. */
+			/* Requests behind a full buffer wait too. */
 			if (!ssd_write(s, request, now))
 				break;
 			list_del(&request->list);
