@@ -300,7 +300,7 @@ def remove(name: str, wipe: bool = False, keep_dirty: bool = False,
     if not keep_dirty and status.health != 'given_up':
         if dirty and status.health == 'refusing':
             raise Refused('%s: the SSD failed and %d chunks are only there; '
-                          'what it can still read is written back: try '
+                          'the readable ones are being written back: try '
                           'again' % (name, dirty))
         drain(name, progress)
         _stop_clean(name)

@@ -450,7 +450,7 @@ def _judge_lost(found: Examined, region: Region, copy: int,
         found.doubtful.append(region.number)
     if not seq:
         found.say(Kind.DOUBT, sector, '%s is damaged and there is no other: '
-                  'what %d slots had is not known' % (
+                  'the contents of %d slots are unknown' % (
                       where, found.superblock.region_slots(
                           region.number)[1]), region.number)
         return

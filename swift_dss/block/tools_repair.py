@@ -113,8 +113,8 @@ def _check(found: Examined, decision: str) -> None:
         return
     twice = [text for text in found.refusals if 'two slots' in text]
     if found.superblock.has_failed or twice:
-        raise NeedsDecision('%s: what the SSD says cannot all be true, so '
-                            'only "drop" helps' % '; '.join(found.refusals))
+        raise NeedsDecision('%s: the SSD contradicts itself, so only "drop" '
+                            'helps' % '; '.join(found.refusals))
 
 
 def _drop(found: Examined, read: Read, number: int, seq: int,

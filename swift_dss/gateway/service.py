@@ -299,8 +299,8 @@ class Gateway:
         if self._queue.damaged_path:
             self._logger.error(
                 'gateway: the queue was damaged; it is now %s, and a new '
-                'one was begun. Run a sweep for uploads; what is to be '
-                'deleted is being looked for', self._queue.damaged_path)
+                'one was begun. Run a sweep for uploads; the gateway '
+                'searches for pending deletes', self._queue.damaged_path)
             self._metrics.count('gateway.queue_damaged')
         if self._conf.url.startswith('http://'):
             self._logger.warning(
@@ -887,7 +887,7 @@ class Gateway:
         with self._wake:
             unanswered, self._unanswered = self._unanswered, 0
         if self._trust.proven():
-            self._logger.info('gateway: S3 holds what it takes again')
+            self._logger.info('gateway: S3 keeps uploads again')
             self._breaker.ramp()
         elif unanswered < _STRUGGLES:
             return

@@ -128,7 +128,7 @@ def ask_for_proof(run_dir: str, request: proof.ProofRequest,
                                 DEFAULT_RETRY_AFTER_SECONDS) from err
     _raise_unless_ok(FetchReply(reply.status, reply.reason))
     if reply.residency is None:
-        raise RemoteUnavailable('tier daemon: no record of what is proven',
+        raise RemoteUnavailable('tier daemon: the proof has no record',
                                 DEFAULT_RETRY_AFTER_SECONDS)
     return reply
 

@@ -100,8 +100,8 @@ class Daemon:
         self.index, aside = open_or_replace(index_path(conf), Placing(
             lambda: self._conf.tier.eviction, self.table))
         if aside:
-            logger.error('the index was damaged: moved to %s; reading the '
-                         'devices anew', aside)
+            logger.error('the index was damaged: moved to %s; rebuilding '
+                         'it from the devices', aside)
         self.rebuild_needed = bool(aside) or \
             self.index.get_state(_REBUILD_NEEDED, '1') == '1'
         self.unclean = self.index.get_state(_CLEAN_STOP) != '1'
@@ -345,7 +345,7 @@ class Daemon:
             policies.load()
         except BadConfig as err:
             self.metrics.count('tier.chore_errors')
-            self._logger.error('%s; what it said before stays in force', err)
+            self._logger.error('%s; the earlier file stays in force', err)
             return
         self._take_policies()
 
@@ -473,8 +473,8 @@ class Daemon:
             changed = self._ledger.apply(batch)
         except IndexDamaged as err:
             self.metrics.count('tier.index_damaged')
-            self._logger.critical('%s: moved to %s; reading the devices '
-                                  'anew', err, self.index.replace())
+            self._logger.critical('%s: moved to %s; rebuilding it from '
+                                  'the devices', err, self.index.replace())
             self._wake_sweeper.set()
             return
         except Exception:

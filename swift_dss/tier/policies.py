@@ -75,7 +75,7 @@ class Policies:
         except (OSError, UnicodeDecodeError) as err:
             raise BadConfig(
                 '%s: %s; [dss] swift_dir of dss.conf must name the folder '
-                'of swift.conf, which says whose the storage policies are'
+                'of swift.conf, which names the storage policies'
                 % (self.path, err)) from err
         known = wire_policies.parse(text, self.path)
         self._ours = frozenset(index for index, policy in known.items()

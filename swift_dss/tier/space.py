@@ -72,7 +72,7 @@ def prepare(conf: NodeConf, logger: logging.Logger) -> None:
                 moved = adopt(old, path, names)
             except OSError as err:
                 raise BadConfig(
-                    '%s: what is in %s cannot be moved to %s: %s' % (
+                    '%s: the files of %s cannot be moved to %s: %s' % (
                         option, old, path, err)) from err
             for name in moved:
                 logger.info('moved %s from %s to %s', name, old, path)

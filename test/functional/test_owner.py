@@ -171,7 +171,7 @@ def test_a_mark_of_something_else_stops_it_too(make):
     for body in (b'', b'{}', b'\xff', b'{"v": 1, "cluster": "x"}'):
         node.server.client().put_object(
             Bucket=BUCKET, Key=node.prefix + OWNER_KEY, Body=body)
-        with pytest.raises(NotOurs, match='says not whose'):
+        with pytest.raises(NotOurs, match='does not name the owner'):
             node.daemon.gateway._owner.require(0.0)
 
 

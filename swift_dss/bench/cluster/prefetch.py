@@ -49,7 +49,7 @@ Say = Callable[[str], None]
 CONTAINER = 'prefetch'
 SECONDS = 120.0
 WORKLOADS = ('parts', 'segments', 'chains')
-#: Reads of what is here already: what no prefetcher can better.
+#: Reads of local bytes, which no prefetcher can speed up.
 LOCAL = '(local)'
 
 

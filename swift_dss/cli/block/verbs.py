@@ -143,8 +143,7 @@ def _configure_tools(
     repair.add_argument('--undo', metavar='FILE',
                         help='write back what such a file kept')
     repair.add_argument('--doubtful', choices=tools_repair.DECISIONS,
-                        default='', help='what is to become of chunks in '
-                        'doubt')
+                        default='', help='the fate of chunks in doubt')
     repair.add_argument('--salvage', metavar='FOLDER',
                         help='where bytes of dropped dirty chunks are kept')
     repair.add_argument('--chunk', default='256k', metavar='SIZE')

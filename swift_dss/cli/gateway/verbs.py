@@ -25,7 +25,7 @@ VERBS = {
     'rekey': ('swift_dss.cli.gateway.rekey',
               'have everything in S3 sealed under the active key'),
     'verify': ('swift_dss.cli.gateway.verify',
-               'compare what is here with what is in the bucket'),
+               'compare this node with the bucket'),
     'gc': ('swift_dss.cli.gateway.gc',
            'find keys in S3 that nothing needs, and remove them'),
     'advise': ('swift_dss.cli.gateway.advise',

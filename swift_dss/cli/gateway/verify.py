@@ -92,7 +92,7 @@ def _show(found: Any, args: argparse.Namespace) -> None:
               'keys are named by them alone, and are kept' % (
                   found.quarantined, found.quarantined_keys))
     print('%d keys there: %d that nothing here names; %d records are '
-          'older than what is here' % (
+          'older than those here' % (
               found.keys, found.unknown, found.stale))
     if args.read:
         print('%s read back and proven' % size(found.read_bytes))

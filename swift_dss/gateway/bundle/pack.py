@@ -298,7 +298,7 @@ class Packer:
                 or read_whole(self._client, key, len(raw)) == raw):
             return
         self._metrics.count('gateway.verify_failed')
-        raise RemoteCorrupt('%s: S3 does not hold what was sent' % key)
+        raise RemoteCorrupt('%s: S3 does not hold the upload' % key)
 
     def record(self, bundle_id: int) -> None:
         """Let residency records name a sealed bundle. Idempotent."""

@@ -128,7 +128,7 @@ def write(client: S3Client, path: str, since: Since,
     client.put(path, data, digests.md5(data).digest())
     if not verify.holds(client, path, data):
         # Soon: until then the note there is unreadable.
-        raise RemoteUnavailable('%s: S3 does not hold what was sent' % path,
+        raise RemoteUnavailable('%s: S3 does not hold the upload' % path,
                                 _AGAIN_SECONDS)
 
 

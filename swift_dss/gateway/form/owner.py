@@ -133,8 +133,8 @@ class Owner:
             return None
         except (ValueError, KeyError, TypeError, DamagedRecord) as err:
             raise NotOurs(
-                '%s/%s says not whose prefix this is (%s); look at it, and '
-                'if it is yours: swift-dss gateway owner --take' % (
+                '%s/%s does not name the owner of the prefix (%s); if the '
+                'prefix is yours: swift-dss gateway owner --take' % (
                     self._conf.bucket, self._key, err)) from err
 
     def require_not_foreign(self) -> None:

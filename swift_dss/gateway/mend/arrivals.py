@@ -147,7 +147,7 @@ class Arrivals:
         if replace(found.version, device=version.device) != version or \
                 head.size != _stored(found.content_length, seal) or \
                 not found.content_length:
-            raise NotProven('%s is not what its name says' % key)
+            raise NotProven('%s holds another version than its name' % key)
         return replace(self._reply(
             found.content_length, RemoteCopy(
                 self._conf.endpoint, key, head.etag, 0.0, 0, seal),

@@ -210,10 +210,10 @@ class Asker(Witness):
             self._metrics.count('gateway.proof_lost')
             self._logger.error(
                 'gateway: %s on %s: S3 has no %s any more, and not all of '
-                'its bytes are here: what is here stays', name,
+                'its bytes are here: the local bytes stay', name,
                 version.device, self._named(local).key)
-            raise RemoteCorrupt('%s: S3 has not got it any more, and not all '
-                                'of its bytes are here' % name)
+            raise RemoteCorrupt('%s: S3 has lost it, and not all of its bytes '
+                                'are here' % name)
         # Before the record forgets its bundle: the upload of a version that
         # the book has in one would only name it again.
         self._remedies.take_out(version)
@@ -229,7 +229,7 @@ class Asker(Witness):
             'gateway: %s on %s: S3 has no %s any more; it is sent again '
             'from here', name, version.device, self._named(local).key)
         raise NotProven(
-            '%s: S3 has not got it any more; it is sent again from here'
+            '%s: S3 has lost it; it is sent again from here'
             % name, self._conf.retry_after_seconds)
 
     def _left_to_others(self, local: LocalVersion) -> None:
@@ -243,7 +243,7 @@ class Asker(Witness):
             return
         if found in (Repaired.ASIDE, Repaired.OBSOLETE):
             raise VersionGone('%s is on its way out' % local.version.key)
-        raise NotProven('%s: S3 has not got it any more; it is put right'
+        raise NotProven('%s: S3 has lost it; the stub was repaired'
                         % local.version.key, self._conf.retry_after_seconds)
 
     def _repaired(self, local: LocalVersion, asked: RemoteCopy,

@@ -123,7 +123,7 @@ class Renewer:
         self._client.put(path, data, digests.md5(data).digest())
         steps.reached('renew.sent')
         if not verify.holds(self._client, path, data):
-            raise RemoteCorrupt('%s: S3 does not hold what was sent' % path)
+            raise RemoteCorrupt('%s: S3 does not hold the upload' % path)
         self._metrics.count('gateway.renewed')
         newest = self._local.newest(local.version, partition)
         if newest is not None and newest > local.version.timestamp:

@@ -210,7 +210,7 @@ class Uploader:
         if head is None or not self._verifier.proves(
                 head, key, local, sums.etag if sums else local.etag):
             self._metrics.count('gateway.verify_failed')
-            raise RemoteCorrupt('%s: S3 does not hold what was sent' % key)
+            raise RemoteCorrupt('%s: S3 does not hold the upload' % key)
         for suffix, data in _side_cars(plain, sums, seal):
             self._prove_side_car(key + suffix, data)
         return RemoteCopy(self._conf.endpoint, key, head.etag, self._now(),
@@ -219,7 +219,7 @@ class Uploader:
     def _prove_side_car(self, key: str, data: bytes) -> None:
         if not self._verifier.proves_small(key, data):
             self._metrics.count('gateway.verify_failed')
-            raise RemoteCorrupt('%s: S3 does not hold what was sent' % key)
+            raise RemoteCorrupt('%s: S3 does not hold the upload' % key)
 
     def _send_whole(self, key: str, job: UploadJob, local: LocalVersion,
                     reader: LocalReader,

@@ -219,8 +219,8 @@ class Keeper:
         try:
             finished = self.round()
         except IndexDamaged as err:
-            self._logger.critical('%s: moved to %s; reading the devices '
-                                  'anew', err, self._index.replace())
+            self._logger.critical('%s: moved to %s; rebuilding it from '
+                                  'the devices', err, self._index.replace())
         except IndexUnavailable as err:
             self._book.say('index_state', 'unavailable', err)
         except DssError as err:

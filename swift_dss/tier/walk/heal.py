@@ -269,8 +269,8 @@ class Healer:
                         found.class_map))
                 return residency, ''
             except VersionGone as err:
-                why = why or 'not in its place, and S3 has not got it as ' \
-                    'its record says (%s)' % err
+                why = why or 'not in its place, and S3 lacks the copy ' \
+                    'in its record (%s)' % err
             except DssError as err:
                 why = '%s%s' % (why and why + '; ', err)
         return None, why
