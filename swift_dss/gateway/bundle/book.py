@@ -15,9 +15,9 @@ whose records name it; ``renew`` is 1 while S3 has an old record of it, and 2
 once the new one was sent beside the bundle. A device whose record names a
 bundle that another node keeps *leans* on it.
 
-Two more tables say what else the bucket must learn: *renewals* (versions
-whose metadata changed after they went up) and *places* (containers and
-accounts, whose metadata the bucket keeps too). *facts* are the book's own.
+Two more tables hold further news for the bucket: *renewals* (versions whose
+metadata changed after they went up) and *places* (containers and accounts,
+whose metadata the bucket keeps too). *facts* are the book's own.
 """
 
 # long: every statement on the two tables, in the one class that locks them.

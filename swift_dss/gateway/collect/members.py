@@ -242,7 +242,7 @@ class BundleCollector:
     def _unknown(self, listed: S3Listed, beside: Sequence[str], wish: Wish,
                  found: Collected, absent_too: bool = False) -> _Lot:
         """:param beside: keys of the notes beside it
-        :param absent_too: what is absent counts as dead
+        :param absent_too: absent members count as dead
         """
         # All of them: the notes beside the bundle are read apart.
         said = self._catalog.members(listed, set())

@@ -92,7 +92,7 @@ class Bundler:
     :param left_alone: told that rows of the queue are for uploads of their
         own
     :param leaning: who is asked before a bundle goes
-    :param follower: finds what others have packed
+    :param follower: finds members that others have packed
     :param proofs: what indexes of bundles say
     """
 

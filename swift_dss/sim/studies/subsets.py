@@ -229,7 +229,7 @@ class _Run:
             one.stored_bytes for one in members if one not in refused)
 
     def _was_refused(self, version: VersionId) -> bool:
-        """True for a write later than what was acknowledged of its name."""
+        """True for a write later than the acknowledged ones of its name."""
         return version.timestamp > self._cluster.model.name(
             self._cluster.name_of(version.object_hash)).acknowledged
 
