@@ -1,9 +1,9 @@
 """Classed requests for chunks: a seeded generator, and published traces.
 
-The generator makes what class-ordered caching was first measured with: a
-hot high class that fits, a middle one that nearly does, and a low one that
-scans and never comes back. All arithmetic is on products of IEEE doubles
-of Python's own generator, so it is the same everywhere.
+The generator makes the first workload of class-ordered caching: a hot high
+class that fits, a middle one that nearly does, and a low one that scans and
+never comes back. All arithmetic is on products of IEEE doubles of Python's own
+generator, so it is the same everywhere.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _READ_10, _WRITE_10 = 0x28, 0x2a
 
 
 class NoTrace(DssError):
-    """A published trace is not there, or is not what it should be."""
+    """A published trace is missing or damaged."""
 
 
 @dataclass

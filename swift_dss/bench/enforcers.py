@@ -3,7 +3,7 @@
 A :class:`Scenario` is a class table and a mode; :func:`replay` puts a
 trace through anything with the verbs of
 :class:`~swift_dss.strategy.eviction.chunks.verbs.ChunkStrategy` and
-:func:`count` reads what it did, in the form that the golden file holds.
+:func:`count` reads its counters, in the form of the golden file.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def _digest(kinds: bytes, victims: Iterable[int]) -> str:
 
 
 def count(cache: Any, trace: ChunkTrace) -> Dict[str, Dict[str, int]]:
-    """Counters that are not 0, by class; of what shows ``stats``."""
+    """Counters that are not 0, by class; of the answer to ``stats``."""
     counts = {}
     for class_id in sorted(trace.rows):
         found = cache.stats(class_id)

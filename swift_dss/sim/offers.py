@@ -1,4 +1,4 @@
-"""What the bucket offers to a restore, by the product's own walk of it."""
+"""Check the bucket's versions for a restore, by the product's own walk."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def check(cluster: Cluster) -> None:
-    """What a lost node would be restored from.
+    """Check the source of a lost node's restore.
 
     :raises Violation: the bucket offers a version that is older than what was
         acknowledged: a restore would bring it back; or what bundles say of a
@@ -59,7 +59,7 @@ def _check_said(cluster: Cluster, name: str, stamp: str,
     if wrote is None or not any(
             seen is not None and seen.timestamp == stamp and seen.key
             for seen in found):
-        return  # an upload that was broken off: nobody counts on it
+        return  # an upload that was broken off: no client relies on it
     shown = posts.of_record(record['metadata'], record['map'])
     for register, put, value in (
             ('meta', '', shown.meta), ('type', 'text/plain', shown.type),

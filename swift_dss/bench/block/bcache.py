@@ -1,4 +1,4 @@
-"""Superblocks of bcache: what its format tool would write.
+"""Superblocks of bcache: the output of its format tool.
 
 Laid out as the kernel's ``bcache_ondisk.h`` says, so that a comparison
 with bcache needs no program that this machine may not have. All numbers

@@ -1,4 +1,4 @@
-"""The size of a chunk, and what the first run costs: the experiment of the
+"""The size of a chunk, and the cost of the first run: the experiment of the
 hybrid cloud cache.
 
 Its publication put dm-cache on a cloud instance's SSD in front of an array
@@ -31,7 +31,7 @@ _REQUEST_BYTES = 8 * KIB
 _RANGE_BYTES = 5 << 30
 _SECONDS = 360.0
 _READ_SHARE = 0.9
-#: Twice what an SSD that answers in 80 us could do in the time.
+#: Twice the requests of an SSD that answers in 80 us.
 _PER_SECOND = 20000
 
 #: The volume behind the cache. The array is a flash array over a network of
@@ -173,9 +173,9 @@ def text(found: Mapping[str, Any]) -> str:
 
 
 def verdict(found: Mapping[str, Any]) -> str:
-    """Which cells of dm-dss reach what is asked: of reads, of all
-    requests, and with no request slower than the slowest without a
-    cache."""
+    """Which cells of dm-dss reach the goals: of reads, of all requests, and
+    with no request slower than the slowest without a cache.
+    """
     none = found['rows'][0]
     mine = [row for row in found['rows'] if row['setup'] == 'dm-dss']
     said = []

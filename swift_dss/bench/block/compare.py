@@ -3,8 +3,8 @@
 Every *set-up* of a comparison gets a guest of its own
 (:mod:`swift_dss.block.lab`) with fresh modelled disks, replays the same
 requests there, and is judged by the guest's clock. Computing costs no time
-on that clock: figures are those of the disks and of what the cache makes
-them do, the same on every machine and on every run.
+on that clock: figures show the disks and the work that the cache gives them,
+the same on every machine and on every run.
 
 A read that does not get the bytes that were written fails the benchmark.
 """
@@ -31,7 +31,7 @@ MIB = 1 << 20
 SETUPS: Sequence[str] = tuple(targets.TARGETS)
 TRACES = '/usr/share/swift-dss/traces'
 
-#: Memory of a guest beside what its disks hold.
+#: Memory of a guest beside its disks' contents.
 _GUEST_BYTES = 512 * MIB
 
 

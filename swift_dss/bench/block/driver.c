@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Replays a list of requests on a block device and writes down how long
- * each took. driver.py writes the list, reads the answers, and says
- * what the fields mean.
+ * each took. driver.py writes the list, reads the answers, and documents the
+ * fields.
  *
  *   block_driver DEVICE LIST TIMES STATE THREADS SECONDS
  *
@@ -55,7 +55,9 @@ struct request {
 	uint64_t wait_ns;
 };
 
-/* In the order of the list; taken_ns is 0 for what was not issued. */
+/*
+ * In the order of the list; taken_ns is 0 for requests that were not issued.
+ */
 struct answer {
 	uint64_t begin_ns;
 	uint64_t taken_ns;

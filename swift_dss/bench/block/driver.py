@@ -190,7 +190,7 @@ def build(say: Callable[[str], None]) -> str:
     """The driver, compiled if this source was not compiled before.
 
     :returns: its path
-    :raises cache.BuildFailed: with what the compiler said
+    :raises cache.BuildFailed: with the compiler's output
     """
     with open(_SOURCE, 'rb') as source:
         name = cache.digest([source.read(), ' '.join(_COMPILE).encode()])

@@ -36,7 +36,7 @@ def _replay(target: targets.Target, device: str, job: Dict[str, Any],
         text=True)
     if done.returncode not in (0, 1):
         raise targets.TargetFailed(done.stderr.strip())
-    # Disks are looked at once: what is moved later is not of this phase.
+    # Disks are looked at once: later moves do not belong to this phase.
     disks = _look(target)['disks']
     time.sleep(SETTLE_SECONDS)
     after = dict(_look(target), disks=disks)

@@ -1,4 +1,4 @@
-"""Requests for block devices: what a comparison replays.
+"""Requests for block devices: the workloads of a comparison.
 
 Everything follows from the arguments: the same call gives the same list,
 on any machine. A workload has *phases*, replayed one after the other; the

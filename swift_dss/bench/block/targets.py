@@ -1,8 +1,8 @@
 """The caches that are compared, as they are set up in a guest.
 
-Each stands between the same two modelled disks, and is left at its own
-defaults but for what the comparison is about: write-back or
-write-through, and the size of a chunk. Hit ratios are each target's own.
+Each stands between the same two modelled disks, and keeps its own defaults
+except for the subject of the comparison: write-back or write-through, and the
+size of a chunk. Hit ratios are each target's own.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class TargetFailed(Exception):
 def command(*words: str) -> str:
     """Run a program.
 
-    :raises TargetFailed: with what it said
+    :raises TargetFailed: with its output
     """
     done = subprocess.run(words, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -299,7 +299,7 @@ def dss_counters(stats: str) -> Counters:
 
     A chunk may be there and the bytes that are asked for not: dm-dss
     counts that as a hit of the chunk and as a miss of a grain. Here only
-    what the SSD really served is a hit.
+    requests that the SSD really served are hits.
     """
     classes: Dict[str, Dict[str, int]] = {}
     found: Dict[str, int] = {}

@@ -52,7 +52,7 @@ from swift_dss.wire.layout import hash_dir
 #: Workload to (bytes of an object, objects): Table I, counts scaled.
 WORKLOADS = {'tiny': (4096, 24000), 'small': (262144, 480),
              'medium': (1000000, 60)}
-#: A share of the objects is enough to see what each costs by itself.
+#: A share of the objects is enough to see the cost of each.
 SHARES = {'single': {'tiny': 0.02, 'small': 0.25, 'medium': 1.0},
           'bundled': {'tiny': 1.0, 'small': 1.0, 'medium': 1.0}}
 VARIANTS = ('single', 'bundled')
@@ -335,7 +335,7 @@ class _Node:
 
     def wait_for(self, arrivals: int, figure: Figures) -> None:
         """Until the records of so many versions name a proven copy."""
-        # Asking for the status costs what is measured here.
+        # Asking for the status would disturb the measurement.
         self.wait_until(lambda: len(self.waits) >= arrivals, figure)
         self.wait_until(lambda: not self.gateway.status()['uploads'],
                         figure)

@@ -1,7 +1,7 @@
 """The far link of the bench of bundles, in a process of its own.
 
-In the process that is measured it would share the interpreter's lock with
-what it measures, and a link takes nothing from an edge's processor.
+In the measured process it would share the interpreter's lock, and a real link
+takes nothing from an edge's processor.
 """
 
 from __future__ import annotations

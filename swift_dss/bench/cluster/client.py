@@ -182,7 +182,7 @@ class Client:
     def must(self, request: Request) -> Sample:
         """The same, where anything but 2xx ends the benchmark.
 
-        :raises BenchFailed: says what was refused
+        :raises BenchFailed: names the refused request
         """
         sample = self.do(request)
         if sample.status // 100 != 2:

@@ -28,7 +28,7 @@ def forget(folders: Sequence[str]) -> int:
                     file_fd = os.open(os.path.join(folder, name),
                                       os.O_RDONLY)
                 except FileNotFoundError:
-                    continue  # It was moved meanwhile.
+                    continue  # It was moved since.
                 try:
                     os.posix_fadvise(file_fd, 0, 0, os.POSIX_FADV_DONTNEED)
                 finally:

@@ -115,7 +115,7 @@ class Run:
 def measure(bed: Bed, plan: Plan, say: Say) -> List[Run]:
     """All cells of the plan.
 
-    :raises BenchFailed: the cluster refuses what has to be measured
+    :raises BenchFailed: the cluster refuses a request of the measurement
     """
     pool = os.urandom(max(plan.sizes))
     _prepare(bed, plan, pool, say)

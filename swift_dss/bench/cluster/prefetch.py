@@ -87,7 +87,7 @@ QUICK = Plan(parts=6, segments=24, chain=12, turns=3)
 class Cell:
     """One workload with one prefetcher.
 
-    :param spent: how the daemon's counts changed meanwhile
+    :param spent: the change of the daemon's counts
     """
 
     strategy: str
@@ -131,8 +131,8 @@ def options(link_port: int, strategy: str) -> bed.Options:
 def measure(plan: Plan, say: Say) -> List[Cell]:
     """Store, send to S3, and read with each prefetcher.
 
-    :raises BenchFailed: a read fails or gives wrong bytes, or S3 does not
-        get what was stored
+    :raises BenchFailed: a read fails or gives wrong bytes, or S3 does not get
+        the objects
     """
     cells: List[Cell] = []
     port = processes.free_base_port(64, 18280)

@@ -53,7 +53,7 @@ def sample() -> List[Placed]:
 
 
 def rules() -> str:
-    """The rules that class what is put into ``cacs-rules``."""
+    """The rules that classify objects of ``cacs-rules``."""
     parts = ['# Rules of the demonstration; see dss-rules.conf-sample.',
              '[rule:large]', 'class = %s' % cacs.LARGE_CLASS,
              'size = > %d' % cacs.large_bytes(SCALE),
@@ -81,7 +81,7 @@ def upload(connect: Callable[[], Any], placed: Iterable[Placed]
 
 def digests(connect: Callable[[], Any], placed: Iterable[Placed]
             ) -> Iterator[Tuple[Placed, str]]:
-    """Get them, several at once; yields (object, MD5 of what came)."""
+    """Get them, several at once; yields (object, MD5 of the answer)."""
     def get(item: Placed, connection: Any) -> str:
         found = hashlib.md5()  # nosec: compared with Swift's ETag
         _headers, body = connection.get_object(

@@ -107,7 +107,7 @@ def options(setup: str) -> Options:
 
 
 class TiersCluster(BenchCluster):
-    """A cluster whose classes do what the set-up says."""
+    """A cluster with the classes of the set-up."""
 
     setup = ''
 

@@ -11,9 +11,9 @@ each a zone, three replicas, XFS on
     dm-dss in order of class, LRU inside a class
 
 The caches have an SSD of ``share`` of the data's bytes. All set-ups run the
-same Swift, with the same classes; only what is below XFS differs. All
-objects are uploaded once; then objects drawn at random are downloaded, each
-as likely as any other. Between the two the page cache is emptied.
+same Swift, with the same classes; only the parts below XFS differ. All objects
+are uploaded once; then objects drawn at random are downloaded, each as likely
+as any other. Between the two the page cache is emptied.
 
 Clients are one crowd that takes whatever comes next, or each kind of object
 has a crowd of its own (``--crowds``, as in case 2): then a kind's bandwidth
@@ -112,7 +112,7 @@ class Goal:
     inverse: bool = False
 
 
-#: Chen, Mesnier, Hahn; and what is asked of this project.
+#: Chen, Mesnier, Hahn; and the goals of this project.
 GOALS = (
     Goal('upload bandwidth / LRU', 5.0, 'upload', 'lru'),
     Goal('download bandwidth / LRU', 1.6, 'download', 'lru'),
@@ -184,7 +184,7 @@ def job_of(plan: Plan, setup: str) -> Dict[str, Any]:
 
 
 def check(plan: Plan) -> None:
-    """:raises BadConfig: names what cannot be measured, and why"""
+    """:raises BadConfig: names the impossible measurement, and the reason"""
     require_known('--setups', plan.setups, SETUPS)
     if plan.link_mbit < 0:
         raise BadConfig('--link %d: 0 or more' % plan.link_mbit)

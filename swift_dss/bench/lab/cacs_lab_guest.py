@@ -85,7 +85,7 @@ class GuestCluster(BenchCluster):
             'filter:link': {
                 'paste.filter_factory':
                     'swift_dss.bench.lab.cacs_link:filter_factory',
-                # What TCP leaves of a link of that many bits.
+                # The payload that TCP leaves of such a link.
                 'bytes_per_second': '%d' % (
                     link * 1000000 // 8 * TCP_PERCENT // 100)},
             'app:object-server': _SLOWEST})
@@ -157,7 +157,7 @@ class Crowd:
             thread.start()
 
     def finish(self) -> List[Dict[str, Any]]:
-        """Wait for the last request; what became of each."""
+        """Wait for the last request; the result of each."""
         for thread in self._threads:
             thread.join()
         return self.rows
@@ -229,7 +229,7 @@ def _phase(name: str, job: Dict[str, Any], names: Sequence[str],
     crowds = [Crowd(target, job['clients'], iter(requests))
               for requests in groups]
     rows = [row for crowd in crowds for row in crowd.finish()]
-    # Disks are looked at once: what is moved later is not of this phase.
+    # Disks are looked at once: later moves do not belong to this phase.
     seconds = time.monotonic() - begin
     wanted = sum(map(len, groups))
     if len(rows) != wanted:
@@ -305,7 +305,7 @@ def main(path: str) -> None:
             conf.auth_url, 'test:tester', 'testing')
         first = client.Client(target)
         first.make_container(CONTAINER)
-        # The first request pays for what is loaded once.
+        # The first request pays for the one-time loading.
         first.must(client.Request('PUT', CONTAINER + '/first', size=1,
                                   body=[b'.']))
         first.close()

@@ -1,4 +1,5 @@
-"""Client-aware Cloud Storage, case 2: what traffic control does to others.
+"""Client-aware Cloud Storage, case 2: the effect of traffic control on other
+classes.
 
 As :mod:`swift_dss.bench.lab.cacs_lab`, but each kind of object has clients of
 its own that only upload, and its class says where it goes: to the SSD, which
@@ -102,7 +103,7 @@ def kind_class(name: str) -> int:
 
 
 def check(plan: Plan) -> None:
-    """:raises BadConfig: names what cannot be measured, and why"""
+    """:raises BadConfig: names the impossible measurement, and the reason"""
     require_known('--setups', plan.setups, SETUPS)
     if len(plan.counts) != len(KINDS) or min(plan.counts) < 1:
         raise BadConfig('--counts: %d numbers of 1 and more, for %s' % (

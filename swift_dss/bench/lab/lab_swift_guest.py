@@ -87,7 +87,7 @@ def measure(client: Client, disk: str, sizes: List[int], count: int,
     container = '/' + disk
     client.ask('PUT', container)
     headers = {'X_DSS_Object_Class': _CLASSES[disk]} if classed else {}
-    # The first requests pay for what is made once.
+    # The first requests pay for one-time work.
     for number in range(3):
         path = '%s/first-%d' % (container, number)
         client.ask('PUT', path, _data(path, 4096), **headers)

@@ -47,7 +47,7 @@ def size_of(option: str, text: str) -> int:
 def apply(rule: str, trace: Trace, table: ClassTable) -> Trace:
     """The trace with the classes of ``rule``.
 
-    :raises BadConfig: says what is wrong with it
+    :raises BadConfig: names the error
     """
     kind, _, rest = rule.partition(':')
     np = numpy()

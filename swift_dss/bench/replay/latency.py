@@ -1,4 +1,4 @@
-"""How long devices and clouds take, and what clouds cost. Seeded.
+"""Latencies of devices and clouds, and prices of clouds. Seeded.
 
 Where each figure is from is said beside it, and in ``doc/source/replay.rst``.
 An operator's own figures come from a file::

@@ -20,15 +20,15 @@ from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.errors import BadConfig
 from swift_dss.strategy.eviction.objects import orders
 
-#: Floors that are tried for a class, and what a class must have lost
-#: against LRU to be called starved.
+#: Floors to try for a class, and the loss against LRU that makes a class
+#: starved.
 FLOORS = (0.02, 0.05, 0.1, 0.2, 0.4)
 STARVED = 0.02
 #: Sizes below the budget that are tried, as shares of it.
 SMALLER = (0.75, 0.5, 0.25)
 #: A smaller cache is as good if it loses no more than this share.
 AS_GOOD = 0.01
-#: How ``[tier] eviction`` names what classes give by.
+#: The names of the modes in ``[tier] eviction``.
 _DAEMON = {'class': 'class_ordered', 'weighted': 'weighted'}
 #: The daemon's default: above this share of ``ssd_bytes`` it evicts.
 _HIGH_WATERMARK = 0.85
@@ -67,7 +67,7 @@ class Goal:
         return figures.ratio(hits, total)
 
     def rank(self, row: Row) -> float:
-        """Least is best; what cannot be said comes last."""
+        """Least is best; an unknown value comes last."""
         score = self.score(row)
         if math.isnan(score):
             return math.inf
@@ -121,7 +121,7 @@ class Found:
 def search(plan: Plan, first: Setup, budget_bytes: int, goal: Goal,
            jobs: int, show: Callable[[int, str], None],
            prefetchers: Sequence[str] = ('none',)) -> Found:
-    """Replay what may be best."""
+    """Replay the promising set-ups."""
     tried: List[Tuple[Setup, Row]] = []
 
     def attempt(setups: List[Setup]) -> List[Tuple[Setup, Row]]:

@@ -1,4 +1,4 @@
-"""Virtual time: what each request of a trace would have waited for.
+"""Virtual time: the wait of each request of a trace.
 
 Two ways to the same figures. Where nothing but misses fills the cache and
 nothing is dirty (:func:`_quick`), hits do not depend on time: one pass over
@@ -175,7 +175,7 @@ def _quick(plan: Plan, setup: Setup,
                       / setup.cloud.bytes_per_second * 1000.0, 0.0)
     waits_ms = _still_on_the_way(plan, found, fetch_ms, hits)
     latency_ms += fetch_ms + waits_ms
-    # The SSD's copy is made meanwhile.
+    # The SSD's copy is made at the same time.
     latency_ms = np.where(writes, put_ms, latency_ms)
     latency_ms[verbs == int(Verb.DELETE)] = 0.0
     get_bytes = float((missing_bytes * reads).sum())

@@ -1,6 +1,6 @@
 """Requests and arrivals in the order of their times.
 
-For set-ups in which time decides what is where: prefetching, dirty bytes
+For set-ups in which time decides the place of units: prefetching, dirty bytes
 that wait for their upload, an HDD below the SSD. Keys are those of
 :mod:`~swift_dss.bench.replay.plan`: an object's number and a unit's.
 
@@ -73,7 +73,7 @@ class _Player:
                 setup.cloud.get, setup.cloud.put, setup.ssd.times,
                 setup.hdd.times)))
         self.now = 0.0
-        #: Key: when what was missed will be there.
+        #: Key: when the missed units will be there.
         self._ready: Dict[int, float] = {}
         #: Key of a prefetch under way: (when it arrives, its bytes).
         self._flying: Dict[int, Tuple[float, int]] = {}
@@ -156,7 +156,7 @@ class _Player:
 
     # Requests
 
-    # long: what a unit may be: here, on its way, on the HDD, or nowhere.
+    # long: the states of a unit: here, on its way, on the HDD, or nowhere.
     def _read(self, number: int, units: List[Tuple[int, int, int, bool]]
               ) -> Tuple[float, int, int]:
         """(milliseconds until all bytes are on the SSD, bytes that were in
@@ -211,7 +211,7 @@ class _Player:
 
     def _take_over(self, key: int, size: int,
                    flying: Tuple[float, int]) -> float:
-        """A reader waits for what a prefetch is bringing."""
+        """A reader waits for the bytes of a prefetch."""
         arrives, length = flying
         self._flying_bytes -= length
         self.counts['late_bytes'] += size

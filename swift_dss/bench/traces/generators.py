@@ -1,8 +1,8 @@
 """Seeded generators: the same arguments give the same trace, anywhere.
 
-``gen:NAME,key=value,...`` stands where a trace file may stand. Each
-generator says what it makes and where the distribution is from; its
-keyword arguments are the keys.
+``gen:NAME,key=value,...`` stands where a trace file may stand. Each generator
+documents its workload and the source of the distribution; its keyword
+arguments are the keys.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _MEMBERS = 131072
 
 
 class Entry(NamedTuple):
-    """What an index says of one member.
+    """An index's entry of one member.
 
     :param changed_at: the X-Timestamp of its record
     """
@@ -94,7 +94,7 @@ class BundleProofs:
 
     def entry(self, version: VersionId, length: int, etag: str,
               key: str) -> Optional[Entry]:
-        """What the bundle ``key`` says of a version; None if the version is
+        """The entry of a version in the bundle ``key``; None if the version is
         not there, or no such bundle.
 
         :raises DamagedRecord, DssError: as :meth:`has`

@@ -1,11 +1,10 @@
-"""What this node says of bundles that another one keeps.
+"""Note POSTs beside bundles that another node keeps.
 
 A POST reaches the replicas of a version, and the keeper of its bundle may
 have none any more: the partition moved, or the keeper or its book is lost.
-So each replica sees to it that the bucket knows of a POST: the keeper's says
-it with what else it has to say of the bundle; the others, in the order of
-their ranks, look whether somebody has said it, and say it themselves beside
-the bundle (``since``).
+So each replica makes sure that the bucket has a POST. The keeper notes it in
+its own file. The others, in the order of their ranks, check if it is noted,
+and otherwise note it beside the bundle (``since``).
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _AGAIN_SECONDS = 600
 class Sayer:
     """Says records of members. Called by one thread at a time.
 
-    :param proofs: what indexes of bundles say
+    :param proofs: the indexes of bundles
     :param writer: see :func:`since.path_of`
     """
 
@@ -44,7 +43,7 @@ class Sayer:
         self._writer = writer
 
     def say(self, key: str, some: Sequence[LocalVersion]) -> None:
-        """Have the bucket know what these say, whose records name the
+        """Note in the bucket the metadata of ``some``, whose records name the
         bundle ``key``. Idempotent.
 
         :raises RemoteUnavailable: there is no such bundle just now

@@ -41,7 +41,7 @@ class Since:
 
 
 def path_of(key: str, writer: str = '') -> str:
-    """Where ``writer`` says what it knows of the bundle ``key``.
+    """The key of ``writer``'s file beside the bundle ``key``.
 
     :param writer: 16 hex digits; '' is the bundle's keeper
     """
@@ -55,7 +55,7 @@ def bundle_of(path: str) -> str:
 
 
 def join(some: Iterable[Since]) -> Since:
-    """What all of them know."""
+    """Join all files beside a bundle."""
     dead: Set[int] = set()
     records: Dict[int, Dict[str, Any]] = {}
     for one in some:
@@ -75,7 +75,7 @@ def encode(since: Since, wrap: bundle.Wrap = bundle.plain) -> bytes:
 
 
 def decode(raw: bytes, unwrap: bundle.Wrap = bundle.plain) -> Since:
-    """:raises DamagedRecord: it is not what :func:`encode` wrote."""
+    """:raises DamagedRecord: :func:`encode` did not write it."""
     with parsing('since'):
         inflate = zlib.decompressobj()
         text = inflate.decompress(unwrap('since', 0, raw),
@@ -102,7 +102,7 @@ def read(client: S3Client, path: str,
 
 def read_all(client: S3Client, key: str, unwrap: bundle.Wrap = bundle.plain,
              paths: Optional[Iterable[str]] = None) -> Since:
-    """What lies beside the bundle ``key``, by whomever.
+    """The joined files beside the bundle ``key``.
 
     :param paths: keys of the bucket among which it is; None asks for them
     """
@@ -113,7 +113,7 @@ def read_all(client: S3Client, key: str, unwrap: bundle.Wrap = bundle.plain,
 
 
 def listed(client: S3Client, key: str) -> Iterable[str]:
-    """Keys of what lies beside the bundle ``key``."""
+    """Keys of the files beside the bundle ``key``."""
     return [one.key for one in client.listing(key + SUFFIX)
             if bundle_of(one.key) == key]
 

@@ -1,11 +1,11 @@
-"""Versions that two nodes have packed, as neither had a record yet when the
-other one looked.
+"""Settle versions that two nodes packed, because neither had a record yet when
+the other one looked.
 
-A node that packs what is late asks first (``bundler``), so this takes two
-that send at the same time. Which bundle is kept is the rule by which
-bundles are followed: the one that was begun later. Its packer does nothing;
-the other one has its records name that one, and once no primary names its
-own any more, its members are dead like any others.
+A node that packs a late version asks first (``bundler``), so twins need two
+nodes that send at the same time. As when bundles are followed, the bundle that
+was begun later is kept. Its packer does nothing. The other packer's records
+then name the kept bundle, and its own members are dead once no primary's
+record names them.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Twins:
             try:
                 found.append(self._local.describe(version, partition))
             except DssError:
-                continue  # others find out what that means
+                continue  # other parts handle the cause
         return found
 
     def _write_off(self, one: Bundle, moved: List[Member]) -> bool:

@@ -45,8 +45,9 @@ class Rounds:
 
     @property
     def is_reconciled(self) -> bool:
-        """False as long as deletes of a lost queue, or what was dead by a
-        lost book, may be forgotten."""
+        """False as long as deletes of a lost queue, or dead members of a lost
+        book, may be forgotten.
+        """
         return bool(self._marked(RECONCILED)) and \
             self._book.is_looked_through
 

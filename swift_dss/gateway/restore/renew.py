@@ -115,7 +115,7 @@ class Renewer:
         return None
 
     def write(self, key: str, local: LocalVersion, partition: str) -> None:
-        """Have ``<key>.meta`` say what ``local`` says. Idempotent."""
+        """Write the record of ``local`` to ``<key>.meta``. Idempotent."""
         path = key + metadata.META_SUFFIX
         data = self._close(local, metadata.pack(local))
         if verify.holds(self._client, path, data):

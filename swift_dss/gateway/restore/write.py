@@ -100,9 +100,9 @@ class Writer:
 
     def write(self, held: Held, target: Target) -> bool:
         """Make the stub, unless the device has this version or a newer
-        one, or a newer tombstone. Of this version it gets what POSTs have
-        set that it does not know: the bucket may tell of one version in
-        several places. Idempotent.
+        one, or a newer tombstone. If it has this version, it gets the
+        registers of POSTs that it lacks, because the bucket may have several
+        records of a version. Idempotent.
 
         :returns: True if anything was written
         :raises TierUnavailable: the device is not mounted
@@ -310,8 +310,9 @@ def _split_metadata(held: Held) -> Tuple[Dict[str, str], Dict[str, str]]:
 
 
 def _renew(disk_file: Any, data_path: str, post: Mapping[str, str]) -> bool:
-    """Write what a POST has set and the version here does not know; False
-    if it knows it all."""
+    """Write the registers of a POST that the version here lacks; False if it
+    lacks none.
+    """
     folder = os.path.dirname(data_path)
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:

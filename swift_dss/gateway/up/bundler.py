@@ -91,9 +91,9 @@ class Bundler:
     :param stopping: set when the daemon ends
     :param left_alone: told that rows of the queue are for uploads of their
         own
-    :param leaning: who is asked before a bundle goes
+    :param leaning: judges members before a bundle goes
     :param follower: finds members that others have packed
-    :param proofs: what indexes of bundles say
+    :param proofs: the indexes of bundles
     """
 
     # long: puts packer, keeper and book together.
@@ -551,12 +551,13 @@ class Bundler:
             self.kick()
 
     def _without_twins(self, claim: Claim) -> Claim:
-        """A claim without what others have packed meanwhile. Blocks, a few
-        seconds a server, where something is late."""
+        """A claim without members that others have packed since. Blocks, a few
+        seconds a server, where something is late.
+        """
         late = self._twins.late(claim.members)
         if not late:
             return claim
-        # Before S3 has it: whoever records after this one finds it.
+        # Before S3 has it: a node that records later finds it.
         self._book.contest(claim.bundle_id, self._now())
         places = self._follower.lean(late)
         there = [version for version, place in places.items()
