@@ -4,8 +4,8 @@ Layout and meaning are in ``wire.layout``. The marker file proves that the
 tier is mounted; where it is missing every call raises ``TierUnavailable``,
 so that an unmounted HDD is never taken for an empty one. The marker holds
 an identity that is random for every tier ever made: data files carry it
-beside their residency record, so that a record that strayed here from
-another node, or that speaks of a disk since replaced, is not believed.
+beside their residency record, so a record that strayed here from another node,
+or that names a replaced disk, is not trusted.
 
 All calls block on the HDD: object servers make them in its pool only.
 """

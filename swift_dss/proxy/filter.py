@@ -65,9 +65,9 @@ Download
 GET and HEAD of a classified object show ``X-DSS-Object-Class`` (id),
 ``X-DSS-Class-Name``, ``X-DSS-Range-Class`` where classes differ inside the
 object and the value is not too long, and ``X-DSS-Tier`` where the object
-server says it. With ``X-DSS-Object-File: True`` they give the ``.dss``
-form; the ETag is then left out and ``X-DSS-Data-Etag`` is that of the
-data, to which If-Match and If-None-Match refer; ``Range`` is refused.
+server sends it. With ``X-DSS-Object-File: True`` they give the ``.dss`` form;
+the ETag is then left out and ``X-DSS-Data-Etag`` is that of the data, to which
+If-Match and If-None-Match refer; ``Range`` is refused.
 
 ----------------
 Reclassification

@@ -152,7 +152,7 @@ class Cluster:
                 continue
             wrote = self.model.name(name).wrote(stamp)
             if wrote is None or wrote.body != body:
-                raise Violation('%s: %s answers with bytes that nobody '
+                raise Violation('%s: %s answers with bytes that no client '
                                 'wrote at %s' % (name, one, stamp))
             self.coverage.answered += 1
             return '%s from %s' % ('404' if body is None else '200', one)

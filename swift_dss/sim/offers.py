@@ -27,7 +27,7 @@ def check(cluster: Cluster) -> None:
     said: Dict[Tuple[str, str], Dict[str, Any]] = {}
     for one in _catalog(cluster).walk():
         if not isinstance(one, Held):
-            raise Violation('S3 has what nobody can read: %s' % (one,))
+            raise Violation('S3 has an unreadable key: %s' % (one,))
         stamp = one.record.metadata['X-Timestamp']
         acknowledged = cluster.model.name(one.name).acknowledged
         if stamp < acknowledged:

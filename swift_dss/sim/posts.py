@@ -112,7 +112,7 @@ def shown(node: Node, name: str) -> Shown:
 
 
 def of_record(metadata: Mapping[str, str], class_map: str) -> Shown:
-    """What the bucket's record of a version says."""
+    """The bucket's record of a version."""
     return Shown(metadata.get(_META, ''), metadata.get('Content-Type', ''),
                  class_map)
 

@@ -20,7 +20,7 @@ __all__ = ('Backlog', 'Pressure', 'decode', 'encode')
 #: Fields of a backlog that earlier releases did not have.
 _LATER = ('untracked_bytes', 'configured_bytes', 'reserve_share',
           'remote_refuses')
-#: Statuses by which a proxy may refuse a write.
+#: The possible answers of a proxy to a write.
 ANSWERS = ('accept', 'throttle', 'retry', 'full')
 #: The text before and after the lines of devices in a node's answer.
 _LINES_BEGIN = b'{"devices": {\n'

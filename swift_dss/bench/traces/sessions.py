@@ -96,7 +96,7 @@ def chains(requests: int = 200000, clients: int = 8, accounts: int = 1,
     requests and the others runs of ``run``; with the chance ``swerve`` a
     session leaves its chain and another begins. SEQ_ONCE are runs of
     ``once_run`` that are not read again. RAND_ONCE are single requests, a
-    share of ``recent`` of them to what was used not long ago (in the published
+    share of ``recent`` of them to recently used places (in the published
     traces 81 % of them hit) and the others to places that are never used
     again. Chains are chosen by Zipf's law, 0.6. Classes 11 to 14 are the four
     kinds."""

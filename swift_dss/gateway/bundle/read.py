@@ -131,9 +131,9 @@ class Source:
         return self.newest(member, entry.record), data
 
     def newest(self, member: Member, record: bundle.Record) -> bundle.Record:
-        """A record of a member, with what lies beside the bundle.
+        """A record of a member, updated by the notes beside the bundle.
 
-        :raises DamagedRecord: nobody can read that
+        :raises DamagedRecord: a note is unreadable
         """
         if self._since is None:
             self._since = since.read_all(self._client, self._old.key,

@@ -2,21 +2,21 @@
 
 Gill and Bathen, "AMP: Adaptive Multi-stream Prefetching in a Shared Cache",
 FAST'07, sections 4 and 5. A stream has a degree ``p`` (units fetched at a
-time) and a trigger distance ``g`` (how many of them are left when the next
-are asked for). The rules, by the numbers that the comments below use:
+time) and a trigger distance ``g`` (how many of them are left when the next are
+requested). The rules, by the numbers that the comments below use:
 
-1. A miss right after what is known is sequential: ``p`` units come with it.
+1. A miss right after a known unit is sequential: ``p`` units come with it.
 2. A new read set takes over ``p`` and ``g`` of the one before it, where
    ``p`` is at least ``g + 1``; the unit ``g`` before its last is tagged. The
    first set of a stream has ``g = p / 2``.
 3. Only with ``p > 4`` are units fetched ahead of a hit.
 4. A hit on a tagged unit asks for the ``p`` units after its set.
 5. A hit on the last unit of a set, unless it is old: ``p`` grows by the
-   size of the request. The stream eats all that it gets.
+   size of the request. The stream uses all that it gets.
 6. An unread prefetched unit that is about to leave is kept once, marked old,
    loses its tag, and ``p`` falls by one.
-7. A reader that waits for the first unit of a set as it comes: ``g`` grows
-   by one. It was asked for too late.
+7. A reader that waits for the first unit of a set as it comes: ``g`` grows by
+   one. The unit was requested too late.
 8. When ``p`` falls, ``g`` becomes ``min(p - 1, g - 1)``; always ``g < p``.
 
 Differences from the paper: all sets of a stream share one object with ``p``

@@ -22,9 +22,8 @@ graph: it lengthens the first node of the stream. When the stream comes again,
 its first read splits that node, and the rest of the node is the next read.
 
 **Patents.** Vendors hold patents on prefetching by such graphs (US
-9,471,497 and US 9,304,928 among others). This strategy is a plug-in that
-nothing else needs, and it is off unless an operator who has looked into
-that turns it on.
+9,471,497 and US 9,304,928 among others). No other part needs this strategy,
+and it is off unless an operator who has checked the patents turns it on.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ To object servers the segments of a large object are objects like any other,
 and no strategy sees more than one at a time. Told of a manifest, this one
 lays its members end to end as one long object, the manifest itself before
 the first of them, and lets the strategy inside see reads of that: a stream
-goes on over the borders of members, and the read of the manifest is what
-makes the first of them a stream.
+goes on over the borders of members, and the read of the manifest makes the
+first member part of a stream.
 
 A member of several manifests belongs to the one that was read last. The
 manifests not used longest are forgotten first.

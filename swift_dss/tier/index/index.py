@@ -639,8 +639,8 @@ class Index:
                      idle_before: float, class_ids: Sequence[int],
                      min_demote_bytes: int) -> int:
         """Of the next ``limit`` rows, release pins of versions unused since
-        ``idle_before``, and renew those of used ones. Returns where to go on
-        (0: from the beginning).
+        ``idle_before``, and pin used ones again. Returns where to go on (0:
+        from the beginning).
         """
         with self.batch():
             rows = self._db.execute(

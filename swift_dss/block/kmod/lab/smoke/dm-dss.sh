@@ -22,7 +22,7 @@ dmsetup create cache --table "$table"
 same /dev/mapper/cache
 dmsetup status cache
 dmsetup remove cache
-# All that is dirty goes out when nobody asked for anything for a while.
+# All dirty chunks go out after a while without requests.
 dmsetup create cache --table "0 131072 dss $ssd $hdd 128 3 writeback idle_ms 10"
 sleep 5
 dmsetup status cache
