@@ -11,14 +11,18 @@ copy that was cut off still gives every member that is whole.
     member   'DSBM', record bytes u32, data bytes u64, CRC-32 u32 of these
              two and the record, then the record, then the data
     ...
+    proofs   (not in bundles of earlier releases) 20 bytes for each member, in
+             order: the first 8 of an MD5 of what the record says the version
+             is, then offset u64 and number u32 of its data; then the SHA-256
+             of them as they lie there
     index    zlib of a JSON list, one [offset, data bytes, record] for each
              member, in order; offset is that of the member's data
     trailer  56 bytes: index offset u64, index bytes u64, members u32,
              'DSBE', SHA-256 of the index bytes as they lie there
 
 A record is zlib of a JSON object; its ``length`` and ``etag`` (MD5) are
-those of the data. In a sealed bundle the records, the data and the index
-are encrypted, each by itself, and the head's ``seal`` says how.
+those of the data. In a sealed bundle the records, the data, the proofs and
+the index are encrypted, each by itself, and the head's ``seal`` says how.
 """
 
 from __future__ import annotations
@@ -43,6 +47,8 @@ _MEMBER_FIELDS = struct.Struct('>IQ')
 _HEAD_FIELDS = struct.Struct('>II')
 _TRAILER = struct.Struct('>QQI4s32s')
 _CRC = struct.Struct('>I')
+_PROOF = struct.Struct('>8sQI')
+_DIGEST_BYTES = 32
 TRAILER_BYTES = _TRAILER.size
 SEALED = 1
 #: Text of the head; and the largest record.
@@ -61,7 +67,7 @@ _RECORD_LEVEL = 6
 _SMALL_WINDOW, _SMALL_MEMORY = 12, 4
 
 #: (part, number of the member, bytes) to bytes: how a sealed bundle is
-#: closed or opened. Parts are ``record``, ``data`` and ``index``.
+#: closed or opened. Parts are ``record``, ``data``, ``proofs`` and ``index``.
 Wrap = Callable[[str, int, bytes], bytes]
 Record = Dict[str, Any]
 
@@ -110,6 +116,9 @@ class Builder:
         self._raw = bytearray(MAGIC + fields + _crc(fields + text) + text)
         self._rows: List[bytes] = []
         self._record_bytes = 0
+        self._proofs: List[bytes] = []
+        #: (offset, bytes) of the proofs of a finished bundle; (0, 0): none.
+        self.proofs_at = (0, 0)
 
     def has_room(self, length: int) -> bool:
         """False if a member of so many bytes could make the bundle, or its
@@ -130,25 +139,29 @@ class Builder:
         """Bytes so far, without index and trailer."""
         return len(self._raw)
 
-    def add(self, record: Record, data: bytes) -> Tuple[int, int]:
+    def add(self, record: Record, data: bytes,
+            identity: bytes = b'') -> Tuple[int, int]:
         """Add one member; (offset, bytes) of its data.
 
+        :param identity: 8 bytes by which it is found among the proofs; there
+            are proofs if all members have one
         :raises ValueError: the bundle has all the members it may have
         """
         text = _json(record)
-        return self._add(text, _deflated(text), data)
+        return self._add(text, _deflated(text), data, identity)
 
-    def add_packed(self, packed: bytes, data: bytes) -> Tuple[int, int]:
+    def add_packed(self, packed: bytes, data: bytes,
+                   identity: bytes = b'') -> Tuple[int, int]:
         """The same with a record of :func:`pack_record`.
 
         :raises DamagedRecord: it is none; nothing was added
         :raises ValueError: the bundle has all the members it may have
         """
         return self._add(_inflate(packed, MAX_RECORD_BYTES, 'record'),
-                         packed, data)
+                         packed, data, identity)
 
-    def _add(self, text: bytes, deflated: bytes,
-             data: bytes) -> Tuple[int, int]:
+    def _add(self, text: bytes, deflated: bytes, data: bytes,
+             identity: bytes) -> Tuple[int, int]:
         rows = self._rows
         number = len(rows)
         if number >= MAX_BUNDLE_MEMBERS:
@@ -164,6 +177,8 @@ class Builder:
         offset = len(raw)
         raw += stored
         rows.append(b'[%d,%d,%s]' % (offset, length, text))
+        if identity:
+            self._proofs.append(_PROOF.pack(identity, offset, number))
         return offset, length
 
     def finish(self) -> bytes:
@@ -173,6 +188,10 @@ class Builder:
         """
         index = self._wrap('index', 0, zlib.compress(
             b'[%s]' % b','.join(self._rows), _INDEX_LEVEL))
+        if len(self._proofs) == len(self._rows):
+            proofs = self._wrap('proofs', 0, b''.join(self._proofs))
+            self.proofs_at = len(self._raw), len(proofs) + _DIGEST_BYTES
+            self._raw += proofs + hashlib.sha256(proofs).digest()
         offset = len(self._raw)
         self._raw += index
         self._raw += _TRAILER.pack(
@@ -246,6 +265,23 @@ def read_index(raw: bytes, trailer: Trailer,
         entries.append(_entry(number, row, end, trailer.index_offset))
         end = entries[-1].offset + entries[-1].stored_bytes
     return entries
+
+
+def read_proofs(raw: bytes, unwrap: Wrap = plain
+                ) -> Iterator[Tuple[bytes, int, int]]:
+    """(identity, offset, number) of each member.
+
+    :param raw: the proofs as they lie there
+    :raises DamagedRecord: they are none, or not whole
+    """
+    proofs = raw[:-_DIGEST_BYTES]
+    if hashlib.sha256(proofs).digest() != raw[-_DIGEST_BYTES:]:
+        raise DamagedRecord('bundle: the proofs have another digest')
+    plain_proofs = unwrap('proofs', 0, proofs)
+    if len(plain_proofs) % _PROOF.size or \
+            len(plain_proofs) > MAX_BUNDLE_MEMBERS * _PROOF.size:
+        raise DamagedRecord('bundle: proofs of %d bytes' % len(plain_proofs))
+    return _PROOF.iter_unpack(plain_proofs)
 
 
 def scan(raw: bytes, unwrap: Wrap = plain) -> Iterator[Entry]:

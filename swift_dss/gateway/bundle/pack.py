@@ -45,6 +45,8 @@ RECORDED_AT_ONCE = 256
 _PACKED_AT_ONCE = 512
 #: A member that is away or damaged is looked at again after this.
 AGAIN_SECONDS = 600.0
+#: In a bundle's user metadata: where its proofs are, ``<offset>-<bytes>``.
+PROOFS_META = 'dss-proofs'
 
 
 def group_of(local: LocalVersion, table: ClassTable,
@@ -227,7 +229,9 @@ class Packer:
                 continue
             at = builder.members
             try:
-                offset, stored = builder.add_packed(member.record, data)
+                offset, stored = builder.add_packed(
+                    member.record, data, metadata.identity(
+                        member.version, member.size, member.etag))
             except DamagedRecord:
                 self._pack(packed, member)
                 continue
@@ -261,7 +265,9 @@ class Packer:
             data: bytes) -> None:
         """One more member."""
         number = packed.builder.members
-        offset, stored = packed.builder.add(record, data)
+        said = metadata.of_record(record)
+        offset, stored = packed.builder.add(record, data, metadata.identity(
+            said.version, said.content_length, said.etag))
         packed.placed.append((key, number, offset, stored))
 
     def send(self, bundle_id: int, key: str, packed: Packed,
@@ -278,7 +284,10 @@ class Packer:
         raw = packed.builder.finish()
         digest = digests.md5(raw)
         steps.reached('bundle.built')
-        self._client.put(key, raw, digest.digest())
+        said = {PROOFS_META: '%d-%d' % packed.builder.proofs_at}
+        if packed.seal:
+            said[encrypt.SEAL_META] = packed.seal
+        self._client.put(key, raw, digest.digest(), said)
         steps.reached('bundle.sent')
         self._prove(key, raw, str(digest.hexdigest()))
         steps.reached('bundle.verified')

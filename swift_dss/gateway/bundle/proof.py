@@ -1,24 +1,28 @@
 """Indexes of bundles, to prove or find a member.
 
-A bundle is never rewritten under its key, so its index is read once: two
-ranged GETs, for all members. The presence of the bundle is checked again every
-few seconds, because members come by the hundred.
+A bundle is never rewritten under its key, so it is read once for all members.
+Its *proofs* take 20 bytes a member and one ranged GET, at a place that the
+bundle's HEAD tells. Where there are none, or where records count as well, its
+index is read instead: two ranged GETs, some hundred bytes a member. The
+presence of the bundle is checked again every few seconds, because members come
+by the hundred.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Callable, Dict, Iterator, NamedTuple, Optional, Tuple
 
+from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.residency import RemoteCopy
 from swift_dss.core.version import VersionId
-from swift_dss.gateway.bundle.pack import seal_of
-from swift_dss.gateway.bundle.read import Index, read_index
+from swift_dss.gateway.bundle.pack import PROOFS_META, seal_of
+from swift_dss.gateway.bundle.read import Index, read_index, read_proofs
 from swift_dss.gateway.form import metadata
-from swift_dss.gateway.form import digests
-from swift_dss.gateway.form.encrypt import KeyFile, sealed_length
+from swift_dss.gateway.form.encrypt import (
+    SEAL_META, KeyFile, WrongSeal, sealed_length)
 from swift_dss.gateway.link.client import S3Client, S3Head
 
 #: A HEAD of a bundle counts for so long.
@@ -32,7 +36,8 @@ _MEMBERS = 131072
 class Entry(NamedTuple):
     """An index's entry of one member.
 
-    :param changed_at: the X-Timestamp of its record
+    :param changed_at: the X-Timestamp of its record; '' if only the proofs
+        were read
     """
 
     offset: int
@@ -45,13 +50,15 @@ class _Known:
     at: float
     head: S3Head
     seal: str
-    #: By digest.
+    #: By identity.
     members: Dict[bytes, Entry]
+    #: The index was read.
+    is_whole: bool
 
     def place(self, version: VersionId, length: int,
               etag: str) -> Optional[Tuple[int, str]]:
         """(offset, seal) of a version; None if it is not there."""
-        found = self.members.get(_digest(version, length, etag))
+        found = self.members.get(metadata.identity(version, length, etag))
         return None if found is None else (
             found.offset, seal_of(self.seal, found.number))
 
@@ -99,19 +106,19 @@ class BundleProofs:
 
         :raises DamagedRecord, DssError: as :meth:`has`
         """
-        known = self._known_of(key)
+        known = self._known_of(key, True)
         return None if known is None else known.members.get(
-            _digest(version, length, etag))
+            metadata.identity(version, length, etag))
 
-    def _known_of(self, key: str) -> Optional[_Known]:
+    def _known_of(self, key: str, whole: bool = False) -> Optional[_Known]:
         known = self._recall(key)
-        if known is not None:
+        if known is not None and known.is_whole >= whole:
             return known
         head = self._client.head(key)
         if head is None:
             self._forget(key)
             return None
-        return self._look(key, head)
+        return self._look(key, head, whole)
 
     def _recall(self, key: str) -> Optional[_Known]:
         with self._lock:
@@ -120,17 +127,14 @@ class BundleProofs:
             return known
         return None
 
-    def _look(self, key: str, head: S3Head) -> _Known:
+    def _look(self, key: str, head: S3Head, whole: bool) -> _Known:
         with self._lock:
             known = self._known.get(key)
         if known is None or (known.head.size, known.head.etag) != (
-                head.size, head.etag):
-            index = read_index(self._client, key, head.size, self._keys)
-            seal = str(index.head.get('seal', '')) if index.sealed else ''
-            members = dict(_members(index, bool(seal)))
-        else:
-            seal, members = known.seal, known.members
-        known = _Known(self._now(), head, seal, members)
+                head.size, head.etag) or known.is_whole < whole:
+            known = self._read(key, head, whole)
+        members = known.members
+        known = replace(known, at=self._now(), head=head)
         self._forget(key)
         with self._lock:
             self._known[key] = known
@@ -140,6 +144,22 @@ class BundleProofs:
                 _, oldest = self._known.popitem(last=False)
                 self._members -= len(oldest.members)
         return known
+
+    def _read(self, key: str, head: S3Head, whole: bool) -> _Known:
+        place = head.metadata.get(PROOFS_META, '')
+        if place and not whole:
+            seal = head.metadata.get(SEAL_META, '')
+            try:
+                return _Known(0.0, head, seal, {
+                    identity: Entry(offset, number, '')
+                    for identity, offset, number in read_proofs(
+                        self._client, key, place, seal, self._keys)}, False)
+            except (DamagedRecord, WrongSeal):
+                pass  # the index says it as well
+        index = read_index(self._client, key, head.size, self._keys)
+        seal = str(index.head.get('seal', '')) if index.sealed else ''
+        return _Known(0.0, head, seal, dict(_members(index, bool(seal))),
+                      True)
 
     def _forget(self, key: str) -> None:
         with self._lock:
@@ -158,15 +178,8 @@ def _members(index: Index, sealed: bool
             timestamp = record.version.timestamp
             changed_at = metadata.changed_at(record.metadata)
             # Mostly these are the same, and there are many.
-            yield _digest(record.version, length, record.etag), Entry(
+            yield metadata.identity(
+                record.version, length, record.etag), Entry(
                 entry.offset, entry.number, timestamp
                 if changed_at == timestamp else changed_at)
 
-
-def _digest(version: VersionId, length: int, etag: str) -> bytes:
-    """Of all that a record and an index must agree on."""
-    digest: bytes = digests.md5(repr((
-        version.policy, version.object_hash, version.timestamp,
-        version.frag_index, length, etag)).encode(
-            'utf-8', 'surrogateescape')).digest()
-    return digest

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Tuple
 
 from swift_dss.core.errors import DamagedRecord, RemoteCorrupt
-from swift_dss.core.limits import MAX_BUNDLE_BYTES
+from swift_dss.core.limits import MAX_BUNDLE_BYTES, MAX_BUNDLE_INDEX_BYTES
 from swift_dss.gateway.bundle import since
 from swift_dss.gateway.bundle.book import Bundle, Member
 from swift_dss.gateway.bundle.since import Since
@@ -14,6 +14,7 @@ from swift_dss.gateway.form import digests, metadata
 from swift_dss.gateway.form.encrypt import KeyFile, opener
 from swift_dss.gateway.link.client import S3Client
 from swift_dss.wire import bundle
+from swift_dss.wire.parsing import parsing
 
 #: Folder of bundles under the prefix; no hash of Swift's looks like it.
 FOLDER = 'bundles/'
@@ -72,6 +73,24 @@ def read_head(client: S3Client, key: str,
         if raw[:4] != bundle.MAGIC or size <= _HEAD_BYTES:
             raise
     return bundle.read_head(_range(client, key, 0, min(size, 70000)))
+
+
+def read_proofs(client: S3Client, key: str, place: str, seal: str,
+                keys: KeyFile) -> List[Tuple[bytes, int, int]]:
+    """(identity, offset, number) of each member of a bundle: one ranged
+    GET, of 20 bytes a member.
+
+    :param place: what the bundle's user metadata says of them
+    :raises DamagedRecord: there are none, or they cannot be read
+    :raises S3Missing, RemoteUnavailable: S3 does not give it
+    """
+    with parsing('place of proofs'):
+        start, length = map(int, place.split('-'))
+        if not (0 < start < MAX_BUNDLE_BYTES
+                and 0 < length < MAX_BUNDLE_INDEX_BYTES):
+            raise ValueError('%r is no place' % place)
+    return list(bundle.read_proofs(
+        _range(client, key, start, start + length), opener(keys, seal)))
 
 
 def read_whole(client: S3Client, key: str, size: int) -> bytes:

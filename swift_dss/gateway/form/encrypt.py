@@ -54,7 +54,8 @@ _KEY_BYTES = 32
 #: Of the key file: some keys and comments.
 _MAX_FILE_BYTES = 65536
 _ID = re.compile(r'^[A-Za-z0-9_-]{1,32}$')
-_KINDS = {'data': 1, 'record': 2, 'index': 3, 'since': 4, 'meta': 5}
+_KINDS = {'data': 1, 'record': 2, 'index': 3, 'since': 4, 'meta': 5,
+          'proofs': 6}
 
 
 class WrongSeal(RemoteCorrupt):

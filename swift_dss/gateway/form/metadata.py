@@ -21,6 +21,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.limits import MAX_FRAGMENT_INDEX, MAX_POLICY_INDEX
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.form import digests
 from swift_dss.gateway.ports import LocalVersion
 from swift_dss.wire import classmap, registers
 from swift_dss.wire.layout import remote_key
@@ -52,6 +53,16 @@ class RemoteRecord:
     etag: str
     metadata: Mapping[str, str]
     class_map_text: str
+
+
+def identity(version: VersionId, length: int, etag: str) -> bytes:
+    """8 bytes of all that a residency record and a bundle must agree on."""
+    frag = version.frag_index
+    found: bytes = digests.md5(('%d %s %s %s %d %s' % (
+        version.policy, version.object_hash, version.timestamp,
+        '-' if frag is None else frag, length, etag)).encode(
+            'utf-8', 'surrogateescape')).digest()
+    return found[:8]
 
 
 def merged(one: Dict[str, Any], other: Dict[str, Any]) -> Dict[str, Any]:

@@ -9,7 +9,7 @@ from swift_dss.gateway.form.encrypt import BLOCK_BYTES, Seal, WrongSeal
 SEAL = Seal('g1.k.x', b'k' * 32)
 #: Of a version of several blocks.
 LENGTH = 3 * BLOCK_BYTES
-PARTS = ('record', 'index', 'since', 'meta')
+PARTS = ('record', 'index', 'since', 'meta', 'proofs')
 
 
 def test_a_block_opens():

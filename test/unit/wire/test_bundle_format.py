@@ -50,6 +50,34 @@ def test_members_come_back_from_the_index_and_from_a_scan():
     assert bundle.read_head(raw)[0] == HEAD
 
 
+def test_proofs_lie_where_releases_before_pass_over_them():
+    builder = bundle.Builder(HEAD)
+    for number, body in enumerate(BODIES):
+        builder.add(record('o%d' % number, body), body, b'%08d' % number)
+    raw = builder.finish()
+    assert raw[-bundle.TRAILER_BYTES:]
+    assert read(raw) == list(bundle.scan(raw))
+    at, length = builder.proofs_at
+    proofs = raw[at:at + length]
+    assert list(bundle.read_proofs(proofs)) == [
+        (b'%08d' % one.number, one.offset, one.number) for one in read(raw)]
+    for spoilt in (b'', proofs[:-1], proofs[1:], proofs + b'x',
+                   bytes((proofs[0] ^ 1,)) + proofs[1:]):
+        with pytest.raises(DamagedRecord):
+            list(bundle.read_proofs(spoilt))
+    odd = b'x' * 19
+    with pytest.raises(DamagedRecord):
+        list(bundle.read_proofs(odd + hashlib.sha256(odd).digest()))
+
+
+def test_without_an_identity_of_each_there_are_no_proofs():
+    builder = bundle.Builder(HEAD)
+    builder.add(record('a', b'a'), b'a', b'12345678')
+    builder.add(record('b', b'b'), b'b')
+    assert len(read(builder.finish())) == 2
+    assert builder.proofs_at == (0, 0)
+
+
 def test_a_record_that_was_packed_before_makes_the_same_bundle():
     builder = bundle.Builder(HEAD)
     places = []
