@@ -19,12 +19,15 @@ from swift_dss.core.classes import (
 from swift_dss.core.spans import ClassMap
 from swift_dss.gateway.bundle import since
 from swift_dss.gateway.link.client import OWNER_KEY
-from swift_dss.sim import offers, posts, replicator
+from swift_dss.sim import offers
+from swift_dss.sim.traffic import posts, replicator
 from swift_dss.sim.coverage import Coverage
+from swift_dss.sim.traffic.expiry import Expirer, headers
 from swift_dss.sim.judge import Replica
 from swift_dss.sim.model import Attempt, Model, Violation
 from swift_dss.sim.conf import PREFIX, SWIFT_CONF
-from swift_dss.sim.node import STOCK, Node, Unreadable, hash_of, policy_of
+from swift_dss.sim.disks import STOCK, hash_of, policy_of
+from swift_dss.sim.node import Node, Unreadable
 from swift_dss.sim.world.clock import Clock
 from swift_dss.sim.world.ring import SimRing
 from swift_dss.sim.world.s3 import Bucket
@@ -65,7 +68,9 @@ class Cluster:
         self.dice = dice
         self.bucket = Bucket(dice)
         self.model = Model()
+        self.expirer = Expirer(self.model)
         self.coverage = Coverage()
+        self.table = TABLE
         self.classes = sorted(TABLE.specs)
         names = ['n%d' % number for number in range(1, nodes + 1)]
         self.ring = SimRing(names)
@@ -78,7 +83,7 @@ class Cluster:
             out.write('access_key = a\nsecret_key = s\n')
         self.nodes: Dict[str, Node] = {
             name: Node(name, root, self.bucket, self.ring, clock, TABLE,
-                       _SILENT, self._reached,
+                       _SILENT, self._reached, self.expirer.heard,
                        has_hdd=hdds and number % 2 == 0)
             for number, name in enumerate(names)}
         #: Nodes that are cut off.
@@ -101,15 +106,16 @@ class Cluster:
     # -- clients ---------------------------------------------------------
 
     def write(self, name: str, body: Optional[bytes], class_id: int,
-              misses: Iterable[str]) -> str:
+              misses: Iterable[str], until: str = '') -> str:
         """A PUT, or a DELETE without a body; the client's answer.
 
         :param misses: nodes that this request does not reach
+        :param until: the object's X-Delete-At; '' none
         """
         stamp = self.stamp()
         history = self.model.name(name)
         history.tried(Attempt(stamp, body, classmap.encode(
-            ClassMap.uniform(class_id))))
+            ClassMap.uniform(class_id)), until))
         partition = self.ring.partition(hash_of(name))
         lost = set(misses) | self.cut
         handoffs = [one for one in self.ring.handoffs(partition)
@@ -123,7 +129,7 @@ class Cluster:
                 target = handoffs.pop(0)
             node = self.nodes[target]
             took += node.delete(name, stamp) if body is None else \
-                node.put(name, stamp, body, class_id)
+                node.put(name, stamp, body, class_id, headers(until))
         if took >= _QUORUM:
             self.coverage.acknowledged += 1
             self.coverage.written_bytes += len(body or b'')
@@ -150,6 +156,8 @@ class Cluster:
                 continue
             if not stamp:
                 continue
+            if body is None and self.is_over(name, self.nodes[one]):
+                return '404 from %s, its time is over' % one
             wrote = self.model.name(name).wrote(stamp)
             if wrote is None or wrote.body != body:
                 raise Violation('%s: %s answers with bytes that no client '
@@ -157,6 +165,12 @@ class Cluster:
             self.coverage.answered += 1
             return '%s from %s' % ('404' if body is None else '200', one)
         return 'nothing'
+
+    def is_over(self, name: str, node: Node) -> bool:
+        """True if an object is there whose time is over."""
+        until = posts.until(node, hash_of(name)) if \
+            self.model.name(name).expires else ''
+        return bool(until) and int(until) <= self.clock.now
 
     def replicate(self, name: str, breaks: bool = False) -> int:
         """One pass of a node's replicator; how many sessions it had.
@@ -187,6 +201,7 @@ class Cluster:
         :raises Violation: the bytes are on no disk and not in S3; or no trace
             of the name is left
         """
+        self.expirer.check()
         for name, history in sorted(self.model.names.items()):
             if policy_of(hash_of(name)) == STOCK:
                 self._check_untouched(name)
@@ -275,48 +290,6 @@ class Cluster:
         for node in self.nodes.values():
             node.audit()
 
-    def check_at_rest(self) -> None:
-        """After everything was mended and has settled.
-
-        :raises Violation: a primary shows other than a name's history
-            allows
-        """
-        for name, history in sorted(self.model.names.items()):
-            object_hash = hash_of(name)
-            allowed = {one.timestamp: one.body
-                       for one in history.allowed()}
-            for one in self.ring.primaries(
-                    self.ring.partition(object_hash)):
-                try:
-                    stamp, body = self.nodes[one].read(name)
-                except Unreadable as err:
-                    raise Violation('%s: %s (%s)' % (name, err, '; '.join(
-                        self.traces(name)))) from err
-                if not stamp and not history.acknowledged:
-                    continue
-                if stamp not in allowed or allowed[stamp] != body:
-                    raise Violation(
-                        '%s: %s shows %s, and %s was acknowledged' % (
-                            name, one, stamp or 'nothing',
-                            history.acknowledged))
-                if body is not None:
-                    self._check_registers(name, self.nodes[one], stamp)
-
-    def _check_registers(self, name: str, node: Node, stamp: str) -> None:
-        history = self.model.name(name)
-        wrote = history.wrote(stamp)
-        assert wrote is not None
-        shown = posts.shown(node, name)
-        for register, put, value in (
-                ('meta', '', shown.meta), ('type', 'text/plain', shown.type),
-                ('map', wrote.class_map, shown.map)):
-            if value not in history.registers[register].allowed(stamp, put):
-                raise Violation(
-                    '%s: %s shows the %s %r, and what POST set at %s was '
-                    'acknowledged' % (
-                        name, node.name, register, value,
-                        history.registers[register].acknowledged))
-
     def traces(self, name: str) -> List[str]:
         """Each node's state of a name, in words."""
         said = []
@@ -356,6 +329,8 @@ class Cluster:
     def stamp(self) -> str:
         """Of a client's request; no two have the same."""
         self._last_stamp = max(self.clock.now, self._last_stamp + 0.00001)
+        if self.expirer.is_taken(self._last_stamp):
+            self._last_stamp += 0.00001
         return '%016.5f' % self._last_stamp
 
 

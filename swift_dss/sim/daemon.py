@@ -127,6 +127,10 @@ class Daemon:
         with contextlib.suppress(DssError):
             self.gateway.collector.run(wish)
 
+    def believes(self, key: str) -> bool:
+        """True if an answer of S3 about a key is young enough."""
+        return self.gateway.witness.said(key) is not None
+
     def backlog(self) -> int:
         """The backlog for S3."""
         return self.gateway.backlog()

@@ -7,6 +7,8 @@ version or any later attempt, and nothing else.
 
 The same holds for POSTs: metadata, content type and class map are registers,
 each with a history of its own, and a PUT sets all of them.
+X-Delete-At is part of the metadata. The time itself writes nothing: readers do
+not see the object from then on, and the expirer's DELETE is a write like any.
 """
 
 from __future__ import annotations
@@ -36,11 +38,13 @@ class Attempt:
 
     :param body: None deletes
     :param class_map: as it is encoded
+    :param until: its X-Delete-At; '' if it is to stay
     """
 
     timestamp: str
     body: Optional[bytes]
     class_map: str = ''
+    until: str = ''
 
 
 @dataclass
@@ -81,9 +85,12 @@ class Name:
     attempts: List[Attempt] = field(default_factory=list)
     acknowledged: str = ''
     registers: Dict[str, Register] = field(default_factory=_registers)
+    #: Some write has had an X-Delete-At.
+    expires: bool = False
 
     def tried(self, attempt: Attempt) -> None:
         """A client sent it; whether it was acknowledged comes later."""
+        self.expires = self.expires or bool(attempt.until)
         self.attempts.append(attempt)
         self.attempts.sort(key=lambda one: one.timestamp)
 
@@ -97,6 +104,11 @@ class Name:
         """
         return [one for one in self.attempts
                 if one.timestamp >= self.acknowledged]
+
+    def replaced(self, timestamp: str) -> bool:
+        """True if a request of this time set all metadata anew."""
+        return timestamp in self.registers['meta'].attempts or \
+            self.wrote(timestamp) is not None
 
     def promised(self) -> Optional[Attempt]:
         """The newest acknowledged write; None if there is none."""

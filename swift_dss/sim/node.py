@@ -4,8 +4,6 @@ real folder.
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import logging
 import os
 import shutil
@@ -19,27 +17,23 @@ from swift.common.swob import Response
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import DssError
 from swift_dss.core.spans import ClassMap
-from swift_dss.core.version import VersionId
 from swift_dss.gateway.collect.keys import Wish
 from swift_dss.io import steps
 from swift_dss.io.capacity import Capacity
 from swift_dss.sim.conf import node_conf
 from swift_dss.sim.daemon import PARTS, Daemon, Surroundings
-from swift_dss.sim.judge import Replica, replica
+from swift_dss.sim.disks import Disks, hash_of, names_in, policy_of
 from swift_dss.sim.restore import restore
 from swift_dss.sim.server import ObjectServer, Serve, policies
 from swift_dss.sim.world.clock import Clock
 from swift_dss.sim.world.ring import DEVICE, SimRing
 from swift_dss.sim.world.s3 import Bucket
-from swift_dss.wire import classmap, layout, names
+from swift_dss.wire import classmap, names
 from swift_dss.wire.control import Event
 
-#: After the name of the folder under an HDD that is not mounted.
-_AWAY = '.away'
+#: Of a request that also sees what was to be deleted by now.
+OPEN_EXPIRED = {'X-Backend-Open-Expired': 'true'}
 _SHARE = Wish()
-#: Policy 0 is ours, policy 1 has Swift's own diskfile.
-STOCK = 1
-_STOCK_HEADS = 'cdef'
 _Done = TypeVar('_Done')
 
 
@@ -52,30 +46,25 @@ class Crash(BaseException):
     catch it."""
 
 
-class Node:
+class Node(Disks):
     """See the module.
 
     :param root: folder of the whole simulation
     :param reached: told this node's name and the step that its daemon is at
+    :param expires: told of changes of the expirer's queue: verb, entry and
+        timestamp of the request
     """
 
     def __init__(self, name: str, root: str, bucket: Bucket, ring: SimRing,
                  clock: Clock, table: ClassTable, logger: logging.Logger,
                  reached: Callable[[str, str], None],
+                 expires: Callable[[str, str, str], None],
                  has_hdd: bool = True) -> None:
         self.name = name
         self._reached = reached
-        self.bucket = bucket
-        self.ring = ring
+        self._expires = expires
+        super().__init__(os.path.join(root, name), bucket, ring)
         self.clock = clock
-        self.root = os.path.join(root, name)
-        self.devices = os.path.join(self.root, 'ssd')
-        self.ssd = os.path.join(self.devices, DEVICE)
-        self.hdd = os.path.join(self.root, 'hdd', DEVICE)
-        self.state = os.path.join(self.root, 'state')
-        for folder in (self.ssd, self.hdd, self.state):
-            os.makedirs(folder)
-        Capacity(self.hdd, DEVICE).initialise()
         conf = node_conf(root, self.devices, self.hdd if has_hdd else '',
                          self.state)
         self.around = Surroundings(
@@ -99,7 +88,7 @@ class Node:
         if self._server is None:
             self._server = ObjectServer(
                 self.around.conf, self.around.table, policies(),
-                self.spool_event, self._answers)
+                self.spool_event, self._answers, self._expires)
         return self._server
 
     def _answers(self) -> Optional[Serve]:
@@ -119,12 +108,16 @@ class Node:
                 policy_of(object_hash), headers, body)
 
     def put(self, name: str, timestamp: str, body: bytes,
-            class_id: int) -> bool:
-        """Take a version; False if something newer is here."""
+            class_id: int, more: Mapping[str, str] = {}) -> bool:
+        """Take a version; False if something newer is here.
+
+        :param more: headers of the request
+        """
         class_map = ClassMap.uniform(class_id)
         headers = {'X-Timestamp': timestamp, 'Content-Type': 'text/plain'}
         for kind in (names.SYSMETA_MAP, names.BACKEND_MAP):
             headers.update(classmap.to_headers(kind, class_map))
+        headers.update(more)
         return bool(self.ask('PUT', name, headers, body).status_int == 201)
 
     def delete(self, name: str, timestamp: str) -> bool:
@@ -132,14 +125,18 @@ class Node:
         return self.ask('DELETE', name, {
             'X-Timestamp': timestamp}).status_int in (204, 404)
 
-    def read(self, name: str) -> Tuple[str, Optional[bytes]]:
+    def read(self, name: str,
+             more: Mapping[str, str] = {}) -> Tuple[str, Optional[bytes]]:
         """(timestamp, bytes) of an object; (timestamp, None) of a
-        tombstone; ('', None) where nothing is.
+        tombstone, and of what was to be deleted by now; ('', None) where
+        nothing is.
 
+        :param more: headers of the request
         :raises Unreadable: its bytes cannot be had now
         """
         with self.at_work():
-            answer = self.ask('GET', name, {})
+            answer = self.ask('GET', name, dict(more, **{
+                'X-Timestamp': '%016.5f' % self.clock.now}))
             if answer.status_int == 404:
                 return answer.headers.get('X-Backend-Timestamp', ''), None
             try:
@@ -152,71 +149,6 @@ class Node:
         if len(body) != int(answer.headers['Content-Length']):
             raise Unreadable('%s: cut off' % self.name)
         return answer.headers['X-Backend-Data-Timestamp'], body
-
-    def look(self, object_hash: str,
-             mounted: bool = False) -> Optional[Replica]:
-        """A judge's reading of an object on this node.
-
-        :param mounted: only on disks that are mounted now
-        """
-        hdd = self.hdd + _AWAY if self.hdd_is_away and not mounted \
-            else self.hdd
-        return replica(self.folder(object_hash), layout.capacity_file(
-            hdd, self._version(object_hash, '%s')), self.bucket.keys)
-
-    def files(self, object_hash: str) -> List[str]:
-        """Names of an object's files."""
-        return _names(self.folder(object_hash))
-
-    def hashes(self) -> List[str]:
-        """Objects that have a folder here."""
-        return sorted(
-            one for policy, partition in self.partitions()
-            for suffix in self.suffixes(policy, partition)
-            for one in _names(self.ssd, layout.data_dir_name(policy),
-                              partition, suffix))
-
-    def partitions(self) -> List[Tuple[int, str]]:
-        """(policy, partition) of the objects here."""
-        return [(policy, partition) for policy in range(len(policies()))
-                for partition in _names(
-                    self.ssd, layout.data_dir_name(policy))]
-
-    def suffixes(self, policy: int, partition: str) -> List[str]:
-        """Swift's folders of a partition."""
-        return [name for name in _names(
-            self.ssd, layout.data_dir_name(policy), partition)
-            if len(name) == 3]
-
-    def listing(self, policy: int, partition: str,
-                suffix: str) -> List[Tuple[str, List[str]]]:
-        """The input of a suffix's hash."""
-        top = (self.ssd, layout.data_dir_name(policy), partition, suffix)
-        return [(name, _names(*top, name)) for name in _names(*top)]
-
-    def drop_partition(self, policy: int, partition: str) -> None:
-        """Remove a handoff as the replicator does: without an event."""
-        shutil.rmtree(os.path.join(
-            self.ssd, layout.data_dir_name(policy), partition))
-
-    def audit(self) -> None:
-        """As the object server's readers do: a version whose only bytes
-        the HDD has lost goes into quarantine."""
-        for object_hash in self.hashes():
-            found = self.look(object_hash)
-            if found is not None and found.body is None and \
-                    not found.is_tombstone and not found.key:
-                self.drop(object_hash)
-
-    def drop(self, object_hash: str) -> None:
-        """Remove an object without an event."""
-        shutil.rmtree(self.folder(object_hash), ignore_errors=True)
-
-    def folder(self, object_hash: str) -> str:
-        """Swift's folder of an object."""
-        return layout.hash_dir(
-            self.ssd, policy_of(object_hash),
-            self.ring.partition(object_hash), object_hash)
 
     # -- the daemon ------------------------------------------------------
 
@@ -276,7 +208,7 @@ class Node:
         found = [(object_hash, self.look(object_hash))
                  for object_hash in self.hashes()]
         self.daemon.scrub([
-            (self._version(object_hash, one.timestamp),
+            (self.version(object_hash, one.timestamp),
              self.ring.partition(object_hash))
             for object_hash, one in found if one is not None and one.key])
 
@@ -307,6 +239,10 @@ class Node:
         return bool(self.spool) or (
             self.daemon is not None and self.daemon.backlog() > 0)
 
+    def believes(self, key: str) -> bool:
+        """True while the daemon need not ask S3 again for a key."""
+        return self.daemon is not None and self.daemon.believes(key)
+
     def backlog(self) -> int:
         """The backlog for S3."""
         return 1 if self.daemon is None else self.daemon.backlog()
@@ -320,7 +256,7 @@ class Node:
     def lose(self, what: Callable[[str], bool]) -> None:
         """Files of the daemon's state are lost; it is killed first."""
         self.kill()
-        for name in _names(self.state):
+        for name in names_in(self.state):
             if what(name):
                 path = os.path.join(self.state, name)
                 if os.path.isfile(path):
@@ -334,21 +270,6 @@ class Node:
         self.is_wiped = True
         shutil.rmtree(self.ssd)
         os.makedirs(self.ssd)
-
-    @property
-    def hdd_is_away(self) -> bool:
-        """True while the HDD is not mounted."""
-        return os.path.exists(self.hdd + _AWAY)
-
-    def unmount_hdd(self) -> None:
-        """The HDD is not mounted for a while."""
-        if not self.hdd_is_away:
-            os.rename(self.hdd, self.hdd + _AWAY)
-
-    def mount_hdd(self) -> None:
-        """It is back."""
-        if self.hdd_is_away:
-            os.rename(self.hdd + _AWAY, self.hdd)
 
     def new_hdd(self) -> None:
         """The HDD is replaced by an empty one, made ready by its operator.
@@ -365,30 +286,6 @@ class Node:
                     not found.is_tombstone:
                 self.lost_with_hdd |= {(object_hash, found.timestamp)}
 
-    # -- inside ----------------------------------------------------------
-
-    def _version(self, object_hash: str, timestamp: str) -> VersionId:
-        return VersionId(DEVICE, policy_of(object_hash), object_hash,
-                         timestamp)
-
     def spool_event(self, event: Event) -> None:
         """Keep an object server's event until the daemon reads it."""
         self.spool.append(event)
-
-
-@functools.lru_cache(maxsize=None)
-def hash_of(name: str) -> str:
-    """Swift's hash of an object's name, without a cluster's salt."""
-    return hashlib.md5(name.encode()).hexdigest()
-
-
-def policy_of(object_hash: str) -> int:
-    """The storage policy of an object: one in four is not ours."""
-    return STOCK if object_hash[0] in _STOCK_HEADS else 0
-
-
-def _names(*folder: str) -> List[str]:
-    try:
-        return sorted(os.listdir('/'.join(folder)))
-    except FileNotFoundError:
-        return []

@@ -75,11 +75,14 @@ class ObjectServer:
 
     :param say: keeps an event until the tier daemon reads it
     :param daemon: the server at the daemon's socket; None: it is down
+    :param expires: told of changes of the expirer's queue: verb, entry and
+        timestamp of the request
     """
 
     def __init__(self, conf: NodeConf, table: ClassTable, policies: Any,
                  say: Callable[[Event], None],
-                 daemon: Callable[[], Optional[Serve]]) -> None:
+                 daemon: Callable[[], Optional[Serve]],
+                 expires: Callable[[str, str, str], None]) -> None:
         quiet = Quiet()
         node = settings.Node(conf, quiet)
         node._table._value = table
@@ -92,6 +95,10 @@ class ObjectServer:
             # Nobody reads the lines, and they are 5 % of a run.
             'log_requests': 'false',
             'fallocate_reserve': '0', 'disable_fallocate': 'true'}, quiet)
+        # No container server is there; of those of objects none is told.
+        self.app.async_update = lambda verb, _account, _container, entry, \
+            _host, _partition, _device, headers, *_: expires(
+                verb, entry, headers['x-timestamp'])
         self.managers: Mapping[Any, Any] = {
             policy: self.app._diskfile_router[policy] for policy in policies}
 

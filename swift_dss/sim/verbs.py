@@ -11,7 +11,7 @@ import random
 from dataclasses import dataclass
 from typing import Callable, Dict, List, Optional
 
-from swift_dss.sim import posts
+from swift_dss.sim.traffic import posts
 from swift_dss.sim.cluster import CLASSES, Cluster
 from swift_dss.sim.daemon import PARTS
 from swift_dss.sim.node import Node
@@ -22,10 +22,13 @@ WEIGHTS = {'put': 16, 'delete': 6, 'get': 6, 'work': 30, 'die': 4,
             'pass': 12, 'replicate': 6, 'cut': 3, 'join': 4, 'mood': 4,
             'forget': 3, 'lose-state': 1, 'new-ssd': 1, 'new-hdd': 1,
             'leave-ring': 1, 'enter-ring': 2, 'skew': 1, 'sweep': 3,
-            'collect': 1, 'restore': 1, 'post': 6, 'unmount': 3}
+            'collect': 1, 'restore': 1, 'post': 6, 'unmount': 3,
+            'put-until': 4, 'post-until': 3, 'expire': 3}
 #: How a story tells of each.
 _PHRASES = {
-    'put': 'PUT %(name)s', 'delete': 'DELETE %(name)s',
+    'put': 'PUT %(name)s', 'put-until': 'PUT %(name)s with X-Delete-At',
+    'post-until': 'POST %(name)s with X-Delete-At, or without it',
+    'expire': 'the expirer passes', 'delete': 'DELETE %(name)s',
     'post': 'POST %(name)s',
     'get': 'GET %(name)s', 'work': 'the daemon of %(node)s works',
     'sweep': 'the daemon of %(node)s sweeps its disks',
@@ -69,6 +72,30 @@ def _put(cluster: Cluster, step: Step, dice: random.Random) -> str:
     body = dice.randbytes(dice.choice((0, 700, 1400, 5000, 9000)))
     return cluster.write(step.name, body, CLASSES[step.name],
                          _misses(cluster, step, dice))
+
+
+def _put_until(cluster: Cluster, step: Step, dice: random.Random) -> str:
+    until = cluster.expirer.draw(cluster.clock.now, dice)
+    body = dice.randbytes(dice.choice((700, 5000)))
+    return 'in %.0f s, %s' % (
+        int(until) - cluster.clock.now, cluster.write(
+            step.name, body, CLASSES[step.name],
+            _misses(cluster, step, dice), until))
+
+
+def _post_until(cluster: Cluster, step: Step, dice: random.Random) -> str:
+    return posts.race(
+        cluster, step.name, dice, _misses(cluster, step, dice),
+        1 + step.number % 3,
+        lambda: cluster.expirer.draw(cluster.clock.now, dice))
+
+
+def _expire(cluster: Cluster, step: Step, dice: random.Random) -> str:
+    deleted, took = cluster.expirer.one_pass(
+        cluster, _misses(cluster, step, dice))
+    if took:
+        cluster.coverage.fault('expired')
+    return '%d gone, %d took a DELETE' % (deleted, took)
 
 
 def _delete(cluster: Cluster, step: Step, dice: random.Random) -> str:
@@ -210,7 +237,9 @@ def _enter_ring(cluster: Cluster, step: Step,
 
 #: Those of this module.
 VERBS: Dict[str, Verb] = {
-    'put': _put, 'delete': _delete, 'post': _post, 'get': _get, 'work': _work,
+    'put': _put, 'put-until': _put_until, 'post-until': _post_until,
+    'expire': _expire, 'delete': _delete, 'post': _post, 'get': _get,
+    'work': _work,
     'sweep': _sweep, 'die': _die,
     'restore': _restore, 'pass': _pass, 'replicate': _replicate,
     'collect': _collect, 'cut': _cut, 'join': _join, 'mood': _mood,

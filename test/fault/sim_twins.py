@@ -57,6 +57,27 @@ def posts_replace_all(patch: Any) -> None:
           posts.Merged(dict(metadata), True))
 
 
+def a_class_cancels_an_expiry(patch: Any) -> None:
+    """Swift's controller sees when to delete what a POST leaves alone."""
+    def presented(self: Any, disk_file: Any, found: Any) -> Any:
+        return dict(found, **{'X-Timestamp': before(
+            self, disk_file, found)['X-Timestamp']})
+    before = posts.Post.presented
+    patch(posts.Post, 'presented', presented)
+
+
+def an_expiry_is_for_ever(patch: Any) -> None:
+    """A POST without X-Delete-At leaves the one that is there."""
+    def merged(disk_file: Any, metadata: Any) -> Any:
+        found = before(disk_file, metadata)
+        until = disk_file.get_datafile_metadata().get('X-Delete-At')
+        if until:
+            found.metadata.setdefault('X-Delete-At', until)
+        return found
+    before = posts.merged
+    patch(posts, 'merged', merged)
+
+
 def one_object_ends_its_session(patch: Any) -> None:
     """What cannot be read ends a session of ssync where it is reached. Seeds
     seldom draw what it takes; ``test_sim`` tells that story itself."""
@@ -70,4 +91,6 @@ TWINS: Dict[str, Callable[[Any], None]] = {
     'every policy is ours': every_policy_is_ours,
     'stubs fetch their bytes': stubs_fetch_their_bytes,
     'deletes are in the queue alone': deletes_are_in_the_queue_alone,
-    'posts replace all': posts_replace_all}
+    'posts replace all': posts_replace_all,
+    'a class cancels an expiry': a_class_cancels_an_expiry,
+    'an expiry is for ever': an_expiry_is_for_ever}

@@ -123,6 +123,13 @@ class Asker(Witness):
             return remote
         return self._repaired(local, remote, head)
 
+    def said(self, key: str) -> Optional[S3Head]:
+        """What S3 has said of a key within ``ANSWER_SECONDS``; None if it
+        would be asked now. Does not block."""
+        found = self._answers.get(key)
+        return None if found is None or \
+            self._clock() - found[0] >= ANSWER_SECONDS else found[1]
+
     def found_missing(self, local: LocalVersion) -> None:
         """Handle the loss of the copy in the record of ``local``.
 
@@ -155,10 +162,9 @@ class Asker(Witness):
         none. One request serves all callers that ask at once.
         """
         with self._lock:
-            found = self._answers.get(key)
-            if found is not None and \
-                    self._clock() - found[0] < ANSWER_SECONDS:
-                return found[1]
+            said = self.said(key)
+            if said is not None:
+                return said
             waiting = self._asked.get(key)
             mine: Future[Optional[S3Head]] = Future()
             if waiting is None:

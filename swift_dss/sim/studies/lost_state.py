@@ -17,7 +17,8 @@ from typing import Callable, Dict, List, Optional, Sequence
 
 from swift_dss.sim.cluster import Cluster
 from swift_dss.sim.model import Violation
-from swift_dss.sim.node import STOCK, Node, Unreadable, hash_of, policy_of
+from swift_dss.sim.disks import STOCK, hash_of, policy_of
+from swift_dss.sim.node import Node, Unreadable
 from swift_dss.sim.studies.stage import (
     ROUND_SECONDS, collect, lose, settle, stage)
 

@@ -1,6 +1,7 @@
 """POSTs that race: metadata, content type and class of one object.
 
-Each is a register of its own. Two POSTs are in flight at a time. Each began
+Each is a register of its own; X-Delete-At is part of the metadata, and a POST
+of metadata without it clears it. Two POSTs are in flight at a time. Each began
 with a look at the object, and reaches its replicas in an order of its own. The
 acknowledgement of one MUST NOT undo the other.
 """
@@ -9,14 +10,17 @@ from __future__ import annotations
 
 import random
 from typing import (
-    TYPE_CHECKING, Dict, Iterable, List, Mapping, NamedTuple)
+    TYPE_CHECKING, Callable, Dict, Iterable, List, Mapping, NamedTuple,
+    Optional)
 
 from swift.obj.diskfile import read_metadata
 
 from swift_dss.core.spans import ClassMap
 from swift_dss.proxy.bodies import stored
-from swift_dss.sim.model import Name
-from swift_dss.sim.node import STOCK, Node, hash_of, policy_of
+from swift_dss.sim.traffic import expiry
+from swift_dss.sim.model import Attempt, Name
+from swift_dss.sim.disks import STOCK, hash_of, policy_of
+from swift_dss.sim.node import OPEN_EXPIRED, Node
 from swift_dss.wire import classmap, names, registers
 
 if TYPE_CHECKING:
@@ -48,11 +52,26 @@ class Shown(NamedTuple):
     map: str
 
 
+#: Draws the time at which an object is to be deleted.
+Draw = Callable[[], str]
+
+
+def meta(post: str, until: str) -> str:
+    """The value of the metadata.
+
+    :param post: which POST set it; '' the PUT did
+    :param until: its X-Delete-At; '' none
+    """
+    return post + (until and ' until ' + until)
+
+
 def race(cluster: Cluster, name: str, dice: random.Random,
-         misses: Iterable[str], count: int) -> str:
+         misses: Iterable[str], count: int,
+         draw: Optional[Draw] = None) -> str:
     """``count`` POSTs at a time; the answers to their clients.
 
     :param misses: nodes that none of them reaches
+    :param draw: some of those that set metadata say when to delete
     """
     lost = set(misses) | cluster.cut
     partition = cluster.ring.partition(hash_of(name))
@@ -61,11 +80,12 @@ def race(cluster: Cluster, name: str, dice: random.Random,
     if not reached:
         return 'no primary is reached'
     made = [_post(cluster, name, dice, cluster.nodes[dice.choice(reached)],
-                  number) for number in range(count)]
+                  number, draw) for number in range(count)]
     history = cluster.model.name(name)
     for post in made:
         for register, value in post.sets.items():
             history.registers[register].tried(post.at, value)
+        history.expires = history.expires or 'X-Delete-At' in post.headers
     arrivals = [(one, post) for one in reached for post in made]
     dice.shuffle(arrivals)
     took: Dict[str, int] = {}
@@ -81,7 +101,7 @@ def race(cluster: Cluster, name: str, dice: random.Random,
 
 
 def _post(cluster: Cluster, name: str, dice: random.Random,
-          looked_at: Node, number: int) -> Post:
+          looked_at: Node, number: int, draw: Optional[Draw]) -> Post:
     at = cluster.stamp()
     if number % 2 and policy_of(hash_of(name)) != STOCK:
         return _of_class(at, dice.choice(cluster.classes))
@@ -91,6 +111,10 @@ def _post(cluster: Cluster, name: str, dice: random.Random,
     sets = {'meta': at}
     if dice.randrange(2):
         headers['Content-Type'] = sets['type'] = 'text/' + at
+    if draw is not None and dice.randrange(3):
+        until = draw()
+        headers.update(expiry.headers(until))
+        sets['meta'] = meta(at, until)
     return Post(at, sets, headers)
 
 
@@ -105,16 +129,48 @@ def _of_class(at: str, class_id: int) -> Post:
 
 def shown(node: Node, name: str) -> Shown:
     """The answer of one replica to a HEAD."""
-    headers = node.ask('HEAD', name, {}).headers
+    headers = node.ask('HEAD', name, OPEN_EXPIRED).headers
     found = stored.effective_map(headers)
-    return Shown(headers.get(_META, ''), headers['Content-Type'],
+    return Shown(meta(headers.get(_META, ''), headers.get('X-Delete-At', '')),
+                 headers['Content-Type'],
                  '' if found is None else classmap.encode(found))
 
 
 def of_record(metadata: Mapping[str, str], class_map: str) -> Shown:
     """The bucket's record of a version."""
-    return Shown(metadata.get(_META, ''), metadata.get('Content-Type', ''),
-                 class_map)
+    return Shown(meta(metadata.get(_META, ''),
+                      metadata.get('X-Delete-At', '')),
+                 metadata.get('Content-Type', ''), class_map)
+
+
+def wrong(history: Name, wrote: Attempt, found: Shown) -> str:
+    """The register that has what no POST allows; '' if none has.
+
+    :param wrote: the version that is shown
+    """
+    for register, put, value in (
+            ('meta', meta('', wrote.until), found.meta),
+            ('type', 'text/plain', found.type),
+            ('map', wrote.class_map, found.map)):
+        known = history.registers[register]
+        if value not in known.allowed(wrote.timestamp, put):
+            return '%s %r, and what POST set at %s was acknowledged' % (
+                register, value, known.acknowledged)
+    return ''
+
+
+def until(node: Node, object_hash: str) -> str:
+    """When a replica's object is to be deleted, as the documented format of
+    its files has it; '' never."""
+    newest, found = '', ''
+    for name in node.files(object_hash):
+        if not name.endswith(('.data', '.meta')):
+            continue
+        metadata = read_metadata('%s/%s' % (node.folder(object_hash), name))
+        at = metadata.get(names.META_AT) or metadata['X-Timestamp']
+        if at > newest:
+            newest, found = at, metadata.get('X-Delete-At', '')
+    return found
 
 
 def newest_anywhere(nodes: Iterable[Node], object_hash: str,

@@ -3,7 +3,7 @@
 A node offers each partition to its primaries where listings differ, and
 removes a partition that it only stands in for once all primaries have it.
 Swift promises this of its replicator, and only this is simulated; the sessions
-themselves are real (``sim.ssync``).
+themselves are real (``sim.traffic.ssync``).
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, List
 
 from swift_dss.gateway.bundle.read import is_bundle
-from swift_dss.sim import ssync
+from swift_dss.sim.traffic import ssync
 from swift_dss.sim.model import Violation
 from swift_dss.sim.conf import PREFIX
-from swift_dss.sim.node import Node, policy_of
+from swift_dss.sim.disks import policy_of
+from swift_dss.sim.node import Node
 
 if TYPE_CHECKING:
     from swift_dss.sim.cluster import Cluster

@@ -1,0 +1,146 @@
+"""The disks of a simulated node: real folders, and what lies in them."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+from typing import List, Optional, Tuple
+
+from swift_dss.core.version import VersionId
+from swift_dss.io.capacity import Capacity
+from swift_dss.sim.judge import Replica, replica
+from swift_dss.sim.server import policies
+from swift_dss.sim.world.ring import DEVICE, SimRing
+from swift_dss.sim.world.s3 import Bucket
+from swift_dss.wire import layout
+
+#: After the name of the folder under an HDD that is not mounted.
+_AWAY = '.away'
+#: Policy 0 is ours, policy 1 has Swift's own diskfile.
+STOCK = 1
+_STOCK_HEADS = 'cdef'
+
+
+class Disks:
+    """See the module. An SSD, an HDD, and a folder for state.
+
+    :param root: folder of the node
+    """
+
+    def __init__(self, root: str, bucket: Bucket, ring: SimRing) -> None:
+        self.root = root
+        self.bucket = bucket
+        self.ring = ring
+        self.devices = os.path.join(self.root, 'ssd')
+        self.ssd = os.path.join(self.devices, DEVICE)
+        self.hdd = os.path.join(self.root, 'hdd', DEVICE)
+        self.state = os.path.join(self.root, 'state')
+        for folder in (self.ssd, self.hdd, self.state):
+            os.makedirs(folder)
+        Capacity(self.hdd, DEVICE).initialise()
+
+    def look(self, object_hash: str,
+             mounted: bool = False) -> Optional[Replica]:
+        """A judge's reading of an object on this node.
+
+        :param mounted: only on disks that are mounted now
+        """
+        hdd = self.hdd + _AWAY if self.hdd_is_away and not mounted \
+            else self.hdd
+        return replica(self.folder(object_hash), layout.capacity_file(
+            hdd, self.version(object_hash, '%s')), self.bucket.keys)
+
+    def files(self, object_hash: str) -> List[str]:
+        """Names of an object's files."""
+        return names_in(self.folder(object_hash))
+
+    def hashes(self) -> List[str]:
+        """Objects that have a folder here."""
+        return sorted(
+            one for policy, partition in self.partitions()
+            for suffix in self.suffixes(policy, partition)
+            for one in names_in(self.ssd, layout.data_dir_name(policy),
+                                partition, suffix))
+
+    def partitions(self) -> List[Tuple[int, str]]:
+        """(policy, partition) of the objects here."""
+        return [(policy, partition) for policy in range(len(policies()))
+                for partition in names_in(
+                    self.ssd, layout.data_dir_name(policy))]
+
+    def suffixes(self, policy: int, partition: str) -> List[str]:
+        """Swift's folders of a partition."""
+        return [name for name in names_in(
+            self.ssd, layout.data_dir_name(policy), partition)
+            if len(name) == 3]
+
+    def listing(self, policy: int, partition: str,
+                suffix: str) -> List[Tuple[str, List[str]]]:
+        """The input of a suffix's hash."""
+        top = (self.ssd, layout.data_dir_name(policy), partition, suffix)
+        return [(name, names_in(*top, name)) for name in names_in(*top)]
+
+    def drop_partition(self, policy: int, partition: str) -> None:
+        """Remove a handoff as the replicator does: without an event."""
+        shutil.rmtree(os.path.join(
+            self.ssd, layout.data_dir_name(policy), partition))
+
+    def audit(self) -> None:
+        """As the object server's readers do: a version whose only bytes
+        the HDD has lost goes into quarantine."""
+        for object_hash in self.hashes():
+            found = self.look(object_hash)
+            if found is not None and found.body is None and \
+                    not found.is_tombstone and not found.key:
+                self.drop(object_hash)
+
+    def drop(self, object_hash: str) -> None:
+        """Remove an object without an event."""
+        shutil.rmtree(self.folder(object_hash), ignore_errors=True)
+
+    def folder(self, object_hash: str) -> str:
+        """Swift's folder of an object."""
+        return layout.hash_dir(
+            self.ssd, policy_of(object_hash),
+            self.ring.partition(object_hash), object_hash)
+
+    @property
+    def hdd_is_away(self) -> bool:
+        """True while the HDD is not mounted."""
+        return os.path.exists(self.hdd + _AWAY)
+
+    def unmount_hdd(self) -> None:
+        """The HDD is not mounted for a while."""
+        if not self.hdd_is_away:
+            os.rename(self.hdd, self.hdd + _AWAY)
+
+    def mount_hdd(self) -> None:
+        """It is back."""
+        if self.hdd_is_away:
+            os.rename(self.hdd + _AWAY, self.hdd)
+
+    def version(self, object_hash: str, timestamp: str) -> VersionId:
+        """Of an object, on this node."""
+        return VersionId(DEVICE, policy_of(object_hash), object_hash,
+                         timestamp)
+
+
+@functools.lru_cache(maxsize=None)
+def hash_of(name: str) -> str:
+    """Swift's hash of an object's name, without a cluster's salt."""
+    return hashlib.md5(name.encode()).hexdigest()
+
+
+def policy_of(object_hash: str) -> int:
+    """The storage policy of an object: one in four is not ours."""
+    return STOCK if object_hash[0] in _STOCK_HEADS else 0
+
+
+def names_in(*folder: str) -> List[str]:
+    """What a folder has, in order; nothing if it is not there."""
+    try:
+        return sorted(os.listdir('/'.join(folder)))
+    except FileNotFoundError:
+        return []

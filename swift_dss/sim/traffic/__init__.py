@@ -1,0 +1,1 @@
+"""What passes between clients, proxies, daemons of Swift and nodes."""
