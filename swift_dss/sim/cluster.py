@@ -29,6 +29,7 @@ from swift_dss.sim.conf import PREFIX, SWIFT_CONF
 from swift_dss.sim.disks import STOCK, hash_of, policy_of
 from swift_dss.sim.node import Node, Unreadable
 from swift_dss.sim.world.clock import Clock
+from swift_dss.sim.world.power import Mains
 from swift_dss.sim.world.ring import SimRing
 from swift_dss.sim.world.s3 import Bucket
 from swift_dss.strategy.agreement import Answer
@@ -60,10 +61,12 @@ class Cluster:
     :param root: an empty folder, on a file system with user attributes
     :param nodes: how many there are; all are in the ring at first
     :param hdds: every other node has one
+    :param mains: of a run with a power cut ahead: what it will take
     """
 
     def __init__(self, root: str, nodes: int, dice: random.Random,
-                 clock: Clock, hdds: bool = True) -> None:
+                 clock: Clock, hdds: bool = True,
+                 mains: Optional[Mains] = None) -> None:
         self.clock = clock
         self.dice = dice
         self.bucket = Bucket(dice)
@@ -86,6 +89,9 @@ class Cluster:
                        _SILENT, self._reached, self.expirer.heard,
                        has_hdd=hdds and number % 2 == 0)
             for number, name in enumerate(names)}
+        self.mains = mains
+        for one in self.nodes.values():
+            one.power = mains and mains.power
         #: Nodes that are cut off.
         self.cut: Set[str] = set()
         #: Nodes that were once out of the ring: their versions may be older

@@ -6,16 +6,21 @@ import functools
 import hashlib
 import os
 import shutil
-from typing import List, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
 from swift_dss.core.version import VersionId
 from swift_dss.io.capacity import Capacity
 from swift_dss.sim.judge import Replica, replica
+from swift_dss.sim.model import Violation
 from swift_dss.sim.server import policies
+from swift_dss.sim.world.power import Power
 from swift_dss.sim.world.ring import DEVICE, SimRing
 from swift_dss.sim.world.s3 import Bucket
 from swift_dss.wire import layout
 
+#: Hash of an object to the timestamp of a version, the name of a POST, and
+#: the bytes; None for a tombstone.
+Durable = Dict[str, Tuple[str, str, Optional[bytes]]]
 #: After the name of the folder under an HDD that is not mounted.
 _AWAY = '.away'
 #: Policy 0 is ours, policy 1 has Swift's own diskfile.
@@ -33,6 +38,8 @@ class Disks:
         self.root = root
         self.bucket = bucket
         self.ring = ring
+        #: Of a run with a power cut ahead.
+        self.power: Optional[Power] = None
         self.devices = os.path.join(self.root, 'ssd')
         self.ssd = os.path.join(self.devices, DEVICE)
         self.hdd = os.path.join(self.root, 'hdd', DEVICE)
@@ -82,6 +89,35 @@ class Disks:
         top = (self.ssd, layout.data_dir_name(policy), partition, suffix)
         return [(name, names_in(*top, name)) for name in names_in(*top)]
 
+    def durable(self) -> Durable:
+        """What a power cut may not take: of each object the newest version
+        that has all its bytes, or the tombstone, and the newest POST."""
+        found: Durable = {}
+        for one in self.hashes():
+            seen = self.look(one)
+            if seen is not None and (
+                    seen.is_tombstone or seen.body is not None):
+                found[one] = seen.timestamp, max(
+                    [name for name in self.files(one)
+                     if name.endswith('.meta')], default=''), seen.body
+        return found
+
+    def check_durable(self, before: Durable) -> None:
+        """After a power cut.
+
+        :param before: what :meth:`durable` said before it
+        :raises Violation: something is gone
+        """
+        after = self.durable()
+        for one, (timestamp, post, body) in sorted(before.items()):
+            now = after.get(one, ('', '', None))
+            if now[0] < timestamp or now[0] == timestamp and (
+                    now[1] < post or now[2] != body):
+                raise Violation(
+                    '%s: a power cut of %s has taken what it had (%s%s)' % (
+                        one, os.path.basename(self.root), timestamp,
+                        post and ' with ' + post))
+
     def drop_partition(self, policy: int, partition: str) -> None:
         """Remove a handoff as the replicator does: without an event."""
         shutil.rmtree(os.path.join(
@@ -106,6 +142,12 @@ class Disks:
             self.ssd, policy_of(object_hash),
             self.ring.partition(object_hash), object_hash)
 
+    def is_written(self, folder: str) -> None:
+        """A disk was unmounted, or is another one: no power cut takes
+        anything from it."""
+        if self.power is not None:
+            self.power.forget(folder)
+
     @property
     def hdd_is_away(self) -> bool:
         """True while the HDD is not mounted."""
@@ -114,6 +156,7 @@ class Disks:
     def unmount_hdd(self) -> None:
         """The HDD is not mounted for a while."""
         if not self.hdd_is_away:
+            self.is_written(self.hdd)
             os.rename(self.hdd, self.hdd + _AWAY)
 
     def mount_hdd(self) -> None:

@@ -4,12 +4,14 @@ real folder.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import random
 import shutil
 from typing import (
-    Callable, ContextManager, FrozenSet, List, Mapping, Optional, Sequence,
-    Tuple, TypeVar)
+    Callable, ContextManager, FrozenSet, Iterator, List, Mapping, Optional,
+    Sequence, Tuple, TypeVar)
 
 from swift.common.exceptions import ReplicationException
 from swift.common.swob import Response
@@ -18,7 +20,7 @@ from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import DssError
 from swift_dss.core.spans import ClassMap
 from swift_dss.gateway.collect.keys import Wish
-from swift_dss.io import steps
+from swift_dss.io import steps, switch
 from swift_dss.io.capacity import Capacity
 from swift_dss.sim.conf import node_conf
 from swift_dss.sim.daemon import PARTS, Daemon, Surroundings
@@ -26,6 +28,7 @@ from swift_dss.sim.disks import Disks, hash_of, names_in, policy_of
 from swift_dss.sim.restore import restore
 from swift_dss.sim.server import ObjectServer, Serve, policies
 from swift_dss.sim.world.clock import Clock
+from swift_dss.sim.world.power import Mains, Power
 from swift_dss.sim.world.ring import DEVICE, SimRing
 from swift_dss.sim.world.s3 import Bucket
 from swift_dss.wire import classmap, names
@@ -78,6 +81,7 @@ class Node(Disks):
         #: Its SSD is new, and no restore has run since.
         self.is_wiped = False
         self.daemon: Optional[Daemon] = None
+        self._is_unclean = False
         self._server: Optional[ObjectServer] = None
 
     # -- the object server -----------------------------------------------
@@ -95,8 +99,20 @@ class Node(Disks):
         return None if self.daemon is None else self.daemon.answers.serve
 
     def at_work(self) -> ContextManager[None]:
-        """The context in which this node works: its clock."""
-        return self.clock.ahead(self.skew)
+        """The context in which this node works: its clock, and disks that a
+        power cut is ahead of."""
+        if self.power is None:
+            return self.clock.ahead(self.skew)
+        return self._watched(self.power)
+
+    @contextlib.contextmanager
+    def _watched(self, power: Power) -> Iterator[None]:
+        before, power.is_on = power.is_on, True
+        try:
+            with self.clock.ahead(self.skew):
+                yield
+        finally:
+            power.is_on = before
 
     def ask(self, method: str, name: str, headers: Mapping[str, str],
             body: bytes = b'') -> Response:
@@ -188,6 +204,11 @@ class Node(Disks):
             steps.listen(None)
 
     def _work(self, sweep: bool, parts: Sequence[str]) -> None:
+        if self._is_unclean:
+            # As the daemon does at its start.
+            self._is_unclean, sweep = False, True
+            switch.clean_tmp(self.ssd, self.around.conf.capacity.get(
+                DEVICE, ''))
         daemon = self.daemon = self.daemon or Daemon(self.around)
         said, self.spool = self.spool, []
         try:
@@ -261,6 +282,19 @@ class Node(Disks):
                 path = os.path.join(self.state, name)
                 if os.path.isfile(path):
                     os.unlink(path)
+
+    def lose_power(self, mains: Mains, dice: random.Random) -> int:
+        """What was not durable is lost; how much of it."""
+        self.kill()
+        self.spool = []
+        self._server = None
+        self._is_unclean = True
+        lost = mains.power.cut((self.ssd, self.hdd), dice)
+        for name in names_in(self.state):
+            if name.endswith('.db'):
+                lost += mains.databases.lose(
+                    os.path.join(self.state, name), dice)
+        return lost
 
     def new_ssd(self) -> None:
         """The SSD is replaced by an empty one."""

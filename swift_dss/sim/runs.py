@@ -6,6 +6,7 @@ others out does not change it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import shutil
@@ -21,7 +22,10 @@ from swift_dss.sim.model import Violation
 from swift_dss.sim.verbs import VERBS, WEIGHTS, Step, Verb
 from swift_dss.sim.world import clock as clocks, databases
 from swift_dss.sim.world.clock import START, Clock
+from swift_dss.sim.world.power import Mains, Power
 
+#: The verb of a power cut: costs nothing in a run that has none.
+_CUT = 'power'
 #: Where the disks of a simulation lie: memory, where there is some.
 _MEMORY = '/dev/shm'
 #: Rounds in which everything has to settle at the end of a run.
@@ -78,19 +82,18 @@ def run(steps: Sequence[Step], nodes: int, seed: int) -> Outcome:
     dice = random.Random(seed)
     clock = Clock(dice)
     trace: List[str] = []
-    with clocks.installed(clock), databases.installed(), \
-            server.installed():
-        cluster = Cluster(root, nodes, dice, clock)
+    with clocks.installed(clock), databases.installed() as kept, \
+            server.installed(), contextlib.ExitStack() as recorded:
+        mains = None
+        if any(step.verb == _CUT for step in steps):
+            mains = Mains(Power(root, clock), kept)
+            kept.is_followed = True
+            recorded.enter_context(mains.power.recording())
+        cluster = Cluster(root, nodes, dice, clock, mains=mains)
         try:
-            for step in steps:
-                dice.seed(step.seed)
-                said = _VERBS[step.verb](cluster, step, dice)
-                if said is not None:
-                    # The folder has another name in each run.
-                    trace.append(('%9.1f s  %s%s' % (
-                        clock.now - START, step, said and ': ' + said))
-                        .replace(root + os.sep, ''))
-                cluster.check()
+            # The folder has another name in each run.
+            _do(cluster, steps, lambda line: trace.append(
+                line.replace(root + os.sep, '')), recorded.close)
             dice.seed(seed)
             _settle(cluster, trace)
         except Violation as err:
@@ -106,6 +109,24 @@ def run(steps: Sequence[Step], nodes: int, seed: int) -> Outcome:
             cluster.close()
             shutil.rmtree(root, ignore_errors=True)
     return Outcome(trace, '', cluster.bucket.by_verb(), cluster.coverage)
+
+
+def _do(cluster: Cluster, steps: Sequence[Step],
+        tell: Callable[[str], None], no_more_cuts: Callable[[], None]) -> None:
+    last = max((number for number, step in enumerate(steps)
+                if step.verb == _CUT), default=-1)
+    for number, step in enumerate(steps):
+        cluster.dice.seed(step.seed)
+        said = _VERBS[step.verb](cluster, step, cluster.dice)
+        if said is not None:
+            tell('%9.1f s  %s%s' % (cluster.clock.now - START, step,
+                                    said and ': ' + said))
+        if number >= last and cluster.mains is not None:
+            no_more_cuts()
+            cluster.mains = None
+        if cluster.mains is not None:
+            cluster.mains.step()
+        cluster.check()
 
 
 def _settle(cluster: Cluster, trace: List[str]) -> None:
@@ -127,6 +148,8 @@ def _settle(cluster: Cluster, trace: List[str]) -> None:
             cluster.mount_hdds()
         cluster.look_at_all()
         _, moved = cluster.expirer.one_pass(cluster)
+        if moved:
+            left = list(_DUTIES)
         is_late = number % _DUTIES_ROUNDS >= _DUTIES_ROUNDS - len(_DUTIES)
         duty = left.pop(0) if left and (quiet or is_late) else ''
         for name, node in cluster.nodes.items():
@@ -236,6 +259,7 @@ def _new_disk(folder: str,
         node = cluster.nodes[step.node]
         node.kill()
         path = os.path.join(node.root, folder)
+        node.is_written(path)
         os.rename(path, path + '.old')
         shutil.copytree(path + '.old', path, symlinks=True)
         spool, lost = node.spool, node.lost_with_hdd

@@ -23,12 +23,13 @@ WEIGHTS = {'put': 16, 'delete': 6, 'get': 6, 'work': 30, 'die': 4,
             'forget': 3, 'lose-state': 1, 'new-ssd': 1, 'new-hdd': 1,
             'leave-ring': 1, 'enter-ring': 2, 'skew': 1, 'sweep': 3,
             'collect': 1, 'restore': 1, 'post': 6, 'unmount': 3,
-            'put-until': 4, 'post-until': 3, 'expire': 3}
+            'put-until': 4, 'post-until': 3, 'expire': 3, 'power': 1}
 #: How a story tells of each.
 _PHRASES = {
     'put': 'PUT %(name)s', 'put-until': 'PUT %(name)s with X-Delete-At',
     'post-until': 'POST %(name)s with X-Delete-At, or without it',
-    'expire': 'the expirer passes', 'delete': 'DELETE %(name)s',
+    'expire': 'the expirer passes', 'power': '%(node)s loses power',
+    'delete': 'DELETE %(name)s',
     'post': 'POST %(name)s',
     'get': 'GET %(name)s', 'work': 'the daemon of %(node)s works',
     'sweep': 'the daemon of %(node)s sweeps its disks',
@@ -148,6 +149,27 @@ def _die(cluster: Cluster, step: Step, dice: random.Random) -> str:
     return _of(node, step) + said
 
 
+def _power(cluster: Cluster, step: Step,
+           dice: random.Random) -> Optional[str]:
+    if cluster.mains is None:
+        return None
+    nodes = [_one_of(cluster, step, dice, lambda one: one.has_work())]
+    told = ''
+    if step.number % 4 == 0:
+        nodes, told = list(cluster.nodes.values()), 'so do all others, '
+    if step.number % 3:
+        # In the midst of what their daemons do.
+        for node in nodes:
+            node.work(crash_after=1 + step.number % 6,
+                      sweep=step.number % 5 == 0)
+    cluster.coverage.fault('power cut')
+    had = [node.durable() for node in nodes]
+    lost = sum(node.lose_power(cluster.mains, dice) for node in nodes)
+    for node, before in zip(nodes, had):
+        node.check_durable(before)
+    return (told or _of(nodes[0], step)) + '%d changes are lost' % lost
+
+
 def _restore(cluster: Cluster, step: Step, dice: random.Random) -> str:
     node = _one_of(cluster, step, dice, lambda one: one.is_wiped)
     said = node.restore(0 if step.number % 3 else 1 + step.number % 7)
@@ -238,9 +260,8 @@ def _enter_ring(cluster: Cluster, step: Step,
 #: Those of this module.
 VERBS: Dict[str, Verb] = {
     'put': _put, 'put-until': _put_until, 'post-until': _post_until,
-    'expire': _expire, 'delete': _delete, 'post': _post, 'get': _get,
-    'work': _work,
-    'sweep': _sweep, 'die': _die,
+    'expire': _expire, 'power': _power, 'delete': _delete,
+    'post': _post, 'get': _get, 'work': _work, 'sweep': _sweep, 'die': _die,
     'restore': _restore, 'pass': _pass, 'replicate': _replicate,
     'collect': _collect, 'cut': _cut, 'join': _join, 'mood': _mood,
     'skew': _skew, 'unmount': _unmount, 'leave-ring': _leave_ring,

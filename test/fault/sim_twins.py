@@ -6,12 +6,14 @@ nothing about the guard.
 
 from __future__ import annotations
 
+import os
 from typing import Any, Callable, Dict
 
 from swift_dss.gateway.collect import keys
 from swift_dss.gateway.mend import arrivals, witness
 from swift_dss.gateway.up import deletes
-from swift_dss.objserver import posts
+from swift_dss.io import capacity, switch
+from swift_dss.objserver import posts, writer
 from swift_dss.objserver.travel import sending
 from swift_dss.strategy.agreement import Verdict
 from swift_dss.tier import policies
@@ -78,6 +80,31 @@ def an_expiry_is_for_ever(patch: Any) -> None:
     patch(posts, 'merged', merged)
 
 
+class _NoSync:
+    """``os``, whose fsync does nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def fsync(self, fd: int) -> None:
+        """Nothing is durable."""
+
+
+def new_files_are_not_synced(patch: Any) -> None:
+    """A move exchanges names before the new file is on the disk."""
+    patch(switch, 'os', _NoSync())
+
+
+def writes_are_not_synced(patch: Any) -> None:
+    """What a PUT has written to an HDD is not on it yet."""
+    patch(writer, 'os', _NoSync())
+
+
+def names_are_not_synced(patch: Any) -> None:
+    """An HDD has the bytes of a version, and no name of them."""
+    patch(capacity, 'sync_dir', lambda path: None)
+
+
 def one_object_ends_its_session(patch: Any) -> None:
     """What cannot be read ends a session of ssync where it is reached. Seeds
     seldom draw what it takes; ``test_sim`` tells that story itself."""
@@ -93,4 +120,7 @@ TWINS: Dict[str, Callable[[Any], None]] = {
     'deletes are in the queue alone': deletes_are_in_the_queue_alone,
     'posts replace all': posts_replace_all,
     'a class cancels an expiry': a_class_cancels_an_expiry,
-    'an expiry is for ever': an_expiry_is_for_ever}
+    'an expiry is for ever': an_expiry_is_for_ever,
+    'new files are not synced': new_files_are_not_synced,
+    'writes are not synced': writes_are_not_synced,
+    'names are not synced': names_are_not_synced}

@@ -9,6 +9,7 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ from fault import planted
 from fault.sim_twins import TWINS, one_object_ends_its_session
 
 from swift_dss.cli.table import Progress
+from swift_dss.io import switch
 from swift_dss.sim import runs
 from swift_dss.sim.cluster import Cluster
 from swift_dss.sim.disks import hash_of
@@ -27,6 +29,7 @@ from swift_dss.sim.studies import lost_state, subsets
 from swift_dss.sim.studies.stage import stage
 from swift_dss.sim.world import clock as clocks
 from swift_dss.sim.world import databases
+from swift_dss.sim.world.power import Power
 from swift_dss.sim.world.s3 import MOODS
 from swift_dss.tier.index.index import Index
 
@@ -42,7 +45,7 @@ POINTS, TWIN_POINTS = 30, 8
 FAULTS = {'HDD lost', 'HDD not mounted', 'SSD lost', 'state lost', 'clock off',
           'cut off from S3', 'cut off from nodes', 'daemon killed',
           'key forgotten', 'key of a stub forgotten', 'left the ring',
-          'restored', 'session cut', 'expired'} | {
+          'restored', 'session cut', 'expired', 'power cut'} | {
               'S3 ' + mood for mood in MOODS if mood != 'well'}
 
 
@@ -173,9 +176,10 @@ def test_nothing_that_ran_before_decides(seed):
 
 @pytest.mark.parametrize('seed', (3, 17))
 def test_databases_in_memory_do_what_files_do(seed, monkeypatch):
-    first = shown(outcome_of(seed))
+    """Without power cuts, which take from those in memory alone."""
+    first = shown(outcome_of_first(seed))
     monkeypatch.setattr(databases, 'installed', contextlib.nullcontext)
-    assert shown(outcome_of(seed)) == first
+    assert shown(outcome_of_first(seed)) == first
 
 
 def test_a_database_is_emptied_before_another_run_gets_it(tmp_path):
@@ -362,6 +366,108 @@ def test_lost_state_sees_deletes_that_are_in_the_queue_alone(monkeypatch):
 @pytest.mark.parametrize('seed', (3, 4))
 def test_a_point_of_lost_state_is_the_same_each_time(seed):
     assert lost_state.run(seed) == lost_state.run(seed)
+
+
+def synced(path):
+    """A file's bytes and its name are on the disk."""
+    for one in (path, path.parent):
+        fd = os.open(one, os.O_RDONLY)
+        os.fsync(fd)
+        os.close(fd)
+
+
+def written(path, data):
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    os.write(fd, data)
+    os.setxattr(fd, 'user.said', data)
+    os.close(fd)
+
+
+#: What is done to a folder with a synced file ``old``; what may be there then.
+UNSYNCED = {
+    'a new file': (lambda at: written(str(at / 'new'), b'12345678'),
+                   [{'old': b'old'}, {'old': b'old', 'new': b''},
+                    {'old': b'old', 'new': b'1234'},
+                    {'old': b'old', 'new': b'12345678'}]),
+    'a file that is written': (
+        lambda at: written(str(at / 'old'), b'12345678'),
+        [{'old': b'old'}, {'old': b'12345'}, {'old': b'12345678'}]),
+    'a name': (lambda at: os.rename(str(at / 'old'), str(at / 'name')),
+               [{'old': b'old'}, {'name': b'old'}]),
+    'a file that goes': (lambda at: os.unlink(str(at / 'old')),
+                         [{'old': b'old'}, {}]),
+    'a file that is replaced': (
+        lambda at: (written(str(at / 'new'), b''),
+                    synced(at / 'new'),
+                    os.rename(str(at / 'new'), str(at / 'old'))),
+        [{'old': b'old', 'new': b''}, {'old': b''}]),
+    'names that are exchanged': (
+        lambda at: (written(str(at / 'new'), b''), synced(at / 'new'),
+                    switch.exchange(str(at / 'old'), str(at / 'new'))),
+        [{'old': b'old', 'new': b''}, {'old': b'', 'new': b'old'}]),
+    'a folder': (lambda at: os.mkdir(str(at / 'folder')),
+                 [{'old': b'old'}, {'old': b'old', 'folder': None}])}
+
+
+@pytest.mark.parametrize('is_late', (False, True))
+@pytest.mark.parametrize('what', UNSYNCED)
+def test_a_power_cut_takes_what_was_not_synced_and_nothing_else(
+        what, is_late, tmp_path):
+    """Each state that it may leave is met, and no other one; what is older
+    than half a minute was written."""
+    do, allowed = UNSYNCED[what]
+    clock = clocks.Clock(random.Random(1))
+    met = []
+    for seed in range(60):
+        root = tmp_path / str(seed)
+        disk = root / 'disk'
+        disk.mkdir(parents=True)
+        power = Power(str(root), clock)
+        with power.recording():
+            power.is_on = True
+            written(str(disk / 'old'), b'old')
+            synced(disk / 'old')
+            do(disk)
+            if is_late:
+                clock.pass_(31.0)
+                power.written()
+            power.is_on = False
+            power.cut((str(disk),), random.Random(seed))
+        left = {one.name: None if one.is_dir() else one.read_bytes()
+                for one in disk.iterdir()}
+        assert left in allowed
+        assert 'old' not in left or left['old'] != b'old' or \
+            os.getxattr(disk / 'old', 'user.said') == b'old'
+        met.append(left)
+    assert all(one in met for one in (
+        allowed[-1:] if is_late else allowed))
+    assert not is_late or all(one == allowed[-1] for one in met)
+
+
+def test_a_power_cut_takes_commits_that_were_not_to_be_durable(tmp_path):
+    path = tmp_path / 'index.db'
+    path.touch()
+    left = set()
+    for seed in range(20):
+        with databases.installed() as kept:
+            kept.is_followed = True
+            with contextlib.closing(sqlite3.connect(
+                    str(path), isolation_level=None)) as one:
+                one.execute('CREATE TABLE said (word)')
+                for word, mode in enumerate((
+                        'NORMAL', 'FULL', 'NORMAL', 'NORMAL')):
+                    one.execute('PRAGMA synchronous=' + mode)
+                    one.execute('BEGIN')
+                    one.execute('INSERT INTO said VALUES (?)', (word,))
+                    one.execute('COMMIT')
+                    kept.copy()
+                one.execute('BEGIN')
+                one.execute('INSERT INTO said VALUES (9)')
+                kept.lose(str(path), random.Random(seed))
+                left.add(tuple(row[0] for row in one.execute(
+                    'SELECT word FROM said')))
+                one.execute('DROP TABLE said')
+    assert left == {(0, 1), (0, 1, 2), (0, 1, 2, 3)}
 
 
 @pytest.mark.parametrize('arguments, why', (

@@ -13,12 +13,13 @@ from typing import (
     TYPE_CHECKING, Callable, Dict, Iterable, List, Mapping, NamedTuple,
     Optional)
 
+from swift.common.exceptions import DiskFileError
 from swift.obj.diskfile import read_metadata
 
 from swift_dss.core.spans import ClassMap
 from swift_dss.proxy.bodies import stored
 from swift_dss.sim.traffic import expiry
-from swift_dss.sim.model import Attempt, Name
+from swift_dss.sim.model import Attempt, Name, Violation
 from swift_dss.sim.disks import STOCK, hash_of, policy_of
 from swift_dss.sim.node import OPEN_EXPIRED, Node
 from swift_dss.wire import classmap, names, registers
@@ -166,7 +167,7 @@ def until(node: Node, object_hash: str) -> str:
     for name in node.files(object_hash):
         if not name.endswith(('.data', '.meta')):
             continue
-        metadata = read_metadata('%s/%s' % (node.folder(object_hash), name))
+        metadata = _read(node, object_hash, name)
         at = metadata.get(names.META_AT) or metadata['X-Timestamp']
         if at > newest:
             newest, found = at, metadata.get('X-Delete-At', '')
@@ -198,8 +199,17 @@ def newest_anywhere(nodes: Iterable[Node], object_hash: str,
 
 
 def _posted(node: Node, object_hash: str) -> List[Mapping[str, str]]:
-    return [read_metadata('%s/%s' % (node.folder(object_hash), name))
+    return [_read(node, object_hash, name)
             for name in node.files(object_hash) if name.endswith('.meta')]
+
+
+def _read(node: Node, object_hash: str, name: str) -> Mapping[str, str]:
+    path = '%s/%s' % (node.folder(object_hash), name)
+    try:
+        found: Mapping[str, str] = read_metadata(path)
+    except DiskFileError as err:
+        raise Violation('%s cannot be read: %s' % (path, err)) from err
+    return found
 
 
 def _times(metadata: Mapping[str, str]) -> Dict[str, str]:

@@ -5,12 +5,17 @@ real and stays empty: it stands for the database, so an unlinked, renamed or
 newly made file is another database. Making tables, compiling statements and
 closing files took a third of a run, so databases are emptied after it and used
 again.
+
+In a run with a power cut ahead, each database that has changed is copied after
+each step, and after each commit with ``synchronous=FULL``, which makes all
+commits before it durable. A cut leaves one of the copies since then.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import random
 import sqlite3
 from typing import Any, Dict, Iterator, List, Tuple
 
@@ -18,7 +23,49 @@ from typing import Any, Dict, Iterator, List, Tuple
 _spare: Dict[str, List[_Kept]] = {}
 
 
+#: Of each are kept so many copies that no commit has made durable.
+_COPIES = 4
+
+
 class _Kept(sqlite3.Connection):
+
+    #: What a power cut may leave, the oldest first; and what is there now
+    #: has so many changes more than the last of these.
+    copies: List[bytes]
+    copied_at = -1
+
+    def follow(self) -> None:
+        """Copy it from now on when it is made durable."""
+        self.copies, self.copied_at = [], -1
+        real, is_full = self.execute, [False]
+
+        def execute(said: str, *values: Any) -> Any:
+            done = real(said, *values)
+            if said == 'COMMIT' and is_full[0]:
+                del self.copies[:]
+                self.copy()
+            elif said.startswith('PRAGMA synchronous'):
+                is_full[0] = said.endswith('FULL')
+            return done
+        self.execute = execute  # type: ignore[method-assign]
+
+    def copy(self) -> None:
+        """As it is now, if that is not known."""
+        if self.total_changes != self.copied_at and not self.in_transaction:
+            self.copied_at = self.total_changes
+            self.copies = self.copies[-_COPIES:] + [self.serialize()]
+
+    def lose(self, dice: random.Random) -> bool:
+        """The power fails; False if nothing was lost."""
+        self.close()
+        if not self.copies or dice.randrange(len(self.copies) + 1) == 0:
+            return False
+        self.deserialize(dice.choice(self.copies))
+        return True
+
+    def leave(self) -> None:
+        """Copy it no more."""
+        vars(self).clear()
 
     def close(self) -> None:
         """The process is gone: its uncommitted changes are, too."""
@@ -51,11 +98,31 @@ class _Reader:
         """It holds nothing."""
 
 
+class Databases:
+    """Those of a run."""
+
+    def __init__(self) -> None:
+        self.kept: Dict[Tuple[int, int], Tuple[str, _Kept]] = {}
+        #: A power cut is ahead.
+        self.is_followed = False
+
+    def copy(self) -> None:
+        """All that have changed."""
+        for _, one in self.kept.values():
+            one.copy()
+
+    def lose(self, path: str, dice: random.Random) -> bool:
+        """The power of its node fails; False if nothing was lost."""
+        _, one = self.kept.get(_identity(path), ('', None))
+        return one is not None and one.lose(dice)
+
+
 @contextlib.contextmanager
-def installed() -> Iterator[None]:
+def installed() -> Iterator[Databases]:
     """Have databases of this process live in memory until the end."""
     real = sqlite3.connect
-    kept: Dict[Tuple[int, int], Tuple[str, _Kept]] = {}
+    databases = Databases()
+    kept = databases.kept
     #: An inode that is open is no other file's, even when it is unlinked.
     files: List[int] = []
 
@@ -70,16 +137,19 @@ def installed() -> Iterator[None]:
             spare = _spare.get(name)
             kept[key] = name, spare.pop() if spare else real(
                 ':memory:', factory=_Kept, **named)
+            if databases.is_followed:
+                kept[key][1].follow()
         return kept[key][1]
 
     sqlite3.connect = connect  # type: ignore[assignment]
     try:
-        yield
+        yield databases
     finally:
         sqlite3.connect = real
         for opened in files:
             os.close(opened)
         for name, one in kept.values():
+            one.leave()
             if one.empty():
                 _spare.setdefault(name, []).append(one)
 
