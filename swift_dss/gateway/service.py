@@ -61,6 +61,7 @@ from swift_dss.gateway.up.deletes import Agreement, Deleter
 from swift_dss.gateway.up.park import Jobs, Parker
 from swift_dss.gateway.up.upload import Outcome, Uploader
 from swift_dss.io.workers import Pool, inline, threads
+from swift_dss.strategy.pauses import Pauses
 from swift_dss.strategy.wan import Flow, Turns, plenty
 from swift_dss.wire.control import FetchReply, FetchRequest
 from swift_dss.wire.layout import remote_key
@@ -79,6 +80,12 @@ _AGAIN_SECONDS = 20.0
 #: So many uploads in a row that S3 did not answer, on a link too slow for
 #: them and yet not dead, are an outage as well.
 _STRUGGLES = 3
+#: A version that readers found missing is repaired at once, and not again
+#: before so long; twice as long each time, and no longer than that. Each
+#: version that is remembered takes 500 bytes.
+_REPAIR_PAUSE_SECONDS = 30.0
+_REPAIR_PAUSE_CAP_SECONDS = 600.0
+_REPAIRS_REMEMBERED = 10000
 #: A key that need not exist: 404 is as good an answer as 200.
 _PROBE_KEY = '.dss-probe'
 QUEUE_FILE = 'gateway.db'
@@ -217,6 +224,10 @@ class Gateway:
             lambda local: self._primaries.ask([Wanted(
                 local.version, local.metadata.get('name', ''))], True)[0]))
         self._filler.on_missing = self._mend_missing
+        self._clock = clock
+        self._repairs: Pauses[VersionId] = Pauses(
+            _REPAIR_PAUSE_SECONDS, _REPAIR_PAUSE_CAP_SECONDS,
+            _REPAIRS_REMEMBERED)
         self.scrubber = Scrubber(
             self._conf, self._filler, local, metrics, logger,
             lambda version, partition: self.repair([(version, partition)]),
@@ -441,8 +452,14 @@ class Gateway:
 
     def _mend_missing(self, version: VersionId, partition: str) -> None:
         """A reader has found that S3 has not got a version."""
-        if not self._stopping.is_set():
+        if self._stopping.is_set():
+            return
+        with self._wake:
+            may_try = self._repairs.may_try(version, self._clock())
+        if may_try:
             self._workers.submit(self._try_repair, version, partition)
+        else:
+            self._metrics.count('gateway.repair_paused')
 
     def _try_repair(self, version: VersionId, partition: str) -> None:
         try:
@@ -454,6 +471,8 @@ class Gateway:
         except Exception:
             self._logger.exception('gateway: repair of %s', version.key)
             return
+        with self._wake:
+            self._repairs.worked(version)
         self._logger.warning('gateway: %s on %s was missing in S3: %s',
                              version.key, version.device, found.value)
 

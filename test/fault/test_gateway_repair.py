@@ -192,6 +192,45 @@ def test_what_another_node_sent_anew_is_found(edge):
     assert not edge.wrong_in_s3(name)
 
 
+def test_readers_of_what_s3_lost_do_not_have_it_repaired_each_time(
+        make_edge):
+    edge = make_edge(MORE)
+    gateway, now, asked = edge.rig.gateway, [1000.0], []
+    inner = gateway.repair
+
+    def repair(copies):
+        asked.append(copies[0][0])
+        return inner(copies)
+
+    gateway.repair, gateway._clock = repair, lambda: now[0]
+    for name in ('one', 'two'):
+        for version in edge.copies[name]:
+            edge.rig.local.drop_local(version)
+        edge.lose(name)
+    one, other = edge.copies['one'][0], edge.copies['two'][0]
+
+    def read(version):
+        heard = len(asked) + paused()
+        whole, sink = edge.rig.fetch(version)
+        assert not whole and sink.reply.status == 503
+        wait_until(lambda: len(asked) + paused() > heard, 30)
+
+    def paused():
+        return edge.rig.metrics.counters.get('gateway.repair_paused', 0)
+
+    for _ in range(5):
+        read(one)
+    assert (asked, paused()) == ([one], 4)
+    read(other)
+    assert asked == [one, other], 'each has its own pause'
+    now[0] += 29
+    read(one)
+    now[0] += 1
+    for _ in range(2):
+        read(one)
+    assert (asked, paused()) == ([one, other, one], 6)
+
+
 def test_what_only_s3_had_is_told_and_left_as_it_is(make_edge):
     edge = make_edge(MORE)
     for name in MORE:
