@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import socket
 import textwrap
 from typing import (
-    Any, BinaryIO, Callable, Dict, Iterable, Iterator, Optional, Sequence)
+    Any, Callable, Dict, Iterable, Iterator, Optional, Sequence)
 
 from swift_dss.core.config import NodeConf
-from swift_dss.core.errors import BadConfig, DssError, TierUnavailable
-from swift_dss.wire.control import decode_line, encode_line
+from swift_dss.core.errors import BadConfig
+from swift_dss.tier.doors import asking
+from swift_dss.tier.doors.asking import DaemonSaid
 from swift_dss.wire.settings import nodeconf
+
+__all__ = ('CONFIG', 'DaemonSaid', 'ask', 'json_rows', 'json_text',
+           'read_conf', 'result')
 
 #: "swift-dss aio env" names the all-in-one cluster's.
 CONFIG = os.environ.get('SWIFT_DSS_CONF', '/etc/swift/dss.conf')
-
-
-class DaemonSaid(DssError):
-    """An error that the daemon answered with."""
-
-    def __init__(self, text: str, exit_code: int) -> None:
-        super().__init__(text)
-        self.exit_code = exit_code
 
 
 def ask(conf: NodeConf, request: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
@@ -33,31 +27,7 @@ def ask(conf: NodeConf, request: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
     :raises TierUnavailable: no daemon answers
     :raises DaemonSaid: its error
     """
-    path = os.path.join(conf.run_dir, 'admin.sock')
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        connection.connect(path)
-    except OSError as err:
-        connection.close()
-        raise TierUnavailable('no tier daemon answers on %s: %s'
-                              % (path, err)) from err
-    message: Dict[str, Any] = {}
-    with connection, connection.makefile('rb') as lines:
-        for line in _lines(connection, lines, request):
-            message = decode_line(line)
-            if 'error' in message:
-                raise DaemonSaid(message['error'], message['exit_code'])
-            yield message
-    if 'result' not in message:
-        raise TierUnavailable('the tier daemon stopped on the way')
-
-
-def _lines(connection: socket.socket, lines: BinaryIO,
-           request: Dict[str, Any]) -> Iterator[bytes]:
-    """The daemon's answer, until either side closes the connection."""
-    with contextlib.suppress(ConnectionError):
-        connection.sendall(encode_line(request))
-        yield from lines
+    return asking.ask(os.path.join(conf.run_dir, 'admin.sock'), request)
 
 
 def result(messages: Iterator[Dict[str, Any]],

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Mapping, Optional
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import FrozenSet, Mapping, Optional, Tuple
 
 from swift_dss.core import limits
+
+
+#: Of a field that no file can set.
+NO_OPTION = MappingProxyType({'option': False})
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,24 @@ class IoConf:
     remote_deadline_seconds: float = limits.DEFAULT_REMOTE_DEADLINE_SECONDS
     spool_bytes: int = limits.DEFAULT_SPOOL_BYTES
     block_checksums: bool = True
+
+
+@dataclass(frozen=True)
+class Division:
+    """How the devices of a node are divided among processes of the tier
+    daemon (``strategy.sharding``).
+
+    :param count: of processes; 0 is by the number of devices
+    :param lists: devices that an operator gave to each
+    """
+
+    count: int = 0
+    lists: Tuple[Tuple[str, ...], ...] = ()
+
+    def __str__(self) -> str:
+        """As the option spells it."""
+        return '; '.join(map(' '.join, self.lists)) or \
+            str(self.count or 'auto')
 
 
 @dataclass(frozen=True)
@@ -46,6 +69,7 @@ class TierConf:
     :param min_demote_bytes: smaller versions stay on the SSD
     :param prometheus_port: loopback port of the metrics; 0 is none
     :param index_dir: folder of the index and of the book of bundles
+    :param shards: how the devices are divided among processes
     :param pin_share: share of the SSD for versions that the pin rule keeps
         there; 0 pins none
     :param pin_depth: ``LEAST-LARGEST`` slashes in an object's name
@@ -71,6 +95,7 @@ class TierConf:
     sweep_files_per_second: float = 200.0
     index_dir: str = '/var/lib/swift-dss'
     index_bytes: int = 0
+    shards: Division = Division()
     prometheus_port: int = 0
     pin_share: float = 0.0
     pin_largest_bytes: int = limits.DEFAULT_PIN_LARGEST_BYTES
@@ -190,6 +215,19 @@ class GatewayConf:
 
 
 @dataclass(frozen=True)
+class Shard:
+    """The part of a node that one process of the tier daemon looks after.
+
+    :param number: 0 up to ``count``
+    :param devices: names
+    """
+
+    number: int
+    count: int
+    devices: FrozenSet[str]
+
+
+@dataclass(frozen=True)
 class NodeConf:
     """All of ``dss.conf``.
 
@@ -203,6 +241,7 @@ class NodeConf:
     :param capacity: device name to its capacity folder; a device that is
         not named has no HDD tier
     :param engines: device name to ``file`` or ``block``
+    :param shard: the part of the node that is meant; None is all of it
     """
 
     devices: str = '/srv/node'
@@ -225,13 +264,43 @@ class NodeConf:
     tier: TierConf = TierConf()
     gateway: GatewayConf = GatewayConf()
     prefetch: PrefetchConf = PrefetchConf()
+    shard: Optional[Shard] = field(
+        default=None, metadata=NO_OPTION)
+
+    @property
+    def index_dir(self) -> str:
+        """Folder of the state of all shards of the node."""
+        return self.tier.index_dir or TierConf.index_dir
 
     @property
     def state_dir(self) -> str:
         """Folder of the index and of the book of bundles."""
-        return self.tier.index_dir or TierConf.index_dir
+        return self._own(self.index_dir)
 
     @property
     def queue_dir(self) -> str:
         """Folder of the gateway's queue."""
-        return self.gateway.queue_dir or self.state_dir
+        return self._own(self.gateway.queue_dir or self.index_dir)
+
+    @property
+    def sockets_dir(self) -> str:
+        """Folder of the tier daemon's sockets and lock."""
+        if self.shard is None:
+            return self.run_dir
+        return shard_dir(self.run_dir, self.shard.number)
+
+    def of_shard(self, number: int) -> NodeConf:
+        """The same with the folders of a shard, whatever devices it has."""
+        return replace(self, shard=Shard(number, number + 1, frozenset()))
+
+    def _own(self, folder: str) -> str:
+        # The first shard has the state that a daemon without shards has:
+        # no file moves when an operator changes the number of shards.
+        if self.shard is None or not self.shard.number:
+            return folder
+        return shard_dir(folder, self.shard.number)
+
+
+def shard_dir(folder: str, number: int) -> str:
+    """What a shard has of a folder of the node."""
+    return '%s/shard-%d' % (folder, number)

@@ -122,6 +122,11 @@ MAX_REGEX_STEPS = 1 << 22
 #: (``sun_path``), of which ``/events.sock`` takes 12.
 RUN_DIR_BYTES = 95
 
+#: Processes of the tier daemon of a node. Folders of their sockets are
+#: called ``shard-63`` at most, which takes so much of ``RUN_DIR_BYTES``.
+MAX_SHARDS = 64
+SHARD_DIR_BYTES = 9
+
 #: Largest bundle of small objects, bytes: it is built in memory, and a broken
 #: connection costs one PUT of it.
 MAX_BUNDLE_BYTES = 96 * 1024 * 1024

@@ -14,12 +14,16 @@ daemon's sweep finds its version dirty and enqueues it again.
 from __future__ import annotations
 
 import itertools
+import os
 import sqlite3
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
+from swift_dss.core.config import NodeConf
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.store import Store
+
+FILE = 'gateway.db'
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS uploads (
@@ -341,6 +345,11 @@ class Queue(Store):
         return {'uploads': uploads, 'oldest_upload': oldest,
                 'deletes': deletes, 'oldest_delete': since,
                 'deletes_held': held, 'errors': errors}
+
+
+def queue_path(conf: NodeConf) -> str:
+    """Where the queue of a node, or of a shard, lies."""
+    return os.path.join(conf.queue_dir, FILE)
 
 
 def _prepare(queue_db: sqlite3.Connection) -> None:

@@ -55,7 +55,7 @@ from swift_dss.gateway.peers.ranks import Ranks
 from swift_dss.gateway.ports import (
     LocalVersion, LocalVersions, Logger, Metrics, NotProven, Sink,
     TableSource)
-from swift_dss.gateway.queue import DeleteJob, Queue, UploadJob
+from swift_dss.gateway.queue import DeleteJob, Queue, UploadJob, queue_path
 from swift_dss.gateway.up.bundler import SENDERS, Bundler, Offer
 from swift_dss.gateway.up.deletes import Agreement, Deleter
 from swift_dss.gateway.up.park import Jobs, Parker
@@ -88,7 +88,6 @@ _REPAIR_PAUSE_CAP_SECONDS = 600.0
 _REPAIRS_REMEMBERED = 10000
 #: A key that need not exist: 404 is as good an answer as 200.
 _PROBE_KEY = '.dss-probe'
-QUEUE_FILE = 'gateway.db'
 #: So long after its last upload a worker is kept for the highest class.
 _KEEP_SECONDS = 300.0
 #: For so long bundles are sent before they are full.
@@ -150,15 +149,14 @@ class Gateway:
         self._logger = logger
         self._metrics = metrics
         self._now = now
-        self._ranks = ranks or Ranks(conf.swift_dir)
+        self._ranks = ranks or Ranks(conf.swift_dir, shard=conf.shard)
         self._breaker = breaker or Breaker()
         self._trust = trust or Trust()
         self._again_at = -math.inf
         self._unanswered = 0
         self._retry = retry or Backoff(
             _RETRY_BASE_SECONDS, _RETRY_CAP_SECONDS)
-        self._queue = Queue(os.path.join(
-            conf.queue_dir, QUEUE_FILE))
+        self._queue = Queue(queue_path(conf))
         trusted = TrustedClock(now, clock)
         self._client = S3Client(
             self._conf, self._breaker,

@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from itertools import groupby
 from operator import itemgetter
 from typing import (
-    Any, Callable, Generator, Iterable, Iterator, List, Tuple)
+    Any, Callable, Generator, Iterable, Iterator, List, Sequence, Tuple)
 
 from swift_dss.core.errors import BadConfig, TierUnavailable
 from swift_dss.io.private import private_file
@@ -103,6 +103,33 @@ class Store:
                     self._db.execute('ROLLBACK')
                 raise
             return changed
+
+    def take_over(self, path: str, table: str,
+                  devices: Sequence[str]) -> int:
+        """Have the rows of a table that name these devices, and that another
+        file of the same kind has; how many came.
+
+        Durable here before they go there, and idempotent: a crash leaves
+        them in both.
+        """
+        marks = ','.join('?' * len(devices))
+        with self._lock, self._sqlite_errors():
+            columns = ', '.join(
+                str(row[1]) for row in self._db.execute(
+                    'PRAGMA main.table_info(%s)' % table))
+            self._db.execute('PRAGMA synchronous=FULL')
+            self._db.execute('ATTACH DATABASE ? AS other', (path,))
+            try:
+                came = self._db.execute(
+                    'INSERT OR IGNORE INTO main.%s (%s) SELECT %s FROM '
+                    'other.%s WHERE device IN (%s)' % (
+                        table, columns, columns, table, marks),
+                    tuple(devices)).rowcount
+                self._db.execute('DELETE FROM other.%s WHERE device IN (%s)'
+                                 % (table, marks), tuple(devices))
+            finally:
+                self._db.execute('DETACH DATABASE other')
+            return came
 
     @contextmanager
     def _sqlite_errors(self) -> Iterator[None]:

@@ -234,7 +234,7 @@ class DssDiskFileBase(BaseDiskFile):
         tiers = source.tiers_read
         for name in _TIER_COUNTERS[tiers]:
             self._logger.increment(name)
-        self.manager.dss_node.events.send_read(encode_read(
+        self.manager.dss_node.events.send_read(self.dss_device, encode_read(
             source.version, source.partition, self._content_length or 0,
             offset, length, tiers, time.time(), self.dss_is_manifest,
             source.client), at_once=source.lacks_bytes)

@@ -5,6 +5,8 @@ request. Reads in quick succession share a datagram, because each datagram
 wakes the daemon. Events that the daemon must not miss (a version came, went or
 changed class) are spooled on the device while it cannot be reached; reads only
 steer the order of eviction and are dropped. Both are counted.
+
+Each shard of the daemon hears of its own devices, on a socket of its own.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from typing import TYPE_CHECKING, Any, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 from swift_dss.core.residency import Tier
 from swift_dss.core.limits import EVENT_BATCH_SECONDS, MAX_EVENT_BYTES
@@ -33,14 +35,8 @@ class EventSender:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._path = os.path.join(node.conf.run_dir, _SOCKET)
-        self._socket: Optional[Any] = None
-        self._pid = 0
-        self._quiet_until = 0.0
-        self._reads: List[bytes] = []
-        self._read_bytes = 0
-        self._reads_due = 0.0
-        self._timer_set = False
+        #: By the folder of their sockets.
+        self._lines: Dict[str, _Line] = {}
 
     def send(self, event: Event) -> None:
         """Tell the daemon, or keep it for later; never blocks, never
@@ -56,21 +52,67 @@ class EventSender:
 
     def tell(self, event: Event) -> bool:
         """Tell the daemon now; False if it cannot be told."""
-        if not self._connected():
+        line = self._line(event.version.device)
+        if not line.is_connected():
             return False
         raw = encode_event(event)
-        return self._write(urgent(raw) if event.size >= _LARGE_BYTES
-                           else raw)
+        return line.write(urgent(raw) if event.size >= _LARGE_BYTES
+                          else raw)
 
-    def send_read(self, raw: bytes, at_once: bool = False) -> None:
+    def send_read(self, device: str, raw: bytes,
+                  at_once: bool = False) -> None:
         """Tell the daemon of a read, at once or within
         ``EVENT_BATCH_SECONDS``; lost if it cannot be told.
 
         :param raw: from ``encode_read``
         :param at_once: before anything else that happens on this node
         """
-        if not self._connected():
-            self._node.logger.increment('dss.events.dropped')
+        self._line(device).send_read(raw, at_once)
+
+    def send_what_waits(self, device: str) -> None:
+        """Tell of every read of a device up to now."""
+        self._line(device).send_what_waits()
+
+    def _keep(self, device: str, raw: bytes) -> None:
+        logger = self._node.logger
+        try:
+            kept = spool.append(self._node.device_path(device), raw,
+                                self._node.conf.io.spool_bytes)
+        except OSError:
+            kept = False
+        logger.increment('dss.events.spooled' if kept
+                         else 'dss.events.dropped')
+
+    def _line(self, device: str) -> _Line:
+        folder = self._node.sockets(device)
+        line = self._lines.get(folder)
+        if line is None:
+            line = self._lines[folder] = _Line(
+                os.path.join(folder, _SOCKET), self._node.logger)
+        return line
+
+
+class _Line:
+    """The way to one process of the daemon.
+
+    :param path: of its socket
+    """
+
+    def __init__(self, path: str, logger: Any) -> None:
+        self._path = path
+        self._logger = logger
+        self._socket: Optional[Any] = None
+        self._pid = 0
+        self._quiet_until = 0.0
+        self._reads: List[bytes] = []
+        self._read_bytes = 0
+        self._reads_due = 0.0
+        self._timer_set = False
+
+    def send_read(self, raw: bytes, at_once: bool = False) -> None:
+        """See :meth:`EventSender.send_read`."""
+        if not self.is_connected():
+            self._logger.increment('dss.events.dropped')
             return
         if self._read_bytes + len(raw) > MAX_EVENT_BYTES:
             self._send_reads()
@@ -106,21 +148,12 @@ class EventSender:
         raw = b'\n'.join(reads)
         if at_once:
             raw = urgent(raw)
-        if not reads or self._socket is None or not self._write(raw):
+        if not reads or self._socket is None or not self.write(raw):
             for _ in reads:
-                self._node.logger.increment('dss.events.dropped')
+                self._logger.increment('dss.events.dropped')
 
-    def _keep(self, device: str, raw: bytes) -> None:
-        logger = self._node.logger
-        try:
-            kept = spool.append(self._node.device_path(device), raw,
-                                self._node.conf.io.spool_bytes)
-        except OSError:
-            kept = False
-        logger.increment('dss.events.spooled' if kept
-                         else 'dss.events.dropped')
-
-    def _connected(self) -> bool:
+    def is_connected(self) -> bool:
+        """True if the daemon can be told; connects now and then."""
         if self._pid == os.getpid():
             if self._socket is not None:
                 return True
@@ -131,7 +164,8 @@ class EventSender:
             self._quiet_until = time.monotonic() + _RETRY_SECONDS
         return self._socket is not None
 
-    def _write(self, raw: bytes) -> bool:
+    def write(self, raw: bytes) -> bool:
+        """Send a datagram, without waiting; False if it was not sent."""
         if self._try_to_write(raw):
             return True
         if self._socket is not None:

@@ -625,8 +625,9 @@ class VersionBytes:
 
     def _ask(self, window: Window, keep: bool = True) -> FetchStream:
         # Earlier reads tell the daemon that this fetch belongs to a stream.
-        self._node.events.send_what_waits()
-        return open_fetch(self._node.conf.run_dir, FetchRequest(
+        device = self.version.device
+        self._node.events.send_what_waits(device)
+        return open_fetch(self._node.sockets(device), FetchRequest(
             version=self.version, partition=self.partition,
             offset=window.offset, length=window.length,
             class_id=window.class_id,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import time
 from typing import Any, Iterator, Optional
 
 from swift_dss.core.errors import (
@@ -21,6 +22,11 @@ from swift_dss.wire.control import (
 from swift_dss.wire.records import proof
 
 _SOCKET = 'fetch.sock'
+#: Of a node's daemon, or of the parent of its shards.
+_PARENT_SOCKET = 'admin.sock'
+#: A shard that died is back within seconds: so long a reader waits for it.
+_RESTART_SECONDS = 5.0
+_LOOK_SECONDS = 0.1
 _CHUNK_BYTES = 262144
 #: Over the daemon's own deadline, so that its answer, which knows the
 #: reason, comes before our time-out, which does not.
@@ -69,24 +75,46 @@ class FetchStream:
         self._connection.close()
 
 
-def dial(run_dir: str, patience: float) -> Any:
-    """A connection to the tier daemon of a node. The simulation puts one
-    without a socket in its place.
+def dial(sockets: str, patience: float) -> Any:
+    """A connection to the tier daemon. The simulation puts one without a
+    socket in its place.
 
+    :param sockets: folder of the daemon's sockets (``Node.sockets``)
     :param patience: seconds that each step may take
     :raises OSError: there is no daemon
     """
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    path = os.path.join(sockets, _SOCKET)
+    until = time.monotonic() + min(patience, _RESTART_SECONDS)
+    while True:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            connection.settimeout(patience)
+            connection.connect(path)
+            return connection
+        except (ConnectionRefusedError, FileNotFoundError):
+            connection.close()
+            if not _is_watched(sockets) or time.monotonic() > until:
+                raise
+            time.sleep(_LOOK_SECONDS)
+        except BaseException:
+            connection.close()
+            raise
+
+
+def _is_watched(sockets: str) -> bool:
+    """True for a shard whose parent lives, and starts it again."""
+    if not os.path.basename(sockets).startswith('shard-'):
+        return False
     try:
-        connection.settimeout(patience)
-        connection.connect(os.path.join(run_dir, _SOCKET))
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as parent:
+            parent.connect(os.path.join(os.path.dirname(sockets),
+                                        _PARENT_SOCKET))
+    except OSError:
+        return False
+    return True
 
 
-def open_fetch(run_dir: str, request: FetchRequest) -> FetchStream:
+def open_fetch(sockets: str, request: FetchRequest) -> FetchStream:
     """Ask for a range and wait for the daemon's word on it.
 
     :raises RemoteUnavailable: no daemon, or S3 did not answer in time
@@ -95,7 +123,7 @@ def open_fetch(run_dir: str, request: FetchRequest) -> FetchStream:
     """
     connection = None
     try:
-        connection = dial(run_dir, request.deadline_seconds + _GRACE_SECONDS)
+        connection = dial(sockets, request.deadline_seconds + _GRACE_SECONDS)
         connection.sendall(encode_fetch(request))
         line, rest = _read_line(connection, _MAX_REPLY_BYTES)
         reply = decode_fetch_reply(line)
@@ -110,7 +138,7 @@ def open_fetch(run_dir: str, request: FetchRequest) -> FetchStream:
     return FetchStream(connection, rest, request.length)
 
 
-def ask_for_proof(run_dir: str, request: proof.ProofRequest,
+def ask_for_proof(sockets: str, request: proof.ProofRequest,
                   deadline_seconds: float) -> proof.ProofReply:
     """Have the daemon ask S3 for a version, and wait for its word.
 
@@ -119,7 +147,7 @@ def ask_for_proof(run_dir: str, request: proof.ProofRequest,
     """
     try:
         with contextlib.closing(dial(
-                run_dir, deadline_seconds + _GRACE_SECONDS)) as connection:
+                sockets, deadline_seconds + _GRACE_SECONDS)) as connection:
             connection.sendall(proof.encode_request(request))
             reply = proof.decode_reply(
                 _read_line(connection, _MAX_PROOF_BYTES)[0])

@@ -16,7 +16,7 @@ import time
 from typing import Any, Dict, List, Optional, Tuple
 
 from swift_dss.core.classes import ClassTable
-from swift_dss.core.config import NodeConf
+from swift_dss.core.config import NodeConf, shard_dir
 from swift_dss.core.errors import BadConfig, DssError
 from swift_dss.core.residency import Extent, Tier
 from swift_dss.core.spans import ClassMap
@@ -28,7 +28,7 @@ from swift_dss.io.sums.hashing import Hasher
 from swift_dss.objserver.events import EventSender
 from swift_dss.objserver.recorder import Recorder
 from swift_dss.strategy import placement
-from swift_dss.wire import layout, pressure
+from swift_dss.wire import layout, pressure, shards
 from swift_dss.wire.settings import classtable, nodeconf
 
 _LOOK_SECONDS = 1.0
@@ -85,6 +85,9 @@ class Node:
         self._table = _Watched(conf.class_table, classtable.parse,
                                ClassTable())
         self._pressures: Dict[str, _Watched] = {}
+        self._shards = _Watched(
+            os.path.join(conf.run_dir, shards.FILE),
+            lambda text, _: shards.decode(text).devices, {}, False)
         _quiet_root_logger()
         self._say(choice.refused)
 
@@ -151,6 +154,13 @@ class Node:
             return None
         return found
 
+    def sockets(self, device: str) -> str:
+        """Folder of the sockets of the process of the tier daemon that
+        looks after a device."""
+        number = self._shards.value(self.logger).get(device)
+        return self.conf.run_dir if number is None \
+            else shard_dir(self.conf.run_dir, number)
+
     def plan(self, device: str, class_map: ClassMap,
              size: Optional[int]) -> List[Extent]:
         """Where the bytes of a new version go (``placement.plan``)."""
@@ -174,12 +184,18 @@ class Node:
 
 
 class _Watched:
-    """A parsed file that is read again when it changes."""
+    """A parsed file that is read again when it changes.
 
-    def __init__(self, path: str, parse: Any, default: Any) -> None:
+    :param default: without a file
+    :param keep: a file that goes leaves what it said in force
+    """
+
+    def __init__(self, path: str, parse: Any, default: Any,
+                 keep: bool = True) -> None:
         self._path = path
         self._parse = parse
-        self._value = default
+        self._default = self._value = default
+        self._keep = keep
         self._stamp: Optional[Tuple[int, int, int]] = None
         self._next_look = 0.0
 
@@ -197,7 +213,8 @@ class _Watched:
             with open(self._path, encoding='utf-8') as source:
                 self._value = self._parse(source.read(), self._path)
         except FileNotFoundError:
-            return self._value
+            if not self._keep:
+                self._value, self._stamp = self._default, None
         except (OSError, UnicodeError, DssError) as err:
             logger.error('dss: %s stays as it was: %s', self._path, err)
             count(logger, 'dss.errors.reload')

@@ -80,7 +80,7 @@ def restore(around: Surroundings) -> Tuple[Restored, List[str]]:
             Trust(conf.gateway.prefix, servers.cluster, False, now),
             Cluster(ranks.belongs_here, SimPrimaries(
                 around.ring, around.ask)),
-            restore_state(conf), '', Adoption(book, now))
+            restore_state(conf), '', Adoption(lambda device: book, now))
         work.run(Catalog(conf.gateway, client, workers.inline),
                  lambda found: None)
     return work.found, work.problems

@@ -63,10 +63,11 @@ class _Events:
         self._say(event)
         return True
 
-    def send_read(self, raw: bytes, at_once: bool = False) -> None:
+    def send_read(self, device: str, raw: bytes,
+                  at_once: bool = False) -> None:
         self._say(decode_event(raw))
 
-    def send_what_waits(self) -> None:
+    def send_what_waits(self, device: str) -> None:
         """Nothing waits here."""
 
 

@@ -1,20 +1,15 @@
-"""``swift-dss-tierd``: the cache-tier daemon of one node.
+"""The cache-tier daemon of one node, or of one shard of its devices.
 
 Composes the parts and owns their life: intake of events, one keeper a
 device, the sweeper, the fetch and admin sockets, metrics, and the gateway.
-Plain threads; nothing here is monkey-patched. ``SIGTERM`` stops it cleanly,
-``SIGHUP`` reads ``dss.conf`` and the class table again; a file that does not
-parse changes nothing.
+Plain threads; nothing here is monkey-patched.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import gc
 import logging
 import os
-import signal
 import sys
 import threading
 import time
@@ -30,15 +25,15 @@ from swift_dss.core.version import VersionId
 from swift_dss.gateway.mend.scrub import Listed
 from swift_dss.gateway.mend.scrub_ask import Pass, Rounds
 from swift_dss.gateway.service import Gateway
-from swift_dss.io import carriers, switch, syncing
+from swift_dss.io import carriers, spool, switch, syncing
 from swift_dss.io.private import make_folder
 from swift_dss.tier import report, space
 from swift_dss.tier.devices import Device, Devices
 from swift_dss.tier.doors.admin import AdminServer
 from swift_dss.tier.doors.fetchd import FetchServer
 from swift_dss.tier.doors.history import History
-from swift_dss.tier.doors.html import page
-from swift_dss.tier.doors.page import Page, html_view, json_view
+from swift_dss.tier.doors.html import node_page
+from swift_dss.tier.doors.page import Page
 from swift_dss.tier.hear.intake import Intake
 from swift_dss.tier.hear.ledger import Ledger
 from swift_dss.tier.hits import Hits
@@ -48,17 +43,15 @@ from swift_dss.tier.index.placing import Placing
 from swift_dss.tier.keep.keeper import Keeper
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.local.locks import lock_node
-from swift_dss.tier.metrics import CONTENT_TYPE, Metrics
+from swift_dss.tier.metrics import Metrics
 from swift_dss.tier.policies import indexes_text, parse_indexes
 from swift_dss.tier.prefetch.service import Prefetcher
 from swift_dss.tier.walk.relocate import Relocator
 from swift_dss.tier.walk.survey import Survey
 from swift_dss.tier.workload import Workload
-from swift_dss.wire.control import Event
+from swift_dss.wire.control import Event, EventKind, encode_event
 from swift_dss.wire.settings import classtable, nodeconf
 
-#: Garbage is looked for less often than Python does by itself.
-GC_THRESHOLD = (20000, 20, 20)
 _CLEAN_STOP = 'clean_stop'
 #: Row up to which the bucket was read back.
 _SCRUBBED = 'scrubbed'
@@ -70,6 +63,9 @@ _REBUILD_NEEDED = 'rebuild_needed'
 _WORKLOAD = 'workload'
 #: Policies that were ours at the last look.
 _POLICIES = 'policies'
+#: Devices that the shard had when it last looked; a node without shards
+#: has none written down.
+_DEVICES = 'devices'
 #: Policies that were, and are not any more.
 _LEFT = 'policies_left'
 #: How often spools, devices and metrics are looked at.
@@ -80,18 +76,21 @@ class Daemon:
     """The parts of the daemon, composed.
 
     :param conf_path: ``dss.conf``
+    :param part: makes the configuration of a shard of that of the node
     :raises BadConfig: it or the class table does not parse
     """
 
-    def __init__(self, conf_path: str, logger: logging.Logger) -> None:
+    def __init__(self, conf_path: str, logger: logging.Logger,
+                 part: Callable[[NodeConf], NodeConf] = lambda conf: conf
+                 ) -> None:
         # long: the one place where the parts of the daemon are put together.
-        self._conf_path = conf_path
+        self._read_conf = lambda: part(read_conf(conf_path))
         self._logger = logger
-        self._conf = read_conf(conf_path)
+        self._conf = self._read_conf()
         self._table = read_table(self._conf.class_table)
         conf = self._conf
-        make_folder(conf.run_dir, space.RUN_MODE, '[dss] run_dir')
-        self._lock_fd = lock_node(conf.run_dir)
+        make_folder(conf.sockets_dir, space.RUN_MODE, '[dss] run_dir')
+        self._lock_fd = lock_node(conf.sockets_dir)
         try:
             space.prepare(conf, logger)
         except BaseException:
@@ -115,6 +114,7 @@ class Daemon:
         try:
             self._check_replicator(conf)
             self._take_policies()
+            self._take_devices()
         except BaseException:
             self.release()
             raise
@@ -137,12 +137,12 @@ class Daemon:
             in_order=lambda call: self.intake.in_order(call))
         self.local.watcher = self.prefetcher
         self.intake = Intake(
-            os.path.join(conf.run_dir, 'events.sock'),
+            os.path.join(conf.sockets_dir, 'events.sock'),
             self.devices.discover, self._apply, self.metrics, logger)
-        self._fetch = FetchServer(os.path.join(conf.run_dir, 'fetch.sock'),
+        self._fetch = FetchServer(os.path.join(conf.sockets_dir, 'fetch.sock'),
                                   self.local, self.gateway, self.metrics,
                                   logger)
-        self._admin = AdminServer(os.path.join(conf.run_dir, 'admin.sock'),
+        self._admin = AdminServer(os.path.join(conf.sockets_dir, 'admin.sock'),
                                   self, logger)
         self._page: Optional[Page] = None
         self.history = History()
@@ -192,7 +192,9 @@ class Daemon:
         self.intake.start()
         self._fetch.start()
         self._admin.start()
-        self._page = self._make_page()
+        self._page = node_page(
+            self._conf.tier.prometheus_port, self.status, self.history,
+            self.metrics.text, self._logger)
         for thread in self._threads:
             thread.start()
         self._logger.info('%d devices; index %s', len(self.keepers),
@@ -234,7 +236,7 @@ class Daemon:
 
         :raises BadConfig: what is wrong; nothing has changed
         """
-        conf = read_conf(self._conf_path)
+        conf = self._read_conf()
         table = read_table(conf.class_table)
         self.devices.policies.load()
         self._check_replicator(conf)
@@ -259,6 +261,11 @@ class Daemon:
     def status(self) -> Dict[str, Any]:
         """Everything ``swift-dss tier status`` shows."""
         return report.status(self)
+
+    def publish(self) -> None:
+        """Refresh the labelled gauges, the history and the recon file."""
+        report.publish(self.status(), report.Sinks(
+            self._conf, self._table, self.metrics, self.history))
 
     def kick(self, device: str = '') -> None:
         """Have a device's keeper (or all) look now."""
@@ -331,6 +338,28 @@ class Daemon:
             self._wake_sweeper.set()
         self.index.set_state(_POLICIES, indexes_text(policies.ours))
 
+    def _take_devices(self) -> None:
+        """Know the versions on devices of this shard, and on no others.
+        What comes from another shard is read from the device."""
+        shard = self._conf.shard
+        before = self.index.get_state(_DEVICES)
+        if shard is None and not before:
+            return  # it never was a shard
+        mine = set(shard.devices) if shard is not None else {
+            device.name for device in self.devices.discover()}
+        if shard is not None:
+            gone = self.index.keep_devices(mine)
+            if gone:
+                self._logger.info('%s: another shard has them now',
+                                  ', '.join(sorted(gone)))
+        came = mine - set(before.split())
+        if came:
+            self.rebuild_needed = True
+            self.index.set_state(_REBUILD_NEEDED, '1')
+            self._wake_sweeper.set()
+        self.index.set_state(_DEVICES, ' '.join(sorted(mine))
+                             if shard is not None else '')
+
     def left_policies(self) -> FrozenSet[int]:
         """Policies that were ours once and may have stubs still."""
         return parse_indexes(self.index.get_state(_LEFT))
@@ -374,27 +403,6 @@ class Daemon:
             self._logger.error('stop: %s', err)
             return
         self._logger.info('stop: %d versions are left for S3', left)
-
-    def _make_page(self) -> Optional[Page]:
-        """The page on the loopback address, if there is a port for it.
-
-        :raises BadConfig: another process has the port
-        """
-        port = self._conf.tier.prometheus_port
-        if not port:
-            return None
-        try:
-            made = Page(port, {
-                '/': html_view(lambda: page(self.status(),
-                                            self.history.samples())),
-                '/status.json': json_view(self.status),
-                '/metrics': (CONTENT_TYPE, self.metrics.text)},
-                self._logger)
-        except OSError as err:
-            raise BadConfig('[tier] prometheus_port %d: %s' % (
-                port, err.strerror)) from err
-        made.start()
-        return made
 
     def _look_around(self) -> None:
         """Chores of the gateway: spill, measure, warn of shared disks."""
@@ -468,6 +476,9 @@ class Daemon:
             if keeper.device.is_block])
 
     def _apply(self, batch: List[Event]) -> None:
+        batch = [event for event in batch
+                 if self.devices.is_mine(event.version.device)
+                 or self._pass_on(event)]
         self.workload.heard(batch)
         try:
             changed = self._ledger.apply(batch)
@@ -487,6 +498,19 @@ class Daemon:
             keeper = self.keepers.get(device)
             if keeper is not None:
                 keeper.came(length)
+
+    def _pass_on(self, event: Event) -> bool:
+        """Leave an event to the shard that has its device by now: its
+        sender had not heard yet. Always False."""
+        device = self.devices.get(event.version.device)
+        kept = False
+        with contextlib.suppress(OSError):
+            kept = event.kind is EventKind.READ or spool.append(
+                device.path, encode_event(event),
+                self._conf.io.spool_bytes)
+        self.metrics.count('tier.events_passed_on' if kept
+                           else 'tier.events_dropped')
+        return False
 
     def _wish(self, version: VersionId, partition: str,
               class_ids: List[int]) -> None:
@@ -508,7 +532,7 @@ class Daemon:
                 self._feed_kernel()
                 self.prefetcher.save()
                 self._look_around()
-                report.publish(self)
+                self.publish()
             except (DssError, OSError) as err:
                 self.metrics.count('tier.chore_errors')
                 self._logger.error('chores: %s', err)
@@ -587,43 +611,6 @@ def _read(path: str) -> str:
         raise BadConfig('%s: %s' % (path, err)) from err
 
 
-def main(argv: Optional[List[str]] = None) -> int:
-    """Run in the foreground until SIGTERM or SIGINT."""
-    parser = argparse.ArgumentParser(
-        prog='swift-dss-tierd',
-        description='The cache-tier daemon of one node.')
-    parser.add_argument('--config', default='/etc/swift/dss.conf')
-    args = parser.parse_args(argv)
-    logger = logging.getLogger('swift-dss-tierd')
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter(
-        '%(asctime)s %(levelname)s %(message)s'))
-    logger.addHandler(handler)
-    logger.propagate = False
-    try:
-        logger.setLevel(read_conf(args.config).log_level)
-        daemon = Daemon(args.config, logger)
-        # Blocked in every thread that starts from here on: only the loop
-        # below ever sees them.
-        wanted = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
-        signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
-        daemon.start()
-        # Objects made so far stay for ever, and few later ones are cyclic:
-        # collecting them takes 7 % of the time of bundling small objects.
-        gc.freeze()
-        gc.set_threshold(*GC_THRESHOLD)
-    except DssError as err:
-        print('swift-dss-tierd: %s' % err, file=sys.stderr)
-        return err.exit_code
-    while signal.sigwait(wanted) == signal.SIGHUP:
-        try:
-            daemon.reload()
-        except DssError as err:
-            logger.error('reload refused, nothing changed: %s', err)
-    logger.info('stopping')
-    daemon.stop()
-    return 0
-
-
 if __name__ == '__main__':
+    from swift_dss.tier.main import main
     sys.exit(main())

@@ -81,8 +81,19 @@ def _is_mount(path: str) -> bool:
     return os.path.ismount(path)
 
 
+def device_names(folder: str) -> List[str]:
+    """Names of the devices in Swift's devices folder, mounted or not."""
+    try:
+        names = sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return []
+    return [name for name in names
+            if os.path.isdir(os.path.join(folder, name))]
+
+
 class Devices:
-    """The devices folder. Cheap; looks at the disk only in discover()."""
+    """The devices folder, or a shard's part of it. Cheap; looks at the disk
+    only in :meth:`discover`."""
 
     def __init__(self, conf: NodeConf) -> None:
         self._conf = conf
@@ -92,12 +103,13 @@ class Devices:
 
     def discover(self) -> List[Device]:
         """Every device folder there is, mounted or not, by name."""
-        try:
-            names = sorted(os.listdir(self._conf.devices))
-        except FileNotFoundError:
-            names = []
-        return [self.get(name) for name in names
-                if os.path.isdir(os.path.join(self._conf.devices, name))]
+        return [self.get(name) for name in device_names(self._conf.devices)
+                if self.is_mine(name)]
+
+    def is_mine(self, name: str) -> bool:
+        """False for a device of another shard of the node."""
+        shard = self._conf.shard
+        return shard is None or name in shard.devices
 
     def get(self, name: str) -> Device:
         """The device called ``name``.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from typing import Any, Dict, Iterable, List, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Tuple
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest)
@@ -82,6 +82,21 @@ class Metrics(ports.Metrics):
             merged = dict(self._counters)
             merged.update(self._gauges)
         return dict(sorted(merged.items()))
+
+    def gauges(self) -> List[str]:
+        """Those names of :meth:`snapshot` that are no counters."""
+        with self._lock:
+            return sorted(self._gauges)
+
+    def replace(self, values: Mapping[str, float],
+                gauges: Iterable[str]) -> None:
+        """Show these numbers, which others counted, and no others."""
+        names = set(gauges)
+        with self._lock:
+            self._counters = {name: value for name, value in values.items()
+                              if name not in names}
+            self._gauges = {name: value for name, value in values.items()
+                            if name in names}
 
     def collect(self) -> Iterable[Metric]:
         """The metrics for a Prometheus registry."""

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Dict, List
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple
 
 from swift.common.utils import dump_recon_cache
 
 from swift_dss.block import control_status
+from swift_dss.core.classes import ClassTable
+from swift_dss.core.config import NodeConf
 from swift_dss.gateway.link.throughput import DIRECTIONS
 from swift_dss.tier import admitted, space
-from swift_dss.tier.metrics import Sample
+from swift_dss.tier.doors.history import History
+from swift_dss.tier.metrics import Metrics, Sample
 
 if TYPE_CHECKING:
     from swift_dss.tier.daemon import Daemon
@@ -59,48 +62,61 @@ def status(daemon: Daemon) -> Dict[str, Any]:
         'space': {'warnings': daemon.space_warnings, 'areas': [
             asdict(area) for area in space.areas(
                 daemon.conf(), list(daemon.keepers))]},
-        'metrics': daemon.metrics.snapshot()}
+        'metrics': daemon.metrics.snapshot(),
+        'gauges': daemon.metrics.gauges()}
 
 
-def publish(daemon: Daemon) -> None:
-    """Refresh the labelled gauges and the recon file."""
+class Sinks(NamedTuple):
+    """Where a status is published."""
+
+    conf: NodeConf
+    table: ClassTable
+    metrics: Metrics
+    history: History
+
+
+def publish(status: Dict[str, Any], sinks: Sinks) -> None:
+    """Refresh the labelled gauges, the history and the recon file.
+
+    :param status: of :func:`status`, or the sum of those of shards
+    """
+    table = sinks.table
     samples: List[Sample] = []
-    found = status(daemon)
-    for device in found['devices']:
+    for device in status['devices']:
         for class_id, sums in device['classes'].items():
             labels = {'device': device['name'],
-                      'class': daemon.table().name_of(class_id)}
+                      'class': table.name_of(int(class_id))}
             samples += [('tier.%s%s' % (
                 name, '' if name == 'objects' else '_bytes'), labels,
                 sums[name]) for name in _BYTES]
         if device['block']:
             samples += control_status.samples(
                 device['block'], {'device': device['name']})
-    for into in found['classes'].values():
+    for into in status['classes'].values():
         if into.get('bytes'):
             samples.append(('tier.hit_ratio', {'class': into['name']},
                             into['hit_bytes'] / into['bytes']))
-    samples += _of_gateway(daemon, found)
-    daemon.history.add(time.time(), found)
-    daemon.metrics.label(samples)
-    daemon.metrics.gauge('tier.event_backlog', found['event_backlog'])
-    daemon.metrics.gauge('tier.left_policies', len(found['left_policies']))
-    _recon(daemon, found)
+    samples += _of_gateway(status, table)
+    sinks.history.add(time.time(), status)
+    sinks.metrics.label(samples)
+    sinks.metrics.gauge('tier.event_backlog', status['event_backlog'])
+    sinks.metrics.gauge('tier.left_policies', len(status['left_policies']))
+    _recon(status, sinks)
 
 
-def _of_gateway(daemon: Daemon, found: Dict[str, Any]) -> List[Sample]:
+def _of_gateway(status: Dict[str, Any], table: ClassTable) -> List[Sample]:
     """The gateway's figures for the dashboard and the alert rules."""
-    if found['gateway'] is None:
+    if status['gateway'] is None:
         return []
     samples: List[Sample] = []
-    for device in found['devices']:
+    for device in status['devices']:
         backlog = (device['pressure'] or {}).get('backlog')
         if backlog:
             samples += [('gateway.' + name, {'device': device['name']},
                          float(backlog[name])) for name in (
                              'pending_bytes', 'budget_bytes',
                              'reserve_bytes', 'room_bytes')]
-    link = found['link']
+    link = status['link']
     for direction in DIRECTIONS:
         series = link[direction]
         labels = {'direction': direction}
@@ -117,13 +133,13 @@ def _of_gateway(daemon: Daemon, found: Dict[str, Any]) -> List[Sample]:
                 for name, count in link['operations'].items()]
     samples.append(('gateway.cost_dollars', {}, link['cost_dollars']))
     samples.append(('gateway.oldest_upload_seconds', {},
-                    found['gateway']['oldest_upload_seconds'] or 0.0))
-    for class_id, counts in found['admissions'].items():
+                    status['gateway']['oldest_upload_seconds'] or 0.0))
+    for class_id, counts in status['admissions'].items():
         samples += [('gateway.admissions', {
-            'class': daemon.table().name_of(class_id), 'answer': answer},
+            'class': table.name_of(int(class_id)), 'answer': answer},
             number) for answer, number in counts.items()]
     samples.append(('tier.space_warnings', {},
-                    float(len(found['space']['warnings']))))
+                    float(len(status['space']['warnings']))))
     return samples
 
 
@@ -143,16 +159,16 @@ def _device(daemon: Daemon, keeper: Keeper) -> Dict[str, Any]:
             for name in _BYTES})
 
 
-def _recon(daemon: Daemon, found: Dict[str, Any]) -> None:
+def _recon(status: Dict[str, Any], sinks: Sinks) -> None:
     """``dss.recon`` beside Swift's own, for collectors of recon files."""
-    folder = daemon.conf().recon_cache_path
+    folder = sinks.conf.recon_cache_path
     if not os.path.isdir(folder):
         return
     dump_recon_cache({'dss_tier': {
-        'time': time.time(), 'event_backlog': found['event_backlog'],
-        'rebuild_needed': found['rebuild_needed'],
+        'time': time.time(), 'event_backlog': status['event_backlog'],
+        'rebuild_needed': status['rebuild_needed'],
         'devices': {device['name']: dict(
             device['totals'], ssd_state=device['ssd_state'],
             hdd_state=device['hdd_state'], room_state=device['room_state'])
-            for device in found['devices']}}},
-        os.path.join(folder, 'dss.recon'), daemon.metrics.logger)
+            for device in status['devices']}}},
+        os.path.join(folder, 'dss.recon'), sinks.metrics.logger)

@@ -16,7 +16,7 @@ from typing import Dict, List, Tuple
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig
 from swift_dss.gateway.bundle.pack import BOOK_FILE
-from swift_dss.gateway.service import QUEUE_FILE
+from swift_dss.gateway.queue import FILE as QUEUE_FILE
 from swift_dss.io.private import (
     adopt, make_folder, require_disk, tighten_folder)
 from swift_dss.tier.prefetch.service import FILE as PREFETCH_FILE
@@ -62,10 +62,12 @@ def prepare(conf: NodeConf, logger: logging.Logger) -> None:
         make_folder(path, 0o700, option)
         # Where run_dir is named for both, object servers must get in; the
         # files are their owner's alone.
-        if not os.path.exists(conf.run_dir) or \
-                not os.path.samefile(path, conf.run_dir):
+        if not os.path.exists(conf.sockets_dir) or \
+                not os.path.samefile(path, conf.sockets_dir):
             tighten_folder(path)
         require_disk(path, option, conf.allow_tmpfs)
+        if conf.shard is not None and conf.shard.number:
+            continue  # what an older version kept is the first shard's
         for old in {conf.run_dir, _OLD_PLACE if
                     conf.run_dir == NodeConf.run_dir else conf.run_dir}:
             try:

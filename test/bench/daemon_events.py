@@ -62,7 +62,10 @@ def run(self):
     finally:
         found.append((self.name, watch))
 threading.Thread.run = run
-from swift_dss.tier.daemon import main
+try:
+    from swift_dss.tier.main import main
+except ImportError:  # an older checkout
+    from swift_dss.tier.daemon import main
 main(sys.argv[1:])
 for name, watch in found:
     watch.create_stats()

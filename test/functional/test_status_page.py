@@ -24,7 +24,7 @@ from swift_dss.gateway.down import source
 from swift_dss.gateway.form import verify
 from swift_dss.gateway.link import client
 from swift_dss.gateway.up import upload
-from swift_dss.tier import report
+from swift_dss.tier.doors.html import page
 from swift_dss.tier.local import local
 
 ETC = pathlib.Path(__file__).resolve().parents[2] / 'etc'
@@ -59,7 +59,7 @@ def node(tmp_path_factory):
     wait_until(lambda: made.daemon.settle(1e9) and all(
         one.state.pressure for one in made.daemon.keepers.values()), 60)
     for _ in range(3):
-        report.publish(made.daemon)
+        made.daemon.publish()
     yield made
     made.daemon.stop()
     server.close()
@@ -112,11 +112,10 @@ def test_the_page_shows_all_of_it_and_asks_for_nothing_else(node):
     assert 'prefers-color-scheme: dark' in text
 
 
-def test_names_are_escaped(node, monkeypatch):
+def test_names_are_escaped(node):
     found = node.daemon.status()
     found['classes'][0]['name'] = '<script>alert(1)</script>'
-    monkeypatch.setattr(node.daemon, 'status', lambda: found)
-    _, text = read(node.url + '/')
+    text = page(found, node.daemon.history.samples())
     assert '<script>' not in text and '&lt;script&gt;' in text
 
 

@@ -40,7 +40,7 @@ from swift_dss.gateway.peers.ranks import Ranks
 from swift_dss.gateway.ports import Sink
 from swift_dss.gateway.restore.catalog import open_client
 from swift_dss.gateway.service import Gateway, Upload
-from swift_dss.tier.daemon import GC_THRESHOLD
+from swift_dss.tier.main import GC_THRESHOLD
 from swift_dss.tier.devices import Devices
 from swift_dss.tier.index.index import Index
 from swift_dss.tier.local.local import Local

@@ -35,8 +35,6 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
     # Swift reads its configuration when it is imported.
     from swift.common.utils import set_swift_dir
     set_swift_dir(conf.swift_dir)
-    from swift_dss.gateway.bundle.book import Book
-    from swift_dss.gateway.bundle.pack import book_path
     from swift_dss.gateway.collect.keys import restore_state
     from swift_dss.gateway.form.encrypt import KeyFile, open_envelope
     from swift_dss.gateway.form.owner import owner_of
@@ -49,6 +47,7 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
     from swift_dss.gateway.restore.trust import Trust
     from swift_dss.gateway.restore.write import PlaceWriter, Writer
     from swift_dss.tier import space
+    from swift_dss.tier.shards.child import Books
     logging.getLogger().addHandler(logging.NullHandler())
     client = open_client(conf.gateway)
     owner_of(conf, client).require_not_foreign()
@@ -56,10 +55,8 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
     keys.check()
     servers = Servers(conf.swift_dir)
     space.prepare(conf, logging.getLogger('swift-dss-restore'))
-    folder = conf.state_dir
     state = restore_state(conf)
-    # A daemon that runs has it open too: both may write.
-    book = Book(book_path(folder))
+    books = Books(conf)
     if args.from_start and os.path.exists(state):
         os.unlink(state)
     writer = Writer(conf, servers, logging.getLogger('swift-dss-restore'))
@@ -72,14 +69,15 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
         state,
         '/' + args.container.strip('/') if args.container else '',
         # A keeper needs all members of a bundle, not one container's.
-        None if args.container else Adoption(book, time.time()),
+        None if args.container else Adoption(
+            books.of_device, time.time()),
         lambda key, data: open_envelope(keys, data))
     with Progress('restore', quiet=args.json) as progress:
         found = work.run(Catalog(conf.gateway, client),
                          lambda now: progress.show(
                              now.keys, None, '%d versions, %d written' % (
                                  now.versions, now.written)))
-    book.close()
+    books.close()
     for text in work.problems:
         print('swift-dss gateway restore: ' + text, file=sys.stderr)
     if not args.no_index:

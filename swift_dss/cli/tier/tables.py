@@ -29,6 +29,15 @@ def _header(found: Dict[str, Any]) -> str:
         'events waiting' % (
             found['pid'], seconds(found['up_seconds']), found['engine'],
             found['eviction'], found['carrier'], found['event_backlog'])
+    for shard in found.get('shards', ()):
+        text += '\nshard %d: %s, %s; %s' % (
+            shard['number'],
+            'process %d, up %s' % (shard['pid'], seconds(
+                shard['up_seconds'])) if shard['answers']
+            else 'does not answer, and is started again',
+            'started again %d times' % shard['restarts']
+            if shard['restarts'] else 'never started again',
+            ' '.join(shard['devices']))
     if found['rebuild_needed']:
         text += '\nthe index is being rebuilt: figures are not complete'
     elif found['sweep_needed']:

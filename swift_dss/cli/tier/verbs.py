@@ -145,23 +145,27 @@ def _walk(args: argparse.Namespace, conf: NodeConf) -> int:
         except TierUnavailable:
             if args.verb != 'rebuild':
                 raise
-            found = _walk_alone(args, show)
+            found = _walk_alone(args, conf, show)
     print(json_text(found) if args.json else tables.walks(found))
     return 1 if any(one['unreadable'] for one in found) else 0
 
 
-def _walk_alone(args: argparse.Namespace,
+def _walk_alone(args: argparse.Namespace, conf: NodeConf,
                 show: Callable[[Dict[str, Any]], None]
                 ) -> List[Dict[str, Any]]:
     """No daemon answers: do it here, under the daemon's own lock."""
     from swift_dss.tier.daemon import Daemon
+    from swift_dss.tier.shards.child import parts
     logger = logging.getLogger('swift-dss-tier')
     logger.addHandler(logging.StreamHandler())
-    daemon = Daemon(args.config, logger)
-    try:
-        return daemon.survey(0, args.orphans, show)
-    finally:
-        daemon.release()
+    walks: List[Dict[str, Any]] = []
+    for part in parts(conf):
+        daemon = Daemon(args.config, logger, part)
+        try:
+            walks += daemon.survey(0, args.orphans, show)
+        finally:
+            daemon.release()
+    return walks
 
 
 def _init(args: argparse.Namespace, conf: NodeConf) -> int:

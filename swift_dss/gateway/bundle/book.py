@@ -303,6 +303,27 @@ class Book(Store):
             'DELETE FROM holders WHERE key = ? AND device = ?',
             (version.key, version.device))])
 
+    def leave_devices(self, devices: Sequence[str]) -> None:
+        """Versions on these devices are nothing to this book any more.
+        Durable; idempotent.
+
+        What waits on another device too waits there; the rest waits no
+        more. Members of bundles stay: who else needs them is asked before
+        a byte goes.
+        """
+        marks = ','.join('?' * len(devices))
+        names = tuple(devices)
+        with self._lock:
+            self._write(True, [
+                ('DELETE FROM holders WHERE device IN (%s)' % marks, names),
+                ("DELETE FROM members WHERE state IN ('waiting', 'packed') "
+                 'AND key NOT IN (SELECT key FROM holders)', ()),
+                ('UPDATE members SET (device, partition) = (SELECT device, '
+                 'partition FROM holders WHERE holders.key = members.key '
+                 "LIMIT 1) WHERE state IN ('waiting', 'packed') AND device "
+                 'IN (%s)' % marks, names)])
+            self._recount_all()
+
     def unpark(self, key: str) -> None:
         """Forget a version that is not (yet) in S3."""
         self._write(False, [

@@ -140,7 +140,7 @@ def plain(found: Collected) -> Dict[str, Any]:
 
 def restore_state(conf: NodeConf) -> str:
     """Where a restore notes how far it has come; gone at its end."""
-    return os.path.join(conf.state_dir, 'restore.json')
+    return os.path.join(conf.index_dir, 'restore.json')
 
 
 class Item(NamedTuple):

@@ -24,6 +24,7 @@ from swift.common.exceptions import SwiftException
 from swift.common.ring import Ring
 from swift.common.utils import get_partition_for_hash, set_swift_dir
 
+from swift_dss.core.config import Shard
 from swift_dss.core.errors import BadConfig
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.peers.here import Here
@@ -69,12 +70,18 @@ class Ranks:
     Hosts of a ring may be names: see ``gateway.here``. Questions about a
     policy without a ring raise :class:`NoRing`.
 
+    A shard is a node of its own to the others, and to the shards beside
+    it: *here* are its own devices.
+
     :param my_ips: addresses of this node; None asks the system
+    :param shard: None: the whole node is meant
     """
 
     def __init__(self, swift_dir: str,
-                 my_ips: Optional[Set[str]] = None) -> None:
+                 my_ips: Optional[Set[str]] = None,
+                 shard: Optional[Shard] = None) -> None:
         self._swift_dir = swift_dir
+        self._shard = shard
         self._here = Here(my_ips)
         self._lock = threading.Lock()
         self._rings: Dict[int, Any] = {}
@@ -94,7 +101,11 @@ class Ranks:
             return str(part), list(ring.get_part_nodes(part))
 
     def is_here(self, node: Mapping[str, Any]) -> bool:
-        """True if a device of the ring is at an address of this node."""
+        """True if a device of the ring is here: at an address of this node,
+        and one of the shard's."""
+        if self._shard is not None and \
+                node['device'] not in self._shard.devices:
+            return False
         return self._here.is_here(node['ip']) or \
             self._here.is_here(node.get('replication_ip'))
 
@@ -108,7 +119,14 @@ class Ranks:
         here = {ip for ip in ips if self._here.is_here(ip)}
         names = tuple(names)
         return [name for name, ip in zip(names, _owners(
-            names, frozenset(ips))) if ip in here] if here else []
+            names, frozenset(ips))) if ip in here and self._is_mine(name)
+            ] if here else []
+
+    def _is_mine(self, name: str) -> bool:
+        """Of the shards of a node, exactly one does a piece of work."""
+        return self._shard is None or int(hashlib.md5(
+            name.encode('ascii')).hexdigest(), 16) \
+            % self._shard.count == self._shard.number
 
     def not_in_rings(self, names: Iterable[str]) -> List[str]:
         """Those of this node's devices that no ring has at an address of

@@ -9,7 +9,7 @@ those of other nodes.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, List, Tuple
+from typing import TYPE_CHECKING, Callable, List, Tuple
 
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.bundle.book import Book, Member
@@ -33,11 +33,12 @@ def group_of_held(held: Held) -> str:
 class Adoption:
     """Collects the members of one bundle after the other.
 
-    :param book: of this node
+    :param book_of: the book of the shard that has a device; that of the node
+        where it has no shards
     """
 
-    def __init__(self, book: Book, now: float) -> None:
-        self._book = book
+    def __init__(self, book_of: Callable[[str], Book], now: float) -> None:
+        self._book_of = book_of
         self._now = now
         self._key = ''
         self._members: List[Tuple[Held, List[Target]]] = []
@@ -58,13 +59,15 @@ class Adoption:
         if not members:
             return
         first, targets = members[0]
-        if not any(target.rank == 0 or first.record.version.frag_index
-                   is not None for target in targets):
+        keeper = next((target for target in targets if target.rank == 0
+                       or first.record.version.frag_index is not None), None)
+        if keeper is None:
             return
+        kept_by = self._book_of(keeper.device)
         assert first.bundle is not None
         head, size = first.bundle
         group = group_of_held(first)
-        self._book.adopt(
+        kept_by.adopt(
             first.remote.key, group, str(head.get('seal', '')), size,
             [member_of(held, group, *(
                 (on[0].device, str(on[0].partition)) if on else ()))
@@ -72,9 +75,10 @@ class Adoption:
             self._now)
         for held, on in members:
             for target in on:
-                self._book.hold(replace(
+                # In the book of another shard it leans on the bundle.
+                self._book_of(target.device).hold(replace(
                     held.record.version, device=target.device),
-                    str(target.partition))
+                    str(target.partition), first.remote.key)
         self.adopted += 1
 
 

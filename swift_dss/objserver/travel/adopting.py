@@ -122,11 +122,12 @@ def adopt(manager: Any, wanted: Wanted) -> bool:
     version = VersionId(
         wanted.device, int(wanted.policy), wanted.object_hash,
         wanted.timestamp.internal, wanted.frag_index)
-    conf = manager.dss_node.conf
+    node = manager.dss_node
     try:
         _write(manager, wanted, ask_for_proof(
-            conf.run_dir, proof.ProofRequest(version, wanted.partition),
-            conf.io.remote_deadline_seconds))
+            node.sockets(wanted.device),
+            proof.ProofRequest(version, wanted.partition),
+            node.conf.io.remote_deadline_seconds))
         logger.increment('dss.ssync.adopted')
     except RemoteUnavailable as err:
         logger.info('dss: S3 could not be asked for %s: %s', version.key, err)

@@ -107,6 +107,6 @@ def _version_of(request: Any, disk_file: Any) -> VersionId:
 
 
 def _ask(disk_file: Any, request: proof.ProofRequest) -> proof.ProofReply:
-    conf = disk_file.manager.dss_node.conf
-    return ask_for_proof(conf.run_dir, request,
-                         conf.io.remote_deadline_seconds)
+    node = disk_file.manager.dss_node
+    return ask_for_proof(node.sockets(disk_file.dss_device), request,
+                         node.conf.io.remote_deadline_seconds)

@@ -12,6 +12,7 @@ from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import (
     BadConfig, DamagedRecord, DssError, TierUnavailable, VersionGone)
 from swift_dss.gateway.collect.keys import Wish, plain
+from swift_dss.tier.doors.asking import refusal
 from swift_dss.tier.doors.fetchd import StreamServer, read_line
 from swift_dss.tier.index.filters import ALL, PLACES, Filter
 from swift_dss.tier.index.rows import VersionRow
@@ -75,7 +76,7 @@ class AdminServer:
             send({'result': verb(
                 request, lambda said: send({'progress': said}))})
         except (DssError, DamagedRecord) as err:
-            send({'error': str(err), 'exit_code': err.exit_code})
+            send(refusal(err))
 
     # -- verbs -----------------------------------------------------------
 

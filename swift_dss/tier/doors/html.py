@@ -7,11 +7,15 @@ configuration or a client and is escaped.
 
 from __future__ import annotations
 
+import logging
 from html import escape
-from typing import Any, Dict, Iterable, List, Sequence
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence
 
+from swift_dss.core.errors import BadConfig
 from swift_dss.tier.doors.charts import areas, bytes_text, lines, rate_text
-from swift_dss.tier.doors.history import Sample
+from swift_dss.tier.doors.history import History, Sample
+from swift_dss.tier.doors.page import Page, html_view, json_view
+from swift_dss.tier.metrics import CONTENT_TYPE
 
 REFRESH_SECONDS = 10
 ANSWERS = ('accept', 'throttle', 'retry', 'full')
@@ -71,10 +75,33 @@ th { color: var(--soft); font-weight: 500; border-bottom:
 '''
 
 
+def node_page(port: int, status: Callable[[], Dict[str, Any]],
+              history: History, metrics: Callable[[], bytes],
+              logger: logging.Logger) -> Optional[Page]:
+    """The page of a node, at work, if there is a port for it.
+
+    :param port: of the loopback address; 0 is none
+    :raises BadConfig: somebody else has the port
+    """
+    if not port:
+        return None
+    try:
+        made = Page(port, {
+            '/': html_view(lambda: page(status(), history.samples())),
+            '/status.json': json_view(status),
+            '/metrics': (CONTENT_TYPE, metrics)}, logger)
+    except OSError as err:
+        raise BadConfig('[tier] prometheus_port %d: %s' % (
+            port, err.strerror)) from err
+    made.start()
+    return made
+
+
 def page(status: Dict[str, Any], samples: List[Sample]) -> str:
     """The document."""
     body = [_head(status), _warnings(status), _tiles(status),
-            _charts(samples, status), _classes(status), _devices(status)]
+            _charts(samples, status), _classes(status), _devices(status),
+            _shards(status)]
     if status['gateway']:
         body += [_operations(status), _bundles(status)]
     return ('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -204,6 +231,15 @@ def _devices(status: Dict[str, Any]) -> str:
     return _table('Devices', ('device', 'SSD', 'HDD', 'room', 'on SSD',
                               'on HDD', 'waits for S3', 'budget',
                               'room left', 'oldest dirty'), rows)
+
+
+def _shards(status: Dict[str, Any]) -> str:
+    rows = [[one['number'], one['pid'] or '-', _seconds(
+        one['up_seconds'] or 0) if one['answers'] else 'does not answer',
+        one['restarts'], ' '.join(one['devices'])]
+        for one in status.get('shards', ())]
+    return _table('Shards', ('number', 'process', 'up', 'started again',
+                             'devices'), rows) if rows else ''
 
 
 def _operations(status: Dict[str, Any]) -> str:

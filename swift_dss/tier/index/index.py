@@ -400,23 +400,40 @@ class Index:
 
         Reads all rows, page by page, without a lock between pages.
         """
+        return self._forget_unless('policy', policies)
+
+    def keep_devices(self, names: AbstractSet[str]) -> Set[str]:
+        """Forget every version on other devices; which those were.
+
+        Reads all rows, page by page, and locks nobody out meanwhile.
+        """
+        ids = {self._devices[name] for name in names if name in self._devices}
+        if ids == set(self._names):
+            return set()
+        return {self._names[device_id] for device_id
+                in self._forget_unless('device_id', ids)}
+
+    def _forget_unless(self, column: str, kept: AbstractSet[int]
+                       ) -> Set[int]:
+        """Forget versions with another value in a column; those values."""
         dropped: Set[int] = set()
         after_id = 0
-        wanted = ','.join(map(str, sorted(policies))) or '-1'
+        wanted = ','.join(map(str, sorted(kept))) or '-1'
         while True:
             with self.batch():
-                found = self._db.execute(
-                    'SELECT id, policy FROM version WHERE id > ? AND '
-                    'policy NOT IN (%s) ORDER BY id LIMIT %d' % (
-                        wanted, _CHUNK_ROWS), (after_id,)).fetchall()
-                ids = [row[:1] for row in found]
+                rows = self._db.execute(
+                    'SELECT id, %s FROM version WHERE id > ? AND '
+                    '%s NOT IN (%s) ORDER BY id LIMIT %d' % (
+                        column, column, wanted, _CHUNK_ROWS),
+                    (after_id,)).fetchall()
+                ids = [row[:1] for row in rows]
                 self._db.executemany(
                     'DELETE FROM span WHERE version_id = ?', ids)
                 self._db.executemany('DELETE FROM version WHERE id = ?', ids)
-            dropped.update(row[1] for row in found)
-            if len(found) < _CHUNK_ROWS:
+            dropped.update(row[1] for row in rows)
+            if len(rows) < _CHUNK_ROWS:
                 return dropped
-            after_id = found[-1][0]
+            after_id = rows[-1][0]
 
     def obsolete(self, versions: Iterable[VersionId]) -> List[VersionRow]:
         """Versions of the same objects that these make obsolete, each

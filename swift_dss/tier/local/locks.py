@@ -82,12 +82,16 @@ class VersionLocks:
             del self._held[key]
 
 
+#: In the folder of the daemon's sockets; has its process id.
+LOCK_FILE = 'tierd.lock'
+
+
 def lock_node(run_dir: str) -> int:
     """Make sure that no two daemons run on one node.
 
     :raises TierUnavailable: one does
     """
-    fd = os.open(os.path.join(run_dir, 'tierd.lock'),
+    fd = os.open(os.path.join(run_dir, LOCK_FILE),
                  os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -16,10 +16,11 @@ import dataclasses
 from typing import Any, Dict, Mapping, Type, TypeVar
 
 from swift_dss.core.config import (
-    GatewayConf, IoConf, NodeConf, PrefetchConf, TierConf)
+    Division, GatewayConf, IoConf, NodeConf, PrefetchConf, TierConf)
 from swift_dss.core.errors import BadConfig
 from swift_dss.core.limits import (
     MAX_BUNDLE_DATA_BYTES, MIN_PREFETCH_STATE_BYTES, RUN_DIR_BYTES)
+from swift_dss.wire import shards
 
 _TRUE = frozenset(('true', '1', 'yes', 'on', 't', 'y'))
 _FALSE = frozenset(('false', '0', 'no', 'off', 'f', 'n'))
@@ -126,7 +127,8 @@ def _engines(options: Mapping[str, str], source: str) -> Dict[str, str]:
 def _fill(kind: Type[_Conf], options: Mapping[str, str], section: str,
           source: str) -> _Conf:
     defaults = kind()
-    known = {field.name for field in dataclasses.fields(kind)}
+    known = {field.name for field in dataclasses.fields(kind)
+             if field.metadata.get('option', True)}
     values: Dict[str, Any] = {}
     for option, text in options.items():
         where = '%s: [%s] %s' % (source, section, option)
@@ -142,6 +144,11 @@ def _value(where: str, option: str, text: str, default: Any) -> Any:
     if option in _CHOICES and text not in _CHOICES[option]:
         raise BadConfig('%s: %r is not one of %s' % (
             where, text, ', '.join(_CHOICES[option])))
+    if isinstance(default, Division):
+        try:
+            return shards.parse(text)
+        except BadConfig as err:
+            raise BadConfig('%s: %s' % (where, err)) from err
     if isinstance(default, bool):
         if text.lower() in _TRUE | _FALSE:
             return text.lower() in _TRUE

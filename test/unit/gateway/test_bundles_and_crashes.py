@@ -137,7 +137,7 @@ def test_a_bundle_that_is_being_adopted_outlives_a_crash(
 
 
 def _adopt_all(gateway, book):
-    adoption = Adoption(book, 1.0)
+    adoption = Adoption(lambda device: book, 1.0)
     for held in Catalog(gateway._conf, gateway._client).walk():
         adoption.see(held, [Target('sda', 7, 0)])
     adoption.flush()

@@ -10,6 +10,7 @@ import pytest
 from swift.common import storage_policy, utils
 from swift.common.ring import RingBuilder
 
+from swift_dss.core.config import Shard
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.peers.here import FRESH_SECONDS, Here
 from swift_dss.gateway.peers.ranks import Ranks, ring_name
@@ -60,6 +61,26 @@ def test_a_device_of_the_same_name_on_another_node_is_not_ours(swift_dir):
                  if everywhere.rank(_version('sd%d' % i)) == 0)
     elsewhere = Ranks(swift_dir, {'192.0.2.1'})
     assert elsewhere.rank(_version(first)) == 3
+
+
+def test_a_shard_is_a_node_of_its_own(swift_dir):
+    ips = {'10.0.0.0', '10.0.0.1', '10.0.0.2'}
+    halves = [Ranks(swift_dir, ips, Shard(number, 2, frozenset(devices)))
+              for number, devices in enumerate((
+                  ('sd0', 'sd2', 'sd4'), ('sd1', 'sd3')))]
+    whole = Ranks(swift_dir, ips)
+    for number in range(5):
+        version = _version('sd%d' % number)
+        mine, other = halves[number % 2], halves[1 - number % 2]
+        # To the other shard it is a handoff, as to any other node.
+        assert mine.rank(version) == whole.rank(version)
+        assert other.rank(version) == 3
+    for node in whole.primaries(1, HASH)[1]:
+        assert [half.is_here(node) for half in halves].count(True) == 1
+    names = ['%03x' % number for number in range(256)]
+    parts = [half.shares(names) for half in halves]
+    assert sorted(parts[0] + parts[1]) == whole.shares(names) == names
+    assert min(map(len, parts)) > 90
 
 
 def test_the_replication_address_counts_too(swift_dir):

@@ -35,7 +35,7 @@ def test_the_first_primary_of_the_first_member_keeps_it(
         tmp_path, rank, frag_index, keeps):
     book = Book(str(tmp_path / 'bundles.db'))
     try:
-        adoption = Adoption(book, 1.0)
+        adoption = Adoption(lambda device: book, 1.0)
         version = replace(VERSION, frag_index=frag_index)
         # Of the second member this node is the first primary.
         for number, mine in ((0, rank), (1, 0)):
@@ -45,3 +45,24 @@ def test_the_first_primary_of_the_first_member_keeps_it(
         assert book.has_bundle(KEY) is keeps
     finally:
         book.close()
+
+
+def test_of_several_shards_one_keeps_it_and_the_other_leans_on_it(tmp_path):
+    books = {device: Book(str(tmp_path / (device + '.db')))
+             for device in ('sda', 'sdb')}
+    try:
+        adoption = Adoption(books.get, 1.0)
+        for number in (0, 1):
+            adoption.see(held(number, VERSION), [
+                Target('sda', 7, 1), Target('sdb', 7, 0)])
+        adoption.flush()
+        assert adoption.adopted == 1
+        assert not books['sda'].has_bundle(KEY)
+        assert list(books['sda'].leaned_on()) == [KEY]
+        assert books['sdb'].has_bundle(KEY)
+        assert list(books['sdb'].leaned_on()) == []
+        assert {device for _, device, _ in books['sda'].leaners(
+            KEY, ('', ''), 10)} == {'sda'}
+    finally:
+        for book in books.values():
+            book.close()

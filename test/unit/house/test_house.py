@@ -44,9 +44,10 @@ def options(kind):
     """Names and defaults of the plain options of one section."""
     defaults = kind()
     for field in dataclasses.fields(kind):
+        if not field.metadata.get('option', True):
+            continue
         default = getattr(defaults, field.name)
-        if not dataclasses.is_dataclass(default) and \
-                not isinstance(default, dict):
+        if not isinstance(default, (dict, *SECTIONS.values())):
             yield field.name, default
 
 
@@ -125,7 +126,7 @@ def same(text, default):
         unit = units.get(text[-1:].lower())
         number = float(text[:-1]) * unit if unit else float(text)
         return number == default
-    return text == (default or '')
+    return text == str('' if default is None else default)
 
 
 def test_sample_has_no_option_that_is_not_one():

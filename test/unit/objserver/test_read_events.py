@@ -31,6 +31,11 @@ def heard(disk: Disk) -> Iterator[Any]:
     listening.close()
 
 
+def line(disk: Disk) -> Any:
+    """The way to the daemon that has the device."""
+    return disk.node.events._line('sda')
+
+
 def datagrams(heard: Any) -> List[List[control.Event]]:
     found = []
     while True:
@@ -47,7 +52,7 @@ def test_the_first_read_goes_at_once_and_the_next_together(
         disk: Disk, green: None, heard: Any) -> None:
     disk.put('o', BODY)
     datagrams(heard)
-    disk.node.events._reads_due = 0.0
+    line(disk)._reads_due = 0.0
     for _ in range(4):
         disk.read('o')
     (first,), = datagrams(heard)
@@ -65,10 +70,10 @@ def test_many_reads_fill_whole_datagrams(
         disk: Disk, green: None, heard: Any) -> None:
     disk.put('o', BODY)
     datagrams(heard)
-    disk.node.events._reads_due = time.monotonic() + 60
+    line(disk)._reads_due = time.monotonic() + 60
     for _ in range(100):
         disk.read('o')
-    disk.node.events._send_reads()
+    disk.node.events.send_what_waits('sda')
     found = datagrams(heard)
     assert sum(map(len, found)) == 100
     assert 2 <= len(found) <= 10
@@ -87,7 +92,7 @@ def test_a_fork_sends_nothing_of_its_parent(
         disk: Disk, green: None, heard: Any) -> None:
     disk.put('o', BODY)
     datagrams(heard)
-    events = disk.node.events
+    events = line(disk)
     events._reads_due = time.monotonic() + 60
     disk.read('o')
     assert len(events._reads) == 1

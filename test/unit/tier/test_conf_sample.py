@@ -38,6 +38,6 @@ def test_every_option_is_there_at_its_default():
         body = text.split('[%s]' % section)[1].split('\n[')[0]
         for option in vars(kind):
             if option in ('io', 'tier', 'gateway', 'prefetch', 'capacity',
-                          'engines'):
+                          'engines', 'shard'):
                 continue
             assert re.search('(?m)^%s =' % option, body), option

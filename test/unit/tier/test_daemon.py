@@ -421,10 +421,9 @@ def test_an_index_that_cannot_be_written_drops_events_and_serves(running):
 
 
 def test_the_recon_file_has_the_numbers(running):
-    from swift_dss.tier import report
     running.put(1, 9)
     running.settle()
-    report.publish(running.daemon)
+    running.daemon.publish()
     with open(os.path.join(running.root, 'recon', 'dss.recon')) as source:
         found = json.load(source)['dss_tier']
     assert found['devices']['sda']['objects'] == 1

@@ -1,0 +1,160 @@
+"""``admin.sock`` of a node with shards: asks them, answers for all."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import socket
+import threading
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple
+
+from swift_dss.core.errors import (
+    DamagedRecord, DssError, TierUnavailable, VersionGone)
+from swift_dss.tier.doors.asking import DaemonSaid, ask, refusal
+from swift_dss.tier.doors.fetchd import StreamServer, read_line
+from swift_dss.tier.shards import sums
+from swift_dss.wire.control import decode_line, encode_line
+
+_MAX_LINE_BYTES = 65536
+_MAX_CLIENTS = 16
+#: Answered in the order of the shards, one after the other: their rows are
+#: pages of one list.
+_IN_TURN = frozenset(('ls', 'pins'))
+#: Rows and failures that an answer names at most.
+_MOST_TOLD = 1000
+Progress = Callable[[Dict[str, Any]], None]
+_Said = Tuple[int, str, Any]
+
+
+class Board:
+    """Answers one request a connection (``wire.control``).
+
+    :param path: of the socket
+    :param shards: admin sockets of the shards, by their numbers
+    :param own: verbs that are the parent's, by name
+    """
+
+    def __init__(self, path: str, shards: Callable[[], Mapping[int, str]],
+                 own: Mapping[str, Callable[[], Any]],
+                 logger: logging.Logger) -> None:
+        self._shards = shards
+        self._own = own
+        self._logger = logger
+        self._server = StreamServer(path, 'admin', self._serve,
+                                    _MAX_CLIENTS, logger)
+
+    def start(self) -> None:
+        """Bind and begin."""
+        self._server.start()
+
+    def stop(self) -> None:
+        """Cut off who is connected and return."""
+        self._server.stop()
+
+    def _serve(self, connection: socket.socket) -> None:
+        def send(message: Dict[str, Any]) -> None:
+            connection.sendall(encode_line(message))
+
+        try:
+            request = decode_line(read_line(connection, _MAX_LINE_BYTES))
+            own = self._own.get(str(request.get('verb')))
+            send({'result': own() if own is not None else self.ask(
+                request, lambda said: send({'progress': said}))})
+        except (DssError, DamagedRecord) as err:
+            send(refusal(err))
+
+    def ask(self, request: Dict[str, Any], progress: Progress) -> Any:
+        """Ask all shards, and add up what they answer.
+
+        :param progress: is told of the node as a whole
+        :raises DssError: as the first shard says that cannot answer
+        :raises TierUnavailable: a shard does not answer at all
+        """
+        shards = self._shards()
+        if request.get('verb') in _IN_TURN:
+            return sums.merged(list(self._in_turn(
+                request, shards, progress)))
+        answers: Dict[int, Any] = {}
+        failed: List[DssError] = []
+        gone = 0
+        total = sums.Progress(sorted(shards))
+        for number, kind, said in _side_by_side(shards, request):
+            if kind == 'progress':
+                progress(total.add(number, said))
+            elif kind == 'result':
+                answers[number] = said
+            elif _is_elsewhere(said, request):
+                gone += 1
+            else:
+                failed.append(said)
+        if failed:
+            raise failed[0]
+        if not answers and gone:
+            raise VersionGone('%s is not on this node' % request['object'])
+        return _bounded(sums.merged([
+            answers[number] for number in sorted(answers)]))
+
+    def _in_turn(self, request: Dict[str, Any], shards: Mapping[int, str],
+                 progress: Progress) -> Iterator[Any]:
+        left = int(request.get('limit', 0))
+        for number in sorted(shards):
+            asked = dict(request, limit=left) if left else request
+            result = None
+            for message in ask(shards[number], asked):
+                if 'progress' in message:
+                    progress(message['progress'])
+                    if left:
+                        left -= len(message['progress'].get('rows', ()))
+                result = message.get('result', result)
+            yield result
+            if request.get('limit') and left <= 0:
+                return
+
+
+def _side_by_side(shards: Mapping[int, str],
+                  request: Dict[str, Any]) -> Iterator[_Said]:
+    """(shard, 'progress', 'result' or 'error', what it said), until all have
+    ended."""
+    said: queue.SimpleQueue[_Said] = queue.SimpleQueue()
+
+    def run(number: int, path: str) -> None:
+        try:
+            result = None
+            for message in ask(path, request):
+                if 'progress' in message:
+                    said.put((number, 'progress', message['progress']))
+                result = message.get('result', result)
+            said.put((number, 'result', result))
+        except TierUnavailable as err:
+            said.put((number, 'error', TierUnavailable(
+                'shard %d of this node: %s' % (number, err))))
+        except DssError as err:
+            said.put((number, 'error', err))
+        except Exception as err:
+            # The one who asks must hear the end of every shard.
+            said.put((number, 'error', TierUnavailable(
+                'shard %d: %s' % (number, err))))
+
+    for number, path in shards.items():
+        threading.Thread(target=run, args=(number, path), daemon=True,
+                         name='dss-ask-%d' % number).start()
+    left = len(shards)
+    while left:
+        one = said.get()
+        left -= one[1] != 'progress'
+        yield one
+
+
+def _is_elsewhere(err: DssError, request: Dict[str, Any]) -> bool:
+    """Only a shard that has the object can do something with it."""
+    return bool(request.get('object')) and isinstance(err, DaemonSaid) \
+        and err.counter == VersionGone.counter
+
+
+def _bounded(answer: Any) -> Any:
+    """No more rows and failures than one shard would name."""
+    if isinstance(answer, dict):
+        for name in ('rows', 'failed'):
+            if isinstance(answer.get(name), list):
+                del answer[name][_MOST_TOLD + 1:]
+    return answer
