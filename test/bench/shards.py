@@ -8,13 +8,11 @@ work the seconds it takes, and the CPU time of the daemon and its shards:
 rebuild   all devices are read into an empty index
 sweep     all devices are compared with it
 events    new versions are told, as many as the sockets take
-uploads   each version goes to S3 under a key of its own (with ``--s3``,
-          against versitygw on this machine, which needs processors too)
 
 Printed: medians for each number of shards and their ratios. On a busy machine
 only the CPU time of one run can be compared with itself.
 
-    python test/bench/shards.py [--objects N] [--rounds N] [--s3]
+    python test/bench/shards.py [--objects N] [--rounds N]
 """
 
 from __future__ import annotations
@@ -28,14 +26,13 @@ import statistics
 import sys
 import tempfile
 import time
-from typing import Any, Callable, Dict, Iterator, List, Tuple
+from typing import Callable, Dict, Iterator, List, Tuple
 
 sys.path.insert(0, os.path.join(os.path.dirname(
     os.path.abspath(__file__)), os.pardir))
 
 from daemon_node import DaemonProcess, write_node
 from fault.sample_node import SampleNode
-from functional.s3_servers import BUCKET, VersityServer
 
 from swift_dss.core.version import VersionId
 from swift_dss.io.switch import Place
@@ -57,30 +54,22 @@ class Bench:
         self.devices = ['d%d' % one for one in range(args.devices)]
         self.objects = args.objects
         self.places: List[Place] = []
-        self.s3: Any = None
         for device in self.devices:
             node = SampleNode(root, with_hdd=False, device=device)
             for number in range(args.objects // args.devices):
                 self.places.append(node.put(
                     '%s-%d' % (device, number), _BODY))
-        if args.s3:
-            self.s3 = VersityServer()
-            self.s3.start()
-            self.s3.client().create_bucket(Bucket=BUCKET)
         self.daemon = DaemonProcess(root)
         self.count = 0
 
-    def start(self, count: int, **gateway: object) -> None:
+    def start(self, count: int) -> None:
         """A daemon with so many shards, and no index."""
         self.stop()
         self.count = count
-        options: Dict[str, Dict[str, object]] = {
+        write_node(self.root, {
             'io': {'carrier': 'null'}, 'tier': {
                 'shards': count, 'clean_after_seconds': 86400,
-                'index_dir': os.path.join(self.root, 'state')}}
-        if gateway:
-            options['gateway'] = gateway
-        write_node(self.root, options)
+                'index_dir': os.path.join(self.root, 'state')}})
         shutil.rmtree(os.path.join(self.root, 'state'), ignore_errors=True)
         self.daemon.start()
 
@@ -141,7 +130,8 @@ def _cpu(pids: List[int]) -> float:
     return total / _TICKS
 
 
-def _rebuilds(bench: Bench, count: int, took: Dict[str, List[Took]]) -> None:
+def _rebuilds(bench: Bench, count: int,
+              took: Dict[str, List[Took]]) -> None:
     bench.start(count)
     _await(lambda: not bench.daemon.ask({'verb': 'status'})[
         'rebuild_needed'])
@@ -150,29 +140,10 @@ def _rebuilds(bench: Bench, count: int, took: Dict[str, List[Took]]) -> None:
             bench.daemon.ask({'verb': name})
 
 
-def _events(bench: Bench, count: int, took: Dict[str, List[Took]]) -> None:
+def _events(bench: Bench, took: Dict[str, List[Took]]) -> None:
     with bench.measured(took['events']):
         bench.tell()
     bench.stop()
-
-
-def _uploads(bench: Bench, count: int, took: Dict[str, List[Took]]) -> None:
-    secret = os.path.join(bench.root, 'secret')
-    with open(secret, 'w', encoding='ascii') as target:
-        target.write('access_key = %s\nsecret_key = %s\n' % (
-            bench.s3.access_key, bench.s3.secret_key))
-    os.chmod(secret, 0o600)
-    bench.start(count, enabled='true', url=bench.s3.url, bucket=BUCKET,
-                prefix='r%d-%f/' % (count, time.time()), secret_file=secret,
-                remote_after_seconds=0, uploads=8)
-    with bench.measured(took['uploads']):
-        _await(lambda: _uploaded(bench) >= len(bench.places))
-    bench.stop()
-
-
-def _uploaded(bench: Bench) -> float:
-    return float(bench.daemon.ask({'verb': 'status'})['metrics'].get(
-        'gateway.upload.uploaded', 0))
 
 
 def _await(done: Callable[[], bool]) -> None:
@@ -184,8 +155,6 @@ def _report(took: Dict[int, Dict[str, List[Took]]], objects: int) -> None:
     print('%-8s %14s %14s %8s %14s %14s %8s' % (
         '', '1 shard', '2 shards', 'times', 'CPU, 1', 'CPU, 2', 'ratio'))
     for name in took[1]:
-        if not took[1][name]:
-            continue
         wall, cpu = ([statistics.median(one[at] for one in took[count][name])
                       for count in _SHARDS] for at in (0, 1))
         print('%-8s %12.0f/s %12.0f/s %8.2f %11.0f us %11.0f us %8.2f' % (
@@ -204,29 +173,22 @@ def main() -> None:
     parser.add_argument('--devices', type=int, default=4, help='(4)')
     parser.add_argument('--rounds', type=int, default=3,
                         help='of each number of shards (3)')
-    parser.add_argument('--s3', action='store_true',
-                        help='uploads only: 2,000 objects do')
     parser.add_argument('--on', default='/var/tmp', metavar='DIR',
                         help='where the node lies (/var/tmp)')
     args = parser.parse_args()
     root = tempfile.mkdtemp(prefix='dss-bench-', dir=args.on)
     took: Dict[int, Dict[str, List[Took]]] = {
-        count: {name: [] for name in ('rebuild', 'sweep', 'events',
-                                      'uploads')} for count in _SHARDS}
+        count: {name: [] for name in ('rebuild', 'sweep', 'events')}
+        for count in _SHARDS}
     bench = Bench(root, args)
     try:
         for _ in range(args.rounds):
             for count in _SHARDS:
-                if args.s3:
-                    _uploads(bench, count, took[count])
-                else:
-                    _rebuilds(bench, count, took[count])
-                    _events(bench, count, took[count])
+                _rebuilds(bench, count, took[count])
+                _events(bench, took[count])
         _report(took, len(bench.places))
     finally:
         bench.stop()
-        if bench.s3 is not None:
-            bench.s3.close()
         shutil.rmtree(root, ignore_errors=True)
 
 
