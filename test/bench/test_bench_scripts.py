@@ -109,6 +109,16 @@ def _core_speed(_tmp_path: pathlib.Path) -> None:
 
 #: Started or imported by the scripts, not called by hand.
 STARTED = ('enforcer_guest.py', 'enforcer_lab.py')
+def _shards(tmp_path: pathlib.Path) -> None:
+    with _short_folder() as short:
+        done = _run('shards.py', ['--objects', '80', '--rounds', '1',
+                                  '--on', short])
+    assert done.returncode == 0, done.stderr
+    for name in ('rebuild', 'sweep', 'events'):
+        assert re.search(r'(?m)^%s +\d+/s +\d+/s +[\d.]+ ' % name,
+                         done.stdout), done.stdout
+
+
 SCRIPTS: Dict[str, Callable[[Any], None]] = {
     'block_checksums.py': _block_checksums,
     'core_speed.py': _core_speed,
@@ -117,6 +127,7 @@ SCRIPTS: Dict[str, Callable[[Any], None]] = {
     'pressure_questions.py': _pressure_questions,
     'rebalance_index.py': _rebalance_index,
     'request_path.py': _request_path,
+    'shards.py': _shards,
     'three_enforcers.py': _three_enforcers,
 }
 
