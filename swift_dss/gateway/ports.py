@@ -241,6 +241,17 @@ class LocalVersions(abc.ABC):
         :raises ValueError: some byte is nowhere else; nothing is changed
         """
 
+    def own_fragment(self, version: VersionId,
+                     partition: str) -> VersionId:
+        """The fragment that ``version.device`` has of an erasure-coded
+        version, if that is its newest; else ``version``."""
+        return version
+
+    def is_failing(self, device: str) -> bool:
+        """True if a device, SSD or HDD, fails as a whole
+        (``strategy.health``)."""
+        return False
+
     def copies_needed(self, version: VersionId) -> int:
         """Number of other devices' data files needed to rebuild this one: 1,
         or the data fragments of an erasure-coded object.
@@ -248,15 +259,16 @@ class LocalVersions(abc.ABC):
         return 1
 
     def put_aside(self, version: VersionId, partition: str,
-                  key: str) -> None:
-        """Put a stub into the device's quarantine, durably: S3 has lost the
-        copy in its record, and replication shall bring the version again.
+                  residency: Residency) -> None:
+        """Put a version that lacks bytes into the device's quarantine,
+        durably: replication shall bring the version again.
 
-        Files of a later POST stay in their place.
+        Files of a later POST stay in their place. Called by
+        :class:`~swift_dss.gateway.mend.aside.Asides` alone, which has asked
+        who else has it.
 
-        :param key: the S3 key that is lost
-        :raises ValueError: all bytes are here, or the record names another
-            key; nothing is changed
+        :param residency: of the version that was asked about
+        :raises ValueError: it has another one by now; nothing is changed
         """
         raise ValueError('%s: there is no quarantine' % version.device)
 

@@ -8,6 +8,7 @@ them share one breaker.
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import threading
@@ -32,6 +33,7 @@ from swift_dss.gateway.collect.keys import Collector, plain, restore_state
 from swift_dss.gateway.collect.rounds import Rounds
 from swift_dss.gateway.down.fill import Filler
 from swift_dss.gateway.down.source import Source
+from swift_dss.gateway.form import verify
 from swift_dss.gateway.form.cluster import cluster_id
 from swift_dss.gateway.form.encrypt import KeyFile
 from swift_dss.gateway.form.owner import WRITE_SECONDS, NotOurs, Owner
@@ -45,12 +47,13 @@ from swift_dss.gateway.link.throughput import Throughput
 from swift_dss.gateway.link.trusted_clock import TrustedClock
 from swift_dss.gateway.looper import Looper
 from swift_dss.gateway.mend.arrivals import Arrivals
+from swift_dss.gateway.mend.aside import Asides
 from swift_dss.gateway.mend.repair import Copy, Hands, Repaired, Repairer
 from swift_dss.gateway.mend.scrub import Scrubber
 from swift_dss.gateway.mend.scrub_ask import AskScrubber
 from swift_dss.gateway.mend.witness import ASKERS, Asker, Remedies
 from swift_dss.gateway.peers.primaries import (
-    Primaries, RingPrimaries, Wanted, looks_at)
+    Primaries, RingPrimaries, looks_at)
 from swift_dss.gateway.peers.ranks import Ranks
 from swift_dss.gateway.ports import (
     LocalVersion, LocalVersions, Logger, Metrics, NotProven, Sink,
@@ -172,7 +175,8 @@ class Gateway:
         self._stopping = threading.Event()
         self._keys = KeyFile(self._conf.key_file)
         self._primaries = primaries or RingPrimaries(
-            self._ranks, looks_at(local))
+            self._ranks, looks_at(local),
+            is_sound=functools.partial(verify.is_sound, local))
         self._uploader = Uploader(
             self._conf, self._client, local, self._queue, metrics,
             self._keys, self._is_cancelled, self._stopping.is_set, now)
@@ -216,11 +220,14 @@ class Gateway:
             local, metrics, logger, table_source,
             lambda local: own_copy(self._conf, self._client, local),
             self._alarm.look, self._client.pulse.now, pool is inline)
+        #: What lacks bytes goes into quarantine through these.
+        self.asides = Asides(
+            local, self._primaries, metrics,
+            lambda key: self._client.head(key) is not None)
         self._repairer = Repairer(self._conf, self._client, local, Hands(
             self._filler.prove, self._uploader.resend, self._bundler.settle,
             self._bundler.take_out, self.enqueue_upload,
-            lambda local: self._primaries.ask([Wanted(
-                local.version, local.metadata.get('name', ''))], True)[0]))
+            self.asides.put_aside))
         self._filler.on_missing = self._mend_missing
         self._clock = clock
         self._repairs: Pauses[VersionId] = Pauses(

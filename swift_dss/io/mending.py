@@ -14,7 +14,7 @@ import contextlib
 import os
 from typing import Dict, Iterator, List, NamedTuple, Optional
 
-from swift_dss.core.errors import VersionGone
+from swift_dss.core.errors import TierUnavailable, VersionGone
 from swift_dss.core.residency import Extent, RemoteCopy, Residency, Tier
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
 from swift_dss.io import classified, moves
@@ -57,16 +57,21 @@ def look(place: Place, io: Carrier = PLAIN_IO) -> Rot:
     :raises TierUnavailable: the HDD is not mounted
     """
     rot = Rot([], [], [], [])
-    with LiveVersion(place) as live, contextlib.ExitStack() as closing:
+    with LiveVersion(place, keep_foreign=True) as live, \
+            contextlib.ExitStack() as closing:
         length = live.residency.content_length
         sums = blocks.load(live.fd, length)
         fds = {Tier.SSD: live.fd}
-        if live.residency.tiers & Tier.HDD:
+        # Of a file that is not there each block is wrong.
+        if live.residency.tiers & Tier.HDD and not live.says_foreign:
             try:
                 fds[Tier.HDD] = place.capacity.open_read(place.version)
                 closing.callback(os.close, fds[Tier.HDD])
             except VersionGone:
-                pass  # each of its blocks is wrong
+                pass
+            except TierUnavailable:
+                # Only the file, if the HDD itself is there.
+                place.capacity.check()
         for block in range(blocks_of(length)):
             extents = list(live.residency.split(
                 block * BLOCK_BYTES,
@@ -78,6 +83,44 @@ def look(place: Place, io: Carrier = PLAIN_IO) -> Rot:
                 for extent in extents:
                     _judge_unknown(extent, fds, io, rot)
     return rot
+
+
+def fails(place: Place, tier: Tier, where: float,
+          io: Carrier = PLAIN_IO) -> Optional[bool]:
+    """Read one block of a version from one disk, past the page cache.
+
+    :param where: from 0 to 1, exclusive: which of its blocks there
+    :returns: True if it cannot be read, or has other bytes than were
+        written; None if that disk has none of it
+    :raises VersionGone, TierUnavailable: as :func:`look`, or its file on
+        that disk is not there
+    """
+    with LiveVersion(place) as live, contextlib.ExitStack() as closing:
+        extents = [extent for extent in live.residency.extents
+                   if extent.tiers & tier and extent.length]
+        if not extents:
+            return None
+        extent = extents[int(where * len(extents))]
+        block = int(extent.offset + where * extent.length) // BLOCK_BYTES
+        fd = live.fd
+        if tier is Tier.HDD:
+            fd = place.capacity.open_read(place.version)
+            closing.callback(os.close, fd)
+        length = live.residency.content_length
+        offset = block * BLOCK_BYTES
+        data = b''
+        pieces = [one for one in live.residency.split(
+            offset, min(BLOCK_BYTES, length - offset)) if one.tiers & tier]
+        for one in pieces:
+            classified.forget(fd, one.offset, one.length)
+            piece = _read(io, fd, one) or b''
+            if len(piece) != one.length:
+                return True
+            data += piece
+        sums = blocks.load(live.fd, length)
+        return sums is not None and bool(sums.expected(block)) and \
+            len(data) == min(BLOCK_BYTES, length - offset) and \
+            not sums.is_right(block, data)
 
 
 def _judge(sums: BlockSums, block: int, extents: List[Extent],

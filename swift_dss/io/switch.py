@@ -120,8 +120,9 @@ class LiveVersion:
 
     :param opened: its data file, if the caller has opened it; this object owns
         it from now on, even if the constructor raises
-    :param for_reading: do not raise for a missing HDD; the caller MUST NOT
-        record anything then
+    :param for_reading: do not raise for a missing HDD; record nothing then
+    :param keep_foreign: keep bytes in the residency that only another HDD
+        had; the caller MUST NOT read from it if ``says_foreign`` is True
     :raises VersionGone: the file does not exist any more
     :raises TierUnavailable: the HDD that the record names is missing
     :raises DamagedRecord: its residency cannot be trusted; the caller MUST NOT
@@ -130,8 +131,10 @@ class LiveVersion:
 
     def __init__(self, place: Place,
                  opened: Optional[Opened] = None,
-                 for_reading: bool = False) -> None:
+                 for_reading: bool = False,
+                 keep_foreign: bool = False) -> None:
         self.place = place
+        self._keep_foreign = keep_foreign
         self._for_reading = for_reading
         #: The record speaks of an HDD that is not the one mounted now.
         self.says_foreign = False
@@ -213,6 +216,8 @@ class LiveVersion:
         try:
             return found.drop(0, found.content_length, Tier.HDD)
         except ValueError as err:
+            if self._keep_foreign:
+                return found
             raise DamagedRecord('%s has bytes on an HDD that is not the one '
                                 'mounted now' % self.path) from err
 

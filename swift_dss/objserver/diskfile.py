@@ -13,6 +13,7 @@ import os
 import time
 from typing import Any, Dict, Optional, Tuple
 
+from swift.common.exceptions import DiskFileNotExist
 from swift.common.utils import Timestamp
 from swift.obj.diskfile import BaseDiskFile, DiskFile, DiskFileManager
 
@@ -137,7 +138,12 @@ class DssDiskFileBase(BaseDiskFile):
         except DamagedRecord as err:
             # Neither whole nor a stub that can be trusted.
             raise self._quarantine(data_file, str(err))
-        except (KeyError, ValueError, OSError):
+        except OSError as err:
+            # The disk cannot read the record, so nobody can say what it is:
+            # no damage that a size would prove.
+            self._logger.increment('dss.errors.record_unreadable')
+            raise DiskFileNotExist() from err
+        except (KeyError, ValueError):
             # Swift's own checks know these and quarantine.
             return super()._verify_data_file(data_file, fp, current_time)
         if size == content_length:
@@ -209,7 +215,8 @@ class DssDiskFileBase(BaseDiskFile):
         return fresh != self.dss_residency
 
     def dss_later_headers(self) -> Dict[str, str]:
-        """Of the 409 to a GET that S3 may be able to answer later."""
+        """Of the 409 to a GET that S3 may be able to answer later, or this
+        node once the version is mended."""
         return {names.BACKEND_UNAVAILABLE: str(
                     self.manager.dss_node.conf.gateway.retry_after_seconds),
                 'X-Backend-Timestamp': self.timestamp.internal}
@@ -253,6 +260,15 @@ class DssDiskFileBase(BaseDiskFile):
                     'written, or cannot be read; another tier has them',
                     self._data_file, name.upper())
                 self._logger.increment('dss.rotten.%s' % name)
+        self.manager.dss_node.events.tell(Event(
+            EventKind.ROT, source.version, source.partition,
+            self._content_length or 0, at=time.time()))
+
+    def dss_note_lack(self, source: VersionBytes) -> None:
+        """Tell the daemon of bytes that no tier of the node has as they were
+        written; said again by the next reader if nobody hears it. Only the
+        daemon puts such a version into quarantine, once others have it."""
+        self._logger.increment('dss.errors.lacking')
         self.manager.dss_node.events.tell(Event(
             EventKind.ROT, source.version, source.partition,
             self._content_length or 0, at=time.time()))

@@ -2,8 +2,9 @@
 
 Swift's own checks are kept: the MD5 of a full read against the ETag, the
 fragment headers of erasure-coded archives, quarantine at close. They see the
-same bytes as in Swift, from other tiers. An error of S3 or of a missing HDD
-ends the response early and never quarantines the version.
+same bytes as in Swift, from other tiers. An error of S3 or of a disk ends the
+response early and never quarantines the version: the tier daemon asks the
+other primaries first.
 """
 
 from __future__ import annotations
@@ -34,8 +35,7 @@ class RottenBlock(BytesUnavailable):
     """The next bytes are not as they were written, on no tier that could be
     asked.
 
-    :param headers: of an answer that says when S3 may give them; none if it
-        has none
+    :param headers: of an answer that says when to try again
     """
 
     def __init__(self, what: str, headers: Dict[str, str]) -> None:
@@ -100,15 +100,13 @@ class DssReaderBase(BaseDiskFileReader):
                 self.close()
 
     def _rotten(self, err: BytesRotten) -> RottenBlock:
-        """The exception for it; quarantines the version unless S3 has it."""
+        """The exception for it; tells the daemon of the version."""
         self._logger.increment('dss.errors.rotten')
-        headers = {}
-        if err.is_in_s3:
-            headers = self._diskfile.dss_later_headers()
-        else:
-            # Without a hook this raises nothing.
-            self._quarantine(str(err))
-        return RottenBlock('%s: %s' % (self._data_file, err), headers)
+        if not err.is_in_s3:
+            # Else its tiers are told of when it closes.
+            self._diskfile.dss_note_lack(self.dss_bytes)
+        return RottenBlock('%s: %s' % (self._data_file, err),
+                           self._diskfile.dss_later_headers())
 
     def _lost(self, err: VersionGone) -> None:
         """The record named a capacity file that is not there.
@@ -116,9 +114,8 @@ class DssReaderBase(BaseDiskFileReader):
         Either the daemon switched the version since we opened it, or the
         local copy is damaged.
         """
-        if self._diskfile.dss_has_changed(self._data_file):
-            raise BytesUnavailable('%s: %s' % (self._data_file, err))
-        self._quarantine('capacity copy: %s' % err)
+        if not self._diskfile.dss_has_changed(self._data_file):
+            self._diskfile.dss_note_lack(self.dss_bytes)
         raise BytesUnavailable('%s: %s' % (self._data_file, err))
 
     def _note(self, start: int) -> None:

@@ -7,8 +7,8 @@ to the controller and pass no filter. It does some things more:
 - a GET that needs a tier that is not there is refused before its first
   byte: 507 for an HDD, 409 with ``X-Backend-Dss-Unavailable: <seconds>``
   for S3 (not a 5xx, or the proxy would shun this whole node);
-- a GET whose first block is on no tier as it was written is answered 404;
-  409 as above, if S3 has it and does not answer now;
+- a GET whose first block is on no tier as it was written, or cannot be read,
+  is answered 409 as above: the daemon sees to it;
 - a GET that would need S3 is answered 404, with
   ``X-Backend-Dss-Elsewhere``, where the proxy asks for local bytes first;
 - GET and HEAD say which tiers hold the version: ``X-Backend-Dss-Tier``;
@@ -51,6 +51,9 @@ from swift_dss.wire.settings import policies
 #: A version may be switched under a GET; past this many times it is not
 #: bad luck but a record that names a capacity file that is not there.
 _REOPENS = 3
+#: The WSGI server sends headers with so many bytes, or at the end: an error
+#: before that would be a 500.
+_HELD_BYTES = 4096
 #: ``X-Backend-Replication`` without the search for its name.
 _REPLICATION = 'HTTP_X_BACKEND_REPLICATION'
 _STUB = 'HTTP_' + names.BACKEND_STUB.upper().replace('-', '_')
@@ -79,7 +82,8 @@ class DssObjectController(ObjectController):
         super().setup(conf)
         native.keep_freed_memory()
         self._dss_pressures = Pressures(conf, self.logger)
-        self._dss_newest = Newest(conf, self.logger)
+        self._dss_newest = Newest(conf, self.logger,
+                                  self._diskfile_router)
 
     def __call__(self, env: Any, start_response: Any) -> Any:
         if env['PATH_INFO'] == names.PRESSURE_PATH:
@@ -95,13 +99,17 @@ class DssObjectController(ObjectController):
         """A response whose first bytes are here and right, or one that says
         why not: nothing is on its way before they are."""
         parts = iter(body)
+        first: List[bytes] = []
+        held = 0
         try:
-            first = next(parts, b'')
+            for part in parts:
+                first.append(part)
+                held += len(part)
+                if held >= _HELD_BYTES:
+                    break
         except RottenBlock as err:
             close_if_possible(body)
-            # To be tried again, or a damaged copy like any other.
-            answer = HTTPConflict if err.headers else HTTPNotFound
-            return answer(headers=err.headers)(env, functools.partial(
+            return HTTPConflict(headers=err.headers)(env, functools.partial(
                 start_response, exc_info=sys.exc_info()))
         except BaseException:
             close_if_possible(body)
@@ -181,7 +189,8 @@ class DssObjectController(ObjectController):
                 reader.close()
                 if attempt == _REOPENS and \
                         not opened.dss_has_changed(opened._data_file):
-                    return self._lost(request, opened, err)
+                    opened.dss_note_lack(reader.dss_bytes)
+                    return self._unavailable(request, opened, err)
             except (TierUnavailable, RemoteUnavailable) as err:
                 reader.close()
                 return self._unavailable(request, opened, err)
@@ -233,23 +242,18 @@ class DssObjectController(ObjectController):
         if isinstance(err, TierUnavailable):
             return HTTPInsufficientStorage(
                 drive=opened.dss_device, request=request)
-        return HTTPConflict(request=request, headers={
-            names.BACKEND_UNAVAILABLE: str(err.retry_after_seconds),
-            'X-Backend-Timestamp': opened.timestamp.internal})
-
-    def _lost(self, request: Any, opened: Any, err: VersionGone) -> Any:
-        """Integrity fails closed: this copy is damaged, others are not."""
-        opened._quarantine(opened._data_file, 'capacity copy: %s' % err)
-        self.logger.increment('dss.errors.%s' % err.counter)
-        return HTTPNotFound(request=request)
+        headers = opened.dss_later_headers()
+        if isinstance(err, RemoteUnavailable):
+            headers[names.BACKEND_UNAVAILABLE] = str(err.retry_after_seconds)
+        return HTTPConflict(request=request, headers=headers)
 
 
 class _Body:
-    """A response body of which the first part was taken."""
+    """A response body of which the first parts were taken."""
 
-    def __init__(self, body: Any, first: bytes, rest: Any) -> None:
+    def __init__(self, body: Any, first: List[bytes], rest: Any) -> None:
         self._body = body
-        self._parts = itertools.chain((first,), rest)
+        self._parts = itertools.chain(first, rest)
 
     def __iter__(self) -> Any:
         return self._parts

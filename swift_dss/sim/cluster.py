@@ -32,6 +32,7 @@ from swift_dss.sim.world.clock import Clock
 from swift_dss.sim.world.power import Mains
 from swift_dss.sim.world.ring import SimRing
 from swift_dss.sim.world.s3 import Bucket
+from swift_dss.sim.world.worn import Worn
 from swift_dss.strategy.agreement import Answer
 from swift_dss.wire import classmap
 from swift_dss.wire.layout import parse_remote_key
@@ -62,11 +63,13 @@ class Cluster:
     :param nodes: how many there are; all are in the ring at first
     :param hdds: every other node has one
     :param mains: of a run with a power cut ahead: what it will take
+    :param worn: what their bytes are read from
     """
 
     def __init__(self, root: str, nodes: int, dice: random.Random,
                  clock: Clock, hdds: bool = True,
-                 mains: Optional[Mains] = None) -> None:
+                 mains: Optional[Mains] = None,
+                 worn: Optional[Worn] = None) -> None:
         self.clock = clock
         self.dice = dice
         self.bucket = Bucket(dice)
@@ -87,7 +90,7 @@ class Cluster:
         self.nodes: Dict[str, Node] = {
             name: Node(name, root, self.bucket, self.ring, clock, TABLE,
                        _SILENT, self._reached, self.expirer.heard,
-                       has_hdd=hdds and number % 2 == 0)
+                       hdds and number % 2 == 0, worn)
             for number, name in enumerate(names)}
         self.mains = mains
         for one in self.nodes.values():
@@ -189,10 +192,12 @@ class Cluster:
                object_hash: str) -> Optional[Answer]:
         if name != asker and (name in self.cut or asker in self.cut):
             return None
-        found = self.nodes[name].look(object_hash)
-        return Answer() if found is None else Answer(
+        found, now = (self.nodes[name].look(object_hash, mounted)
+                      for mounted in (False, True))
+        return Answer() if found is None or now is None else Answer(
             found.timestamp, found.key,
-            found.local and found.body is not None)
+            found.local and found.body is not None,
+            is_proven=now.local and now.body is not None)
 
     # -- the judge -------------------------------------------------------
 
@@ -290,11 +295,6 @@ class Cluster:
         """All that were away are back."""
         for node in self.nodes.values():
             node.mount_hdd()
-
-    def look_at_all(self) -> None:
-        """As an auditor does: versions that the HDD lost leave the node."""
-        for node in self.nodes.values():
-            node.audit()
 
     def traces(self, name: str) -> List[str]:
         """Each node's state of a name, in words."""

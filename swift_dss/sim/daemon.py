@@ -87,11 +87,13 @@ class Daemon:
             primaries=SimPrimaries(around.ring, around.ask),
             clock=clock.monotonic)
         self.local.witness = self.gateway.witness
+        self.local.put_aside_if = self.gateway.asides.put_aside
         self.keeper = Keeper(
             self.local.devices.get(DEVICE), self.local, lambda: conf,
             lambda: table, metrics, logger, clock.wall,
             pool=workers.inline,
-            departed=lambda device: self.ledger.departures.look(device))
+            departed=lambda device: self.ledger.departures.look(device),
+            dice=dice)
         self.ledger = Ledger(
             self.local, self.index, lambda: table, metrics, logger,
             self.gateway, self.keeper.wish, Hits().count,
@@ -132,8 +134,8 @@ class Daemon:
         return self.gateway.witness.said(key) is not None
 
     def backlog(self) -> int:
-        """The backlog for S3."""
-        return self.gateway.backlog()
+        """The backlog for S3, and versions that wait to be mended."""
+        return self.gateway.backlog() + self.keeper.duties.mender.waiting
 
     def close(self) -> None:
         """Let files and threads go; nothing is written any more."""

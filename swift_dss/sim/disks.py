@@ -16,6 +16,7 @@ from swift_dss.sim.server import policies
 from swift_dss.sim.world.power import Power
 from swift_dss.sim.world.ring import DEVICE, SimRing
 from swift_dss.sim.world.s3 import Bucket
+from swift_dss.sim.world.worn import Worn
 from swift_dss.wire import layout
 
 #: Hash of an object to the timestamp of a version, the name of a POST, and
@@ -32,10 +33,13 @@ class Disks:
     """See the module. An SSD, an HDD, and a folder for state.
 
     :param root: folder of the node
+    :param worn: what its bytes are read from
     """
 
-    def __init__(self, root: str, bucket: Bucket, ring: SimRing) -> None:
+    def __init__(self, root: str, bucket: Bucket, ring: SimRing,
+                 worn: Optional[Worn] = None) -> None:
         self.root = root
+        self.worn = worn or Worn()
         self.bucket = bucket
         self.ring = ring
         #: Of a run with a power cut ahead.
@@ -52,12 +56,13 @@ class Disks:
              mounted: bool = False) -> Optional[Replica]:
         """A judge's reading of an object on this node.
 
-        :param mounted: only on disks that are mounted now
+        :param mounted: only on disks that are mounted, and answer, now
         """
         hdd = self.hdd + _AWAY if self.hdd_is_away and not mounted \
             else self.hdd
         return replica(self.folder(object_hash), layout.capacity_file(
-            hdd, self.version(object_hash, '%s')), self.bucket.keys)
+            hdd, self.version(object_hash, '%s')), self.bucket.keys,
+            self.worn.is_silent if mounted else self.worn.is_spoilt)
 
     def files(self, object_hash: str) -> List[str]:
         """Names of an object's files."""
@@ -123,14 +128,14 @@ class Disks:
         shutil.rmtree(os.path.join(
             self.ssd, layout.data_dir_name(policy), partition))
 
-    def audit(self) -> None:
-        """As the object server's readers do: a version whose only bytes
-        the HDD has lost goes into quarantine."""
-        for object_hash in self.hashes():
-            found = self.look(object_hash)
-            if found is not None and found.body is None and \
-                    not found.is_tombstone and not found.key:
-                self.drop(object_hash)
+    def fail(self, on_hdd: bool) -> None:
+        """A disk answers EIO for everything, for a while."""
+        self.worn.fail(self.hdd if on_hdd else self.ssd)
+
+    def recover(self) -> None:
+        """Its disks answer again."""
+        self.worn.recover(self.hdd)
+        self.worn.recover(self.ssd)
 
     def drop(self, object_hash: str) -> None:
         """Remove an object without an event."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from swift_dss.sim.world.s3 import Stored
 
@@ -36,12 +36,14 @@ class Replica(NamedTuple):
     key: str
 
 
-def replica(hash_dir: str, capacity_file: str,
-            keys: Dict[str, Stored]) -> Optional[Replica]:
+def replica(hash_dir: str, capacity_file: str, keys: Dict[str, Stored],
+            is_lost: Callable[[str], bool] = lambda path: False
+            ) -> Optional[Replica]:
     """The newest file of an object's folder; None if there is none.
 
     :param capacity_file: path of a version's file on the HDD, with ``%s``
         for its timestamp
+    :param is_lost: of a file whose bytes its disk does not give
     """
     try:
         names = sorted(os.listdir(hash_dir), reverse=True)
@@ -55,14 +57,16 @@ def replica(hash_dir: str, capacity_file: str,
         return Replica(stamp, None, True, '', True, '')
     path = '%s/%s' % (hash_dir, names[0])
     try:
-        body, local, key = _body(path, capacity_file % stamp, keys)
+        body, local, key = _body(path, capacity_file % stamp, keys, is_lost)
     except (OSError, ValueError, KeyError, struct.error) as err:
         return Replica(stamp, None, False, '%s: %s' % (
             type(err).__name__, err), False, _key_of(path))
     return Replica(stamp, body, False, '', local, key)
 
 
-def _read(path: str) -> bytes:
+def _read(path: str, is_lost: Callable[[str], bool]) -> bytes:
+    if is_lost(path):
+        raise ValueError('the disk does not give its bytes')
     opened = os.open(path, os.O_RDONLY)
     try:
         return os.read(opened, _MOST_BYTES)
@@ -78,36 +82,37 @@ def _key_of(path: str) -> str:
     return found[0] if found else ''
 
 
-def _body(path: str, capacity_file: str,
-          keys: Dict[str, Stored]) -> Tuple[bytes, bool, str]:
-    ssd = _read(path)
+def _body(path: str, capacity_file: str, keys: Dict[str, Stored],
+          is_lost: Callable[[str], bool]) -> Tuple[bytes, bool, str]:
+    size_here = os.stat(path).st_size
     try:
         raw = os.getxattr(path, 'user.dss.residency')
     except OSError:
-        return ssd, True, ''
+        return _read(path, is_lost), True, ''
     length, extents, remote = _record(raw)
     if remote is not None and remote[0] not in keys and \
             _own_key(path, remote[0]) in keys:
         remote = _own_key(path, remote[0]), 0
     key = remote[0] if remote else ''
-    if len(ssd) == length:
-        return ssd, True, key
-    if len(ssd) != length + 1:
+    if size_here not in (length, length + 1):
         raise ValueError('the data file has %d bytes, not %d'
-                         % (len(ssd), length))
+                         % (size_here, length))
+    ssd = None if is_lost(path) else _read(path, is_lost)
+    if ssd is not None and size_here == length:
+        return ssd, True, key
     pieces: List[bytes] = []
     offset, local = 0, True
     for size, tiers in extents:
-        if tiers & _SSD:
+        if tiers & _SSD and ssd is not None:
             piece = ssd[offset:offset + size]
-        elif tiers & _HDD:
-            with open(capacity_file, 'rb') as hdd:
-                piece = os.pread(hdd.fileno(), size, offset)
-        else:
+        elif tiers & _HDD and not (tiers & ~_HDD and is_lost(capacity_file)):
+            piece = _read(capacity_file, is_lost)[offset:offset + size]
+        elif remote is not None:
             local = False
-            assert remote is not None
             at = remote[1] + offset
             piece = keys[remote[0]].data[at:at + size]
+        else:
+            raise ValueError('%d bytes at %d are nowhere' % (size, offset))
         if len(piece) != size:
             raise ValueError('%d bytes at %d are cut off' % (size, offset))
         pieces.append(piece)

@@ -31,6 +31,7 @@ from swift_dss.sim.world.clock import Clock
 from swift_dss.sim.world.power import Mains, Power
 from swift_dss.sim.world.ring import DEVICE, SimRing
 from swift_dss.sim.world.s3 import Bucket
+from swift_dss.sim.world.worn import Worn
 from swift_dss.wire import classmap, names
 from swift_dss.wire.control import Event
 
@@ -62,11 +63,11 @@ class Node(Disks):
                  clock: Clock, table: ClassTable, logger: logging.Logger,
                  reached: Callable[[str, str], None],
                  expires: Callable[[str, str, str], None],
-                 has_hdd: bool = True) -> None:
+                 has_hdd: bool = True, worn: Optional[Worn] = None) -> None:
         self.name = name
         self._reached = reached
         self._expires = expires
-        super().__init__(os.path.join(root, name), bucket, ring)
+        super().__init__(os.path.join(root, name), bucket, ring, worn)
         self.clock = clock
         conf = node_conf(root, self.devices, self.hdd if has_hdd else '',
                          self.state)
@@ -75,7 +76,8 @@ class Node(Disks):
             lambda one, object_hash: None)
         #: Events of the object server that the daemon has not read yet.
         self.spool: List[Event] = []
-        #: (hash, timestamp) of versions with bytes that went with an HDD.
+        #: (hash, timestamp) of versions with bytes that went with an HDD, or
+        #: that cannot be read any more.
         self.lost_with_hdd: FrozenSet[Tuple[str, str]] = frozenset()
         self.skew = 0.0
         #: Its SSD is new, and no restore has run since.
@@ -265,7 +267,7 @@ class Node(Disks):
         return self.daemon is not None and self.daemon.believes(key)
 
     def backlog(self) -> int:
-        """The backlog for S3."""
+        """The backlog for S3, and versions that wait to be mended."""
         return 1 if self.daemon is None else self.daemon.backlog()
 
     def kill(self) -> None:

@@ -19,10 +19,12 @@ from swift_dss.sim import rest, server
 from swift_dss.sim.cluster import NAMES, Cluster
 from swift_dss.sim.coverage import Coverage
 from swift_dss.sim.model import Violation
-from swift_dss.sim.verbs import VERBS, WEIGHTS, Step, Verb
-from swift_dss.sim.world import clock as clocks, databases
+from swift_dss.sim.verbs import (
+    VERBS, WEIGHTS, Step, Verb, audit, spoil)
+from swift_dss.sim.world import clock as clocks, databases, worn as disks
 from swift_dss.sim.world.clock import START, Clock
 from swift_dss.sim.world.power import Mains, Power
+from swift_dss.sim.world.worn import Worn
 
 #: The verb of a power cut: costs nothing in a run that has none.
 _CUT = 'power'
@@ -82,14 +84,16 @@ def run(steps: Sequence[Step], nodes: int, seed: int) -> Outcome:
     dice = random.Random(seed)
     clock = Clock(dice)
     trace: List[str] = []
+    worn = Worn()
     with clocks.installed(clock), databases.installed() as kept, \
-            server.installed(), contextlib.ExitStack() as recorded:
+            server.installed(), disks.installed(worn), \
+            contextlib.ExitStack() as recorded:
         mains = None
         if any(step.verb == _CUT for step in steps):
             mains = Mains(Power(root, clock), kept)
             kept.is_followed = True
             recorded.enter_context(mains.power.recording())
-        cluster = Cluster(root, nodes, dice, clock, mains=mains)
+        cluster = Cluster(root, nodes, dice, clock, mains=mains, worn=worn)
         try:
             # The folder has another name in each run.
             _do(cluster, steps, lambda line: trace.append(
@@ -136,6 +140,7 @@ def _settle(cluster: Cluster, trace: List[str]) -> None:
     cluster.bucket.mood = 'well'
     for node in cluster.nodes.values():
         node.skew = 0.0
+        node.recover()
     trace.append('%9.1f s  everything is mended, and has time to settle'
                  % (cluster.clock.now - START))
     left: List[str] = []
@@ -146,7 +151,9 @@ def _settle(cluster: Cluster, trace: List[str]) -> None:
         cluster.clock.pass_(_SETTLE_SECONDS)
         if number == _MOUNT_ROUND:
             cluster.mount_hdds()
-        cluster.look_at_all()
+        for node in cluster.nodes.values():
+            # The daemons hear of unreadable versions.
+            audit(node)
         _, moved = cluster.expirer.one_pass(cluster)
         if moved:
             left = list(_DUTIES)
@@ -243,6 +250,26 @@ def _forget(cluster: Cluster, step: Step,
     return key
 
 
+def _spoil(cluster: Cluster, step: Step,
+           dice: random.Random) -> Optional[str]:
+    node = cluster.nodes[step.node]
+    spoilt = spoil(node, dice)
+    if spoilt is None:
+        return None
+    # Replicas that cannot be read keep a handoff from bringing its own.
+    if not _harmless(cluster, lambda: None, lambda: None) or not any(
+            seen is not None and seen.body is not None
+            and seen.timestamp == spoilt.timestamp
+            for seen in (cluster.nodes[one].look(spoilt.object_hash)
+                         for one in cluster.ring.primaries(
+                             cluster.ring.partition(spoilt.object_hash)))):
+        node.worn.mend(spoilt.path)
+        return None
+    node.lost_with_hdd |= {(spoilt.object_hash, spoilt.timestamp)}
+    cluster.coverage.fault('file unreadable')
+    return os.path.relpath(spoilt.path, node.root)
+
+
 def _lose_state(cluster: Cluster, step: Step,
                 dice: random.Random) -> str:
     which = dice.choice(('index', 'gateway', 'bundles', ''))
@@ -282,7 +309,7 @@ def _new_disk(folder: str,
 #: All there are.
 _VERBS: Dict[str, Verb] = dict(
     VERBS, **{
-        'forget': _forget, 'lose-state': _lose_state,
+        'forget': _forget, 'lose-state': _lose_state, 'spoil': _spoil,
         'new-ssd': _new_disk('ssd', lambda cluster, name:
                              cluster.nodes[name].new_ssd()),
         'new-hdd': _new_disk('hdd', lambda cluster, name:

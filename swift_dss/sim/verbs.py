@@ -7,22 +7,34 @@ in ``sim.runs``.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import random
 from dataclasses import dataclass
-from typing import Callable, Dict, List, Optional
+from typing import Callable, Dict, List, NamedTuple, Optional
 
+from swift.common.exceptions import DiskFileError, ReplicationException
+from swift.obj.diskfile import AuditLocation
+
+from swift_dss.core.errors import DssError
+from swift_dss.core.version import VersionId
 from swift_dss.sim.traffic import posts
 from swift_dss.sim.cluster import CLASSES, Cluster
 from swift_dss.sim.daemon import PARTS
+from swift_dss.sim.disks import STOCK, policy_of
 from swift_dss.sim.node import Node
+from swift_dss.sim.server import policies
+from swift_dss.sim.world.ring import DEVICE
 from swift_dss.sim.world.s3 import MOODS
+from swift_dss.wire import layout
 
 #: How often each verb is drawn.
-WEIGHTS = {'put': 16, 'delete': 6, 'get': 6, 'work': 30, 'die': 4,
+WEIGHTS = {'put': 16, 'delete': 6, 'get': 8, 'work': 30, 'die': 4,
             'pass': 12, 'replicate': 6, 'cut': 3, 'join': 4, 'mood': 4,
             'forget': 3, 'lose-state': 1, 'new-ssd': 1, 'new-hdd': 1,
             'leave-ring': 1, 'enter-ring': 2, 'skew': 1, 'sweep': 3,
-            'collect': 1, 'restore': 1, 'post': 6, 'unmount': 3,
+            'collect': 1, 'restore': 1, 'post': 6, 'unmount': 3, 'spoil': 3,
+            'audit': 2, 'fail-disk': 2,
             'put-until': 4, 'post-until': 3, 'expire': 3, 'power': 1}
 #: How a story tells of each.
 _PHRASES = {
@@ -45,6 +57,9 @@ _PHRASES = {
     'enter-ring': '%(node)s enters the ring',
     'skew': 'the clock of %(node)s is set',
     'unmount': 'the HDD of %(node)s is not mounted for a while',
+    'spoil': 'a file of %(node)s cannot be read any more',
+    'audit': 'the auditor of %(node)s',
+    'fail-disk': 'a disk of %(node)s answers nothing for a while',
     'collect': '%(node)s collects what nothing needs'}
 
 
@@ -63,6 +78,14 @@ class Step:
 
     def __str__(self) -> str:
         return _PHRASES[self.verb] % {'node': self.node, 'name': self.name}
+
+
+class Spoilt(NamedTuple):
+    """A file whose bytes are lost, and the version that it is of."""
+
+    path: str
+    object_hash: str
+    timestamp: str
 
 
 #: Does a step; returns the outcome, or None if the step is impossible.
@@ -214,6 +237,7 @@ def _join(cluster: Cluster, step: Step, dice: random.Random) -> str:
     cluster.bucket.cut_off.pop(step.node, None)
     cluster.cut.discard(step.node)
     cluster.nodes[step.node].mount_hdd()
+    cluster.nodes[step.node].recover()
     return ''
 
 
@@ -221,6 +245,67 @@ def _unmount(cluster: Cluster, step: Step, dice: random.Random) -> str:
     cluster.coverage.fault('HDD not mounted')
     cluster.nodes[step.node].unmount_hdd()
     return ''
+
+
+def spoil(node: Node, dice: random.Random) -> Optional[Spoilt]:
+    """A file of a version cannot be read any more; None if there is none.
+    """
+    found = {}
+    for object_hash in node.hashes():
+        seen = node.look(object_hash)
+        policy = policy_of(object_hash)
+        if seen is None or seen.is_tombstone or policy == STOCK:
+            continue
+        for path in (
+                os.path.join(node.folder(object_hash),
+                             seen.timestamp + '.data'),
+                layout.capacity_file(node.hdd, VersionId(
+                    DEVICE, policy, object_hash, seen.timestamp))):
+            if os.path.exists(path) and not node.worn.is_spoilt(path):
+                found[path] = object_hash, seen.timestamp
+    if not found:
+        return None
+    path = dice.choice(sorted(found))
+    node.worn.spoil(path)
+    return Spoilt(path, *found[path])
+
+
+def audit(node: Node) -> None:
+    """Read all that is on a node, as its auditor does."""
+    ours = policies()[0]
+    manager = node.server.managers[ours]
+    for object_hash in node.hashes():
+        if policy_of(object_hash) == STOCK:
+            continue
+        with node.at_work(), contextlib.suppress(
+                DiskFileError, ReplicationException, DssError):
+            disk_file = manager.get_diskfile_from_audit_location(
+                AuditLocation(node.folder(object_hash), DEVICE,
+                              node.ring.partition(object_hash), ours))
+            with disk_file.open():
+                reader = disk_file.reader()
+            with contextlib.closing(reader):
+                for _ in reader:
+                    pass
+
+
+def _audit(cluster: Cluster, step: Step, dice: random.Random) -> str:
+    audit(cluster.nodes[step.node])
+    return ''
+
+
+def _fail_disk(cluster: Cluster, step: Step, dice: random.Random) -> str:
+    on_hdd = step.number % 2 == 0
+    # A rack of drives answers nothing, or one drive.
+    failing = [cluster.nodes[step.node]] if step.number % 3 else \
+        list(cluster.nodes.values())
+    cluster.coverage.fault('disk fails')
+    for node in failing:
+        node.fail(on_hdd)
+        # What reads all the time meets it.
+        audit(node)
+    return ('HDD' if on_hdd else 'SSD') + (
+        ', and those of all others' if len(failing) > 1 else '')
 
 
 def _mood(cluster: Cluster, step: Step, dice: random.Random) -> str:
@@ -264,5 +349,6 @@ VERBS: Dict[str, Verb] = {
     'post': _post, 'get': _get, 'work': _work, 'sweep': _sweep, 'die': _die,
     'restore': _restore, 'pass': _pass, 'replicate': _replicate,
     'collect': _collect, 'cut': _cut, 'join': _join, 'mood': _mood,
-    'skew': _skew, 'unmount': _unmount, 'leave-ring': _leave_ring,
+    'skew': _skew, 'unmount': _unmount, 'audit': _audit,
+    'fail-disk': _fail_disk, 'leave-ring': _leave_ring,
     'enter-ring': _enter_ring}

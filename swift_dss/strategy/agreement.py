@@ -1,4 +1,7 @@
-"""Decide from the primaries' answers if S3 may lose bytes that replicas share.
+"""Decide from the primaries' answers what may become of replicas' bytes.
+
+May S3 lose bytes that replicas share? May a device quarantine its version
+(:func:`may_be_put_aside`)?
 
 One replica knows only that *it* has a newer version. Another may have
 missed the overwrite or the delete, and its stub may need the key: if the
@@ -18,7 +21,7 @@ from __future__ import annotations
 
 import math
 from enum import Enum
-from typing import List, NamedTuple, Optional, Sequence
+from typing import Collection, List, NamedTuple, Optional, Sequence
 
 
 class Verdict(Enum):
@@ -44,12 +47,15 @@ class Answer(NamedTuple):
     :param quarantined: of the newest data file that Swift has taken out of
         its place there; '' if there is none, None if unknown, as on a stock
         server
+    :param is_proven: its server read all of its bytes from its own disks just
+        now, and they are right; False also if the question left it out
     """
 
     timestamp: str = ''
     remote_key: str = ''
     is_local: bool = False
     quarantined: Optional[str] = ''
+    is_proven: bool = False
 
 
 def of_key(timestamp: str, answers: Sequence[Optional[Answer]], now: float,
@@ -151,23 +157,58 @@ def leans_on(timestamp: str, mine: str,
                    or order(key) > order(mine)), key=order, reverse=True)
 
 
-def places_besides(timestamp: str, key: str,
-                   answers: Sequence[Optional[Answer]]) -> List[str]:
-    """The other places of a version whose key S3 has lost.
+class Aside(Enum):
+    """May a device put its version into quarantine now?"""
 
-    A stub with that key is useless, and stops replication from sending the
-    version again, because the replica seems to have it. The stub may be
-    removed if another replica has the version without that key.
+    YES = 'yes'
+    #: Much of what is on the device cannot be read: it is not this version.
+    FAILING = 'failing'
+    #: No primary is known to have what this one lacks.
+    NOBODY = 'nobody'
 
-    :param answers: with the keys that records name
-    :returns: '' for each primary that has all bytes, then the other keys
-        that records name: S3 may have lost these too
+
+def may_be_put_aside(timestamp: str, answers: Sequence[Optional[Answer]],
+                     keys_there: Collection[str], needed: int,
+                     is_failing: bool) -> Aside:
+    """Of a version of which a device lacks bytes: its disks cannot read
+    them, or have other bytes than were written, or S3 has lost the key.
+
+    In its place such a version keeps its replica from getting it anew:
+    nobody sends what seems to be there. But what can be read of it may be
+    all there is. So it goes if somebody else is known to have all of it, by
+    a proof of just now: that another one's record says so is no proof, as
+    the two may lie in the same way. Otherwise it stays, and MUST be asked
+    for again later.
+
+    :param answers: of the primaries, which were asked for proof. The
+        caller's own device MUST NOT be among those that are proven
+    :param keys_there: of :func:`keys_besides`, those that S3 has
+    :param needed: data files from which one can be made: 1, or the data
+        fragments of an erasure-coded object
+    :param is_failing: the device fails as a whole (``strategy.health``)
     """
+    if is_failing:
+        return Aside.FAILING
     there = [answer for answer in answers
              if answer is not None and answer.timestamp == timestamp]
-    return [''] * sum(answer.is_local for answer in there) + sorted({
-        answer.remote_key for answer in there
-        if not answer.is_local and answer.remote_key not in ('', key)})
+    if sum(answer.is_proven for answer in there) >= needed or (
+            needed == 1 and any(answer.remote_key in keys_there
+                                for answer in there)):
+        return Aside.YES
+    return Aside.NOBODY
+
+
+def keys_besides(timestamp: str, key: str,
+                 answers: Sequence[Optional[Answer]]) -> List[str]:
+    """Keys that records of others name of a version; S3 may have lost these
+    too.
+
+    :param key: that the record here names, or ''
+    :param answers: with the keys that records name
+    """
+    return sorted({answer.remote_key for answer in answers
+                   if answer is not None and answer.timestamp == timestamp
+                   and answer.remote_key not in ('', key)})
 
 
 def is_absent(timestamp: str, answers: Sequence[Optional[Answer]]) -> bool:

@@ -8,6 +8,7 @@ Plain threads; nothing here is monkey-patched.
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import sys
@@ -22,8 +23,12 @@ from swift_dss.core.errors import BadConfig, DssError, TierUnavailable
 from swift_dss.core.limits import EVENT_BATCH_SECONDS
 from swift_dss.core.pressure import Link
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.form import verify
+from swift_dss.gateway.mend.aside import Asides
 from swift_dss.gateway.mend.scrub import Listed
 from swift_dss.gateway.mend.scrub_ask import Pass, Rounds
+from swift_dss.gateway.peers.primaries import RingPrimaries, looks_at
+from swift_dss.gateway.peers.ranks import Ranks
 from swift_dss.gateway.service import Gateway
 from swift_dss.io import carriers, spool, switch, syncing
 from swift_dss.io.private import make_folder
@@ -126,6 +131,12 @@ class Daemon:
             self.gateway = Gateway(conf, self.table, self.local, logger,
                                    self.metrics)
             self.local.witness = self.gateway.witness
+            self.local.put_aside_if = self.gateway.asides.put_aside
+        else:
+            self.local.put_aside_if = Asides(self.local, RingPrimaries(
+                Ranks(conf.swift_dir, shard=conf.shard), looks_at(self.local),
+                is_sound=functools.partial(verify.is_sound, self.local)),
+                self.metrics).put_aside
         self.keepers: Dict[str, Keeper] = {}
         self._ledger = Ledger(self.local, self.index, self.table,
                               self.metrics, logger, self.gateway,

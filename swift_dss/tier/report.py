@@ -89,6 +89,10 @@ def publish(status: Dict[str, Any], sinks: Sinks) -> None:
             samples += [('tier.%s%s' % (
                 name, '' if name == 'objects' else '_bytes'), labels,
                 sums[name]) for name in _BYTES]
+        samples += [(
+            'tier.' + name, {'device': device['name']}, float(device[key]))
+            for name, key in (('lacking_versions', 'lacking'),
+                              ('failing', 'failing'))]
         if device['block']:
             samples += control_status.samples(
                 device['block'], {'device': device['name']})
@@ -152,6 +156,8 @@ def _device(daemon: Daemon, keeper: Keeper) -> Dict[str, Any]:
         block=daemon.block.gather(
             keeper.device.name, keeper.device.path, daemon.table())
         if keeper.device.is_block else None, wishes=keeper.duties.waiting,
+        lacking=keeper.duties.mender.lacking,
+        failing=keeper.duties.checks.is_failing,
         oldest_dirty_seconds=None if oldest is None
         else max(0.0, time.time() - oldest),
         classes=sums, totals={

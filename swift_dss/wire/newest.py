@@ -3,16 +3,19 @@
 One request to an object server asks for objects of any of its devices and
 partitions, so that a node is asked by the hundred. JSON both ways::
 
-    {"v": 1, "records": false, "ask": [[device, policy, partition, hash,
-                                        fragment or null], ...]}
-    {"v": 1, "said": [[timestamp, key, local, quarantined], null, ...]}
+    {"v": 1, "records": false, "prove": false,
+     "ask": [[device, policy, partition, hash, fragment or null], ...]}
+    {"v": 1, "said": [[timestamp, key, local, quarantined, proven], null, ...]}
 
 An answer's timestamp is that of the newest data file or tombstone, '' if
 there is neither. Where ``records`` asks for it, its key is the S3 key that
 the data file's record names, and ``local`` whether all bytes of that are on
 the node's disks. ``quarantined`` is the timestamp of the newest data file of
-the object in the device's quarantine, '' if there is none. Older servers do
-not say the last two. None: the server cannot say (the device is not mounted,
+the object in the device's quarantine, '' if there is none. Where ``prove``
+asks for it, of one object, the server reads all bytes of that file from its
+own disks, and ``proven`` says whether they are right; spaces come before the
+answer meanwhile, so that nobody takes the server for dead. Older servers do
+not say the last three. None: the server cannot say (the device is not mounted,
 the record is damaged).
 """
 
@@ -30,7 +33,7 @@ _HASH = re.compile(r'^[0-9a-f]{32}\Z')
 _PARTITION = re.compile(r'^[0-9]{1,10}\Z')
 _DEVICE = re.compile(r'^[^/.\0][^/\0]{0,254}\Z')
 _VERSION = 1
-Said = Optional[Tuple[str, str, bool, Optional[str]]]
+Said = Optional[Tuple[str, str, bool, Optional[str], bool]]
 
 
 class Asked(NamedTuple):
@@ -43,27 +46,42 @@ class Asked(NamedTuple):
     frag_index: Optional[int] = None
 
 
-def encode_question(asked: Sequence[Asked], records: bool) -> bytes:
-    """At most ``MAX_ASKED`` objects."""
-    return json.dumps({'v': _VERSION, 'records': records,
-                       'ask': [list(one) for one in asked]}).encode('ascii')
+class Question(NamedTuple):
+    """What is asked of some objects.
+
+    :param asked: at most ``MAX_ASKED``
+    :param records: which keys their records name
+    :param prove: whether their bytes are right; of one object alone
+    """
+
+    asked: Sequence[Asked]
+    records: bool
+    prove: bool = False
 
 
-def decode_question(raw: bytes) -> Tuple[List[Asked], bool]:
-    """(objects, whether their records are asked for).
+def encode_question(question: Question) -> bytes:
+    """As it goes over the wire."""
+    return json.dumps({
+        'v': _VERSION, 'records': question.records, 'prove': question.prove,
+        'ask': [list(one) for one in question.asked]}).encode('ascii')
+
+
+def decode_question(raw: bytes) -> Question:
+    """What was asked.
 
     :raises DamagedRecord: it is no question
     """
     try:
         found = json.loads(raw)
         asked = [_asked(*one) for one in found['ask']]
-        records = found['records']
+        records, prove = found['records'], found.get('prove', False)
         if found['v'] != _VERSION or not isinstance(records, bool) or \
-                len(asked) > MAX_ASKED:
+                not isinstance(prove, bool) or len(asked) > MAX_ASKED or \
+                prove and len(asked) != 1:
             raise ValueError('another version, or too many')
     except (ValueError, KeyError, TypeError, RecursionError) as err:
         raise DamagedRecord('question: %s' % err) from err
-    return asked, records
+    return Question(asked, records, prove)
 
 
 def encode_answer(said: Sequence[Said]) -> bytes:
@@ -77,7 +95,8 @@ def decode_answer(raw: bytes, count: int) -> List[Said]:
         found = json.loads(raw)
         said = [None if one is None else (
             _text(one[0]), _text(one[1]), one[2:3] == [True],
-            one[3] if len(one) > 3 and isinstance(one[3], str) else None)
+            one[3] if len(one) > 3 and isinstance(one[3], str) else None,
+            one[4:5] == [True])
             for one in found['said']]
         if found['v'] != _VERSION or len(said) != count:
             raise ValueError('another version, or another number')

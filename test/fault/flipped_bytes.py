@@ -7,9 +7,9 @@ over both within blocks. One byte after another is changed in a random copy.
 After each, the object is read as a whole and by ranges that reach the byte,
 begin or end with it, or lie elsewhere, as a client does and as an auditor
 does. Each answer is the bytes that were written, or it ends before the
-block, or is a 404. Where the other tier has the block the answer must be
-whole; then both files are mended and compared. What no tier has goes into
-quarantine and is put anew, as replication would.
+block, or is a 409. Where the other tier has the block the answer must be
+whole; then both files are mended and compared. What no tier has stays where it
+is until it is put anew, as replication would.
 
     python test/fault/flipped_bytes.py [--flips 10000] [--seed 1] [--on DIR]
 
@@ -112,12 +112,12 @@ class Outcome:
         one = self.counts
         return ('%d flips: %d on SSDs, %d on HDDs; %d whole GETs, %d of '
                 'ranges, %d audits; %d of the byte were right and %d copies '
-                'mended, %d ended before the block, %d were 404; '
+                'mended, %d ended before the block, %d were 409; '
                 '%d wrong bytes out' % (
                     one['ssd'] + one['hdd'], one['ssd'], one['hdd'],
                     one['whole'], one['ranges'], one['audits'],
                     one['elsewhere'], one['mended'], one['ended'],
-                    one['404'], one['wrong']))
+                    one['409'], one['wrong']))
 
 
 class Server:
@@ -319,8 +319,8 @@ def one_flip(server: Server, outcome: Outcome) -> None:
             counts['elsewhere'] += span[0] <= at < span[1]
         elif broke:
             counts['ended'] += 1
-        elif status == 404:
-            counts['404'] += 1
+        elif status == 409:
+            counts['409'] += 1
         else:
             counts['wrong answers'] += 1
         if is_twice and given != right:
@@ -334,6 +334,10 @@ def one_flip(server: Server, outcome: Outcome) -> None:
         server.put(thing)
         return
     rot = mending.look(place)
+    if rot.lost:
+        counts['wrong answers'] += is_twice
+        server.put(thing)
+        return
     mending.mend(place, rot)
     counts['mended'] += bool(rot.length)
     for path, extents in copies(place).values():

@@ -170,14 +170,14 @@ class Life:
         local = self.bench.local
         try:
             told = local.describe(place.version, place.partition)
+            with local.open(place.version, place.partition) as reader:
+                for extent in told.residency.extents:
+                    if extent.tiers & (Tier.SSD | Tier.HDD) and reader.read(
+                            extent.offset, extent.length) != body[
+                                extent.offset:extent.end]:
+                        return ['%s: the daemon reads other bytes' % name]
         except DssError as err:
             return [] if self._was_other else ['%s: %r' % (name, err)]
-        with local.open(place.version, place.partition) as reader:
-            for extent in told.residency.extents:
-                if extent.tiers & (Tier.SSD | Tier.HDD) and reader.read(
-                        extent.offset, extent.length) != body[
-                            extent.offset:extent.end]:
-                    return ['%s: the daemon reads other bytes' % name]
         return []
 
     def _whose(self, found: bytes) -> str:

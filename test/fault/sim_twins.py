@@ -15,6 +15,7 @@ from swift_dss.gateway.up import deletes
 from swift_dss.io import capacity, switch
 from swift_dss.objserver import posts, writer
 from swift_dss.objserver.travel import sending
+from swift_dss.strategy import agreement
 from swift_dss.strategy.agreement import Verdict
 from swift_dss.tier import policies
 
@@ -111,6 +112,11 @@ def one_object_ends_its_session(patch: Any) -> None:
     patch(sending, 'pack', sending._ready)
 
 
+def nobody_is_asked(patch: Any) -> None:
+    """What a disk does not give goes into quarantine, whoever has it."""
+    patch(agreement, 'may_be_put_aside', lambda *_args: agreement.Aside.YES)
+
+
 #: Name to what takes the guard out.
 TWINS: Dict[str, Callable[[Any], None]] = {
     'one replica decides': one_replica_decides,
@@ -123,4 +129,5 @@ TWINS: Dict[str, Callable[[Any], None]] = {
     'an expiry is for ever': an_expiry_is_for_ever,
     'new files are not synced': new_files_are_not_synced,
     'writes are not synced': writes_are_not_synced,
-    'names are not synced': names_are_not_synced}
+    'names are not synced': names_are_not_synced,
+    'nobody is asked': nobody_is_asked}

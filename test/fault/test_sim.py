@@ -45,7 +45,8 @@ POINTS, TWIN_POINTS = 30, 8
 FAULTS = {'HDD lost', 'HDD not mounted', 'SSD lost', 'state lost', 'clock off',
           'cut off from S3', 'cut off from nodes', 'daemon killed',
           'key forgotten', 'key of a stub forgotten', 'left the ring',
-          'restored', 'session cut', 'expired', 'power cut'} | {
+          'restored', 'session cut', 'expired', 'power cut',
+          'file unreadable', 'disk fails'} | {
               'S3 ' + mood for mood in MOODS if mood != 'well'}
 
 

@@ -111,6 +111,72 @@ def test_records_are_told_of_by_ours_alone(ours, stock):
         [Answer(T1, ''), None]]
 
 
+def flip(path, offset=0):
+    with open(path, 'r+b') as target:
+        target.seek(offset)
+        was = target.read(1)[0]
+        target.seek(offset)
+        target.write(bytes([was ^ 1]))
+
+
+def prove(node, name, *ports):
+    return RingPrimaries(Nodes(*ports or (node.port,)), None).prove(
+        wanted(node, name))
+
+
+def test_ours_read_what_they_are_to_prove(ours, stock):
+    for node in (ours, stock):
+        put(node, 'proven')
+    assert prove(ours, 'proven', ours.port, stock.port) == [
+        Answer(T1, '', True, '', True), None]
+    assert prove(ours, 'never') == [NOTHING]
+    path = ours.data_file('proven')
+    flip(path)
+    # Whoever only asks what the record says is told what it says.
+    assert RingPrimaries(Nodes(ours.port), None).ask(
+        [wanted(ours, 'proven')], True) == [[Answer(T1, '', True)]]
+    assert prove(ours, 'proven') == [Answer(T1, '', True)]
+    # And it is still there.
+    flip(path)
+    assert prove(ours, 'proven') == [Answer(T1, '', True, '', True)]
+
+
+def test_a_version_without_checksums_is_proven_by_its_digest(ours):
+    put(ours, 'bare')
+    os.removexattr(ours.data_file('bare'), 'user.dss.blocks')
+    assert prove(ours, 'bare')[0].is_proven
+    flip(ours.data_file('bare'))
+    assert not prove(ours, 'bare')[0].is_proven
+
+
+def test_a_stub_proves_nothing_and_reads_nothing(ours):
+    put(ours, 'stub2')
+    fd = os.open(ours.data_file('stub2'), os.O_RDWR)
+    residency = Residency.whole(4, Tier.REMOTE).with_remote(
+        RemoteCopy('cloud', 'p/key', 'e' * 32, 1.0))
+    os.ftruncate(fd, residency.file_size)
+    residency_store.store(fd, residency)
+    os.close(fd)
+    assert prove(ours, 'stub2') == [Answer(T1, 'p/key')]
+
+
+def test_who_proves_a_large_version_is_heard_meanwhile(ours):
+    body = os.urandom(1 << 20) * 21
+    assert ours.request('PUT', 'large', body, {
+        'X-Timestamp': T1}).status == 201
+    question = wire.encode_question(wire.Question([wire.Asked(
+        'sda', 0, '7', os.path.basename(ours.hash_dir('large')))],
+        True, True))
+    connection = http.client.HTTPConnection('127.0.0.1', ours.port)
+    connection.request('POST', '/dss/newest', question)
+    raw = connection.getresponse().read()
+    connection.close()
+    assert raw.startswith(b' ' * 4) and not raw.startswith(b' ' * 9)
+    assert wire.decode_answer(raw, 1) == [(T1, '', True, '', True)]
+    flip(ours.data_file('large'), 15 << 20)
+    assert not prove(ours, 'large')[0].is_proven
+
+
 def quarantine(node, name, suffix=''):
     """As Swift's ``quarantine_renamer``."""
     source = node.hash_dir(name)
@@ -136,7 +202,7 @@ def test_what_lies_in_quarantine_is_told_of(ours):
 def test_a_server_of_the_version_before_says_nothing_of_quarantine():
     assert wire.decode_answer(
         b'{"v":1,"said":[["%s",""],null]}' % T1.encode(), 2) == [
-            (T1, '', False, None), None]
+            (T1, '', False, None, False), None]
 
 
 def test_a_device_that_is_not_there_says_nothing(ours):

@@ -125,23 +125,35 @@ def test_an_hdd_that_is_away_holds_back_its_own_objects_only(
         here.devices, 'sda', 'objects', '3'))
 
 
-def test_a_copy_that_was_cut_off_blocks_no_other(
-        nodes: List[ObjectNode], stem: str) -> None:
-    """An HDD file that ends early would end the session with it."""
+@pytest.mark.parametrize('how, partition', [('cut', 4), ('flipped', 7)])
+def test_a_copy_that_cannot_be_read_blocks_no_other(
+        nodes: List[ObjectNode], stem: str, how: str,
+        partition: int) -> None:
+    """An HDD file that ends early, or has another byte, would end the
+    session with it."""
     here, there = nodes
     make_ring(nodes, 2, [(here, 'sda', 1), (there, 'sdb', 1)])
-    made = _fill(here, stem, 4)
+    made = _fill(here, stem, partition)
     broken = _names(made, 1, 2)[2]
-    version = layout.version_of_path('sda', here.data_file_in(broken, 4))
+    version = layout.version_of_path('sda', here.data_file_in(
+        broken, partition))
     assert version is not None
-    os.truncate(layout.capacity_file(os.path.join(
-        here.root, 'hdd', 'sda'), version), SIZE // 2)
+    path = layout.capacity_file(os.path.join(here.root, 'hdd', 'sda'),
+                                version)
+    if how == 'cut':
+        os.truncate(path, SIZE // 2)
+    else:
+        with open(path, 'r+b') as target:
+            was = target.read(1)[0]
+            target.seek(0)
+            target.write(bytes([was ^ 1]))
 
-    one_pass(here, 4)
+    one_pass(here, partition)
 
     del made[broken]
-    assert _read(there, made, 'sdb', 4) == made
-    assert not os.path.exists(here.hash_dir(broken, partition=4))
+    assert _read(there, made, 'sdb', partition) == made
+    # Nobody else has it, so it stays.
+    assert os.path.exists(here.data_file_in(broken, partition))
 
 
 def _fragments(node: ObjectNode, stem: str, partition: int,

@@ -44,8 +44,13 @@ def test_rot_on_the_hdd_is_found_and_healed(any_objects, cluster):
                     victim.content_length // 2)
     before = set(quarantined(cluster))
     cluster.run_once('object-auditor')
-    new = set(quarantined(cluster)) - before
-    assert len({path.split(os.sep)[-2] for path in new}) == len(victims)
+
+    def hashes():
+        return {path.split(os.sep)[-2]
+                for path in set(quarantined(cluster)) - before}
+    # The daemon asks the other primaries first.
+    wait_until(lambda: len(hashes()) == len(victims), 60,
+               'the daemon to put them aside')
     for one, victim in zip(made, victims):
         assert any_objects.copy_on(one, victim.device) is None
         assert len(any_objects.copies(one)) == 2

@@ -58,10 +58,12 @@ def test_a_lost_hdd_is_rebuilt_from_the_other_copies(any_objects, loops):
     for one in made + [on_ssd_too]:
         assert any_objects.get(one) == one.body
     loops.run_once('object-auditor')
+    # The daemon asks the other primaries first.
+    wait_until(lambda: all(any_objects.copy_on(one, DEVICE) is None
+                           for one, _ in leaning), 60,
+               'the daemon to put them aside')
     new = set(quarantined(loops)) - before
     assert all('/%s/' % DEVICE in path for path in new)
-    for one, _ in leaning:
-        assert any_objects.copy_on(one, DEVICE) is None, one.name
     # What has its bytes elsewhere has lost nothing and stays.
     for one in made + [on_ssd_too]:
         if one.name not in [each.name for each, _ in leaning]:

@@ -61,10 +61,10 @@ def _devices(devices: List[Dict[str, Any]]) -> str:
                   pressure.get('ssd_bytes', 0)),
             size(totals['hdd']), size(totals['remote']),
             size(totals['dirty']), seconds(device['oldest_dirty_seconds']),
-            device['wishes']))
+            device['wishes'], device.get('lacking', 0)))
     return table(('DEVICE', 'SSD', 'HDD', 'ROOM', 'SPANS', 'ON SSD>',
                   'OF>', 'FULL>', 'ON HDD>', 'ON S3>', 'DIRTY>',
-                  'OLDEST>', 'TO PROMOTE'), rows)
+                  'OLDEST>', 'TO PROMOTE', 'LACKING>'), rows)
 
 
 def _classes(classes: Dict[str, Any]) -> str:

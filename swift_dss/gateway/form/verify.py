@@ -12,11 +12,15 @@ from __future__ import annotations
 
 from typing import Optional
 
-from swift_dss.core.errors import DamagedRecord, RemoteCorrupt
+from swift_dss.core.errors import (
+    DamagedRecord, RemoteCorrupt, TierUnavailable, VersionGone)
+from swift_dss.core.limits import IO_WINDOW_BYTES
+from swift_dss.core.version import VersionId
 from swift_dss.gateway.form.digests import (
     BLOCK_BYTES, Sums, SumsBuilder, md5, part_size)
 from swift_dss.gateway.link.client import S3Client, S3Head, S3Missing
-from swift_dss.gateway.ports import LocalReader, LocalVersion
+from swift_dss.gateway.ports import (
+    LocalReader, LocalVersion, LocalVersions)
 
 #: User metadata that says how a version was cut into parts.
 PART_BYTES_META = 'dss-part-bytes'
@@ -50,6 +54,27 @@ def sums_of(local: LocalVersion, reader: LocalReader,
     sums = builder.finish()
     check_local(local, sums.md5)
     return sums
+
+
+def is_sound(here: LocalVersions, version: VersionId,
+             partition: str) -> bool:
+    """True if all bytes of a version, or of the fragment that its device has
+    of it, are on the device's own disks, were read just now, and are the
+    right ones."""
+    try:
+        version = here.own_fragment(version, partition)
+        local = here.describe(version, partition)
+        if not local.residency.is_local:
+            return False
+        whole = md5()
+        with here.open(version, partition) as reader:
+            for offset in range(0, local.content_length, IO_WINDOW_BYTES):
+                whole.update(reader.read(offset, min(
+                    IO_WINDOW_BYTES, local.content_length - offset)))
+        check_local(local, whole.digest())
+    except (LocalCorrupt, TierUnavailable, VersionGone, DamagedRecord):
+        return False
+    return True
 
 
 def check_local(local: LocalVersion, digest: bytes) -> None:

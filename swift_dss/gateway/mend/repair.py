@@ -27,9 +27,8 @@ from swift_dss.gateway.bundle.lean import own_copy
 from swift_dss.gateway.form import verify
 from swift_dss.gateway.link.client import S3Client, S3Missing
 from swift_dss.gateway.ports import LocalVersion, LocalVersions
-from swift_dss.gateway.peers.primaries import Answers
 from swift_dss.io import steps
-from swift_dss.strategy import agreement
+from swift_dss.strategy.agreement import Aside
 
 #: A version on a device, and its partition.
 Copy = Tuple[VersionId, str]
@@ -58,7 +57,7 @@ class Hands(NamedTuple):
         in; False if it is in none
     :param take_out: marks a version's members in bundles dead
     :param enqueue: has it uploaded later
-    :param ask: asks the primaries of a version for their state and records
+    :param put_aside: see :meth:`Asides.put_aside`
     """
 
     prove: Callable[[LocalVersion], None]
@@ -66,7 +65,7 @@ class Hands(NamedTuple):
     settle: Callable[[VersionId, str, LocalVersion], bool]
     take_out: Callable[[VersionId], None]
     enqueue: Callable[[VersionId, str], None]
-    ask: Callable[[LocalVersion], Answers]
+    put_aside: Callable[[LocalVersion], Aside]
 
 
 class Repairer:
@@ -176,7 +175,8 @@ class Repairer:
 
     def _send(self, known: Sequence[LocalVersion],
               wrong: Sequence[LocalVersion], why: str) -> Repaired:
-        sound = [local for local in known if self._is_sound(local)]
+        sound = [local for local in known if verify.is_sound(
+            self._local, local.version, local.partition)]
         if not sound:
             if self._put_aside(wrong):
                 return Repaired.ASIDE
@@ -211,41 +211,20 @@ class Repairer:
         """
         aside = False
         for local in wrong:
-            remote = local.residency.remote
-            if remote is None or local.residency.is_local or \
-                    not self._is_elsewhere(local, remote.key):
+            if local.residency.remote is None or local.residency.is_local:
                 continue
             try:
-                self._local.put_aside(local.version, local.partition,
-                                      remote.key)
-            except (ValueError, VersionGone):
+                verdict = self._hands.put_aside(local)
+            except VersionGone:
                 continue
-            aside = True
+            aside = aside or verdict is Aside.YES
         return aside
-
-    def _is_elsewhere(self, local: LocalVersion, key: str) -> bool:
-        found = agreement.places_besides(
-            local.version.timestamp, key, self._hands.ask(local))
-        needed = self._local.copies_needed(local.version)
-        return found.count('') >= needed or needed == 1 and any(
-            self._client.head(one) is not None for one in found)
 
     def _point_left(self, local: LocalVersion, found: RemoteCopy) -> None:
         try:
             self._point(local, found)
         except VersionGone:
             pass
-
-    def _is_sound(self, local: LocalVersion) -> bool:
-        """All of its bytes are here, and they are the right ones."""
-        if not local.residency.is_local:
-            return False
-        try:
-            with self._local.open(local.version, local.partition) as reader:
-                verify.sums_of(local, reader, self._conf.part_bytes)
-        except (verify.LocalCorrupt, TierUnavailable, VersionGone):
-            return False
-        return True
 
     def _forget(self, local: LocalVersion) -> bool:
         """From here on its bytes stay; False if they have just left."""

@@ -6,7 +6,8 @@ the object's name. Devices of this node are looked at. A server that does
 not answer is not asked again for a while: its answers are None, and decisions
 by them wait.
 
-Plain sockets, no eventlet; blocks up to a few seconds a server.
+Plain sockets, no eventlet; blocks up to a few seconds a server, or for as
+long as a server reads a version that it is to prove.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import abc
 import http.client
 import threading
 import time
+from dataclasses import replace
 from typing import (
     Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence,
     Tuple)
@@ -53,7 +55,8 @@ Look = Callable[[VersionId, str, bool], Answer]
 class Wanted(NamedTuple):
     """An object to ask about.
 
-    :param version: any of it; its device does not matter
+    :param version: any of it; its device only matters to
+        :meth:`Primaries.prove`
     :param name: ``/account/container/object``, or '' if unknown: stock servers
         cannot be asked then
     """
@@ -75,6 +78,16 @@ class Primaries(abc.ABC):
             servers can not say that
         """
 
+    def prove(self, wanted: Wanted) -> Answers:
+        """The same of one object, with records; primaries that say that
+        they have all bytes of ``wanted.version`` read them, and say whether
+        they are right.
+
+        Stock servers and older ones of ours prove nothing, nor does the
+        device of ``wanted.version``.
+        """
+        return self.ask([wanted], True)[0]
+
 
 class _Place(NamedTuple):
     """One question to one server, and where its answer belongs."""
@@ -89,13 +102,18 @@ class RingPrimaries(Primaries):
     """The primaries by the rings in force.
 
     :param look: the state on a device of this node
+    :param is_sound: reads a version of a device of this node; True if all of
+        its bytes are there and right
     """
 
     def __init__(self, ranks: Ranks, look: Look,
-                 clock: Callable[[], float] = time.monotonic) -> None:
+                 clock: Callable[[], float] = time.monotonic,
+                 is_sound: Callable[[VersionId, str], bool]
+                 = lambda version, partition: False) -> None:
         self._ranks = ranks
         self._look_at = look
         self._clock = clock
+        self._is_sound = is_sound
         self._lock = threading.Lock()
         self._down: Dict[_Server, float] = {}
         self._stock: Dict[_Server, float] = {}
@@ -103,6 +121,14 @@ class RingPrimaries(Primaries):
     def ask(self, wanted: Sequence[Wanted],
             records: bool = False) -> List[Answers]:
         """See :meth:`Primaries.ask`."""
+        return self._asked(wanted, records, False)
+
+    def prove(self, wanted: Wanted) -> Answers:
+        """See :meth:`Primaries.prove`."""
+        return self._asked([wanted], True, True)[0]
+
+    def _asked(self, wanted: Sequence[Wanted], records: bool,
+               prove: bool) -> List[Answers]:
         answers: List[Answers] = []
         there: Dict[_Server, List[_Place]] = {}
         for version, name in wanted:
@@ -118,7 +144,8 @@ class RingPrimaries(Primaries):
             for at, node in enumerate(nodes):
                 found = self._look(version, partition, node, records)
                 if found is not None:
-                    mine[at] = found
+                    mine[at] = found if not prove else \
+                        self._proven(version, partition, node, found)
                     continue
                 there.setdefault((node['ip'], int(node['port'])), []).append(
                     _Place(wire.Asked(
@@ -127,8 +154,15 @@ class RingPrimaries(Primaries):
                         name, mine, at))
         for server, places in there.items():
             for at in range(0, len(places), MAX_ASKED):
-                self._ask(server, places[at:at + MAX_ASKED], records)
+                self._ask(server, places[at:at + MAX_ASKED], records, prove)
         return answers
+
+    def _proven(self, version: VersionId, partition: str,
+                node: Mapping[str, Any], found: Answer) -> Answer:
+        return found._replace(is_proven=(
+            found.is_local and found.timestamp == version.timestamp
+            and node['device'] != version.device and self._is_sound(
+                replace(version, device=node['device']), partition)))
 
     def _look(self, version: VersionId, partition: str,
               node: Mapping[str, Any], records: bool) -> Optional[Answer]:
@@ -145,12 +179,14 @@ class RingPrimaries(Primaries):
             return None
 
     def _ask(self, server: _Server, places: List[_Place],
-             records: bool) -> None:
+             records: bool, prove: bool) -> None:
         if self._is_in(self._down, server):
             return
         try:
             if not self._is_in(self._stock, server):
-                if self._ask_ours(server, places, records):
+                if self._ask_ours(server, wire.Question(
+                        [place.asked for place in places], records, prove),
+                        places):
                     return
                 self._note(self._stock, server, _STOCK_SECONDS)
             if not records:
@@ -158,12 +194,12 @@ class RingPrimaries(Primaries):
         except (OSError, http.client.HTTPException, DamagedRecord):
             self._note(self._down, server, _DOWN_SECONDS)
 
-    def _ask_ours(self, server: _Server, places: List[_Place],
-                  records: bool) -> bool:
+    def _ask_ours(self, server: _Server, question: wire.Question,
+                  places: List[_Place]) -> bool:
         """False if the server does not know our question."""
         status, _, body = _request(
-            server, 'POST', names.NEWEST_PATH, {}, wire.encode_question(
-                [place.asked for place in places], records))
+            server, 'POST', names.NEWEST_PATH, {},
+            wire.encode_question(question))
         if status in _UNKNOWN:
             return False
         if status != 200:

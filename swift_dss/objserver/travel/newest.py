@@ -4,21 +4,25 @@ Before a key of S3 goes, every primary of its object is asked whether it has
 something newer (``strategy.agreement``). Stock Swift answers that for one
 object a request (HEAD); this is the same for up to a thousand. It only lists
 folders, and reads an attribute if the question includes records; a quarantine
-is listed again only after it changed. Like recon, it is for the cluster's own
-network.
+is listed again only after it changed. Of one object it also proves its bytes,
+before another node quarantines its own. Like recon, it is for the cluster's
+own network.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, Optional
+from typing import (
+    Any, Dict, Generator, Iterator, List, Optional, Sequence)
 
 from eventlet import sleep
 from swift.common.constraints import check_drive
+from swift.common.exceptions import DiskFileError, ReplicationException
+from swift.common.storage_policy import POLICIES
 from swift.common.swob import Request, Response
 from swift.common.utils import config_true_value
 
-from swift_dss.core.errors import DamagedRecord
+from swift_dss.core.errors import DamagedRecord, DssError
 from swift_dss.core.limits import MAX_QUESTION_BYTES
 from swift_dss.io.newest import newest_file, newest_record
 from swift_dss.io.quarantine import Quarantine
@@ -28,15 +32,19 @@ from swift_dss.wire import newest as wire
 
 #: Folders that are listed before other requests have their turn.
 _AT_ONCE = 32
+#: A space goes out each time that so many bytes were read for a proof.
+_SIGN_OF_LIFE_BYTES = 4 * 1024 * 1024
 
 
 class Newest:
     """The WSGI application of one object server.
 
     :param conf: the server's options
+    :param managers: the diskfile manager of a policy
     """
 
-    def __init__(self, conf: Any, logger: Any) -> None:
+    def __init__(self, conf: Any, logger: Any, managers: Any) -> None:
+        self._managers = managers
         self._root = conf.get('devices', '/srv/node')
         self._mount_check = config_true_value(
             conf.get('mount_check', 'true'))
@@ -50,17 +58,64 @@ class Newest:
         if not 0 < (request.content_length or 0) <= MAX_QUESTION_BYTES:
             return Response(status=413, request=request)(env, start_response)
         try:
-            asked, records = wire.decode_question(
+            question = wire.decode_question(
                 env['wsgi.input'].read(request.content_length))
         except DamagedRecord as err:
             return Response(status=400, body=str(err).encode(
                 'utf-8', 'replace'), request=request)(env, start_response)
+        said = self._said(question.asked, question.records)
         return Response(
-            body=wire.encode_answer(self._said(asked, records)),
+            app_iter=self._proving(question.asked[0], said)
+            if question.prove else [wire.encode_answer(said)],
             request=request, content_type='application/json')(
                 env, start_response)
 
-    def _said(self, asked: List[wire.Asked],
+    def _proving(self, one: wire.Asked,
+                 said: List[wire.Said]) -> Iterator[bytes]:
+        """The answer, with what a whole read of the version says."""
+        if said[0] is not None and said[0][2]:
+            is_right = yield from self._read(one, said[0][0])
+            said = [said[0][:4] + (is_right,)]
+        yield wire.encode_answer(said)
+
+    def _read(self, one: wire.Asked,
+              timestamp: str) -> Generator[bytes, None, bool]:
+        """Read a version as replication does, which checks it."""
+        policy = POLICIES.get_by_index(one.policy)
+        open_file = getattr(self._managers[policy], 'dss_diskfile_from_hash',
+                            None) if policy is not None else None
+        if open_file is None:
+            return False  # a policy that is not ours
+        unsaid = whole = 0
+        try:
+            disk_file = open_file(one.device, one.partition, one.object_hash,
+                                  policy)
+            with disk_file.open():
+                if disk_file.data_timestamp.internal != timestamp:
+                    return False
+                reader = disk_file.dss_build_reader()
+            try:
+                if reader.dss_bytes.needs_remote(
+                        [(0, disk_file.content_length)]):
+                    return False
+                for chunk in reader:
+                    whole += len(chunk)
+                    unsaid += len(chunk)
+                    if unsaid >= _SIGN_OF_LIFE_BYTES:
+                        unsaid = 0
+                        yield b' '
+            finally:
+                reader.close()
+        except (DiskFileError, ReplicationException, DssError,
+                OSError) as err:
+            self._logger.warning('dss: %s of %s is not proven: %s',
+                                 one.object_hash, one.device, err)
+            return False
+        # Swift compares the MD5 when it closes.
+        return not reader._quarantined_dir and \
+            whole == disk_file.content_length
+
+    def _said(self, asked: Sequence[wire.Asked],
               records: bool) -> List[wire.Said]:
         paths: Dict[str, Optional[str]] = {}
         said: List[wire.Said] = []
@@ -84,7 +139,7 @@ class Newest:
             # Look here after the object's folder: a version that is
             # quarantined between the two looks is seen in one of them.
             return said + (self._quarantine(path, one.device).newest(
-                one.policy, one.object_hash),)
+                one.policy, one.object_hash), False)
         except (DamagedRecord, OSError) as err:
             count(self._logger, 'dss.errors.newest')
             self._logger.warning('dss: %s: %s', folder, err)

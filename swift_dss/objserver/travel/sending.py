@@ -7,8 +7,9 @@ first byte ends the session, and with it all objects that come behind. So a
 version is made ready before its headers go. A version that cannot be read now
 is left out, and a PUT that no server accepts makes the session fail at its
 end: the replicator never takes a left-out version for sent, and the next pass
-tries it again. If the bytes of S3 still end early, the following sessions
-leave that version out, so that the versions behind it get through.
+tries it again. The first bytes are read before the headers go. If later bytes
+end early, the following sessions leave that version out, so that the versions
+behind it get through.
 
 A version with bytes that lie in S3 alone stays there: a peer of ours gets
 its record, and proves it itself (``objserver.arriving``). The sender
@@ -19,10 +20,12 @@ objects.
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from dataclasses import replace
 from typing import (
-    Any, Callable, Dict, Iterable, Iterator, NamedTuple, Optional, Tuple)
+    Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional,
+    Tuple)
 
 from swift.common.exceptions import DiskFileError
 from swift.common.storage_policy import EC_POLICY
@@ -44,6 +47,8 @@ Offer = Tuple[str, Dict[str, Any]]
 _MAX_SESSIONS = 4096
 #: Sessions that leave out a broken version: at most two to the power of this.
 _MAX_DOUBLINGS = 6
+#: Bytes of a version that are read before its headers go.
+_READ_AHEAD_BYTES = 65536
 #: A version may be switched while it is made ready.
 _REOPENS = 3
 
@@ -206,7 +211,8 @@ def pack(disk_file: Any, session: Session, sessions: Sessions) -> Parcel:
     """
     try:
         return _ready(disk_file, session, sessions)
-    except (TierUnavailable, RemoteUnavailable, VersionGone) as err:
+    except (BytesUnavailable, TierUnavailable, RemoteUnavailable,
+            VersionGone) as err:
         logger = disk_file._logger
         logger.warning('dss: %s is left for the next pass: %s',
                        disk_file._data_file, err)
@@ -233,15 +239,14 @@ def _ready(disk_file: Any, session: Session,
                 raise RemoteUnavailable('its bytes ended early before', 1)
             reader.dss_prepare([(0, length)])
             return Parcel(length, disk_file._datafile_metadata, _watched(
-                reader, session, data_file, sessions))
-        except (TierUnavailable, RemoteUnavailable):
+                reader, _begun(reader), session, data_file, sessions))
+        except (BytesUnavailable, TierUnavailable, RemoteUnavailable):
             reader.close()
             raise
-        except VersionGone as err:
+        except VersionGone:
             reader.close()
             if not disk_file.dss_has_changed(data_file):
-                # Integrity fails closed, as for a client.
-                disk_file._quarantine(data_file, 'capacity copy: %s' % err)
+                disk_file.dss_note_lack(reader.dss_bytes)
                 raise
             if attempt == _REOPENS:
                 raise
@@ -263,10 +268,27 @@ def _stub(disk_file: Any) -> Parcel:
                         **{names.BACKEND_STUB: str(length)}), iter((head,)))
 
 
-def _watched(reader: Any, session: Session, data_file: str,
-             sessions: Sessions) -> Iterator[bytes]:
+def _begun(reader: Any) -> Iterator[bytes]:
+    """The bytes of a reader, of which the first are here: a small version
+    that cannot be read is known before its headers go.
+
+    :raises BytesUnavailable: they cannot be read
+    """
+    chunks = iter(reader)
+    first: List[bytes] = []
+    held = 0
+    for chunk in chunks:
+        first.append(chunk)
+        held += len(chunk)
+        if held >= _READ_AHEAD_BYTES:
+            break
+    return itertools.chain(first, chunks)
+
+
+def _watched(reader: Any, chunks: Iterator[bytes], session: Session,
+             data_file: str, sessions: Sessions) -> Iterator[bytes]:
     try:
-        yield from reader
+        yield from chunks
         sessions.went(session, data_file)
     except BytesUnavailable:
         sessions.broke(session, data_file)

@@ -1,4 +1,5 @@
-"""503 for the object servers' 409 that means "S3 does not answer".
+"""503 for the object servers' 409 that means "S3 does not answer", or "the
+disks here cannot read it".
 
 They cannot say 503 themselves: Swift would stop asking them for anything
 for a minute.
@@ -16,8 +17,8 @@ from swift_dss.proxy.admit.retry_after import tell
 from swift_dss.proxy.wsgi import App, Body, Env, Start
 from swift_dss.wire import names
 
-TEXT = (b'The bytes are in remote storage, which does not answer now; try '
-        b'again after the time that Retry-After says.\n')
+TEXT = (b'The bytes cannot be read now: remote storage does not answer, or '
+        b'disks do not; try again after the time that Retry-After says.\n')
 
 Rewrite = Callable[[str, Any], List[Tuple[str, str]]]
 

@@ -176,16 +176,16 @@ def until(node: Node, object_hash: str) -> str:
 
 def newest_anywhere(nodes: Iterable[Node], object_hash: str,
                     since: str) -> Dict[str, str]:
-    """When each register of an object was set last, on any node that can
-    show the object, or has a stub of it: another node may have its bytes.
+    """When each register of an object was set last, on any node that has a
+    version of it: another node may have the bytes, and a version that lacks
+    them leaves its ``.meta`` files when it is put aside.
 
     :param since: the version of which they must be, or a later one
     """
     newest: Dict[str, str] = {}
     for node in nodes:
         seen = node.look(object_hash)
-        if seen is None or (seen.body is None and not seen.is_tombstone
-                            and not seen.key):
+        if seen is None:
             continue
         if seen.timestamp > since:
             # A later PUT or DELETE has set them all.

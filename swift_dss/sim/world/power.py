@@ -33,6 +33,8 @@ from swift_dss.io import switch
 from swift_dss.sim.world.clock import Clock
 from swift_dss.sim.world.databases import Databases
 
+#: The kernel's own, whatever a worn disk says (``sim.world.worn``).
+_pread = os.pread
 #: What was not synced is written after this.
 _WRITTEN_SECONDS = 30.0
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -348,7 +350,7 @@ def _above(path: str, names: Set[str]) -> bool:
 def _snapshot(path: str) -> Tuple[bytes, Dict[str, bytes]]:
     opened = os.open(path, os.O_RDONLY)
     try:
-        return os.pread(opened, _MOST_BYTES, 0), {
+        return _pread(opened, _MOST_BYTES, 0), {
             name: os.getxattr(opened, name)
             for name in os.listxattr(opened) if name.startswith('user.')}
     finally:

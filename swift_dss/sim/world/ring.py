@@ -57,7 +57,8 @@ class SimPrimaries(Primaries):
     """Asks the object servers that a node reaches.
 
     :param ask_one: a node's state of an object: its timestamp, the key that
-        its record names, and if it has all bytes; None if it does not answer
+        its record names, if it has all bytes, and if it can read them now;
+        None if it does not answer
     """
 
     def __init__(self, ring: SimRing, ask_one: Callable[
@@ -73,9 +74,17 @@ class SimPrimaries(Primaries):
             said = [self._ask_one(name, one.version.object_hash)
                     for name in self._ring.primaries(self._ring.partition(
                         one.version.object_hash))]
-            answers.append([it if it is None or records else Answer(
-                it.timestamp) for it in said])
+            answers.append([
+                None if it is None else it._replace(is_proven=False)
+                if records else Answer(it.timestamp) for it in said])
         return answers
+
+
+    def prove(self, wanted: Wanted) -> List[Optional[Answer]]:
+        """See :meth:`Primaries.prove`."""
+        return [self._ask_one(name, wanted.version.object_hash)
+                for name in self._ring.primaries(self._ring.partition(
+                    wanted.version.object_hash))]
 
 
 class SimRanks(Ranks):

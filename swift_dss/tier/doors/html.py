@@ -222,15 +222,16 @@ def _devices(status: Dict[str, Any]) -> str:
         backlog = (one['pressure'] or {}).get('backlog') or {}
         rows.append([
             one['name'], one['ssd_state'], one['hdd_state'],
-            one['room_state'], bytes_text(one['totals']['ssd']),
+            one['room_state'], one['lacking'],
+            bytes_text(one['totals']['ssd']),
             bytes_text(one['totals']['hdd']),
             bytes_text(backlog.get('pending_bytes', 0)),
             bytes_text(backlog.get('budget_bytes', 0)),
             bytes_text(backlog.get('room_bytes', 0)),
             _seconds(one['oldest_dirty_seconds'] or 0)])
-    return _table('Devices', ('device', 'SSD', 'HDD', 'room', 'on SSD',
-                              'on HDD', 'waits for S3', 'budget',
-                              'room left', 'oldest dirty'), rows)
+    return _table('Devices', (
+        'device', 'SSD', 'HDD', 'room', 'lacking', 'on SSD', 'on HDD',
+        'waits for S3', 'budget', 'room left', 'oldest dirty'), rows)
 
 
 def _shards(status: Dict[str, Any]) -> str:

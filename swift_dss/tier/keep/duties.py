@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 import threading
 import time
 from collections import OrderedDict
@@ -33,6 +34,7 @@ from swift_dss.strategy.promotion import admit
 from swift_dss.strategy.watermarks import bytes_to_free, used_bytes
 from swift_dss.tier.devices import Device
 from swift_dss.tier.index.rows import Candidate
+from swift_dss.tier.keep.checks import DiskChecks
 from swift_dss.tier.keep.mender import Mender
 from swift_dss.tier.keep.state import StateBook
 from swift_dss.tier.local.local import Local
@@ -61,6 +63,7 @@ class Duties:
 
     :param conf: the configuration in force; asked once a round
     :param departed: see :class:`~swift_dss.tier.keep.keeper.Keeper`
+    :param dice: what is read to see whether a disk fails
     """
 
     def __init__(self, device: Device, local: Local,
@@ -68,12 +71,15 @@ class Duties:
                  table: Callable[[], ClassTable], metrics: Metrics,
                  logger: logging.Logger, book: StateBook,
                  now: Callable[[], float], pool: Pool = threads,
-                 departed: Callable[[Device], int] = lambda device: 0
-                 ) -> None:
+                 departed: Callable[[Device], int] = lambda device: 0,
+                 dice: Optional[random.Random] = None) -> None:
         self.device = device
         self._departed = departed
         self.stopping = threading.Event()
-        self.mender = Mender(local, metrics, logger)
+        self.checks = DiskChecks(device, local, logger,
+                                 dice or random.Random())
+        self.mender = Mender(device.name, local, metrics, logger,
+                             self.checks.look, pool)
         self._local = local
         self._index = local.index
         self._table = table
@@ -94,8 +100,9 @@ class Duties:
                             'dss-move-' + device.name)
 
     def stop(self) -> None:
-        """Let the movers end."""
+        """Let the movers end, and who asks other nodes."""
         self._movers.shutdown(wait=True)
+        self.mender.stop()
 
     def begin(self) -> None:
         """Begin a round: forget the figures of the index and the answers of
@@ -142,7 +149,9 @@ class Duties:
         except (TierUnavailable, OSError) as err:
             self._book.say('hdd_state', 'unmounted', err)
             return
-        if free < self._full_below:
+        if self.checks.why(Tier.HDD):
+            self._book.say('hdd_state', 'failing', self.checks.why(Tier.HDD))
+        elif free < self._full_below:
             self._book.say('hdd_state', 'full')
         else:
             self._full_below = 0
@@ -226,7 +235,7 @@ class Duties:
         ones. The strategy names bytes to *clean* here; what leaves is
         decided after it, from clean bytes alone.
         """
-        if self._book.state.hdd_state != 'ready':
+        if not self._may_clean():
             return
         sums = self._sums()
         if_clean = {class_id: Occupancy(
@@ -321,8 +330,14 @@ class Duties:
 
     def _to_hdd(self, class_id: int) -> bool:
         """True if bytes leave the SSD for the HDD, not for S3 alone."""
-        return self._book.state.hdd_state == 'ready' and self._table().spec(
+        return self._may_clean() and self._table().spec(
             class_id).remote is not RemoteMode.ONLY
+
+    def _may_clean(self) -> bool:
+        """True if bytes may be copied from the SSD to the HDD: each try on
+        an SSD that fails as a whole would be one more line in the log."""
+        return self._book.state.hdd_state == 'ready' and \
+            not self.checks.why(Tier.SSD)
 
     def _ask_ahead(self, some: List[Candidate], tier: Tier) -> None:
         if not self._s3_silent:
@@ -336,7 +351,7 @@ class Duties:
 
     def clean(self, conf: NodeConf) -> bool:
         """Copy dirty bytes to the HDD; False if some are left to do."""
-        if self._book.state.hdd_state != 'ready':
+        if not self._may_clean():
             return True
         room, _, _ = self.levels(conf)
         dirty = sum(sums['cleanable'] for sums in self._sums().values())
@@ -483,7 +498,8 @@ class Duties:
             return []
         try:
             return list(self._movers.map(
-                lambda one: self._guarded(move, one), some))
+                lambda one: 0 if self.mender.holds(one.version)
+                else self._guarded(move, one), some))
         finally:
             self.moved += len(some)
             self._found = None

@@ -7,6 +7,7 @@ other.
 from __future__ import annotations
 
 import logging
+import random
 import threading
 import time
 from dataclasses import replace
@@ -16,6 +17,7 @@ from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import DssError, TierUnavailable
 from swift_dss.core.pressure import Link
+from swift_dss.core.residency import Tier
 from swift_dss.core.version import VersionId
 from swift_dss.io.workers import Pool, threads
 from swift_dss.tier.devices import Device
@@ -46,6 +48,7 @@ class Keeper:
     :param link: S3 as it is now; None where there is no remote tier
     :param departed: removes versions from the index that left without an
         event; returns how many versions that were
+    :param dice: see :class:`Duties`
     """
 
     def __init__(self, device: Device, local: Local,
@@ -55,8 +58,8 @@ class Keeper:
                  now: Callable[[], float] = time.time,
                  link: Callable[[], Optional[Link]] = lambda: None,
                  pool: Pool = threads,
-                 departed: Callable[[Device], int] = lambda device: 0
-                 ) -> None:
+                 departed: Callable[[Device], int] = lambda device: 0,
+                 dice: Optional[random.Random] = None) -> None:
         self.device = device
         self._link = link
         self._index = local.index
@@ -68,7 +71,7 @@ class Keeper:
         self._now = now
         self._book = StateBook(device.name, metrics, logger)
         self.duties = Duties(device, local, conf, table, metrics, logger,
-                             self._book, now, pool, departed)
+                             self._book, now, pool, departed, dice)
         # Reentrant: a waiter for a round requests one first.
         self._changed = threading.Condition()
         self._begun = self._settled = 0
@@ -151,10 +154,11 @@ class Keeper:
         except TierUnavailable as err:
             self._book.say('ssd_state', 'unmounted', err)
             return True
-        self._book.say('ssd_state', 'ready')
+        mended = self.duties.mender.turn()
+        why = self.duties.checks.why(Tier.SSD)
+        self._book.say('ssd_state', 'failing' if why else 'ready', why)
         self.duties.look_at_hdd()
         self._pins.round(self.device.name, self.duties.levels(conf)[0])
-        mended = self.duties.mender.turn()
         self.duties.make_room(conf)
         self.duties.drop_remote_only()
         self.duties.relieve_hdd(conf)

@@ -17,7 +17,8 @@ class DeviceState:
     """One device as its keeper sees it; empty before its first round.
 
     :param ssd_state: ``ready``, ``unmounted`` or ``failing``
-    :param hdd_state: ``ready``, ``full``, ``unmounted`` or ``none``
+    :param hdd_state: ``ready``, ``full``, ``unmounted``, ``failing`` or
+        ``none``
     :param room_state: ``short`` while pressure cannot be relieved: all
         that is left is dirty, pinned or under a floor, or S3 alone would
         have it and does not answer

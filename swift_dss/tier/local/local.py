@@ -14,7 +14,8 @@ import logging
 import os
 from dataclasses import replace
 from typing import (
-    Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple)
+    Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set,
+    Tuple)
 
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import (
@@ -29,9 +30,11 @@ from swift_dss.gateway.ports import (
 from swift_dss.io import mending, moves, quarantine
 from swift_dss.io.carriers import Carrier
 from swift_dss.io.mending import Rot
-from swift_dss.io.newest import newest_record, newest_timestamp
+from swift_dss.io.newest import (
+    newest_file, newest_record, newest_timestamp)
 from swift_dss.io.switch import (
     LiveVersion, Opened, Place, listdir, open_data_file)
+from swift_dss.strategy.agreement import Aside
 from swift_dss.tier.devices import Device, Devices
 from swift_dss.tier.index.index import Index, IndexDamaged, IndexUnavailable
 from swift_dss.tier.index.pins import NONE, PINNED, Pins
@@ -70,6 +73,11 @@ class Local(LocalVersions):
         self._logger = logger
         #: Hears of reads and of bytes that leave.
         self.watcher = Watcher()
+        #: Devices that fail as a whole, by name; their keepers say so.
+        self.failing: Set[str] = set()
+        #: Puts a version aside that lacks bytes, if others have it.
+        self.put_aside_if: Callable[[LocalVersion], Aside] = \
+            lambda local: Aside.NOBODY
         #: Asked before the last local bytes of a version go.
         self.witness: Witness = NoWitness()
         #: Called when S3 has got a version, with its bytes: it may be one
@@ -87,7 +95,8 @@ class Local(LocalVersions):
                 return _described(version, partition, found, Residency.whole(
                     found.content_length))
             place = self._place(version, at, found)
-            with LiveVersion(place, opened, for_reading=True) as live:
+            with LiveVersion(place, opened, for_reading=True,
+                             keep_foreign=True) as live:
                 return _described(version, partition, found, live.residency)
 
     def read_whole(self, version: VersionId,
@@ -104,7 +113,8 @@ class Local(LocalVersions):
                 return _described(version, partition, found, Residency.whole(
                     found.content_length)), data
             place = self._place(version, at, found)
-            reader = Reader(LiveVersion(place, opened, for_reading=True))
+            reader = Reader(LiveVersion(place, opened, for_reading=True,
+                                        keep_foreign=True))
             with reader:
                 return (_described(version, partition, found,
                                    reader.residency),
@@ -179,7 +189,8 @@ class Local(LocalVersions):
         """See :meth:`LocalVersions.open`."""
         place, _ = self._look(version, partition)
         with self._disk_errors():
-            return Reader(LiveVersion(place, for_reading=True))
+            return Reader(LiveVersion(place, for_reading=True,
+                                      keep_foreign=True))
 
     def exists(self, version: VersionId, partition: str) -> bool:
         """True if the version's data file is on its device."""
@@ -329,30 +340,41 @@ class Local(LocalVersions):
     def mend(self, version: VersionId, partition: str) -> Rot:
         """Replace blocks that are not as they were written.
 
-        A version that no tier has right goes into quarantine, as with readers:
-        another replica may have it, and Swift brings it from there.
+        A version that no tier has right stays as it is.
 
         :returns: the wrong blocks
         :raises DssError: as :meth:`Witness.proven`, if S3 alone can have
             some of it right; nothing has changed
         """
-        with self._moving(version, partition) as (place, _, _):
+        with self._disk_errors(), self.locks.hold(version):
+            place, _, _ = self.look_for_move(version, partition, ())
             rot = mending.look(place, self.io)
+        if rot.lost:
+            # What can be read of it is read, wherever it lies.
+            return rot
         proven = self.witness.proven(self.describe(version, partition)) \
             if rot.in_s3 else None
         with self._moving(version, partition) as (place, _, class_map):
             left = mending.mend(place, rot, class_map, self.io, proven)
-            if rot.lost and newest_timestamp(
-                    place.hash_dir) == version.timestamp:
-                quarantine.put_aside(place)
         if rot.in_s3:
             self.watcher.on_left(version, left)
-        self._metrics.count('tier.rotten_bytes', rot.length)
-        if rot.lost:
-            self._metrics.count('tier.rotten_versions_lost')
-        elif rot.length:
+        if rot.length:
+            self._metrics.count('tier.rotten_bytes', rot.length)
             self._metrics.count('tier.rotten_versions_mended')
         return rot
+
+    def fails(self, version: VersionId, partition: str, tier: Tier,
+              where: float) -> Optional[bool]:
+        """Read a block of a version from one disk, not from memory.
+
+        :param where: from 0 to 1, exclusive: which block
+        :returns: True if it cannot be read, or has other bytes than were
+            written; None if that disk has none of the version
+        :raises DssError: the version's own files cannot be opened
+        """
+        with self._disk_errors():
+            place, _ = self._look(version, partition)
+            return mending.fails(place, tier, where, self.io)
 
     def drop_damaged(self, version: VersionId, partition: str,
                      proven: RemoteCopy) -> None:
@@ -503,14 +525,29 @@ class Local(LocalVersions):
         """See :meth:`LocalVersions.copies_needed`."""
         return self.devices.policies.data_fragments(version.policy)
 
+    def own_fragment(self, version: VersionId,
+                     partition: str) -> VersionId:
+        """See :meth:`LocalVersions.own_fragment`."""
+        device = self._device(version)
+        with self._disk_errors():
+            parsed = layout.parse_data_file(newest_file(layout.hash_dir(
+                device.path, version.policy, partition,
+                version.object_hash), version.frag_index)[1])
+        return version if parsed is None or parsed[0] != version.timestamp \
+            else replace(version, frag_index=parsed[1])
+
+    def is_failing(self, device: str) -> bool:
+        """See :meth:`LocalVersions.is_failing`."""
+        return device in self.failing
+
     def put_aside(self, version: VersionId, partition: str,
-                  key: str) -> None:
+                  residency: Residency) -> None:
         """See :meth:`LocalVersions.put_aside`."""
         with self._moving(version, partition) as (place, _, _):
-            with LiveVersion(place) as live:
-                remote = live.residency.remote
-                if live.residency.is_local or remote is None or \
-                        remote.key != key:
+            with LiveVersion(place, for_reading=True,
+                             keep_foreign=True) as live:
+                if live.residency != residency or newest_timestamp(
+                        place.hash_dir) != version.timestamp:
                     raise ValueError('%s is another one by now' % version.key)
             quarantine.put_aside(place)
         self.watcher.on_left(version, None)
@@ -826,6 +863,10 @@ class Reader(LocalReader):
         try:
             if any(extent.tiers & Tier.HDD and not extent.tiers & Tier.SSD
                    for extent in live.residency.extents):
+                if live.says_foreign:
+                    raise TierUnavailable(
+                        'the record of %s speaks of another HDD than the '
+                        'one mounted now' % live.path)
                 self._capacity_fd = live.place.capacity.open_read(
                     live.place.version)
         except (VersionGone, TierUnavailable) as err:

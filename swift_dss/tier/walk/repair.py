@@ -187,9 +187,10 @@ class Mender:
         local = self._daemon.local
         found = local.describe(version, partition)
         if found.residency.remote is None:
+            self._daemon.keepers[version.device].to_mend(version, partition)
             raise TierUnavailable(
-                'its bytes on %s are wrong and S3 has none: the auditor '
-                'quarantines them, and replication brings others'
+                'its bytes on %s are wrong and S3 has none: the daemon asks '
+                'other primaries, and puts them aside if one has others'
                 % version.device)
         # Only after this may a byte go, wrong as it is.
         gateway.prove(found)

@@ -19,6 +19,7 @@ from swift_dss.io.probe import CHUNK_BYTES, PageCache
 from swift_dss.objserver import settings
 from swift_dss.objserver.diskfile import DssDiskFileManager
 from swift_dss.objserver.ec import DssECDiskFileManager
+from swift_dss.wire.control import EventKind
 
 #: 1 and 5..9 go to the SSD, 2 to the HDD, 3 to both.
 TABLE = ClassTable.of(
@@ -128,6 +129,15 @@ class Disk:
         self.carrier = self.node.carrier = Recorder()
         if hdd:
             self.node.capacity('sda').initialise()
+        #: What the tier daemon was told at once.
+        self.told: List[Any] = []
+        tell = self.node.events.tell
+
+        def hear(event: Any) -> bool:
+            self.told.append(event)
+            return tell(event)
+
+        self.node.events.tell = hear  # type: ignore[method-assign]
         self.options = {'devices': self.devices, 'mount_check': 'false',
                         'dss_conf': root, 'fallocate_reserve': '0'}
         settings._nodes[(root, self.devices)] = self.node
@@ -135,6 +145,11 @@ class Disk:
         self.ours = DssDiskFileManager(self.options, self.logger)
         self.ec = DssECDiskFileManager(self.options, self.logger)
         self.stock = stock.DiskFileManager(self.options, self.logger)
+
+    def lacking(self) -> List[Any]:
+        """Versions of which the daemon was told that they lack bytes."""
+        return [event.version for event in self.told
+                if event.kind is EventKind.ROT]
 
     def without_sums(self) -> None:
         """Keep no checksums of blocks from here on, and check none."""

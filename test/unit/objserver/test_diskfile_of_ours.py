@@ -143,6 +143,21 @@ def test_anything_else_is_quarantined(disk: Disk, surplus: int,
     assert disk.quarantined()
 
 
+def test_a_record_that_cannot_be_read_is_no_damage(
+        disk: Disk, monkeypatch: Any) -> None:
+    disk.put('o', BODY, MIXED)
+
+    def broken(*_args: Any) -> None:
+        raise OSError(errno.EIO, 'bad sector')
+
+    with monkeypatch.context() as patch:
+        patch.setattr(residency_store, 'judge', broken)
+        with pytest.raises(DiskFileNotExist):
+            disk.open_file('o').open()
+    assert not disk.quarantined()
+    assert disk.read('o') == BODY
+
+
 def test_a_damaged_record_of_a_whole_file_costs_no_byte(
         disk: Disk) -> None:
     disk.put('o', BODY, ClassMap.uniform(3))
@@ -196,7 +211,7 @@ def test_a_missing_capacity_file_is_a_damaged_copy(disk: Disk) -> None:
     os.unlink(capacity_files(disk)[0])
     with pytest.raises(BytesUnavailable):
         disk.read('o')
-    assert disk.quarantined()
+    assert disk.lacking() and not disk.quarantined()
 
 
 def test_a_capacity_file_that_was_cut_off_is_a_damaged_copy(
@@ -205,7 +220,7 @@ def test_a_capacity_file_that_was_cut_off_is_a_damaged_copy(
     os.truncate(capacity_files(disk)[0], len(BODY) - 1)
     with pytest.raises(BytesUnavailable):
         disk.read('o')
-    assert disk.quarantined()
+    assert disk.lacking() and not disk.quarantined()
 
 
 def test_a_record_of_another_capacity_tier_is_not_believed(
@@ -215,7 +230,7 @@ def test_a_record_of_another_capacity_tier_is_not_believed(
     os.setxattr(disk.data_path('o'), names.XATTR_CAPACITY_ID, b'other')
     with pytest.raises(BytesUnavailable):
         disk.read('o')
-    assert disk.quarantined()
+    assert disk.lacking() and not disk.quarantined()
 
 
 def test_wrong_bytes_on_the_hdd_are_found_at_the_end(disk: Disk) -> None:
@@ -243,7 +258,7 @@ def test_the_auditor_checks_local_bytes_and_recalls_none(
             _audit(disk)
     else:
         assert _audit(disk) == BODY
-    assert bool(disk.quarantined()) is damage
+    assert bool(disk.lacking()) is damage and not disk.quarantined()
 
 
 @pytest.mark.parametrize('lost', ['hdd', 'remote'])
@@ -297,7 +312,7 @@ def test_remote_bytes_without_a_daemon_are_unavailable(
     assert not disk.quarantined()
 
 
-def test_a_bad_sector_of_the_ssd_is_quarantined(
+def test_the_daemon_hears_of_a_bad_sector_of_the_ssd(
         disk: Disk, monkeypatch: Any) -> None:
     disk.put('o', BODY, ClassMap.uniform(1))
 
@@ -308,7 +323,7 @@ def test_a_bad_sector_of_the_ssd_is_quarantined(
     monkeypatch.setattr(disk.node.page_cache, 'look', lambda *_: 0)
     with pytest.raises(RottenBlock):
         disk.read('o')
-    assert disk.quarantined()
+    assert disk.lacking() and not disk.quarantined()
 
 
 @pytest.mark.parametrize('step', ['window', 'finalize'])

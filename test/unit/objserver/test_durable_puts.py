@@ -123,11 +123,11 @@ def test_a_record_of_tiers_of_another_node_is_refused(
 def test_a_device_that_is_not_there_says_nothing(disk: Disk) -> None:
     version = VersionId('sda', 0, 'a' * 32, AT)
     app = Newest({'devices': disk.devices, 'mount_check': 'false'},
-                 disk.logger)
+                 disk.logger, {})
     asked = [newest.Asked(device, 0, '7', version.object_hash)
              for device in ('sda', 'sdb')]
     answer = Request.blank(
         names.NEWEST_PATH, method='POST', body=newest.encode_question(
-            asked, False)).get_response(app)
+            newest.Question(asked, False))).get_response(app)
     assert newest.decode_answer(answer.body, 2) == [
-        ('', '', False, ''), None]
+        ('', '', False, '', False), None]

@@ -99,7 +99,7 @@ def test_no_wrong_byte_is_given(either_cache: Disk, green: None,
     reader.close()
     assert given == BODY[start:max(
         start, at // BLOCK_BYTES * BLOCK_BYTES)]
-    assert disk.quarantined()
+    assert disk.lacking() and not disk.quarantined()
     assert disk.logger.counts['dss.errors.rotten'] == 1
 
 
@@ -157,7 +157,7 @@ def test_what_no_tier_can_read_is_not_given(
     assert read(disk, 140000, SIZE) == BODY[140000:]
     with pytest.raises(RottenBlock):
         read(disk, 70000, 70001)
-    assert disk.quarantined()
+    assert disk.lacking() and not disk.quarantined()
 
 
 @pytest.mark.parametrize('at', [70000, 99999, 100000, 131071])
@@ -169,7 +169,7 @@ def test_a_block_of_two_tiers_is_put_together_and_checked(
     flip(disk.data_path('o') if at < 100000 else hdd_path(disk, 'o'), at)
     with pytest.raises(RottenBlock):
         read(disk, at, at + 1)
-    assert disk.quarantined()
+    assert disk.lacking() and not disk.quarantined()
 
 
 def test_what_is_wrong_on_both_tiers_is_not_given(
@@ -179,7 +179,7 @@ def test_what_is_wrong_on_both_tiers_is_not_given(
     flip(hdd_path(disk, 'o'), 70001)
     with pytest.raises(RottenBlock):
         read(disk, 70000, 70002)
-    assert disk.quarantined()
+    assert disk.lacking() and not disk.quarantined()
 
 
 def test_what_s3_has_is_not_put_aside(disk: Disk) -> None:
@@ -337,14 +337,27 @@ def get(disk: Disk, monkeypatch: Any, text: str = '') -> Any:
 
 
 @pytest.mark.parametrize('text', ['', 'bytes=1-2', 'bytes=1-99999'])
-def test_a_wrong_first_block_is_a_404(disk: Disk, green: None,
+def test_a_wrong_first_block_is_a_409(disk: Disk, green: None,
                                       monkeypatch: Any, text: str) -> None:
+    """It stays in its place, so it is not gone."""
     disk.put('o', BODY)
     flip(disk.data_path('o'), 30000)
     said, given, broke = get(disk, monkeypatch, text)
-    assert said[-1] == '404 Not Found' and not broke
-    assert b'Not Found' in given
-    assert disk.quarantined()
+    assert said[-1] == '409 Conflict15' and not broke
+    assert b'Conflict' in given
+    assert disk.lacking() and not disk.quarantined()
+
+
+@pytest.mark.parametrize('text', [
+    'bytes=65500-65600', 'bytes=65536-131071', 'bytes=65535-131070'])
+def test_so_is_one_that_comes_before_anything_is_sent(
+        disk: Disk, green: None, monkeypatch: Any, text: str) -> None:
+    """The server holds small bodies back, and would say 500."""
+    disk.put('o', BODY)
+    flip(disk.data_path('o'), 70000)
+    said, _, broke = get(disk, monkeypatch, text)
+    assert said[-1] == '409 Conflict15' and not broke
+    assert disk.lacking() and not disk.quarantined()
 
 
 def test_a_later_one_ends_the_response(disk: Disk, green: None,
@@ -353,7 +366,7 @@ def test_a_later_one_ends_the_response(disk: Disk, green: None,
     flip(disk.data_path('o'), 2 * BLOCK_BYTES)
     assert get(disk, monkeypatch) == (
         ['200 OK'], BODY[:2 * BLOCK_BYTES], True)
-    assert disk.quarantined()
+    assert disk.lacking() and not disk.quarantined()
 
 
 def test_what_s3_has_and_does_not_give_now_is_a_409(
@@ -383,4 +396,4 @@ def test_a_fragment_is_checked(disk: Disk, green: None) -> None:
     flip(disk.data_path('o', 1), 3 * BLOCK_BYTES)
     with pytest.raises(RottenBlock):
         disk.read('o', 3 * BLOCK_BYTES + 9, 3 * BLOCK_BYTES + 10, policy=1)
-    assert disk.quarantined()
+    assert disk.lacking() and not disk.quarantined()

@@ -207,6 +207,8 @@ def test_a_body_that_broke_is_tried_again_on_a_node_of_many_partitions(
 def test_a_body_that_broke_is_left_out_of_the_next_session_alone(
         disk: Disk, monkeypatch: Any) -> None:
     monkeypatch.setattr(extents, 'open_fetch', lambda *_: Cut())
+    monkeypatch.setattr(sending, '_READ_AHEAD_BYTES', 1)
+    disk.without_sums()
     disk.put('o', BODY)
     _drop_half(disk, False)
     lengths = []

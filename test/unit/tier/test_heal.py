@@ -16,7 +16,7 @@ from swift.obj.diskfile import write_metadata
 from swift_dss.core.errors import RemoteCorrupt
 from swift_dss.core.residency import RemoteCopy, Tier
 from swift_dss.gateway.ports import Witness
-from swift_dss.io import quarantine, steps
+from swift_dss.io import moves, quarantine, steps
 from swift_dss.io.switch import LiveVersion
 from swift_dss.tier.walk.heal import (
     HEALED, OBSOLETE, Healer, NotHealed, patients)
@@ -388,6 +388,11 @@ def _lost(rig, name, hdd_bytes=False):
     return place
 
 
+def _put_aside(rig, place):
+    rig.local.put_aside(place.version, place.partition, rig.local.describe(
+        place.version, place.partition).residency)
+
+
 def _invalid(place):
     path = os.path.join(os.path.dirname(os.path.dirname(place.hash_dir)),
                         'hashes.invalid')
@@ -401,7 +406,7 @@ def test_a_stub_that_is_put_aside_is_in_quarantine_and_nowhere_else(rig):
     with open(meta, 'wb') as target:
         write_metadata(target, {'name': '/a/c/one',
                                 'X-Timestamp': '1800000000.00000'})
-    rig.local.put_aside(place.version, place.partition, 'key')
+    _put_aside(rig, place)
     held, = rig.local.devices.get('sda').quarantine.files_of(place.version)
     assert os.listdir(held.folder) == [place.version.timestamp + '.data']
     # What a POST has set is for the version that comes.
@@ -414,7 +419,7 @@ def test_a_stub_that_is_put_aside_is_in_quarantine_and_nowhere_else(rig):
 def test_the_second_time_has_a_folder_of_its_own(rig):
     for _ in range(2):
         place = _lost(rig, 'one')
-        rig.local.put_aside(place.version, place.partition, 'key')
+        _put_aside(rig, place)
     assert len(list(rig.local.devices.get('sda').quarantine.files(0))) == 2
 
 
@@ -428,19 +433,27 @@ def test_replication_hears_of_one_that_a_power_cut_left_half_done(rig):
     steps.listen(cut)
     try:
         with pytest.raises(KeyboardInterrupt):
-            rig.local.put_aside(place.version, place.partition, 'key')
+            _put_aside(rig, place)
     finally:
         steps.listen(None)
     assert _invalid(place) == [place.version.object_hash[-3:]]
 
 
-@pytest.mark.parametrize('why', ['another key', 'all bytes are here'])
-def test_what_is_no_such_stub_stays_in_its_place(rig, why):
-    if why == 'another key':
-        place, key = _lost(rig, 'one'), 'other'
+@pytest.mark.parametrize('why', ['moved', 'filled', 'overwritten'])
+def test_what_is_another_one_by_now_stays_in_its_place(rig, why):
+    place = _lost(rig, 'one', hdd_bytes=why == 'moved')
+    seen = rig.local.describe(place.version, place.partition).residency
+    names = [place.version.timestamp + '.data']
+    if why == 'moved':
+        rig.local.drop_capacity(place.version, place.partition)
+    elif why == 'filled':
+        with LiveVersion(place) as live:
+            moves.mark_remote(live, RemoteCopy('s3', 'other', 'e', 2.0))
     else:
-        place, key = _lost(rig, 'one', hdd_bytes=True), 'key'
+        names.append('1800000000.00000.data')
+        shutil.copy(place.data_file(), os.path.join(
+            place.hash_dir, names[1]))
     with pytest.raises(ValueError):
-        rig.local.put_aside(place.version, place.partition, key)
-    assert os.listdir(place.hash_dir) == [place.version.timestamp + '.data']
+        rig.local.put_aside(place.version, place.partition, seen)
+    assert sorted(os.listdir(place.hash_dir)) == names
     assert rig.index.get(place.version) is not None

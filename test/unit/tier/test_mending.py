@@ -5,17 +5,25 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from node import Rig
 from sample_node import SampleNode, read_version, sample_bytes
+from support import wait_until
 
-from swift_dss.core.errors import RottenBytes
+from swift_dss.core.errors import RottenBytes, TierUnavailable
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
+from swift_dss.gateway.mend.aside import Asides
+from swift_dss.gateway.peers.primaries import Primaries
 from swift_dss.io import mending, moves, switch
+from swift_dss.io.capacity import Capacity
 from swift_dss.io.carriers import Carrier
 from swift_dss.io.sums import blocks
+from swift_dss.strategy.agreement import Answer
+from swift_dss.tier.keep import checks, mender
 from swift_dss.wire.control import Event, EventKind
 from swift_dss.wire.records.blocks import BLOCK_BYTES
 
@@ -441,11 +449,51 @@ def test_what_a_move_meets_is_mended_too(rig):
             0, BLOCK_BYTES)] == [Tier.REMOTE]
 
 
-def test_what_is_lost_is_counted(rig):
-    place = put(rig)
+# -- what no tier here has right ---------------------------------------------
+
+
+class Others(Primaries):
+    """What the other primaries prove of any version."""
+
+    def __init__(self):
+        self.have, self.asked = False, 0
+
+    def ask(self, wanted, records=False):
+        raise AssertionError('nobody decides by claims')
+
+    def prove(self, wanted):
+        self.asked += 1
+        return [Answer(wanted.version.timestamp, '', self.have, '',
+                       self.have)]
+
+
+@pytest.fixture
+def others(rig, monkeypatch):
+    """Those of the rig, whose clock stands still until ``rig.passed``."""
+    found, rig.passed = Others(), 0.0
+    rig.local.put_aside_if = Asides(rig.local, found,
+                                    rig.metrics).put_aside
+    for module in (mender, checks):
+        monkeypatch.setattr(module, 'time', SimpleNamespace(
+            monotonic=lambda: 1000.0 + rig.passed))
+    return found
+
+
+def settled(rig):
+    """A round, and what it has asked other nodes."""
+    rig.keeper.round()
+    wait_until(lambda: not rig.keeper.duties.mender._asking)
+
+
+def lost(rig, name='o'):
+    """A version of which both copies are wrong."""
+    place = rig.node.put(name, DATA, with_sums=True)
+    rig.local.track(place.version, place.partition)
+    rig.local.clean(place.version, place.partition)
     flip(place.data_file(), 5)
-    told(rig, place)
-    assert rig.metrics.snapshot()['tier.rotten_versions_lost'] == 1
+    flip(hdd_of(place), 6)
+    rig.keeper.to_mend(place.version, place.partition)
+    return place
 
 
 def quarantined(rig):
@@ -453,12 +501,10 @@ def quarantined(rig):
         rig.node.device_path, 'quarantined')) for name in names)
 
 
-def test_what_is_lost_here_is_left_to_replication(rig):
-    place = put(rig)
-    rig.local.clean(place.version, place.partition)
-    flip(place.data_file(), 5)
-    flip(hdd_of(place), 6)
-    told(rig, place)
+def test_what_others_have_is_left_to_replication(rig, others):
+    others.have = True
+    place = lost(rig)
+    settled(rig)
     assert quarantined(rig) == [place.version.timestamp + '.data']
     assert rig.index.get(place.version) is None
     # Nothing is thrown away, and the suffix is hashed anew.
@@ -468,10 +514,224 @@ def test_what_is_lost_here_is_left_to_replication(rig):
                            'hashes.invalid')) as invalid:
         assert set(invalid.read().split()) == {
             os.path.basename(suffix_dir)}
-    again = put(rig)
-    flip(again.data_file(), 5)
-    told(rig, again)
+    counts = rig.metrics.snapshot()
+    assert counts['tier.rotten_versions_lost'] == 1
+    assert rig.keeper.duties.mender.lacking == 0
+    # What replication has brought may be lost again.
+    lost(rig)
+    settled(rig)
     assert len(quarantined(rig)) == 2
+
+
+def test_what_nobody_has_stays_and_is_asked_for_again(rig, others):
+    place = lost(rig)
+    for _ in range(3):
+        settled(rig)
+        told(rig, place)
+    assert others.asked == 1, 'readers do not hurry it'
+    assert not quarantined(rig)
+    assert rig.index.get(place.version) is not None
+    assert rig.keeper.duties.mender.lacking == 1
+    assert rig.metrics.snapshot()['tier.rotten_versions_kept'] == 1
+    for passed, asked in ((59, 1), (60, 2), (179, 2), (180, 3)):
+        rig.passed = passed
+        settled(rig)
+        assert others.asked == asked
+    # Another node is back that has it.
+    others.have, rig.passed = True, 420
+    settled(rig)
+    assert len(quarantined(rig)) == 1
+    assert rig.keeper.duties.mender.lacking == 0
+
+
+def test_what_goes_away_lacks_nothing(rig, others):
+    place = lost(rig)
+    settled(rig)
+    os.unlink(place.data_file())
+    rig.passed = 60
+    settled(rig)
+    mender_ = rig.keeper.duties.mender
+    assert (mender_.lacking, others.asked, mender_._waiting) == (0, 1, {})
+
+
+def test_what_can_be_read_again_lacks_nothing(rig, others):
+    place = lost(rig)
+    settled(rig)
+    flip(place.data_file(), 5)
+    rig.passed = 60
+    settled(rig)
+    assert is_whole(place), 'mended from the copy that is right by now'
+    assert rig.keeper.duties.mender.lacking == 0
+    assert not quarantined(rig)
+
+
+def replace_hdd(rig):
+    """By an empty one, as an operator does."""
+    path = rig.node.capacity_path
+    shutil.rmtree(path)
+    os.mkdir(path)
+    Capacity(path, 'sda').initialise()
+
+
+@pytest.mark.parametrize('have', [False, True])
+def test_an_hdd_that_was_replaced_has_taken_its_versions(
+        rig, others, have):
+    """Those of which no byte is anywhere else on this node."""
+    others.have = have
+    place = put(rig)
+    rig.local.demote(place.version, place.partition)
+    replace_hdd(rig)
+    rig.keeper.to_mend(place.version, place.partition)
+    settled(rig)
+    assert bool(quarantined(rig)) is have
+    assert others.asked == 1
+    # An upload fails, and does not take the version for gone.
+    if not have:
+        with rig.local.open(place.version, place.partition) as reader, \
+                pytest.raises(TierUnavailable):
+            reader.read(0, 1)
+
+
+def test_a_file_of_the_hdd_that_cannot_be_opened_is_wrong(
+        rig, others, monkeypatch):
+    others.have = True
+    place = put(rig)
+    rig.local.demote(place.version, place.partition)
+
+    def broken(*_args):
+        raise TierUnavailable('its inode cannot be read')
+    monkeypatch.setattr(Capacity, 'open_read', broken)
+    rig.keeper.to_mend(place.version, place.partition)
+    settled(rig)
+    assert len(quarantined(rig)) == 1
+
+
+def test_an_hdd_that_is_not_mounted_has_lost_nothing(rig, others):
+    others.have = True
+    place = put(rig)
+    rig.local.demote(place.version, place.partition)
+    os.rename(rig.node.capacity_path, rig.node.capacity_path + '.away')
+    rig.keeper.to_mend(place.version, place.partition)
+    settled(rig)
+    assert not quarantined(rig) and not others.asked
+    os.rename(rig.node.capacity_path + '.away', rig.node.capacity_path)
+    rig.passed = 60
+    settled(rig)
+    assert not quarantined(rig) and not others.asked
+
+
+# -- a disk that fails as a whole --------------------------------------------
+
+
+class FailingDisk(Carrier):
+    """A disk that gives no byte of most of its files."""
+
+    def __init__(self, root, good=()):
+        self.root = os.path.realpath(root)
+        self.good = {os.stat(path).st_ino for path in good}
+        self.fails = True
+
+    def pread(self, fd, length, offset, class_id):
+        path = os.readlink('/proc/self/fd/%d' % fd)
+        if self.fails and path.startswith(self.root + os.sep) and \
+                os.fstat(fd).st_ino not in self.good:
+            raise OSError(errno.EIO, 'no answer')
+        return super().pread(fd, length, offset, class_id)
+
+
+def many(rig, count, on_hdd=False):
+    # No pressure, which moves bytes.
+    rig.conf = replace(rig.conf, tier=replace(rig.conf.tier, ssd_bytes=0))
+    places = []
+    for number in range(count):
+        place = rig.node.put('m%d' % number, DATA, with_sums=True)
+        rig.local.track(place.version, place.partition)
+        if on_hdd:
+            rig.local.demote(place.version, place.partition)
+        places.append(place)
+    return places
+
+
+@pytest.mark.parametrize('bad', ['ssd', 'hdd'])
+def test_a_disk_that_fails_as_a_whole_empties_no_device(rig, others, bad):
+    others.have = True
+    places = many(rig, 12, on_hdd=bad == 'hdd')
+    disk = rig.local.io = FailingDisk(
+        rig.node.device_path if bad == 'ssd' else rig.node.capacity_path)
+    state = '%s_state' % bad
+    for place in places:
+        rig.keeper.to_mend(place.version, place.partition)
+    for minute in range(5):
+        rig.passed = 60.0 * minute
+        settled(rig)
+        assert getattr(rig.keeper.state, state) == 'failing'
+    assert not quarantined(rig) and not others.asked
+    assert rig.local.is_failing('sda')
+    assert rig.keeper.duties.checks.is_failing
+    # It reads again: nothing was wrong.
+    disk.fails = False
+    for minute in range(5, 9):
+        rig.passed = 60.0 * minute
+        settled(rig)
+    assert getattr(rig.keeper.state, state) == 'ready'
+    assert not rig.local.is_failing('sda')
+    assert not quarantined(rig) and not others.asked
+
+
+def test_a_few_bad_versions_are_no_failing_disk(rig, others):
+    others.have = True
+    places = many(rig, 30)
+    rig.local.io = FailingDisk(rig.node.device_path, [
+        place.data_file() for place in places[2:]])
+    for place in places[:2]:
+        rig.keeper.to_mend(place.version, place.partition)
+    settled(rig)
+    assert len(quarantined(rig)) == 2
+    assert rig.keeper.state.ssd_state == 'ready'
+
+
+def test_nothing_of_a_failing_disk_is_mended(rig, others):
+    places = many(rig, 8)
+    for place in places:
+        rig.local.clean(place.version, place.partition)
+    rig.local.io = FailingDisk(rig.node.device_path)
+    before = [os.stat(place.data_file()).st_ino for place in places]
+    for place in places:
+        rig.keeper.to_mend(place.version, place.partition)
+    settled(rig)
+    assert [os.stat(place.data_file()).st_ino
+            for place in places] == before
+    assert 'tier.rotten_versions_mended' not in rig.metrics.snapshot()
+
+
+def test_a_drive_that_was_replaced_is_not_failing(rig, others):
+    places = many(rig, 8, on_hdd=True)
+    rig.local.io = FailingDisk(rig.node.capacity_path)
+    for place in places:
+        rig.keeper.to_mend(place.version, place.partition)
+    settled(rig)
+    assert rig.keeper.state.hdd_state == 'failing'
+    replace_hdd(rig)
+    rig.passed = 60.0
+    others.have = True
+    settled(rig)
+    assert rig.keeper.state.hdd_state == 'ready'
+    rig.passed = 120.0
+    settled(rig)
+    assert len(quarantined(rig)) == 8, 'others bring them back'
+
+
+def test_nothing_is_read_while_nothing_is_wrong(rig, others):
+    many(rig, 8)
+
+    class Untouched(Carrier):
+
+        def pread(self, *_args):
+            raise AssertionError('nobody asked for it')
+    rig.local.io = Untouched()
+    for minute in range(3):
+        rig.passed = 60.0 * minute
+        settled(rig)
 
 
 def test_a_move_that_fails_holds_no_other_up(rig, monkeypatch):
