@@ -53,7 +53,6 @@ class Request:
 
     :param at: ``time.monotonic`` when its head was here
     :param connected: when its connection was
-    :param beside: others that were being answered then
     :param ended: when it had been answered, or was given up
     """
 
@@ -64,7 +63,6 @@ class Request:
     length: int
     at: float
     connected: float
-    beside: int
     ended: float = math.inf
 
     @property
@@ -176,8 +174,7 @@ class FaultyS3(Cuttable):
         length = int(fields.get('content-length', '0'))
         with self._lock:
             request = Request(len(self.requests) + 1, method, target, head,
-                              length, time.monotonic(), connected,
-                              self.running)
+                              length, time.monotonic(), connected)
             self.requests.append(request)
         return request
 
