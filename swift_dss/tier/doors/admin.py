@@ -3,45 +3,39 @@
 from __future__ import annotations
 
 import logging
-import socket
 import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Tuple
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import (
-    BadConfig, DamagedRecord, DssError, TierUnavailable, VersionGone)
+    BadConfig, DssError, TierUnavailable, VersionGone)
 from swift_dss.gateway.collect.keys import Wish, plain
-from swift_dss.tier.doors.asking import refusal
-from swift_dss.tier.doors.fetchd import StreamServer, read_line
+from swift_dss.tier.doors.door import AdminDoor, Progress
 from swift_dss.tier.index.filters import ALL, PLACES, Filter
 from swift_dss.tier.index.rows import VersionRow
 from swift_dss.tier.local.addresses import object_hash
 from swift_dss.tier.walk.drain import Drainer
 from swift_dss.tier.walk.relocate import DEFAULT_WAIT_SECONDS
 from swift_dss.tier.walk.repair import Mender
-from swift_dss.wire.control import decode_line, encode_line
 
 if TYPE_CHECKING:
     from swift_dss.tier.daemon import Daemon
 
-_MAX_LINE_BYTES = 65536
-_MAX_CLIENTS = 16
 _LISTING_PAGE = 500
 #: Versions, and failures, that an answer names; of more it has the number.
 _MOST_TOLD = 1000
 #: Versions that are sent to S3 side by side: enough for full bundles.
 _RELOCATED_AT_ONCE = 5000
-Progress = Callable[[Dict[str, Any]], None]
 
 
-class AdminServer:
-    """Answers one request a connection (``wire.control``)."""
+class AdminServer(AdminDoor):
+    """Answers for one daemon."""
 
     def __init__(self, path: str, daemon: Daemon,
                  logger: logging.Logger) -> None:
+        super().__init__(path, logger)
         self._daemon = daemon
-        self._logger = logger
         self._drainer = Drainer(daemon)
         self._mender = Mender(daemon, self._drainer)
         self._verbs: Dict[str, Callable[[Dict[str, Any], Progress], Any]] = {
@@ -53,30 +47,13 @@ class AdminServer:
             'relocate': self._relocate, 'recall': self._recall,
             'drain': self._drain, 'rekey': self._rekey,
             'pins': self._pins, 'repair': self._repair, 'gc': self._gc}
-        self._server = StreamServer(path, 'admin', self._serve,
-                                    _MAX_CLIENTS, logger)
 
-    def start(self) -> None:
-        """Bind and begin."""
-        self._server.start()
-
-    def stop(self) -> None:
-        """Cut off who is connected and return."""
-        self._server.stop()
-
-    def _serve(self, connection: socket.socket) -> None:
-        def send(message: Dict[str, Any]) -> None:
-            connection.sendall(encode_line(message))
-
-        try:
-            request = decode_line(read_line(connection, _MAX_LINE_BYTES))
-            verb = self._verbs.get(str(request.get('verb')))
-            if verb is None:
-                raise BadConfig('no such request: %r' % request.get('verb'))
-            send({'result': verb(
-                request, lambda said: send({'progress': said}))})
-        except (DssError, DamagedRecord) as err:
-            send(refusal(err))
+    def answer(self, request: Dict[str, Any], progress: Progress) -> Any:
+        """See :meth:`AdminDoor.answer`."""
+        verb = self._verbs.get(str(request.get('verb')))
+        if verb is None:
+            raise BadConfig('no such request: %r' % request.get('verb'))
+        return verb(request, progress)
 
     # -- verbs -----------------------------------------------------------
 

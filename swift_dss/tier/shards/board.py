@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import logging
 import queue
-import socket
 import threading
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple
 
-from swift_dss.core.errors import (
-    DamagedRecord, DssError, TierUnavailable, VersionGone)
-from swift_dss.tier.doors.asking import DaemonSaid, ask, refusal
-from swift_dss.tier.doors.fetchd import StreamServer, read_line
+from swift_dss.core.errors import DssError, TierUnavailable, VersionGone
+from swift_dss.tier.doors.asking import DaemonSaid, ask
+from swift_dss.tier.doors.door import AdminDoor, Progress
 from swift_dss.tier.shards import sums
-from swift_dss.wire.control import decode_line, encode_line
 
-_MAX_LINE_BYTES = 65536
-_MAX_CLIENTS = 16
 #: Answered in the order of the shards, one after the other: their rows are
 #: pages of one list.
 _IN_TURN = frozenset(('ls', 'pins'))
 #: Rows and failures that an answer names at most.
 _MOST_TOLD = 1000
-Progress = Callable[[Dict[str, Any]], None]
 _Said = Tuple[int, str, Any]
 
 
-class Board:
-    """Answers one request a connection (``wire.control``).
+class Board(AdminDoor):
+    """Answers for the node.
 
     :param path: of the socket
     :param shards: admin sockets of the shards, by their numbers
@@ -37,31 +31,14 @@ class Board:
     def __init__(self, path: str, shards: Callable[[], Mapping[int, str]],
                  own: Mapping[str, Callable[[], Any]],
                  logger: logging.Logger) -> None:
+        super().__init__(path, logger)
         self._shards = shards
         self._own = own
-        self._logger = logger
-        self._server = StreamServer(path, 'admin', self._serve,
-                                    _MAX_CLIENTS, logger)
 
-    def start(self) -> None:
-        """Bind and begin."""
-        self._server.start()
-
-    def stop(self) -> None:
-        """Cut off who is connected and return."""
-        self._server.stop()
-
-    def _serve(self, connection: socket.socket) -> None:
-        def send(message: Dict[str, Any]) -> None:
-            connection.sendall(encode_line(message))
-
-        try:
-            request = decode_line(read_line(connection, _MAX_LINE_BYTES))
-            own = self._own.get(str(request.get('verb')))
-            send({'result': own() if own is not None else self.ask(
-                request, lambda said: send({'progress': said}))})
-        except (DssError, DamagedRecord) as err:
-            send(refusal(err))
+    def answer(self, request: Dict[str, Any], progress: Progress) -> Any:
+        """See :meth:`AdminDoor.answer`."""
+        own = self._own.get(str(request.get('verb')))
+        return own() if own is not None else self.ask(request, progress)
 
     def ask(self, request: Dict[str, Any], progress: Progress) -> Any:
         """Ask all shards, and add up what they answer.
@@ -77,7 +54,7 @@ class Board:
         answers: Dict[int, Any] = {}
         failed: List[DssError] = []
         gone = 0
-        total = sums.Progress(sorted(shards))
+        total = sums.Progress()
         for number, kind, said in _side_by_side(shards, request):
             if kind == 'progress':
                 progress(total.add(number, said))

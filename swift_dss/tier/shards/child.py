@@ -6,7 +6,7 @@ import ctypes
 import os
 import signal
 from dataclasses import replace
-from typing import Callable, Dict, List, Optional, Tuple
+from typing import Callable, Dict, List, Optional
 
 from swift_dss.core.config import NodeConf, Shard
 from swift_dss.core.errors import BadConfig, TierUnavailable
@@ -124,7 +124,6 @@ def die_with_parent(parent: int) -> None:
         raise TierUnavailable('the daemon that started this shard is gone')
 
 
-def sockets(conf: NodeConf, number: int) -> Tuple[str, str]:
-    """Folder of a shard's sockets, and its admin socket."""
-    folder = conf.of_shard(number).sockets_dir
-    return folder, os.path.join(folder, 'admin.sock')
+def admin_socket(conf: NodeConf, number: int) -> str:
+    """Path of a shard's admin socket."""
+    return os.path.join(conf.of_shard(number).sockets_dir, 'admin.sock')

@@ -19,11 +19,11 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Set
 
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig, DssError, TierUnavailable
-from swift_dss.tier.doors.asking import answers, ask
 from swift_dss.strategy import sharding
 from swift_dss.tier import report
 from swift_dss.tier.daemon import read_conf, read_table
 from swift_dss.tier.devices import device_names
+from swift_dss.tier.doors.asking import answers, ask
 from swift_dss.tier.doors.history import History
 from swift_dss.tier.doors.html import node_page
 from swift_dss.tier.doors.page import Page
@@ -31,7 +31,7 @@ from swift_dss.tier.local.locks import lock_node
 from swift_dss.tier.metrics import Metrics
 from swift_dss.tier.shards import files, sums
 from swift_dss.tier.shards.board import Board
-from swift_dss.tier.shards.child import sockets
+from swift_dss.tier.shards.child import admin_socket
 
 #: A shard that ends by itself is started again after this, twice as long
 #: each time it ends early.
@@ -245,7 +245,7 @@ class Parent:
     # -- inside ----------------------------------------------------------
 
     def _sockets(self) -> Dict[int, str]:
-        return {number: sockets(self._conf, number)[1]
+        return {number: admin_socket(self._conf, number)
                 for number in sorted(self._shards)}
 
     def _rearrange(self) -> List[int]:
@@ -283,7 +283,7 @@ class Parent:
         until = time.monotonic() + _START_SECONDS
         for number in numbers:
             shard = self._shards[number]
-            path = sockets(self._conf, number)[1]
+            path = admin_socket(self._conf, number)
             while not answers(path):
                 if shard.ended is not None:
                     raise BadConfig('shard %d ended with status %d while it '

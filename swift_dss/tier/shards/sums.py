@@ -6,7 +6,7 @@ is not a sum is named here.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, Mapping, Sequence
 
 #: Of waits and ages the largest counts.
 _LARGEST = ('_seconds', 'mape')
@@ -29,7 +29,7 @@ def merged(answers: Sequence[Any], name: str = '') -> Any:
     if not said:
         return None
     first = said[0]
-    if name in _ALIKE or len(said) == 1 and not isinstance(first, dict):
+    if name in _ALIKE:
         return first
     if isinstance(first, dict):
         return _of_dicts(said)
@@ -72,13 +72,9 @@ def status(statuses: Mapping[int, Dict[str, Any]],
 
 
 class Progress:
-    """What shards say on their way, added up.
+    """What shards say on their way, added up."""
 
-    :param numbers: of the shards that work side by side
-    """
-
-    def __init__(self, numbers: Sequence[int]) -> None:
-        self._numbers = list(numbers)
+    def __init__(self) -> None:
         self._last: Dict[int, Dict[str, Any]] = {}
 
     def add(self, number: int, said: Dict[str, Any]) -> Dict[str, Any]:
@@ -86,9 +82,8 @@ class Progress:
         if 'rows' in said:
             return said
         self._last[number] = said
-        latest: List[Dict[str, Any]] = [
-            self._last[one] for one in self._numbers if one in self._last]
-        total: Dict[str, Any] = merged(latest)
+        total: Dict[str, Any] = merged([
+            self._last[one] for one in sorted(self._last)])
         for name, value in said.items():
             if isinstance(value, str):
                 total[name] = value

@@ -40,7 +40,7 @@ def test_devices_are_those_of_all_shards_in_order():
 
 
 def test_progress_is_that_of_the_node():
-    progress = Progress([0, 1])
+    progress = Progress()
     assert progress.add(0, {'done': 3, 'of': 10}) == {'done': 3, 'of': 10}
     assert progress.add(1, {'done': 1, 'of': 5}) == {'done': 4, 'of': 15}
     assert progress.add(0, {'done': 4, 'of': 10}) == {'done': 5, 'of': 15}
