@@ -7,11 +7,16 @@ for: uploads and deletes that are due at once test the same as later ones.
 from __future__ import annotations
 
 import configparser
+import contextlib
 import io
-from typing import Dict, Mapping
+import shutil
+import tempfile
+from typing import Dict, Iterator, Mapping, Type, TypeVar
 
-from swift_dss.aio import configs
-from swift_dss.aio.cluster import Cluster
+from swift_dss.aio import configs, layout, processes, storage
+from swift_dss.aio.cluster import Cluster, printer
+
+_Made = TypeVar('_Made', bound='TunedCluster')
 
 
 class TunedCluster(Cluster):
@@ -21,6 +26,26 @@ class TunedCluster(Cluster):
     options: Mapping[str, Mapping[str, str]] = {
         'gateway': {'remote_after_seconds': '1',
                     'delete_delay_seconds': '3'}}
+
+    @classmethod
+    @contextlib.contextmanager
+    def started(cls: Type[_Made], prefix: str, first_port: int
+                ) -> Iterator[_Made]:
+        """A cluster of its own in a new folder, for as long as the block.
+
+        :param prefix: of the folder's name
+        :param first_port: below which no free port is looked for
+        """
+        root = tempfile.mkdtemp(prefix=prefix, dir='/var/tmp')
+        made = cls(layout.AioConf(
+            root=root, hdd_iops=0, background=False,
+            storage='folders' if storage.why_no_loops() else 'loops',
+            base_port=processes.free_base_port(
+                layout.PORTS, first=first_port)), printer())
+        made.start()
+        yield made
+        made.stop()
+        shutil.rmtree(root, ignore_errors=True)
 
     def extra_options(self) -> Dict[str, Dict[str, str]]:
         """More of them, known only when the cluster is configured."""

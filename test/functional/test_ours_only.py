@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import os
-import shutil
-import tempfile
 import threading
 import uuid
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple
@@ -22,8 +20,7 @@ from support import (
 from swiftclient.exceptions import ClientException
 from tuned_cluster import TunedCluster
 
-from swift_dss.aio import layout, processes, storage
-from swift_dss.aio.cluster import printer
+from swift_dss.aio import layout
 from swift_dss.wire import names
 
 pytestmark = pytest.mark.cluster
@@ -49,16 +46,8 @@ class Tight(TunedCluster):
 
 @pytest.fixture(scope='module')
 def tight() -> Iterator[TunedCluster]:
-    root = tempfile.mkdtemp(prefix='dss-ours-', dir='/var/tmp')
-    kind = 'folders' if storage.why_no_loops() else 'loops'
-    made = Tight(layout.AioConf(
-        root=root, storage=kind, hdd_iops=0, background=False,
-        base_port=processes.free_base_port(layout.PORTS, first=19480)),
-        printer())
-    made.start()
-    yield made
-    made.stop()
-    shutil.rmtree(root, ignore_errors=True)
+    with Tight.started('dss-ours-', 19480) as made:
+        yield made
 
 
 class Stored(NamedTuple):

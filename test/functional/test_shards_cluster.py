@@ -10,9 +10,7 @@ import concurrent.futures
 import configparser
 import contextlib
 import os
-import shutil
 import signal
-import tempfile
 import threading
 import uuid
 from typing import Any, Dict, Iterator, List, Tuple
@@ -23,8 +21,7 @@ from botocore.config import Config
 from support import md5, pattern, quarantined, tier, wait_until
 from tuned_cluster import TunedCluster
 
-from swift_dss.aio import layout, processes, storage
-from swift_dss.aio.cluster import printer
+from swift_dss.aio import layout
 from swift_dss.cli.ask import ask, read_conf, result
 from swift_dss.cli.main import main as cli
 from swift_dss.wire import shards
@@ -71,16 +68,8 @@ class Divided(TunedCluster):
 
 @pytest.fixture
 def divided() -> Iterator[Divided]:
-    root = tempfile.mkdtemp(prefix='dss-sh-', dir='/var/tmp')
-    kind = 'folders' if storage.why_no_loops() else 'loops'
-    made = Divided(layout.AioConf(
-        root=root, storage=kind, hdd_iops=0, background=False,
-        base_port=processes.free_base_port(layout.PORTS, first=19980)),
-        printer())
-    made.start()
-    yield made
-    made.stop()
-    shutil.rmtree(root, ignore_errors=True)
+    with Divided.started('dss-sh-', 19980) as made:
+        yield made
 
 
 class Things:

@@ -15,8 +15,8 @@ import swiftclient
 from support import md5, pattern, quarantined, replicas, wait_until
 from tuned_cluster import TunedCluster
 
-from swift_dss.aio import configs, layout, processes, storage
-from swift_dss.aio.cluster import STORES, printer
+from swift_dss.aio import configs, layout, processes
+from swift_dss.aio.cluster import STORES
 from swift_dss.client import bundles
 from swift_dss.core.residency import Tier
 from swift_dss.wire.settings import nodeconf
@@ -51,16 +51,8 @@ class Edge(TunedCluster):
 
 @pytest.fixture(scope='module')
 def edge():
-    root = tempfile.mkdtemp(prefix='dss-edge-', dir='/var/tmp')
-    kind = 'folders' if storage.why_no_loops() else 'loops'
-    made = Edge(layout.AioConf(
-        root=root, storage=kind, hdd_iops=0, background=False,
-        base_port=processes.free_base_port(layout.PORTS, first=20080)),
-        printer())
-    made.start()
-    yield made
-    made.stop()
-    shutil.rmtree(root, ignore_errors=True)
+    with Edge.started('dss-edge-', 20080) as made:
+        yield made
 
 
 def gateway(edge, *arguments, code=0):
