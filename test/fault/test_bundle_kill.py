@@ -18,7 +18,7 @@ def test_kills_of_bundles_lose_nothing(server, tmp_path):
     found = bundle_kill.campaign(
         server, str(tmp_path), list(bundle_kill.VERBS), per_verb=3)
     assert not found.lost
-    assert found.kills >= 6
+    assert found.kills >= 6 and len(found.missed) <= 1, found.missed
     print('R01 bundles: %d kills at %d steps, %d lost, worst recovery '
           '%.1f s' % (found.kills, len(found.steps), len(found.lost),
                       found.worst_recovery_seconds))

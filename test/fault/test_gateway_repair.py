@@ -256,7 +256,11 @@ def test_what_s3_does_not_take_now_is_sent_later(make_edge):
     edge = make_edge(**ONLY_REPAIRS)
     for name in KINDS:
         edge.lose(name)
-        armed = edge.faulty.arm('503', lambda r: r.method in ('PUT', 'POST'))
+        # Its own key: the keeping writes notes beside bundles whenever it has
+        # the time.
+        key = own_key(edge, name)
+        armed = edge.faulty.arm('503', lambda r, key=key: r.key == key
+                                and r.method in ('PUT', 'POST'))
         with pytest.raises(RemoteUnavailable):
             edge.repair(name)
         assert armed.fired
