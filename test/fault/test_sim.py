@@ -507,3 +507,20 @@ def test_a_type_that_all_know_is_not_offered_for_ever():
     """Seed in which a node that left the ring never got rid of what it held,
     and sent an old version to S3 as often as others deleted it."""
     assert outcome_of_first(530).violation == ''
+
+
+#: Two replicas took a POST over the version before, which the last PUT had not
+#: reached; the bytes came to them later.
+BENEATH_A_POST = [
+    runs.Step('put-until', 'n4', '/a/c4/r', 280, 286300789),
+    runs.Step('cut', 'n5', '/a/c0/o', 368, 3881361110),
+    runs.Step('put', 'n1', '/a/c4/r', 282, 3658877167),
+    runs.Step('work', 'n4', '/a/c2/x', 91, 3532831740),
+    runs.Step('post-until', 'n1', '/a/c4/r', 901, 3585826873),
+    runs.Step('pass', 'n5', '/a/c1/l', 705, 2376577553)]
+
+
+@pytest.mark.parametrize('more', ([], [
+    runs.Step('work', 'n3', '/a/c4/r', 396, 3360912079)]))
+def test_a_version_that_comes_beneath_a_post_has_its_record_renewed(more):
+    assert runs.run(BENEATH_A_POST + more, NODES, 740).violation == ''

@@ -266,10 +266,12 @@ def test_a_record_that_was_planted_beside_sealed_data_is_refused(
         name = '/a/c/o0'
         version = bucket.versions[0]
         body = pattern(600000, 's0')
-        raw = metadata.pack(LocalVersion(version, '7', md5(body), {
-            'name': name, 'X-Timestamp': version.timestamp,
-            'X-Object-Meta-Evil': 'yes', 'ETag': md5(body),
-            'Content-Length': str(len(body))}, Residency.whole(len(body))))
+        raw = metadata.pack(metadata.record_of(LocalVersion(
+            version, '7', md5(body), {
+                'name': name, 'X-Timestamp': version.timestamp,
+                'X-Object-Meta-Evil': 'yes', 'ETag': md5(body),
+                'Content-Length': str(len(body))},
+            Residency.whole(len(body)))))
     else:
         raw = zlib.compress(b'{"v": 1, "dead": [0, 1, 2]}')
     bucket.put(key + suffix, raw)

@@ -107,12 +107,24 @@ def record_of(local: LocalVersion) -> Dict[str, Any]:
         'map': classmap.encode(local.class_map)}
 
 
-def pack(local: LocalVersion) -> bytes:
+def pack(record: Dict[str, Any]) -> bytes:
     """The record as the bytes of a side car."""
     # ensure_ascii keeps names that are not UTF-8 (surrogates) intact.
     return zlib.compress(json.dumps(
-        record_of(local), separators=(',', ':'),
-        sort_keys=True).encode('ascii'), 9)
+        record, separators=(',', ':'), sort_keys=True).encode('ascii'), 9)
+
+
+def unpack(packed: bytes) -> Dict[str, Any]:
+    """The record that :func:`pack` packed.
+
+    :raises DamagedRecord: it is cut off, too long or no record
+    """
+    with parsing('remote record'):
+        inflate = zlib.decompressobj()
+        raw = inflate.decompress(packed, MAX_RECORD_BYTES)
+        if not inflate.eof or inflate.unused_data:
+            raise DamagedRecord('remote record: cut off or too long')
+        return dict(json.loads(raw))
 
 
 def encode(local: LocalVersion,
@@ -122,7 +134,7 @@ def encode(local: LocalVersion,
 
     :param close: seals the record in user metadata
     """
-    packed = pack(local)
+    packed = pack(record_of(local))
     text = base64.b64encode(close(packed)).decode('ascii')
     if len(text) > CHUNK_BYTES * MAX_INLINE_CHUNKS:
         return {'dss-meta': 'sidecar'}, packed
@@ -147,19 +159,31 @@ def decode(user_metadata: Mapping[str, str],
     :param unclose: opens the record in user metadata
     :raises DamagedRecord: missing, cut off or not ours
     """
-    packed = sidecar
+    if sidecar is not None:
+        return of_record(unpack(sidecar))
+    return of_record(_inline(user_metadata, unclose))
+
+
+def inline(user_metadata: Mapping[str, str],
+           unclose: Callable[[bytes], bytes] = lambda packed: packed
+           ) -> Optional[Dict[str, Any]]:
+    """The record in user metadata; None where it did not fit.
+
+    :raises DamagedRecord: missing, cut off or not ours
+    """
+    if has_sidecar(user_metadata):
+        return None
+    return _inline(user_metadata, unclose)
+
+
+def _inline(user_metadata: Mapping[str, str],
+            unclose: Callable[[bytes], bytes]) -> Dict[str, Any]:
     with parsing('remote record'):
-        if packed is None:
-            chunks: List[str] = []
-            while 'dss-%d' % len(chunks) in user_metadata:
-                chunks.append(user_metadata['dss-%d' % len(chunks)])
-            packed = unclose(base64.b64decode(''.join(chunks),
-                                              validate=True))
-        inflate = zlib.decompressobj()
-        raw = inflate.decompress(packed, MAX_RECORD_BYTES)
-        if not inflate.eof or inflate.unused_data:
-            raise DamagedRecord('remote record: cut off or too long')
-        return of_record(json.loads(raw))
+        chunks: List[str] = []
+        while 'dss-%d' % len(chunks) in user_metadata:
+            chunks.append(user_metadata['dss-%d' % len(chunks)])
+        return unpack(unclose(base64.b64decode(''.join(chunks),
+                                               validate=True)))
 
 
 def of_record(record: Any) -> RemoteRecord:

@@ -13,15 +13,15 @@ from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
-    DamagedRecord, DssError, RemoteCorrupt, VersionGone)
+    DamagedRecord, DssError, VersionGone)
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.bundle.book import Book
 from swift_dss.gateway.bundle.read import is_bundle
-from swift_dss.gateway.form import digests, metadata, verify
+from swift_dss.gateway.form import metadata
+from swift_dss.gateway.form.own_record import OwnRecords
 from swift_dss.gateway.link.client import S3Client, S3Down
 from swift_dss.gateway.ports import LocalVersion, LocalVersions, Metrics
 from swift_dss.gateway.queue import Queue
-from swift_dss.io import steps
 
 #: An upload that is under way may have read the old metadata.
 _UPLOADING_SECONDS = 30.0
@@ -35,7 +35,6 @@ _Due = Tuple[VersionId, str, float]
 class Renewer:
     """Brings records up to date. Called by one thread at a time.
 
-    :param close: seals a record of a version, where there is a seal
     :param say: tells of versions, whose records name a bundle that another
         node keeps
     :param note: is told why one was put off
@@ -44,7 +43,7 @@ class Renewer:
     def __init__(self, conf: GatewayConf, client: S3Client,
                  local: LocalVersions, queue: Queue, book: Book,
                  metrics: Metrics, now: Callable[[], float],
-                 close: Callable[[LocalVersion, bytes], bytes],
+                 records: OwnRecords,
                  say: Callable[[str, Sequence[LocalVersion]], None],
                  note: Callable[[DssError], None]) -> None:
         self._conf = conf
@@ -54,7 +53,7 @@ class Renewer:
         self._book = book
         self._metrics = metrics
         self._now = now
-        self._close = close
+        self._records = records
         self._say = say
         self._note = note
 
@@ -115,17 +114,13 @@ class Renewer:
         return None
 
     def write(self, key: str, local: LocalVersion, partition: str) -> None:
-        """Write the record of ``local`` to ``<key>.meta``. Idempotent."""
-        path = key + metadata.META_SUFFIX
-        data = self._close(local, metadata.pack(local))
-        if verify.holds(self._client, path, data):
+        """Have ``<key>.meta`` tell of each POST that ``local`` knows.
+        Idempotent."""
+        remote = local.residency.remote
+        if not self._records.bring(key, local, remote.seal if remote else ''):
             return
-        self._client.put(path, data, digests.md5(data).digest())
-        steps.reached('renew.sent')
-        if not verify.holds(self._client, path, data):
-            raise RemoteCorrupt('%s: S3 does not hold the upload' % path)
         self._metrics.count('gateway.renewed')
         newest = self._local.newest(local.version, partition)
         if newest is not None and newest > local.version.timestamp:
             # Deleted by now: its side cars may have gone before this.
-            self._client.delete(path)
+            self._client.delete(key + metadata.META_SUFFIX)

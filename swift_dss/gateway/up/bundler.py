@@ -49,6 +49,7 @@ from swift_dss.gateway.ports import (
 from swift_dss.gateway.queue import DeleteJob, Queue, UploadJob
 from swift_dss.gateway.restore.catalog import Catalog
 from swift_dss.gateway.restore.places import Places, Servers, ring_there
+from swift_dss.gateway.form.own_record import OwnRecords
 from swift_dss.gateway.restore.renew import Renewer
 from swift_dss.gateway.up.upload import Outcome
 from swift_dss.io import steps
@@ -126,7 +127,7 @@ class Bundler:
         self._keeper = Keeper(conf, client, local, book, self._packer,
                               metrics, self._note, keys, now, leaning)
         self._renewer = Renewer(conf, client, local, queue, book, metrics,
-                                now, self._close_record, Sayer(
+                                now, OwnRecords(client, keys), Sayer(
                                     client, proofs, keys, metrics,
                                     book.writer).say, self._note)
         self._twins = Twins(conf, book, follower, leaning, local, metrics,
@@ -419,13 +420,6 @@ class Bundler:
                     last_error=self.last_error)
 
     # -- inside ----------------------------------------------------------
-
-    def _close_record(self, local: LocalVersion, data: bytes) -> bytes:
-        """A renewed record, as it lies beside its version."""
-        remote = local.residency.remote
-        if remote is not None and remote.seal:
-            return close_envelope(self._keys.open(remote.seal), data)
-        return self._close_place(local.version.key, data)
 
     def _close_place(self, key: str, data: bytes) -> bytes:
         if not self._keys:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from enum import Enum
-from typing import Callable, Dict, Iterator, Optional, Tuple
+from typing import Callable, Dict, Optional
 
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
@@ -20,6 +20,7 @@ from swift_dss.core.errors import (
 from swift_dss.core.residency import RemoteCopy
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.form import digests, encrypt, metadata, verify
+from swift_dss.gateway.form.own_record import OwnRecords
 from swift_dss.gateway.link.client import S3Client
 from swift_dss.gateway.ports import (
     LocalReader, LocalVersion, LocalVersions, Metrics)
@@ -70,6 +71,7 @@ class Uploader:
         self._cancelled = cancelled
         self._stopping = stopping
         self._now = now
+        self._records = OwnRecords(client, keys)
         self._verifier = verify.Verifier(client, conf.verify == 'readback')
 
     def run(self, job: UploadJob, may_send: bool) -> Outcome:
@@ -173,12 +175,15 @@ class Uploader:
                 head, key, local, sums.etag if sums else local.etag):
             self._metrics.count('gateway.remote_differs')
             return None
-        # A side car may be missing: half of another node's work.
-        for suffix, data in _side_cars(plain, sums, seal):
-            if not self._verifier.proves_small(key + suffix, data):
-                self._client.put(key + suffix, data,
-                                 digests.md5(data).digest())
-                self._prove_side_car(key + suffix, data)
+        # A side car may be missing: half of another node's work, which may
+        # have known less of POSTs as well.
+        if sums is not None:
+            path, data = key + metadata.SUMS_SUFFIX, sums.encode()
+            if not self._verifier.proves_small(path, data):
+                self._client.put(path, data, digests.md5(data).digest())
+                self._prove_sums(path, data)
+        if not self._records.is_known(head, plain):
+            self._records.bring(key, plain, text)
         return RemoteCopy(self._conf.endpoint, key, head.etag, self._now(),
                           0, text)
 
@@ -187,8 +192,8 @@ class Uploader:
         seal = encrypt.seal_for(self._keys, key, plain) \
             if self._keys else None
         user_metadata = _user_metadata(plain, seal)
-        for suffix, data in _side_cars(plain, None, seal):
-            self._client.put(key + suffix, data, digests.md5(data).digest())
+        if metadata.has_sidecar(user_metadata):
+            self._records.bring(key, plain, seal.text if seal else '')
         steps.reached('upload.begun')
         local = plain
         if seal is not None:
@@ -211,15 +216,15 @@ class Uploader:
                 head, key, local, sums.etag if sums else local.etag):
             self._metrics.count('gateway.verify_failed')
             raise RemoteCorrupt('%s: S3 does not hold the upload' % key)
-        for suffix, data in _side_cars(plain, sums, seal):
-            self._prove_side_car(key + suffix, data)
+        if sums is not None:
+            self._prove_sums(key + metadata.SUMS_SUFFIX, sums.encode())
         return RemoteCopy(self._conf.endpoint, key, head.etag, self._now(),
                           0, seal.text if seal else '')
 
-    def _prove_side_car(self, key: str, data: bytes) -> None:
-        if not self._verifier.proves_small(key, data):
+    def _prove_sums(self, path: str, data: bytes) -> None:
+        if not self._verifier.proves_small(path, data):
             self._metrics.count('gateway.verify_failed')
-            raise RemoteCorrupt('%s: S3 does not hold the upload' % key)
+            raise RemoteCorrupt('%s: S3 does not hold the upload' % path)
 
     def _send_whole(self, key: str, job: UploadJob, local: LocalVersion,
                     reader: LocalReader,
@@ -261,23 +266,3 @@ def _user_metadata(local: LocalVersion,
 
 def _closed_record(seal: encrypt.Seal, packed: bytes) -> bytes:
     return seal.wrap('record', 0, packed)
-
-
-def _side_cars(local: LocalVersion, sums: Optional[digests.Sums],
-               seal: Optional[encrypt.Seal]
-               ) -> Iterator[Tuple[str, bytes]]:
-    """(suffix, bytes) of the side cars.
-
-    :param sums: of the bytes as S3 has them
-    """
-    if sums is not None:
-        yield metadata.SUMS_SUFFIX, sums.encode()
-    if seal is None:
-        sidecar = metadata.encode(local)[1]
-    else:
-        sidecar = metadata.encode(
-            local, lambda packed: _closed_record(seal, packed))[1]
-        if sidecar is not None:
-            sidecar = encrypt.close_envelope(seal, sidecar)
-    if sidecar is not None:
-        yield metadata.META_SUFFIX, sidecar

@@ -106,9 +106,13 @@ class Ledger:
         self._apply_or_drop(said)
         return changed
 
-    def settle(self, rows: Iterable[VersionRow]) -> None:
-        """Queue the uploads of versions that were found.
+    def settle(self, rows: Sequence[VersionRow],
+               known: Iterable[VersionRow] = ()) -> None:
+        """Queue the uploads of versions that were found, and have S3 told of
+        their POSTs: a version may come to a device that has heard of its POST
+        before, and its record in S3 need not have.
 
+        :param known: those of them whose POSTs were seen to before
         :raises TierUnavailable: none was queued; the next sweep tries again
         """
         wanted = [Upload(row.version, row.partition, self._is_urgent(row),
@@ -116,6 +120,12 @@ class Ledger:
                   for row in rows if row.wants_remote and not row.on_remote]
         if self._gateway is not None and wanted:
             self._gateway.enqueue_uploads(wanted)
+        seen = {row.version for row in known}
+        posted = [(row.version, row.partition) for row in rows
+                  if row.posted and (row.on_remote or row.wants_remote)
+                  and row.version not in seen]
+        if self._gateway is not None and posted:
+            self._gateway.enqueue_renewals(posted)
 
     def retire(self, row: VersionRow) -> None:
         """An overwritten or deleted version: free its bytes."""
@@ -164,7 +174,7 @@ class Ledger:
         # read from their files above may be old by now.
         for row in known:
             self._track(row.version, row.partition, row.put_at)
-        self._keep(lambda: self.settle(rows))
+        self._keep(lambda: self.settle(rows, known))
         for event in said:
             if event.kind is EventKind.CLASS:
                 self._reclassified(event)
@@ -262,13 +272,8 @@ class Ledger:
 
     def _reclassified(self, event: Event) -> None:
         row = self._track(event.version, event.partition, event.at, event.at)
-        if row is None:
-            return
-        self._keep(lambda: self.settle([row]))
-        gateway = self._gateway
-        if gateway is not None and (row.on_remote or row.wants_remote):
-            self._keep(lambda: gateway.enqueue_renewals(
-                [(event.version, event.partition)]))
+        if row is not None:
+            self._keep(lambda: self.settle([row]))
 
     def _track(self, version: VersionId, partition: str,
                put_at: float = 0.0,

@@ -40,6 +40,7 @@ class VersionRow:
     :param put_at: seconds since the epoch
     :param wants_remote: its classes want a copy in S3 that it has not yet
     :param pin_rule: verdict of the pin rule (``tier.pins``)
+    :param posted: its files tell of a POST; the index does not keep it
     """
 
     version: VersionId
@@ -53,6 +54,7 @@ class VersionRow:
     wants_remote: bool = False
     spans: List[SpanRow] = field(default_factory=list)
     pin_rule: int = 0
+    posted: bool = field(default=False, compare=False)
 
 
 class Departing(NamedTuple):

@@ -217,7 +217,7 @@ class Local(LocalVersions):
         return self._row(
             version, place.partition, found.name, residency, class_map,
             put_at or float(version.timestamp.split('_')[0]), read_at,
-            pinned, rule)
+            pinned, rule, found.headers['X-Timestamp'] > version.timestamp)
 
     def row_of_put(self, event: Event) -> Optional[VersionRow]:
         """The same of a version that was just written, from what its
@@ -245,7 +245,8 @@ class Local(LocalVersions):
 
     def _row(self, version: VersionId, partition: str, name: str,
              residency: Residency, class_map: ClassMap, put_at: float,
-             read_at: float, pinned: bool, rule: int) -> VersionRow:
+             read_at: float, pinned: bool, rule: int,
+             posted: bool = False) -> VersionRow:
         table = self.table()
         spans = spans_of(class_map, residency, table,
                          pinned or rule == PINNED,
@@ -253,7 +254,7 @@ class Local(LocalVersions):
         return VersionRow(
             version, partition, residency.content_length, name, put_at,
             read_at, pinned, residency.remote is not None,
-            wants_remote(spans, table, class_map.rest), spans, rule)
+            wants_remote(spans, table, class_map.rest), spans, rule, posted)
 
     def track(self, version: VersionId, partition: str, put_at: float = 0.0,
               read_at: float = 0.0) -> VersionRow:

@@ -46,13 +46,15 @@ class Found:
 class Survey:
     """Walks one device at a time.
 
-    :param settle: gets the rows that were read from disk, some at a time
+    :param settle: gets the rows that were read from disk, some at a time,
+        and those of them that the index had
     :param departures: forgets the rows of versions that are gone
     :param stopping: True when the walk is to be broken off
     """
 
     def __init__(self, local: Local, logger: logging.Logger,
-                 settle: Callable[[List[VersionRow]], None],
+                 settle: Callable[
+                     [List[VersionRow], List[VersionRow]], None],
                  departures: Departures,
                  stopping: Callable[[], bool],
                  pause: Callable[[float], object] = time.sleep) -> None:
@@ -123,7 +125,7 @@ class Survey:
                     row, put_at=said.put_at, read_at=said.read_at):
                 with contextlib.suppress(VersionGone):
                     self._local.track(row.version, row.partition)
-        self._settle(rows)
+        self._settle(rows, known)
         del rows[:]
 
     def _prune(self, device: Device, pace: _Pace, found: Found,

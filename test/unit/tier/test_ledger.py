@@ -6,14 +6,17 @@ import dataclasses
 import os
 
 import pytest
-from node import KIB, Rig
+from node import KIB, LOGGER, Rig
 from sample_node import sample_bytes
+from swift.obj.diskfile import write_metadata
 
+from swift_dss.core.classes import ClassSpec, ClassTable, RemoteMode
 from swift_dss.core.errors import TierUnavailable
 from swift_dss.core.residency import Tier
 from swift_dss.core.spans import ClassMap, Span
 from swift_dss.core.version import VersionId
 from swift_dss.tier.index.index import IndexDamaged, IndexUnavailable
+from swift_dss.tier.walk.survey import Survey
 from swift_dss.wire import classmap
 from swift_dss.wire.control import Event, EventKind
 
@@ -31,6 +34,12 @@ def stored(rig, number, second=0, class_map=None):
     return rig.node.put('o%d' % number, sample_bytes(SIZE, number),
                         '%010d.00000' % (1700000000 + second),
                         class_map or ClassMap.uniform(0))
+
+
+def walked(rig):
+    Survey(rig.local, LOGGER, rig.ledger.settle, rig.ledger.departures,
+           lambda: False).device(rig.local.devices.get('sda'), 0, False,
+                                 lambda found: None)
 
 
 def said(place, kind=EventKind.PUT, **options):
@@ -249,3 +258,24 @@ def test_an_hdd_copy_that_differs_is_given_up_and_written_again(rig):
     os.unlink(place.data_file())
     rig.ledger.apply([said(place, EventKind.HDD_DIFFERS)])
     assert rig.metrics.snapshot()['tier.hdd_copies_given_up'] == 2
+
+
+def test_what_comes_beneath_a_post_is_told_of_once(rig):
+    """By its event, or by the sweep where that was lost."""
+    rig.table = ClassTable.of([
+        ClassSpec(0, 'plain', 0, remote=RemoteMode.THROUGH)])
+    for number, beside in enumerate(('', '1700000001.00000.meta')):
+        place = stored(rig, number)
+        if beside:
+            with open(os.path.join(place.hash_dir, beside), 'wb') as target:
+                write_metadata(target, {
+                    'name': '/a/c/o%d' % number, 'X-Timestamp': beside[:-5],
+                    'X-Object-Meta-Colour': 'blue'})
+        event = said(place)
+        for _ in range(2):
+            rig.ledger.apply([event])
+            walked(rig)
+    assert rig.gateway.renewals == [place.version]
+    rig.index.remove(place.version)
+    walked(rig)
+    assert rig.gateway.renewals == 2 * [place.version]

@@ -22,7 +22,7 @@ def rig(tmp_path):
 
 
 def _walk(rig):
-    survey = Survey(rig.local, LOGGER, lambda rows: None,
+    survey = Survey(rig.local, LOGGER, lambda rows, known: None,
                     rig.ledger.departures, lambda: False)
     return survey.device(rig.local.devices.get('sda'), 0, False,
                          lambda said: None)
@@ -90,7 +90,7 @@ def test_bytes_of_what_cannot_be_read_are_no_orphans(tmp_path):
         path = place.capacity.file_path(place.version)
         old = time.time() - 2 * ORPHAN_SECONDS
         os.utime(path, (old, old))
-        survey = Survey(rig.local, LOGGER, lambda rows: None,
+        survey = Survey(rig.local, LOGGER, lambda rows, known: None,
                         rig.ledger.departures, lambda: False)
         found = survey.device(rig.local.devices.get('sda'), 0, True,
                               lambda said: None)

@@ -1,0 +1,93 @@
+"""The bucket's record of a version that has a key of its own, brought up to
+date.
+
+The record goes up with the key, in user metadata, and is never changed there.
+What a POST sets later goes to ``<key>.meta``, which readers of the bucket take
+first. Replicas hear of POSTs in any order, and some of them never: so nobody
+writes his record over that of another one. Each joins his with what is there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict
+
+from swift_dss.core.errors import DamagedRecord, RemoteCorrupt
+from swift_dss.gateway.form import digests, metadata, verify
+from swift_dss.gateway.form.encrypt import (
+    SEAL_META, KeyFile, close_envelope, open_envelope)
+from swift_dss.gateway.link.client import S3Client, S3Head, S3Missing
+from swift_dss.gateway.ports import LocalVersion
+from swift_dss.io import steps
+
+
+class OwnRecords:
+    """Reads and writes such records, in any thread.
+
+    :param keys: seals records, if there are any
+    """
+
+    def __init__(self, client: S3Client, keys: KeyFile) -> None:
+        self._client = client
+        self._keys = keys
+
+    def is_known(self, head: S3Head, local: LocalVersion) -> bool:
+        """True if the user metadata of a key tells of each POST that
+        ``local`` knows; asks nobody. Where the record did not fit, False.
+        """
+        seal = head.metadata.get(SEAL_META, '')
+        try:
+            there = metadata.inline(
+                head.metadata, lambda raw: self._keys.open(seal).unwrap(
+                    'record', 0, raw) if seal else raw)
+        except (DamagedRecord, RemoteCorrupt):
+            return False
+        return there is not None and _is_of(there, local) and \
+            metadata.merged(there, metadata.record_of(local)) == there
+
+    def bring(self, key: str, local: LocalVersion, seal: str) -> bool:
+        """Have ``<key>.meta`` tell of each POST that ``local`` knows; False
+        if it does so already. Idempotent.
+
+        :param seal: of the key's data; '' is none
+        :raises RemoteUnavailable, S3Rejected: another time
+        :raises RemoteCorrupt: S3 does not hold the record
+        """
+        path = key + metadata.META_SUFFIX
+        record = metadata.record_of(local)
+        raw = b''
+        try:
+            raw = self._client.get_small(path, metadata.MAX_RECORD_BYTES)
+            packed, closed = open_envelope(self._keys, raw)
+            there = metadata.unpack(packed)
+            # A gateway that seals data seals every record of it.
+            if bool(closed) >= bool(seal) and _is_of(there, local):
+                record = metadata.merged(there, record)
+        except (S3Missing, DamagedRecord, RemoteCorrupt):
+            pass  # there is none that could be read
+        data = self._closed(key, seal, metadata.pack(record))
+        if data == raw:
+            return False
+        self._client.put(path, data, digests.md5(data).digest())
+        steps.reached('renew.sent')
+        if not verify.holds(self._client, path, data):
+            raise RemoteCorrupt('%s: S3 does not hold the upload' % path)
+        return True
+
+    def _closed(self, key: str, seal: str, packed: bytes) -> bytes:
+        if seal:
+            return close_envelope(self._keys.open(seal), packed)
+        if not self._keys:
+            return packed
+        return close_envelope(self._keys.new(
+            key.encode('utf-8', 'surrogatepass') + packed), packed)
+
+
+def _is_of(record: Dict[str, Any], local: LocalVersion) -> bool:
+    """False for a record of other bytes than the version's."""
+    try:
+        found = metadata.of_record(record)
+    except DamagedRecord:
+        return False
+    return metadata.identity(
+        found.version, found.content_length, found.etag) == \
+        metadata.identity(local.version, local.content_length, local.etag)
