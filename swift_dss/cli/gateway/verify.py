@@ -47,17 +47,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, conf: NodeConf) -> int:
     """Compare; 1 if something is not as it must be, and was not repaired."""
     from swift_dss.gateway.restore.catalog import open_client
+    from swift_dss.tier.index.noted import WrongList
     from swift_dss.tier.walk.compare import Comparison, plain
-    from swift_dss.tier.walk.repair import WrongList
     with WrongList() as wrong:
-        noted = [0]
-
-        def note(kind: str, version: Any, partition: str) -> None:
-            wrong.add(kind, version, partition)
-            noted[0] += kind != 'record'
-
-        work = Comparison(conf, open_client(conf.gateway), args.read,
-                          args.records, args.local, note)
+        work = Comparison(conf, open_client(conf.gateway), wrong, args.read,
+                          args.records, args.local)
         with Progress('verify', quiet=args.json) as progress:
             found = work.run(lambda now: progress.show(
                 now.versions, None, '%d keys' % now.keys))
@@ -81,7 +75,7 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
         return 1 if found.problems else 0
     # Problems that name no version cannot be repaired.
     return 1 if repaired['done'].get('failed') or \
-        found.problems > noted[0] else 0
+        found.problems > wrong.problems else 0
 
 
 def _show(found: Any, args: argparse.Namespace) -> None:

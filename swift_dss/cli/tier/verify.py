@@ -28,8 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, conf: NodeConf) -> int:
     """Look, and repair if asked; 1 if something is left to do."""
     from swift_dss.tier.devices import Devices
+    from swift_dss.tier.index.noted import WrongList
     from swift_dss.tier.walk.left import look, plain
-    from swift_dss.tier.walk.repair import WrongList
     with WrongList() as wrong:
         found = look(Devices(conf), conf.swift_dir, wrong.add,
                      args.stock)

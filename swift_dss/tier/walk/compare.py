@@ -9,8 +9,6 @@ temporary file, so that memory does not grow with the population.
 from __future__ import annotations
 
 import os
-import sqlite3
-import tempfile
 from dataclasses import dataclass, field
 from typing import (
     Callable, Dict, Iterator, List, Mapping, Optional, Tuple)
@@ -32,11 +30,12 @@ from swift_dss.gateway.restore.catalog import Catalog, Held, Unreadable
 from swift_dss.gateway.restore.places import FOLDERS
 from swift_dss.io.switch import LiveVersion, open_data_file
 from swift_dss.tier.devices import Device, Devices
+from swift_dss.tier.index.noted import (
+    LOCAL, RECORD, REMOTE, KeyList, WrongList)
 from swift_dss.tier.local import metadata
 from swift_dss.tier.local.local import Reader
 from swift_dss.tier.walk.heal import Patient
 from swift_dss.tier.walk.left import note_quarantined
-from swift_dss.tier.walk.repair import LOCAL, RECORD, REMOTE
 from swift_dss.tier.walk.survey import data_files
 from swift_dss.wire.bundle import TRAILER_BYTES
 
@@ -103,20 +102,18 @@ class Comparison:
     :param deep: also read everything back
     :param records: also compare metadata with the bucket's records
     :param here: also read the bytes of the devices
-    :param note: called with each version for repair, and its kind of problem
-        (see :mod:`swift_dss.tier.walk.repair`)
+    :param wrong: gets each version to repair
     """
 
-    def __init__(self, conf: NodeConf, client: S3Client, deep: bool = False,
-                 records: bool = False, here: bool = False,
-                 note: Callable[[str, VersionId, str], None]
-                 = lambda kind, version, partition: None) -> None:
+    def __init__(self, conf: NodeConf, client: S3Client, wrong: WrongList,
+                 deep: bool = False, records: bool = False,
+                 here: bool = False) -> None:
         self._conf = conf
         self._client = client
         self._deep = deep
         self._records = records
         self._here = here
-        self._note = note
+        self._wrong = wrong
         self._devices = Devices(conf)
         self._source = Source(conf.gateway, client, _NoMetrics(),
                               lambda seconds: False)
@@ -127,47 +124,37 @@ class Comparison:
 
         :raises RemoteUnavailable: S3 does not answer
         """
-        with tempfile.TemporaryDirectory(prefix='dss-verify-') as folder:
-            seen = sqlite3.connect(os.path.join(folder, 'keys.db'))
-            try:
-                self._list_bucket(seen, progress)
-                for device in self._devices.discover():
-                    self._compare_device(seen, device, progress)
-                self.found.quarantined = note_quarantined(
-                    self._devices, self._conf.swift_dir, self.found.problem,
-                    self._note, lambda patient: self._keep(seen, patient))
-                for key, size in seen.execute(
-                        'SELECT key, size FROM keys WHERE used = 0'):
-                    self.found.unknown += not self._has_nothing(key, size)
-            finally:
-                seen.close()
+        with KeyList() as seen:
+            self._list_bucket(seen, progress)
+            for device in self._devices.discover():
+                self._compare_device(seen, device, progress)
+            self.found.quarantined = note_quarantined(
+                self._devices, self._conf.swift_dir, self.found.problem,
+                self._wrong.add, lambda patient: self._keep(seen, patient))
+            for key, size in seen.unused():
+                self.found.unknown += not self._has_nothing(key, size)
         if self._records:
             self._compare_records(progress)
         progress(self.found)
         return self.found
 
-    def _keep(self, seen: sqlite3.Connection, patient: Patient) -> None:
+    def _keep(self, seen: KeyList, patient: Patient) -> None:
         if patient.remote_key and not patient.replaced:
-            self.found.quarantined_keys += seen.execute(
-                'UPDATE keys SET used = 1 WHERE key = ? AND used = 0',
-                (patient.remote_key,)).rowcount
+            self.found.quarantined_keys += seen.use(patient.remote_key)
 
-    def _list_bucket(self, seen: sqlite3.Connection,
+    def _list_bucket(self, seen: KeyList,
                      progress: Callable[[Compared], None]) -> None:
-        seen.execute('CREATE TABLE keys (key TEXT PRIMARY KEY, size INTEGER, '
-                     'etag TEXT, used INTEGER) WITHOUT ROWID')
         prefix = self._conf.gateway.prefix
         for one in self._client.listing(prefix):
             if one.key.endswith(_BESIDE) or bundle_of(one.key) or one.key[
                     len(prefix):].startswith(FOLDERS):
                 continue
-            seen.execute('INSERT OR REPLACE INTO keys VALUES (?, ?, ?, 0)',
-                         (one.key, one.size, one.etag))
+            seen.add(one.key, one.size, one.etag)
             self.found.keys += 1
             if self.found.keys % _KEYS_AT_ONCE == 0:
                 progress(self.found)
 
-    def _compare_device(self, seen: sqlite3.Connection, device: Device,
+    def _compare_device(self, seen: KeyList, device: Device,
                         progress: Callable[[Compared], None]) -> None:
         try:
             device.require_mounted()
@@ -190,7 +177,7 @@ class Comparison:
             if self.found.versions % _KEYS_AT_ONCE == 0:
                 progress(self.found)
 
-    def _compare(self, seen: sqlite3.Connection,
+    def _compare(self, seen: KeyList,
                  local: LocalVersion) -> bool:
         """False if S3 does not have it, or not right."""
         found = self.found
@@ -198,17 +185,15 @@ class Comparison:
         found.stubs += local.residency.is_stub
         remote = local.residency.remote
         if remote is None:
-            own = remote_metadata.own_key(self._conf.gateway.prefix,
-                                          local.version)
             if local.content_length:
                 found.dirty += 1
             else:
                 # An empty version has no record that could name its key.
-                seen.execute('UPDATE keys SET used = 1 WHERE key = ?',
-                             (own,))
+                seen.use(remote_metadata.own_key(self._conf.gateway.prefix,
+                                                 local.version))
             return False
         found.remote += 1
-        wrong = self._wrong(seen, local, remote)
+        wrong = self._fault_of(seen, local, remote)
         if wrong is None and self._deep:
             wrong = self._read(local)
         if wrong is None:
@@ -217,7 +202,7 @@ class Comparison:
             local.metadata.get('name', local.version.key),
             local.version.device, remote.key, wrong))
         found.repairable += local.residency.is_local
-        self._note(REMOTE, local.version, local.partition)
+        self._wrong.add(REMOTE, local.version, local.partition)
         return False
 
     def _compare_here(self, device: Device, local: LocalVersion,
@@ -250,7 +235,7 @@ class Comparison:
             local.metadata.get('name', local.version.key), device.name,
             wrong))
         self.found.repairable += is_in_s3
-        self._note(LOCAL, local.version, local.partition)
+        self._wrong.add(LOCAL, local.version, local.partition)
 
     def _differs(self, local: LocalVersion,
                  reader: LocalReader) -> Optional[str]:
@@ -264,22 +249,19 @@ class Comparison:
                         '%d' % (extent.offset, extent.end - 1)
         return None
 
-    def _wrong(self, seen: sqlite3.Connection, local: LocalVersion,
+    def _fault_of(self, seen: KeyList, local: LocalVersion,
                remote: RemoteCopy) -> Optional[str]:
         if remote.endpoint != self._conf.gateway.endpoint:
             return 'is at %r, not at %r' % (
                 remote.endpoint, self._conf.gateway.endpoint)
-        row: Optional[Tuple[int, str]] = seen.execute(
-            'SELECT size, etag FROM keys WHERE key = ?',
-            (remote.key,)).fetchone()
+        row = seen.find(remote.key)
         if row is None:
             # It may have come since the bucket was listed.
             head = self._client.head(remote.key)
             if head is None:
                 return 'is not in the bucket'
             row = head.size, head.etag
-        seen.execute('UPDATE keys SET used = 1 WHERE key = ?',
-                     (remote.key,))
+        seen.use(remote.key)
         size, etag = row
         if is_bundle(self._conf.gateway.prefix, remote.key):
             end = remote.offset + local.content_length + TRAILER_BYTES
@@ -345,7 +327,7 @@ class Comparison:
                     self.found.stale += 1
                     if _stamp(local.metadata) >= _stamp(
                             held.record.metadata):
-                        self._note(RECORD, version, partition)
+                        self._wrong.add(RECORD, version, partition)
                     return
 
 

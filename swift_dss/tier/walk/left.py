@@ -16,8 +16,8 @@ from swift_dss.gateway.peers.ranks import Ranks
 from swift_dss.io import residency_store
 from swift_dss.io.switch import listdir
 from swift_dss.tier.devices import Device, Devices
+from swift_dss.tier.index.noted import QUARANTINED
 from swift_dss.tier.walk.heal import Patient, all_patients, in_words
-from swift_dss.tier.walk.repair import QUARANTINED
 from swift_dss.tier.walk.survey import data_files
 from swift_dss.wire.settings import policies as wire_policies
 

@@ -9,14 +9,10 @@ touched.
 
 from __future__ import annotations
 
-import os
 import re
-import sqlite3
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import (
-    TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Tuple)
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Tuple
 
 from swift_dss.core.errors import (
     BadConfig, DssError, TierUnavailable, VersionGone)
@@ -24,74 +20,18 @@ from swift_dss.core.residency import Tier
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.mend.repair import Copy, Repaired
 from swift_dss.gateway.service import Gateway
+from swift_dss.tier.index.noted import (
+    KINDS, LOCAL, QUARANTINED, RECORD, REMOTE, Plain)
 from swift_dss.tier.walk.drain import Drainer
 from swift_dss.tier.walk.heal import Healer
 
 if TYPE_CHECKING:
     from swift_dss.tier.daemon import Daemon
 
-#: Kinds of problems: S3's bytes, a device's bytes, the bucket's record.
-REMOTE, LOCAL, RECORD = 'remote', 'local', 'record'
-#: One that Swift has taken out of its place.
-QUARANTINED = 'quarantined'
-#: S3's first: what is wrong on a device may then be fetched.
-_KINDS = (QUARANTINED, REMOTE, LOCAL, RECORD)
-#: Versions of one request: its line is short of 64 KiB.
-PAGE = 200
 _THREADS = 4
 Progress = Callable[[Dict[str, Any]], None]
 _HASH = re.compile(r'[0-9a-f]{32}\Z')
 _STAMP = re.compile(r'[0-9]{10}\.[0-9]{5}(_[0-9a-f]{16})?\Z')
-#: A version as a request has it.
-Plain = List[Any]
-
-
-class WrongList:
-    """Versions to repair, each once, in a temporary file: in the worst case
-    they are all there are. A context manager."""
-
-    def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix='dss-repair-')
-        self._rows = sqlite3.connect(os.path.join(self._folder.name, 'db'))
-        self._rows.execute(
-            'CREATE TABLE wrong (kind TEXT, device TEXT, policy INTEGER, '
-            'hash TEXT, timestamp TEXT, frag INTEGER, part TEXT, PRIMARY '
-            'KEY (kind, hash, policy, timestamp, frag, device))')
-
-    def __enter__(self) -> WrongList:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._rows.close()
-        self._folder.cleanup()
-
-    def add(self, kind: str, version: VersionId, partition: str) -> None:
-        """Note a problem. A fault in S3 concerns every device."""
-        # NULL is never equal to NULL: no fragment is -1.
-        frag = version.frag_index
-        self._rows.execute(
-            'INSERT OR IGNORE INTO wrong VALUES (?,?,?,?,?,?,?)', (
-                kind, version.device if kind in (LOCAL, QUARANTINED)
-                else '',
-                version.policy, version.object_hash, version.timestamp,
-                -1 if frag is None else frag, partition))
-
-    def __len__(self) -> int:
-        return int(self._rows.execute(
-            'SELECT count(*) FROM wrong').fetchone()[0])
-
-    def pages(self) -> Iterator[Tuple[str, List[Plain]]]:
-        """(kind, versions as :meth:`Mender.run` wants them)."""
-        for kind in _KINDS:
-            found = self._rows.execute(
-                'SELECT device, policy, hash, timestamp, frag, part FROM '
-                'wrong WHERE kind = ? ORDER BY hash', (kind,))
-            while True:
-                page = found.fetchmany(PAGE)
-                if not page:
-                    break
-                yield kind, [[*row[:4], None if row[4] < 0 else row[4],
-                              row[5]] for row in page]
 
 
 class Mender:
@@ -114,8 +54,8 @@ class Mender:
             repaired
         :raises BadConfig: the request is malformed
         """
-        if kind not in _KINDS:
-            raise BadConfig('%r is none of %s' % (kind, ', '.join(_KINDS)))
+        if kind not in KINDS:
+            raise BadConfig('%r is none of %s' % (kind, ', '.join(KINDS)))
         wanted = [_copy(one) for one in versions]
         repair = self._verb(kind, old)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from swift_dss.core.version import VersionId
-from swift_dss.tier.walk.repair import LOCAL, PAGE, RECORD, REMOTE, WrongList
+from swift_dss.tier.index.noted import (
+    LOCAL, PAGE, RECORD, REMOTE, KeyList, WrongList)
 
 
 def version(device='sda', number=0, frag=None):
@@ -39,3 +40,19 @@ def test_pages_are_of_one_kind_and_s3_comes_first():
         wrong.add(REMOTE, version(), '7')
         assert [(kind, len(page)) for kind, page in wrong.pages()] == [
             (REMOTE, 1), (LOCAL, 1), (RECORD, PAGE), (RECORD, 1)]
+
+
+def test_old_records_are_no_problems():
+    with WrongList() as wrong:
+        for kind in (REMOTE, REMOTE, LOCAL, RECORD):
+            wrong.add(kind, version(), '7')
+        assert wrong.problems == 3
+
+
+def test_a_key_is_used_once_and_the_others_are_told():
+    with KeyList() as keys:
+        for key in 'abc':
+            keys.add(key, 5, 'etag')
+        assert keys.find('a') == (5, 'etag') and keys.find('d') is None
+        assert [keys.use(key) for key in 'aabd'] == [True, False, True, False]
+        assert list(keys.unused()) == [('c', 5)]
