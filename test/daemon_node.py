@@ -86,7 +86,7 @@ class DaemonProcess:
 
     def start(self, environment: Optional[Mapping[str, str]] = None,
               tree: Optional[str] = None,
-              command: Sequence[str] = ('-m', 'swift_dss.tier.daemon')
+              command: Sequence[str] = ('-m', 'swift_dss.tier.main')
               ) -> float:
         """Start it; the seconds until it answers.
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from swift_dss.core.classes import ClassSpec, ClassTable
+from swift_dss.core.config import NodeConf, TierConf
 from swift_dss.core.version import VersionId
 from swift_dss.strategy.eviction.objects.verbs import UNIT_COST, Order
+from swift_dss.tier.inforce import InForce
 from swift_dss.tier.index.index import Index
 from swift_dss.tier.index.placing import Placing
 from swift_dss.tier.index.rows import SpanRow, VersionRow
@@ -19,7 +21,8 @@ class IndexedOrder(Order):
     def __init__(self, path, name, blind=False):
         self.path = path
         self.name = name
-        self.eviction = name if blind else 'class_ordered'
+        self.in_force = InForce(NodeConf(tier=TierConf(
+            eviction=name if blind else 'class_ordered')), ClassTable())
         self.set_inner('lru' if blind else name)
         self.now = 1.0
         self.there = set()
@@ -27,11 +30,12 @@ class IndexedOrder(Order):
 
     def set_inner(self, name):
         """The class table says so from now on."""
-        self.table = ClassTable.of([ClassSpec(CLASS, 'c', 1, inner=name)])
+        self.in_force.take(self.in_force.conf, ClassTable.of([
+            ClassSpec(CLASS, 'c', 1, inner=name)]))
 
     def open(self):
         """As after a restart."""
-        self.placing = Placing(lambda: self.eviction, lambda: self.table)
+        self.placing = Placing(self.in_force)
         self.index = Index(self.path, self.placing)
 
     def close(self):

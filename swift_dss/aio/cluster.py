@@ -218,7 +218,7 @@ class Cluster:
         found = self.cgroup_procs() if procs is None else list(procs)
         log = os.path.join(conf.log, name + '.log')
         if name == 'tierd':
-            command = ['-m', 'swift_dss.tier.daemon', '--config', conf_file]
+            command = ['-m', 'swift_dss.tier.main', '--config', conf_file]
         else:
             command = ['-m', 'swift_dss.aio.run', conf.etc, name, conf_file]
         return processes.spawn(conf.root, name, log,

@@ -14,7 +14,7 @@ PARTS = {
     'objserver': 'swift_dss.objserver.server',
     'diskfile': 'swift_dss.objserver.diskfile',
     'ec': 'swift_dss.objserver.ec',
-    'tier': 'swift_dss.tier.daemon',
+    'tier': 'swift_dss.tier.main',
 }
 
 

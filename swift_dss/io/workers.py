@@ -1,13 +1,16 @@
-"""Run background work in threads of a pool, or in the caller.
+"""Time, chance, and threads for background work.
 
 The daemon and the gateway ask for pools through :data:`Pool`, so that the
 simulation can run the same work in its own thread, in an order that a seed
-decides.
+decides. Its dice, and the clock of a test, come in the same way.
 """
 
 from __future__ import annotations
 
+import random
+import time
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any, Callable, TypeVar
 
 #: Makes a pool of so many workers with such a name.
@@ -41,3 +44,24 @@ class _Inline(Executor):
         except Exception as err:
             future.set_exception(err)
         return future
+
+
+class Clock:
+    """The time as the machine tells it."""
+
+    def wall(self) -> float:
+        """Seconds since the epoch; may be set back."""
+        return time.time()
+
+    def monotonic(self) -> float:
+        """Seconds since some moment; never go back."""
+        return time.monotonic()
+
+
+@dataclass(frozen=True)
+class World:
+    """The surroundings of a part."""
+
+    clock: Clock = Clock()
+    pool: Pool = threads
+    dice: random.Random = field(default_factory=random.Random)

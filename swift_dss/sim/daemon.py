@@ -23,17 +23,20 @@ from swift_dss.gateway.link.breaker import Breaker, Trust
 from swift_dss.gateway.link.retry import Backoff
 from swift_dss.gateway.service import Gateway
 from swift_dss.io import workers
+from swift_dss.io.workers import World
 from swift_dss.sim.world.clock import Clock
 from swift_dss.sim.world.ring import DEVICE, SimPrimaries, SimRanks, SimRing
 from swift_dss.sim.world.s3 import Bucket
 from swift_dss.strategy.agreement import Answer
 from swift_dss.tier.devices import Devices
-from swift_dss.tier.doors.fetchd import Answers
+from swift_dss.tier.doors.fetchd import FetchServer
 from swift_dss.tier.hear.ledger import Ledger
-from swift_dss.tier.hits import Hits
+from swift_dss.tier.inforce import InForce
+from swift_dss.tier.index.due import Due
 from swift_dss.tier.index.index import Index
 from swift_dss.tier.index.placing import Placing
-from swift_dss.tier.keep.keeper import Keeper
+from swift_dss.tier.keep.keepers import Keepers
+from swift_dss.tier.local.departures import Departures
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.metrics import Metrics
 from swift_dss.tier.walk.survey import Survey
@@ -69,13 +72,11 @@ class Daemon:
         # long: the one place where the parts of the daemon meet.
         conf, clock, table = around.conf, around.clock, around.table
         logger, dice = around.logger, around.dice
-        self._logger = logger
+        in_force = InForce(conf, table)
         self.index = Index(os.path.join(conf.tier.index_dir, 'index.db'),
-                           Placing(lambda: conf.tier.eviction,
-                                   lambda: table))
-        metrics = Metrics(conf, logger)
-        self.local = Local(lambda: conf, Devices(conf), self.index,
-                           lambda: table, metrics, logger)
+                           Placing(in_force))
+        self._metrics = metrics = Metrics(conf, logger)
+        self.local = Local(in_force, Devices(conf), self.index, metrics)
         self.gateway = Gateway(
             conf, lambda: table, self.local, logger, metrics,
             ranks=SimRanks(around.ring, around.name),
@@ -88,18 +89,15 @@ class Daemon:
             clock=clock.monotonic)
         self.local.witness = self.gateway.witness
         self.local.put_aside_if = self.gateway.asides.put_aside
-        self.keeper = Keeper(
-            self.local.devices.get(DEVICE), self.local, lambda: conf,
-            lambda: table, metrics, logger, clock.wall,
-            pool=workers.inline,
-            departed=lambda device: self.ledger.departures.look(device),
-            dice=dice)
-        self.ledger = Ledger(
-            self.local, self.index, lambda: table, metrics, logger,
-            self.gateway, self.keeper.wish, Hits().count,
-            self.keeper.to_mend, clock.monotonic)
+        departures = Departures(self.local, self.gateway,
+                                Due(self.index, metrics), metrics)
+        keepers = Keepers(self.local, departures, metrics, None,
+                          World(pool=workers.inline, dice=dice))
+        self.keeper = keepers.add(self.local.devices.get(DEVICE))
+        self.ledger = Ledger(self.local, departures, keepers,
+                             self.gateway, metrics)
         #: Its answers at its socket.
-        self.answers = Answers(self.local, self.gateway, metrics, logger)
+        self.answers = FetchServer('', self.local, self.gateway, metrics)
 
     def work(self, said: Sequence[Event], parts: Sequence[str]) -> None:
         """Apply the object servers' events, then let parts have their turn."""
@@ -113,10 +111,8 @@ class Daemon:
 
     def sweep(self) -> None:
         """Walk the device."""
-        Survey(self.local, self._logger, self.ledger.settle,
-               self.ledger.departures, lambda: False).device(
-                   self.local.devices.get(DEVICE), 0, True,
-                   lambda found: None)
+        Survey(self.local, self.ledger, self._metrics).device(
+            self.local.devices.get(DEVICE), 0, True, lambda found: None)
 
     def scrub(self, versions: Sequence[Tuple[VersionId, str]]) -> None:
         """Prove S3's copies of these."""

@@ -17,7 +17,8 @@ import sys
 from typing import Any, List, Optional
 
 from swift_dss.core.errors import DssError
-from swift_dss.tier.daemon import Daemon, read_conf
+from swift_dss.tier.daemon import Daemon
+from swift_dss.tier.inforce import Source
 from swift_dss.tier.shards import files
 from swift_dss.tier.shards.child import Part, die_with_parent
 from swift_dss.tier.shards.parent import Parent, divided
@@ -38,7 +39,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     logger.addHandler(handler)
     logger.propagate = False
     try:
-        logger.setLevel(read_conf(args.config).log_level)
+        logger.setLevel(Source(args.config).conf().log_level)
         # Blocked in every thread that starts from here on: only the loop
         # below ever sees them.
         wanted = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
@@ -66,15 +67,16 @@ def _started(args: argparse.Namespace, logger: logging.Logger) -> Any:
     running: Any
     if args.shard is not None:
         die_with_parent(args.parent)
-        running = Daemon(args.config, logger, Part(args.shard))
+        running = Daemon(Part(args.config, args.shard), logger)
     else:
-        conf = read_conf(args.config)
+        source = Source(args.config)
+        conf = source.conf()
         files.await_quiet(conf, logger)
         if divided(conf) > 1:
             running = Parent(args.config, logger)
         else:
             files.take_back(conf, logger)
-            running = Daemon(args.config, logger)
+            running = Daemon(source, logger)
     running.start()
     return running
 

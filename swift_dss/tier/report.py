@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple
+from typing import Any, Dict, List, NamedTuple
 
 from swift.common.utils import dump_recon_cache
 
@@ -15,21 +15,18 @@ from swift_dss.core.config import NodeConf
 from swift_dss.gateway.link.throughput import DIRECTIONS
 from swift_dss.tier import admitted, space
 from swift_dss.tier.doors.history import History
+from swift_dss.tier.keep.keeper import Keeper
 from swift_dss.tier.metrics import Metrics, Sample
-
-if TYPE_CHECKING:
-    from swift_dss.tier.daemon import Daemon
-    from swift_dss.tier.keep.keeper import Keeper
+from swift_dss.tier.node import Node
 
 _BYTES = ('total', 'ssd', 'hdd', 'remote', 'dirty', 'evictable', 'objects')
 
 
-def status(daemon: Daemon) -> Dict[str, Any]:
-    """Plain values; see ``doc/source/tier-daemon.rst`` for each."""
-    table = daemon.table()
-    hits = daemon.hits.snapshot()
-    devices = [_device(daemon, keeper) for _, keeper
-               in sorted(daemon.keepers.items())]
+def status(node: Node) -> Dict[str, Any]:
+    """Plain values; see ``doc/source/tier-node.rst`` for each."""
+    conf, table = node.in_force.conf, node.in_force.table
+    hits = node.ledger.hits.snapshot()
+    devices = [_device(node, keeper) for keeper in node.keepers]
     classes: Dict[int, Dict[str, Any]] = {}
     for device in devices:
         for class_id, sums in device['classes'].items():
@@ -43,27 +40,27 @@ def status(daemon: Daemon) -> Dict[str, Any]:
         into.update(name=table.name_of(class_id), rank=spec.rank,
                     pinned=spec.pin)
     return {
-        'pid': os.getpid(), 'up_seconds': time.time() - daemon.started_at,
-        'engine': daemon.conf().tier.engine,
-        'eviction': daemon.conf().tier.eviction,
-        'carrier': daemon.local.io.name,
-        'rebuild_needed': daemon.rebuild_needed,
-        'sweep_needed': daemon.unclean,
-        'left_policies': [daemon.devices.policies.named(index)
-                          for index in sorted(daemon.left_policies())],
-        'event_backlog': daemon.intake.backlog,
+        'pid': os.getpid(), 'up_seconds': time.time() - node.started_at,
+        'engine': conf.tier.engine,
+        'eviction': conf.tier.eviction,
+        'carrier': node.local.io.name,
+        'rebuild_needed': node.due.rebuild,
+        'sweep_needed': node.due.unclean,
+        'left_policies': [node.devices.policies.named(index)
+                          for index in sorted(node.ours.left_policies())],
+        'event_backlog': node.intake.backlog,
         'devices': devices, 'classes': classes,
-        'gateway': daemon.gateway.status() if daemon.gateway else None,
-        'prefetch': daemon.prefetcher.status(),
-        'link': daemon.gateway.throughput.status()
-        if daemon.gateway else None,
-        'admissions': admitted.tally(daemon.conf().run_dir),
-        'workload': daemon.workload.numbers(),
-        'space': {'warnings': daemon.space_warnings, 'areas': [
+        'gateway': node.gateway.status() if node.gateway else None,
+        'prefetch': node.prefetcher.status(),
+        'link': node.gateway.throughput.status()
+        if node.gateway else None,
+        'admissions': admitted.tally(conf.run_dir),
+        'workload': node.ledger.workload.numbers(),
+        'space': {'warnings': node.space.warnings, 'areas': [
             asdict(area) for area in space.areas(
-                daemon.conf(), list(daemon.keepers))]},
-        'metrics': daemon.metrics.snapshot(),
-        'gauges': daemon.metrics.gauges()}
+                conf, node.keepers.names)]},
+        'metrics': node.metrics.snapshot(),
+        'gauges': node.metrics.gauges()}
 
 
 class Sinks(NamedTuple):
@@ -147,14 +144,14 @@ def _of_gateway(status: Dict[str, Any], table: ClassTable) -> List[Sample]:
     return samples
 
 
-def _device(daemon: Daemon, keeper: Keeper) -> Dict[str, Any]:
-    sums = daemon.index.occupancy(keeper.device.name)
-    oldest = daemon.index.oldest_dirty_at(keeper.device.name)
+def _device(node: Node, keeper: Keeper) -> Dict[str, Any]:
+    sums = node.index.occupancy(keeper.device.name)
+    oldest = node.index.oldest_dirty_at(keeper.device.name)
     state = asdict(keeper.state)
     return dict(
         state, name=keeper.device.name, engine=keeper.device.engine,
-        block=daemon.block.gather(
-            keeper.device.name, keeper.device.path, daemon.table())
+        block=node.block.gather(
+            keeper.device.name, keeper.device.path, node.in_force.table)
         if keeper.device.is_block else None, wishes=keeper.duties.waiting,
         lacking=keeper.duties.mender.lacking,
         failing=keeper.duties.checks.is_failing,

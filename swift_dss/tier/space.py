@@ -11,14 +11,17 @@ from __future__ import annotations
 import logging
 import os
 from dataclasses import dataclass
-from typing import Dict, List, Tuple
+from typing import Dict, List, Optional, Tuple
 
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig
 from swift_dss.gateway.bundle.pack import BOOK_FILE
 from swift_dss.gateway.queue import FILE as QUEUE_FILE
+from swift_dss.gateway.service import Gateway
 from swift_dss.io.private import (
     adopt, make_folder, require_disk, tighten_folder)
+from swift_dss.tier.inforce import InForce
+from swift_dss.tier.metrics import Metrics
 from swift_dss.tier.prefetch.service import FILE as PREFETCH_FILE
 from swift_dss.wire.settings import nodeconf
 
@@ -46,6 +49,38 @@ class Area:
     budget_bytes: int
     free_bytes: int
     total_bytes: int
+
+
+class SpaceWatch:
+    """Warns of what an operator should know; once of each.
+
+    :param gateway: None where there is no remote tier
+    :ivar warnings: the sentences of the last look
+    """
+
+    def __init__(self, in_force: InForce, gateway: Optional[Gateway],
+                 metrics: Metrics) -> None:
+        self._in_force = in_force
+        self._gateway = gateway
+        self._logger = metrics.logger
+        self.warnings: List[str] = []
+
+    def look(self, devices: List[str]) -> None:
+        """Look again."""
+        said = warnings(areas(self._in_force.conf, devices))
+        if self._gateway is not None:
+            said += ['%s is in no ring at an address of this node: its '
+                     'versions go to S3 as late as those of handoffs' % name
+                     for name in self._gateway.not_in_rings(devices)]
+        for text in said:
+            if text not in self.warnings:
+                self._logger.warning('%s', text)
+        self.warnings = said
+
+
+def index_path(conf: NodeConf) -> str:
+    """Where the index of a daemon lies."""
+    return os.path.join(conf.state_dir, INDEX_FILE)
 
 
 def prepare(conf: NodeConf, logger: logging.Logger) -> None:

@@ -9,31 +9,37 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from typing import Any, Dict, Iterable
 
+from swift_dss.tier.index.index import Index
 from swift_dss.wire.control import Event, EventKind
 
 #: Ingest is looked at minute by minute.
 WINDOW_SECONDS = 60.0
+_STATE = 'workload'
 _NAMES = ('ingest_rate', 'objects_rate', 'largest_bytes', 'outage_seconds')
 
 
 class Workload:
     """Thread-safe.
 
-    :param text: what :meth:`text` gave before, or ''
+    :param index: has the numbers of earlier lives
+    :param now: seconds since the epoch
     """
 
-    def __init__(self, text: str, now: float) -> None:
+    def __init__(self, index: Index, now: float = 0.0) -> None:
+        self._index = index
         self._lock = threading.Lock()
         self._most: Dict[str, float] = dict.fromkeys(_NAMES, 0.0)
+        self._saved = index.get_state(_STATE)
         try:
-            found = json.loads(text or '{}')
+            found = json.loads(self._saved or '{}')
             for name in _NAMES:
                 self._most[name] = max(0.0, float(found.get(name, 0.0)))
         except (ValueError, TypeError, AttributeError):
             pass  # the figures are measured again
-        self._since = now
+        self._since = now or time.time()
         self._bytes = 0
         self._objects = 0
         self._down_since = 0.0
@@ -71,9 +77,12 @@ class Workload:
         with self._lock:
             return dict(self._most)
 
-    def text(self) -> str:
-        """For :class:`Workload` of another life."""
-        return json.dumps(self.numbers())
+    def save(self) -> None:
+        """Keep what has changed for another life."""
+        text = json.dumps(self.numbers())
+        if text != self._saved:
+            self._index.set_state(_STATE, text)
+            self._saved = text
 
     def _raise(self, name: str, value: float) -> None:
         self._most[name] = max(self._most[name], value)

@@ -22,6 +22,7 @@ from swift_dss.core.spans import ClassMap, Span
 from swift_dss.core.version import VersionId
 from swift_dss.io.switch import clean_tmp
 from swift_dss.tier.devices import Devices
+from swift_dss.tier.inforce import InForce
 from swift_dss.tier.index.index import open_or_replace
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.metrics import Metrics
@@ -55,9 +56,8 @@ class Bench:
             devices=self.node.devices, swift_dir=root, mount_check=False,
             run_dir=os.path.join(root, 'run'), capacity=capacity)
         index, _ = open_or_replace(os.path.join(root, 'run', 'index.db'))
-        self.local = Local(lambda: self.conf, Devices(self.conf), index,
-                           lambda: TABLE, Metrics(self.conf, _LOGGER),
-                           _LOGGER)
+        self.local = Local(InForce(self.conf, TABLE), Devices(self.conf),
+                           index, Metrics(self.conf, _LOGGER))
         self.local.witness = Vouching()
 
     def close(self) -> None:

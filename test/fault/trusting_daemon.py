@@ -1,6 +1,6 @@
 """The wrong twin of the outage cycles: a tier daemon that takes S3's word.
 
-Runs like ``swift_dss.tier.daemon``, but an upload that was answered with
+Runs like ``swift_dss.tier.main``, but an upload that was answered with
 200 is not looked at again. A campaign over a liar must lose bytes with it.
 """
 
@@ -11,7 +11,7 @@ from typing import Any, Dict, Optional
 
 from swift_dss.gateway.form import verify
 from swift_dss.gateway.link import client
-from swift_dss.tier import daemon
+from swift_dss.tier import main
 
 _really = client.S3Client.head
 
@@ -37,4 +37,4 @@ if __name__ == '__main__':
         lambda *arguments: True)
     verify.Verifier.proves_small = (  # type: ignore[method-assign]
         lambda *arguments: True)
-    sys.exit(daemon.main())
+    sys.exit(main.main())

@@ -57,7 +57,7 @@ class Chain:
             dirty_reserve='0.25', throttle_at='1.0',
             remote_after_seconds='0', take_over_seconds='0')
         logger = Logger('chain')
-        node = settings.Node(self.node.daemon.conf(), logger)
+        node = settings.Node(self.node.daemon.node.in_force.conf, logger)
         monkeypatch.setattr(asked, 'node_for', lambda conf, logger: node)
         app = asked.Pressures({}, logger)
 
@@ -76,7 +76,7 @@ class Chain:
                 app=None, get_object_ring=lambda index: ring)),
             logger, pressures.Pressures(
                 0.0, logger, ask, lambda work, *args: work(*args)))
-        self.state = State(self.node.daemon.table(), Rules())
+        self.state = State(self.node.daemon.node.in_force.table, Rules())
         self.numbers = itertools.count()
 
     def put(self, class_id):
@@ -94,7 +94,7 @@ class Chain:
         return None
 
     def keeper(self):
-        return self.node.daemon.keepers['sda']
+        return self.node.daemon.node.keepers.of('sda')
 
     def backlog(self):
         return self.keeper().state.pressure.backlog
@@ -117,7 +117,7 @@ def chain(tmp_path, monkeypatch):
 def test_ingest_goes_on_until_the_budget_is_full_then_by_class(chain):
     chain.link.cut()
     assert chain.put(0) is None
-    wait_until(lambda: not chain.node.daemon.gateway.link().drains, 30,
+    wait_until(lambda: not chain.node.daemon.node.gateway.link().drains, 30,
                'the breaker opens: the fault fired')
     assert chain.keeper().wait_round(30)
     refused, accepted = {}, 1
@@ -137,12 +137,12 @@ def test_ingest_goes_on_until_the_budget_is_full_then_by_class(chain):
     print('figure: admission: first refusal with %d of %d bytes taken, the '
           'top class at %d' % (refused[0], BUDGET, refused[2]))
     chain.link.mend()
-    wait_until(lambda: chain.node.daemon.gateway.status()['uploads'] == 0,
+    wait_until(lambda: chain.node.daemon.node.gateway.status()['uploads'] == 0,
                120, 'the backlog drains')
     wait_until(lambda: chain.keeper().wait_round(30)
                and chain.backlog().pending_bytes == 0, 60, 'nothing waits')
     assert chain.put(0) is None
-    wait_until(lambda: chain.node.daemon.gateway.status()['uploads'] == 0,
+    wait_until(lambda: chain.node.daemon.node.gateway.status()['uploads'] == 0,
                60)
     assert chain.node.all_right(), 'all that was taken is in S3'
 

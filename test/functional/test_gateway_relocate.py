@@ -19,6 +19,7 @@ from support import md5, wait_until
 from swift_dss.cli.main import main
 from swift_dss.core.spans import ClassMap
 from swift_dss.tier.daemon import Daemon
+from swift_dss.tier.inforce import Source
 from swift_dss.wire.control import Event, EventKind
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir,
@@ -72,8 +73,8 @@ class Node:
                 'connect_timeout_seconds': '1',
                 'read_timeout_seconds': '5'}, **gateway)}
         self.conf_path = write_node(root, self.options, CLASSES)
-        self.daemon = Daemon(self.conf_path, LOGGER)
-        self.daemon.gateway._ranks = FixedRanks()
+        self.daemon = Daemon(Source(self.conf_path), LOGGER)
+        self.daemon.node.gateway._ranks = FixedRanks()
         self.daemon.start()
         self.bodies = []
 
@@ -83,7 +84,7 @@ class Node:
         place = self.node.put('o%d' % number, body,
                               '%016.5f' % time.time(),
                               class_map=ClassMap.uniform(class_id))
-        self.daemon._apply([Event(
+        self.daemon.node.ledger.hear([Event(
             EventKind.PUT, place.version, place.partition, SIZE,
             str(class_id), at=time.time())])
         self.bodies.append((place, body))
@@ -106,7 +107,7 @@ class Node:
 
     def local_bytes(self):
         return sum(one['ssd'] + one['hdd'] for one in
-                   self.daemon.index.occupancy('sda').values())
+                   self.daemon.node.index.occupancy('sda').values())
 
     def all_right(self):
         remote = self.remote()
@@ -123,7 +124,7 @@ def node(tmp_path, server):
         return made[-1]
     yield make
     for one in made:
-        if not one.daemon._stopping.is_set():
+        if not one.daemon.is_stopping:
             one.daemon.stop()
 
 
@@ -170,24 +171,24 @@ def test_above_the_share_the_least_recently_used_go(node):
     found = node(spill_at='0.000001')
     for number in range(5):
         found.put(number)
-    device = found.daemon.devices.get('sda')
+    device = found.daemon.node.devices.get('sda')
 
     def spilled():
-        found.daemon.relocator.spill(device)
+        found.daemon.node.relocator.spill(device)
         return found.local_bytes() == 0
 
     wait_until(spilled, 60, 'all of it is in S3 alone')
     assert found.all_right()
-    assert found.daemon.metrics.snapshot()['tier.spilled'] >= 5
+    assert found.daemon.node.metrics.snapshot()['tier.spilled'] >= 5
 
 
 def test_advice_comes_from_what_was_measured(node):
     found = node()
     found.put(1)
-    load = found.daemon.workload
-    load.look(load._since + 61, True)
-    load.look(load._since + 10, False)
-    load.look(load._since + 310, False)
+    load, now = found.daemon.node.ledger.workload, time.time() + 61
+    load.look(now, True)
+    load.look(now + 10, False)
+    load.look(now + 310, False)
     code, said = found.cli('advise')
     assert code in (0, 1)
     assert said['workload']['outage_seconds'] == 300.0

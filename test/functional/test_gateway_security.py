@@ -267,7 +267,7 @@ def test_a_planted_secret_is_nowhere_to_be_seen(server, tmp_path, url):
     # Appended to, or the daemon's next line lies over the twin's.
     with open(log, 'ab') as stderr:
         process.process = subprocess.Popen(
-            [sys.executable, '-m', 'swift_dss.tier.daemon', '--config',
+            [sys.executable, '-m', 'swift_dss.tier.main', '--config',
              os.path.join(root, 'dss.conf')], stderr=stderr,
             env=dict(os.environ, BOTO_LOG='1'))
     try:

@@ -12,8 +12,11 @@ from sample_node import PARTITION, read_version
 from support import md5, wait_until
 from swift.obj.diskfile import read_metadata, write_metadata
 
+from swift_dss.core.errors import BadConfig
 from swift_dss.core.residency import Tier
 from swift_dss.gateway.link.client import S3Client
+from swift_dss.tier.walk.drain import Drainer
+from swift_dss.tier.walk.repair import Mender
 
 
 @pytest.fixture(scope='module')
@@ -37,7 +40,7 @@ class Edge(Node):
             self.digests[name] = md5(self.bodies[-1][1])
         wait_until(lambda: all(self.residency(name).remote
                                for name in self.names), 60, 'all in S3')
-        local = self.daemon.local
+        local = self.daemon.node.local
         for name in ('on hdd', 'away'):
             version = self.places[name].version
             local.demote(version, self.places[name].partition,
@@ -47,7 +50,7 @@ class Edge(Node):
 
     def residency(self, name):
         place = self.places[name]
-        return self.daemon.local.describe(place.version,
+        return self.daemon.node.local.describe(place.version,
                                           place.partition).residency
 
     def key(self, name):
@@ -160,7 +163,7 @@ def test_wrong_bytes_stay_until_s3_is_proven(edge, twin):
     wrong = edge.here('lost')
     edge.lose('lost')
     if twin:
-        edge.daemon.gateway.prove = lambda local: None
+        edge.daemon.node.gateway.prove = lambda local: None
     code, found = edge.cli('verify', '--local', '--repair')
     assert code == 1 and found['repair']['done']['failed']
     if twin:
@@ -189,8 +192,9 @@ def test_an_older_record_is_renewed(edge):
 
 
 def test_a_request_that_names_no_version_is_refused(edge):
-    from swift_dss.core.errors import BadConfig
-    mender = edge.daemon._admin._mender
+    node = edge.daemon.node
+    mender = Mender(node.local, node.gateway, node.keepers, Drainer(
+        node.local, node.gateway, node.relocator))
     right = ['sda', 0, 'a' * 32, '1700000000.00000', None, '7']
     assert mender.run('remote', [right], lambda said: None)['done'] == {
         'obsolete': 1}

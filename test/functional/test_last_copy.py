@@ -39,11 +39,11 @@ class Edge(Node):
         super().__init__(root, server, with_hdd, **gateway)
         for number in range(count):
             self.put(number)
-        self.daemon.gateway.hurry()
+        self.daemon.node.gateway.hurry()
         self.in_s3()
         if with_hdd:
             for place, _ in self.bodies:
-                self.daemon.local.clean(place.version, place.partition)
+                self.daemon.node.local.clean(place.version, place.partition)
 
     def in_s3(self):
         wait_until(lambda: all(
@@ -51,7 +51,7 @@ class Edge(Node):
             120, 'every record names a copy')
 
     def residency(self, place):
-        return self.daemon.local.describe(
+        return self.daemon.node.local.describe(
             place.version, place.partition).residency
 
     def lose(self):
@@ -90,11 +90,11 @@ class Edge(Node):
         return code, said.getvalue()
 
     def settle(self):
-        self.daemon.kick()
-        assert self.daemon.settle(time.monotonic() + 120)
+        self.daemon.node.keepers.kick()
+        assert self.daemon.node.settle(time.monotonic() + 120)
 
     def counted(self, name):
-        for line in self.daemon.metrics.text().decode().splitlines():
+        for line in self.daemon.node.metrics.text().decode().splitlines():
             words = line.split()
             if words and words[0].startswith(
                     'swift_dss_' + name.replace('.', '_')):
@@ -116,7 +116,7 @@ def by_drain(edge):
 
 def by_spill(edge):
     edge.reload(gateway={'spill_at': '0.0000001'})
-    edge.daemon.relocator.spill(edge.daemon.keepers['sda'].device)
+    edge.daemon.node.relocator.spill(edge.daemon.node.keepers.of('sda').device)
 
 
 def by_pressure_of_the_ssd(edge):
@@ -127,7 +127,7 @@ def by_pressure_of_the_ssd(edge):
 def by_pressure_of_the_hdd(edge):
     # Whatever is on both goes from the SSD first.
     for place, _ in edge.bodies:
-        edge.daemon.local.demote(place.version, place.partition)
+        edge.daemon.node.local.demote(place.version, place.partition)
     edge.reload(tier={'hdd_high_watermark': '0.0000002',
                       'hdd_low_watermark': '0.0000001'})
     edge.settle()
@@ -177,7 +177,7 @@ def test_no_way_drops_what_s3_has_lost(make, way, with_hdd):
 def test_wrong_twin_that_takes_the_records_word_loses_them(
         make, way, with_hdd):
     edge = make(with_hdd=with_hdd)
-    edge.daemon.local.witness = Vouching()
+    edge.daemon.node.local.witness = Vouching()
     edge.lose()
     way(edge)
     assert edge.lost(), 'the judge cannot see'
@@ -203,7 +203,7 @@ def test_while_s3_is_away_nothing_is_dropped(make, server, way, with_hdd):
         assert edge.lost() == []
         assert edge.counted('gateway.proof_missing') == 0
         if way is by_pressure_of_the_ssd:
-            state = edge.daemon.keepers['sda'].state
+            state = edge.daemon.node.keepers.of('sda').state
             assert state.room_state == 'short'
             assert 'S3 cannot be asked' in state.room_why
     finally:
@@ -230,7 +230,7 @@ def test_a_key_with_other_bytes_is_put_right_first(make):
             Bucket=BUCKET, Key=edge.residency(place).remote.key, Body=body)
         edge.tier('demote', '--device', 'sda', '--to', 'remote')
         assert edge.all_right()
-        edge.daemon.gateway.witness._answers.clear()
+        edge.daemon.node.gateway.witness._answers.clear()
         edge.tier('promote', '--device', 'sda')
         wait_until(lambda: not edge.lost(), 60, 'all is here again')
 
@@ -256,14 +256,14 @@ def test_one_request_serves_what_leaves_together(make, monkeypatch):
     edge = make()
     for _ in range(2):
         for place, _ in edge.bodies:
-            edge.daemon.local.ask_ahead(
+            edge.daemon.node.local.ask_ahead(
                 [(place.version, place.partition)] * 5, Tier.SSD | Tier.HDD)
     assert edge.counted('gateway.proof_requests') == COUNT
-    clock = edge.daemon.gateway.witness._clock
+    clock = edge.daemon.node.gateway.witness._clock
     monkeypatch.setattr(
-        edge.daemon.gateway.witness, '_clock',
+        edge.daemon.node.gateway.witness, '_clock',
         lambda: clock() + witness.ANSWER_SECONDS)
-    edge.daemon.local.ask_ahead([(
+    edge.daemon.node.local.ask_ahead([(
         edge.bodies[0][0].version, edge.bodies[0][0].partition)],
         Tier.SSD | Tier.HDD)
     assert edge.counted('gateway.proof_requests') == COUNT + 1
@@ -271,7 +271,7 @@ def test_one_request_serves_what_leaves_together(make, monkeypatch):
 
 def test_the_scrub_finds_what_is_missing_before_anything_leaves(make):
     edge = make(scrub_days='0.00005')
-    wait_until(lambda: edge.daemon.status()['gateway']['scrub']['keys'][
+    wait_until(lambda: edge.daemon.upkeep.status()['gateway']['scrub']['keys'][
         'asked'] >= COUNT, 60, 'every key was asked for')
     assert edge.counted('gateway.proof_missing') == 0
     edge.lose()
@@ -281,6 +281,6 @@ def test_the_scrub_finds_what_is_missing_before_anything_leaves(make):
         one.startswith(edge.prefix) for one in edge.server.list_keys())
         == COUNT, 60, 'all are there again')
     assert edge.lost() == []
-    found = edge.daemon.status()['gateway']['scrub']['keys']
+    found = edge.daemon.upkeep.status()['gateway']['scrub']['keys']
     assert found['missing'] == COUNT and found['lost'] == 0
-    assert edge.daemon.index.get_state('asked_for') != ''
+    assert edge.daemon.node.index.get_state('asked_for') != ''

@@ -26,7 +26,7 @@ def node(tmp_path, server):
     made = Node(str(tmp_path / 'n'), server)
     for number in range(3):
         made.put(number)
-    made.daemon.gateway.hurry()
+    made.daemon.node.gateway.hurry()
     wait_until(lambda: len(made.remote()) == 3, 60, 'all are in S3')
     client = server.client()
     made.stays, made.deleted, made.twice = sorted(made.remote())
@@ -49,7 +49,7 @@ def listed(node):
 
 
 def test_it_is_said_that_deleted_keys_stay(node):
-    wait_until(lambda: node.daemon.status()['gateway']['versioning']
+    wait_until(lambda: node.daemon.upkeep.status()['gateway']['versioning']
                == 'Enabled', 30)
     code, said = node.cli('status')
     assert (code, said['versioning'], said['state']) == (0, 'Enabled', 'ours')
@@ -78,7 +78,7 @@ def test_a_version_that_cannot_go_keeps_the_marker_that_hides_it(
         node, monkeypatch):
     really = S3Client.delete_version
     size = {one.version: one.size for one in S3Client.versions(
-        node.daemon.gateway._client, node.prefix)}
+        node.daemon.node.gateway._client, node.prefix)}
 
     def refuse(client, key, version):
         if key == node.deleted and size[version]:

@@ -34,7 +34,7 @@ class Cluster(Node):
     def __init__(self, root, server, prefix, suffix, **gateway):
         really = tier_daemon.Daemon.__init__
 
-        def init(daemon, conf_path, logger):
+        def init(daemon, files, logger):
             path = os.path.join(root, 'swift.conf')
             with open(path) as source:
                 text = source.read()
@@ -43,7 +43,7 @@ class Cluster(Node):
                     '[swift-hash]\n', '[swift-hash]\n'
                     'swift_hash_path_prefix = %s\n' % suffix))
             cluster.hash_path_ends.cache_clear()
-            really(daemon, conf_path, logger)
+            really(daemon, files, logger)
         tier_daemon.Daemon.__init__ = init
         try:
             super().__init__(root, server, prefix=prefix, **gateway)
@@ -52,13 +52,13 @@ class Cluster(Node):
         self.prefix = prefix
 
     def uploaded(self):
-        self.daemon.gateway.hurry()
-        wait_until(lambda: all(self.daemon.local.describe(
+        self.daemon.node.gateway.hurry()
+        wait_until(lambda: all(self.daemon.node.local.describe(
             place.version, place.partition).residency.remote
             for place, _ in self.bodies), 60, 'all are in S3')
 
     def state(self):
-        return self.daemon.status()['gateway']['owner']['state']
+        return self.daemon.upkeep.status()['gateway']['owner']['state']
 
     def mark(self):
         return json.loads(self.server.client().get_object(
@@ -94,11 +94,11 @@ def test_a_second_cluster_sends_nothing_and_deletes_nothing(make):
     second = make('two', 'two', delete_delay_seconds='0')
     for number in range(4):
         second.put(number)
-    second.daemon.gateway.hurry()
+    second.daemon.node.gateway.hurry()
     wait_until(lambda: 'belongs to cluster' in second.state(), 30)
     # All the deletes that its own objects give rise to.
     for place, _ in first.bodies:
-        second.daemon.gateway.enqueue_delete(place.version, '7')
+        second.daemon.node.gateway.enqueue_delete(place.version, '7')
     for verb in (['relocate', '--device', 'sda', '--seconds', '5'],
                  ['drain', '--to', 'remote', '--seconds', '5'],
                  ['rekey', '--seconds', '5'], ['restore'], ['owner']):
@@ -109,7 +109,7 @@ def test_a_second_cluster_sends_nothing_and_deletes_nothing(make):
         assert code, verb
     assert keys(first) == before and first.all_right()
     assert second.local_bytes() >= 4 * 100000, 'its own bytes are here'
-    assert second.daemon.status()['gateway']['uploads'] >= 4
+    assert second.daemon.upkeep.status()['gateway']['uploads'] >= 4
 
 
 def test_the_client_itself_refuses(make):
@@ -118,7 +118,7 @@ def test_the_client_itself_refuses(make):
     first.put(0)
     first.uploaded()
     second = make('two', 'two')
-    client = second.daemon.gateway._client
+    client = second.daemon.node.gateway._client
     for call in (lambda: client.put(first.prefix + 'x', b'x', b'0' * 16),
                  lambda: client.delete(keys(first)[0]),
                  lambda: client.begin_multipart(first.prefix + 'x', {})):
@@ -148,7 +148,7 @@ def test_it_is_handed_over(make, monkeypatch):
     assert (code, said['state']) == (0, 'ours')
     second.uploaded()
     with pytest.raises(NotOurs):
-        first.daemon.gateway._client.delete(first.prefix + 'x')
+        first.daemon.node.gateway._client.delete(first.prefix + 'x')
     assert first.cli('owner')[1]['state'] == "another cluster's"
 
 
@@ -156,7 +156,7 @@ def test_a_foreign_mark_is_not_read_for_each_victim(make):
     first = make('one', 'one')
     first.put(0)
     first.uploaded()
-    client = make('two', 'two').daemon.gateway._client
+    client = make('two', 'two').daemon.node.gateway._client
     with pytest.raises(NotOurs):
         client.delete(first.prefix + 'x')
     before = client.throughput.operations()['get_object']
@@ -172,14 +172,14 @@ def test_a_mark_of_something_else_stops_it_too(make):
         node.server.client().put_object(
             Bucket=BUCKET, Key=node.prefix + OWNER_KEY, Body=body)
         with pytest.raises(NotOurs, match='does not name the owner'):
-            node.daemon.gateway._owner.require(0.0)
+            node.daemon.node.gateway._owner.require(0.0)
 
 
 def test_of_many_that_come_at_once_one_wins(make):
     node = make('one', 'one')
     for turn in range(5):
         # Where no daemon claims it too.
-        conf = dataclasses.replace(node.daemon.conf().gateway,
+        conf = dataclasses.replace(node.daemon.node.in_force.conf.gateway,
                                    prefix='%srace%d/' % (node.prefix, turn))
         won, start = [], threading.Barrier(6)
 
@@ -209,9 +209,9 @@ def test_what_leaves_is_not_left_to_another_clusters_prefix(make):
     first.server.client().put_object(
         Bucket=BUCKET, Key=first.prefix + OWNER_KEY,
         Body=json.dumps(other).encode())
-    first.daemon.gateway._owner._read_at = -1e9
+    first.daemon.node.gateway._owner._read_at = -1e9
     place, _ = first.bodies[0]
     with pytest.raises(DssError, match='belongs to cluster'):
-        first.daemon.local.demote(place.version, place.partition,
+        first.daemon.node.local.demote(place.version, place.partition,
                                   to_hdd=False)
     assert first.local_bytes()

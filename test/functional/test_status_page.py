@@ -51,15 +51,15 @@ def node(tmp_path_factory):
         out.write('{"0": {"accept": 5, "retry": 2}}')
     for number in range(4):
         made.put(number)
-    wait_until(lambda: not made.daemon.gateway.status()['uploads'], 60)
-    made.daemon.hits.count(0, 1, 100)
+    wait_until(lambda: not made.daemon.node.gateway.status()['uploads'], 60)
+    made.daemon.node.ledger.hits.count(0, 1, 100)
     for _ in range(3):
-        made.daemon.gateway.throughput.up._forecast.observe(1e6)
+        made.daemon.node.gateway.throughput.up._forecast.observe(1e6)
     # A device's budget is told of in its keeper's next round.
-    wait_until(lambda: made.daemon.settle(1e9) and all(
-        one.state.pressure for one in made.daemon.keepers.values()), 60)
+    wait_until(lambda: made.daemon.node.settle(1e9) and all(
+        one.state.pressure for one in made.daemon.node.keepers), 60)
     for _ in range(3):
-        made.daemon.publish()
+        made.daemon.upkeep.publish()
     yield made
     made.daemon.stop()
     server.close()
@@ -113,9 +113,9 @@ def test_the_page_shows_all_of_it_and_asks_for_nothing_else(node):
 
 
 def test_names_are_escaped(node):
-    found = node.daemon.status()
+    found = node.daemon.upkeep.status()
     found['classes'][0]['name'] = '<script>alert(1)</script>'
-    text = page(found, node.daemon.history.samples())
+    text = page(found, node.daemon.upkeep.history.samples())
     assert '<script>' not in text and '&lt;script&gt;' in text
 
 

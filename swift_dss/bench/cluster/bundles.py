@@ -42,6 +42,7 @@ from swift_dss.gateway.restore.catalog import open_client
 from swift_dss.gateway.service import Gateway, Upload
 from swift_dss.tier.main import GC_THRESHOLD
 from swift_dss.tier.devices import Devices
+from swift_dss.tier.inforce import InForce
 from swift_dss.tier.index.index import Index
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.metrics import Metrics
@@ -311,8 +312,8 @@ class _Node:
                                ClassSpec(1, 'small', 1, bundle=bundled)])
         metrics = Metrics(self.conf, logger)
         self.index = Index(os.path.join(root, 'index.db'))
-        self.local = Local(lambda: self.conf, Devices(self.conf),
-                           self.index, lambda: table, metrics, logger)
+        self.local = Local(InForce(self.conf, table), Devices(self.conf),
+                           self.index, metrics)
         self.gateway = Gateway(self.conf, lambda: table, self.local, logger,
                                metrics, ranks=_First(root))
         self.local.witness = self.gateway.witness

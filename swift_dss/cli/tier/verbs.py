@@ -145,24 +145,24 @@ def _walk(args: argparse.Namespace, conf: NodeConf) -> int:
         except TierUnavailable:
             if args.verb != 'rebuild':
                 raise
-            found = _walk_alone(args, conf, show)
+            found = _walk_alone(args, show)
     print(json_text(found) if args.json else tables.walks(found))
     return 1 if any(one['unreadable'] for one in found) else 0
 
 
-def _walk_alone(args: argparse.Namespace, conf: NodeConf,
+def _walk_alone(args: argparse.Namespace,
                 show: Callable[[Dict[str, Any]], None]
                 ) -> List[Dict[str, Any]]:
     """No daemon answers: do it here, under the daemon's own lock."""
     from swift_dss.tier.daemon import Daemon
-    from swift_dss.tier.shards.child import parts
+    from swift_dss.tier.shards.child import sources
     logger = logging.getLogger('swift-dss-tier')
     logger.addHandler(logging.StreamHandler())
     walks: List[Dict[str, Any]] = []
-    for part in parts(conf):
-        daemon = Daemon(args.config, logger, part)
+    for source in sources(args.config):
+        daemon = Daemon(source, logger)
         try:
-            walks += daemon.survey(0, args.orphans, show)
+            walks += daemon.node.sweeper.survey(0, args.orphans, show)
         finally:
             daemon.release()
     return walks

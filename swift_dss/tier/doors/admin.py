@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import (
@@ -15,12 +14,11 @@ from swift_dss.tier.doors.door import AdminDoor, Progress
 from swift_dss.tier.index.filters import ALL, PLACES, Filter
 from swift_dss.tier.index.rows import VersionRow
 from swift_dss.tier.local.addresses import object_hash
+from swift_dss.tier.node import Node
+from swift_dss.tier.upkeep import Upkeep
 from swift_dss.tier.walk.drain import Drainer
 from swift_dss.tier.walk.relocate import DEFAULT_WAIT_SECONDS
 from swift_dss.tier.walk.repair import Mender
-
-if TYPE_CHECKING:
-    from swift_dss.tier.daemon import Daemon
 
 _LISTING_PAGE = 500
 #: Versions, and failures, that an answer names; of more it has the number.
@@ -32,12 +30,13 @@ _RELOCATED_AT_ONCE = 5000
 class AdminServer(AdminDoor):
     """Answers for one daemon."""
 
-    def __init__(self, path: str, daemon: Daemon,
-                 logger: logging.Logger) -> None:
-        super().__init__(path, logger)
-        self._daemon = daemon
-        self._drainer = Drainer(daemon)
-        self._mender = Mender(daemon, self._drainer)
+    def __init__(self, path: str, node: Node, upkeep: Upkeep) -> None:
+        super().__init__(path, node.metrics.logger)
+        self._node = node
+        self._upkeep = upkeep
+        self._drainer = Drainer(node.local, node.gateway, node.relocator)
+        self._mender = Mender(node.local, node.gateway, node.keepers,
+                              self._drainer)
         self._verbs: Dict[str, Callable[[Dict[str, Any], Progress], Any]] = {
             'status': self._status, 'ls': self._ls,
             'promote': self._promote, 'demote': self._demote,
@@ -58,23 +57,23 @@ class AdminServer(AdminDoor):
     # -- verbs -----------------------------------------------------------
 
     def _status(self, request: Dict[str, Any], _: Progress) -> Any:
-        return self._daemon.status()
+        return self._upkeep.status()
 
     def _ls(self, request: Dict[str, Any], progress: Progress) -> Any:
         """Pages of rows as progress, so that no list is held whole."""
-        daemon = self._daemon
-        wanted = _filter(request, daemon.table())
+        node = self._node
+        wanted = _filter(request, node.in_force.table)
         left = int(request.get('limit', 0)) or (1 << 62)
         after_id = shown = 0
         while left > 0:
-            page = daemon.index.listing(
+            page = node.index.listing(
                 wanted, min(left, _LISTING_PAGE), after_id)
             if not page:
                 break
             after_id = page[-1][0]
             left -= len(page)
             shown += len(page)
-            progress({'rows': [described(row, daemon.table())
+            progress({'rows': [described(row, node.in_force.table)
                                for _, row in page]})
         return {'shown': shown}
 
@@ -99,7 +98,7 @@ class AdminServer(AdminDoor):
                 request.get('old')))
 
     def _gc(self, request: Dict[str, Any], progress: Progress) -> Any:
-        gateway = self._daemon.gateway
+        gateway = self._node.gateway
         if gateway is None:
             raise BadConfig('[gateway] is not enabled')
         return plain(gateway.collector.run(Wish(
@@ -108,15 +107,15 @@ class AdminServer(AdminDoor):
             lambda found: progress(plain(found))))
 
     def _pins(self, request: Dict[str, Any], progress: Progress) -> Any:
-        daemon = self._daemon
-        pins = daemon.local.pins
+        node = self._node
+        pins = node.local.pins
         left = int(request.get('limit', 0)) or (1 << 62)
         after_id = 0
         wanted = Filter(held_by=tuple(
-            spec.class_id for spec in daemon.table().specs.values()
+            spec.class_id for spec in node.in_force.table.specs.values()
             if spec.pin), fitting=bool(request.get('all')))
         while left > 0 and request.get('objects'):
-            page = daemon.index.listing(
+            page = node.index.listing(
                 wanted, min(left, _LISTING_PAGE), after_id)
             if not page:
                 break
@@ -127,7 +126,7 @@ class AdminServer(AdminDoor):
                  'size': row.size, 'why': pins.why(row.version.device, row)}
                 for _, row in page]})
         return {'devices': [pins.shown(device.name)
-                            for device in daemon.devices.discover()]}
+                            for device in node.devices.discover()]}
 
     def _rekey(self, request: Dict[str, Any], progress: Progress) -> Any:
         return self._drainer.rekey(
@@ -139,7 +138,7 @@ class AdminServer(AdminDoor):
             raise BadConfig('%r is neither hdd nor remote' % tier)
 
         def one(row: VersionRow) -> None:
-            local = self._daemon.local
+            local = self._node.local
             if tier == 'hdd':
                 local.demote(row.version, row.partition)
                 return
@@ -154,18 +153,18 @@ class AdminServer(AdminDoor):
 
     def _pin(self, request: Dict[str, Any], progress: Progress) -> Any:
         return self._move(request, progress, lambda row:
-                          self._daemon.local.pin(row.version, row.partition,
+                          self._node.local.pin(row.version, row.partition,
                                                  True))
 
     def _unpin(self, request: Dict[str, Any], progress: Progress) -> Any:
         return self._move(request, progress, lambda row:
-                          self._daemon.local.pin(row.version, row.partition,
+                          self._node.local.pin(row.version, row.partition,
                                                  False))
 
     def _move(self, request: Dict[str, Any], progress: Progress,
               one: Callable[[VersionRow], None]) -> Any:
         """Page by page: a filter may name every version of the node."""
-        daemon = self._daemon
+        node = self._node
         moved: List[Dict[str, Any]] = []
         failed = _Told()
         done = 0
@@ -182,28 +181,28 @@ class AdminServer(AdminDoor):
                 else:
                     if len(moved) < _MOST_TOLD:
                         moved.append(described(
-                            daemon.index.get(row.version) or row,
-                            daemon.table()))
+                            node.index.get(row.version) or row,
+                            node.in_force.table))
                 progress({'done': done, 'of': max(done, total)})
-        daemon.kick()
+        node.keepers.kick()
         return {'rows': moved, 'moved': done - failed.count,
                 'failed': failed.lines()}
 
     def _wanted(self, request: Dict[str, Any], limit: int
                 ) -> Tuple[int, Iterator[List[VersionRow]]]:
         """How many versions a request names, and pages of them."""
-        daemon = self._daemon
+        node = self._node
         if request.get('object'):
-            rows = daemon.index.of_object(object_hash(
-                daemon.conf().swift_dir, str(request['object'])))
+            rows = node.index.of_object(object_hash(
+                node.in_force.conf.swift_dir, str(request['object'])))
             if not rows:
                 raise VersionGone('%s is not on this node'
                                   % request['object'])
             return len(rows), iter([rows])
-        wanted = _filter(request, daemon.table())
+        wanted = _filter(request, node.in_force.table)
         if wanted == ALL:
             raise BadConfig('say which: an object, or a filter')
-        total, last_id = daemon.index.count(wanted)
+        total, last_id = node.index.count(wanted)
         return total, self._pages(wanted, limit, last_id)
 
     def _pages(self, wanted: Filter, limit: int,
@@ -211,22 +210,23 @@ class AdminServer(AdminDoor):
         """The versions of now, without those that come during the listing."""
         after_id = 0
         while after_id < last_id:
-            page = self._daemon.index.listing(wanted, limit, after_id)
+            page = self._node.index.listing(wanted, limit, after_id)
             if not page:
                 return
             after_id = page[-1][0]
             yield [row for row_id, row in page if row_id <= last_id]
 
     def _rebuild(self, request: Dict[str, Any], progress: Progress) -> Any:
-        return self._daemon.survey(0, bool(request.get('orphans')), progress)
+        return self._node.sweeper.survey(
+            0, bool(request.get('orphans')), progress)
 
     def _sweep(self, request: Dict[str, Any], progress: Progress) -> Any:
-        return self._daemon.survey(
+        return self._node.sweeper.survey(
             float(request.get('files_per_second', 0)), True, progress)
 
     def _settle(self, request: Dict[str, Any], _: Progress) -> Any:
         """Wait until all that was said has been done: for scripts."""
-        return {'settled': self._daemon.settle(
+        return {'settled': self._node.settle(
             time.monotonic() + float(request.get('seconds', 30)))}
 
     def _relocate(self, request: Dict[str, Any],
@@ -238,7 +238,7 @@ class AdminServer(AdminDoor):
         done = 0
         total, pages = self._wanted(request, _RELOCATED_AT_ONCE)
         for page in pages:
-            for text in self._daemon.relocator.relocate(
+            for text in self._node.relocator.relocate(
                     page, max(0.0, deadline - time.monotonic()),
                     lambda some, _, before=done: progress(  # type: ignore[misc]
                         {'done': before + some, 'of': total})):
@@ -248,7 +248,7 @@ class AdminServer(AdminDoor):
                 'relocated': done - failed.count}
 
     def _reload(self, request: Dict[str, Any], _: Progress) -> Any:
-        self._daemon.reload()
+        self._upkeep.reload()
         return {'reloaded': True}
 
 

@@ -6,12 +6,8 @@ read here, under the version's own open files; the rest is the gateway's.
 
 from __future__ import annotations
 
-import contextlib
-import logging
-import os
 import socket
-import threading
-from typing import Callable, Optional, Set
+from typing import Optional
 
 from swift_dss.core.errors import (
     DamagedRecord, DssError, RemoteUnavailable, TierUnavailable, VersionGone)
@@ -21,6 +17,7 @@ from swift_dss.core.residency import Tier
 from swift_dss.gateway.mend.arrivals import NotProven
 from swift_dss.gateway.ports import LocalReader, Sink
 from swift_dss.gateway.service import Gateway
+from swift_dss.tier.doors.door import StreamServer, read_line
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.metrics import Metrics
 from swift_dss.wire.control import (
@@ -51,42 +48,21 @@ class SocketSink(Sink):
         self._connection.sendall(data)
 
 
-class FetchServer:
-    """Serves one request a connection, each in a thread of its own.
+class FetchServer(StreamServer):
+    """Answers object servers that lack bytes.
 
     :param gateway: None where there is no remote tier
     """
 
     def __init__(self, path: str, local: Local, gateway: Optional[Gateway],
-                 metrics: Metrics, logger: logging.Logger) -> None:
-        self._server = StreamServer(
-            path, 'fetch', Answers(local, gateway, metrics, logger).serve,
-            MAX_FETCHES, logger)
-
-    def start(self) -> None:
-        """Bind and begin."""
-        self._server.start()
-
-    def stop(self) -> None:
-        """Refuse new readers, cut off the others, return."""
-        self._server.stop()
-
-
-class Answers:
-    """The daemon's answers to object servers that lack bytes.
-
-    :param gateway: None where there is no remote tier
-    """
-
-    def __init__(self, local: Local, gateway: Optional[Gateway],
-                 metrics: Metrics, logger: logging.Logger) -> None:
+                 metrics: Metrics) -> None:
+        super().__init__(path, 'fetch', MAX_FETCHES, metrics.logger)
         self._local = local
         self._gateway = gateway
         self._metrics = metrics
-        self._logger = logger
 
     def serve(self, connection: socket.socket) -> None:
-        """Answer the one request of a connection; blocks until it has."""
+        """See :meth:`StreamServer.serve`."""
         connection.settimeout(_STALL_SECONDS)
         sink = SocketSink(connection)
         try:
@@ -176,93 +152,3 @@ def _is_local(reader: LocalReader, request: FetchRequest) -> bool:
     residency = reader.residency  # type: ignore[attr-defined]
     return all(extent.tiers & (Tier.SSD | Tier.HDD) for extent
                in residency.split(request.offset, request.length))
-
-
-class StreamServer:
-    """A Unix stream socket; one thread a connection, and a bound on them.
-
-    :param serve: gets the connection, which is closed after it
-    """
-
-    def __init__(self, path: str, name: str,
-                 serve: Callable[[socket.socket], None], limit: int,
-                 logger: logging.Logger) -> None:
-        self._path = path
-        self._name = name
-        self._serve = serve
-        self._logger = logger
-        self._slots = threading.BoundedSemaphore(limit)
-        self._guard = threading.Lock()
-        self._open: Set[socket.socket] = set()
-        self._stopping = False
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._thread = threading.Thread(
-            target=self._accept, name='dss-' + name, daemon=True)
-
-    def start(self) -> None:
-        """Bind and begin."""
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._path)
-        self._socket.bind(self._path)
-        os.chmod(self._path, 0o660)
-        self._socket.listen(128)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Accept no more and cut off those that are connected."""
-        self._stopping = True
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        with self._guard:
-            for connection in self._open:
-                with contextlib.suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
-        self._thread.join()
-        self._socket.close()
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._path)
-
-    def _accept(self) -> None:
-        while not self._stopping:
-            self._slots.acquire()
-            try:
-                connection, _ = self._socket.accept()
-            except OSError as err:
-                self._slots.release()
-                if not self._stopping:
-                    self._logger.error('%s socket: %s', self._name, err)
-                return
-            with self._guard:
-                self._open.add(connection)
-            threading.Thread(target=self._run, args=(connection,),
-                             name='dss-%s-one' % self._name,
-                             daemon=True).start()
-
-    def _run(self, connection: socket.socket) -> None:
-        try:
-            self._serve(connection)
-        except OSError as err:
-            self._logger.debug('%s: reader left: %s', self._name, err)
-        except Exception:
-            # One bad request must not take the daemon down.
-            self._logger.exception('%s request failed', self._name)
-        finally:
-            with self._guard:
-                self._open.discard(connection)
-            connection.close()
-            self._slots.release()
-
-
-def read_line(connection: socket.socket, limit: int) -> bytes:
-    """One line from a stream socket.
-
-    :raises DamagedRecord: longer than ``limit`` or cut off
-    """
-    raw = b''
-    while not raw.endswith(b'\n'):
-        data = connection.recv(4096)
-        raw += data
-        if not data or len(raw) > limit:
-            raise DamagedRecord('request line cut off after %d bytes'
-                                % len(raw))
-    return raw

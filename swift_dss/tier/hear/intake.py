@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import logging
 import os
 import socket
 import threading
 from collections import deque
-from typing import Callable, Deque, Dict, Iterable, List, Optional, Union
+from typing import Callable, Deque, Dict, List, Optional, Union
 
 from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.limits import MAX_EVENT_BYTES
 from swift_dss.io import spool
-from swift_dss.tier.devices import Device
+from swift_dss.tier.devices import Devices
+from swift_dss.tier.hear.ledger import Ledger
+from swift_dss.tier.index.due import Due
 from swift_dss.tier.metrics import Metrics
 from swift_dss.wire.control import (
-    Event, decode_event, is_urgent, split_events)
+    decode_event, is_urgent, split_events)
 
 #: Events that wait for the index, at most: about 30 MB of memory. Beyond
 #: it the socket fills up, and object servers spool.
@@ -46,18 +47,17 @@ class Intake:
     and an object server that finds no room spools. The other lets some gather
     first, because a batch costs little more than an event.
 
-    :param apply: gets a batch; MUST NOT raise
     :param devices: those whose spool is read
     """
 
-    def __init__(self, path: str, devices: Callable[[], Iterable[Device]],
-                 apply: Callable[[List[Event]], None], metrics: Metrics,
-                 logger: logging.Logger) -> None:
+    def __init__(self, path: str, devices: Devices, due: Due,
+                 metrics: Metrics) -> None:
         self._path = path
         self._devices = devices
-        self._apply = apply
+        self._due = due
         self._metrics = metrics
-        self._logger = logger
+        self._logger = metrics.logger
+        self._ledger: Optional[Ledger] = None
         #: Lines as they came, in order, and calls to run between them.
         self._waiting: Deque[Union[bytes, Call]] = deque()
         self._marks: Dict[bytes, Call] = {}
@@ -71,16 +71,18 @@ class Intake:
         self._busy = False
         #: No more is to be received; no more was.
         self._stopping = self._received = False
-        #: Events were lost since this was last cleared.
-        self.overflowed = False
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._threads = [
             threading.Thread(target=target, name='dss-' + name, daemon=True)
             for name, target in (('receive', self._receive),
                                  ('apply', self._work))]
 
-    def start(self) -> None:
-        """Bind the socket and begin."""
+    def start(self, ledger: Ledger) -> None:
+        """Bind the socket and begin.
+
+        :param ledger: hears the batches
+        """
+        self._ledger = ledger
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._path)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF,
@@ -114,17 +116,17 @@ class Intake:
         """Take in the events that object servers spooled; how many.
 
         :param limit_bytes: of one spool: one that nearly reached it has
-            probably lost events, and ``overflowed`` says so
+            probably lost events
         """
         taken = 0
-        for device in self._devices():
+        for device in self._devices.discover():
             try:
                 lines = spool.take(device.path)
             except OSError as err:
                 self._logger.warning('spool of %s: %s', device.name, err)
                 continue
             if limit_bytes and sum(map(len, lines)) > limit_bytes * 0.95:
-                self.overflowed = True
+                self._due.missed = True
                 self._logger.warning('spool of %s was full: events were '
                                      'lost, a sweep follows', device.name)
             self._accept(lines)
@@ -239,8 +241,8 @@ class Intake:
             except DamagedRecord as err:
                 self._metrics.count('tier.events_damaged')
                 self._logger.warning('%s', err)
-        if events:
-            self._apply(events)
+        if events and self._ledger is not None:
+            self._ledger.hear(events)
 
     def _must_go(self) -> bool:
         return bool(self._hurried or self._stopping or self._marked

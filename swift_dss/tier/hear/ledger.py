@@ -12,28 +12,29 @@ without shared locks.
 
 from __future__ import annotations
 
-import logging
-import time
+import contextlib
 from collections import OrderedDict
 from typing import (
-    Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple,
-    TypeVar)
+    Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple)
 
-from swift_dss.core.classes import ClassTable, RemoteMode
+from swift_dss.core.classes import RemoteMode
 from swift_dss.core.errors import (
-    BadClassInput, DamagedRecord, DssError, TierUnavailable, VersionGone)
+    BadClassInput, DamagedRecord, TierUnavailable, VersionGone)
 from swift_dss.core.residency import Tier
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.service import Gateway, Upload
-from swift_dss.tier.hear.departures import Departures
-from swift_dss.tier.index.index import Index, IndexDamaged, IndexUnavailable
+from swift_dss.io import spool
+from swift_dss.tier.hits import Hits
+from swift_dss.tier.index.index import IndexDamaged, IndexUnavailable
 from swift_dss.tier.index.rows import VersionRow
+from swift_dss.tier.keep.keepers import Keepers
+from swift_dss.tier.local.departures import Departures
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.metrics import Metrics
+from swift_dss.tier.workload import Workload
 from swift_dss.wire import classmap
-from swift_dss.wire.control import Event, EventKind
+from swift_dss.wire.control import Event, EventKind, encode_event
 
-_Found = TypeVar('_Found')
 #: Versions of which it is known where their last read ended, about 300
 #: bytes each.
 _ENDS = 10000
@@ -43,37 +44,42 @@ class Ledger:
     """Applies events. Called by one thread at a time.
 
     :param gateway: None where there is no remote tier
-    :param wish: told of (version, partition, classes) that were read from
-        a slower tier
-    :param hits: told of (class id, tiers, bytes) of each read
-    :param mend: told of (version, partition) that have a block which is not
-        as it was written
     """
 
-    def __init__(self, local: Local, index: Index,
-                 table: Callable[[], ClassTable], metrics: Metrics,
-                 logger: logging.Logger, gateway: Optional[Gateway],
-                 wish: Callable[[VersionId, str, List[int]], None],
-                 hits: Callable[[int, Tier, int], None],
-                 mend: Callable[[VersionId, str], None],
-                 clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, local: Local, departures: Departures,
+                 keepers: Keepers, gateway: Optional[Gateway],
+                 metrics: Metrics) -> None:
         self._local = local
-        self._index = index
-        self._table = table
-        self._metrics = metrics
-        self._logger = logger
+        self._index = local.index
+        self._in_force = local.in_force
+        self.departures = departures
+        self._due = departures.due
+        self._keepers = keepers
+        self.hits = Hits()
+        self.workload = Workload(self._index)
         self._gateway = gateway
-        self._wish = wish
-        self._hits = hits
-        self._mend = mend
-        #: Forgets versions that left a device without a newer one.
-        self.departures = Departures(local, self.retire, metrics, logger,
-                                     clock)
+        self._metrics = metrics
+        self._logger = metrics.logger
         #: Where the last read of a version ended.
         self._ends: OrderedDict[VersionId, int] = OrderedDict()
-        #: An event could not be kept: a sweep is due. The sweep clears this
-        #: before it begins.
-        self.missed = False
+
+    def hear(self, batch: List[Event]) -> None:
+        """Apply events, and tell all that depend on them. Never raises: one
+        bad event must not end the intake of all others.
+        """
+        batch = [event for event in batch
+                 if self._local.devices.is_mine(event.version.device)
+                 or self._pass_on(event)]
+        self.workload.heard(batch)
+        try:
+            self._keepers.came(self.apply(batch))
+        except IndexDamaged as err:
+            self._metrics.count('tier.index_damaged')
+            self._due.replace_index(err)
+        except Exception:
+            self._metrics.count('tier.events_failed', len(batch))
+            self._logger.exception('%d events were not applied', len(batch))
+            self._due.missed = True
 
     def apply(self, events: Iterable[Event]) -> Dict[str, int]:
         """Bring the index up to date; the devices that changed, and how
@@ -127,11 +133,19 @@ class Ledger:
         if self._gateway is not None and posted:
             self._gateway.enqueue_renewals(posted)
 
-    def retire(self, row: VersionRow) -> None:
-        """An overwritten or deleted version: free its bytes."""
-        self._index.remove_all(self._release([row]))
-
     # -- inside ----------------------------------------------------------
+
+    def _pass_on(self, event: Event) -> bool:
+        """Leave an event to the shard that has its device by now: its
+        sender had not heard yet. Always False."""
+        kept = False
+        with contextlib.suppress(OSError):
+            kept = event.kind is EventKind.READ or spool.append(
+                self._local.devices.get(event.version.device).path,
+                encode_event(event), self._in_force.conf.io.spool_bytes)
+        self._metrics.count('tier.events_passed_on' if kept
+                            else 'tier.events_dropped')
+        return False
 
     def _apply_or_drop(self, said: List[Event]) -> None:
         try:
@@ -139,12 +153,12 @@ class Ledger:
         except IndexDamaged:
             raise
         except IndexUnavailable:
-            self.missed = self.missed or any(
+            self._due.missed = self._due.missed or any(
                 event.kind is not EventKind.READ for event in said)
             self._metrics.count('tier.events_dropped', len(said))
         except Exception:
             if len(said) == 1:
-                self.missed = True
+                self._due.missed = True
                 self._metrics.count('tier.events_failed')
                 self._logger.exception('not applied: %s', said[0])
                 return
@@ -161,7 +175,7 @@ class Ledger:
                 reads.setdefault(event.version, []).append(event)
         newest = [event.version for event in said if event.kind in (
             EventKind.PUT, EventKind.DELETE)]
-        gone = self._release(self._index.obsolete(newest))
+        gone = self.departures.release(self._index.obsolete(newest))
         rows = self._rows_of(puts, newest)
         with self._index.batch():
             self._index.remove_all(gone)
@@ -174,17 +188,17 @@ class Ledger:
         # read from their files above may be old by now.
         for row in known:
             self._track(row.version, row.partition, row.put_at)
-        self._keep(lambda: self.settle(rows, known))
+        self._due.keep(lambda: self.settle(rows, known))
         for event in said:
             if event.kind is EventKind.CLASS:
                 self._reclassified(event)
             elif event.kind is EventKind.HDD_DIFFERS:
-                self._keep(lambda event=event:  # type: ignore[misc]
+                self._due.keep(lambda event=event:  # type: ignore[misc]
                            self._hdd_differs(event))
             elif event.kind is EventKind.ROT:
-                self._mend(event.version, event.partition)
+                self._keepers.to_mend(event.version, event.partition)
             elif event.kind is EventKind.GONE:
-                self._keep(lambda event=event:  # type: ignore[misc]
+                self._due.keep(lambda event=event:  # type: ignore[misc]
                            self.departures.heard(event.version))
         for version, some in reads.items():
             self._note_reads(version, some, classes.get(version))
@@ -225,41 +239,20 @@ class Ledger:
                         latest.get(_object_of(version)[:3], '')):
                     # Replaced before this event was applied: no row will ever
                     # lead to its bytes on the HDD.
-                    self._release([VersionRow(
+                    self.departures.release([VersionRow(
                         version, event.partition, event.size)])
             except (TierUnavailable, DamagedRecord) as err:
-                self._failed(err)
+                self._due.failed(err)
         return rows
 
-    def _release(self, rows: Iterable[VersionRow]) -> List[VersionId]:
-        """Free the bytes of obsolete versions; those whose rows may go."""
-        gone = [row for row in rows if self._keep(
-            lambda row=row: self._local.release(  # type: ignore[misc]
-                row.version, row.partition))]
-        in_s3 = [row for row in gone if row.on_remote or row.wants_remote]
-        # Before the rows go: after a crash in between, index or queue must
-        # still know the key. The gateway never deletes a newest version.
-        if self._gateway is not None and in_s3 and not self._keep(
-                lambda: self._queue_deletes(in_s3)):
-            gone = [row for row in gone if row not in in_s3]
-        if gone:
-            self._metrics.count('tier.reclaimed', len(gone))
-        return [row.version for row in gone]
-
-    def _queue_deletes(self, rows: Iterable[VersionRow]) -> bool:
-        assert self._gateway is not None
-        self._gateway.enqueue_deletes(
-            [(row.version, row.partition) for row in rows])
-        return True
-
     def _is_urgent(self, row: VersionRow) -> bool:
-        return any(self._table().spec(span.class_id).remote in (
+        return any(self._in_force.table.spec(span.class_id).remote in (
             RemoteMode.THROUGH, RemoteMode.ONLY) for span in row.spans)
 
     def _top_class(self, row: VersionRow) -> int:
         """The highest class of a version: it speaks for it on the link."""
         return max((span.class_id for span in row.spans), default=0,
-                   key=lambda one: self._table().spec(one).rank)
+                   key=lambda one: self._in_force.table.spec(one).rank)
 
     def _hdd_differs(self, event: Event) -> None:
         """The copy on the HDD is given up; one on the SSD is copied again
@@ -273,30 +266,13 @@ class Ledger:
     def _reclassified(self, event: Event) -> None:
         row = self._track(event.version, event.partition, event.at, event.at)
         if row is not None:
-            self._keep(lambda: self.settle([row]))
+            self._due.keep(lambda: self.settle([row]))
 
     def _track(self, version: VersionId, partition: str,
                put_at: float = 0.0,
                read_at: float = 0.0) -> Optional[VersionRow]:
-        return self._keep(lambda: self._local.track(
+        return self._due.keep(lambda: self._local.track(
             version, partition, put_at, read_at))
-
-    def _keep(self, work: Callable[[], _Found]) -> Optional[_Found]:
-        """None where a file, a device or the queue would not let us."""
-        try:
-            return work()
-        except (VersionGone, TierUnavailable, DamagedRecord,
-                IndexUnavailable) as err:
-            self._failed(err)
-            return None
-
-    def _failed(self, err: DssError) -> None:
-        # Gone again, or nothing we can look at: the sweep will.
-        self.missed = self.missed or isinstance(
-            err, (TierUnavailable, IndexUnavailable))
-        self._metrics.count('tier.events_' + (
-            'dropped' if isinstance(err, IndexUnavailable)
-            else err.counter))
 
     def _note_reads(self, version: VersionId, some: Sequence[Event],
                     class_ids: Optional[Sequence[int]]) -> None:
@@ -312,12 +288,12 @@ class Ledger:
             if read is None:
                 read = dict.fromkeys(class_ids, event.length)
             for class_id, length in read.items():
-                self._hits(class_id, Tier(event.tier_bits & 7), length)
+                self.hits.count(class_id, Tier(event.tier_bits & 7), length)
             if event.tier_bits & ~int(Tier.SSD):
                 slow.update(dict.fromkeys(read))
         self._local.watcher.on_reads(version, some[-1].partition, some)
         if slow:
-            self._wish(version, some[-1].partition, sorted(slow))
+            self._keepers.wish(version, some[-1].partition, sorted(slow))
 
 
 def _object_of(version: VersionId) -> Tuple[object, ...]:

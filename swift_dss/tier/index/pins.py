@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 from swift_dss.core.classes import ClassTable
-from swift_dss.core.config import NodeConf, TierConf
+from swift_dss.core.config import TierConf
 from swift_dss.core.errors import BadConfig
 from swift_dss.core.globs import Glob
 from swift_dss.strategy.pinning import (
     BUCKETS, PinRule, cut_off, depth_of)
+from swift_dss.tier.inforce import InForce
 from swift_dss.tier.index.index import Index
 from swift_dss.tier.index.rows import VersionRow
 
@@ -57,11 +58,9 @@ def rule_of(tier: TierConf, table: ClassTable) -> Optional[PinRule]:
 class Pins:
     """The rule and its cut-off on each device. Thread-safe."""
 
-    def __init__(self, conf: Callable[[], NodeConf], index: Index,
-                 table: Callable[[], ClassTable]) -> None:
-        self._conf = conf
+    def __init__(self, in_force: InForce, index: Index) -> None:
+        self._in_force = in_force
         self._index = index
-        self._table = table
         self._lock = threading.Lock()
         self._made: Optional[Tuple[TierConf, ClassTable,
                                    Optional[PinRule]]] = None
@@ -73,7 +72,7 @@ class Pins:
 
         :raises BadConfig: it cannot be understood
         """
-        tier, table = self._conf().tier, self._table()
+        tier, table = self._in_force.conf.tier, self._in_force.table
         with self._lock:
             if self._made is None or self._made[0] != tier or \
                     self._made[1] is not table:
@@ -106,7 +105,7 @@ class Pins:
         :raises BadConfig: the rule cannot be understood
         """
         rule = self.rule()
-        tier = self._conf().tier
+        tier = self._in_force.conf.tier
         cap = int(room_bytes * tier.pin_share)
         cut = 0 if rule is None else cut_off(
             [(bucket, length) for bucket, _, length
@@ -114,7 +113,7 @@ class Pins:
         if rule is None and device not in self._cut_offs:
             return
         self._cut_offs[device] = (cap, cut)
-        pinned = [spec.class_id for spec in self._table().specs.values()
+        pinned = [spec.class_id for spec in self._in_force.table.specs.values()
                   if spec.pin]
         self._index.pin_up_to(device, cut, pinned, tier.min_demote_bytes)
         if tier.pin_idle_seconds:
@@ -140,7 +139,7 @@ class Pins:
         """Why a version stays on the SSD, or does not; '' if no pin has
         anything to do with it."""
         said: List[str] = []
-        table = self._table()
+        table = self._in_force.table
         if row.pinned:
             said.append('an operator pinned it')
         for span in row.spans:

@@ -22,14 +22,16 @@ from __future__ import annotations
 
 import sqlite3
 from typing import (
-    Any, Callable, Collection, Dict, List, NamedTuple, Optional, Sequence,
+    Any, Collection, Dict, List, NamedTuple, Optional, Sequence,
     Set, Tuple)
 
 from swift_dss.core.classes import ClassTable
+from swift_dss.core.config import NodeConf
 from swift_dss.strategy.eviction import STRATEGIES
 from swift_dss.strategy.eviction.rows.order import (
     GONE, Candidates, Entry, Memory, Place, RowOrder)
 from swift_dss.strategy.eviction.rows.orders import ROW_ORDERS
+from swift_dss.tier.inforce import InForce
 
 #: The group of all classes.
 ALL = -1
@@ -66,14 +68,11 @@ class Victim(NamedTuple):
 class Placing:
     """See the module.
 
-    :param eviction: what ``[tier] eviction`` says now
-    :param table: the class table in force
+    :param in_force: names ``[tier] eviction``, and the order of each class
     """
 
-    def __init__(self, eviction: Callable[[], str] = lambda: 'class_ordered',
-                 table: Callable[[], ClassTable] = ClassTable) -> None:
-        self._eviction = eviction
-        self._table = table
+    def __init__(self, in_force: Optional[InForce] = None) -> None:
+        self._in_force = in_force or InForce(NodeConf(), ClassTable())
         self._memories: Dict[Tuple[int, int], Memory] = {}
         self._changed: Set[Tuple[int, int]] = set()
         #: By device and class: how far :meth:`settle` has come.
@@ -81,15 +80,15 @@ class Placing:
 
     def group(self, class_id: int) -> Tuple[int, str]:
         """(group, name of its order) of a class."""
-        blind = STRATEGIES[self._eviction()].order
+        blind = STRATEGIES[self._in_force.conf.tier.eviction].order
         return (ALL, blind) if blind else (
-            class_id, self._table().spec(class_id).inner)
+            class_id, self._in_force.table.spec(class_id).inner)
 
     def cost(self, size: int, class_id: int) -> float:
         """The cost of a miss: the class's weight times the microseconds that
         it takes.
         """
-        return self._table().spec(class_id).weight * (
+        return self._in_force.table.spec(class_id).weight * (
             _LOOK_MICROSECONDS + size / _BYTES_PER_MICROSECOND)
 
     # -- changes of a row ------------------------------------------------

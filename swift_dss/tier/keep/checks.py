@@ -7,7 +7,6 @@ is wrong.
 
 from __future__ import annotations
 
-import logging
 import random
 import time
 from typing import Dict, List, Optional
@@ -19,6 +18,7 @@ from swift_dss.strategy.health import Health
 from swift_dss.tier.devices import Device
 from swift_dss.tier.index.rows import VersionRow
 from swift_dss.tier.local.local import Local
+from swift_dss.tier.metrics import Metrics
 
 #: Versions of a disk that are read at a time, and how often.
 SAMPLE = 8
@@ -31,11 +31,11 @@ _OF_A_PARTITION = 1000
 class DiskChecks:
     """Of one device; called by one thread."""
 
-    def __init__(self, device: Device, local: Local, logger: logging.Logger,
+    def __init__(self, device: Device, local: Local, metrics: Metrics,
                  dice: random.Random) -> None:
         self._device = device
         self._local = local
-        self._logger = logger
+        self._logger = metrics.logger
         self._dice = dice
         self._health: Dict[Tier, Health[VersionId]] = {
             Tier.SSD: Health(), Tier.HDD: Health()}

@@ -8,16 +8,14 @@ movers do the work; one thread calls.
 # long: the duties share one order of work and one view of the device.
 from __future__ import annotations
 
-import logging
 import os
-import random
 import threading
 import time
 from collections import OrderedDict
 from typing import (
     Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union)
 
-from swift_dss.core.classes import ClassTable, RemoteMode
+from swift_dss.core.classes import RemoteMode
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import (
     DamagedRecord, DssError, RemoteCorrupt, RemoteUnavailable, RottenBytes,
@@ -25,7 +23,7 @@ from swift_dss.core.errors import (
 from swift_dss.core.residency import Tier
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.ports import NotProven
-from swift_dss.io.workers import Pool, threads
+from swift_dss.io.workers import World
 from swift_dss.strategy.eviction import STRATEGIES
 from swift_dss.strategy.eviction.bytes.verbs import (
     EvictionStrategy, Occupancy)
@@ -37,6 +35,7 @@ from swift_dss.tier.index.rows import Candidate
 from swift_dss.tier.keep.checks import DiskChecks
 from swift_dss.tier.keep.mender import Mender
 from swift_dss.tier.keep.state import StateBook
+from swift_dss.tier.local.departures import Departures
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.metrics import Metrics
 
@@ -61,32 +60,24 @@ class Duties:
     """The duties of one device's keeper. Called by one thread, but for
     :meth:`wish`.
 
-    :param conf: the configuration in force; asked once a round
-    :param departed: see :class:`~swift_dss.tier.keep.keeper.Keeper`
-    :param dice: what is read to see whether a disk fails
+    :param world: its dice choose what is read to see whether a disk fails
     """
 
-    def __init__(self, device: Device, local: Local,
-                 conf: Callable[[], NodeConf],
-                 table: Callable[[], ClassTable], metrics: Metrics,
-                 logger: logging.Logger, book: StateBook,
-                 now: Callable[[], float], pool: Pool = threads,
-                 departed: Callable[[Device], int] = lambda device: 0,
-                 dice: Optional[random.Random] = None) -> None:
+    def __init__(self, device: Device, local: Local, departures: Departures,
+                 metrics: Metrics, book: StateBook, world: World) -> None:
         self.device = device
-        self._departed = departed
+        self._departures = departures
         self.stopping = threading.Event()
-        self.checks = DiskChecks(device, local, logger,
-                                 dice or random.Random())
-        self.mender = Mender(device.name, local, metrics, logger,
-                             self.checks.look, pool)
+        self.checks = DiskChecks(device, local, metrics, world.dice)
+        self.mender = Mender(device.name, local, metrics, self.checks,
+                             world.pool)
         self._local = local
         self._index = local.index
-        self._table = table
+        self._in_force = local.in_force
         self._metrics = metrics
-        self._logger = logger
+        self._logger = metrics.logger
         self._book = book
-        self._now = now
+        self._clock = world.clock
         self._wishes: OrderedDict[VersionId, Tuple[str, List[int]]] = \
             OrderedDict()
         self._full_below = 0
@@ -96,8 +87,9 @@ class Duties:
         #: Why no byte can be left to S3 alone in this round; '' if it can.
         self._s3_silent = ''
         self._guard = threading.Lock()
-        self._movers = pool(max(1, conf().tier.movers),
-                            'dss-move-' + device.name)
+        self._movers = world.pool(
+            max(1, self._in_force.conf.tier.movers),
+            'dss-move-' + device.name)
 
     def stop(self) -> None:
         """Let the movers end, and who asks other nodes."""
@@ -164,7 +156,7 @@ class Duties:
     def make_room(self, conf: NodeConf) -> None:
         """Between the watermarks of the SSD, and under every cap."""
         need, room = self._need(conf), self.levels(conf)[0]
-        strategy, table = self.strategy(conf), self._table()
+        strategy, table = self.strategy(conf), self._in_force.table
         if self.device.is_block:
             # Versions that leave here leave the HDD too, for S3: floors and
             # caps are shares of the SSD, which the kernel keeps.
@@ -207,7 +199,7 @@ class Duties:
         """
         def over() -> bool:
             return any(one.used > one.cap for one in strategy.accounts(
-                self.occupancies(), self._table(), room))
+                self.occupancies(), self._in_force.table, room))
 
         if not over():
             return False
@@ -218,7 +210,7 @@ class Duties:
         """Remove versions from the index that left without an event. If
         another thread is already checking, use its result.
         """
-        self._departed(self.device)
+        self._departures.look(self.device)
         self.begin()
 
     def watermarks(self, conf: NodeConf) -> Tuple[float, float]:
@@ -241,12 +233,12 @@ class Duties:
         if_clean = {class_id: Occupancy(
             one['ssd'], one['evictable'] + one['cleanable'])
             for class_id, one in sums.items()}
-        for take in strategy.plan(if_clean, self._table(), room, need):
+        for take in strategy.plan(if_clean, self._in_force.table, room, need):
             some = self._index.next_if_clean(
                 self.device.name, take.class_ids, take.length)
             if some is not None:
                 self._each(self._clean_one, [
-                    one for one in some if self._table().spec(
+                    one for one in some if self._in_force.table.spec(
                         one.class_id).remote is not RemoteMode.ONLY])
                 continue
             clean = sum(sums[class_id]['evictable']
@@ -316,7 +308,7 @@ class Duties:
         kept = {one.version for one in found
                 if self._local.watcher.keeps(one.version)}
         if kept:
-            self._index.renew(kept, self._now())
+            self._index.renew(kept, self._clock.wall())
         return [one for one in found if one.version not in kept]
 
     def _demote(self, one: Candidate) -> int:
@@ -330,7 +322,7 @@ class Duties:
 
     def _to_hdd(self, class_id: int) -> bool:
         """True if bytes leave the SSD for the HDD, not for S3 alone."""
-        return self._may_clean() and self._table().spec(
+        return self._may_clean() and self._in_force.table.spec(
             class_id).remote is not RemoteMode.ONLY
 
     def _may_clean(self) -> bool:
@@ -355,9 +347,9 @@ class Duties:
             return True
         room, _, _ = self.levels(conf)
         dirty = sum(sums['cleanable'] for sums in self._sums().values())
-        before = self._now() - conf.tier.clean_after_seconds
+        before = self._clock.wall() - conf.tier.clean_after_seconds
         if dirty > room * conf.tier.dirty_watermark:
-            before = self._now()
+            before = self._clock.wall()
         until = time.monotonic() + _TURN_SECONDS
         # Lowest class first: it is the next to leave.
         for class_id in sorted(self._sums(), key=self._rank):
@@ -373,7 +365,7 @@ class Duties:
             recently used first, whatever their age
         :param until: give the rest up at this monotonic time
         """
-        table = self._table()
+        table = self._in_force.table
         class_ids = [class_id for class_id in class_ids if
                      table.spec(class_id).remote is not RemoteMode.ONLY]
         skipped: Set[VersionId] = set()
@@ -403,7 +395,7 @@ class Duties:
 
     def drop_remote_only(self) -> None:
         """Classes that live in S3: their local bytes go once verified."""
-        table = self._table()
+        table = self._in_force.table
         class_ids = [class_id for class_id in self._sums()
                      if table.spec(class_id).remote is RemoteMode.ONLY]
         if not class_ids:
@@ -433,7 +425,7 @@ class Duties:
                  for class_id, sums in self._sums().items()}
         # Floors and caps are shares of the SSD: here only ranks count.
         self._carry_out(self.strategy(conf).relief(
-            spare, self._table(), 0, need), Tier.HDD, self._spares,
+            spare, self._in_force.table, 0, need), Tier.HDD, self._spares,
             self._drop_spare)
 
     def _spares(self, class_ids: Sequence[int], wanted: int,
@@ -473,8 +465,8 @@ class Duties:
             return
         room, used, _ = self.levels(conf)
         entry = admit(
-            self.strategy(conf), self.occupancies(), self._table(), room,
-            used, int(room * conf.tier.low_watermark),
+            self.strategy(conf), self.occupancies(), self._in_force.table,
+            room, used, int(room * conf.tier.low_watermark),
             int(room * conf.tier.high_watermark), class_id, need)
         if entry.is_refused:
             self._metrics.count('tier.promotions_refused')
@@ -518,7 +510,7 @@ class Duties:
             # It stays; those behind it may have to go, so it is not the
             # first to leave any more.
             self._metrics.count('tier.evictions_refused')
-            self._index.renew([one.version], self._now())
+            self._index.renew([one.version], self._clock.wall())
             self._logger.info('%s: %s', self.device.name, err)
         except RemoteUnavailable as err:
             self._metrics.count('tier.evictions_unproven')
@@ -562,7 +554,7 @@ class Duties:
     def _left(self, one: Candidate, err: Exception) -> None:
         """A version stays where it is: named, and behind all others, so
         that those go on."""
-        self._index.renew([one.version], self._now())
+        self._index.renew([one.version], self._clock.wall())
         self._logger.error('%s: %s stays where it is: %s', self.device.name,
                            one.version.key, err)
 
@@ -591,7 +583,7 @@ class Duties:
                 for class_id, sums in self._sums().items()}
 
     def _rank(self, class_id: int) -> Tuple[int, int]:
-        return self._table().spec(class_id).rank, class_id
+        return self._in_force.table.spec(class_id).rank, class_id
 
     def strategy(self, conf: NodeConf) -> EvictionStrategy:
         """The strategy that ``[tier] eviction`` names."""

@@ -6,25 +6,23 @@ other.
 
 from __future__ import annotations
 
-import logging
-import random
 import threading
 import time
 from dataclasses import replace
-from typing import Callable, List, Optional
+from typing import List, Optional
 
-from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import DssError, TierUnavailable
-from swift_dss.core.pressure import Link
 from swift_dss.core.residency import Tier
 from swift_dss.core.version import VersionId
-from swift_dss.io.workers import Pool, threads
+from swift_dss.gateway.service import Gateway
+from swift_dss.io.workers import World
 from swift_dss.tier.devices import Device
 from swift_dss.tier.index.index import IndexDamaged, IndexUnavailable
 from swift_dss.tier.keep import backlog
 from swift_dss.tier.keep.duties import Duties
 from swift_dss.tier.keep.state import DeviceState, StateBook, publish
+from swift_dss.tier.local.departures import Departures
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.metrics import Metrics
 from swift_dss.wire.pressure import Pressure
@@ -44,34 +42,24 @@ _PUBLISH_SECONDS = 30.0
 class Keeper:
     """Keeps one device between its watermarks.
 
-    :param conf: the configuration in force; asked once a round
-    :param link: S3 as it is now; None where there is no remote tier
-    :param departed: removes versions from the index that left without an
-        event; returns how many versions that were
-    :param dice: see :class:`Duties`
+    :param gateway: None where there is no remote tier
     """
 
-    def __init__(self, device: Device, local: Local,
-                 conf: Callable[[], NodeConf],
-                 table: Callable[[], ClassTable], metrics: Metrics,
-                 logger: logging.Logger,
-                 now: Callable[[], float] = time.time,
-                 link: Callable[[], Optional[Link]] = lambda: None,
-                 pool: Pool = threads,
-                 departed: Callable[[Device], int] = lambda device: 0,
-                 dice: Optional[random.Random] = None) -> None:
+    def __init__(self, device: Device, local: Local, departures: Departures,
+                 metrics: Metrics, gateway: Optional[Gateway] = None,
+                 world: Optional[World] = None) -> None:
+        world = world or World()
         self.device = device
-        self._link = link
-        self._index = local.index
+        self._gateway = gateway
+        self._departures = departures
         self._pins = local.pins
-        self._conf = conf
-        self._table = table
+        self._in_force = local.in_force
         self._metrics = metrics
-        self._logger = logger
-        self._now = now
-        self._book = StateBook(device.name, metrics, logger)
-        self.duties = Duties(device, local, conf, table, metrics, logger,
-                             self._book, now, pool, departed, dice)
+        self._logger = metrics.logger
+        self._clock = world.clock
+        self._book = StateBook(device.name, metrics)
+        self.duties = Duties(device, local, departures, metrics,
+                             self._book, world)
         # Reentrant: a waiter for a round requests one first.
         self._changed = threading.Condition()
         self._begun = self._settled = 0
@@ -147,7 +135,7 @@ class Keeper:
 
         :returns: False if there is more to do at once
         """
-        conf = self._conf()
+        conf = self._in_force.conf
         self.duties.begin()
         try:
             self.device.require_mounted()
@@ -174,17 +162,18 @@ class Keeper:
     def publish_pressure(self, conf: NodeConf) -> None:
         """Tell object servers how full the device is."""
         room, used, _ = self.duties.levels(conf)
-        table = self._table()
+        table = self._in_force.table
         takes = self.duties.strategy(conf).plan(
             self.duties.occupancies(), table, room, 1)
         rank = min((table.spec(class_id).rank for take in takes
                     for class_id in take.class_ids), default=None)
         pressure = Pressure(
             room, used, int(room * self.duties.watermarks(conf)[0]), rank,
-            self.state.hdd_state == 'ready', self._now(),
+            self.state.hdd_state == 'ready', self._clock.wall(),
             backlog.of_device(
                 self.device, self.duties.sums(), table, conf, room, used,
-                self.state.hdd_state == 'ready', self._link()),
+                self.state.hdd_state == 'ready',
+                None if self._gateway is None else self._gateway.link()),
             {} if self.device.is_block else self.duties.strategy(
                 conf).claims(self.duties.occupancies(), table, room))
         known, self.state.pressure = self._published, pressure
@@ -206,7 +195,7 @@ class Keeper:
                 self._begun += 1
                 self._heard_bytes = 0
                 self._due = time.monotonic() + \
-                    self._conf().tier.interval_seconds
+                    self._in_force.conf.tier.interval_seconds
             finished = self._try_round()
             with self._changed:
                 if finished:
@@ -223,8 +212,7 @@ class Keeper:
         try:
             finished = self.round()
         except IndexDamaged as err:
-            self._logger.critical('%s: moved to %s; rebuilding it from '
-                                  'the devices', err, self._index.replace())
+            self._departures.due.replace_index(err)
         except IndexUnavailable as err:
             self._book.say('index_state', 'unavailable', err)
         except DssError as err:

@@ -12,18 +12,18 @@ a whole the mender changes nothing.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import OrderedDict
-from typing import Callable, Dict, Set
+from typing import Dict, Set
 
 from swift_dss.core.errors import DssError, VersionGone
 from swift_dss.core.version import VersionId
 from swift_dss.io.mending import Rot
-from swift_dss.io.workers import Pool, threads
+from swift_dss.io.workers import Pool
 from swift_dss.strategy.agreement import Aside
 from swift_dss.strategy.pauses import Pauses
+from swift_dss.tier.keep.checks import DiskChecks
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.metrics import Metrics
 
@@ -43,19 +43,16 @@ _WHY = {Aside.NOBODY: 'no other primary is known to have it',
 class Mender:
     """Mends the versions of one device. One thread calls :meth:`turn`.
 
-    :param is_failing: looks whether the device fails as a whole; told
-        whether something waits
+    :param checks: of the device, which may fail as a whole
     :param pool: who asks other nodes
     """
 
     def __init__(self, device: str, local: Local, metrics: Metrics,
-                 logger: logging.Logger,
-                 is_failing: Callable[[bool], bool] = lambda waits: False,
-                 pool: Pool = threads) -> None:
+                 checks: DiskChecks, pool: Pool) -> None:
         self._local = local
         self._metrics = metrics
-        self._logger = logger
-        self._is_failing = is_failing
+        self._logger = metrics.logger
+        self._checks = checks
         #: Each with its partition.
         self._waiting: OrderedDict[VersionId, str] = OrderedDict()
         self._pauses: Pauses[VersionId] = Pauses(
@@ -95,7 +92,7 @@ class Mender:
         """Mend waiting versions; False if some is left to do at once."""
         with self._guard:
             waiting = list(self._waiting.items())
-        if self._is_failing(bool(waiting)):
+        if self._checks.look(bool(waiting)):
             return True
         until = time.monotonic() + _TURN_SECONDS
         for version, partition in waiting:

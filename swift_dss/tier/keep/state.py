@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from dataclasses import dataclass
 from typing import Any, Optional
@@ -51,12 +50,10 @@ def publish(run_dir: str, device: str, pressure: Pressure) -> None:
 class StateBook:
     """A device's state, and the log of its changes."""
 
-    def __init__(self, device: str, metrics: Metrics,
-                 logger: logging.Logger) -> None:
+    def __init__(self, device: str, metrics: Metrics) -> None:
         self.state = DeviceState()
         self._device = device
         self._metrics = metrics
-        self._logger = logger
 
     def say(self, part: str, value: str, why: Any = '') -> None:
         """Change a state; one line in the log when it changes, not more."""
@@ -66,7 +63,8 @@ class StateBook:
         setattr(self.state, part, value)
         good = value in ('ready', 'none')
         if before or not good:
-            level = self._logger.info if good else self._logger.error
+            logger = self._metrics.logger
+            level = logger.info if good else logger.error
             level('%s: %s is %s%s', self._device,
                   part.replace('_state', ''), value,
                   ': %s' % why if str(why) else '')

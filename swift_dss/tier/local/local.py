@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import logging
 import os
 from dataclasses import replace
 from typing import (
     Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set,
     Tuple)
 
-from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import (
     BadClassInput, DamagedRecord, DssError, TierFull, TierUnavailable,
     VersionGone)
@@ -26,7 +24,7 @@ from swift_dss.core.spans import ClassMap
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.ports import (
     Arrival, LocalFill, LocalReader, LocalVersion, LocalVersions,
-    NoWitness, TableSource, Witness)
+    NoWitness, Witness)
 from swift_dss.io import mending, moves, quarantine
 from swift_dss.io.carriers import Carrier
 from swift_dss.io.mending import Rot
@@ -36,6 +34,7 @@ from swift_dss.io.switch import (
     LiveVersion, Opened, Place, listdir, open_data_file)
 from swift_dss.strategy.agreement import Aside
 from swift_dss.tier.devices import Device, Devices
+from swift_dss.tier.inforce import InForce
 from swift_dss.tier.index.index import Index, IndexDamaged, IndexUnavailable
 from swift_dss.tier.index.pins import NONE, PINNED, Pins
 from swift_dss.tier.index.rows import VersionRow, spans_of, wants_remote
@@ -58,19 +57,15 @@ _LOOKS = 10
 class Local(LocalVersions):
     """See the module. Safe to use from any thread; blocks on disks."""
 
-    def __init__(self, conf: Callable[[], NodeConf], devices: Devices,
-                 index: Index, table: TableSource, metrics: Metrics,
-                 logger: logging.Logger,
-                 io: Carrier = moves.PLAIN_IO) -> None:
-        self.conf = conf
+    def __init__(self, in_force: InForce, devices: Devices, index: Index,
+                 metrics: Metrics, io: Carrier = moves.PLAIN_IO) -> None:
+        self.in_force = in_force
         self.devices = devices
         self.index = index
-        self.table = table
         self.io = io
         self.locks = VersionLocks()
-        self.pins = Pins(conf, index, table)
+        self.pins = Pins(in_force, index)
         self._metrics = metrics
-        self._logger = logger
         #: Hears of reads and of bytes that leave.
         self.watcher = Watcher()
         #: Devices that fail as a whole, by name; their keepers say so.
@@ -209,7 +204,7 @@ class Local(LocalVersions):
         with self._disk_errors(), LiveVersion(place, opened) as live:
             pinned = live.has(names.XATTR_PIN)
             residency = live.residency
-        class_map = found.file_map(self.table())
+        class_map = found.file_map(self.in_force.table)
         rule = self.pins.judge(
             version.device, found.name, found.content_length,
             found.headers.get('Content-Type', ''), class_map.class_ids(
@@ -247,10 +242,10 @@ class Local(LocalVersions):
              residency: Residency, class_map: ClassMap, put_at: float,
              read_at: float, pinned: bool, rule: int,
              posted: bool = False) -> VersionRow:
-        table = self.table()
+        table = self.in_force.table
         spans = spans_of(class_map, residency, table,
                          pinned or rule == PINNED,
-                         self.conf().tier.min_demote_bytes)
+                         self.in_force.conf.tier.min_demote_bytes)
         return VersionRow(
             version, partition, residency.content_length, name, put_at,
             read_at, pinned, residency.remote is not None,
@@ -618,7 +613,7 @@ class Local(LocalVersions):
 
     def has_room_ahead(self, version: VersionId, length: int) -> bool:
         """True if unrequested bytes may come back: no others have to leave."""
-        conf = self.conf().tier
+        conf = self.in_force.conf.tier
         device = self._device(version)
         path, high = device.path, conf.high_watermark
         if device.is_block:
@@ -656,10 +651,10 @@ class Local(LocalVersions):
                       ) -> Tuple[Place, List[moves.Range], ClassMap]:
         """Place, ranges of the classes, and class map of a version."""
         place, found = self._look(version, partition)
-        if self.conf().io.block_checksums:
+        if self.in_force.conf.io.block_checksums:
             place = replace(place, etag=found.etag)
         wanted = set(class_ids)
-        class_map = found.file_map(self.table())
+        class_map = found.file_map(self.in_force.table)
         ranges = [(span.offset, span.length) for span
                   in class_map.split(0, found.content_length)
                   if not wanted or span.class_id in wanted]

@@ -6,12 +6,12 @@ callers that report a manifest never wait.
 
 from __future__ import annotations
 
-import logging
+import abc
 import queue
 import threading
 import time
 from collections import OrderedDict
-from typing import Callable, List, Optional, Tuple
+from typing import List, Optional, Tuple
 from urllib.parse import unquote
 
 from swift_dss.core.errors import BadConfig, DssError
@@ -32,22 +32,27 @@ _REMEMBERED = 20000
 Members = List[Tuple[str, int]]
 
 
+class ManifestHearer(abc.ABC):
+    """Hears of manifests."""
+
+    @abc.abstractmethod
+    def on_manifest(self, known: Known, client: str,
+                    members: Members) -> None:
+        """A client read a manifest, which lists these. Called in the thread
+        of the :class:`ManifestReader`."""
+
+
 class ManifestReader:
-    """Tells of manifests that were read.
+    """Tells of manifests that were read."""
 
-    :param found: called with the manifest, its reader and its members, in this
-        thread
-    """
-
-    def __init__(self, local: Local, objects: Objects, swift_dir: str,
-                 metrics: Metrics, logger: logging.Logger,
-                 found: Callable[[Known, str, Members], None]) -> None:
+    def __init__(self, local: Local, objects: Objects,
+                 hearer: ManifestHearer, metrics: Metrics) -> None:
         self._local = local
         self._objects = objects
-        self._listings = Listings(swift_dir)
+        self._listings = Listings(local.in_force.conf.swift_dir)
         self._metrics = metrics
-        self._logger = logger
-        self._found = found
+        self._logger = metrics.logger
+        self._hearer = hearer
         self._waiting: queue.Queue[Optional[Tuple[Known, str]]] = \
             queue.Queue(_MAX_WAITING)
         #: When manifests were told of last, monotonic seconds.
@@ -87,7 +92,7 @@ class ManifestReader:
                 members = self._members(known)
                 if members:
                     self._note(known.version)
-                    self._found(known, client, members)
+                    self._hearer.on_manifest(known, client, members)
             except DssError as err:
                 self._metrics.count('tier.prefetch.manifest_errors')
                 self._logger.debug('manifest %s: %s', known.version.key, err)

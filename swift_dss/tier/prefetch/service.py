@@ -17,31 +17,32 @@ from __future__ import annotations
 import contextlib
 import heapq
 import json
-import logging
 import os
 import threading
 import time
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+from functools import partial
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
-from swift_dss.core.classes import ClassTable
-from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import DssError
 from swift_dss.core.residency import Residency, Tier
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.link.throughput import GET_PRICE
 from swift_dss.gateway.ports import Sink
 from swift_dss.gateway.service import Gateway
+from swift_dss.io.workers import Clock
 from swift_dss.strategy.prefetch import build
 from swift_dss.strategy.prefetch.base import Access, Settings, Want
-from swift_dss.tier.index.index import Index
+from swift_dss.tier.hear.intake import Intake
+from swift_dss.tier.keep.keepers import Keepers
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.local.watch import Watcher
 from swift_dss.tier.metrics import Metrics
 from swift_dss.tier.prefetch.book import Book, Fate, Piece, Stage
-from swift_dss.tier.prefetch.manifests import ManifestReader
+from swift_dss.tier.prefetch.manifests import (
+    ManifestHearer, ManifestReader, Members)
 from swift_dss.tier.prefetch.objects import Known, Objects
 from swift_dss.tier.prefetch.spare import Spare
-from swift_dss.tier.prefetch.watch import Nobody, Watched
+from swift_dss.tier.prefetch.watch import Ahead, Nobody, Watched
 from swift_dss.wire.control import Event, FetchRequest
 
 _LOCAL = Tier.SSD | Tier.HDD
@@ -60,60 +61,53 @@ _SAVE_SECONDS = 600.0
 #: An event that claims to be older is of another clock.
 _OLDEST_SECONDS = 5.0
 _DAY_SECONDS = 86400.0
-Wish = Callable[[VersionId, str, List[int]], None]
 
 
-class Prefetcher(Watcher):
+class Prefetcher(Watcher, Ahead, ManifestHearer):
     """See the module. Thread-safe.
 
     :param gateway: None where there is no remote tier
-    :param wish: brings classes of a version from the HDD to the SSD
-    :param clock: monotonic seconds
-    :param in_order: runs what is told of a fetch after what object servers
-        told before it
+    :param keepers: bring classes of a version from the HDD to the SSD
+    :param intake: what readers of S3's bytes do is told after what object
+        servers told before it
     """
 
-    def __init__(self, conf: NodeConf, table: Callable[[], ClassTable],
-                 local: Local, index: Index, gateway: Optional[Gateway],
-                 wish: Wish, metrics: Metrics, logger: logging.Logger,
-                 clock: Callable[[], float] = time.monotonic,
-                 in_order: Callable[[Callable[[], None]], None]
-                 = lambda call: call()) -> None:
+    def __init__(self, local: Local, gateway: Optional[Gateway],
+                 keepers: Keepers, intake: Intake, metrics: Metrics,
+                 clock: Optional[Clock] = None) -> None:
         # long: the one place where the parts of prefetching meet.
+        in_force = local.in_force
+        conf = in_force.conf
         self._conf = conf.prefetch
         self._part_bytes = conf.gateway.part_bytes
         self._fills = conf.gateway.fills
         self._local = local
         self._gateway = gateway
-        self._wish = wish
+        self._keepers = keepers
+        self._intake = intake
         self._metrics = metrics
-        self._logger = logger
-        self._clock = clock
-        self.in_order = in_order
-        self._path = os.path.join(
-            conf.state_dir, FILE)
-        self._strategy, manifests = build(
+        self._logger = metrics.logger
+        self._clock = clock or Clock()
+        self._path = os.path.join(conf.state_dir, FILE)
+        self._strategy, self._on_manifests = build(
             self._conf.strategy, Settings(
                 self._part_bytes, self._conf.max_degree,
                 self._conf.state_bytes),
-            lambda class_id: table().spec(class_id).prefetch)
+            lambda class_id: in_force.table.spec(class_id).prefetch)
         self._book = Book(GET_PRICE, self._conf.dollars_per_gb / GB)
-        self._objects = Objects(index, conf.swift_dir)
-        self.spare = Spare(
+        self._objects = Objects(local.index, conf.swift_dir)
+        self._spare = Spare(
             float(self._conf.bytes_per_second),
-            lambda: gateway.throughput.down.rate() if gateway else 0.0,
-            clock)
+            gateway.throughput.down if gateway is not None else None,
+            self._clock)
         self._lock = threading.RLock()
         self._more = threading.Condition(self._lock)
         self._heap: List[Tuple[int, float, int, Piece]] = []
         self._pushed = 0
         self._day = (0.0, 0.0)
-        self._stopping = False
-        self._saved_at = clock()
-        self._manifests = ManifestReader(
-            local, self._objects, conf.swift_dir, metrics, logger,
-            lambda known, client, members: self._tell_manifest(
-                manifests, known, client, members))
+        self._stopping = threading.Event()
+        self._saved_at = self._clock.monotonic()
+        self._manifests = ManifestReader(local, self._objects, self, metrics)
         self._threads = [
             threading.Thread(target=self._work, daemon=True,
                              name='dss-prefetch-%d' % number)
@@ -138,7 +132,7 @@ class Prefetcher(Watcher):
     def stop(self) -> None:
         """Give up running fetches, keep the state."""
         with self._lock:
-            self._stopping = True
+            self._stopping.set()
             self._more.notify_all()
         self._manifests.stop()
         for thread in self._threads:
@@ -149,9 +143,9 @@ class Prefetcher(Watcher):
     def save(self, every_seconds: float = _SAVE_SECONDS) -> None:
         """Write the strategy's state to disk, now and then."""
         with self._lock:
-            if self._clock() - self._saved_at < every_seconds:
+            if self._clock.monotonic() - self._saved_at < every_seconds:
                 return
-            self._saved_at = self._clock()
+            self._saved_at = self._clock.monotonic()
             saved = self._strategy.save()
         if not saved:
             return
@@ -168,7 +162,7 @@ class Prefetcher(Watcher):
 
     def on_fetch(self, request: FetchRequest, sink: Sink) -> Sink:
         """See :meth:`Watcher.on_fetch`."""
-        if not request.keep or self._stopping:
+        if not request.keep or self._stopping.is_set():
             return sink
         self._make_way(request)
         return Watched(self, request, sink, self._part_bytes)
@@ -209,6 +203,19 @@ class Prefetcher(Watcher):
                 self._read(known, offset, length, there, known.class_id
                            if class_id is None else class_id, client, ago)
 
+    def demanded(self, length: int) -> None:
+        """See :meth:`Ahead.demanded`."""
+        self._spare.demanded(length)
+
+    def comes_to(self, request: FetchRequest, offset: int, length: int,
+                 there: bool) -> None:
+        """See :meth:`Ahead.comes_to`."""
+        # The last read of a stream's part is still on its way to us when
+        # the first of the next part is here.
+        self._intake.in_order(partial(
+            self.on_read, request.version, request.partition, offset, length,
+            there, request.class_id, request.client, time.time()))
+
     def on_left(self, version: VersionId,
                 left: Optional[Residency]) -> None:
         """See :meth:`Watcher.on_left`."""
@@ -234,7 +241,7 @@ class Prefetcher(Watcher):
                 if piece.stage is Stage.HERE and \
                         self._strategy.on_last_chance(
                             piece.account, piece.object_id, piece.offset,
-                            piece.length, self._clock()):
+                            piece.length, self._clock.monotonic()):
                     self._book.keep(piece)
                     kept = True
             return kept
@@ -256,7 +263,7 @@ class Prefetcher(Watcher):
 
     def _read(self, known: Known, offset: int, length: int, there: bool,
               class_id: int, client: str, ago: float) -> None:
-        now = self._clock()
+        now = self._clock.monotonic()
         pieces = self._book.within(known.version, offset, length)
         for piece in pieces:
             if piece.stage is Stage.HERE:
@@ -310,7 +317,7 @@ class Prefetcher(Watcher):
         """Bytes that may be taken up now."""
         if self._dollars_left() <= 0:
             return 0
-        now = self._clock()
+        now = self._clock.monotonic()
         room = self._conf.budget_bytes - self._book.open_bytes
         while room < self._part_bytes:
             # The piece was not read, and may stay for days: write it off, so
@@ -333,14 +340,15 @@ class Prefetcher(Watcher):
         if not self._conf.dollars_per_day:
             return 1.0
         since, spent = self._day
-        if self._clock() - since > _DAY_SECONDS:
-            self._day = since, spent = self._clock(), self._book.dollars
+        now = self._clock.monotonic()
+        if now - since > _DAY_SECONDS:
+            self._day = since, spent = now, self._book.dollars
         return self._conf.dollars_per_day - (self._book.dollars - spent)
 
     def _left(self, version: VersionId, known: Optional[Known],
               gone: Optional[List[Tuple[int, int]]]) -> None:
         """Bytes that are nowhere here any more; None: all of them."""
-        now = self._clock()
+        now = self._clock.monotonic()
         coming = []
         for piece in self._book.of(version):
             if piece.stage is not Stage.HERE:
@@ -358,11 +366,13 @@ class Prefetcher(Watcher):
                     known.account, known.object_id, offset, length, True,
                     now)
 
-    def _tell_manifest(self, manifests: Any, known: Known, client: str,
-                       members: List[Tuple[str, int]]) -> None:
+    def on_manifest(self, known: Known, client: str,
+                    members: Members) -> None:
+        """See :meth:`ManifestHearer.on_manifest`."""
         with self._guarded(), self._lock:
-            manifests.on_manifest(known.account, client, known.object_id,
-                                  members, self._clock())
+            self._on_manifests.on_manifest(
+                known.account, client, known.object_id, members,
+                self._clock.monotonic())
             self._metrics.count('tier.prefetch.manifests')
 
     def _close(self, piece: Piece, fate: Optional[Fate]) -> None:
@@ -409,22 +419,22 @@ class Prefetcher(Watcher):
         """The most urgent piece, once there is room on the link for it."""
         while True:
             with self._lock:
-                while not self._heap and not self._stopping:
+                while not self._heap and not self._stopping.is_set():
                     self._more.wait()
-                if self._stopping:
+                if self._stopping.is_set():
                     return None
                 piece = heapq.heappop(self._heap)[3]
                 if not self._book.has(piece):
                     continue
-                if self._clock() - piece.asked_at > _STALE_SECONDS:
+                if self._clock.monotonic() - piece.asked_at > _STALE_SECONDS:
                     self._end(piece, Fate.DROPPED)
                     continue
                 piece.stage = Stage.COMING
-                wait_seconds = self.spare.wait_seconds(piece.length)
-                deadline = self._clock() + wait_seconds
-                while wait_seconds > 0 and not self._stopping:
+                wait_seconds = self._spare.wait_seconds(piece.length)
+                deadline = self._clock.monotonic() + wait_seconds
+                while wait_seconds > 0 and not self._stopping.is_set():
                     self._more.wait(wait_seconds)
-                    wait_seconds = deadline - self._clock()
+                    wait_seconds = deadline - self._clock.monotonic()
             return piece
 
     def _bring(self, piece: Piece) -> None:
@@ -433,8 +443,8 @@ class Prefetcher(Watcher):
             tiers = self._tiers(piece)
             if all(tier & _LOCAL for tier in tiers):
                 if not all(tier & Tier.SSD for tier in tiers):
-                    self._wish(piece.version, piece.partition,
-                               [piece.class_id])
+                    self._keepers.wish(piece.version, piece.partition,
+                                       [piece.class_id])
                 self._end(piece, None)
                 return
             if not self._has_room(piece):
@@ -449,20 +459,21 @@ class Prefetcher(Watcher):
         """HERE is no fate: what None means is for :meth:`_arrived`."""
         if self._gateway is None:
             return Fate.DROPPED
-        sink = Nobody(lambda: not (piece.cancelled or self._stopping))
+        sink = Nobody(piece, self._stopping)
         with self._lock:
             self._book.pay(piece)
-        began = self._clock()
+        began = self._clock.monotonic()
         with contextlib.suppress(BrokenPipeError):
             self._gateway.fetch(FetchRequest(
                 piece.version, piece.partition, piece.offset, piece.length,
                 piece.class_id, _DEADLINE_SECONDS, ahead=True), sink)
-        if piece.cancelled or self._stopping:
+        if piece.cancelled or self._stopping.is_set():
             return Fate.CANCELLED
         if sink.taken < piece.length or \
                 not all(tier & _LOCAL for tier in self._tiers(piece)):
             return Fate.DROPPED
-        self._metrics.timing('tier.prefetch.fetch', self._clock() - began)
+        self._metrics.timing('tier.prefetch.fetch',
+                             self._clock.monotonic() - began)
         self._arrived(piece)
         return None
 
@@ -473,7 +484,7 @@ class Prefetcher(Watcher):
                 self._close(piece, Fate.LATE)
             self._strategy.on_arrival(
                 piece.account, piece.object_id, piece.offset, piece.length,
-                piece.waited, self._clock())
+                piece.waited, self._clock.monotonic())
 
     def _end(self, piece: Piece, fate: Optional[Fate]) -> None:
         """A piece is through, unless it has arrived; None: it was here."""
@@ -485,9 +496,9 @@ class Prefetcher(Watcher):
                      piece.length)
             if fate is None:
                 self._strategy.on_arrival(*where, piece.waited,
-                                          self._clock())
+                                          self._clock.monotonic())
             else:
-                self._strategy.on_dropped(*where, self._clock())
+                self._strategy.on_dropped(*where, self._clock.monotonic())
 
     def _tiers(self, piece: Piece) -> Set[Tier]:
         found = self._local.describe(piece.version, piece.partition)

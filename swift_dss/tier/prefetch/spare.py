@@ -8,7 +8,10 @@ first measurement only the number of fetches at a time bounds the pace.
 from __future__ import annotations
 
 import threading
-from typing import Callable
+from typing import Optional
+
+from swift_dss.gateway.link.throughput import Series
+from swift_dss.io.workers import Clock
 
 #: Seconds over which readers' bytes are averaged.
 _WINDOW_SECONDS = 2.0
@@ -23,19 +26,17 @@ class Spare:
     """Thread-safe.
 
     :param limit: bytes a second; 0: the spare rate of the link
-    :param carries: bytes a second that the link is known to carry; 0: not
-        known
-    :param clock: monotonic seconds
+    :param link: what came from S3; None where there is no remote tier
     """
 
-    def __init__(self, limit: float, carries: Callable[[], float],
-                 clock: Callable[[], float]) -> None:
+    def __init__(self, limit: float, link: Optional[Series],
+                 clock: Clock) -> None:
         self._limit = limit
-        self._carries = carries
+        self._link = link
         self._clock = clock
         self._lock = threading.Lock()
         self._demand = 0.0
-        self._at = clock()
+        self._at = clock.monotonic()
         self._credit = 0.0
 
     def demanded(self, length: int) -> None:
@@ -48,7 +49,8 @@ class Spare:
         """Bytes a second; 0: not bounded."""
         if self._limit:
             return self._limit
-        carries = self._carries()
+        # 0 before the first measurement.
+        carries = self._link.rate() if self._link is not None else 0.0
         with self._lock:
             self._pass()
             return max(carries * LEAST_SHARE, carries - self._demand)
@@ -59,13 +61,13 @@ class Spare:
         if not rate:
             return 0.0
         with self._lock:
-            now = self._clock()
+            now = self._clock.monotonic()
             self._credit = max(self._credit, now - _BURST_SECONDS)
             wait = max(0.0, self._credit - now)
             self._credit += length / rate
             return wait
 
     def _pass(self) -> None:
-        now = self._clock()
+        now = self._clock.monotonic()
         passed, self._at = now - self._at, now
         self._demand *= max(0.0, 1.0 - passed / _WINDOW_SECONDS)

@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
+import abc
+import threading
 import time
-from functools import partial
-from typing import TYPE_CHECKING, Callable
 
 from swift_dss.gateway.ports import Sink
+from swift_dss.tier.prefetch.book import Piece
 from swift_dss.wire.control import FetchReply, FetchRequest
-
-if TYPE_CHECKING:
-    from swift_dss.tier.prefetch.service import Prefetcher
 
 #: Bytes that come sooner than this after the last were here already: a
 #: local read, not an answer of S3.
 _AT_ONCE_SECONDS = 0.004
 
 
+class Ahead(abc.ABC):
+    """Hears of the readers of S3's bytes."""
+
+    @abc.abstractmethod
+    def demanded(self, length: int) -> None:
+        """A reader took bytes."""
+
+    @abc.abstractmethod
+    def comes_to(self, request: FetchRequest, offset: int, length: int,
+                 there: bool) -> None:
+        """A reader begins to read a part of its request.
+
+        :param there: a local tier had it
+        """
+
+
 class Watched(Sink):
     """Passes bytes on and tells of each part that its reader comes to: a
     long read is a stream as much as many short ones."""
 
-    def __init__(self, prefetcher: Prefetcher, request: FetchRequest,
+    def __init__(self, ahead: Ahead, request: FetchRequest,
                  sink: Sink, part_bytes: int) -> None:
-        self._prefetcher = prefetcher
+        self._ahead = ahead
         self._request = request
         self._sink = sink
         self._part_bytes = part_bytes
@@ -44,7 +58,7 @@ class Watched(Sink):
             self._tell(waited < _AT_ONCE_SECONDS)
         self._sink.write(data)
         self._at += len(data)
-        self._prefetcher.spare.demanded(len(data))
+        self._ahead.demanded(len(data))
         self._asked_at = time.monotonic()
 
     def _tell(self, there: bool) -> None:
@@ -53,22 +67,20 @@ class Watched(Sink):
         offset = self._told
         border = offset - offset % self._part_bytes + self._part_bytes
         self._told = min(self._end, border)
-        # The last read of a stream's part is still on its way to us when
-        # the first of the next part is here.
-        self._prefetcher.in_order(partial(
-            self._prefetcher.on_read, self._request.version,
-            self._request.partition, offset, self._told - offset, there,
-            self._request.class_id, self._request.client, time.time()))
+        self._ahead.comes_to(self._request, offset, self._told - offset,
+                             there)
 
 
 class Nobody(Sink):
     """Takes the bytes of a piece without a reader.
 
-    :param wanted: False ends the fetch at the next block
+    :param piece: if it is cancelled, the fetch ends at the next block
+    :param stopping: ends it likewise
     """
 
-    def __init__(self, wanted: Callable[[], bool]) -> None:
-        self._wanted = wanted
+    def __init__(self, piece: Piece, stopping: threading.Event) -> None:
+        self._piece = piece
+        self._stopping = stopping
         self.status = 0
         self.reason = ''
         self.taken = 0
@@ -79,6 +91,6 @@ class Nobody(Sink):
 
     def write(self, data: bytes) -> None:
         """See :meth:`Sink.write`."""
-        if not self._wanted():
+        if self._piece.cancelled or self._stopping.is_set():
             raise BrokenPipeError('cancelled by a reader')
         self.taken += len(data)

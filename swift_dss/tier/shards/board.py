@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import abc
 import logging
 import queue
 import threading
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Tuple
 
 from swift_dss.core.errors import DssError, TierUnavailable, VersionGone
 from swift_dss.tier.doors.asking import DaemonSaid, ask
@@ -20,25 +21,49 @@ _MOST_TOLD = 1000
 _Said = Tuple[int, str, Any]
 
 
+class Shards(abc.ABC):
+    """A node's shards, as their parent knows them."""
+
+    @abc.abstractmethod
+    def sockets(self) -> Mapping[int, str]:
+        """Admin sockets of the shards, by their numbers."""
+
+    @abc.abstractmethod
+    def status(self) -> Dict[str, Any]:
+        """The sum of what the shards say, and how they are.
+
+        :raises TierUnavailable: none answers
+        """
+
+    @abc.abstractmethod
+    def reload(self) -> None:
+        """Read configuration and class table; all shards take them over,
+        or nothing changes.
+
+        :raises BadConfig: what is wrong
+        """
+
+
 class Board(AdminDoor):
     """Answers for the node.
 
     :param path: of the socket
-    :param shards: admin sockets of the shards, by their numbers
-    :param own: verbs that are the parent's, by name
     """
 
-    def __init__(self, path: str, shards: Callable[[], Mapping[int, str]],
-                 own: Mapping[str, Callable[[], Any]],
+    def __init__(self, path: str, shards: Shards,
                  logger: logging.Logger) -> None:
         super().__init__(path, logger)
         self._shards = shards
-        self._own = own
 
     def answer(self, request: Dict[str, Any], progress: Progress) -> Any:
         """See :meth:`AdminDoor.answer`."""
-        own = self._own.get(str(request.get('verb')))
-        return own() if own is not None else self.ask(request, progress)
+        verb = request.get('verb')
+        if verb == 'status':
+            return self._shards.status()
+        if verb == 'reload':
+            self._shards.reload()
+            return {'reloaded': True}
+        return self.ask(request, progress)
 
     def ask(self, request: Dict[str, Any], progress: Progress) -> Any:
         """Ask all shards, and add up what they answer.
@@ -47,7 +72,7 @@ class Board(AdminDoor):
         :raises DssError: as the first shard says that cannot answer
         :raises TierUnavailable: a shard does not answer at all
         """
-        shards = self._shards()
+        shards = self._shards.sockets()
         if request.get('verb') in _IN_TURN:
             return sums.merged(list(self._in_turn(
                 request, shards, progress)))

@@ -6,32 +6,39 @@ import ctypes
 import os
 import signal
 from dataclasses import replace
-from typing import Callable, Dict, List, Optional
+from typing import Dict, List, Optional
 
 from swift_dss.core.config import NodeConf, Shard
 from swift_dss.core.errors import BadConfig, TierUnavailable
 from swift_dss.gateway.bundle.book import Book
 from swift_dss.gateway.bundle.pack import book_path
+from swift_dss.tier.inforce import Source
 from swift_dss.tier.shards import files
 
 _PR_SET_PDEATHSIG = 1
 
 
-class Part:
-    """Makes the configuration of a shard of that of the node.
+class Part(Source):
+    """The files of a node, as one of its shards reads them.
 
+    :param path: of ``dss.conf``
     :param number: of the shard
     """
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, path: str, number: int) -> None:
+        super().__init__(path)
         self._number = number
         #: As it was at the start: a shard that gets other devices is
         #: started again.
         self._shard: Optional[Shard] = None
 
-    def __call__(self, conf: NodeConf) -> NodeConf:
-        """:raises BadConfig: it is not written down who has which device
+    def conf(self) -> NodeConf:
+        """The shard's part of the configuration.
+
+        :raises BadConfig: as :meth:`Source.conf`, or it is not written down
+            who has which device
         """
+        conf = super().conf()
         if self._shard is None:
             devices = files.read(conf).devices
             self._shard = Shard(
@@ -43,14 +50,15 @@ class Part:
         return shared_out(replace(conf, shard=self._shard))
 
 
-def parts(conf: NodeConf) -> List[Callable[[NodeConf], NodeConf]]:
-    """What makes the configuration of each shard of a node, or of the one
-    daemon of a node without shards.
+def sources(path: str) -> List[Source]:
+    """The files as each shard of a node reads them, or as the one daemon of
+    a node without shards does.
 
-    :raises BadConfig: the layout cannot be read
+    :raises BadConfig: they cannot be read, or the layout cannot
     """
-    numbers = sorted(set(files.read(conf).devices.values()))
-    return [Part(number) for number in numbers] or [lambda whole: whole]
+    whole = Source(path)
+    numbers = sorted(set(files.read(whole.conf()).devices.values()))
+    return [Part(path, number) for number in numbers] or [whole]
 
 
 class Books:

@@ -21,16 +21,16 @@ from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig, DssError, TierUnavailable
 from swift_dss.strategy import sharding
 from swift_dss.tier import report
-from swift_dss.tier.daemon import read_conf, read_table
 from swift_dss.tier.devices import device_names
 from swift_dss.tier.doors.asking import answers, ask
 from swift_dss.tier.doors.history import History
 from swift_dss.tier.doors.html import node_page
 from swift_dss.tier.doors.page import Page
+from swift_dss.tier.inforce import Source
 from swift_dss.tier.local.locks import lock_node
 from swift_dss.tier.metrics import Metrics
 from swift_dss.tier.shards import files, sums
-from swift_dss.tier.shards.board import Board
+from swift_dss.tier.shards.board import Board, Shards
 from swift_dss.tier.shards.child import admin_socket
 
 #: A shard that ends by itself is started again after this, twice as long
@@ -129,7 +129,7 @@ class Shard:
             pause = min(_LONGEST_PAUSE_SECONDS, 2 * pause)
 
 
-class Parent:
+class Parent(Shards):
     """See the module.
 
     :param conf_path: ``dss.conf``
@@ -137,10 +137,10 @@ class Parent:
     """
 
     def __init__(self, conf_path: str, logger: logging.Logger) -> None:
+        self._source = Source(conf_path)
         self._conf_path = conf_path
         self._logger = logger
-        self._conf = read_conf(conf_path)
-        self._table = read_table(self._conf.class_table)
+        self._conf, self._table = self._source.read()
         self._count = divided(self._conf)
         files.prepare(self._conf, logger)
         self._lock_fd = lock_node(self._conf.run_dir)
@@ -150,8 +150,7 @@ class Parent:
         self._metrics = Metrics(self._conf, logger)
         self._history = History()
         self._board = Board(
-            os.path.join(self._conf.run_dir, 'admin.sock'), self._sockets,
-            {'status': self.status, 'reload': self._reload_told}, logger)
+            os.path.join(self._conf.run_dir, 'admin.sock'), self, logger)
         self._page: Optional[Page] = None
         self._stopping = threading.Event()
         self._chores = threading.Thread(
@@ -191,13 +190,8 @@ class Parent:
         os.close(self._lock_fd)
 
     def reload(self) -> None:
-        """Read configuration and class table; all shards take them over,
-        or nothing changes.
-
-        :raises BadConfig: what is wrong
-        """
-        conf = read_conf(self._conf_path)
-        table = read_table(conf.class_table)
+        """See :meth:`Shards.reload`."""
+        conf, table = self._source.read()
         count = divided(conf)
         if count == 1:
             self._logger.warning('[tier] shards: one process is for the '
@@ -206,7 +200,7 @@ class Parent:
         self._conf, self._table, self._count = conf, table, count
         started = self._rearrange()
         self._await(started)
-        for number, path in self._sockets().items():
+        for number, path in self.sockets().items():
             if number not in started:
                 for _ in ask(path, {'verb': 'reload'}):
                     pass
@@ -214,12 +208,9 @@ class Parent:
     # -- what others ask -------------------------------------------------
 
     def status(self) -> Dict[str, Any]:
-        """The sum of what the shards say, and how they are.
-
-        :raises TierUnavailable: none answers
-        """
+        """See :meth:`Shards.status`."""
         statuses: Dict[int, Dict[str, Any]] = {}
-        for number, path in self._sockets().items():
+        for number, path in self.sockets().items():
             with contextlib.suppress(DssError):
                 for message in ask(path, {'verb': 'status'}):
                     statuses[number] = message.get('result', {})
@@ -238,15 +229,12 @@ class Parent:
                               if one == number)}
             for number, shard in sorted(self._shards.items())]
 
-    def _reload_told(self) -> Dict[str, Any]:
-        self.reload()
-        return {'reloaded': True}
-
-    # -- inside ----------------------------------------------------------
-
-    def _sockets(self) -> Dict[int, str]:
+    def sockets(self) -> Dict[int, str]:
+        """See :meth:`Shards.sockets`."""
         return {number: admin_socket(self._conf, number)
                 for number in sorted(self._shards)}
+
+    # -- inside ----------------------------------------------------------
 
     def _rearrange(self) -> List[int]:
         """Give every device its shard; shards that were started for it."""

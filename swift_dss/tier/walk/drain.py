@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from swift_dss.core.errors import (
     BadConfig, DssError, RemoteUnavailable, TierFull, TierUnavailable,
@@ -19,12 +19,12 @@ from swift_dss.core.errors import (
 from swift_dss.core.residency import Extent, Tier
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.ports import Sink
+from swift_dss.gateway.service import Gateway
 from swift_dss.tier.index.filters import ALL
 from swift_dss.tier.index.rows import VersionRow
+from swift_dss.tier.local.local import Local
+from swift_dss.tier.walk.relocate import Relocator
 from swift_dss.wire.control import FetchReply, FetchRequest
-
-if TYPE_CHECKING:
-    from swift_dss.tier.daemon import Daemon
 
 #: Rows looked at in one go, and brought back side by side.
 _PAGE = 200
@@ -40,10 +40,16 @@ Progress = Callable[[Dict[str, Any]], None]
 
 
 class Drainer:
-    """Empties one side of a node's storage. Thread-safe."""
+    """Empties one side of a node's storage. Thread-safe.
 
-    def __init__(self, daemon: Daemon) -> None:
-        self._daemon = daemon
+    :param gateway: None where there is no remote tier
+    """
+
+    def __init__(self, local: Local, gateway: Optional[Gateway],
+                 relocator: Relocator) -> None:
+        self._local = local
+        self._gateway = gateway
+        self._relocator = relocator
 
     def recall(self, version: VersionId, partition: str) -> None:
         """Bring back a version's bytes that only S3 has.
@@ -52,7 +58,7 @@ class Drainer:
         :raises TierFull: there is no room for it here
         """
         for extent in self._away(version, partition):
-            gateway = self._daemon.gateway
+            gateway = self._gateway
             if gateway is None:
                 raise TierUnavailable('%s is only in S3, and [gateway] is '
                                       'not enabled' % version.key)
@@ -70,7 +76,7 @@ class Drainer:
     def promote(self, version: VersionId, partition: str) -> None:
         """All bytes of a version on the SSD, wherever they are now."""
         self.recall(version, partition)
-        self._daemon.local.promote(version, partition)
+        self._local.promote(version, partition)
 
     def run(self, where: str, seconds: float,
             progress: Progress) -> Dict[str, Any]:
@@ -90,8 +96,8 @@ class Drainer:
         for rows in self._pages():
             left = [row for row in rows if _to_do(row, where) or (
                 where == 'local' and not self._is_whole(row))]
-            found = self._local(left) if where == 'local' else \
-                self._remote(left, seconds)
+            found = self._to_local(left) if where == 'local' else \
+                self._to_remote(left, seconds)
             failed += found
             moved += len(left) - len(found)
             done += len(rows)
@@ -105,7 +111,7 @@ class Drainer:
 
         :param seconds: how long to wait for rewritten bundles
         """
-        gateway = self._daemon.gateway
+        gateway = self._gateway
         if gateway is None:
             raise TierUnavailable('[gateway] is not enabled')
         gateway.require_ours()
@@ -135,16 +141,14 @@ class Drainer:
 
     # -- inside ----------------------------------------------------------
 
-    def _local(self, rows: List[VersionRow]) -> List[str]:
-        local = self._daemon.local
-
+    def _to_local(self, rows: List[VersionRow]) -> List[str]:
         def one(row: VersionRow) -> str:
             said = 'moved away again and again'
             try:
                 for _ in range(_TRIES):
                     self.promote(row.version, row.partition)
                     # Or pressure would take them away again.
-                    local.pin(row.version, row.partition, True)
+                    self._local.pin(row.version, row.partition, True)
                     # A mover may have chosen it before it was pinned.
                     if self._is_whole(row):
                         return ''
@@ -159,7 +163,7 @@ class Drainer:
         """True if the data file has every byte, whatever the index says;
         also where it is gone."""
         try:
-            found = self._daemon.local.describe(row.version, row.partition)
+            found = self._local.describe(row.version, row.partition)
         except VersionGone:
             return True
         except (DssError, OSError):
@@ -167,19 +171,19 @@ class Drainer:
         return all(extent.tiers & Tier.SSD
                    for extent in found.residency.extents)
 
-    def _remote(self, rows: List[VersionRow], seconds: float) -> List[str]:
-        gateway = self._daemon.gateway
+    def _to_remote(self, rows: List[VersionRow], seconds: float) -> List[str]:
+        gateway = self._gateway
         if gateway is None:
             raise TierUnavailable('[gateway] is not enabled')
         gateway.require_ours()
         gateway.hurry()
-        return self._daemon.relocator.relocate(
+        return self._relocator.relocate(
             rows, seconds, lambda done, of: None) if rows else []
 
     def _pages(self) -> Iterator[List[VersionRow]]:
         after_id = 0
         while True:
-            page = self._daemon.index.listing(ALL, _PAGE, after_id)
+            page = self._local.index.listing(ALL, _PAGE, after_id)
             if not page:
                 return
             after_id = page[-1][0]
@@ -187,10 +191,10 @@ class Drainer:
 
     def _require_room(self) -> None:
         """Before the first byte moves: would all of it fit?"""
-        for device in self._daemon.devices.discover():
+        for device in self._local.devices.discover():
             missing = sum(
                 sums['total'] - sums['ssd'] for sums in
-                self._daemon.index.occupancy(device.name).values())
+                self._local.index.occupancy(device.name).values())
             stat = os.statvfs(device.path)
             free = stat.f_bavail * stat.f_frsize
             if missing > free:
@@ -202,7 +206,7 @@ class Drainer:
         """Versions still lacking bytes after all parts have landed: parts may
         land a moment after their reader has every byte.
         """
-        gateway = self._daemon.gateway
+        gateway = self._gateway
         deadline = time.monotonic() + _DEADLINE_SECONDS
         while True:
             idle = gateway is None or not gateway.reading()[0]
@@ -213,7 +217,7 @@ class Drainer:
 
     def _away(self, version: VersionId, partition: str) -> List[Extent]:
         """Extents that are neither on the SSD nor on the HDD."""
-        found = self._daemon.local.describe(version, partition)
+        found = self._local.describe(version, partition)
         return [extent for extent in found.residency.extents
                 if not extent.tiers & _LOCAL]
 

@@ -13,8 +13,7 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import (
-    TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Union)
+from typing import Callable, List, Optional, Sequence, Union
 
 from swift_dss.core.classes import RemoteMode
 from swift_dss.core.errors import (
@@ -25,9 +24,8 @@ from swift_dss.gateway.service import Gateway, Upload
 from swift_dss.io.moves import LOCAL
 from swift_dss.tier.devices import Device
 from swift_dss.tier.index.rows import Candidate, VersionRow
-
-if TYPE_CHECKING:
-    from swift_dss.tier.daemon import Daemon
+from swift_dss.tier.local.local import Local
+from swift_dss.tier.metrics import Metrics
 
 #: Versions looked at in one go.
 _BATCH = 64
@@ -37,14 +35,18 @@ DEFAULT_WAIT_SECONDS = 600.0
 
 
 class Relocator:
-    """Sends and drops versions of one node. Thread-safe."""
+    """Sends and drops versions of one node. Thread-safe.
 
-    def __init__(self, daemon: Daemon,
-                 wait: Callable[[float], Any]) -> None:
-        self._daemon = daemon
-        self._wait = wait
-        self._asked: Dict[VersionId, float] = {}
-        self._lock = threading.Lock()
+    :param gateway: None where there is no remote tier
+    :param stopping: set when the daemon ends; nothing is waited for then
+    """
+
+    def __init__(self, local: Local, gateway: Optional[Gateway],
+                 metrics: Metrics, stopping: threading.Event) -> None:
+        self._local = local
+        self._gateway = gateway
+        self._metrics = metrics
+        self._stopping = stopping
 
     def relocate(self, rows: List[VersionRow], seconds: float,
                  progress: Callable[[int, int], None]) -> List[str]:
@@ -53,7 +55,7 @@ class Relocator:
         :param seconds: how long to wait for S3
         :returns: one line for each that could not go
         """
-        gateway = self._gateway()
+        gateway = self._ready_gateway()
         deadline = time.monotonic() + seconds
         refused = [self._name(row) + ': its class stays on this cluster'
                    for row in rows if self._stays(row)]
@@ -88,13 +90,13 @@ class Relocator:
 
         :returns: versions whose local bytes went
         """
-        conf = self._daemon.conf()
-        if not conf.gateway.spill_at or self._daemon.gateway is None:
+        conf = self._local.in_force.conf
+        if not conf.gateway.spill_at or self._gateway is None:
             return 0
         need = self._over(device, conf.gateway.spill_at)
         if need <= 0:
             return 0
-        index = self._daemon.index
+        index = self._local.index
         class_ids = [class_id for class_id in index.occupancy(device.name)
                      if self._may_leave(class_id)]
         there = index.least_recent_remote(device.name, class_ids, _BATCH)
@@ -112,7 +114,7 @@ class Relocator:
             dropped = sum(pool.map(self._drop_quietly, chosen))
         if need > 0:
             self._send_more(device, class_ids, need)
-        self._daemon.metrics.count('tier.spilled', dropped)
+        self._metrics.count('tier.spilled', dropped)
         return dropped
 
     def before_stop(self, seconds: float) -> int:
@@ -120,7 +122,7 @@ class Relocator:
 
         :returns: versions that are left
         """
-        gateway = self._gateway()
+        gateway = self._ready_gateway()
         deadline = time.monotonic() + seconds
         gateway.hurry()
         while True:
@@ -131,22 +133,21 @@ class Relocator:
 
     # -- inside ----------------------------------------------------------
 
-    def _gateway(self) -> Gateway:
-        gateway = self._daemon.gateway
-        if gateway is None:
+    def _ready_gateway(self) -> Gateway:
+        if self._gateway is None:
             raise TierUnavailable('no gateway is configured')
-        gateway.require_ours()
-        return gateway
+        self._gateway.require_ours()
+        return self._gateway
 
     def _threads(self) -> int:
-        return max(1, self._daemon.conf().tier.movers)
+        return max(1, self._local.in_force.conf.tier.movers)
 
     def _stays(self, row: VersionRow) -> bool:
         return row.pinned or not all(
             self._may_leave(span.class_id) for span in row.spans)
 
     def _may_leave(self, class_id: int) -> bool:
-        spec = self._daemon.table().spec(class_id)
+        spec = self._local.in_force.table.spec(class_id)
         return spec.remote is not RemoteMode.NEVER and not spec.pin
 
     def _name(self, row: VersionRow) -> str:
@@ -162,9 +163,9 @@ class Relocator:
             stat = os.statvfs(path)
             size = stat.f_blocks * stat.f_frsize
             room = stat.f_bavail * stat.f_frsize
-            budget = self._daemon.conf().tier.ssd_bytes
+            budget = self._local.in_force.conf.tier.ssd_bytes
             if not number and budget and budget < size:
-                used = sum(sums['ssd'] for sums in self._daemon.index
+                used = sum(sums['ssd'] for sums in self._local.index
                            .occupancy(device.name).values())
                 size, room = budget, max(0, budget - used)
             total += size
@@ -173,13 +174,13 @@ class Relocator:
 
     def _ask_ahead(self, some: Sequence[Union[VersionRow, Candidate]]
                    ) -> None:
-        self._daemon.local.ask_ahead(
+        self._local.ask_ahead(
             [(one.version, one.partition) for one in some], LOCAL)
 
     def _drop(self, row: VersionRow, deadline: float) -> None:
         """Wait for the copy, then let local bytes go."""
         while True:
-            found = self._daemon.index.get(row.version)
+            found = self._local.index.get(row.version)
             if found is None:
                 return  # overwritten or deleted by now
             if found.on_remote:
@@ -187,15 +188,16 @@ class Relocator:
                     self._drop_now(row.version, row.partition)
                     return
                 except NotProven:
-                    again = self._daemon.index.get(row.version)
+                    again = self._local.index.get(row.version)
                     if again is None or again.on_remote:
                         raise
                     continue  # it was missing, and is sent again
-            if time.monotonic() >= deadline or self._wait(_LOOK_SECONDS):
+            if time.monotonic() >= deadline or \
+                    self._stopping.wait(_LOOK_SECONDS):
                 raise RemoteUnavailable('not in S3 yet', 1)
 
     def _drop_now(self, version: VersionId, partition: str) -> None:
-        local = self._daemon.local
+        local = self._local
         local.demote(version, partition, to_hdd=False)
         device = local.devices.get(version.device)
         if device.capacity.configured and not device.is_block:
@@ -203,22 +205,22 @@ class Relocator:
 
     def _drop_quietly(self, one: Candidate) -> bool:
         version = one.version
-        row = self._daemon.index.get(version)
+        row = self._local.index.get(version)
         if row is None or not row.on_remote or row.pinned:
             return False
         try:
             self._drop_now(version, row.partition)
             return True
         except DssError as err:
-            self._daemon.metrics.count('tier.spill_errors')
-            self._daemon.metrics.logger.warning('spill of %s: %s',
+            self._metrics.count('tier.spill_errors')
+            self._metrics.logger.warning('spill of %s: %s',
                                                 version.key, err)
             return False
 
     def _send_more(self, device: Device, class_ids: List[int],
                    need: int) -> None:
         """The next ones go up, so that a later round can drop them."""
-        index = self._daemon.index
+        index = self._local.index
         wanted = []
         for one in index.least_recent_dirty(device.name, class_ids,
                                             _BATCH) + index.least_recent(
@@ -231,4 +233,4 @@ class Relocator:
                 need -= row.size
                 wanted.append(Upload(row.version, row.partition, True))
         if wanted:
-            self._gateway().enqueue_uploads(wanted)
+            self._ready_gateway().enqueue_uploads(wanted)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from swift_dss.core.errors import (
     BadConfig, DssError, TierUnavailable, VersionGone)
@@ -22,11 +22,10 @@ from swift_dss.gateway.mend.repair import Copy, Repaired
 from swift_dss.gateway.service import Gateway
 from swift_dss.tier.index.noted import (
     KINDS, LOCAL, QUARANTINED, RECORD, REMOTE, Plain)
+from swift_dss.tier.keep.keepers import Keepers
+from swift_dss.tier.local.local import Local
 from swift_dss.tier.walk.drain import Drainer
 from swift_dss.tier.walk.heal import Healer
-
-if TYPE_CHECKING:
-    from swift_dss.tier.daemon import Daemon
 
 _THREADS = 4
 Progress = Callable[[Dict[str, Any]], None]
@@ -35,12 +34,18 @@ _STAMP = re.compile(r'[0-9]{10}\.[0-9]{5}(_[0-9a-f]{16})?\Z')
 
 
 class Mender:
-    """Repairs versions of a node. Thread-safe."""
+    """Repairs versions of a node. Thread-safe.
 
-    def __init__(self, daemon: Daemon, drainer: Drainer) -> None:
-        self._daemon = daemon
+    :param gateway: None where there is no remote tier
+    """
+
+    def __init__(self, local: Local, gateway: Optional[Gateway],
+                 keepers: Keepers, drainer: Drainer) -> None:
+        self._local = local
+        self._gateway = gateway
+        self._keepers = keepers
         self._drainer = drainer
-        self._healer = Healer(daemon.local)
+        self._healer = Healer(local)
 
     def run(self, kind: str, versions: List[Plain],
             progress: Progress, old: bool = False) -> Dict[str, Any]:
@@ -76,7 +81,7 @@ class Mender:
                 if why:
                     failed.append(why)
                 progress({'done': number, 'of': len(wanted)})
-        self._daemon.kick()
+        self._keepers.kick()
         return {'done': done, 'failed': failed}
 
     # -- inside ----------------------------------------------------------
@@ -84,18 +89,18 @@ class Mender:
     def _verb(self, kind: str, old: bool) -> Callable[[Copy], str]:
         if kind == QUARANTINED:
             return lambda copy: self._healer.heal(*copy, old)
-        gateway = self._daemon.gateway
+        gateway = self._gateway
         if gateway is None:
             raise TierUnavailable('[gateway] is not enabled')
         verb: Callable[[Gateway, List[Copy]], str] = {
-            REMOTE: self._remote, LOCAL: self._local,
-            RECORD: self._record}[kind]
+            REMOTE: self._send, LOCAL: self._fetch,
+            RECORD: self._renew}[kind]
         return lambda copy: verb(gateway, self._copies(*copy))
 
     def _copies(self, version: VersionId, partition: str) -> List[Copy]:
         """The version on its device, or on every device of this node."""
         found: List[Copy] = []
-        for device in self._daemon.devices.discover():
+        for device in self._local.devices.discover():
             if version.device not in ('', device.name):
                 continue
             try:
@@ -112,22 +117,22 @@ class Mender:
                 break
         return found
 
-    def _remote(self, gateway: Gateway, copies: List[Copy]) -> str:
+    def _send(self, gateway: Gateway, copies: List[Copy]) -> str:
         return str(gateway.repair(copies).value)
 
-    def _record(self, gateway: Gateway, copies: List[Copy]) -> str:
+    def _renew(self, gateway: Gateway, copies: List[Copy]) -> str:
         gateway.enqueue_renewals(copies)
         return 'renewed'
 
-    def _local(self, gateway: Gateway, copies: List[Copy]) -> str:
+    def _fetch(self, gateway: Gateway, copies: List[Copy]) -> str:
         """Fetch the bytes of a device from S3 again."""
         if not copies:
             return Repaired.OBSOLETE.value
         (version, partition), = copies
-        local = self._daemon.local
+        local = self._local
         found = local.describe(version, partition)
         if found.residency.remote is None:
-            self._daemon.keepers[version.device].to_mend(version, partition)
+            self._keepers.to_mend(version, partition)
             raise TierUnavailable(
                 'its bytes on %s are wrong and S3 has none: the daemon asks '
                 'other primaries, and puts them aside if one has others'
@@ -145,7 +150,7 @@ class Mender:
     def _name(self, copy: Copy) -> str:
         for one, partition in self._copies(*copy):
             try:
-                found = self._daemon.local.describe(one, partition)
+                found = self._local.describe(one, partition)
             except DssError:
                 continue
             return str(found.metadata.get('name', one.key))

@@ -7,21 +7,23 @@ for longer than one version, and may be broken off and repeated at will.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
+import threading
 import time
 from dataclasses import asdict, dataclass, replace
 from typing import (
-    AbstractSet, Any, Callable, Dict, Iterator, List, Optional, Tuple)
+    AbstractSet, Any, Callable, Dict, Iterator, List, Optional, Sequence,
+    Tuple)
 
 from swift_dss.core.errors import (
     DamagedRecord, TierUnavailable, VersionGone)
 from swift_dss.core.version import VersionId
 from swift_dss.io.switch import listdir
 from swift_dss.tier.devices import Device
-from swift_dss.tier.hear.departures import Departures
+from swift_dss.tier.hear.ledger import Ledger
 from swift_dss.tier.index.rows import VersionRow
 from swift_dss.tier.local.local import Local
+from swift_dss.tier.metrics import Metrics
 from swift_dss.wire import layout
 
 #: A capacity file younger than this may belong to a PUT that has not
@@ -46,25 +48,23 @@ class Found:
 class Survey:
     """Walks one device at a time.
 
-    :param settle: gets the rows that were read from disk, some at a time,
-        and those of them that the index had
-    :param departures: forgets the rows of versions that are gone
-    :param stopping: True when the walk is to be broken off
+    :param ledger: hears of the rows that were read from disk, and forgets
+        those of versions that are gone
+    :param ends: the walk is broken off when one of these is set
     """
 
-    def __init__(self, local: Local, logger: logging.Logger,
-                 settle: Callable[
-                     [List[VersionRow], List[VersionRow]], None],
-                 departures: Departures,
-                 stopping: Callable[[], bool],
-                 pause: Callable[[float], object] = time.sleep) -> None:
+    def __init__(self, local: Local, ledger: Ledger, metrics: Metrics,
+                 ends: Sequence[threading.Event] = ()) -> None:
         self._local = local
         self._index = local.index
-        self._logger = logger
-        self._settle = settle
-        self._departures = departures
-        self._stopping = stopping
-        self._pause = pause
+        self._logger = metrics.logger
+        self._ledger = ledger
+        self._ends = ends
+
+    @property
+    def is_over(self) -> bool:
+        """True when the walk is to be broken off."""
+        return any(end.is_set() for end in self._ends)
 
     def device(self, device: Device, files_per_second: float,
                orphans: bool,
@@ -77,7 +77,7 @@ class Survey:
         """
         found = Found(device.name)
         device.require_mounted()
-        pace = _Pace(files_per_second, self._pause)
+        pace = _Pace(files_per_second, self._ends)
         found.stage = 'read'
         self._read(device, pace, found, progress)
         found.stage = 'prune'
@@ -93,7 +93,7 @@ class Survey:
               progress: Callable[[Dict[str, Any]], None]) -> None:
         rows: List[VersionRow] = []
         for version, partition in data_files(device, self._ours()):
-            if self._stopping():
+            if self.is_over:
                 return
             pace.step()
             try:
@@ -125,21 +125,21 @@ class Survey:
                     row, put_at=said.put_at, read_at=said.read_at):
                 with contextlib.suppress(VersionGone):
                     self._local.track(row.version, row.partition)
-        self._settle(rows, known)
+        self._ledger.settle(rows, known)
         del rows[:]
 
     def _prune(self, device: Device, pace: _Pace, found: Found,
                progress: Callable[[Dict[str, Any]], None]) -> None:
         """Forget rows whose data file is gone (a handoff that left)."""
         after_id = 0
-        while not self._stopping():
+        while not self.is_over:
             some = self._index.of_device(device.name, _BATCH, after_id)
             if not some:
                 return
             after_id = some[-1][0]
             for _, row in some:
                 pace.step()
-                found.forgotten += self._departures.check(row)
+                found.forgotten += self._ledger.departures.check(row)
             progress(asdict(found))
 
     def _orphans(self, device: Device, pace: _Pace, found: Found,
@@ -151,7 +151,7 @@ class Survey:
                                device.name, err)
             return
         for version, path in capacity_files(device, self._ours()):
-            if self._stopping():
+            if self.is_over:
                 return
             pace.step()
             length = self._orphan_bytes(device, version, path)
@@ -188,9 +188,10 @@ class _Pace:
     """No more than so many steps a second."""
 
     def __init__(self, per_second: float,
-                 pause: Callable[[float], object]) -> None:
+                 ends: Sequence[threading.Event]) -> None:
         self._per_second = per_second
-        self._pause = pause
+        # A daemon that stops does not wait for the pace.
+        self._end = ends[0] if ends else threading.Event()
         self._started = time.monotonic()
         self._steps = 0
 
@@ -201,7 +202,7 @@ class _Pace:
             due = self._started + self._steps / self._per_second
             wait_seconds = due - time.monotonic()
             if wait_seconds > 0:
-                self._pause(wait_seconds)
+                self._end.wait(wait_seconds)
             elif wait_seconds < -5:
                 # Time lost to a busy disk is not made up in a burst.
                 self._started, self._steps = time.monotonic(), 0

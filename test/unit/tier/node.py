@@ -10,12 +10,15 @@ from sample_node import SampleNode, Vouching
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.config import NodeConf, TierConf
 from swift_dss.core.spans import ClassMap
+from swift_dss.io.workers import Clock, World
 from swift_dss.tier.devices import Devices
 from swift_dss.tier.hear.ledger import Ledger
-from swift_dss.tier.hits import Hits
+from swift_dss.tier.inforce import InForce
+from swift_dss.tier.index.due import Due
 from swift_dss.tier.index.index import Index
 from swift_dss.tier.index.placing import Placing
-from swift_dss.tier.keep.keeper import Keeper
+from swift_dss.tier.keep.keepers import Keepers
+from swift_dss.tier.local.departures import Departures
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.metrics import Metrics
 from swift_dss.wire import classmap
@@ -34,6 +37,11 @@ class FakeGateway:
 
     def __init__(self):
         self.uploads, self.deletes, self.renewals = [], [], []
+        #: S3 as it is now; None as if it were not looked at.
+        self.state = None
+
+    def link(self):
+        return self.state
 
     def enqueue_uploads(self, wanted):
         self.uploads += [(one.version, one.urgent) for one in wanted]
@@ -45,40 +53,65 @@ class FakeGateway:
         self.deletes += [version for version, _ in obsolete]
 
 
+class RigClock(Clock):
+    """Time passes for the keeper as its rig says."""
+
+    def __init__(self, rig):
+        self._rig = rig
+
+    def wall(self):
+        return self._rig.now
+
+
 class Rig:
     """One device with its ledger and keeper; no thread runs by itself."""
 
     def __init__(self, root, with_hdd=True, table=TABLE, **tier):
         self.node = SampleNode(str(root), with_hdd)
         self.now = 1700000000.0
-        self.table = table
         options = {'ssd_bytes': 1000 * KIB, 'clean_after_seconds': 30.0,
                    'index_dir': os.path.join(str(root), 'run')}
         options.update(tier)
-        self.conf = NodeConf(
+        self.in_force = InForce(NodeConf(
             devices=self.node.devices, swift_dir=str(root),
             mount_check=False,
             run_dir=os.path.join(str(root), 'run'),
             capacity={'sda': self.node.capacity_path} if with_hdd else {},
-            tier=TierConf(**options))
+            tier=TierConf(**options)), table)
         self.index = Index(
             os.path.join(str(root), 'run', 'index.db'),
-            Placing(lambda: self.conf.tier.eviction, lambda: self.table))
+            Placing(self.in_force))
         self.metrics = Metrics(self.conf, LOGGER)
-        self.hits = Hits()
         self.gateway = FakeGateway()
-        self.local = Local(lambda: self.conf, Devices(self.conf),
-                           self.index, lambda: self.table, self.metrics,
-                           LOGGER)
+        self.local = Local(self.in_force, Devices(self.conf), self.index,
+                           self.metrics)
         self.witness = self.local.witness = Vouching()
-        self.keeper = Keeper(
-            self.local.devices.get('sda'), self.local, lambda: self.conf,
-            lambda: self.table, self.metrics, LOGGER, lambda: self.now,
-            departed=lambda device: self.ledger.departures.look(device))
-        self.ledger = Ledger(
-            self.local, self.index, lambda: self.table, self.metrics,
-            LOGGER, self.gateway, self.keeper.wish, self.hits.count,
-            self.keeper.to_mend)
+        self.due = Due(self.index, self.metrics)
+        departures = Departures(self.local, self.gateway, self.due,
+                                self.metrics)
+        keepers = Keepers(self.local, departures, self.metrics, self.gateway,
+                          World(RigClock(self)))
+        self.keeper = keepers.add(self.local.devices.get('sda'))
+        self.ledger = Ledger(self.local, departures, keepers,
+                             self.gateway, self.metrics)
+
+    @property
+    def conf(self):
+        """The configuration in force."""
+        return self.in_force.conf
+
+    @conf.setter
+    def conf(self, conf):
+        self.in_force.take(conf, self.table)
+
+    @property
+    def table(self):
+        """The class table in force."""
+        return self.in_force.table
+
+    @table.setter
+    def table(self, table):
+        self.in_force.take(self.conf, table)
 
     def put(self, name, data, class_id=0, timestamp='', class_map=None,
             policy=0):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tracemalloc
 
 import pytest
-from node import LOGGER, Rig
+from node import Rig
 
 from swift_dss.core.errors import TierUnavailable
 from swift_dss.core.version import VersionId
@@ -15,13 +15,14 @@ from swift_dss.tier.index.rows import SpanRow, VersionRow
 ROWS = 20000
 
 
-class FakeDaemon:
-    """What the verbs that move versions ask of a daemon."""
+class FakeNode:
+    """The parts that the verbs that move versions use."""
 
     def __init__(self, rig):
         self.index, self.local = rig.index, rig.local
-        self.table, self.conf = (lambda: rig.table), (lambda: rig.conf)
-        self.relocator = self
+        self.in_force, self.metrics = rig.in_force, rig.metrics
+        self.gateway = None
+        self.relocator = self.keepers = self
         self.pages = []
 
     def kick(self, device=''):
@@ -47,8 +48,13 @@ def rig(tmp_path):
 
 
 @pytest.fixture
-def admin(rig):
-    return AdminServer('/nowhere', FakeDaemon(rig), LOGGER)
+def node(rig):
+    return FakeNode(rig)
+
+
+@pytest.fixture
+def admin(node):
+    return AdminServer('/nowhere', node, None)
 
 
 def test_memory_does_not_grow_with_what_a_filter_names(admin):
@@ -86,8 +92,9 @@ def test_what_comes_meanwhile_is_not_moved(admin, rig):
     assert len(moved) == len(set(moved)) == ROWS
 
 
-def test_a_relocation_goes_page_by_page(admin):
-    answer = admin._relocate({'class': '0'}, lambda said: None)
-    assert admin._daemon.pages == [5000] * 4
+def test_a_relocation_goes_page_by_page(admin, node):
+    answer = admin.answer({'verb': 'relocate', 'class': '0'},
+                          lambda said: None)
+    assert node.pages == [5000] * 4
     assert (answer['versions'], answer['relocated']) == (ROWS, ROWS - 4)
     assert len(answer['failed']) == 4

@@ -21,9 +21,12 @@ from swift_dss.cli.main import main
 from swift_dss.core.errors import BadConfig, TierUnavailable
 from swift_dss.core.spans import ClassMap
 from swift_dss.io import spool
-from swift_dss.tier.daemon import Daemon, index_path
+from swift_dss.tier.daemon import Daemon
+from swift_dss.tier.inforce import Source
 from swift_dss.tier.local.addresses import object_hash
+from swift_dss.tier.space import index_path
 from swift_dss.tier.walk.survey import Survey
+from swift_dss.tier.walk.sweeper import Sweeper
 from swift_dss.wire.control import (
     Event, EventKind, FetchRequest, decode_fetch_reply, encode_event,
     encode_fetch)
@@ -46,8 +49,12 @@ class Running:
         self.places = []
         self.start()
 
+    @property
+    def parts(self):
+        return self.daemon.node
+
     def start(self):
-        self.daemon = Daemon(self.conf_path, LOGGER)
+        self.daemon = Daemon(Source(self.conf_path), LOGGER)
         self.daemon.start()
 
     def write(self, name, text):
@@ -170,7 +177,7 @@ def test_spooled_events_are_read(running):
 
 def test_a_second_daemon_is_refused(running):
     with pytest.raises(TierUnavailable, match='another tier daemon'):
-        Daemon(running.conf_path, LOGGER)
+        Daemon(Source(running.conf_path), LOGGER)
 
 
 def test_a_clean_stop_needs_no_sweep_and_keeps_the_index(running):
@@ -179,8 +186,8 @@ def test_a_clean_stop_needs_no_sweep_and_keeps_the_index(running):
     running.json('rebuild')
     running.daemon.stop()
     running.start()
-    assert not running.daemon.unclean
-    assert not running.daemon.rebuild_needed
+    assert not running.parts.due.unclean
+    assert not running.parts.due.rebuild
     assert len(running.json('ls')) == 1
 
 
@@ -190,7 +197,7 @@ def test_what_was_said_just_before_a_clean_stop_is_in_the_index(running):
         running.put(number, 9)
     running.daemon.stop()
     running.start()
-    assert not running.daemon.unclean
+    assert not running.parts.due.unclean
     assert len(running.json('ls')) == 20
 
 
@@ -206,49 +213,54 @@ def test_a_rebuild_takes_over_from_a_sweep_that_is_under_way(
     def slowly(walker, files):
         # A walk that lasts until it is told to end.
         sweeping.set()
-        while not walker._stopping():
+        while not walker.is_over:
             pauses.append(time.sleep(0.01))
 
     real = Survey._prune
     monkeypatch.setattr(Survey, '_prune', lambda walker, *rest: (
         slowly(walker, rest) if not sweeping.is_set()
         else real(walker, *rest)))
-    running.daemon = Daemon(running.conf_path, LOGGER)
-    running.daemon.unclean = True
+    running.daemon = Daemon(Source(running.conf_path), LOGGER)
+    running.parts.due.unclean = True
     running.daemon.start()
     assert sweeping.wait(60)
     assert running.json('rebuild')[0]['versions'] == 3
     assert pauses
-    assert not running.daemon.unclean
+    assert not running.parts.due.unclean
 
 
 def test_a_second_rebuild_that_is_asked_for_is_refused(running):
-    running.daemon._asked_lock.acquire()
-    with pytest.raises(TierUnavailable, match='asked for is under way'):
-        running.daemon.survey(0, False, lambda said: None)
-    running.daemon._asked_lock.release()
+    refused = []
+
+    def once_more(said):
+        with pytest.raises(TierUnavailable, match='asked for is under way'):
+            running.parts.sweeper.survey(0, False, lambda said: None)
+        refused.append(said)
+
+    running.parts.sweeper.survey(0, False, once_more)
+    assert refused
 
 
 def test_a_stop_while_a_sweep_is_due_leaves_it_to_the_next_start(
         running, monkeypatch):
     running.json('rebuild')
     running.daemon.stop()
-    monkeypatch.setattr(Daemon, '_sweep_if_due', lambda self: None)
+    monkeypatch.setattr(Sweeper, 'sweep_if_due', lambda self: None)
     running.start()
-    assert not running.daemon.unclean
-    running.daemon._ledger.missed = True
+    assert not running.parts.due.unclean
+    running.parts.due.missed = True
     running.daemon.stop()
-    again = Daemon(running.conf_path, LOGGER)
-    assert again.unclean
+    again = Daemon(Source(running.conf_path), LOGGER)
+    assert again.node.due.unclean
     again.release()
 
 
 def test_a_bad_class_table_changes_nothing(running):
     running.write('classes.conf', CLASSES.replace('rank = 90', 'rank = x'))
-    before = running.daemon.table()
+    before = running.parts.in_force.table
     with pytest.raises(BadConfig):
         running.daemon.reload()
-    assert running.daemon.table() is before
+    assert running.parts.in_force.table is before
 
 
 def test_a_reload_that_pins_a_class_takes_it_from_the_candidates(running):
@@ -273,7 +285,7 @@ def test_a_rebuild_works_without_a_daemon(running):
     running.put(1, 9)
     running.settle()
     running.daemon.stop()
-    os.unlink(index_path(running.daemon.conf()))
+    os.unlink(index_path(running.parts.in_force.conf))
     found = running.json('rebuild')
     assert found[0]['versions'] == 1
     running.start()
@@ -298,7 +310,7 @@ def test_a_policy_that_stops_being_ours_is_left_in_peace(
     elif how == 'reload':
         running.daemon.reload()
     else:
-        running.daemon._look_at_policies()
+        running.parts.ours.look()
     assert any('p0' in line and 'left as they are' in line
                for line in caplog.messages)
     assert running.json('status')['left_policies'] == [
@@ -327,7 +339,7 @@ def test_no_daemon_runs_beside_a_replicator_with_rsync(running):
     running.daemon.stop()
     for _ in range(2):
         with pytest.raises(BadConfig, match='object-server.conf.*rsync'):
-            Daemon(running.conf_path, LOGGER)
+            Daemon(Source(running.conf_path), LOGGER)
     # Fragments are the reconstructor's, which knows no rsync.
     write_policies(running.root, (), {0, 1})
     running.start()
@@ -339,7 +351,7 @@ def test_a_swift_conf_that_breaks_changes_nothing(running, caplog):
     running.write('swift.conf', 'rubbish')
     with pytest.raises(BadConfig):
         running.daemon.reload()
-    running.daemon._look_at_policies()
+    running.parts.ours.look()
     assert any('stays in force' in line for line in caplog.messages)
     assert len(running.json('ls')) == 1
 
@@ -348,7 +360,7 @@ def test_a_damaged_index_is_replaced_and_rebuilt(running):
     running.put(1, 9)
     running.settle()
     running.daemon.stop()
-    path = index_path(running.daemon.conf())
+    path = index_path(running.parts.in_force.conf)
     with open(path, 'r+b') as target:
         target.write(b'\0' * 4096)
     running.start()
@@ -381,7 +393,7 @@ def test_an_orphan_is_swept_and_a_young_or_wanted_file_is_not(running):
     os.unlink(running.places[1].data_file())
     # Rows that are gone take their files along: hide them from the index.
     for place in running.places[:2]:
-        running.daemon.index.remove(place.version)
+        running.parts.index.remove(place.version)
     for path in (paths[0], paths[2]):
         os.utime(path, (1, 1))
     found = running.json('sweep')
@@ -401,7 +413,7 @@ def test_a_quarantined_versions_hdd_file_is_kept(running):
     os.utime(path, (1, 1))
     os.rename(place.hash_dir, os.path.join(
         target, place.version.object_hash))
-    running.daemon.index.remove(place.version)
+    running.parts.index.remove(place.version)
     assert running.json('sweep')[0]['orphans'] == 0
     assert os.path.exists(path)
 
@@ -409,12 +421,12 @@ def test_a_quarantined_versions_hdd_file_is_kept(running):
 def test_an_index_that_cannot_be_written_drops_events_and_serves(running):
     running.put(1, 0)
     running.settle()
-    with sqlite3.connect(index_path(running.daemon.conf()),
+    with sqlite3.connect(index_path(running.parts.in_force.conf),
                          isolation_level=None) as other:
-        running.daemon.index._db.execute('PRAGMA busy_timeout = 10')
+        running.parts.index._db.execute('PRAGMA busy_timeout = 10')
         other.execute('BEGIN IMMEDIATE')
         running.put(2, 0)
-        wait_until(lambda: running.daemon.metrics.snapshot().get(
+        wait_until(lambda: running.parts.metrics.snapshot().get(
             'tier.events_dropped'), 30, 'dropped event')
         other.execute('ROLLBACK')
     assert read_version(running.places[1], {}) == sample_bytes(SIZE, 2)
@@ -423,7 +435,7 @@ def test_an_index_that_cannot_be_written_drops_events_and_serves(running):
 def test_the_recon_file_has_the_numbers(running):
     running.put(1, 9)
     running.settle()
-    running.daemon.publish()
+    running.daemon.upkeep.publish()
     with open(os.path.join(running.root, 'recon', 'dss.recon')) as source:
         found = json.load(source)['dss_tier']
     assert found['devices']['sda']['objects'] == 1

@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from types import SimpleNamespace
 
 import pytest
-from node import KIB, LOGGER, Rig
+from node import KIB, Rig
 from sample_node import PARTITION, sample_bytes
 
 from swift_dss.core.errors import TierUnavailable
 from swift_dss.strategy.watermarks import bytes_to_free, used_bytes
-from swift_dss.tier.hear.departures import SETTLE_SECONDS, Departures
+from swift_dss.tier.local.departures import SETTLE_SECONDS, Departures
 from swift_dss.wire import layout
 from swift_dss.wire.control import EventKind
 
@@ -126,8 +127,9 @@ def test_a_row_that_comes_late_is_forgotten_too(rig):
 def test_a_folder_that_did_not_change_is_not_compared_for_ever(
         rig, monkeypatch):
     now = [100.0]
-    looked = Departures(rig.local, rig.ledger.retire, rig.metrics, LOGGER,
-                        lambda: now[0])
+    looked = Departures(rig.local, rig.gateway, rig.due,
+                        rig.metrics, SimpleNamespace(
+                            monotonic=lambda: now[0]))
     put_in(rig, '5', 'o')
     asked = []
     real = rig.index.partitions
@@ -184,8 +186,8 @@ def test_a_partition_that_is_back_before_its_rows_go_keeps_them(
 
 
 def test_more_rows_than_are_held_at_once_all_go(rig, monkeypatch):
-    monkeypatch.setattr('swift_dss.tier.hear.departures._IDS', 3)
-    monkeypatch.setattr('swift_dss.tier.hear.departures.ASKED_AT_ONCE', 2)
+    monkeypatch.setattr('swift_dss.tier.local.departures._IDS', 3)
+    monkeypatch.setattr('swift_dss.tier.local.departures.ASKED_AT_ONCE', 2)
     left = [put_in(rig, partition, 'o%d' % number)
             for number in range(4) for partition in '567']
     stays = put_in(rig, '8', 'stays')

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 from node import KIB, Rig
 
@@ -21,9 +19,8 @@ def rig(tmp_path):
 
 def drain(rig):
     """``gateway drain --to local``, without S3."""
-    return Drainer(SimpleNamespace(
-        local=rig.local, index=rig.index, gateway=None,
-        devices=rig.local.devices)).run('local', 1.0, lambda done: None)
+    return Drainer(rig.local, None, None).run(
+        'local', 1.0, lambda done: None)
 
 
 def stub(rig, name='o'):

@@ -10,7 +10,7 @@ import uuid
 from dataclasses import replace
 
 import pytest
-from node import LOGGER, Rig
+from node import Rig
 from swift.obj.diskfile import write_metadata
 
 from swift_dss.core.errors import RemoteCorrupt
@@ -80,8 +80,7 @@ def _walk(rig):
     for folder, _, files in os.walk(rig.node.capacity_path):
         for name in files:
             os.utime(os.path.join(folder, name), (old, old))
-    return Survey(rig.local, LOGGER, rig.ledger.settle,
-                  rig.ledger.departures, lambda: False).device(
+    return Survey(rig.local, rig.ledger, rig.metrics).device(
         rig.local.devices.get('sda'), 0, True, lambda said: None)
 
 

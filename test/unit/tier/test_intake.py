@@ -23,6 +23,7 @@ class Counters:
 
     def __init__(self):
         self.found = {}
+        self.logger = logging.getLogger('intake-test')
 
     def count(self, name, amount=1):
         self.found[name] = self.found.get(name, 0) + amount
@@ -37,13 +38,16 @@ class Heard:
         self.gate = threading.Event()
         self.gate.set()
         self.metrics = Counters()
-        self.intake = Intake(path, lambda: devices, self._apply,
-                             self.metrics, logging.getLogger('intake-test'))
-        self.intake.start()
+        self.intake = Intake(path, types.SimpleNamespace(
+            discover=lambda: devices), self, self.metrics)
+        self.intake.start(self)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.connect(path)
 
-    def _apply(self, batch):
+    #: As of :class:`Due`.
+    missed = False
+
+    def hear(self, batch):
         self.gate.wait(60)
         self.batches.append([int(event.version.object_hash)
                              for event in batch])

@@ -115,7 +115,7 @@ def test_a_batch_is_one_transaction_of_the_index(rig):
     assert rig.index.occupancy('sda')[0]['objects'] == 20
     assert len(rig.gateway.deletes) == 20
     assert rig.metrics.snapshot()['tier.events.put'] == 40
-    assert rig.hits.snapshot()[0]['reads'] == 20
+    assert rig.ledger.hits.snapshot()[0]['reads'] == 20
 
 
 def test_one_bad_event_does_not_lose_the_others(rig, caplog):
@@ -125,7 +125,7 @@ def test_one_bad_event_does_not_lose_the_others(rig, caplog):
     rig.ledger.apply([said(good[0]), said(good[1]), bad, said(good[2])])
     assert all(rig.index.get(place.version) for place in good)
     assert rig.metrics.snapshot()['tier.events_failed'] == 1
-    assert rig.ledger.missed
+    assert rig.due.missed
     assert 'no hash at all' in caplog.text
 
 
@@ -146,7 +146,7 @@ def test_an_index_without_room_drops_the_batch_and_counts_it(
     monkeypatch.setattr(rig.index, 'add', full)
     rig.ledger.apply([said(stored(rig, number)) for number in range(3)])
     assert rig.metrics.snapshot()['tier.events_dropped'] == 3
-    assert rig.ledger.missed
+    assert rig.due.missed
 
 
 def test_what_was_read_of_a_version_that_moved_since_is_read_again(
@@ -197,7 +197,7 @@ def test_a_delete_that_cannot_be_queued_leaves_the_row_to_the_sweep(
     old, new = replaced(rig, 1)
     monkeypatch.setattr(rig.gateway, 'enqueue_deletes', full)
     rig.ledger.apply([said(new)])
-    assert rig.ledger.missed
+    assert rig.due.missed
     assert rig.index.get(old.version).wants_remote
     assert rig.index.get(new.version)
 
@@ -210,7 +210,7 @@ def test_an_upload_that_cannot_be_queued_makes_a_sweep_due(
     place = stored(rig, 1)
     monkeypatch.setattr(rig.gateway, 'enqueue_uploads', full)
     rig.ledger.apply([said(place)])
-    assert rig.ledger.missed
+    assert rig.due.missed
     assert rig.index.get(place.version).wants_remote
 
 
@@ -226,7 +226,7 @@ def test_a_read_touches_the_classes_that_it_names(rig):
         said(whole, EventKind.READ, length=SIZE, tier_bits=2, at=7.0)])
     assert [one.version for one in rig.index.least_recent_dirty(
         'sda', [0], 9)] == [place.version, whole.version]
-    assert rig.hits.snapshot() == {
+    assert rig.ledger.hits.snapshot() == {
         0: {'reads': 2, 'hits': 1, 'bytes': SIZE + 7, 'hit_bytes': 7},
         9: {'reads': 1, 'hits': 1, 'bytes': 10, 'hit_bytes': 10}}
     assert rig.keeper.duties.waiting == 1

@@ -25,10 +25,10 @@ def test_an_event_that_could_not_be_kept_makes_a_sweep_due(
 
     monkeypatch.setattr(getattr(rig, part), verb, fail)
     place = rig.put('o', b'x' * 100 * KIB)
-    assert rig.ledger.missed
+    assert rig.due.missed
     assert rig.index.get(place.version) is None
 
 
 def test_events_that_were_kept_do_not(rig):
     rig.put('o', b'x' * 100 * KIB)
-    assert not rig.ledger.missed
+    assert not rig.due.missed

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from daemon_node import write, write_policies
-from node import KIB, LOGGER, Rig
+from node import KIB, Rig
 
 from swift_dss.core.errors import BadConfig
 from swift_dss.tier.policies import NotOurs, Policies
@@ -25,8 +25,7 @@ def rig(tmp_path):
 
 
 def _walk(rig):
-    survey = Survey(rig.local, LOGGER, rig.ledger.settle,
-                    rig.ledger.departures, lambda: False)
+    survey = Survey(rig.local, rig.ledger, rig.metrics)
     return survey.device(rig.local.devices.get('sda'), 0, True,
                          lambda said: None)
 

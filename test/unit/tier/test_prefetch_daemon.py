@@ -11,9 +11,10 @@ import socket
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from types import SimpleNamespace
 
 import pytest
-from node import KIB, LOGGER, Rig
+from node import KIB, Rig
 from swift.common import utils as config
 from swift.common.ring import RingBuilder
 from swift.obj.diskfile import read_metadata, write_metadata
@@ -100,6 +101,13 @@ class Reader(Sink):
         self.data += data
 
 
+class AtOnce:
+    """No event is ever on its way."""
+
+    def in_order(self, call):
+        call()
+
+
 class Bed:
     """A device whose objects are in S3 alone, and its prefetcher."""
 
@@ -116,14 +124,16 @@ class Bed:
         self.wished = []
         self.made = None
 
-    def start(self, **options):
+    def start(self, events=None):
         self.made = Prefetcher(
-            self.rig.conf, lambda: TABLE, self.rig.local, self.rig.index,
-            self.cloud, lambda *what: self.wished.append(what),
-            self.rig.metrics, LOGGER, lambda: self.now, **options)
+            self.rig.local, self.cloud, self, events or AtOnce(),
+            self.rig.metrics, SimpleNamespace(monotonic=lambda: self.now))
         self.rig.local.watcher = self.made
         self.made.start()
         return self.made
+
+    def wish(self, *what):
+        self.wished.append(what)
 
     def store(self, name, parts=12, class_id=0, remote=True, hdd=False):
         body = os.urandom(parts * PART)
@@ -272,11 +282,11 @@ def test_reads_that_are_still_on_their_way_belong_to_the_stream(
     bed = bed()
     place = bed.store('film')
     path = str(tmp_path / 'events.sock')
-    events = intake.Intake(
-        path, lambda: (), lambda batch: bed.made.on_reads(
-            place.version, place.partition, batch), bed.rig.metrics, LOGGER)
-    bed.start(in_order=events.in_order)
-    events.start()
+    events = intake.Intake(path, bed.rig.local.devices,
+                           bed.rig.due, bed.rig.metrics)
+    bed.start(events)
+    events.start(SimpleNamespace(hear=lambda batch: bed.made.on_reads(
+        place.version, place.partition, batch)))
     piece = PART // 8
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
@@ -719,13 +729,13 @@ class Clock:
     def __init__(self):
         self.now = 100.0
 
-    def __call__(self):
+    def monotonic(self):
         return self.now
 
 
 def test_readers_are_taken_off_what_the_link_carries():
     clock = Clock()
-    spare = Spare(0.0, lambda: 1000.0, clock)
+    spare = Spare(0.0, SimpleNamespace(rate=lambda: 1000.0), clock)
     assert spare.rate() == 1000.0
     spare.demanded(1200)                      # 600 a second
     assert spare.rate() == pytest.approx(400.0)
@@ -737,7 +747,7 @@ def test_readers_are_taken_off_what_the_link_carries():
 
 def test_a_limit_is_kept_over_time():
     clock = Clock()
-    spare = Spare(1000.0, lambda: 0.0, clock)
+    spare = Spare(1000.0, None, clock)
     began, taken = clock.now, 0
     for _ in range(50):
         clock.now += spare.wait_seconds(500)
@@ -747,7 +757,7 @@ def test_a_limit_is_kept_over_time():
 
 
 def test_an_unknown_link_is_not_held_back():
-    assert Spare(0.0, lambda: 0.0, Clock()).wait_seconds(1 << 40) == 0.0
+    assert Spare(0.0, None, Clock()).wait_seconds(1 << 40) == 0.0
 
 
 def test_fates_are_all_shown(bed):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+import threading
 
 import pytest
 from node import KIB, Rig
@@ -33,10 +33,8 @@ def test_what_stays_on_the_cluster_is_not_relocated(rig, class_id, goes):
     # As it would be of a class that stays since.
     rig.local.record_remote(place.version, place.partition, RemoteCopy(
         's3', 'k', 'e', 1.0))
-    work = Relocator(SimpleNamespace(
-        gateway=rig.gateway, table=lambda: rig.table, local=rig.local,
-        index=rig.index, conf=lambda: rig.conf, metrics=rig.metrics),
-        lambda seconds: None)
+    work = Relocator(rig.local, rig.gateway, rig.metrics,
+                     threading.Event())
     said = work.relocate([rig.index.get(place.version)], 5.0,
                          lambda done, of: None)
     assert len(said) == (0 if goes else 1)

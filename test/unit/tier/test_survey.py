@@ -7,7 +7,7 @@ import os
 import time
 
 import pytest
-from node import KIB, LOGGER, Rig
+from node import KIB, Rig
 from sample_node import PARTITION
 
 from swift_dss.core.residency import RemoteCopy
@@ -22,8 +22,7 @@ def rig(tmp_path):
 
 
 def _walk(rig):
-    survey = Survey(rig.local, LOGGER, lambda rows, known: None,
-                    rig.ledger.departures, lambda: False)
+    survey = Survey(rig.local, rig.ledger, rig.metrics)
     return survey.device(rig.local.devices.get('sda'), 0, False,
                          lambda said: None)
 
@@ -90,8 +89,7 @@ def test_bytes_of_what_cannot_be_read_are_no_orphans(tmp_path):
         path = place.capacity.file_path(place.version)
         old = time.time() - 2 * ORPHAN_SECONDS
         os.utime(path, (old, old))
-        survey = Survey(rig.local, LOGGER, lambda rows, known: None,
-                        rig.ledger.departures, lambda: False)
+        survey = Survey(rig.local, rig.ledger, rig.metrics)
         found = survey.device(rig.local.devices.get('sda'), 0, True,
                               lambda said: None)
         assert (found.unreadable, found.orphans) == (1, 0)

@@ -10,16 +10,18 @@ that are gone cost a few statements for some hundreds.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import threading
-import time
-from typing import Callable, Collection, Dict, Sequence, Tuple
+from typing import (
+    Collection, Dict, Iterable, List, Optional, Sequence, Tuple)
 
 from swift_dss.core.errors import (
     DamagedRecord, DssError, TierUnavailable, VersionGone)
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.service import Gateway
+from swift_dss.io.workers import Clock
 from swift_dss.tier.devices import Device
+from swift_dss.tier.index.due import Due
 from swift_dss.tier.index.index import ASKED_AT_ONCE
 from swift_dss.tier.index.rows import Departing, VersionRow
 from swift_dss.tier.local.local import Local
@@ -35,20 +37,22 @@ SETTLE_SECONDS = 30.0
 
 
 class Departures:
-    """Forgets versions that left. Safe to use from any thread.
+    """Forgets versions that left or were replaced, and frees their bytes.
+    Safe to use from any thread.
 
-    :param retire: gets each row of a version that a newer one replaced
+    :param gateway: None where there is no remote tier
     """
 
-    def __init__(self, local: Local, retire: Callable[[VersionRow], None],
-                 metrics: Metrics, logger: logging.Logger,
-                 clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, local: Local, gateway: Optional[Gateway],
+                 due: Due, metrics: Metrics,
+                 clock: Optional[Clock] = None) -> None:
         self._local = local
         self._index = local.index
-        self._retire = retire
+        self._gateway = gateway
         self._metrics = metrics
-        self._logger = logger
-        self._clock = clock
+        self._logger = metrics.logger
+        self._clock = clock or Clock()
+        self.due = due
         #: One comparison at a time: a second one would find nothing to do.
         self._looking = threading.Lock()
         #: By folder: its time stamp, and when that was seen first.
@@ -83,7 +87,7 @@ class Departures:
                 return False
         newest = self._local.newest(row.version, row.partition)
         if newest is not None and newest > row.version.timestamp:
-            self._retire(row)
+            self._index.remove_all(self.release([row]))
         else:
             # It only left this device: its copy in S3 belongs to the
             # primaries, and a quarantined version keeps its bytes on the HDD.
@@ -96,7 +100,28 @@ class Departures:
         if row is not None and self.check(row):
             self._metrics.count('tier.departed')
 
+    def release(self, rows: Iterable[VersionRow]) -> List[VersionId]:
+        """Free the bytes of obsolete versions; those whose rows may go."""
+        gone = [row for row in rows if self.due.keep(
+            lambda row=row: self._local.release(  # type: ignore[misc]
+                row.version, row.partition))]
+        in_s3 = [row for row in gone if row.on_remote or row.wants_remote]
+        # Before the rows go: after a crash in between, index or queue must
+        # still know the key. The gateway never deletes a newest version.
+        if self._gateway is not None and in_s3 and not self.due.keep(
+                lambda: self._queue_deletes(in_s3)):
+            gone = [row for row in gone if row not in in_s3]
+        if gone:
+            self._metrics.count('tier.reclaimed', len(gone))
+        return [row.version for row in gone]
+
     # -- inside ----------------------------------------------------------
+
+    def _queue_deletes(self, rows: Iterable[VersionRow]) -> bool:
+        assert self._gateway is not None
+        self._gateway.enqueue_deletes(
+            [(row.version, row.partition) for row in rows])
+        return True
 
     def _compare(self, device: Device, policy: int) -> int:
         folder = _folder(device, policy)
@@ -105,7 +130,7 @@ class Departures:
         except FileNotFoundError:
             return 0
         seen, since = self._seen.get(folder, (0, 0.0))
-        now = self._clock()
+        now = self._clock.monotonic()
         if seen == stamp and now - since > SETTLE_SECONDS:
             return 0
         if seen != stamp:

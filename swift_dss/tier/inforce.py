@@ -1,0 +1,52 @@
+"""The configuration and the class table: as written, and as in force."""
+
+from __future__ import annotations
+
+import os
+from typing import Tuple
+
+from swift_dss.core.classes import ClassTable
+from swift_dss.core.config import NodeConf
+from swift_dss.core.errors import BadConfig
+from swift_dss.wire.settings import classtable, nodeconf
+
+
+class Source:
+    """The files of a node.
+
+    :param path: of ``dss.conf``
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def conf(self) -> NodeConf:
+        """:raises BadConfig: the file is missing or does not parse."""
+        return nodeconf.parse(_read(self._path), self._path, os.environ)
+
+    def read(self) -> Tuple[NodeConf, ClassTable]:
+        """:raises BadConfig: a file is missing or does not parse."""
+        conf = self.conf()
+        return conf, classtable.parse(_read(conf.class_table),
+                                      conf.class_table)
+
+
+class InForce:
+    """What every part goes by now. A part looks it up when it begins a piece
+    of work: :meth:`take` changes it under way."""
+
+    def __init__(self, conf: NodeConf, table: ClassTable) -> None:
+        self.conf = conf
+        self.table = table
+
+    def take(self, conf: NodeConf, table: ClassTable) -> None:
+        """Bring these into force."""
+        self.conf, self.table = conf, table
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding='utf-8') as source:
+            return source.read()
+    except (OSError, UnicodeDecodeError) as err:
+        raise BadConfig('%s: %s' % (path, err)) from err

@@ -1,0 +1,129 @@
+"""Keep a running daemon abreast of its node: files, devices, figures."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Dict, List
+
+from swift_dss.core.errors import DssError, TierUnavailable
+from swift_dss.gateway.mend.scrub import Listed
+from swift_dss.gateway.mend.scrub_ask import Pass, Rounds
+from swift_dss.gateway.service import Gateway
+from swift_dss.tier import report
+from swift_dss.tier.doors.history import History
+from swift_dss.tier.index.filters import Filter
+from swift_dss.tier.inforce import Source
+from swift_dss.tier.node import Node
+
+#: Row up to which the bucket was read back.
+_SCRUBBED = 'scrubbed'
+#: Row up to which keys were asked for, and when that pass began.
+_ASKED_FOR = 'asked_for'
+#: Versions of a page of that.
+_SCRUB_PAGE = 100
+
+
+class Upkeep:
+    """What is looked at every few seconds, or when an operator says so.
+
+    :param source: of configuration and class table
+    """
+
+    def __init__(self, node: Node, source: Source) -> None:
+        self._node = node
+        self._source = source
+        self.history = History()
+
+    def reload(self) -> None:
+        """Read configuration and class table; take both over or neither.
+
+        :raises BadConfig: what is wrong; nothing has changed
+        """
+        node = self._node
+        conf, table = self._source.read()
+        node.devices.policies.load()
+        node.ours.check_replicator(conf)
+        before = node.in_force.table
+        node.in_force.take(conf, table)
+        node.ours.take_policies()
+        for class_id in range(32):
+            pin = table.spec(class_id).pin
+            if before.spec(class_id).pin != pin:
+                node.index.set_movable(class_id, not pin,
+                                       conf.tier.min_demote_bytes)
+        node.keepers.kick()
+        self.feed_kernel()
+        node.metrics.logger.info('configuration and class table reloaded')
+
+    def status(self) -> Dict[str, Any]:
+        """Everything ``swift-dss tier status`` shows."""
+        return report.status(self._node)
+
+    def publish(self) -> None:
+        """Refresh the labelled gauges, the history and the recon file."""
+        in_force = self._node.in_force
+        report.publish(self.status(), report.Sinks(
+            in_force.conf, in_force.table, self._node.metrics, self.history))
+
+    def feed_kernel(self) -> None:
+        """The class table, to devices whose SSD the kernel fills."""
+        self._node.block.feed_classes([
+            keeper.device.path for keeper in self._node.keepers
+            if keeper.device.is_block])
+
+    def look(self) -> None:
+        """The chores. Never raises for something that fails by itself."""
+        node = self._node
+        try:
+            node.ours.look()
+            node.intake.read_spools(node.in_force.conf.io.spool_bytes)
+            node.keepers.discover()
+            self.feed_kernel()
+            node.prefetcher.save()
+            for keeper in node.keepers:
+                node.relocator.spill(keeper.device)
+            node.ledger.workload.look(
+                time.time(),
+                node.gateway is None or node.gateway.link().drains)
+            node.ledger.workload.save()
+            node.space.look(node.keepers.names)
+            self.publish()
+        except (DssError, OSError) as err:
+            node.metrics.count('tier.chore_errors')
+            node.metrics.logger.error('chores: %s', err)
+
+    def look_for_departed(self) -> None:
+        """Versions that left without an event; slow after a rebalance, which
+        takes a million of them."""
+        node = self._node
+        for device in node.devices.discover():
+            try:
+                if node.departures.look(device):
+                    node.keepers.kick(device.name)
+            except TierUnavailable:
+                pass  # not mounted: its keeper says so
+            except (DssError, OSError) as err:
+                node.metrics.count('tier.chore_errors')
+                node.metrics.logger.error('departures: %s', err)
+
+    def start_scrubs(self, gateway: Gateway) -> None:
+        """Let both scrubs of S3 go on where those of the last daemon ended."""
+        index = self._node.index
+        gateway.scrubber.start(
+            self._in_s3, int(index.get_state(_SCRUBBED, '0')),
+            lambda at: index.set_state(_SCRUBBED, str(at)))
+        at, _, began = index.get_state(_ASKED_FOR, '0 0').partition(' ')
+        gateway.ask_scrubber.start(Rounds(
+            self._in_s3, self._spans,
+            lambda one: index.set_state(_ASKED_FOR, '%d %f' % one)),
+            Pass(int(at), float(began)))
+
+    def _in_s3(self, after: int) -> List[Listed]:
+        return [(row_id, row.version, row.partition)
+                for row_id, row in self._node.index.listing(
+                    Filter(on_remote=True), _SCRUB_PAGE, after)]
+
+    def _spans(self) -> int:
+        """About as many as there are versions with a copy in S3."""
+        return sum(sums['objects'] for name in self._node.keepers.names
+                   for sums in self._node.index.occupancy(name).values())
