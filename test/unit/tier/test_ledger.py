@@ -6,7 +6,7 @@ import dataclasses
 import os
 
 import pytest
-from node import KIB, LOGGER, Rig
+from node import KIB, Rig
 from sample_node import sample_bytes
 from swift.obj.diskfile import write_metadata
 
@@ -37,9 +37,8 @@ def stored(rig, number, second=0, class_map=None):
 
 
 def walked(rig):
-    Survey(rig.local, LOGGER, rig.ledger.settle, rig.ledger.departures,
-           lambda: False).device(rig.local.devices.get('sda'), 0, False,
-                                 lambda found: None)
+    Survey(rig.local, rig.ledger, rig.metrics).device(
+        rig.local.devices.get('sda'), 0, False, lambda found: None)
 
 
 def said(place, kind=EventKind.PUT, **options):
