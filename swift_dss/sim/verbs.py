@@ -180,13 +180,17 @@ def _power(cluster: Cluster, step: Step,
     told = ''
     if step.number % 4 == 0:
         nodes, told = list(cluster.nodes.values()), 'so do all others, '
+    wanting = [set(node.hashes()) - set(node.durable()) for node in nodes]
     if step.number % 3:
         # In the midst of what their daemons do.
         for node in nodes:
             node.work(crash_after=1 + step.number % 6,
                       sweep=step.number % 5 == 0)
     cluster.coverage.fault('power cut')
-    had = [node.durable() for node in nodes]
+    # What was being mended may be as bad as it was.
+    had = [{one: found for one, found in node.durable().items()
+            if one not in left}
+           for node, left in zip(nodes, wanting)]
     lost = sum(node.lose_power(cluster.mains, dice) for node in nodes)
     for node, before in zip(nodes, had):
         node.check_durable(before)

@@ -88,22 +88,17 @@ class Keeper:
 
     def _tell(self, one: Bundle) -> None:
         # Keep the dead members noted there: the book may be younger than the
-        # bundle.
-        try:
-            before = bundle_since.read(
-                self._client, bundle_since.path_of(one.key),
-                self._packer.unwrap(one))
-        except DamagedRecord as err:
-            # It is unreadable: only the book's knowledge is left.
-            self._note(err)
-            before = Since()
+        # bundle. Where S3 has spoilt it, only the book's knowledge is left.
+        before = bundle_since.read_mine(
+            self._client, bundle_since.path_of(one.key),
+            self._packer.unwrap(one)) or Since()
         records, gone, unsaid = self._new_records(one)
         since = bundle_since.join((before, Since(
             {member.number for member in
              self._book.members(one.id, ('dead', 'told'))}, records)))
         if since != before:
             bundle_since.write(
-                self._client, bundle_since.path_of(one.key), since,
+                self._client, bundle_since.path_of(one.key), since, before,
                 self._packer.wrap(one))
             steps.reached('bundle.since_sent')
         self._book.tell(one.id, since.dead, set(records) | gone)

@@ -64,22 +64,25 @@ class Sayer:
     def _say(self, key: str, seal: str,
              unsaid: Dict[int, bundle.Record]) -> None:
         unwrap = opener(self._keys, seal)
+        mine = bundle_since.path_of(key, self._writer())
         # Mostly its keeper has said it: a listing costs as much as a PUT.
         looks: List[Callable[[], Iterable[str]]] = [
             lambda: [bundle_since.path_of(key)],
             lambda: bundle_since.listed(self._client, key)]
         for look in looks:
-            said = bundle_since.read_all(self._client, key, unwrap, look())
+            said = bundle_since.read_all(self._client, key, unwrap, look(),
+                                         mine)
             unsaid = {
                 number: record for number, record in unsaid.items()
                 if _changed_at(record) > _changed_at(
                     said.records.get(number, {}))}
             if not unsaid:
                 return
-        mine = bundle_since.path_of(key, self._writer())
-        bundle_since.write(self._client, mine, bundle_since.join((
-            bundle_since.read(self._client, mine, unwrap),
-            Since(records=unsaid))),
+        before = bundle_since.read_mine(self._client, mine,
+                                        unwrap) or Since()
+        bundle_since.write(
+            self._client, mine, bundle_since.join((
+                before, Since(records=unsaid))), before,
             self._keys.open(seal).wrap if seal else bundle.plain)
         steps.reached('bundle.said')
         self._metrics.count('gateway.renewed', len(unsaid))

@@ -18,7 +18,8 @@ import zlib
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, Optional, Set
 
-from swift_dss.core.errors import RemoteUnavailable
+from swift_dss.core.errors import (
+    DamagedRecord, RemoteCorrupt, RemoteUnavailable)
 from swift_dss.core.limits import (
     MAX_BUNDLE_INDEX_BYTES, MAX_BUNDLE_MEMBERS)
 from swift_dss.gateway.form import digests, metadata, verify
@@ -28,7 +29,7 @@ from swift_dss.wire.parsing import parsing
 
 SUFFIX = '.since'
 _NAME = re.compile(r'\.since(\.[0-9a-f]{16})?\Z')
-#: One that proved wrong is written again after this.
+#: One that S3 did not take is written again after this.
 _AGAIN_SECONDS = 30
 
 
@@ -100,16 +101,30 @@ def read(client: S3Client, path: str,
     return decode(raw, unwrap)
 
 
+def read_mine(client: S3Client, path: str,
+              unwrap: bundle.Wrap = bundle.plain) -> Optional[Since]:
+    """Read this node's own note; None if S3 has spoilt it. Its writer alone
+    may write it anew, from what it knows."""
+    try:
+        return read(client, path, unwrap)
+    except (DamagedRecord, RemoteCorrupt):
+        return None
+
+
 def read_all(client: S3Client, key: str, unwrap: bundle.Wrap = bundle.plain,
-             paths: Optional[Iterable[str]] = None) -> Since:
+             paths: Optional[Iterable[str]] = None, mine: str = '') -> Since:
     """The joined files beside the bundle ``key``.
 
     :param paths: keys of the bucket among which it is; None asks for them
+    :param mine: the caller's own, which it writes anew if it is spoilt
+    :raises DamagedRecord, RemoteCorrupt: another one is spoilt
     """
     if paths is None:
         paths = listed(client, key)
-    return join(read(client, path, unwrap) for path in sorted(paths)
-                if bundle_of(path) == key)
+    return join(
+        (read_mine(client, path, unwrap) or Since()) if path == mine
+        else read(client, path, unwrap)
+        for path in sorted(paths) if bundle_of(path) == key)
 
 
 def listed(client: S3Client, key: str) -> Iterable[str]:
@@ -118,18 +133,31 @@ def listed(client: S3Client, key: str) -> Iterable[str]:
             if bundle_of(one.key) == key]
 
 
-def write(client: S3Client, path: str, since: Since,
+def write(client: S3Client, path: str, since: Since, before: Since,
           wrap: bundle.Wrap = bundle.plain) -> None:
     """Write a note at ``path`` (:func:`path_of`), proven.
 
-    :raises RemoteUnavailable: S3 does not hold the note
+    :param before: the note that is there; empty if there is none
+    :raises RemoteUnavailable: S3 does not hold the note; what was there is put
+        back, if that can be done
     """
+    if _is_put(client, path, since, wrap):
+        return
+    # An unreadable note would hide the bundle from a restore, until its writer
+    # has something to say again.
+    if before == Since():
+        client.delete(path)
+    else:
+        _is_put(client, path, before, wrap)
+    raise RemoteUnavailable('%s: S3 does not hold the upload' % path,
+                            _AGAIN_SECONDS)
+
+
+def _is_put(client: S3Client, path: str, since: Since,
+            wrap: bundle.Wrap) -> bool:
     data = encode(since, wrap)
     client.put(path, data, digests.md5(data).digest())
-    if not verify.holds(client, path, data):
-        # Soon: until then the note there is unreadable.
-        raise RemoteUnavailable('%s: S3 does not hold the upload' % path,
-                                _AGAIN_SECONDS)
+    return verify.holds(client, path, data)
 
 
 def _number(value: Any) -> int:

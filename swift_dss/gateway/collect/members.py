@@ -247,8 +247,9 @@ class BundleCollector:
         # All of them: the notes beside the bundle are read apart.
         said = self._catalog.members(listed, set())
         members = {one.number: one for one in said if isinstance(one, Held)}
+        mine = bundle_since.path_of(listed.key, self._book.writer())
         since = bundle_since.read_all(
-            self._client, listed.key, self._opener(members), beside)
+            self._client, listed.key, self._opener(members), beside, mine)
         lot = self._lot(listed, [
             one for number, one in members.items()
             if number not in since.dead])
@@ -269,7 +270,7 @@ class BundleCollector:
             told = {number for number, at in lot.dead.items()
                     if at + 2 * self._conf.delete_delay_seconds
                     < self._now()}
-            if told:
+            if told or mine in beside:
                 self._tell(listed, members, told)
             self._adopt(listed, members, dead, since.dead | told, found)
         return lot
@@ -333,9 +334,13 @@ class BundleCollector:
         """Have the bucket know which members are dead."""
         seal = _seal(members)
         path = bundle_since.path_of(listed.key, self._book.writer())
-        since = bundle_since.read(self._client, path, self._opener(members))
+        before = bundle_since.read_mine(
+            self._client, path, self._opener(members))
+        since = before or bundle_since.Since()
+        if dead <= since.dead and before is not None:
+            return
         bundle_since.write(
-            self._client, path, replace(since, dead=since.dead | dead),
+            self._client, path, replace(since, dead=since.dead | dead), since,
             self._keys.open(seal).wrap if seal else bundle.plain)
         steps.reached('collect.told')
 

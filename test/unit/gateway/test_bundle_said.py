@@ -169,6 +169,80 @@ def test_a_collector_tells_at_once_and_takes_nothing_back(nodes):
     assert not nodes.bundles() and not beside(nodes)
 
 
+def spoils(nodes, times):
+    """S3 acknowledges so many notes, and stores something else."""
+    put, left = nodes.s3.put_object, [times]
+
+    def spoil(**options):
+        said = put(**options)
+        if '.since' in options['Key'] and left[0]:
+            left[0] -= 1
+            _, metadata = nodes.s3.keys[options['Key']]
+            nodes.s3.keys[options['Key']] = b'spoilt', metadata
+        return said
+
+    nodes.s3.put_object = spoil
+    return left
+
+
+@pytest.mark.parametrize('who', ['keeper', 'other', 'collector'])
+@pytest.mark.parametrize('spoilt', [1, 9])
+def test_a_note_that_s3_spoils_hides_no_bundle(nodes, who, spoilt):
+    """It is as it was before, until its writer comes again. Where all are
+    spoilt, there was none before."""
+    versions = packed(nodes) if who == 'keeper' else moved(nodes)
+    number = 0 if who == 'keeper' else 1
+
+    def change(version, name):
+        if who == 'collector':
+            nodes.disks[1].tombstone(version, NEW)
+        else:
+            posted(nodes, number, version, name)
+
+    def work():
+        nodes.run(10, 10.0)
+        if who == 'collector':
+            nodes.gateways[1].collector.run(ALL)
+
+    if spoilt == 1:
+        change(versions[0], 'red')
+        for _ in range(200):
+            work()
+        assert len(beside(nodes)) == 1
+    before = colours(nodes)
+    left = spoils(nodes, spoilt)
+    change(versions[3], 'blue')
+    for _ in range(200):
+        work()
+        if left[0] < spoilt:
+            break
+    assert left[0] < spoilt and colours(nodes) == before
+    left[0] = 0
+    for _ in range(200):
+        work()
+    after = dict(before, **{'/a/c/o3': 'blue'})
+    if who == 'collector':
+        del after['/a/c/o3']
+    assert colours(nodes) == after
+
+
+@pytest.mark.parametrize('who', ['keeper', 'other', 'collector'])
+def test_a_note_that_rots_is_written_anew_by_its_writer(nodes, who):
+    versions = packed(nodes) if who == 'keeper' else moved(nodes)
+    key, = nodes.bundles()
+    number = 0 if who == 'keeper' else 1
+    path = since.path_of(key, '' if who == 'keeper' else
+                         nodes.gateways[1]._bundler._book.writer())
+    nodes.s3.keys[path] = b'spoilt', {}
+    if who == 'collector':
+        nodes.gateways[1].collector.run(ALL)
+        assert set(colours(nodes).values()) == {None}
+        return
+    posted(nodes, number, versions[3], 'blue')
+    nodes.run(3000, 20.0)
+    assert colours(nodes)['/a/c/o3'] == 'blue'
+
+
 def test_a_lost_book_has_the_node_look_at_every_bundle(nodes):
     versions = packed(nodes)
     first = nodes.gateways[0]
