@@ -151,6 +151,8 @@ class GatewayConf:
         full
     :param bundle_dead_share: share of dead bytes above which a bundle is
         rewritten
+    :param bundle_put_bytes: what a PUT costs, as bytes that are stored for a
+        year; 0: nothing
     :param key_file: 0600 file of keys; with it S3 gets no plaintext
     :param queue_dir: folder of the queue; '' is that of the index
     :param queue_bytes: size of the queue that logs a warning
@@ -198,6 +200,7 @@ class GatewayConf:
     bundle_member_bytes: int = limits.DEFAULT_BUNDLE_MEMBER_BYTES
     bundle_age_seconds: float = 60.0
     bundle_dead_share: float = 0.3
+    bundle_put_bytes: int = 18000
     key_file: str = ''
     push_idle_after_seconds: float = 0.0
     scrub_days: float = 30.0

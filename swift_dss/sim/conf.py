@@ -43,4 +43,4 @@ def node_conf(root: str, devices: str, hdd: str, state: str) -> NodeConf:
             secret_file=os.path.join(root, 'secret'), fills=1,
             remote_after_seconds=2.0, delete_delay_seconds=12.0,
             take_over_seconds=25.0, bundle_age_seconds=3.0,
-            bundle_member_bytes=1500))
+            bundle_member_bytes=1500, bundle_put_bytes=500))

@@ -122,6 +122,23 @@ def next_due(waiting: Iterable[Waiting], batch: Batch) -> Optional[float]:
                 if one.count), default=None)
 
 
+def pays(freed_bytes: int, apart: int, put_bytes: int) -> bool:
+    """True if members may get keys of their own, one PUT each, so that
+    bytes of a bundle go.
+
+    At list price (S3 Standard) a PUT costs $0.005 / 1,000 and a GB $0.023 a
+    month, so a PUT costs as much as 5e-6 / 0.023 GB = 217 kB for a month, or
+    18 kB for a year. Bytes that nobody removes stay, so a year of them
+    counts. Bytes over the link are not in it: into S3 they cost nothing, and
+    :func:`rewrite` bounds them.
+
+    :param freed_bytes: less those that are stored a second time
+    :param apart: members that get keys of their own
+    :param put_bytes: what a PUT costs, as bytes stored for a year
+    """
+    return freed_bytes >= apart * put_bytes
+
+
 def rewrite(kept: Iterable[Kept], dead_share: float,
             limit: int) -> List[Kept]:
     """Bundles to rewrite: the emptiest first, ``limit`` at most.

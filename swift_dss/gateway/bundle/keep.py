@@ -4,26 +4,28 @@ A member that was overwritten or deleted is dead. The bucket learns it from
 ``<bundle>.since``, so that a lost edge that is rebuilt from the bucket does
 not bring deleted objects back. A bundle with too many dead bytes is rewritten
 without them; the old key goes ``delete_delay_seconds`` after every record of
-this node names the new one, and only once no other node names it (``lean``). A
-bundle that fails is put off alone, and the work on the others goes on.
+this node names the new one, and only once no other node names it (``lean``).
+Members that others need and cannot find in the new bundle get keys of their
+own, if that costs less than it frees; until then the bundle stays. A bundle
+that fails is put off alone, and the work on the others goes on.
 """
 
 from __future__ import annotations
 
 import functools
 from functools import partial
-from typing import Callable, Dict, List, Optional, Set, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
-    DamagedRecord, DssError, RemoteCorrupt, RemoteUnavailable,
-    TierUnavailable, VersionGone)
-from swift_dss.core.version import VersionId
+    DamagedRecord, DssError, RemoteUnavailable, TierUnavailable,
+    VersionGone)
 from swift_dss.gateway.bundle import since as bundle_since
 from swift_dss.gateway.bundle.book import Book, Bundle, Member
 from swift_dss.gateway.bundle.lean import Leaning
 from swift_dss.gateway.bundle.pack import Packed, Packer, keys_of
 from swift_dss.gateway.bundle.read import Source
+from swift_dss.gateway.bundle.replicas import Replicas
 from swift_dss.gateway.bundle.since import Since
 from swift_dss.gateway.form import metadata
 from swift_dss.gateway.form.encrypt import KeyFile
@@ -36,6 +38,8 @@ from swift_dss.wire import bundle
 
 #: A key that another node may need is asked about again after this.
 _ASK_AGAIN_SECONDS = 600.0
+#: A rewrite that costs more than it frees is considered again after this.
+_TOO_DEAR_SECONDS = 21600.0
 #: Bundles whose dead members are looked at for one decision.
 _LOOKED_AT = 1000
 
@@ -58,6 +62,7 @@ class Keeper:
         self._local = local
         self._book = book
         self._packer = packer
+        self._replicas = Replicas(local, packer.read)
         self._metrics = metrics
         self._note = note
         self._now = now
@@ -181,16 +186,26 @@ class Keeper:
         except S3Missing:
             return True
         said = self._leaning.leaned_on(one.key, members)
-        self._send_apart(source, [
-            member for member in members
-            if said[member.version.key] is Verdict.NEEDED])
+        needed = [member for member in members
+                  if said[member.version.key] is Verdict.NEEDED]
+        # The new bundle has these bytes as well.
+        freed = one.size - sum(member.stored for member in needed)
         # Silence counts for as long as with a key of its own.
-        return Verdict.OPEN not in said.values() or \
-            self._leaning.is_forgotten(self._book.replaced_at(one.id))
+        if not self._leaning.is_forgotten(self._book.replaced_at(one.id)) \
+                and (Verdict.OPEN in said.values()
+                     or not self._pays(freed, needed)):
+            return False
+        self._send_apart(source, needed)
+        return True
+
+    def _pays(self, freed_bytes: int, apart: Sequence[Member]) -> bool:
+        return bundling.pays(freed_bytes, len(apart),
+                             self._conf.bundle_put_bytes)
 
     def _send_apart(self, source: Source, members: List[Member]) -> None:
         for member in members:
-            self._leaning.send_apart(member, *self._whole(source, member))
+            self._leaning.send_apart(
+                member, *self._replicas.whole(source, member))
             self._metrics.count('gateway.bundle_sent_apart')
         steps.reached('bundle.sent_apart')
 
@@ -234,7 +249,9 @@ class Keeper:
             self._keys.active_prefix, ('sealed',),
             partial(self._is_due, 'rewrite'))
         for one in due:
-            self._alone('rewrite', one.id, partial(self._rewrite, one))
+            # The old key of the key file is to leave it.
+            self._alone('rewrite', one.id, partial(
+                self._rewrite, one, at_any_cost=True))
         return bool(due)
 
     def rewrap(self) -> None:
@@ -279,8 +296,20 @@ class Keeper:
             return now + wait
         return 0.0
 
-    def _rewrite(self, old: Bundle) -> None:
-        """Give the live members of a bundle a new one."""
+    def _rewrite(self, old: Bundle, at_any_cost: bool = False) -> None:
+        """Give the live members of a bundle a new one, unless it frees less
+        than the members cost that no record here would name in it.
+        """
+        apart = self._apart(old)
+        gone = self._book.members(old.id, ('dead', 'told'))
+        if not at_any_cost and not self._pays(sum(
+                member.stored for member in gone), apart):
+            self._not_before['rewrite', old.id] = \
+                self._now() + _TOO_DEAR_SECONDS
+            self._metrics.count('gateway.bundles_too_dear')
+            return
+        self._send_apart(Source(self._client, old, self._keys), apart)
+        self._book.bury(keys_of(apart))
         key = self._packer.new_key()
         new_id = self._book.plan_anew(old.group, key, self._now())
         steps.reached('compact.planned')
@@ -314,64 +343,22 @@ class Keeper:
 
     def _copy(self, old: Bundle, packed: Packed) -> None:
         members = self._book.members(old.id, ('there', 'live'))
-        here = self._book.holders(members)
-        away = [member for member in members
-                if not self._is_here(here[member.version.key])]
-        self._let_go(old, away)
-        wanted = keys_of(members)
-        for member in away:
-            del wanted[member.version.key]
         source = Source(self._client, old, self._keys)
-        for key, member in wanted.items():
-            self._packer.add(packed, key, *self._whole(source, member))
+        for key, member in keys_of(members).items():
+            self._packer.add(packed, key,
+                             *self._replicas.whole(source, member))
 
-    def _whole(self, source: Source, member: Member
-               ) -> Tuple[bundle.Record, bytes]:
-        """The newest record of a member, and its bytes. A replica here may
-        have missed a POST that another node told of."""
-        record, data = self._from_here(member) or source.read(member)
-        return source.newest(
-            member, self._newest_of(member) or record), data
-
-    def _newest_of(self, member: Member) -> Optional[bundle.Record]:
-        """The newest record of a version: a POST may have come since."""
-        try:
-            return metadata.record_of(self._local.describe(
-                member.version, member.partition))
-        except (VersionGone, TierUnavailable, DamagedRecord):
-            return None
-
-    def _is_here(self, holders: List[Tuple[VersionId, str]]) -> bool:
-        """Some device of this node has the version."""
-        for version, partition in holders:
-            try:
-                if self._local.newest(version, partition) == \
-                        version.timestamp:
-                    return True
-            except TierUnavailable:
-                return True  # unknown: keep it
-        return False
-
-    def _let_go(self, old: Bundle, away: List[Member]) -> None:
-        """Handle members that left this node: no record here will name the new
-        bundle for them. If another node may need them, they get keys of their
-        own.
+    def _apart(self, old: Bundle) -> List[Member]:
+        """Members that left this node and that another one may need: no
+        record here will name the new bundle for them. The others of those
+        that left are dead.
         """
-        said = self._leaning.verdicts(old.key, away)
-        by_key = keys_of(away)
-        self._send_apart(Source(self._client, old, self._keys), [
-            by_key[key] for key, verdict in said.items()
-            if verdict is not Verdict.DEAD])
-        self._book.bury(by_key)
-
-    def _from_here(self, member: Member
-                   ) -> Optional[Tuple[bundle.Record, bytes]]:
-        """The newest record and the local bytes, if they are here."""
-        try:
-            local, data = self._packer.read(member.version,
-                                            member.partition)
-        except (VersionGone, TierUnavailable, DamagedRecord,
-                RemoteCorrupt):
-            return None
-        return metadata.record_of(local), data
-
+        members = self._book.members(old.id, ('there', 'live'))
+        here = self._book.holders(members)
+        away = keys_of(member for member in members if not
+                       self._replicas.are_here(here[member.version.key]))
+        said = self._leaning.verdicts(old.key, away.values())
+        self._book.bury(key for key, verdict in said.items()
+                        if verdict is Verdict.DEAD)
+        return [away[key] for key, verdict in said.items()
+                if verdict is not Verdict.DEAD]

@@ -67,7 +67,8 @@ class Nodes:
     def gateway(self, number, **conf):
         options = dict({
             'bundle_age_seconds': 1.0, 'delete_delay_seconds': 10.0,
-            'take_over_seconds': 1000.0, 'bundle_dead_share': 0.3}, **conf)
+            'take_over_seconds': 1000.0, 'bundle_dead_share': 0.3,
+            'bundle_put_bytes': 0}, **conf)
         self.gateways[number] = Gateway(
             conf_for(SECRET, str(self.root / str(number)), **options),
             lambda: TABLE, self.disks[number],

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from swift_dss.core.config import GatewayConf
 from swift_dss.strategy.bundling import (
-    Batch, Kept, Waiting, due, next_due, next_size, rewrite)
+    Batch, Kept, Waiting, due, next_due, next_size, pays, rewrite)
 
 MIB = 1 << 20
 BATCH = Batch(1000, 5, 60.0)
@@ -72,3 +73,12 @@ def test_what_is_full_may_differ_by_group():
     found = due(some, lambda one: Batch(
         400 if one.group == 'a' else 600, 5, 60.0), 2.0)
     assert [one.group for one in found] == ['a']
+
+
+def test_a_key_of_its_own_is_worth_18_kb_for_a_year():
+    put, gigabyte_month = 0.005 / 1000, 0.023
+    assert round(put / gigabyte_month * 1e9 / 12, -3) == \
+        GatewayConf().bundle_put_bytes == 18000
+    assert pays(18000, 1, 18000) and not pays(17999, 1, 18000)
+    assert not pays(18000, 2, 18000)
+    assert pays(0, 0, 18000) and pays(0, 1000, 0)
