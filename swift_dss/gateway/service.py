@@ -182,14 +182,15 @@ class Gateway:
             self._keys, self._is_cancelled, self._stopping.is_set, now)
         proofs = BundleProofs(self._client, self._keys, now)
         book = Book(book_path(conf.state_dir))
+        follower = Follower(self._conf, self._primaries, proofs, local, book,
+                            metrics, now)
         self._bundler = Bundler(
             self._conf, self._client, local, self._queue, book, metrics,
             logger, self._breaker, self._stopping, conf.swift_dir,
             self._keys, now, self._retry, pool,
             Leaning(self._conf, self._primaries, self._uploader.send_apart,
                     trusted.now),
-            Follower(self._conf, self._primaries, proofs, local, book,
-                     metrics, now), proofs, self._notify)
+            follower, proofs, self._notify)
         self._parker = Parker(
             Jobs(self._claim, self._release, self._described,
                  self._may_send, self._is_first, self._wanted_remote,
@@ -204,7 +205,9 @@ class Gateway:
                                 self._queue, metrics, self._ranks.rank)
         self.collector = Collector(
             self._conf, self._client, local, self._ranks, self._primaries,
-            keys.Hands(self._deleter.remove, self.enqueue_deletes),
+            keys.Hands(self._deleter.remove, self.enqueue_deletes,
+                       lambda version, bundle: self._arrivals.is_doubled(
+                           version, bundle)),
             self._bundler.collector(self._ranks, self._primaries,
                                     self.enqueue_deletes, trusted.now),
             metrics, self._stopping, trusted.now,
@@ -227,7 +230,7 @@ class Gateway:
         self._repairer = Repairer(self._conf, self._client, local, Hands(
             self._filler.prove, self._uploader.resend, self._bundler.settle,
             self._bundler.take_out, self.enqueue_upload,
-            self.asides.put_aside))
+            self.asides.put_aside, follower.find, follower.take))
         self._filler.on_missing = self._mend_missing
         self._clock = clock
         self._repairs: Pauses[VersionId] = Pauses(
@@ -243,7 +246,8 @@ class Gateway:
                 lambda version, partition: self.repair(
                     [(version, partition)]),
                 self._bundler.take_out, self._send_again,
-                self._bundler.bundle_bytes, self._require_for_proof),
+                self._bundler.bundle_bytes, self._repairer.follow,
+                self._require_for_proof),
             metrics, logger, pool, clock)
         self.ask_scrubber = AskScrubber(
             self._conf, local, self.witness,

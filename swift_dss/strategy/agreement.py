@@ -134,6 +134,20 @@ def of_place(timestamp: str, key: str,
     return Verdict.DEAD
 
 
+def agreed_key(timestamp: str,
+               answers: Sequence[Optional[Answer]]) -> str:
+    """The one key that the records of all primaries name of a version; '' if
+    one is silent, has another version, or names another key or none.
+
+    :param answers: with the keys that records name
+    """
+    said = {None if answer is None else answer[:2] for answer in answers}
+    if len(said) != 1:
+        return ''
+    only = said.pop()
+    return only[1] if only is not None and only[0] == timestamp else ''
+
+
 def order(key: str) -> str:
     """The order of bundles by the time that they were begun. A follower of a
     version only goes to a later bundle, and so never in circles, even if

@@ -7,7 +7,8 @@ their records name the same place: bytes go up once.
 The keeper rewrites a bundle that loses members, under another key. A leaning
 node follows: now and then it asks about one version of each bundle, and about
 all of them if the primaries name a later bundle. A node that comes too late
-finds the version under its own key (``lean``).
+finds the version under its own key (``lean``), and follows from there: when
+all primaries name the later bundle, that key goes (``collect``).
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class Follower:
         """
         found: Dict[VersionId, Place] = {}
         new: List[Tuple[LocalVersion, RemoteCopy]] = []
-        for local, keys in self._named(some):
+        for local, keys in self._named([(one, _key(one)) for one in some]):
             place = self._proven(local, keys)
             if place is None:
                 continue
@@ -89,6 +90,30 @@ class Follower:
         for local in self._record(new):
             found[local.version] = Place(local.residency.remote)
         return found
+
+    def find(self, local: LocalVersion) -> Optional[RemoteCopy]:
+        """A version's place in a later bundle than its record names, proven by
+        the bundle's index; None if the primaries name none.
+
+        Blocks, a few seconds a server.
+        """
+        (_, keys), = self._named([(local, _key(local))])
+        place = self._proven(local, keys)
+        return place.remote if place is not None else None
+
+    def take(self, new: Sequence[Tuple[LocalVersion, RemoteCopy]]) -> int:
+        """Have records name these places; returns how many do. Idempotent.
+
+        :raises TierUnavailable: the book's disk is full
+        """
+        done = self._record(new)
+        # Whoever wrote the new bundle may not have heard of all that was
+        # said beside the old one.
+        self._book.add_renewals([
+            (local.version, local.partition, self._now())
+            for local in done if metadata.changed_at(
+                local.metadata) > local.version.timestamp])
+        return len(done)
 
     def keep_up(self) -> bool:
         """Follow rewritten bundles, the next ones of this round; True if more
@@ -108,7 +133,8 @@ class Follower:
                 break
         else:
             self._at = ''
-        for bundle, (_, keys) in zip(bundles, self._named(asked)):
+        for bundle, (_, keys) in zip(bundles, self._named(
+                list(zip(asked, bundles)))):
             if any(is_bundle(self._conf.prefix, key) for key in keys):
                 self._follow(bundle)
         return bool(self._at)
@@ -120,7 +146,7 @@ class Follower:
         for bundle in self._book.leaned_on():
             local = self._next_of(bundle)
             remote = local and local.residency.remote
-            found += bool(remote and remote.seal
+            found += bool(remote and remote.seal and remote.in_bundle
                           and not remote.seal.startswith(prefix))
             if found >= _SOME:
                 break
@@ -128,17 +154,18 @@ class Follower:
 
     # -- inside ----------------------------------------------------------
 
-    def _named(self, some: Sequence[LocalVersion]
+    def _named(self, some: Sequence[Tuple[LocalVersion, str]]
                ) -> Iterable[Tuple[LocalVersion, List[str]]]:
-        """The places in other records of each version, best first."""
+        """The places in other records of each version, best first.
+
+        :param some: each version, and the key that the places come after
+        """
         for at in range(0, len(some), _AT_ONCE):
             page = some[at:at + _AT_ONCE]
             answers = self._primaries.ask(
-                [Wanted(local.version) for local in page], True)
-            for local, said in zip(page, answers):
-                remote = local.residency.remote
-                yield local, leans_on(local.version.timestamp,
-                                      remote.key if remote else '', said)
+                [Wanted(local.version) for local, _ in page], True)
+            for (local, key), said in zip(page, answers):
+                yield local, leans_on(local.version.timestamp, key, said)
 
     def _proven(self, local: LocalVersion,
                 keys: Sequence[str]) -> Optional[Place]:
@@ -213,9 +240,11 @@ class Follower:
         except DssError:
             return None
         remote = local.residency.remote
-        if remote is None or remote.key != bundle:
+        if remote is None or remote.in_bundle and remote.key != bundle:
             self._book.let_go(version)
             return None
+        # A version under its own key was late: it goes where the others are,
+        # but not back to this bundle, of which S3 may have it wrong.
         return local
 
     def _follow(self, bundle: str) -> None:
@@ -229,14 +258,15 @@ class Follower:
                     for local in [self._leaning(bundle, *row)]
                     if local is not None]
             new: List[Tuple[LocalVersion, RemoteCopy]] = []
-            for local, keys in self._named(some):
+            for local, keys in self._named([(one, bundle) for one in some]):
                 place = self._proven(local, keys)
                 if place is not None and place.remote is not None:
                     new.append((local, place.remote))
-            # Whoever wrote the new one may not have heard of all that was
-            # said beside the old one.
-            self._book.add_renewals([
-                (local.version, local.partition, self._now())
-                for local in self._record(new) if metadata.changed_at(
-                    local.metadata) > local.version.timestamp])
+            self.take(new)
             self._metrics.count('gateway.followed', len(new))
+
+
+def _key(local: LocalVersion) -> str:
+    """That the record names, or ''."""
+    remote = local.residency.remote
+    return remote.key if remote else ''

@@ -32,6 +32,7 @@ from swift_dss.core.config import GatewayConf, NodeConf
 from swift_dss.core.errors import (
     BadConfig, DssError, RemoteUnavailable, TierUnavailable)
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.collect.doubles import Doubles
 from swift_dss.gateway.collect.parts import PARTS, Parts
 from swift_dss.gateway.form.one_key import KeyFailures
 from swift_dss.gateway.link.client import S3Client, S3Listed
@@ -77,6 +78,8 @@ class Collected:
     :param versions: with keys of their own
     :param live: of them, those that a primary has
     :param dead: those of which all primaries have a newer version
+    :param doubled: of those that are alive, those that all primaries name in
+        a bundle
     :param held: a newer version is there, but not on all primaries yet
     :param silent: no primary that answered has it, and one is silent
     :param absent: all answered, and none has it or a newer version
@@ -99,6 +102,7 @@ class Collected:
     live: int = 0
     dead: int = 0
     dead_bytes: int = 0
+    doubled: int = 0
     held: int = 0
     silent: int = 0
     absent: int = 0
@@ -168,10 +172,12 @@ class Hands(NamedTuple):
 
     :param remove: takes a version's key and its side cars out of S3
     :param requeue: notes versions that are obsolete here, durably
+    :param is_doubled: see :meth:`Arrivals.is_doubled`
     """
 
     remove: Callable[[str], None]
     requeue: Callable[[List[Tuple[VersionId, str]]], None]
+    is_doubled: Callable[[VersionId, str], bool]
 
 
 class Extra(NamedTuple):
@@ -213,6 +219,8 @@ class Collector:
         self._now = now
         self._busy = busy
         self._failures = KeyFailures()
+        self._doubles = Doubles(conf, primaries, hands.is_doubled,
+                                self._failures)
         self._running = threading.Lock()
         #: Of the pass under way, or of the last one.
         self.found = Collected()
@@ -300,6 +308,7 @@ class Collector:
         answers = self._primaries.ask(
             [Wanted(item.version) for item in items])
         again: List[Tuple[VersionId, str]] = []
+        live: List[Item] = []
         for item, said in zip(items, answers):
             found.versions += 1
             verdict = of_key(item.version.timestamp, said, self._now(),
@@ -316,6 +325,7 @@ class Collector:
                 again += self._newer_here(item.version)
             elif verdict is Verdict.NEEDED:
                 found.live += 1
+                live.append(item)
             elif is_quarantined(item.version.timestamp, said):
                 found.quarantined += 1
                 found.quarantined_bytes += item.length
@@ -329,8 +339,16 @@ class Collector:
         if again and not wish.dry_run:
             self._hands.requeue(again)
             found.requeued += len(again)
+        self._remove_doubles(live, wish, found)
         if wish.paced:
             self._stopping.wait(len(items) / _PACE)
+
+    def _remove_doubles(self, live: Sequence[Item], wish: Wish,
+                        found: Collected) -> None:
+        for item in self._doubles.among(live, found):
+            found.doubled += 1
+            with self._failures.of(item.key, found.skip):
+                self._remove(item, wish, found)
 
     def _newer_here(self, version: VersionId
                     ) -> List[Tuple[VersionId, str]]:

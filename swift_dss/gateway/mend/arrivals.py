@@ -72,6 +72,21 @@ class Arrivals:
         self._metrics.count('gateway.arrivals')
         return reply
 
+    def is_doubled(self, version: VersionId, bundle: str) -> bool:
+        """True if S3 says now that it has a version under its own key, and the
+        same bytes in a bundle. One HEAD, or two; seldom more.
+
+        :raises DssError: it cannot be said now
+        """
+        try:
+            own = self._find(version)
+        except (NotProven, VersionGone):
+            return False
+        assert own.residency is not None
+        return self._bundles.find(
+            version, own.residency.content_length, own.etag,
+            bundle) is not None
+
     def _known(self, request: ProofRequest, residency: Residency,
                remote: RemoteCopy) -> ProofReply:
         # Another node may call the same bucket by another name: the contents
@@ -120,6 +135,10 @@ class Arrivals:
                 length, request.etag):
             raise NotProven('another version has the key of %s'
                             % request.version.key)
+        # To follow to where the bundle's members are now.
+        assert request.residency and request.residency.remote
+        self._hold(request.version, request.partition,
+                   request.residency.remote.key)
         return found
 
     def _own_key(self, request: ProofRequest, length: int,

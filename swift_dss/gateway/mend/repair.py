@@ -1,8 +1,9 @@
 """Repair a copy in S3 that is missing or wrong.
 
-The right bytes are searched in this order: another place in S3 (in a replica's
-record, or the version's own key, which another node may have sent), then the
-local bytes of any replica on this node. If there are none, but another primary
+The right bytes are searched in this order: another place in S3 (in the record
+of a replica here, in a later bundle that other primaries name, or under the
+version's own key, which another node may have sent), then the local bytes of
+any replica on this node. If there are none, but another primary
 has the version without that copy, the stub goes into quarantine, and
 replication brings the version again: with the stub in place no primary would
 send it. Nothing is taken on trust: a copy is read back before a record names
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import Enum
+from functools import partial
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from swift_dss.core.config import GatewayConf
@@ -58,6 +60,8 @@ class Hands(NamedTuple):
     :param take_out: marks a version's members in bundles dead
     :param enqueue: has it uploaded later
     :param put_aside: see :meth:`Asides.put_aside`
+    :param find: see :meth:`Follower.find`
+    :param lean: see :meth:`Follower.take`
     """
 
     prove: Callable[[LocalVersion], None]
@@ -66,6 +70,8 @@ class Hands(NamedTuple):
     take_out: Callable[[VersionId], None]
     enqueue: Callable[[VersionId, str], None]
     put_aside: Callable[[LocalVersion], Aside]
+    find: Callable[[LocalVersion], Optional[RemoteCopy]]
+    lean: Callable[[Sequence[Tuple[LocalVersion, RemoteCopy]]], int]
 
 
 class Repairer:
@@ -98,6 +104,18 @@ class Repairer:
         for local in wrong:
             self._point(local, found)
         return Repaired.FOUND
+
+    def follow(self, local: LocalVersion) -> bool:
+        """Have the record of a version that S3 lacks in its place name another
+        one that proved right; False if there is none. Blocks.
+
+        :raises DssError: it cannot be said, or not be done, now
+        """
+        found = self._elsewhere(local, [local])
+        if found is None:
+            return False
+        self._point(local, found)
+        return True
 
     # -- inside ----------------------------------------------------------
 
@@ -146,29 +164,32 @@ class Repairer:
 
     def _elsewhere(self, local: LocalVersion,
                    wrong: Sequence[LocalVersion]) -> Optional[RemoteCopy]:
-        """The version's own key, if S3 has it there, read back and proven,
-        and no record names that already."""
-        found = own_copy(self._conf, self._client, local)
-        if found is None or any(
-                (one.residency.remote.key, one.residency.remote.seal)
-                == (found.key, found.seal) for one in wrong
-                if one.residency.remote is not None):
-            return None
-        try:
-            return None if self._wrong(replace(
-                local, residency=local.residency.with_remote(found))) \
-                else found
-        except DamagedRecord:
-            return None  # a seal that does not open
+        """A later bundle's member or the version's own key, if S3 has it
+        there, read back and proven, and no record names that already."""
+        named = [(one.residency.remote.key, one.residency.remote.seal)
+                 for one in wrong if one.residency.remote is not None]
+        for look in (self._hands.find, partial(
+                own_copy, self._conf, self._client)):
+            found = look(local)
+            if found is None or (found.key, found.seal) in named:
+                continue
+            try:
+                if not self._wrong(replace(
+                        local, residency=local.residency.with_remote(found))):
+                    return found
+            except DamagedRecord:
+                continue  # a seal that does not open
+        return None
 
     def _point(self, local: LocalVersion, found: RemoteCopy) -> None:
         """Have a record name a proven place."""
         version, partition = local.version, local.partition
         if found.in_bundle:
             # A rewrite of the bundle must know this device first.
-            if not self._hands.settle(version, partition, local):
-                raise TierUnavailable('%s: its bundle is being rewritten '
-                                      'now' % version.key)
+            if not self._hands.settle(version, partition, local) and \
+                    not self._hands.lean([(local, found)]):
+                raise VersionGone('%s left %s just now' % (
+                    version.key, version.device))
             return
         self._local.record_remote(version, partition, found)
         steps.reached('repair.pointed')

@@ -13,9 +13,11 @@ names 1,000 keys, so it would be cheaper where more than 12 of 1,000
 neighbouring keys leave at once. Keys begin with a hash, so those that leave
 together are no neighbours: nothing is listed here.
 
-A key that is missing: where all bytes are here the record stops claiming it,
-and the version is sent again, whatever the rank of this node. A key that is
-there and differs is read back, and put right by the same means as
+A key that is missing may be that of a bundle that its keeper has rewritten:
+the record then names the place that the other primaries name, or the version's
+own key. Otherwise, where all bytes are here, the record stops claiming the
+key, and the version is sent again, whatever the rank of this node. A key that
+is there and differs is read back, and put right by the same means as
 ``swift-dss gateway verify --repair``.
 """
 
@@ -55,6 +57,7 @@ class Remedies(NamedTuple):
     :param repair: reads a copy back, and repairs it
     :param take_out: marks a version's members in bundles dead
     :param send_again: has it uploaded from here, now
+    :param follow: see :meth:`Repairer.follow`
     :param require_ours: raises where another cluster may delete the keys
     :param bundle_bytes: size of a bundle's key; None if the book has none
     """
@@ -63,6 +66,7 @@ class Remedies(NamedTuple):
     take_out: Callable[[VersionId], None]
     send_again: Callable[[LocalVersion], None]
     bundle_bytes: Callable[[str], Optional[int]]
+    follow: Callable[[LocalVersion], bool]
     require_ours: Callable[[], None] = lambda: None
 
 
@@ -113,6 +117,10 @@ class Asker(Witness):
             if before != remote:
                 head = self._answer(remote.key)
         if head is None:
+            if self._remedies.follow(local):
+                self._metrics.count('gateway.proof_followed')
+                return self._named(self._local.describe(
+                    local.version, local.partition))
             self._send_again(local)
         elif head.archived:
             raise NotProven(

@@ -44,7 +44,8 @@ class Node:
             GatewayConf(endpoint='s3', prefix='p/'),
             SimpleNamespace(head=self._head), self.local, Remedies(
                 self._repair, lambda version: None, self._send,
-                lambda key: None, lambda: self.require()),
+                lambda key: None, lambda local: False,
+                lambda: self.require()),
             CountingMetrics(), logging.getLogger('asking-again'), inline,
             lambda: self.now)
         self.require = lambda: None
