@@ -176,7 +176,7 @@ def rebuild(read: Read, sectors: int, geometry: Geometry,
     segment = plan_segment(geometry, SUPER_SECTORS, sectors)
     if segment is None:
         raise NotACache('%d sectors have no room for a cache' % sectors)
-    seen: Counter = Counter()
+    seen: Counter[int] = Counter()
     for number in range(2 * segment.nr_regions):
         generation = _generation(
             read(segment.table_sector + number * BLOCK_SECTORS,

@@ -351,12 +351,13 @@ def _traffic(args: argparse.Namespace) -> int:
 
 def _prefetch(args: argparse.Namespace) -> int:
     from swift_dss.bench.cluster import prefetch, prefetch_plot
+    from swift_dss.strategy.prefetch import STRATEGIES
     plan = _plan(
         prefetch, args, strategies=args.strategies, workloads=args.workloads,
         rtt_seconds=_seconds(args.rtt_ms),
         think_seconds=_seconds(args.think_ms))
     require_known('--strategies', plan.strategies,
-                  tuple(prefetch.STRATEGIES))
+                  tuple(STRATEGIES))
     require_known('--workloads', plan.workloads, prefetch.WORKLOADS)
     report = prefetch.report(plan, prefetch.measure(
         plan, printer(sys.stderr)))

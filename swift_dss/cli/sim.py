@@ -20,6 +20,7 @@ from swift_dss.cli.table import Progress, table
 from swift_dss.core.errors import BadConfig
 from swift_dss.sim import campaign, runs
 from swift_dss.sim.studies import lost_state, subsets
+from swift_dss.sim.verbs import Step
 from swift_dss.sim.world.ring import REPLICAS
 
 HELP = 'a simulated cluster with faults, judged by a model'
@@ -188,7 +189,7 @@ def _one(args: argparse.Namespace) -> int:
     return _BROKEN if outcome.violation else 0
 
 
-def _tell(args: argparse.Namespace, steps: Sequence[runs.Step],
+def _tell(args: argparse.Namespace, steps: Sequence[Step],
           outcome: runs.Outcome) -> None:
     if args.trace or outcome.violation:
         print('\n'.join(outcome.trace))

@@ -30,7 +30,8 @@ import time
 import uuid
 import zlib
 from typing import (
-    Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple)
+    Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set,
+    Tuple)
 
 HEAD = struct.Struct('>4sIII')
 MEMBER = struct.Struct('>4sIQI')
@@ -150,7 +151,7 @@ def make_bundle(head: Dict[str, Any],
     return bytes(raw)
 
 
-def read_since(raw: bytes) -> Tuple[set, Dict[int, Dict[str, Any]]]:
+def read_since(raw: bytes) -> Tuple[Set[int], Dict[int, Dict[str, Any]]]:
     """(dead members, newer records) of a ``.since`` object."""
     found = json.loads(_inflate(raw))
     records = dict(found['records'])
@@ -162,7 +163,7 @@ def alive(raw: bytes, beside: Iterable[bytes]) -> List[Member]:
 
     :param beside: ``.since`` objects: each of its writers has one
     """
-    dead: set = set()
+    dead: Set[int] = set()
     records: Dict[int, Dict[str, Any]] = {}
     for one in beside:
         more, newer = read_since(one)
@@ -264,15 +265,15 @@ class Bucket:
     def read(self, name: str) -> Optional[bytes]:
         """All of a key; None if there is none."""
         try:
-            return self._client.get_object(
-                Bucket=self._bucket, Key=self._prefix + name)['Body'].read()
+            return bytes(self._client.get_object(
+                Bucket=self._bucket, Key=self._prefix + name)['Body'].read())
         except self._client.exceptions.NoSuchKey:
             return None
 
     def kind(self, name: str) -> str:
         """Content type of a key."""
-        return self._client.head_object(
-            Bucket=self._bucket, Key=self._prefix + name)['ContentType']
+        return str(self._client.head_object(
+            Bucket=self._bucket, Key=self._prefix + name)['ContentType'])
 
     def write(self, name: str, data: bytes, record: Dict[str, Any]) -> None:
         """Make a key, with the user metadata of a record."""

@@ -73,12 +73,12 @@ class DssDiskFileBase(BaseDiskFile):
     @property
     def dss_partition(self) -> str:
         """Swift's partition."""
-        return self._datadir.rsplit(os.sep, 3)[1]
+        return str(self._datadir.rsplit(os.sep, 3)[1])
 
     @property
     def dss_hash(self) -> str:
         """Swift's hash of the object."""
-        return os.path.basename(self._datadir)
+        return str(os.path.basename(self._datadir))
 
     def dss_tag(self, class_map: ClassMap) -> None:
         """Set the class map of the version about to be written.
@@ -145,9 +145,11 @@ class DssDiskFileBase(BaseDiskFile):
             raise DiskFileNotExist() from err
         except (KeyError, ValueError):
             # Swift's own checks know these and quarantine.
-            return super()._verify_data_file(data_file, fp, current_time)
+            return int(super()._verify_data_file(
+                data_file, fp, current_time))
         if size == content_length:
-            return super()._verify_data_file(data_file, fp, current_time)
+            return int(super()._verify_data_file(
+                data_file, fp, current_time))
         # Swift compares the metadata with the size of the file: for the
         # time of its checks, say the size that a stub must have.
         self._metadata['Content-Length'] = str(size)

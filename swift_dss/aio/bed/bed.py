@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from typing import Any, Iterator, List, Mapping, Optional, Sequence
+from urllib.parse import quote
 
 from swift_dss.aio.bed import configure, http, look
 from swift_dss.aio.bed.changes import Changes
@@ -59,7 +60,7 @@ class Bed(Changes):
             lambda: self.network.connect(
                 node, (conf.address, place.port), seconds),
             conf.address, place.port, method, '/%s/%d%s' % (
-                place.device, place.partition, http.quote(path)),
+                place.device, place.partition, quote(path)),
             body, sent)
 
     def _place(self, node: str, path: str, policy: int,

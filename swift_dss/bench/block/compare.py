@@ -22,6 +22,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 from swift_dss.bench import figures
 from swift_dss.bench.block import driver, guest, load, targets
 from swift_dss.bench.block.load import Phase, Workload
+from swift_dss.bench.chunk_traces import NoTrace
 from swift_dss.bench.choices import require_known
 from swift_dss.block import lab
 
@@ -259,7 +260,7 @@ def _made(name: str, plan: Plan, say: Say) -> Optional[Workload]:
     try:
         return load.make(name, pathlib.Path(plan.traces),
                                plan.requests, plan.seed)
-    except load.NoTrace as err:
+    except NoTrace as err:
         say('left out: %s' % err)
         return None
 

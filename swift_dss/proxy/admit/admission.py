@@ -23,7 +23,8 @@ from swift.common.utils import quorum_size
 from swift_dss.core.limits import MAX_THROTTLED
 from swift_dss.core.spans import ClassMap
 from swift_dss.proxy.admit import retry_after
-from swift_dss.proxy.admit.pressures import Pressures, Server
+from swift_dss.proxy.admit.heard import Server
+from swift_dss.proxy.admit.pressures import Pressures
 from swift_dss.proxy.replicas import Replicas
 from swift_dss.proxy.settings import State
 from swift_dss.proxy.target import Target

@@ -17,7 +17,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import eventlet
 
 from swift_dss.core.errors import DssError
-from swift_dss.proxy.admit.pressures import Server, ask_rooms
+from swift_dss.proxy.admit.heard import Server
+from swift_dss.proxy.admit.pressures import ask_rooms
 from swift_dss.proxy.replicas import Node, Replicas
 from swift_dss.proxy.target import Target
 from swift_dss.proxy.wsgi import Env, Start

@@ -79,7 +79,7 @@ def _said_class(text: str, class_id: int, table: ClassTable) -> str:
             return text
     except BadClassInput:
         pass  # a name that left the table, or no class at all
-    return str_to_wsgi(table.name_of(class_id))
+    return str(str_to_wsgi(table.name_of(class_id)))
 
 
 def object_size(found: Mapping[str, str]) -> Optional[int]:
