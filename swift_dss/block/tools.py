@@ -317,8 +317,8 @@ def _region(found: Examined, number: int, pair: bytes) -> Region:
             continue
         try:
             parsed = parse_block(block, superblock, number)
-        except DamagedBlock as err:
-            _damaged(found, region, copy, block, sector, str(err))
+        except DamagedBlock:
+            _damaged(found, region, copy, block, sector)
             continue
         if parsed.seq > region.seq:
             region.block, region.seq, region.copy = parsed, parsed.seq, copy
@@ -326,7 +326,7 @@ def _region(found: Examined, number: int, pair: bytes) -> Region:
 
 
 def _damaged(found: Examined, region: Region, copy: int, block: bytes,
-             sector: int, text: str) -> None:
+             sector: int) -> None:
     if len(block) == BLOCK_BYTES:
         region.damaged.append((copy, claimed_seq(
             block, found.superblock, region.number)))

@@ -291,13 +291,13 @@ class Pool:
     def _start(self) -> None:
         self._started += 1
         thread = native.Thread(
-            target=_work, args=(self, self._queue),
+            target=_work, args=(self._queue,),
             name='dss-%s-%d' % (self.name, self._started))
         thread.daemon = True
         thread.start()
 
 
-def _work(pool: Pool, queue: Any) -> None:
+def _work(queue: Any) -> None:
     """The life of one pool thread."""
     while True:
         job = queue.get()

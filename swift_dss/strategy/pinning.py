@@ -45,7 +45,7 @@ class PinRule:
         depth = depth_of(name)
         if not self.depth[0] <= depth <= self.depth[1]:
             return 'depth %d' % depth
-        plain = content_type.split(';')[0].strip().lower()
+        plain = content_type.partition(';')[0].strip().lower()
         if self.types and not any(one.matches(plain) for one in self.types):
             return 'type %s' % plain
         others = set(class_ids) - self.class_ids

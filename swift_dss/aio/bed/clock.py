@@ -75,26 +75,30 @@ def _move_time(offset: Callable[[], float]) -> None:
         moved = offset() if clock == time.CLOCK_REALTIME else 0.0
         return real_get(clock) + moved
 
-    def from_now(convert: Callable[..., Any]) -> Callable[..., Any]:
-        def converted(seconds: Optional[float] = None) -> Any:
-            return convert(now() if seconds is None else seconds)
-        return converted
-
-    def from_here(convert: Callable[..., Any],
-                  before: int) -> Callable[..., Any]:
-        def converted(*arguments: Any) -> Any:
-            if len(arguments) == before:
-                arguments += (time.localtime(),)
-            return convert(*arguments)
-        return converted
     moved: Dict[str, Callable[..., Any]] = {
         'time': now, 'time_ns': now_ns, 'clock_gettime': get,
-        'strftime': from_here(time.strftime, 1),
-        'asctime': from_here(time.asctime, 0)}
+        'strftime': _from_here(time.strftime, 1),
+        'asctime': _from_here(time.asctime, 0)}
     for name in ('gmtime', 'localtime', 'ctime'):
-        moved[name] = from_now(getattr(time, name))
+        moved[name] = _from_now(getattr(time, name), now)
     for name, call in moved.items():
         setattr(time, name, _Builtin(call))
+
+
+def _from_now(convert: Callable[..., Any],
+              now: Callable[[], float]) -> Callable[..., Any]:
+    def converted(seconds: Optional[float] = None) -> Any:
+        return convert(now() if seconds is None else seconds)
+    return converted
+
+
+def _from_here(convert: Callable[..., Any],
+               before: int) -> Callable[..., Any]:
+    def converted(*arguments: Any) -> Any:
+        if len(arguments) == before:
+            arguments += (time.localtime(),)
+        return convert(*arguments)
+    return converted
 
 
 def _move_datetime(offset: Callable[[], float]) -> None:

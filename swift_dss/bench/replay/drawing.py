@@ -35,7 +35,7 @@ def draw(report: Dict[str, Any], path: str, table: ClassTable) -> None:
     _cdf(axes[0][2], groups)
     axes[0][0].legend(fontsize=7)
     if classes:
-        _by_class(figure, axes[1], groups, classes, table)
+        _by_class(axes[1], groups, classes, table)
     figure.suptitle('Replay of %s: %d requests' % (
         report['trace'], report['requests']))
     plots.save(figure, path)
@@ -78,7 +78,7 @@ def _cdf(axis: Any, groups: Dict[Any, List[Dict[str, Any]]]) -> None:
                    loc='left')
 
 
-def _by_class(figure: Any, axes: Any, groups: Dict[
+def _by_class(axes: Any, groups: Dict[
         Any, List[Dict[str, Any]]], classes: List[int],
         table: ClassTable) -> None:
     """A panel for each of the first three strategies, a line a class."""

@@ -70,7 +70,7 @@ def plan(trace: Trace, unit_bytes: int = -1) -> Plan:
             1, trace.sizes[request] - units * unit))
         class_ids = trace.class_ids[request]
     return Plan(trace, unit, keys, sizes, class_ids, _sequential(trace, first),
-                first, _footprint(keys, sizes), _renewed(trace, unit))
+                first, _footprint(keys, sizes), _renewed(trace))
 
 
 def _footprint(keys: Any, sizes: Any) -> int:
@@ -81,7 +81,7 @@ def _footprint(keys: Any, sizes: Any) -> int:
     return int(most.sum())
 
 
-def _renewed(trace: Trace, unit: int) -> Any:
+def _renewed(trace: Trace) -> Any:
     """Blocks are written in place; objects are replaced."""
     np = numpy()
     if trace.unit_bytes:

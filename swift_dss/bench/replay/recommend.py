@@ -147,7 +147,7 @@ def search(plan: Plan, first: Setup, budget_bytes: int, goal: Goal,
     for contender in ([best_of(by_class)] + [
             one for one in by_class if one[0].strategy == 'class-lru']) \
             if by_class else []:
-        _with_floors(plan, contender, base, attempt, best_of, goal)
+        _with_floors(plan, contender, base, attempt, best_of)
     ahead = [name for name in prefetchers if name != 'none']
     if ahead:
         attempt([replace(best_of(tried)[0], prefetch=name)
@@ -162,8 +162,7 @@ def _with_floors(plan: Plan, start: Tuple[Setup, Row],
                  base: Tuple[Setup, Row], attempt: Callable[
                      [List[Setup]], List[Tuple[Setup, Row]]],
                  best_of: Callable[
-                     [List[Tuple[Setup, Row]]], Tuple[Setup, Row]],
-                 goal: Goal) -> None:
+                     [List[Tuple[Setup, Row]]], Tuple[Setup, Row]]) -> None:
     """One class after the other, the busiest of the starved first."""
     setup, row = start
     starved = [int(class_id) for class_id, part in row['classes'].items()
@@ -249,7 +248,7 @@ def text(found: Found, table: ClassTable) -> str:
              figures.number(found.base[1]['classes'][class_id]['p99_ms']),
              figures.number(row['p99_ms'])]
             for class_id, row in found.best[1]['classes'].items()])]
-    return '\n'.join(lines + ['', _settings(found, table)])
+    return '\n'.join(lines + ['', _settings(found)])
 
 
 def _as_good(goal: Goal, best: float, score: float) -> bool:
@@ -271,7 +270,7 @@ def _said(one: Tuple[Setup, Row], table: ClassTable) -> str:
     return ', '.join(parts)
 
 
-def _settings(found: Found, table: ClassTable) -> str:
+def _settings(found: Found) -> str:
     """The lines for the operator's files."""
     setup, row = found.best
     kind, _, inner = setup.strategy.partition('-')

@@ -26,9 +26,9 @@ def summary(plan: Plan, outcome: Outcome) -> Dict[str, Any]:
         'cache_bytes': setup.cache_bytes,
         'cache_share': setup.cache_bytes / max(1, plan.footprint_bytes),
         'cloud': setup.cloud.name}
-    row.update(_ratios(plan, outcome, reads))
+    row.update(_ratios(outcome, reads))
     row['classes'] = {
-        str(class_id): _ratios(plan, outcome, reads & (
+        str(class_id): _ratios(outcome, reads & (
             plan.trace.class_ids == class_id))
         for class_id in plan.trace.classes()}
     row.update({name: outcome.counts.get(name, 0.0) for name in _COUNTS})
@@ -51,7 +51,7 @@ def dollars(outcome: Outcome) -> float:
             + counts['put_bytes'] * cloud.in_dollars)
 
 
-def _ratios(plan: Plan, outcome: Outcome, which: Any) -> Dict[str, Any]:
+def _ratios(outcome: Outcome, which: Any) -> Dict[str, Any]:
     np = numpy()
     count = int(which.sum())
     asked = float(outcome.asked_bytes[which].sum())

@@ -322,9 +322,7 @@ class _Player:
     # Prefetching
 
     def _ask(self, access: Access) -> None:
-        room = self._setup.prefetch_bytes - self._flying_bytes
-        if room <= 0:
-            room = 0
+        room = max(0, self._setup.prefetch_bytes - self._flying_bytes)
         for want in self._prefetch.on_request(access, room):
             self._want(want)
 

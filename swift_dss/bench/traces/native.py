@@ -64,6 +64,18 @@ class _Wrong(Exception):
     """(field, reason)."""
 
 
+def _range(parts: List[bytes], size: int) -> Tuple[int, int]:
+    """(start, length) of the bytes that a line names."""
+    start = _whole('start', parts[4], MAX_OBJECT_BYTES)
+    end = _whole('end', parts[5], MAX_OBJECT_BYTES)
+    if end < start:
+        raise _Wrong('end', '%d is before the start, %d' % (end, start))
+    if end >= size:
+        raise _Wrong('end', '%d is not inside the object of %d bytes'
+                     % (end, size))
+    return start, end - start + 1
+
+
 # long: one field after the other, in the order of the line.
 def _row(parts: List[bytes]) -> Optional[_Row]:
     """Arguments for the builder; None: moves no bytes."""
@@ -89,16 +101,7 @@ def _row(parts: List[bytes]) -> Optional[_Row]:
     if count in (5, 7):
         class_id = _whole('class', parts[-1], CLASS_ID_MAX)
     size = _whole('size', parts[3], MAX_OBJECT_BYTES)
-    start, length = 0, size
-    if count > 5:
-        start = _whole('start', parts[4], MAX_OBJECT_BYTES)
-        end = _whole('end', parts[5], MAX_OBJECT_BYTES)
-        if end < start:
-            raise _Wrong('end', '%d is before the start, %d' % (end, start))
-        if end >= size:
-            raise _Wrong('end', '%d is not inside the object of %d bytes'
-                         % (end, size))
-        length = end - start + 1
+    start, length = _range(parts, size) if count > 5 else (0, size)
     try:
         key = parts[2].decode('utf-8')
     except UnicodeDecodeError:

@@ -238,14 +238,9 @@ def read_file(path: str, kind: str = 'auto',
 
 def _guess(path: str, stream: Any) -> Any:
     """(format, the stream from its start)."""
-    bare = path.lower()
-    for suffix in streams.PACKED:
-        if bare.endswith(suffix):
-            bare = bare[:-len(suffix)]
-    if 'oraclegeneral' in bare or bare.endswith('.bin'):
-        return 'oracle', stream
-    if bare.endswith('.lis'):
-        return 'arc', stream
+    kind = _kind_of_name(path)
+    if kind:
+        return kind, stream
     head: List[bytes] = []
     for text in itertools.islice(stream, 1000):
         head.append(text)
@@ -255,17 +250,33 @@ def _guess(path: str, stream: Any) -> Any:
     first = head[-1].strip() if head else b''
     if not first or first.startswith(b'#'):
         raise BadTrace(path, '', '', 'no requests in it')
-    commas, blanks = len(first.split(b',')), len(first.split())
+    kind = _kind_of_line(first)
+    if not kind:
+        raise BadTrace(path, 'line %d' % len(head), '',
+                       '%r is of no format that can be told; say --format' %
+                       first[:60].decode('utf-8', 'replace'))
+    return kind, rest
+
+
+def _kind_of_name(path: str) -> str:
+    bare = path.lower()
+    for suffix in streams.PACKED:
+        if bare.endswith(suffix):
+            bare = bare[:-len(suffix)]
+    if 'oraclegeneral' in bare or bare.endswith('.bin'):
+        return 'oracle'
+    return 'arc' if bare.endswith('.lis') else ''
+
+
+def _kind_of_line(first: bytes) -> str:
+    commas, blanks = len(first.split(b',')), first.split()
     if first == _CLOUDPHYSICS_HEAD or commas == 5:
-        return 'cloudphysics', rest
+        return 'cloudphysics'
     if commas == 7:
-        return 'msr', rest
-    if blanks == 3:
-        return 'adaptsize', rest
-    if blanks in (4, 5, 6, 7) and \
-            first.split()[1].decode('ascii', 'replace').upper() \
-            in native.VERBS:
-        return 'native', rest
-    raise BadTrace(path, 'line %d' % len(head), '',
-                   '%r is of no format that can be told; say --format' %
-                   first[:60].decode('utf-8', 'replace'))
+        return 'msr'
+    if len(blanks) == 3:
+        return 'adaptsize'
+    if len(blanks) in (4, 5, 6, 7) and \
+            blanks[1].decode('ascii', 'replace').upper() in native.VERBS:
+        return 'native'
+    return ''

@@ -100,7 +100,7 @@ class Trust:
     def _stamp(self, stamp: str) -> None:
         if not _STAMP.match(stamp):
             raise Refused('%r is no timestamp' % stamp[:80])
-        if float(stamp.split('_')[0]) > self.now + MAX_CLOCK_SKEW_SECONDS:
+        if float(stamp.partition('_')[0]) > self.now + MAX_CLOCK_SKEW_SECONDS:
             raise Refused('the timestamp %s is in the future' % stamp)
 
 

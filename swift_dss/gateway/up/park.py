@@ -112,10 +112,7 @@ class Parker:
                 offers.append(Offer(job, local, self._jobs.may_send(job),
                                     self._jobs.is_first(job)))
         outcomes = self._bundler.take_all(offers, table)
-        for outcome, number in Counter(outcomes).items():
-            if outcome is not None:
-                self._metrics.count('gateway.upload.%s' % outcome.value,
-                                    number)
+        self._count(outcomes)
         for offer, outcome in zip(offers, outcomes):
             if outcome is None:
                 alone.append(offer.job.version)
@@ -123,6 +120,10 @@ class Parker:
                 finished.append(offer.job.version)
             elif outcome is Outcome.WAITING:
                 waiting.append(offer.job)
+        self._end(finished, alone, waiting)
+
+    def _end(self, finished: List[VersionId], alone: List[VersionId],
+             waiting: List[UploadJob]) -> None:
         if waiting:
             self._queue.wait((job.version, self._jobs.look_again_at(job))
                              for job in waiting)
@@ -131,6 +132,12 @@ class Parker:
         if alone:
             self._queue.go_alone(alone)
             self._jobs.left_alone()
+
+    def _count(self, outcomes: Iterable[Optional[Outcome]]) -> None:
+        for outcome, number in Counter(outcomes).items():
+            if outcome is not None:
+                self._metrics.count('gateway.upload.%s' % outcome.value,
+                                    number)
 
     def look(self) -> float:
         """Park due versions; seconds until there may be more.

@@ -110,8 +110,9 @@ def of_version(data_path: str, data_fd: int,
             data_path, data['X-Timestamp'], beside):
         meta = registers.current(_read(meta_path), data)
         merged = {key: value for key, value in data.items()
-                  if key.lower() in _DATA_ONLY or key == 'name'
-                  or key == 'Content-Type' or is_sys_meta('object', key)}
+                  if key.lower() in _DATA_ONLY
+                  or key in ('name', 'Content-Type')
+                  or is_sys_meta('object', key)}
         merged.update((key, value) for key, value in meta.items()
                       if key.lower() not in _DATA_ONLY
                       or key == 'X-Timestamp')

@@ -155,6 +155,11 @@ def _value(where: str, option: str, text: str, default: Any) -> Any:
         raise BadConfig('%s: %r is neither true nor false' % (where, text))
     if not isinstance(default, (int, float)):
         return text
+    return _amount(where, option, text, default)
+
+
+def _amount(where: str, option: str, text: str,
+            default: float) -> float:
     try:
         number = _number(text) if option.endswith('_bytes') else float(text)
     except ValueError:
