@@ -78,16 +78,6 @@ class ClassFeed:
         self._read()
         return [] if self._rows is None else self._feed(devices, self._rows)
 
-    def give(self, devices: Iterable[str], table: ClassTable) -> List[str]:
-        """The same with a table that is already parsed."""
-        try:
-            self._rows = checked_rows(table, self._path)
-        except BadConfig as err:
-            self._fail('', str(err))
-            return []
-        self.errors.pop('', None)
-        return self._feed(devices, self._rows)
-
     def forget(self) -> None:
         """Ask every device again for its table."""
         self._at.clear()

@@ -95,9 +95,3 @@ def advise(load: Workload, headroom: float,
                % INDEX_ROW_BYTES, has_bytes.get('metadata')),
         Advice('log', log, 'objects/s x longest outage x %d bytes of queue'
                % QUEUE_ROW_BYTES, has_bytes.get('log'))]
-
-
-def seconds_until_full(budget_bytes: int, ingest_rate: float
-                       ) -> Optional[float]:
-    """How long an outage may last; None if nothing comes in."""
-    return budget_bytes / ingest_rate if ingest_rate > 0 else None

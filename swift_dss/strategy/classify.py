@@ -12,7 +12,7 @@ The first of these that says something wins:
 
 from __future__ import annotations
 
-from typing import AbstractSet, FrozenSet, Iterable, Optional
+from typing import AbstractSet, Iterable, Optional
 
 from swift_dss.core.errors import ClassNotAllowed
 from swift_dss.core.limits import UNCLASSIFIED
@@ -61,20 +61,6 @@ def matches(rule: Rule, facts: RequestFacts) -> bool:
             return False
     return rule.name_regex is None or \
         rule.name_regex.fullmatch(facts.obj) is not None
-
-
-def asked_for(facts: RequestFacts) -> FrozenSet[int]:
-    """The classes that the request itself names.
-
-    These are the ones an account may be refused; classes from rules or the
-    container are the operator's choice.
-    """
-    found = {span.class_id for span in facts.ranges}
-    if facts.object_class is not None:
-        found.add(facts.object_class)
-    if facts.class_map is not None:
-        found |= facts.class_map.class_ids(facts.size)
-    return frozenset(found)
 
 
 def check_allowed(class_ids: Iterable[int],

@@ -52,8 +52,6 @@ _WINDOW_KIB = {'array': 128, 'hdd': 0}
 
 PHASES = ('first', 'second')
 
-#: The publication's means, as shares of the mean without a cache.
-SEED_FIRST, SEED_SECOND = 0.26, 0.79
 #: The goals of dm-dss.
 TARGET_FIRST, TARGET_SECOND = 0.60, 0.79
 

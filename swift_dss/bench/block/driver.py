@@ -21,7 +21,6 @@ from swift_dss.io.carriers.ioprio import priority_of
 
 BLOCK_BYTES = 4096
 MAX_BYTES = 1 << 20
-MAX_THREADS = 256
 CLASSES = 32
 
 #: Flags of a request, as in ``driver.c``.

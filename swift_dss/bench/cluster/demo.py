@@ -108,13 +108,11 @@ class Demo:
     def _upload(self, part: Sequence[Placed]) -> None:
         total = sum(item.obj.size for item in part)
         begin = said = time.monotonic()
-        done_bytes = 0
         for number, (item, etag) in enumerate(
                 samples.upload(self._cluster.connection, part), 1):
             if etag != cacs.digest(item.obj):
                 raise DemoFailed('%s: uploaded %s, stored %s' % (
                     item.obj.name, cacs.digest(item.obj), etag))
-            done_bytes += item.obj.size
             if time.monotonic() - said >= 2.0:
                 said = time.monotonic()
                 self._say('uploading: %d of %d objects' % (

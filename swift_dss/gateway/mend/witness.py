@@ -138,14 +138,6 @@ class Asker(Witness):
         return None if found is None or \
             self._clock() - found[0] >= ANSWER_SECONDS else found[1]
 
-    def found_missing(self, local: LocalVersion) -> None:
-        """Handle the loss of the copy in the record of ``local``.
-
-        :raises NotProven: it is sent again
-        :raises RemoteCorrupt: not all of its bytes are here
-        """
-        self._send_again(local)
-
     # -- inside ----------------------------------------------------------
 
     def _named(self, local: LocalVersion) -> RemoteCopy:

@@ -21,14 +21,13 @@ from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
     DssError, RemoteUnavailable, VersionGone)
-from swift_dss.core.residency import RemoteCopy
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.bundle.book import Book, Parked
 from swift_dss.gateway.bundle.follow import Follower, Place
 from swift_dss.gateway.bundle.keep import Keeper
 from swift_dss.gateway.bundle.lean import Leaning
 from swift_dss.gateway.bundle.pack import (
-    AGAIN_SECONDS, Claim, Packer, batch_of, group_of, seal_of)
+    AGAIN_SECONDS, Claim, Packer, batch_of, group_of)
 from swift_dss.gateway.bundle.proof import BundleProofs
 from swift_dss.gateway.bundle.say import Sayer
 from swift_dss.gateway.bundle.twins import Twins
@@ -379,16 +378,6 @@ class Bundler:
         """Have a record name the proven bundle that the version is in;
         False if it is in none."""
         return self._settled(UploadJob(version, partition, 0.0, 0.0), local)
-
-    def remote_of(self, key: str) -> Optional[RemoteCopy]:
-        """Where the book has a version; None if it does not."""
-        found = self._book.find(key)
-        if found is None:
-            return None
-        member, where = found
-        return RemoteCopy(self._conf.endpoint, where.key, member.etag,
-                          0.0, member.offset,
-                          seal_of(where.seal, member.number))
 
     def bundle_bytes(self, key: str) -> Optional[int]:
         """Size of a bundle; None if the book does not know it."""

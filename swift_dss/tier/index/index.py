@@ -594,13 +594,6 @@ class Index:
                 for class_id in self.occupancy(device)]
         return min((row[0] for row in found if row), default=None)
 
-    def pending_uploads(self, before: float, limit: int,
-                        after: float = 0.0) -> List[VersionRow]:
-        """Versions that want a copy in S3, oldest first."""
-        return self._versions(
-            'WHERE wants_remote = 1 AND on_remote = 0 AND put_at <= ? AND '
-            'put_at > ? ORDER BY put_at LIMIT ?', (before, after, limit))
-
     def set_movable(self, class_id: int, movable: bool,
                     min_demote_bytes: int) -> int:
         """A class was pinned or unpinned: bring its rows up to date."""

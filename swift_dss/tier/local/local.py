@@ -607,10 +607,6 @@ class Local(LocalVersions):
         """
         return self._device(version)
 
-    def moving_place(self, version: VersionId, partition: str) -> Place:
-        """Where the version is now; for those who hold its lock."""
-        return self._look(version, partition)[0]
-
     def has_room_ahead(self, version: VersionId, length: int) -> bool:
         """True if unrequested bytes may come back: no others have to leave."""
         conf = self.in_force.conf.tier

@@ -91,12 +91,6 @@ def test_device_that_came_back_is_told_again(feed):
     assert made.look(['a', 'b']) == ['b']
 
 
-def test_table_in_hand_is_sent_like_one_of_a_file(feed):
-    made, kernel, _path = feed
-    assert made.give(['a'], ClassTable.of([ClassSpec(3, 'x', 5)])) == ['a']
-    assert kernel.rows['a'][3].rank == 5
-
-
 def test_rows_that_the_kernel_refuses_name_the_class():
     with pytest.raises(BadConfig, match=r'\[class:3\]: rank'):
         control_classes.checked_rows(ClassTable.of([

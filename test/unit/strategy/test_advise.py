@@ -6,7 +6,7 @@ import pytest
 
 from swift_dss.core.errors import BadConfig
 from swift_dss.strategy.advise import (
-    INDEX_ROW_BYTES, Workload, advise, seconds_until_full)
+    INDEX_ROW_BYTES, Workload, advise)
 from swift_dss.strategy.advise_learn import Table
 
 MIB = 1 << 20
@@ -44,10 +44,6 @@ def test_the_failed_cases_of_the_paper_are_called_too_small():
     assert verdicts == {50: 'too small', 99: 'too small',
                         197: 'too small', 497: 'fits'}
 
-
-def test_an_outage_may_last_as_long_as_budget_and_ingest_say():
-    assert seconds_until_full(100, 10.0) == 10.0
-    assert seconds_until_full(100, 0.0) is None
 
 
 ROWS = [{'cache': float(cache), 'load': float(load),

@@ -14,7 +14,7 @@ from swift_dss.core.rules import (
     HeaderCondition, RequestFacts, Rule, Rules)
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap, Span
 from swift_dss.strategy.classify import (
-    asked_for, check_allowed, classify, first_match, matches)
+    check_allowed, classify, first_match, matches)
 
 RULES = Rules((Rule('jpg', 5, names=(Glob.of('*.jpg'),)),))
 
@@ -96,16 +96,6 @@ def test_no_size_condition_matches_an_upload_of_unknown_size():
     rule = Rule('any size', 1, by_size=True)
     assert matches(rule, RequestFacts(size=0))
     assert not matches(rule, RequestFacts(size=None))
-
-
-def test_what_a_request_asks_for_is_not_what_rules_give():
-    assert asked_for(RequestFacts(obj='a.jpg', container_class=9)) == set()
-    assert asked_for(RequestFacts(object_class=7, ranges=(
-        Span(0, 1, 2), Span(5, 1, 3)))) == {2, 3, 7}
-    assert asked_for(RequestFacts(size=5, class_map=ClassMap(
-        (Span(0, 5, 1),), 2))) == {1}
-    assert asked_for(RequestFacts(class_map=ClassMap(
-        (Span(0, 5, 1),), 2))) == {1, 2}
 
 
 def test_a_class_that_the_account_may_not_use_is_403():

@@ -182,12 +182,8 @@ class ObjectCache:
         return self._release(key, _DIRTY)
 
     def pin(self, key: int) -> bool:
-        """It stays until :meth:`unpin`; False if it is not here."""
+        """It stays; False if it is not here."""
         return self._hold(key, _PINNED)
-
-    def unpin(self, key: int) -> bool:
-        """A candidate again, just used, unless it is dirty."""
-        return self._release(key, _PINNED)
 
     def is_dirty(self, key: int) -> bool:
         """Whether it was set dirty and not clean since."""
