@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import Dict, List
+from typing import Dict, List, Set
 
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import TierUnavailable
@@ -99,6 +99,8 @@ class Devices:
         self._conf = conf
         #: Whose the versions on them are.
         self.policies = Policies(conf.swift_dir)
+        #: Those that fail as a whole, by name; their keepers say so.
+        self.failing: Set[str] = set()
         self._known: Dict[str, Device] = {}
 
     def discover(self) -> List[Device]:

@@ -43,7 +43,7 @@ def status(node: Node) -> Dict[str, Any]:
         'pid': os.getpid(), 'up_seconds': time.time() - node.started_at,
         'engine': conf.tier.engine,
         'eviction': conf.tier.eviction,
-        'carrier': node.local.io.name,
+        'carrier': node.local.mover.io.name,
         'rebuild_needed': node.due.rebuild,
         'sweep_needed': node.due.unclean,
         'left_policies': [node.devices.policies.named(index)

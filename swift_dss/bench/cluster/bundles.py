@@ -385,7 +385,7 @@ class _Node:
                 target.write(data)
                 write_metadata(target, metadata)
             self.etags[version.key] = etag
-            self.local.track(version, '7')
+            self.local.mover.track(version, '7')
             made.append(version)
         return made
 

@@ -108,7 +108,7 @@ class AdminServer(AdminDoor):
 
     def _pins(self, request: Dict[str, Any], progress: Progress) -> Any:
         node = self._node
-        pins = node.local.pins
+        pins = node.local.mover.pins
         left = int(request.get('limit', 0)) or (1 << 62)
         after_id = 0
         wanted = Filter(held_by=tuple(

@@ -110,7 +110,7 @@ class FetchServer(StreamServer):
 
         :returns: False if it is not here after all, and S3 may have it
         """
-        self._local.io.enter(request.class_id)
+        self._local.mover.io.enter(request.class_id)
         try:
             end = request.offset + request.length
             for offset in range(request.offset, end, IO_WINDOW_BYTES):
@@ -125,7 +125,7 @@ class FetchServer(StreamServer):
                 raise
             return False
         finally:
-            self._local.io.leave()
+            self._local.mover.io.leave()
 
     def _from_gateway(self, request: FetchRequest,
                       sink: SocketSink) -> None:

@@ -50,6 +50,7 @@ class Ledger:
                  keepers: Keepers, gateway: Optional[Gateway],
                  metrics: Metrics) -> None:
         self._local = local
+        self._mover = local.mover
         self._index = local.index
         self._in_force = local.in_force
         self.departures = departures
@@ -230,7 +231,7 @@ class Ledger:
             version = event.version
             try:
                 rows.append(
-                    self._local.row_of_put(event) or self._local.row(
+                    self._mover.row_of_put(event) or self._mover.row(
                         version, event.partition, event.at, event.at))
             except VersionGone as err:
                 self._metrics.count('tier.events_' + err.counter)
@@ -260,7 +261,7 @@ class Ledger:
         self._logger.error('%s: the HDD has not the bytes of %s: given up',
                            event.version.device, event.version.key)
         self._local.drop_capacity(event.version, event.partition)
-        self._local.track(event.version, event.partition)
+        self._mover.track(event.version, event.partition)
         self._metrics.count('tier.hdd_copies_given_up')
 
     def _reclassified(self, event: Event) -> None:
@@ -271,7 +272,7 @@ class Ledger:
     def _track(self, version: VersionId, partition: str,
                put_at: float = 0.0,
                read_at: float = 0.0) -> Optional[VersionRow]:
-        return self._due.keep(lambda: self._local.track(
+        return self._due.keep(lambda: self._mover.track(
             version, partition, put_at, read_at))
 
     def _note_reads(self, version: VersionId, some: Sequence[Event],

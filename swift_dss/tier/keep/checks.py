@@ -67,7 +67,7 @@ class DiskChecks:
             self._sample(tier, health)
             health.judge(now)
         if self.is_failing and not was:
-            self._local.failing.add(self._device.name)
+            self._local.devices.failing.add(self._device.name)
             self._logger.critical(
                 '%s fails as a whole (%s): nothing of it is put into '
                 'quarantine or mended until it reads again, or is replaced',
@@ -75,7 +75,7 @@ class DiskChecks:
                     '%s: %s' % (tier.name, self.why(tier))
                     for tier in self._health if self.why(tier)))
         elif was and not self.is_failing:
-            self._local.failing.discard(self._device.name)
+            self._local.devices.failing.discard(self._device.name)
             self._logger.warning('%s does not fail as a whole any more',
                                  self._device.name)
         return self.is_failing

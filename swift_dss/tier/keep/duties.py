@@ -504,7 +504,7 @@ class Duties:
         except VersionGone:
             # Overwritten or handed over by now; its row goes with the event,
             # or now. Its bytes are off the device, as was asked.
-            self._local.retrack(one.version, one.partition)
+            self._local.mover.retrack(one.version, one.partition)
             return 0 if move == self._promote_one else one.length
         except (NotProven, RemoteCorrupt) as err:
             # It stays; those behind it may have to go, so it is not the

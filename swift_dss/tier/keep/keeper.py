@@ -52,7 +52,7 @@ class Keeper:
         self.device = device
         self._gateway = gateway
         self._departures = departures
-        self._pins = local.pins
+        self._pins = local.mover.pins
         self._in_force = local.in_force
         self._metrics = metrics
         self._logger = metrics.logger

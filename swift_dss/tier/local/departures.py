@@ -47,6 +47,7 @@ class Departures:
                  due: Due, metrics: Metrics,
                  clock: Optional[Clock] = None) -> None:
         self._local = local
+        self._mover = local.mover
         self._index = local.index
         self._gateway = gateway
         self._metrics = metrics
@@ -78,20 +79,20 @@ class Departures:
         :returns: True if it was forgotten
         :raises TierUnavailable: its device is not mounted
         """
-        if self._local.exists(row.version, row.partition):
+        if self._mover.exists(row.version, row.partition):
             return False
         device = self._local.devices.get(row.version.device)
         for partition in device.partitions_of(row.version):
-            if self._local.exists(row.version, partition):
-                self._local.track(row.version, partition)
+            if self._mover.exists(row.version, partition):
+                self._mover.track(row.version, partition)
                 return False
         newest = self._local.newest(row.version, row.partition)
         if newest is not None and newest > row.version.timestamp:
             self._index.remove_all(self.release([row]))
-        else:
-            # It only left this device: its copy in S3 belongs to the
-            # primaries, and a quarantined version keeps its bytes on the HDD.
-            self._local.reclaim(row)
+        # Or it only left this device: its copy in S3 belongs to the primaries,
+        # and a quarantined version keeps its bytes on the HDD.
+        elif self._local.release(row.version, row.partition):
+            self._index.remove(row.version)
         return True
 
     def heard(self, version: VersionId) -> None:
@@ -186,7 +187,7 @@ class Departures:
             if row.partition in here:
                 # It came back while its rows went, maybe with this one.
                 with contextlib.suppress(VersionGone, DamagedRecord):
-                    self._local.track(row.version, row.partition)
+                    self._mover.track(row.version, row.partition)
         self._metrics.count('tier.departed', len(gone))
         return len(gone)
 

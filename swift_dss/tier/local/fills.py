@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
-
 from swift_dss.core.errors import TierFull
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.ports import LocalFill
 from swift_dss.io import moves
 from swift_dss.io.sums.copying import write
 from swift_dss.io.switch import translated
+from swift_dss.tier.local.mover import Mover
 from swift_dss.wire import layout
-
-if TYPE_CHECKING:
-    from swift_dss.tier.local.local import Local
 
 
 class Fill(LocalFill):
@@ -24,14 +20,14 @@ class Fill(LocalFill):
     their descriptor.
     """
 
-    def __init__(self, local: Local, version: VersionId, partition: str,
+    def __init__(self, mover: Mover, version: VersionId, partition: str,
                  on_hdd: bool) -> None:
-        self._local = local
+        self._mover = mover
         self._version = version
         self._partition = partition
         self._on_hdd = on_hdd
         self._start = self._end = -1
-        device = local.devices.get(version.device)
+        device = mover.devices.get(version.device)
         if on_hdd:
             self._fd = device.capacity.create()
         else:
@@ -47,7 +43,7 @@ class Fill(LocalFill):
         if offset != self._end:
             raise ValueError('byte %d after byte %d' % (offset, self._end))
         try:
-            write(self._local.io, self._fd, data, offset, 0)
+            write(self._mover.io, self._fd, data, offset, 0)
         except OSError as err:
             failure = translated(err, 'fill')
             if isinstance(failure, TierFull):
@@ -60,18 +56,18 @@ class Fill(LocalFill):
         try:
             if self._end <= self._start:
                 return
-            local, version = self._local, self._version
+            mover, version = self._mover, self._version
             length = self._end - self._start
-            with local.locks.hold(version):
-                place, _, class_map = local.look_for_move(
+            with mover.locks.hold(version):
+                place, _, class_map = mover.look_for_move(
                     version, self._partition, ())
                 if self._on_hdd:
                     moves.fill_capacity(place, self._fd, self._start,
-                                        length, local.io)
+                                        length, mover.io)
                 else:
                     moves.fill_ssd(place, self._fd, self._start, length,
-                                   class_map, local.io)
-                local.retrack(version, self._partition)
+                                   class_map, mover.io)
+                mover.retrack(version, self._partition)
         finally:
             self.abort()
 

@@ -33,7 +33,7 @@ from swift_dss.tier.devices import Device, Devices
 from swift_dss.tier.index.noted import (
     LOCAL, RECORD, REMOTE, KeyList, WrongList)
 from swift_dss.tier.local import metadata
-from swift_dss.tier.local.local import Reader
+from swift_dss.tier.local.reader import Reader
 from swift_dss.tier.walk.heal import Patient
 from swift_dss.tier.walk.left import note_quarantined
 from swift_dss.tier.walk.survey import data_files

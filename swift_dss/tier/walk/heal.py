@@ -29,7 +29,8 @@ from swift_dss.io.quarantine import Held
 from swift_dss.io.switch import LiveVersion, Place, open_data_file
 from swift_dss.tier.devices import Device, Devices
 from swift_dss.tier.local import metadata
-from swift_dss.tier.local.local import DISK_ERRORS, Local, Reader
+from swift_dss.tier.local.local import Local
+from swift_dss.tier.local.reader import DISK_ERRORS, Reader
 from swift_dss.wire.names import XATTR_RESIDENCY
 
 #: How a version came back.
@@ -189,6 +190,7 @@ class Healer:
 
     def __init__(self, local: Local) -> None:
         self._local = local
+        self._mover = local.mover
 
     def heal(self, version: VersionId, partition: str,
              old: bool = False) -> str:
@@ -200,7 +202,7 @@ class Healer:
         :raises NotHealed: no tier has its bytes, or it is too old
         :raises DssError: it cannot be said, or not be done, now
         """
-        device = self._local.ready_device(version)
+        device = self._mover.device(version)
         why = 'nothing of it is in quarantine'
         for held in device.quarantine.files_of(version):
             place = device.place(version, partition, 0)
@@ -229,7 +231,7 @@ class Healer:
                        for other in device.partitions_of(held.version))
         with contextlib.suppress(VersionGone, FileNotFoundError):
             if os.path.samefile(place.data_file(), held.path):
-                with self._local.locks.hold(held.version):
+                with self._mover.locks.hold(held.version):
                     quarantine.put_back(held, place)
         return True
 
@@ -240,7 +242,7 @@ class Healer:
             if right is None:
                 raise NotHealed(why)
             place = live.place
-            with self._local.locks.hold(held.version):
+            with self._mover.locks.hold(held.version):
                 if _stands(place):
                     return OBSOLETE
                 if right == live.residency:
@@ -251,7 +253,7 @@ class Healer:
                         quarantine.put_back(held, place, made)
                     finally:
                         switch.remove_if_there(made)
-                self._local.retrack(held.version, partition)
+                self._mover.retrack(held.version, partition)
         return HEALED
 
     def _proven(self, live: LiveVersion, found: metadata.VersionMetadata

@@ -56,6 +56,7 @@ class Survey:
     def __init__(self, local: Local, ledger: Ledger, metrics: Metrics,
                  ends: Sequence[threading.Event] = ()) -> None:
         self._local = local
+        self._mover = local.mover
         self._index = local.index
         self._logger = metrics.logger
         self._ledger = ledger
@@ -97,7 +98,7 @@ class Survey:
                 return
             pace.step()
             try:
-                rows.append(self._local.row(version, partition))
+                rows.append(self._mover.row(version, partition))
             except VersionGone:
                 continue
             except DamagedRecord as err:
@@ -124,7 +125,7 @@ class Survey:
             if said is None or said != replace(
                     row, put_at=said.put_at, read_at=said.read_at):
                 with contextlib.suppress(VersionGone):
-                    self._local.track(row.version, row.partition)
+                    self._mover.track(row.version, row.partition)
         self._ledger.settle(rows, known)
         del rows[:]
 
@@ -164,14 +165,14 @@ class Survey:
                       path: str) -> Optional[int]:
         """Remove a capacity file if no version refers to it; returns its size.
         """
-        with self._local.locks.hold(version):
+        with self._mover.locks.hold(version):
             try:
                 stat = os.stat(path)
             except FileNotFoundError:
                 return None
             if time.time() - stat.st_mtime < ORPHAN_SECONDS or \
                     self._index.get(version) is not None or any(
-                        self._local.exists(version, part)
+                        self._mover.exists(version, part)
                         for part in device.partitions_of(version)):
                 return None
             # After the look for its data file, which may go into quarantine

@@ -42,7 +42,7 @@ def test_many_arrive_and_the_index_says_what_a_look_would(rig):
         assert found.residency.remote == _copy(n)
         assert found.residency.tiers == Tier.SSD | Tier.REMOTE
         said = rig.index.get(place.version)
-        seen = rig.local.row(place.version, place.partition)
+        seen = rig.local.mover.row(place.version, place.partition)
         assert said.on_remote and said.spans == seen.spans
         assert sum(span.dirty_bytes for span in said.spans) == 0
 

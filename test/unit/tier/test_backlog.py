@@ -48,7 +48,7 @@ def test_what_s3_lacks_is_pending_until_it_has_it(rig):
     assert found.reserve_bytes == 40 * KIB
     rig.local.record_remote(place.version, place.partition, RemoteCopy(
         's3', 'k', 'e', 1.0))
-    rig.local.retrack(place.version, place.partition)
+    rig.local.mover.retrack(place.version, place.partition)
     assert published(rig).pending_bytes == 0
 
 
@@ -58,7 +58,7 @@ def test_room_counts_what_may_leave_and_not_what_may_not(rig):
     assert before <= 1000 * KIB - 300 * KIB - 100 * KIB
     rig.local.record_remote(place.version, place.partition, RemoteCopy(
         's3', 'k', 'e', 1.0))
-    rig.local.retrack(place.version, place.partition)
+    rig.local.mover.retrack(place.version, place.partition)
     assert published(rig).room_bytes == before + 300 * KIB
 
 

@@ -42,7 +42,7 @@ def put_in(rig, partition, name):
     os.makedirs(moved, exist_ok=True)
     os.rename(place.hash_dir,
               os.path.join(moved, place.version.object_hash))
-    rig.local.track(place.version, partition)
+    rig.local.mover.track(place.version, partition)
     return place.version
 
 

@@ -219,7 +219,7 @@ def test_a_full_hdd_stops_the_cleaner_and_loses_nothing(
     def full(path, length):
         raise TierFull('%s has no room' % path)
 
-    monkeypatch.setattr(rig.local, 'require_room', full)
+    monkeypatch.setattr(rig.local.mover, 'require_room', full)
     for _ in range(3):
         rig.keeper.round()
     assert rig.keeper.state.hdd_state == 'full'

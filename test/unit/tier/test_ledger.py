@@ -47,7 +47,7 @@ def said(place, kind=EventKind.PUT, **options):
 
 def put_event(rig, place, **options):
     """As an object server sends it, of a version that is on the SSD."""
-    row = rig.local.row(place.version, place.partition)
+    row = rig.local.mover.row(place.version, place.partition)
     found = rig.local.describe(place.version, place.partition)
     return said(place, name=row.name, at=row.put_at,
                 map_text=classmap.encode(found.class_map), **options)
@@ -59,8 +59,8 @@ def put_event(rig, place, **options):
 def test_a_put_says_what_its_files_say(rig, class_map):
     place = stored(rig, 1, class_map=class_map)
     event = put_event(rig, place)
-    row = rig.local.row_of_put(event)
-    assert row == rig.local.row(place.version, place.partition, event.at,
+    row = rig.local.mover.row_of_put(event)
+    assert row == rig.local.mover.row(place.version, place.partition, event.at,
                                 event.at)
     assert row.name and row.spans
     rig.ledger.apply([event])
@@ -71,23 +71,23 @@ def test_where_a_put_does_not_say_all_the_files_are_asked(rig):
     place = stored(rig, 1)
     event = put_event(rig, place)
     meta = os.path.join(place.hash_dir, '1700000001.00000.meta')
-    assert rig.local.row_of_put(dataclasses.replace(
+    assert rig.local.mover.row_of_put(dataclasses.replace(
         event, name='')) is None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rig.local.pins, 'rule', object)
-        assert rig.local.row_of_put(event) is None
+        patch.setattr(rig.local.mover.pins, 'rule', object)
+        assert rig.local.mover.row_of_put(event) is None
     open(meta, 'w').close()
-    assert rig.local.row_of_put(event) is None
+    assert rig.local.mover.row_of_put(event) is None
     os.unlink(meta)
-    assert rig.local.row_of_put(event) is not None
+    assert rig.local.mover.row_of_put(event) is not None
     rig.ledger.apply([event])
     rig.local.demote(place.version, place.partition)
-    assert rig.local.row_of_put(event) is None
+    assert rig.local.mover.row_of_put(event) is None
     # A late event leaves what the index has learnt of it.
     rig.ledger.apply([event])
     assert not rig.index.get(place.version).spans[0].ssd_bytes
     os.unlink(place.data_file())
-    assert rig.local.row_of_put(event) is None
+    assert rig.local.mover.row_of_put(event) is None
 
 
 def replaced(rig, number):
@@ -152,7 +152,7 @@ def test_what_was_read_of_a_version_that_moved_since_is_read_again(
         rig, monkeypatch):
     place = stored(rig, 1)
     rig.ledger.apply([said(place)])
-    read = rig.local.row
+    read = rig.local.mover.row
     stale = []
 
     def slow(*args):
@@ -162,7 +162,7 @@ def test_what_was_read_of_a_version_that_moved_since_is_read_again(
             rig.local.clean(place.version, place.partition)
         return found
 
-    monkeypatch.setattr(rig.local, 'row', slow)
+    monkeypatch.setattr(rig.local.mover, 'row', slow)
     rig.ledger.apply([said(place)])
     assert stale[0].spans[0].dirty_bytes == SIZE
     assert rig.index.get(place.version).spans[0].dirty_bytes == 0
@@ -244,7 +244,7 @@ def test_an_hdd_copy_that_differs_is_given_up_and_written_again(rig):
     rig.ledger.apply([said(place)])
     rig.local.demote(place.version, place.partition)
     rig.local.promote(place.version, place.partition)
-    rig.local.track(place.version, place.partition)
+    rig.local.mover.track(place.version, place.partition)
     copy = place.capacity.file_path(place.version)
     assert os.path.exists(copy) and not list(
         rig.index.least_recent_dirty('sda', [0], 9))

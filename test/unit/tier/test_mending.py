@@ -404,7 +404,7 @@ def rig(tmp_path):
 
 def put(rig):
     place = rig.node.put('o', DATA, with_sums=True)
-    rig.local.track(place.version, place.partition)
+    rig.local.mover.track(place.version, place.partition)
     return place
 
 
@@ -436,7 +436,7 @@ def test_what_a_move_meets_is_mended_too(rig):
     rig.local.demote(place.version, place.partition)
     in_s3(place)
     flip(hdd_of(place), 5)
-    rig.local.track(place.version, place.partition)
+    rig.local.mover.track(place.version, place.partition)
     with pytest.raises(RottenBytes):
         rig.local.promote(place.version, place.partition)
     rig.keeper.wish(place.version, place.partition, [0])
@@ -488,7 +488,7 @@ def settled(rig):
 def lost(rig, name='o'):
     """A version of which both copies are wrong."""
     place = rig.node.put(name, DATA, with_sums=True)
-    rig.local.track(place.version, place.partition)
+    rig.local.mover.track(place.version, place.partition)
     rig.local.clean(place.version, place.partition)
     flip(place.data_file(), 5)
     flip(hdd_of(place), 6)
@@ -645,7 +645,7 @@ def many(rig, count, on_hdd=False):
     places = []
     for number in range(count):
         place = rig.node.put('m%d' % number, DATA, with_sums=True)
-        rig.local.track(place.version, place.partition)
+        rig.local.mover.track(place.version, place.partition)
         if on_hdd:
             rig.local.demote(place.version, place.partition)
         places.append(place)
@@ -656,7 +656,7 @@ def many(rig, count, on_hdd=False):
 def test_a_disk_that_fails_as_a_whole_empties_no_device(rig, others, bad):
     others.have = True
     places = many(rig, 12, on_hdd=bad == 'hdd')
-    disk = rig.local.io = FailingDisk(
+    disk = rig.local.mover.io = FailingDisk(
         rig.node.device_path if bad == 'ssd' else rig.node.capacity_path)
     state = '%s_state' % bad
     for place in places:
@@ -681,7 +681,7 @@ def test_a_disk_that_fails_as_a_whole_empties_no_device(rig, others, bad):
 def test_a_few_bad_versions_are_no_failing_disk(rig, others):
     others.have = True
     places = many(rig, 30)
-    rig.local.io = FailingDisk(rig.node.device_path, [
+    rig.local.mover.io = FailingDisk(rig.node.device_path, [
         place.data_file() for place in places[2:]])
     for place in places[:2]:
         rig.keeper.to_mend(place.version, place.partition)
@@ -694,7 +694,7 @@ def test_nothing_of_a_failing_disk_is_mended(rig, others):
     places = many(rig, 8)
     for place in places:
         rig.local.clean(place.version, place.partition)
-    rig.local.io = FailingDisk(rig.node.device_path)
+    rig.local.mover.io = FailingDisk(rig.node.device_path)
     before = [os.stat(place.data_file()).st_ino for place in places]
     for place in places:
         rig.keeper.to_mend(place.version, place.partition)
@@ -706,7 +706,7 @@ def test_nothing_of_a_failing_disk_is_mended(rig, others):
 
 def test_a_drive_that_was_replaced_is_not_failing(rig, others):
     places = many(rig, 8, on_hdd=True)
-    rig.local.io = FailingDisk(rig.node.capacity_path)
+    rig.local.mover.io = FailingDisk(rig.node.capacity_path)
     for place in places:
         rig.keeper.to_mend(place.version, place.partition)
     settled(rig)
@@ -728,7 +728,7 @@ def test_nothing_is_read_while_nothing_is_wrong(rig, others):
 
         def pread(self, *_args):
             raise AssertionError('nobody asked for it')
-    rig.local.io = Untouched()
+    rig.local.mover.io = Untouched()
     for minute in range(3):
         rig.passed = 60.0 * minute
         settled(rig)
@@ -738,7 +738,7 @@ def test_a_move_that_fails_holds_no_other_up(rig, monkeypatch):
     """One version's trouble is not the HDD's."""
     places = [rig.node.put('o%d' % number, DATA) for number in range(3)]
     for place in places:
-        rig.local.track(place.version, place.partition)
+        rig.local.mover.track(place.version, place.partition)
     inner = moves.copy_to_capacity
 
     def copy(place, *options):

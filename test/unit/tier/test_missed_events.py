@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import pytest
 from node import KIB, Rig
 
@@ -17,13 +19,14 @@ def rig(tmp_path):
 
 
 @pytest.mark.parametrize('part, verb, error', [
-    ('index', 'add', IndexUnavailable), ('local', 'row', TierUnavailable)])
+    ('index', 'add', IndexUnavailable),
+    ('local.mover', 'row', TierUnavailable)])
 def test_an_event_that_could_not_be_kept_makes_a_sweep_due(
         rig, monkeypatch, part, verb, error):
     def fail(*_args):
         raise error('no room')
 
-    monkeypatch.setattr(getattr(rig, part), verb, fail)
+    monkeypatch.setattr(operator.attrgetter(part)(rig), verb, fail)
     place = rig.put('o', b'x' * 100 * KIB)
     assert rig.due.missed
     assert rig.index.get(place.version) is None

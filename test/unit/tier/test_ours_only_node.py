@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import time
 
@@ -34,7 +35,7 @@ def _row_from_before(rig, place):
     """A row that a daemon wrote when the policy was ours, or by mistake."""
     write_policies(rig.node.root, (OURS, STOCK), ())
     rig.local.devices.policies.load()
-    row = rig.local.track(place.version, place.partition)
+    row = rig.local.mover.track(place.version, place.partition)
     write_policies(rig.node.root)
     rig.local.devices.policies.load()
     return row
@@ -75,13 +76,13 @@ def test_capacity_files_of_another_policy_are_no_orphans(rig):
 
 
 @pytest.mark.parametrize('verb', [
-    'clean', 'demote', 'promote', 'drop_capacity', 'release', 'track',
-    'forget_remote', 'newest', 'exists'])
+    'clean', 'demote', 'promote', 'drop_capacity', 'release', 'mover.track',
+    'forget_remote', 'newest', 'mover.exists'])
 def test_no_verb_touches_a_version_that_is_not_ours(rig, verb):
     place = rig.put('theirs', b'x' * KIB, policy=STOCK)
     before = os.stat(place.data_file()), os.listxattr(place.data_file())
     with pytest.raises(NotOurs, match='p2.*swift.conf'):
-        getattr(rig.local, verb)(place.version, place.partition)
+        operator.attrgetter(verb)(rig.local)(place.version, place.partition)
     after = os.stat(place.data_file()), os.listxattr(place.data_file())
     assert before[0].st_ino == after[0].st_ino and before[1] == after[1]
 

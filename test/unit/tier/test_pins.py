@@ -48,18 +48,18 @@ def test_the_smallest_are_pinned_and_no_more_than_the_cap(rigs):
     tiny, small = put(rig, 't', 10, 4), put(rig, 's', 10, 8)
     large = put(rig, 'l', 10, 32)
     settle(rig)
-    shown = rig.local.pins.shown('sda')
+    shown = rig.local.mover.pins.shown('sda')
     assert shown['cut_off'] == 16 * KIB
     assert shown['pinned_bytes'] == 120 * KIB <= shown['cap_bytes']
     assert (rules(rig, tiny), rules(rig, small), rules(rig, large)) == (
         {PINNED}, {PINNED}, {TOO_LARGE})
     row = rig.index.get(small[0].version)
     assert not any(span.movable for span in row.spans)
-    assert 'cut-off of 16384' in rig.local.pins.why('sda', row)
+    assert 'cut-off of 16384' in rig.local.mover.pins.why('sda', row)
     # More of them than fit: the cut-off comes down, and they are let go.
     put(rig, 'u', 25, 8)
     settle(rig)
-    assert rig.local.pins.shown('sda')['cut_off'] == 4 * KIB
+    assert rig.local.mover.pins.shown('sda')['cut_off'] == 4 * KIB
     assert rules(rig, small) == {TOO_LARGE}
     assert all(span.movable for span in
                rig.index.get(small[0].version).spans)
@@ -91,7 +91,7 @@ def test_what_nobody_uses_is_let_go_and_comes_back(rigs):
     tiny = put(rig, 't', 3, 4)
     settle(rig)
     assert rules(rig, tiny) == {IDLE}
-    assert rig.local.pins.shown('sda')['sizes'] == []
+    assert rig.local.mover.pins.shown('sda')['sizes'] == []
     rig.conf = dataclasses.replace(rig.conf, tier=dataclasses.replace(
         rig.conf.tier, pin_idle_seconds=1e12))
     settle(rig)
@@ -103,7 +103,7 @@ def test_what_nobody_uses_is_let_go_and_comes_back(rigs):
 def test_a_rule_that_cannot_be_understood_says_so(rigs, options):
     rig = rigs(pin_share=0.5, **options)
     with pytest.raises(BadConfig, match='pin_'):
-        rig.local.pins.round('sda', 1)
+        rig.local.mover.pins.round('sda', 1)
 
 
 def test_a_rule_that_is_taken_back_lets_all_go(rigs):

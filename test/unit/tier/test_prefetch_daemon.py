@@ -663,7 +663,7 @@ def rename(bed, place, path):
     bed.rig.index.remove(place.version)
     bed.cloud.bodies[version] = bed.cloud.bodies[place.version]
     object.__setattr__(place, 'version', version)
-    bed.rig.local.track(version, row.partition)
+    bed.rig.local.mover.track(version, row.partition)
 
 
 def mark(place, name, value):

@@ -29,7 +29,7 @@ def _walk(rig):
 
 def _upload_after_look(rig, monkeypatch, place, times=1):
     """S3 gets the version right after somebody has read its files."""
-    look, left = rig.local.row, [times]
+    look, left = rig.local.mover.row, [times]
 
     def row(*args, **kwargs):
         found = look(*args, **kwargs)
@@ -40,7 +40,7 @@ def _upload_after_look(rig, monkeypatch, place, times=1):
                 RemoteCopy('s3', 'key', 'e%d' % left[0], 1.0))
         return found
 
-    monkeypatch.setattr(rig.local, 'row', row)
+    monkeypatch.setattr(rig.local.mover, 'row', row)
     return left
 
 
@@ -60,7 +60,7 @@ def test_a_walk_does_not_undo_what_was_told_meanwhile(
 def test_tracking_does_not_undo_what_was_told_meanwhile(rig, monkeypatch):
     place = rig.put('one', b'x' * KIB)
     left = _upload_after_look(rig, monkeypatch, place)
-    rig.local.track(place.version, place.partition)
+    rig.local.mover.track(place.version, place.partition)
     assert not left[0] and rig.index.get(place.version).on_remote
 
 
