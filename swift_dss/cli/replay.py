@@ -11,7 +11,9 @@ from typing import Any, Dict, List, Optional
 from swift_dss.bench import figures
 from swift_dss.bench.choices import require_known
 from swift_dss.bench.replay import (
-    classing, latency, plan, recommend, results, runs, simulator)
+    classing, latency, plan, recommend, results, runs)
+from swift_dss.bench.replay.setup import Progress as Heard
+from swift_dss.bench.replay.setup import Setup
 from swift_dss.bench.traces import generators, model, readers
 from swift_dss.cli.table import Progress
 from swift_dss.core.classes import ClassTable
@@ -119,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
     unit = -1 if args.unit is None else 0 if args.unit == '0' else \
         classing.size_of('--unit', args.unit)
     ready = plan.plan(trace, unit)
-    first = simulator.Setup(
+    first = Setup(
         strategies[0], 1, table, cloud, write=args.write,
         hdd_bytes=runs.cache_sizes(
             args.hdd, ready.footprint_bytes, '--hdd')[0] if args.hdd else 0,
@@ -169,7 +171,7 @@ def _keep(args: argparse.Namespace, report: Dict[str, Any],
 
 
 def _recommend(args: argparse.Namespace, ready: plan.Plan,
-               first: simulator.Setup, table: ClassTable,
+               first: Setup, table: ClassTable,
                prefetchers: List[str]) -> int:
     budget, = runs.cache_sizes(args.budget or '10%', ready.footprint_bytes,
                                '--budget')[:1]
@@ -212,7 +214,7 @@ def _head(ready: plan.Plan) -> Dict[str, Any]:
 
 
 def _shown(progress: Progress, total: int) -> Any:
-    def show(done: int, setup: simulator.Setup) -> simulator.Progress:
+    def show(done: int, setup: Setup) -> Heard:
         what = 'accesses; replay %d of %d: %s %s' % (
             done + 1, total, setup.strategy, setup.prefetch)
         return lambda at, of: progress.show(at, of, what)

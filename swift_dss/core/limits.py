@@ -109,7 +109,7 @@ MAX_OBJECT_BYTES = (1 << 63) - 1
 #: after each change of the file.
 MAX_RULES = 16384
 
-#: Of them, those that no text files away (``core.ruleindex``): each is tried
+#: Of them, those that no text files away (``core.rules``): each is tried
 #: on every upload, and a pattern's cost grows with its length times the
 #: object name's.
 MAX_RULES_ALWAYS_TRIED = 1024

@@ -38,10 +38,11 @@ from swift_dss.gateway.form.cluster import cluster_id
 from swift_dss.gateway.form.encrypt import KeyFile
 from swift_dss.gateway.form.owner import WRITE_SECONDS, NotOurs, Owner
 from swift_dss.gateway.link import wan
+from swift_dss.gateway.link.alarm import Alarm
 from swift_dss.gateway.link.breaker import Breaker, BreakerState, Trust
 from swift_dss.gateway.link.client import Connect, S3Client, S3Down, S3Rejected
 from swift_dss.gateway.link.outages import Outages
-from swift_dss.gateway.link.pulse import Alarm, Pulse
+from swift_dss.gateway.link.pulse import Pulse
 from swift_dss.gateway.link.retry import Backoff
 from swift_dss.gateway.link.throughput import Throughput
 from swift_dss.gateway.link.trusted_clock import TrustedClock

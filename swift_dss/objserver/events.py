@@ -11,18 +11,18 @@ Each shard of the daemon hears of its own devices, on a socket of its own.
 
 from __future__ import annotations
 
+import abc
 import os
 import socket
 import time
-from typing import TYPE_CHECKING, Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional
 
+from swift_dss.core.config import NodeConf
 from swift_dss.core.residency import Tier
 from swift_dss.core.limits import EVENT_BATCH_SECONDS, MAX_EVENT_BYTES
 from swift_dss.io import native, spool
+from swift_dss.io.pools import Pool
 from swift_dss.wire.control import Event, encode_event, urgent
-
-if TYPE_CHECKING:
-    from swift_dss.objserver.settings import Node
 
 _SOCKET = 'events.sock'
 _RETRY_SECONDS = 0.5
@@ -30,10 +30,30 @@ _RETRY_SECONDS = 0.5
 _LARGE_BYTES = 262144
 
 
+class Home(abc.ABC):
+    """A node, as those see it who report what a process of it does."""
+
+    conf: NodeConf
+    logger: Any
+
+    @abc.abstractmethod
+    def pool(self, tier: Tier, device: str) -> Pool:
+        """The threads that may block on one tier of one device."""
+
+    @abc.abstractmethod
+    def device_path(self, device: str) -> str:
+        """The SSD of a device."""
+
+    @abc.abstractmethod
+    def sockets(self, device: str) -> str:
+        """Folder of the sockets of the process of the tier daemon that
+        looks after a device."""
+
+
 class EventSender:
     """Sends events of one process."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Home) -> None:
         self._node = node
         #: By the folder of their sockets.
         self._lines: Dict[str, _Line] = {}

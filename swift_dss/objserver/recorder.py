@@ -17,17 +17,15 @@ import hashlib
 import os
 import time
 from functools import lru_cache
-from typing import TYPE_CHECKING, List, Optional
+from typing import List, Optional
 
 from swift_dss.core.errors import DssError
 from swift_dss.core.residency import Tier
 from swift_dss.core.version import VersionId
 from swift_dss.io import native
+from swift_dss.objserver.events import Home
 from swift_dss.wire import tracing
 from swift_dss.wire.tracing import TraceOrder
-
-if TYPE_CHECKING:
-    from swift_dss.objserver.settings import Node
 
 _LOOK_SECONDS = 1.0
 _FLUSH_SECONDS = 1.0
@@ -39,7 +37,7 @@ _WAITING_LINES = 65536
 class Recorder:
     """Of one process of a node."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Home) -> None:
         self._node = node
         self._path = tracing.path_in(node.conf.run_dir)
         self._order: Optional[TraceOrder] = None

@@ -25,7 +25,7 @@ from swift_dss.io.capacity import Capacity
 from swift_dss.io.pools import Pool
 from swift_dss.io.probe import PageCache
 from swift_dss.io.sums.hashing import Hasher
-from swift_dss.objserver.events import EventSender
+from swift_dss.objserver.events import EventSender, Home
 from swift_dss.objserver.recorder import Recorder
 from swift_dss.strategy import placement
 from swift_dss.wire import layout, pressure, shards
@@ -64,7 +64,7 @@ def _read_conf(path: str, devices: str) -> NodeConf:
     return dataclasses.replace(parsed, devices=devices)
 
 
-class Node:
+class Node(Home):
     """Carrier, pools, tiers and tables of one process."""
 
     def __init__(self, conf: NodeConf, logger: Any) -> None:
@@ -102,7 +102,7 @@ class Node:
         count(self.logger, 'dss.carrier.%s' % self.carrier.name)
 
     def pool(self, tier: Tier, device: str) -> Pool:
-        """The threads that may block on one tier of one device."""
+        """See :meth:`Home.pool`."""
         pool = self._pools.get((tier, device))
         if pool is None:
             threads, name = (
@@ -155,8 +155,7 @@ class Node:
         return found
 
     def sockets(self, device: str) -> str:
-        """Folder of the sockets of the process of the tier daemon that
-        looks after a device."""
+        """See :meth:`Home.sockets`."""
         number = self._shards.value(self.logger).get(device)
         return self.conf.run_dir if number is None \
             else shard_dir(self.conf.run_dir, number)
@@ -175,7 +174,7 @@ class Node:
         return nodeconf.engine_of(self.conf, device) == 'block'
 
     def device_path(self, device: str) -> str:
-        """The SSD of a device."""
+        """See :meth:`Home.device_path`."""
         return os.path.join(self.conf.devices, device)
 
     def spool_dir(self, device: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from fault.test_gateway_faults import Rig
 from support import pattern, wait_until
 
-from swift_dss.gateway.link import pulse
+from swift_dss.gateway.link import alarm
 from swift_dss.gateway.link.breaker import BreakerState
 
 MIB = 1 << 20
@@ -82,7 +82,7 @@ def test_a_short_deadline_is_kept(cold):
 
 
 def test_an_idle_node_finds_out_by_itself(cold, monkeypatch):
-    monkeypatch.setattr(pulse, 'IDLE_SECONDS', 0.5)
+    monkeypatch.setattr(alarm, 'IDLE_SECONDS', 0.5)
     cold.faulty.arm('hang', times=0)
     cold.gateway._notify()
     wait_until(lambda: cold.gateway._notify() or cold.breaker.state
@@ -114,7 +114,7 @@ def test_wrong_twin_a_key_that_hangs_is_no_dead_s3(cold):
 def test_without_the_question_the_first_readers_wait_to_the_end(
         cold, monkeypatch):
     """The guard of these tests: it is the question that saves them."""
-    monkeypatch.setattr(pulse, 'SUSPECT_SECONDS', 1000.0)
+    monkeypatch.setattr(alarm, 'SUSPECT_SECONDS', 1000.0)
     cold.faulty.arm('hang', times=0)
     status, seconds = timed(cold, next(iter(cold.bodies)), 3.5)
     assert status == 503 and seconds >= 3.4

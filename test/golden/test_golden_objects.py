@@ -15,6 +15,7 @@ import pytest
 from simple_caches import SimpleGdsf
 
 from swift_dss.bench.replay import classing, plan, simulator
+from swift_dss.bench.replay.setup import Setup
 from swift_dss.bench.traces import generators, readers
 from swift_dss.strategy.eviction.objects import orders
 from swift_dss.strategy.eviction.objects.verbs import HIT
@@ -38,7 +39,7 @@ def counts(trace):
     ready = plan.plan(trace)
     found = {'accesses': ready.accesses}
     for name in STRATEGIES:
-        setup = simulator.Setup(
+        setup = Setup(
             name, int(ready.footprint_bytes * SHARE), table)
         outcome = bytes(simulator._outcomes(
             ready, setup.make_cache(), setup, None))
@@ -84,7 +85,7 @@ def test_gdsf_hits_where_a_sorted_list_hits(name, share):
     trace = read(name, os.environ.get('SWIFT_DSS_TRACES'))
     ready = plan.plan(trace)
     assert not ready.renewed.any()
-    setup = simulator.Setup('gdsf', int(ready.footprint_bytes * share),
+    setup = Setup('gdsf', int(ready.footprint_bytes * share),
                             classing.table_for(trace, None))
     other = SimpleGdsf(setup.cache_bytes,
                        lambda size: setup.penalty(size, 0))

@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, List, Sequence, Tuple
 from swift_dss.bench import figures
 from swift_dss.bench.replay import runs
 from swift_dss.bench.replay.plan import Plan
-from swift_dss.bench.replay.simulator import Setup
+from swift_dss.bench.replay.setup import Setup
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.errors import BadConfig
 from swift_dss.strategy.eviction.objects import orders

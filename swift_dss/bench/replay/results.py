@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Sequence
 
 from swift_dss.bench import figures
 from swift_dss.bench.replay.plan import Plan
-from swift_dss.bench.replay.simulator import Outcome
+from swift_dss.bench.replay.setup import Outcome
 from swift_dss.bench.traces.model import Verb, numpy
 from swift_dss.core.classes import ClassTable
 

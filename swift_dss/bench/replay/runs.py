@@ -7,7 +7,8 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from swift_dss.bench.replay import results
 from swift_dss.bench.replay.plan import Plan
-from swift_dss.bench.replay.simulator import Progress, Setup, replay
+from swift_dss.bench.replay.setup import Progress, Setup
+from swift_dss.bench.replay.simulator import replay
 from swift_dss.core.errors import BadConfig
 
 #: Shared by fork with the processes of a pool: the plan is far too large to

@@ -11,105 +11,21 @@ three both give the same hits, to the last request.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Callable, Dict, List, Optional, Set
 
-from swift_dss.bench.replay import latency
-from swift_dss.bench.replay.latency import Cloud, Disk, Times
+from swift_dss.bench.replay import timed
 from swift_dss.bench.replay.plan import Plan
+from swift_dss.bench.replay.setup import (
+    PROGRESS_EVERY, Outcome, Progress, Setup)
 from swift_dss.bench.traces.model import Verb, numpy
 from swift_dss.core.classes import ClassTable
 from swift_dss.strategy.eviction.objects import orders
 from swift_dss.strategy.eviction.objects.verbs import (
     BYPASS, HIT, MISS, ObjectCache)
 
-#: Accesses between two calls for progress.
-PROGRESS_EVERY = 65536
 _META_ENTRY_BYTES = 1
 #: Beside HIT, MISS and BYPASS: the cache was not asked.
 _NOT_ASKED = 3
-
-
-@lru_cache(maxsize=64)
-def _middle(times: Times) -> float:
-    return times.middle
-
-
-@dataclass(frozen=True)
-class Setup:
-    """The set-up of a replay.
-
-    :param strategy: see ``strategy.eviction.objects``
-    :param cache_bytes: room on the SSD
-    :param hdd_bytes: room of the HDD below it; 0: there is none
-    :param write: ``back``, ``through`` or ``around``
-    :param upload_seconds: with write-back, from a write to its copy in the
-        cloud
-    :param metadata_entries: objects whose metadata is in memory; 0: all
-    :param prefetch: name of a prefetch strategy
-    :param prefetch_bytes: on their way ahead of demand, at most
-    :param weights: of classes: for weighted order, and for the cost of GDSF
-    """
-
-    strategy: str
-    cache_bytes: int
-    table: ClassTable
-    cloud: Cloud = latency.S3
-    ssd: Disk = latency.SSD
-    hdd: Disk = latency.HDD
-    hdd_bytes: int = 0
-    write: str = 'through'
-    upload_seconds: float = 60.0
-    metadata_entries: int = 0
-    prefetch: str = 'none'
-    prefetch_bytes: int = 64 * 1024 * 1024
-    prefetch_unit_bytes: int = 0
-    weights: Dict[int, float] = field(default_factory=dict)
-    seed: int = 1
-
-    def penalty(self, size: int, class_id: int) -> float:
-        """The cost of a miss for GDSF: class weight times the median latency
-        in microseconds.
-        """
-        return self.weights.get(class_id, 1.0) * (
-            _middle(self.cloud.get) * 1000.0
-            + size / self.cloud.bytes_per_second * 1e6)
-
-    def make_cache(self) -> ObjectCache:
-        """An empty cache."""
-        uses_cost = 'gdsf' in self.strategy or any(
-            spec.inner == 'gdsf' for spec in self.table.specs.values())
-        return orders.make(
-            self.strategy, self.cache_bytes, self.table, self.weights,
-            self.penalty if uses_cost else None)
-
-
-@dataclass
-class Outcome:
-    """The result of a replay; columns have a row a request.
-
-    :param latency_ms: of each request
-    :param hits: True for reads that found all their bytes in the cache; bytes
-        that an earlier miss is still bringing count as found (``delayed``),
-        those of a prefetch do not
-    :param hit_bytes: of the units that were
-    :param counts: the figures that are sums
-    :param seconds: of processor time, for the cache and for all
-    """
-
-    setup: Setup
-    latency_ms: Any
-    hits: Any
-    hit_bytes: Any
-    asked_bytes: Any
-    counts: Dict[str, float]
-    cache_seconds: float
-    seconds: float
-    cache: Optional[ObjectCache] = None
-
-
-Progress = Callable[[int, int], None]
 
 
 def replay(plan: Plan, setup: Setup,
@@ -121,7 +37,6 @@ def replay(plan: Plan, setup: Setup,
     needs_time = setup.prefetch != 'none' or setup.hdd_bytes or (
         writes and setup.write == 'back')
     if needs_time:
-        from swift_dss.bench.replay import timed
         outcome = timed.play(plan, setup, progress)
     else:
         outcome = _quick(plan, setup, progress)

@@ -21,7 +21,7 @@ from typing import Deque, Dict, List, Optional, Set, Tuple
 
 from swift_dss.bench.replay.latency import Lots
 from swift_dss.bench.replay.plan import UNIT_BITS, Plan
-from swift_dss.bench.replay.simulator import (
+from swift_dss.bench.replay.setup import (
     PROGRESS_EVERY, Outcome, Progress, Setup)
 from swift_dss.bench.traces.model import Verb, numpy
 from swift_dss.core.errors import BadConfig

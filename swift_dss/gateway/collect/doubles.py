@@ -7,7 +7,7 @@ bundle, and S3 says that it has the same bytes there, nothing needs the key.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable, Iterator, Sequence
+from typing import Callable, Iterator, NamedTuple, Sequence
 
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.version import VersionId
@@ -17,9 +17,13 @@ from swift_dss.gateway.form.one_key import KeyFailures
 from swift_dss.gateway.peers.primaries import Primaries, Wanted
 from swift_dss.strategy.agreement import agreed_key
 
-if TYPE_CHECKING:
-    # They look for these.
-    from swift_dss.gateway.collect.keys import Collected, Item
+
+class Item(NamedTuple):
+    """One version's keys."""
+
+    version: VersionId
+    key: str
+    length: int
 
 
 class Doubles:
@@ -38,9 +42,11 @@ class Doubles:
         self._failures = failures
 
     def among(self, live: Sequence[Item],
-              found: Collected) -> Iterator[Item]:
+              skip: Callable[[str, str], None]) -> Iterator[Item]:
         """Those of these whose keys may go now. Blocks on S3 before each:
         remove it before the next one.
+
+        :param skip: gets each key about which S3 says nothing now, and why
         """
         small = [item for item in live if item.length <= self._most_bytes]
         if not small:
@@ -51,7 +57,7 @@ class Doubles:
             if not is_bundle(self._prefix, bundle):
                 continue
             is_doubled = False
-            with self._failures.of(item.key, found.skip):
+            with self._failures.of(item.key, skip):
                 is_doubled = self._is_doubled(item.version, bundle)
             if is_doubled:
                 yield item

@@ -32,7 +32,7 @@ from swift_dss.core.config import GatewayConf, NodeConf
 from swift_dss.core.errors import (
     BadConfig, DssError, RemoteUnavailable, TierUnavailable)
 from swift_dss.core.version import VersionId
-from swift_dss.gateway.collect.doubles import Doubles
+from swift_dss.gateway.collect.doubles import Doubles, Item
 from swift_dss.gateway.collect.parts import PARTS, Parts
 from swift_dss.gateway.form.one_key import KeyFailures
 from swift_dss.gateway.link.client import S3Client, S3Listed
@@ -145,14 +145,6 @@ def plain(found: Collected) -> Dict[str, Any]:
 def restore_state(conf: NodeConf) -> str:
     """Where a restore notes how far it has come; gone at its end."""
     return os.path.join(conf.index_dir, 'restore.json')
-
-
-class Item(NamedTuple):
-    """One version's keys."""
-
-    version: VersionId
-    key: str
-    length: int
 
 
 class Absent(NamedTuple):
@@ -345,7 +337,7 @@ class Collector:
 
     def _remove_doubles(self, live: Sequence[Item], wish: Wish,
                         found: Collected) -> None:
-        for item in self._doubles.among(live, found):
+        for item in self._doubles.among(live, found.skip):
             found.doubled += 1
             with self._failures.of(item.key, found.skip):
                 self._remove(item, wish, found)

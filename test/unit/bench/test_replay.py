@@ -7,6 +7,7 @@ import pytest
 
 from swift_dss.bench.replay import (
     classing, latency, plan, recommend, results, simulator, timed)
+from swift_dss.bench.replay.setup import Setup
 from swift_dss.bench.traces import generators, model, native
 from swift_dss.cli import main
 from swift_dss.core.classes import ClassTable
@@ -28,7 +29,7 @@ def trace_of(*lines, unit=0):
 
 
 def setup(strategy, cache_bytes, **changes):
-    return simulator.Setup(strategy, cache_bytes, ClassTable(), STILL, SSD,
+    return Setup(strategy, cache_bytes, ClassTable(), STILL, SSD,
                            **changes)
 
 
@@ -292,7 +293,7 @@ def cacs():
 
 
 def ratios(ready, table, strategy, share=0.1):
-    outcome = simulator.replay(ready, simulator.Setup(
+    outcome = simulator.replay(ready, Setup(
         strategy, int(ready.footprint_bytes * share), table))
     return {int(class_id): row['hit_ratio'] for class_id, row in
             results.summary(ready, outcome)['classes'].items()}
@@ -312,7 +313,7 @@ def test_class_order_starves_the_low_and_a_floor_keeps_what_it_has(cacs):
 
 def test_what_is_recommended_is_best_of_what_was_replayed(cacs):
     ready, table = cacs
-    first = simulator.Setup('lru', 1, table)
+    first = Setup('lru', 1, table)
     budget = ready.footprint_bytes // 10
     goal = recommend.parse_goal('hits', table, ready, {})
     found = recommend.search(ready, first, budget, goal, 1,
@@ -333,7 +334,7 @@ def test_what_is_recommended_is_best_of_what_was_replayed(cacs):
 
 def test_weights_change_what_is_best(cacs):
     ready, table = cacs
-    first = simulator.Setup('lru', 1, table)
+    first = Setup('lru', 1, table)
     goal = recommend.parse_goal('hits', table, ready, {13: 1000.0})
     found = recommend.search(ready, first, ready.footprint_bytes // 4, goal,
                              1, lambda done, what: None)
