@@ -116,11 +116,6 @@ class Daemon:
         """See :meth:`Upkeep.reload`."""
         self.upkeep.reload()
 
-    @property
-    def is_stopping(self) -> bool:
-        """True once :meth:`stop` was called."""
-        return self._stopping.is_set()
-
     def _relocate_before_stop(self) -> None:
         seconds = self.node.in_force.conf.gateway.relocate_stop_seconds
         if not seconds or self.node.gateway is None:

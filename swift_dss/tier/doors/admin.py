@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List, Tuple
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import (
     BadConfig, DssError, TierUnavailable, VersionGone)
+from swift_dss.core.version import VersionId
 from swift_dss.gateway.collect.keys import Wish, plain
 from swift_dss.tier.doors.door import AdminDoor, Progress
 from swift_dss.tier.index.filters import ALL, PLACES, Filter
@@ -37,22 +38,31 @@ class AdminServer(AdminDoor):
         self._drainer = Drainer(node.local, node.gateway, node.relocator)
         self._mender = Mender(node.local, node.gateway, node.keepers,
                               self._drainer)
+        local = node.local
+        #: Verbs on each version that a request names.
+        self._moves: Dict[str, Callable[[VersionId, str], None]] = {
+            'promote': self._drainer.promote, 'recall': self._drainer.recall,
+            'pin': lambda version, partition: local.pin(
+                version, partition, True),
+            'unpin': lambda version, partition: local.pin(
+                version, partition, False)}
         self._verbs: Dict[str, Callable[[Dict[str, Any], Progress], Any]] = {
-            'status': self._status, 'ls': self._ls,
-            'promote': self._promote, 'demote': self._demote,
-            'pin': self._pin, 'unpin': self._unpin,
+            'status': self._status, 'ls': self._ls, 'pins': self._pins,
+            'demote': self._demote, 'relocate': self._relocate,
+            'drain': self._drain, 'rekey': self._rekey,
             'rebuild': self._rebuild, 'sweep': self._sweep,
             'settle': self._settle, 'reload': self._reload,
-            'relocate': self._relocate, 'recall': self._recall,
-            'drain': self._drain, 'rekey': self._rekey,
-            'pins': self._pins, 'repair': self._repair, 'gc': self._gc}
+            'repair': self._repair, 'gc': self._gc}
 
     def answer(self, request: Dict[str, Any], progress: Progress) -> Any:
         """See :meth:`AdminDoor.answer`."""
-        verb = self._verbs.get(str(request.get('verb')))
-        if verb is None:
+        name = str(request.get('verb'))
+        if name in self._moves:
+            return self._move(request, progress, lambda row: self._moves[
+                name](row.version, row.partition))
+        if name not in self._verbs:
             raise BadConfig('no such request: %r' % request.get('verb'))
-        return verb(request, progress)
+        return self._verbs[name](request, progress)
 
     # -- verbs -----------------------------------------------------------
 
@@ -61,31 +71,23 @@ class AdminServer(AdminDoor):
 
     def _ls(self, request: Dict[str, Any], progress: Progress) -> Any:
         """Pages of rows as progress, so that no list is held whole."""
-        node = self._node
-        wanted = _filter(request, node.in_force.table)
-        left = int(request.get('limit', 0)) or (1 << 62)
-        after_id = shown = 0
-        while left > 0:
-            page = node.index.listing(
-                wanted, min(left, _LISTING_PAGE), after_id)
-            if not page:
-                break
-            after_id = page[-1][0]
-            left -= len(page)
-            shown += len(page)
-            progress({'rows': [described(row, node.in_force.table)
-                               for _, row in page]})
+        table = self._node.in_force.table
+        shown = 0
+        for rows in self._listed(request, _filter(request, table)):
+            shown += len(rows)
+            progress({'rows': [described(row, table) for row in rows]})
         return {'shown': shown}
 
-    def _promote(self, request: Dict[str, Any], progress: Progress) -> Any:
-        return self._move(request, progress, self._promote_one)
-
-    def _promote_one(self, row: VersionRow) -> None:
-        self._drainer.promote(row.version, row.partition)
-
-    def _recall(self, request: Dict[str, Any], progress: Progress) -> Any:
-        return self._move(request, progress, lambda row:
-                          self._drainer.recall(row.version, row.partition))
+    def _listed(self, request: Dict[str, Any],
+                wanted: Filter) -> Iterator[List[VersionRow]]:
+        """Pages of as many versions as a request wants."""
+        left = int(request.get('limit', 0)) or (1 << 62)
+        for rows in self._node.index.pages(
+                wanted, min(left, _LISTING_PAGE)):
+            yield rows[:left]
+            left -= len(rows)
+            if left <= 0:
+                return
 
     def _drain(self, request: Dict[str, Any], progress: Progress) -> Any:
         return self._drainer.run(
@@ -109,22 +111,15 @@ class AdminServer(AdminDoor):
     def _pins(self, request: Dict[str, Any], progress: Progress) -> Any:
         node = self._node
         pins = node.local.mover.pins
-        left = int(request.get('limit', 0)) or (1 << 62)
-        after_id = 0
-        wanted = Filter(held_by=tuple(
-            spec.class_id for spec in node.in_force.table.specs.values()
-            if spec.pin), fitting=bool(request.get('all')))
-        while left > 0 and request.get('objects'):
-            page = node.index.listing(
-                wanted, min(left, _LISTING_PAGE), after_id)
-            if not page:
-                break
-            after_id = page[-1][0]
-            left -= len(page)
-            progress({'rows': [
-                {'device': row.version.device, 'name': row.name,
-                 'size': row.size, 'why': pins.why(row.version.device, row)}
-                for _, row in page]})
+        if request.get('objects'):
+            for rows in self._listed(request, Filter(held_by=tuple(
+                    spec.class_id for spec
+                    in node.in_force.table.specs.values() if spec.pin),
+                    fitting=bool(request.get('all')))):
+                progress({'rows': [{
+                    'device': row.version.device, 'name': row.name,
+                    'size': row.size, 'why': pins.why(row.version.device, row)}
+                    for row in rows]})
         return {'devices': [pins.shown(device.name)
                             for device in node.devices.discover()]}
 
@@ -150,16 +145,6 @@ class AdminServer(AdminDoor):
                 local.drop_capacity(row.version, row.partition)
 
         return self._move(request, progress, one)
-
-    def _pin(self, request: Dict[str, Any], progress: Progress) -> Any:
-        return self._move(request, progress, lambda row:
-                          self._node.local.pin(row.version, row.partition,
-                                                 True))
-
-    def _unpin(self, request: Dict[str, Any], progress: Progress) -> Any:
-        return self._move(request, progress, lambda row:
-                          self._node.local.pin(row.version, row.partition,
-                                                 False))
 
     def _move(self, request: Dict[str, Any], progress: Progress,
               one: Callable[[VersionRow], None]) -> Any:
@@ -203,18 +188,7 @@ class AdminServer(AdminDoor):
         if wanted == ALL:
             raise BadConfig('say which: an object, or a filter')
         total, last_id = node.index.count(wanted)
-        return total, self._pages(wanted, limit, last_id)
-
-    def _pages(self, wanted: Filter, limit: int,
-               last_id: int) -> Iterator[List[VersionRow]]:
-        """The versions of now, without those that come during the listing."""
-        after_id = 0
-        while after_id < last_id:
-            page = self._node.index.listing(wanted, limit, after_id)
-            if not page:
-                return
-            after_id = page[-1][0]
-            yield [row for row_id, row in page if row_id <= last_id]
+        return total, node.index.pages(wanted, limit, last_id)
 
     def _rebuild(self, request: Dict[str, Any], progress: Progress) -> Any:
         return self._node.sweeper.survey(

@@ -718,10 +718,20 @@ class Index:
                 'WHERE v.id > 0 ' + where, values).fetchone()
             return int(found[0]), int(found[1])
 
-    def of_device(self, device: str, limit: int,
-                  after_id: int) -> List[Tuple[int, VersionRow]]:
-        """(row id, version) pairs of a device, in pages."""
-        return self.listing(Filter(device=device), limit, after_id)
+    def pages(self, wanted: Filter, limit: int,
+              last_id: int = 1 << 62) -> Iterator[List[VersionRow]]:
+        """All versions, ``limit`` at a time; some of those that come under
+        way are among them.
+
+        :param last_id: of :meth:`count`; later ones are left out
+        """
+        after_id = 0
+        while after_id < last_id:
+            page = self.listing(wanted, limit, after_id)
+            if not page:
+                return
+            after_id = page[-1][0]
+            yield [row for row_id, row in page if row_id <= last_id]
 
     def partitions(self, device: str, policy: int) -> Set[str]:
         """Partitions of a policy that have versions on a device. Costs

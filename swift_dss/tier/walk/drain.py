@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from swift_dss.core.errors import (
     BadConfig, DssError, RemoteUnavailable, TierFull, TierUnavailable,
@@ -93,7 +93,7 @@ class Drainer:
         done = 0
         failed: List[str] = []
         moved = 0
-        for rows in self._pages():
+        for rows in self._local.index.pages(ALL, _PAGE):
             left = [row for row in rows if _to_do(row, where) or (
                 where == 'local' and not self._is_whole(row))]
             found = self._to_local(left) if where == 'local' else \
@@ -117,7 +117,7 @@ class Drainer:
         gateway.require_ours()
         done = changed = 0
         failed: List[str] = []
-        for rows in self._pages():
+        for rows in self._local.index.pages(ALL, _PAGE):
             for row in rows:
                 try:
                     changed += row.on_remote and gateway.rekey(
@@ -179,15 +179,6 @@ class Drainer:
         gateway.hurry()
         return self._relocator.relocate(
             rows, seconds, lambda done, of: None) if rows else []
-
-    def _pages(self) -> Iterator[List[VersionRow]]:
-        after_id = 0
-        while True:
-            page = self._local.index.listing(ALL, _PAGE, after_id)
-            if not page:
-                return
-            after_id = page[-1][0]
-            yield [row for _, row in page]
 
     def _require_room(self) -> None:
         """Before the first byte moves: would all of it fit?"""

@@ -21,6 +21,7 @@ from swift_dss.core.version import VersionId
 from swift_dss.io.switch import listdir
 from swift_dss.tier.devices import Device
 from swift_dss.tier.hear.ledger import Ledger
+from swift_dss.tier.index.filters import Filter
 from swift_dss.tier.index.rows import VersionRow
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.metrics import Metrics
@@ -132,13 +133,10 @@ class Survey:
     def _prune(self, device: Device, pace: _Pace, found: Found,
                progress: Callable[[Dict[str, Any]], None]) -> None:
         """Forget rows whose data file is gone (a handoff that left)."""
-        after_id = 0
-        while not self.is_over:
-            some = self._index.of_device(device.name, _BATCH, after_id)
-            if not some:
+        for rows in self._index.pages(Filter(device=device.name), _BATCH):
+            if self.is_over:
                 return
-            after_id = some[-1][0]
-            for _, row in some:
+            for row in rows:
                 pace.step()
                 found.forgotten += self._ledger.departures.check(row)
             progress(asdict(found))

@@ -57,17 +57,20 @@ def admin(node):
     return AdminServer('/nowhere', node, None)
 
 
-def test_memory_does_not_grow_with_what_a_filter_names(admin):
+def test_memory_does_not_grow_with_what_a_filter_names(
+        admin, rig, monkeypatch):
     moved, last = [0], {}
 
-    def one(row):
+    def pin(*_named):
         moved[0] += 1
         if moved[0] % 3 == 0:
             raise TierUnavailable('no')
 
+    monkeypatch.setattr(rig.local, 'pin', pin)
     tracemalloc.start()
     try:
-        answer = admin._move({'container': 'a/c'}, last.update, one)
+        answer = admin.answer({'verb': 'pin', 'container': 'a/c'},
+                              last.update)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -79,16 +82,18 @@ def test_memory_does_not_grow_with_what_a_filter_names(admin):
     assert peak < 8 * 2 ** 20
 
 
-def test_what_comes_meanwhile_is_not_moved(admin, rig):
+def test_what_comes_meanwhile_is_not_moved(admin, rig, monkeypatch):
     """Or a verb whose versions come anew would never end."""
     moved = []
 
-    def one(row):
+    def pin(version, _partition, _pinned):
+        row = rig.index.get(version)
         moved.append(row.name)
-        rig.index.remove(row.version)
+        rig.index.remove(version)
         rig.index.add([row])
 
-    admin._move({'device': 'sda'}, lambda said: None, one)
+    monkeypatch.setattr(rig.local, 'pin', pin)
+    admin.answer({'verb': 'pin', 'device': 'sda'}, lambda said: None)
     assert len(moved) == len(set(moved)) == ROWS
 
 
