@@ -31,7 +31,7 @@ _LARGE_BYTES = 262144
 
 
 class Home(abc.ABC):
-    """A node, as those see it who report what a process of it does."""
+    """A node, as senders of events and recorders of requests see it."""
 
     conf: NodeConf
     logger: Any

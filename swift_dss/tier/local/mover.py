@@ -1,6 +1,6 @@
 """A version's files, its lock and its row: together, or not at all.
 
-Whoever changes a version does it by way of :meth:`Mover.moving`: it holds the
+Every change of a version goes by way of :meth:`Mover.moving`, which holds the
 lock, looks where the version is by now, and tells the index at the end. The
 index comes last and may fail: it is a cache, and a sweep corrects it.
 """

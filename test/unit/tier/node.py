@@ -89,10 +89,10 @@ class Rig:
         self.due = Due(self.index, self.metrics)
         departures = Departures(self.local, self.gateway, self.due,
                                 self.metrics)
-        keepers = Keepers(self.local, departures, self.metrics, self.gateway,
-                          World(RigClock(self)))
-        self.keeper = keepers.add(self.local.devices.get('sda'))
-        self.ledger = Ledger(self.local, departures, keepers,
+        self.keepers = Keepers(self.local, departures, self.metrics,
+                               self.gateway, World(RigClock(self)))
+        self.keeper = self.keepers.add(self.local.devices.get('sda'))
+        self.ledger = Ledger(self.local, departures, self.keepers,
                              self.gateway, self.metrics)
 
     @property
