@@ -189,7 +189,8 @@ class LocalVersions(abc.ABC):
         newest data file or tombstone of the object on ``version.device``;
         '' where it has none.
 
-        The key is that of the fragment of ``version``, if that has one.
+        The key is that of the fragment of ``version``, or of the fragment
+        that is there if ``version`` names none.
         Never raises :class:`VersionGone`.
         """
 

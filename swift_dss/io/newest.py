@@ -63,7 +63,8 @@ def newest_record(hash_dir: str, frag_index: Optional[int] = None
     file or tombstone.
 
     The key is '' where the file names none; of an erasure-coded object it
-    is that of the fragment ``frag_index``.
+    is that of the fragment ``frag_index``, or, where that is None, of the
+    fragment that is here.
 
     :raises DamagedRecord, OSError: the answer is unknown
     """
@@ -72,5 +73,5 @@ def newest_record(hash_dir: str, frag_index: Optional[int] = None
     if parsed is None:
         return timestamp, '', False
     key, is_local = record_of(os.path.join(hash_dir, name))
-    return timestamp, key if parsed[1] == frag_index else '', is_local
+    return timestamp, key if frag_index in (None, parsed[1]) else '', is_local
 

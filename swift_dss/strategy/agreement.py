@@ -189,10 +189,10 @@ def may_be_put_aside(timestamp: str, answers: Sequence[Optional[Answer]],
 
     In its place such a version keeps its replica from getting it anew:
     nobody sends what seems to be there. But what can be read of it may be
-    all there is. So it goes if somebody else is known to have all of it, by
-    a proof of just now: that another one's record says so is no proof, as
-    the two may lie in the same way. Otherwise it stays, and MUST be asked
-    for again later.
+    all there is. So it goes if others are known to have all of it, by
+    proofs of just now: local bytes that were read, or a key that S3 has. That
+    another one's record says so is no proof, as the two may lie in the same
+    way. Otherwise it stays, and MUST be asked for again later.
 
     :param answers: of the primaries, which were asked for proof. The
         caller's own device MUST NOT be among those that are proven
@@ -205,9 +205,9 @@ def may_be_put_aside(timestamp: str, answers: Sequence[Optional[Answer]],
         return Aside.FAILING
     there = [answer for answer in answers
              if answer is not None and answer.timestamp == timestamp]
-    if sum(answer.is_proven for answer in there) >= needed or (
-            needed == 1 and any(answer.remote_key in keys_there
-                                for answer in there)):
+    in_s3 = {answer.remote_key for answer in there
+             if not answer.is_proven}.intersection(keys_there)
+    if sum(answer.is_proven for answer in there) + len(in_s3) >= needed:
         return Aside.YES
     return Aside.NOBODY
 

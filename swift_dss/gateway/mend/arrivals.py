@@ -19,12 +19,12 @@ from swift_dss.core.residency import RemoteCopy, Residency, Tier
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.bundle.proof import BundleProofs
 from swift_dss.gateway.bundle.read import is_bundle
-from swift_dss.gateway.form import metadata
+from swift_dss.gateway.form import metadata, verify
 from swift_dss.gateway.form.encrypt import (
     SEAL_META, KeyFile, open_envelope, sealed_length)
 from swift_dss.gateway.form.metadata import RemoteRecord
 from swift_dss.gateway.link.client import S3Client, S3Head
-from swift_dss.gateway.ports import Metrics
+from swift_dss.gateway.ports import LocalVersion, Metrics
 from swift_dss.wire.records.proof import ProofReply, ProofRequest
 
 
@@ -54,6 +54,7 @@ class Arrivals:
         self._metrics = metrics
         self._now = now
         self._bundles = bundles
+        self._bytes = verify.Verifier(client, False)
 
     def prove(self, request: ProofRequest) -> ProofReply:
         """Ask S3.
@@ -167,6 +168,12 @@ class Arrivals:
                 head.size != _stored(found.content_length, seal) or \
                 not found.content_length:
             raise NotProven('%s holds another version than its name' % key)
+        if not seal and verify.remote_part_bytes(head) is None and \
+                not self._bytes.proves(head, key, LocalVersion(
+                    version, '', found.etag, {},
+                    Residency.whole(found.content_length)), found.etag):
+            # An upload of which S3 has other bytes was never recorded.
+            raise NotProven('%s has other bytes than its record says' % key)
         return replace(self._reply(
             found.content_length, RemoteCopy(
                 self._conf.endpoint, key, head.etag, 0.0, 0, seal),

@@ -81,7 +81,8 @@ class Primaries(abc.ABC):
     def prove(self, wanted: Wanted) -> Answers:
         """The same of one object, with records; primaries that say that
         they have all bytes of ``wanted.version`` read them, and say whether
-        they are right.
+        they are right. Of an erasure-coded object each answers for the
+        fragment that it has.
 
         Stock servers and older ones of ours prove nothing, nor does the
         device of ``wanted.version``.
@@ -139,6 +140,8 @@ class RingPrimaries(Primaries):
                 # The primaries are unknown: decisions must wait.
                 answers.append([None])
                 continue
+            if prove:
+                version = replace(version, frag_index=None)
             mine: Answers = [None] * len(nodes)
             answers.append(mine)
             for at, node in enumerate(nodes):

@@ -5,14 +5,15 @@ stub of them from S3. But the lost fragment has a key of its own in S3. So the
 sender names each of its stubs in a line before the offer (``sending.hinted``).
 A receiver that lacks its fragment asks S3 for that key and writes the stub
 before it answers. Then nothing is missing, and nothing is rebuilt. If S3 has
-no such key, the fragment is rebuilt as ever. If the answer is unknown, because
-S3 is slow or the daemon has just begun, a later session asks again; if it
-stays unknown for long, the fragment is rebuilt from other servers' local
-bytes.
+no such key, or other bytes under it, or if a stub of it was put aside here,
+the fragment is rebuilt as ever. If the answer is unknown, because S3 is slow
+or the daemon has just begun, a later session asks again; if it stays unknown
+for long, the fragment is rebuilt from other servers' local bytes.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections import OrderedDict
 from typing import Any, Dict, NamedTuple, Tuple
@@ -24,9 +25,12 @@ from swift.common.utils import Timestamp, split_path
 from swift_dss.core.errors import (
     DamagedRecord, DssError, RemoteUnavailable)
 from swift_dss.core.version import VersionId
+from swift_dss.io import residency_store
+from swift_dss.io.quarantine import Quarantine
 from swift_dss.objserver import tags
 from swift_dss.objserver.fetch import ask_for_proof
 from swift_dss.objserver.travel.arriving import FRAG_INDEX, Arriving
+from swift_dss.wire import layout
 from swift_dss.wire.records import proof
 
 #: A session asks S3 for so long. The sender waits for all answers at once,
@@ -123,6 +127,11 @@ def adopt(manager: Any, wanted: Wanted) -> bool:
         wanted.device, int(wanted.policy), wanted.object_hash,
         wanted.timestamp.internal, wanted.frag_index)
     node = manager.dss_node
+    if _was_put_aside(node.device_path(wanted.device), version):
+        logger.info('dss: %s is to be rebuilt: what S3 has of it was found '
+                    'wrong here', version.key)
+        logger.increment('dss.ssync.not_adopted')
+        return True
     try:
         _write(manager, wanted, ask_for_proof(
             node.sockets(wanted.device),
@@ -153,6 +162,23 @@ def _is_here(manager: Any, wanted: Wanted) -> bool:
     except (DiskFileNotExist, DiskFileError):
         return False
     return bool(newest >= wanted.timestamp)
+
+
+def _was_put_aside(device_path: str, version: VersionId) -> bool:
+    """True if a stub of the fragment lies in the device's quarantine: S3 was
+    asked for its bytes then, and had others, or none."""
+    folder = os.path.join(device_path, 'quarantined', layout.data_dir_name(
+        version.policy), version.object_hash)
+    if not os.path.isdir(folder):
+        return False
+    for held in Quarantine(device_path, version.device).files_of(version):
+        try:
+            record = residency_store.load(held.path)
+        except (OSError, DamagedRecord):
+            continue
+        if record is not None and record.remote is not None:
+            return True
+    return False
 
 
 def _write(manager: Any, wanted: Wanted, reply: proof.ProofReply) -> None:

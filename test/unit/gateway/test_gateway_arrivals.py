@@ -20,6 +20,7 @@ from swift_dss.gateway.bundle.proof import BundleProofs
 from swift_dss.gateway.bundle.read import FOLDER
 from swift_dss.gateway.form import metadata
 from swift_dss.gateway.form.encrypt import KeyFile
+from swift_dss.gateway.form.verify import PART_BYTES_META
 from swift_dss.gateway.link.client import S3Head
 from swift_dss.gateway.mend.arrivals import Arrivals, NotProven
 from swift_dss.gateway.ports import LocalVersion
@@ -346,3 +347,35 @@ def test_a_record_without_a_copy_proves_nothing(arrivals: Arrivals) -> None:
     with pytest.raises(NotProven):
         arrivals.prove(proof.ProofRequest(
             VERSION, '7', ETAG, Residency.whole(5)))
+
+
+def has_pieces(s3: Client, etag: str, pieces: Dict[str, str]) -> str:
+    """Have a fragment under an ETag that is not its MD5; its key."""
+    key = s3.has(FRAGMENT)
+    s3.heads[key] = S3Head(len(BODY), etag, dict(
+        s3.heads[key].metadata, **pieces))
+    return key
+
+
+@pytest.mark.parametrize('body, is_right', [
+    (BODY, True), (b'y' + BODY[1:], False)])
+def test_a_fragment_with_another_etag_is_read_once(
+        arrivals: Arrivals, s3: Client, body: bytes, is_right: bool) -> None:
+    """S3 has stored other bytes than an upload sent, or its ETags are no
+    digests."""
+    key = has_pieces(s3, 'f' * 32, {})
+    s3.bundles[key] = body
+    if is_right:
+        arrivals.prove(proof.ProofRequest(FRAGMENT, '7'))
+    else:
+        with pytest.raises(NotProven):
+            arrivals.prove(proof.ProofRequest(FRAGMENT, '7'))
+    assert s3.asked == ['HEAD ' + key, 'GET ' + key]
+
+
+def test_a_fragment_in_parts_is_not_read(
+        arrivals: Arrivals, s3: Client) -> None:
+    """It may be large; who reads it compares digests."""
+    key = has_pieces(s3, 'f' * 32 + '-2', {PART_BYTES_META: '4096'})
+    arrivals.prove(proof.ProofRequest(FRAGMENT, '7'))
+    assert s3.asked == ['HEAD ' + key]

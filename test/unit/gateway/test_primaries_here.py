@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from swift_dss.core.errors import DamagedRecord, TierUnavailable
@@ -32,3 +34,18 @@ def test_a_device_that_fails_is_not_one_that_has_nothing(error):
 
     assert RingPrimaries(Ranks(), look).ask([Wanted(VERSION)]) == [
         [None, Answer()]]
+
+
+def test_for_a_proof_each_answers_for_the_fragment_that_it_has():
+    """Elsewhere the key of the caller's own fragment is asked for."""
+    asked = []
+
+    def look(version, partition, records):
+        asked.append((version.device, version.frag_index))
+        return Answer()
+
+    primaries = RingPrimaries(Ranks(), look)
+    wanted = Wanted(replace(VERSION, frag_index=3))
+    primaries.ask([wanted], True)
+    primaries.prove(wanted)
+    assert asked == [('sda', 3), ('sdb', 3), ('sda', None), ('sdb', None)]

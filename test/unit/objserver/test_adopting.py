@@ -148,3 +148,26 @@ def test_a_rebuild_waits_only_so_long_for_s3(monkeypatch: Any) -> None:
     assert adoptions.heard(place, False)
     assert adoptions.heard(place, True)
     assert not adoptions.heard(place, False)
+
+
+@pytest.mark.parametrize('in_s3, asks', [(True, False), (False, True)])
+def test_a_stub_that_was_put_aside_is_rebuilt(
+        disk: Disk, s3: S3, in_s3: bool, asks: bool) -> None:
+    """S3 was asked for its bytes then. What was never sent may be there by
+    now."""
+    disk.put('o', BODY, timestamp=T2, policy=1, frag_index=1)
+    path = disk.data_path('o', 1)
+    if in_s3:
+        fd = os.open(path, os.O_RDWR)
+        residency_store.store(fd, Residency.whole(len(BODY)).with_remote(
+            RemoteCopy('s3', 'k', 'e', 2.0)))
+        os.close(fd)
+    aside = os.path.join(disk.device, 'quarantined', 'objects-1')
+    os.makedirs(aside)
+    os.rename(os.path.dirname(path), os.path.join(
+        aside, os.path.basename(os.path.dirname(path))))
+    assert adopt(disk)
+    assert bool(s3.asked) is asks
+    assert bool(files(disk)) is asks
+    assert disk.logger.counts['dss.ssync.not_adopted' if in_s3
+                              else 'dss.ssync.adopted'] == 1

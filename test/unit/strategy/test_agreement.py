@@ -37,9 +37,18 @@ def test_it_goes_if_another_primary_has_proven_its_bytes(answers, found):
 def test_of_fragments_there_must_be_enough(proven, found):
     answers = [STUB] + [PROVEN] * proven + [CLAIMED] * (5 - proven)
     assert verdict(answers, needed=4) is found
-    # Another fragment's key is of no use for this one.
-    assert verdict(answers + [Answer(OLD, 'p/other')], ['p/other'],
-                   needed=4) is found
+
+
+@pytest.mark.parametrize('keys, found', [
+    ([], Aside.NOBODY), (['p/1'], Aside.NOBODY), (['p/gone'], Aside.NOBODY),
+    (['p/1', 'p/2'], Aside.YES)])
+def test_a_fragment_that_s3_has_is_one_of_them(keys, found):
+    proven = PROVEN._replace(remote_key='p/3')
+    answers = [STUB, proven, Answer(OLD, 'p/1'), Answer(OLD, 'p/2'),
+               # The same fragment twice, and one of another version.
+               Answer(OLD, 'p/1'), Answer(NEW, 'p/gone')]
+    # What was read on a disk is not counted again because S3 has it too.
+    assert verdict(answers, keys + ['p/3'], needed=3) is found
 
 
 @pytest.mark.parametrize('answer, found', [
