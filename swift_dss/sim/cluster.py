@@ -19,18 +19,21 @@ from swift_dss.core.classes import (
 from swift_dss.core.spans import ClassMap
 from swift_dss.gateway.bundle import since
 from swift_dss.gateway.link.client import OWNER_KEY
-from swift_dss.sim import offers
-from swift_dss.sim.traffic import posts, replicator
+from swift_dss.core.version import VersionId
+from swift_dss.sim import offers, pieces
+from swift_dss.sim.traffic import coded, posts, replicator
 from swift_dss.sim.coverage import Coverage
 from swift_dss.sim.traffic.expiry import Expirer, headers
 from swift_dss.sim.judge import Replica
 from swift_dss.sim.model import Attempt, Model, Violation
-from swift_dss.sim.conf import PREFIX, SWIFT_CONF
-from swift_dss.sim.disks import STOCK, hash_of, policy_of
+from swift_dss.sim.conf import PREFIX, swift_conf
+from swift_dss.sim.disks import CODED_NAMES, hash_of, policy_of
 from swift_dss.sim.node import Node, Unreadable
 from swift_dss.sim.world.clock import Clock
 from swift_dss.sim.world.power import Mains
-from swift_dss.sim.world.ring import SimRing
+from swift_dss.sim.server import policies
+from swift_dss.sim.world.ring import (
+    CODED, REPLICAS, STOCK, RingView, SimRing)
 from swift_dss.sim.world.s3 import Bucket
 from swift_dss.sim.world.worn import Worn
 from swift_dss.strategy.agreement import Answer
@@ -40,8 +43,10 @@ from swift_dss.wire.layout import parse_remote_key
 #: Names that all clients share, and the class of each: few, so that
 #: histories meet. Those of class 1 share bundles, as they have the same
 #: primaries. The last one is in the policy that is not ours.
-CLASSES = {'/a/c0/k': 3, '/a/c1/l': 1, '/a/c4/r': 1, '/a/c2/t': 1,
-           '/a/c0/o': 3, '/a/c1/n': 2, '/a/c2/x': 4, '/a/c0/m': 0}
+REPLICATED = {'/a/c0/k': 3, '/a/c1/l': 1, '/a/c4/r': 1, '/a/c2/t': 1,
+              '/a/c0/o': 3, '/a/c1/n': 2, '/a/c2/x': 4, '/a/c0/m': 0}
+#: With those of the erasure-coded policy.
+CLASSES = dict(REPLICATED, **dict(zip(CODED_NAMES, (3, 1))))
 NAMES = tuple(CLASSES)
 TABLE = ClassTable.of([
     ClassSpec(0, 'plain', 10, remote=RemoteMode.BACK),
@@ -50,7 +55,6 @@ TABLE = ClassTable.of([
     ClassSpec(3, 'cloud', 5, remote=RemoteMode.ONLY),
     ClassSpec(4, 'disk', 5, allocate=Allocate.NEVER,
               remote=RemoteMode.NEVER)])
-_QUORUM = 2
 _SILENT = logging.getLogger('swift_dss.sim')
 _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
@@ -79,10 +83,11 @@ class Cluster:
         self.table = TABLE
         self.classes = sorted(TABLE.specs)
         names = ['n%d' % number for number in range(1, nodes + 1)]
-        self.ring = SimRing(names)
+        self.ring = SimRing(names, policies.scheme.fragments)
+        policies()[CODED].object_ring = RingView(self.ring, CODED)
         os.mkdir(os.path.join(root, 'etc'))
         with open(os.path.join(root, 'etc', 'swift.conf'), 'w') as out:
-            out.write(SWIFT_CONF)
+            out.write(swift_conf(policies.scheme))
         secret = os.path.join(root, 'secret')
         with open(os.open(secret, os.O_WRONLY | os.O_CREAT, 0o600),
                   'w') as out:
@@ -125,27 +130,46 @@ class Cluster:
         history = self.model.name(name)
         history.tried(Attempt(stamp, body, classmap.encode(
             ClassMap.uniform(class_id)), until))
-        partition = self.ring.partition(hash_of(name))
         lost = set(misses) | self.cut
-        handoffs = [one for one in self.ring.handoffs(partition)
-                    if one not in lost]
-        took = 0
-        for one in self.ring.primaries(partition):
-            target = one
-            if one in lost:
-                if not handoffs:
-                    continue
-                target = handoffs.pop(0)
-            node = self.nodes[target]
-            took += node.delete(name, stamp) if body is None else \
+        policy = policy_of(hash_of(name))
+        quorum = coded.quorum() if policy == CODED and body is not None \
+            else self.quorum(policy)
+        took = coded.put(self, name, stamp, body, class_id, lost,
+                         headers(until)) \
+            if policy == CODED and body is not None else sum(
+                node.delete(name, stamp) if body is None else
                 node.put(name, stamp, body, class_id, headers(until))
-        if took >= _QUORUM:
+                for node in self.targets(name, lost).values())
+        if took >= quorum:
             self.coverage.acknowledged += 1
             self.coverage.written_bytes += len(body or b'')
             history.acknowledge(stamp)
             return 'acknowledged by %d' % took
         self.coverage.refused += 1
         return 'refused, %d took it' % took
+
+    def quorum(self, policy: int) -> int:
+        """Servers that have to take a DELETE or a POST, or replicas."""
+        return (1 + (self.ring.fragments if policy == CODED
+                     else REPLICAS)) // 2
+
+    def targets(self, name: str, lost: Set[str]) -> Dict[int, Node]:
+        """The nodes that a write reaches, each at the rank of the primary
+        that it is or stands in for.
+
+        :param lost: nodes that are not reached
+        """
+        partition = self.ring.partition(hash_of(name))
+        policy = policy_of(hash_of(name))
+        handoffs = [one for one in self.ring.handoffs(partition, policy)
+                    if one not in lost]
+        found = {}
+        for rank, one in enumerate(self.ring.primaries(partition, policy)):
+            if one not in lost:
+                found[rank] = self.nodes[one]
+            elif handoffs:
+                found[rank] = self.nodes[handoffs.pop(0)]
+        return found
 
     def read(self, name: str) -> str:
         """A GET; raises :class:`Violation` for bytes that no client wrote.
@@ -154,6 +178,8 @@ class Cluster:
         may we. Nobody may answer with bytes that are no version's.
         """
         object_hash = hash_of(name)
+        if policy_of(object_hash) == CODED:
+            return coded.get(self, name)
         partition = self.ring.partition(object_hash)
         for one in self.ring.primaries(partition) + \
                 self.ring.handoffs(partition):
@@ -188,10 +214,14 @@ class Cluster:
         """
         return replicator.one_pass(self, self.nodes[name], breaks)
 
-    def _asked(self, asker: str, name: str,
-               object_hash: str) -> Optional[Answer]:
+    def _asked(self, asker: str, name: str, version: VersionId,
+               prove: bool) -> Optional[Answer]:
         if name != asker and (name in self.cut or asker in self.cut):
             return None
+        object_hash = version.object_hash
+        if version.policy == CODED:
+            return self.nodes[name].newest(
+                object_hash, version.frag_index, prove)
         found, now = (self.nodes[name].look(object_hash, mounted)
                       for mounted in (False, True))
         return Answer() if found is None or now is None else Answer(
@@ -218,7 +248,8 @@ class Cluster:
                 self._check_untouched(name)
             promised = history.promised()
             if promised is not None and promised.body is not None:
-                self._check(name, promised)
+                (pieces.check if policy_of(hash_of(name)) == CODED
+                 else Cluster._check)(self, name, promised)
             gone = posts.lost(history, self.nodes.values(), hash_of(name))
             if gone:
                 raise Violation('%s: no node has the %s' % (name, gone))
@@ -226,8 +257,8 @@ class Cluster:
     def read_keys(self) -> Set[str]:
         """Keys in S3 that some node reads from just now."""
         return {found.key for node in self.nodes.values()
-                for found in map(node.look, node.hashes())
-                if found is not None and not found.local}
+                for one in node.hashes() for found in node.all_of(one)
+                if not found.local}
 
     def _check_untouched(self, name: str) -> None:
         for node in self.nodes.values():
@@ -283,6 +314,9 @@ class Cluster:
                 raise Violation('%s: no node knows that it is deleted' % name)
         for object_hash in sorted({one for node in self.nodes.values()
                                    for one in node.hashes()}):
+            if policy_of(object_hash) == CODED:
+                pieces.check_all(self, self.name_of(object_hash))
+                continue
             found = [seen for seen in (
                 node.look(object_hash) for node in self.nodes.values())
                 if seen is not None]
@@ -300,10 +334,10 @@ class Cluster:
         """Each node's state of a name, in words."""
         said = []
         for node in self.nodes.values():
-            found = node.look(hash_of(name))
-            if found is not None:
+            for found in node.all_of(hash_of(name)):
                 said.append('%s: %s%s%s' % (
-                    node.name, found.timestamp,
+                    node.name, found.timestamp if found.frag_index is None
+                    else found.file_name,
                     ' deleted' if found.is_tombstone else
                     ' whole' if found.body is not None else ' ' + found.why,
                     '' if found.local else ', in S3 as ' + found.key))
@@ -318,8 +352,7 @@ class Cluster:
         needed: Set[str] = set()
         for node in self.nodes.values():
             for one in node.hashes():
-                seen = node.look(one)
-                if seen is not None:
+                for seen in node.all_of(one):
                     # A stub whose bundle is gone reads its own key.
                     needed.update((seen.key, PREFIX + '%s/%s' % (
                         one, seen.timestamp)))

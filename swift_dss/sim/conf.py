@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import List, NamedTuple
 
 from swift_dss.core.config import (
     GatewayConf, IoConf, NodeConf, TierConf)
@@ -11,7 +12,9 @@ from swift_dss.sim.world.ring import DEVICE
 #: Room on a node's SSD: small enough that pressure is the ordinary case.
 SSD_BYTES = 9 * 1024
 BUCKET, PREFIX = 'sim', 'p/'
-SWIFT_CONF = '''[swift-hash]
+#: A third of the longest object of a run: most have several.
+SEGMENT_BYTES = 3000
+_SWIFT_CONF = '''[swift-hash]
 swift_hash_path_suffix = sim
 [storage-policy:0]
 name = ours
@@ -19,7 +22,44 @@ default = yes
 diskfile_module = egg:swift_dss#dss.fs
 [storage-policy:1]
 name = stock
+[storage-policy:2]
+name = coded
+policy_type = erasure_coding
+diskfile_module = egg:swift_dss#dss_ec.fs
+ec_type = liberasurecode_rs_vand
+ec_num_data_fragments = %d
+ec_num_parity_fragments = %d
+ec_object_segment_size = %d
 '''
+
+
+class Scheme(NamedTuple):
+    """Fragments that an object is made from, and those besides."""
+
+    data: int
+    parity: int
+
+    @property
+    def fragments(self) -> int:
+        """Of an object, all together."""
+        return self.data + self.parity
+
+    def __str__(self) -> str:
+        return '%d+%d' % self
+
+
+#: Of the erasure-coded policy.
+SCHEMES = (Scheme(2, 1), Scheme(2, 2), Scheme(3, 1), Scheme(4, 2))
+
+
+def schemes(nodes: int) -> List[Scheme]:
+    """Those with which a node is left to stand in for another one."""
+    return [one for one in SCHEMES if one.fragments < nodes]
+
+
+def swift_conf(scheme: Scheme) -> str:
+    """The text of ``swift.conf``."""
+    return _SWIFT_CONF % (scheme.data, scheme.parity, SEGMENT_BYTES)
 
 
 def node_conf(root: str, devices: str, hdd: str, state: str) -> NodeConf:

@@ -12,7 +12,7 @@ import logging
 import os
 import random
 from dataclasses import dataclass
-from typing import Callable, Optional, Sequence, Tuple
+from typing import Sequence, Tuple
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import NodeConf
@@ -25,9 +25,9 @@ from swift_dss.gateway.service import Gateway
 from swift_dss.io import workers
 from swift_dss.io.workers import World
 from swift_dss.sim.world.clock import Clock
-from swift_dss.sim.world.ring import DEVICE, SimPrimaries, SimRanks, SimRing
+from swift_dss.sim.world.ring import (
+    DEVICE, AskOne, SimPrimaries, SimRanks, SimRing)
 from swift_dss.sim.world.s3 import Bucket
-from swift_dss.strategy.agreement import Answer
 from swift_dss.tier.devices import Devices
 from swift_dss.tier.doors.fetchd import FetchServer
 from swift_dss.tier.hear.ledger import Ledger
@@ -50,8 +50,7 @@ PARTS = ('gateway', 'keeper')
 class Surroundings:
     """The environment of a daemon.
 
-    :param ask: asks the object server of a node about an object; None if it
-        does not answer
+    :param ask: see :class:`SimPrimaries`
     """
 
     name: str
@@ -62,7 +61,7 @@ class Surroundings:
     clock: Clock
     dice: random.Random
     logger: logging.Logger
-    ask: Callable[[str, str], Optional[Answer]]
+    ask: AskOne
 
 
 class Daemon:

@@ -6,27 +6,27 @@ import functools
 import hashlib
 import os
 import shutil
-from typing import Dict, List, Optional, Tuple
+from typing import Callable, Dict, List, Optional, Tuple
 
 from swift_dss.core.version import VersionId
 from swift_dss.io.capacity import Capacity
-from swift_dss.sim.judge import Replica, replica
+from swift_dss.sim.judge import Replica, fragments, replica
 from swift_dss.sim.model import Violation
 from swift_dss.sim.server import policies
 from swift_dss.sim.world.power import Power
-from swift_dss.sim.world.ring import DEVICE, SimRing
-from swift_dss.sim.world.s3 import Bucket
+from swift_dss.sim.world.ring import CODED, DEVICE, OURS, STOCK, SimRing
+from swift_dss.sim.world.s3 import Bucket, Stored
 from swift_dss.sim.world.worn import Worn
 from swift_dss.wire import layout
 
-#: Hash of an object to the timestamp of a version, the name of a POST, and
-#: the bytes; None for a tombstone.
-Durable = Dict[str, Tuple[str, str, Optional[bytes]]]
+#: Hash of an object, and a fragment's index, to the timestamp of a version,
+#: the name of a POST, and the bytes; None for a tombstone.
+Durable = Dict[Tuple[str, Optional[int]], Tuple[str, str, Optional[bytes]]]
 #: After the name of the folder under an HDD that is not mounted.
 _AWAY = '.away'
-#: Policy 0 is ours, policy 1 has Swift's own diskfile.
-STOCK = 1
 _STOCK_HEADS = 'cdef'
+#: Objects of the erasure-coded policy: small ones in bundles, and others.
+CODED_NAMES = ('/a/e0/k', '/a/e1/l')
 
 
 class Disks:
@@ -58,11 +58,32 @@ class Disks:
 
         :param mounted: only on disks that are mounted, and answer, now
         """
+        if policy_of(object_hash) == CODED:
+            return next((one for one in self.fragments(object_hash, mounted)
+                         if one.durable), None)
+        return replica(*self._places(object_hash, mounted))
+
+    def fragments(self, object_hash: str,
+                  mounted: bool = False) -> List[Replica]:
+        """All that is here of an erasure-coded object, the newest first.
+        """
+        return fragments(*self._places(object_hash, mounted))
+
+    def all_of(self, object_hash: str) -> List[Replica]:
+        """Each file of an object that counts: the newest one, or all
+        fragments."""
+        if policy_of(object_hash) == CODED:
+            return self.fragments(object_hash)
+        found = self.look(object_hash)
+        return [] if found is None else [found]
+
+    def _places(self, object_hash: str, mounted: bool) -> Tuple[
+            str, str, Dict[str, Stored], Callable[[str], bool]]:
         hdd = self.hdd + _AWAY if self.hdd_is_away and not mounted \
             else self.hdd
-        return replica(self.folder(object_hash), layout.capacity_file(
-            hdd, self.version(object_hash, '%s')), self.bucket.keys,
-            self.worn.is_silent if mounted else self.worn.is_spoilt)
+        return self.folder(object_hash), layout.capacity_file(
+            hdd, self.version(object_hash, '%s')), self.bucket.keys, \
+            self.worn.is_silent if mounted else self.worn.is_spoilt
 
     def files(self, object_hash: str) -> List[str]:
         """Names of an object's files."""
@@ -99,12 +120,13 @@ class Disks:
         that has all its bytes, or the tombstone, and the newest POST."""
         found: Durable = {}
         for one in self.hashes():
-            seen = self.look(one)
-            if seen is not None and (
-                    seen.is_tombstone or seen.body is not None):
-                found[one] = seen.timestamp, max(
-                    [name for name in self.files(one)
-                     if name.endswith('.meta')], default=''), seen.body
+            for seen in self.all_of(one):
+                if seen.durable and (
+                        seen.is_tombstone or seen.body is not None):
+                    post = max([name for name in self.files(one)
+                                if name.endswith('.meta')], default='')
+                    found.setdefault((one, seen.frag_index), (
+                        seen.timestamp, post, seen.body))
         return found
 
     def check_durable(self, before: Durable) -> None:
@@ -114,8 +136,8 @@ class Disks:
         :raises Violation: something is gone
         """
         after = self.durable()
-        for one, (timestamp, post, body) in sorted(before.items()):
-            now = after.get(one, ('', '', None))
+        for (one, index), (timestamp, post, body) in before.items():
+            now = after.get((one, index), ('', '', None))
             if now[0] < timestamp or now[0] == timestamp and (
                     now[1] < post or now[2] != body):
                 raise Violation(
@@ -169,10 +191,14 @@ class Disks:
         if self.hdd_is_away:
             os.rename(self.hdd + _AWAY, self.hdd)
 
-    def version(self, object_hash: str, timestamp: str) -> VersionId:
-        """Of an object, on this node."""
+    def version(self, object_hash: str, timestamp: str,
+                index: Optional[int] = None) -> VersionId:
+        """Of an object, on this node.
+
+        :param index: of a fragment
+        """
         return VersionId(DEVICE, policy_of(object_hash), object_hash,
-                         timestamp)
+                         timestamp, index)
 
 
 @functools.lru_cache(maxsize=None)
@@ -182,8 +208,14 @@ def hash_of(name: str) -> str:
 
 
 def policy_of(object_hash: str) -> int:
-    """The storage policy of an object: one in four is not ours."""
-    return STOCK if object_hash[0] in _STOCK_HEADS else 0
+    """The storage policy of an object: one in four is not ours, and those of
+    ``CODED_NAMES`` are coded."""
+    if object_hash in _CODED:
+        return CODED
+    return STOCK if object_hash[0] in _STOCK_HEADS else OURS
+
+
+_CODED = frozenset(map(hash_of, CODED_NAMES))
 
 
 def names_in(*folder: str) -> List[str]:

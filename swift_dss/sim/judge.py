@@ -26,6 +26,8 @@ class Replica(NamedTuple):
     :param why: the missing part
     :param local: no byte had to come out of S3
     :param key: the S3 key that the record names, or ''
+    :param frag_index: of a fragment; the bytes are its own
+    :param durable: False of a fragment whose write was not committed here
     """
 
     timestamp: str
@@ -34,6 +36,15 @@ class Replica(NamedTuple):
     why: str
     local: bool
     key: str
+    frag_index: Optional[int] = None
+    durable: bool = True
+
+    @property
+    def file_name(self) -> str:
+        """Of the data file."""
+        return self.timestamp + (
+            '' if self.frag_index is None else '#%d%s' % (
+                self.frag_index, '#d' * self.durable)) + '.data'
 
 
 def replica(hash_dir: str, capacity_file: str, keys: Dict[str, Stored],
@@ -52,16 +63,46 @@ def replica(hash_dir: str, capacity_file: str, keys: Dict[str, Stored],
     names = [name for name in names if name.endswith(('.data', '.ts'))]
     if not names:
         return None
-    stamp, _dot, kind = names[0].rpartition('.')
-    if kind == 'ts':
-        return Replica(stamp, None, True, '', True, '')
-    path = '%s/%s' % (hash_dir, names[0])
+    return _of_file(hash_dir, names[0], capacity_file, keys, is_lost)
+
+
+def fragments(hash_dir: str, capacity_file: str, keys: Dict[str, Stored],
+              is_lost: Callable[[str], bool] = lambda path: False
+              ) -> List[Replica]:
+    """All files of an erasure-coded object's folder, the newest first, and
+    of equally new ones those that are durable.
+
+    :param capacity_file: as of :func:`replica`; the timestamp has ``#`` and
+        the index behind it
+    """
     try:
-        body, local, key = _body(path, capacity_file % stamp, keys, is_lost)
+        names = os.listdir(hash_dir)
+    except FileNotFoundError:
+        return []
+    return sorted((_of_file(hash_dir, name, capacity_file, keys, is_lost)
+                   for name in names if name.endswith(('.data', '.ts'))),
+                  key=lambda one: (one.timestamp, one.is_tombstone,
+                                   one.durable, -(one.frag_index or 0)),
+                  reverse=True)
+
+
+def _of_file(hash_dir: str, name: str, capacity_file: str,
+             keys: Dict[str, Stored],
+             is_lost: Callable[[str], bool]) -> Replica:
+    version, _dot, kind = name.rpartition('.')
+    if kind == 'ts':
+        return Replica(version, None, True, '', True, '')
+    stamp, coded, rest = version.partition('#')
+    index, _, mark = rest.partition('#')
+    of_fragment = (int(index), mark == 'd') if coded else (None, True)
+    path = '%s/%s' % (hash_dir, name)
+    try:
+        body, local, key = _body(
+            path, capacity_file % (stamp + coded + index), keys, is_lost)
     except (OSError, ValueError, KeyError, struct.error) as err:
         return Replica(stamp, None, False, '%s: %s' % (
-            type(err).__name__, err), False, _key_of(path))
-    return Replica(stamp, body, False, '', local, key)
+            type(err).__name__, err), False, _key_of(path), *of_fragment)
+    return Replica(stamp, body, False, '', local, key, *of_fragment)
 
 
 def _read(path: str, is_lost: Callable[[str], bool]) -> bytes:
@@ -127,7 +168,7 @@ def _own_key(path: str, bundle: str) -> str:
     policy = folder.rsplit('/', 2)[1].partition('-')[2]
     return '%s%s/%s/%s/%s' % (
         prefix, object_hash[-3:], policy or '0', object_hash,
-        name[:-len('.data')]) if is_bundle else ''
+        name[:-len('.data')].replace('#d', '')) if is_bundle else ''
 
 
 def _record(raw: bytes) -> Tuple[int, List[Tuple[int, int]],

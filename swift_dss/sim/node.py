@@ -10,8 +10,8 @@ import os
 import random
 import shutil
 from typing import (
-    Callable, ContextManager, FrozenSet, Iterator, List, Mapping, Optional,
-    Sequence, Tuple, TypeVar)
+    Callable, ContextManager, FrozenSet, Iterator, List, Mapping, NamedTuple,
+    Optional, Sequence, Tuple, TypeVar)
 
 from swift.common.exceptions import ReplicationException
 from swift.common.swob import Response
@@ -29,11 +29,13 @@ from swift_dss.sim.restore import restore
 from swift_dss.sim.server import ObjectServer, Serve, policies
 from swift_dss.sim.world.clock import Clock
 from swift_dss.sim.world.power import Mains, Power
-from swift_dss.sim.world.ring import DEVICE, SimRing
+from swift_dss.sim.world.ring import CODED, DEVICE, SimRing
 from swift_dss.sim.world.s3 import Bucket
 from swift_dss.sim.world.worn import Worn
+from swift_dss.strategy.agreement import Answer
 from swift_dss.wire import classmap, names
 from swift_dss.wire.control import Event
+from swift_dss.wire.newest import Asked, Question
 
 #: Of a request that also sees what was to be deleted by now.
 OPEN_EXPIRED = {'X-Backend-Open-Expired': 'true'}
@@ -43,6 +45,21 @@ _Done = TypeVar('_Done')
 
 class Unreadable(Exception):
     """A replica is here, and its bytes cannot be had now."""
+
+
+class Got(NamedTuple):
+    """A server's answer to a GET of a fragment.
+
+    :param timestamp: of the version or tombstone; '' if nothing is there
+    :param body: of the fragment; None if nothing is there, or a tombstone
+    :param frag_index: of the fragment; -1 none
+    :param durable: the version is
+    """
+
+    timestamp: str
+    body: Optional[bytes]
+    frag_index: int
+    durable: bool
 
 
 class Crash(BaseException):
@@ -73,7 +90,7 @@ class Node(Disks):
                          self.state)
         self.around = Surroundings(
             name, conf, table, bucket, ring, clock, bucket.dice, logger,
-            lambda one, object_hash: None)
+            lambda one, version, prove: None)
         #: Events of the object server that the daemon has not read yet.
         self.spool: List[Event] = []
         #: (hash, timestamp) of versions with bytes that went with an HDD, or
@@ -127,7 +144,8 @@ class Node(Disks):
 
     def put(self, name: str, timestamp: str, body: bytes,
             class_id: int, more: Mapping[str, str] = {}) -> bool:
-        """Take a version; False if something newer is here.
+        """Take a version; False if something newer is here, or the request
+        ends early.
 
         :param more: headers of the request
         """
@@ -152,11 +170,41 @@ class Node(Disks):
         :param more: headers of the request
         :raises Unreadable: its bytes cannot be had now
         """
+        got = self._read(name, more)
+        return got.timestamp, got.body
+
+    def newest(self, object_hash: str, index: Optional[int],
+               prove: bool) -> Optional[Answer]:
+        """The server's answer to another node's gateway about an
+        erasure-coded object.
+
+        :param index: the fragment whose key is asked for
+        """
+        with self.at_work():
+            said, = self.server.newest(Question([Asked(
+                DEVICE, CODED, self.ring.partition(object_hash), object_hash,
+                index)], True, prove))
+        return None if said is None else Answer(*said)
+
+    def read_fragment(self, name: str, preferences: str = '',
+                      more: Mapping[str, str] = {}) -> Got:
+        """The same of a fragment, the one with the highest index.
+
+        :param preferences: as a proxy sends them; '' wants a durable one
+        :raises Unreadable: its bytes cannot be had now
+        """
+        return self._read(name, dict(more, **{
+            'X-Backend-Fragment-Preferences': preferences})
+            if preferences else more)
+
+    def _read(self, name: str, more: Mapping[str, str]) -> Got:
         with self.at_work():
             answer = self.ask('GET', name, dict(more, **{
                 'X-Timestamp': '%016.5f' % self.clock.now}))
+            headers = answer.headers
             if answer.status_int == 404:
-                return answer.headers.get('X-Backend-Timestamp', ''), None
+                return Got(headers.get('X-Backend-Timestamp', ''), None, -1,
+                           True)
             try:
                 body = b''.join(answer.app_iter)
             except (ReplicationException, DssError) as err:
@@ -164,9 +212,12 @@ class Node(Disks):
         if answer.status_int != 200:
             raise Unreadable('%s: status %d' % (
                 self.name, answer.status_int))
-        if len(body) != int(answer.headers['Content-Length']):
+        if len(body) != int(headers['Content-Length']):
             raise Unreadable('%s: cut off' % self.name)
-        return answer.headers['X-Backend-Data-Timestamp'], body
+        stamp = headers['X-Backend-Data-Timestamp']
+        return Got(stamp, body, int(headers.get(
+            'X-Object-Sysmeta-Ec-Frag-Index', -1)),
+            headers.get('X-Backend-Durable-Timestamp') == stamp)
 
     # -- the daemon ------------------------------------------------------
 
@@ -228,12 +279,11 @@ class Node(Disks):
         """
         if self.daemon is None:
             return
-        found = [(object_hash, self.look(object_hash))
-                 for object_hash in self.hashes()]
         self.daemon.scrub([
-            (self.version(object_hash, one.timestamp),
+            (self.version(object_hash, one.timestamp, one.frag_index),
              self.ring.partition(object_hash))
-            for object_hash, one in found if one is not None and one.key])
+            for object_hash in self.hashes()
+            for one in self.all_of(object_hash) if one.key])
 
     def collect(self, wish: Wish = _SHARE) -> None:
         """``swift-dss gateway gc`` on this node."""
@@ -317,10 +367,10 @@ class Node(Disks):
         os.makedirs(self.hdd)
         Capacity(self.hdd, DEVICE).initialise()
         for object_hash in self.hashes():
-            found = self.look(object_hash)
-            if found is not None and found.body is None and \
-                    not found.is_tombstone:
-                self.lost_with_hdd |= {(object_hash, found.timestamp)}
+            self.lost_with_hdd |= {
+                (object_hash, one.timestamp)
+                for one in self.all_of(object_hash)
+                if one.body is None and not one.is_tombstone}
 
     def spool_event(self, event: Event) -> None:
         """Keep an object server's event until the daemon reads it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Dict, List, Tuple
 
 from swift_dss.core.classes import RemoteMode
-from swift_dss.gateway.form.metadata import merged
+from swift_dss.gateway.form.metadata import META_SUFFIX, merged
 from swift_dss.gateway.link.breaker import Breaker
 from swift_dss.gateway.link.client import S3Client, S3Listed
 from swift_dss.gateway.restore.catalog import Catalog, Held
@@ -26,7 +26,7 @@ def check(cluster: Cluster) -> None:
         acknowledged: a restore would bring it back; or all that the bucket
         says of a version is older than an acknowledged POST
     """
-    said: Dict[Tuple[str, str], Dict[str, Any]] = {}
+    said: Dict[Tuple[str, str, int], Dict[str, Any]] = {}
     for one in _catalog(cluster).walk():
         if not isinstance(one, Held):
             raise Violation('S3 has an unreadable key: %s' % (one,))
@@ -39,10 +39,14 @@ def check(cluster: Cluster) -> None:
                                 one.remote.key, one.number))
         record = {'metadata': one.record.metadata,
                   'map': one.record.class_map_text}
-        said[one.name, stamp] = merged(
-            said.get((one.name, stamp), record), record)
-    for (name, stamp), record in sorted(said.items()):
-        _check_said(cluster, name, stamp, record)
+        if one.remote.key + META_SUFFIX in cluster.bucket.forgotten:
+            continue  # nobody looks whether it still has what a POST set
+        index = one.record.version.frag_index
+        which = one.name, stamp, -1 if index is None else index
+        said[which] = merged(said.get(which, record), record)
+    for (name, stamp, index), record in sorted(
+            said.items(), key=lambda found: found[0]):
+        _check_said(cluster, name, stamp, index, record)
 
 
 def members_of(cluster: Cluster, key: str) -> List[Held]:
@@ -52,13 +56,15 @@ def members_of(cluster: Cluster, key: str) -> List[Held]:
         if isinstance(one, Held)]
 
 
-def _check_said(cluster: Cluster, name: str, stamp: str,
+def _check_said(cluster: Cluster, name: str, stamp: str, index: int,
                 record: Dict[str, Any]) -> None:
     history = cluster.model.name(name)
     wrote = history.wrote(stamp)
-    found = [node.look(hash_of(name)) for node in cluster.nodes.values()]
+    found = [seen for node in cluster.nodes.values()
+             for seen in node.all_of(hash_of(name))]
     if wrote is None or history.allowed() != [wrote] or not any(
-            seen is not None and seen.timestamp == stamp and seen.key
+            seen.timestamp == stamp and seen.key
+            and seen.frag_index == (None if index < 0 else index)
             for seen in found):
         return  # an upload that was broken off: no client relies on it
     if any(cluster.table.spec(classmap.decode(one).rest).remote
@@ -68,8 +74,8 @@ def _check_said(cluster: Cluster, name: str, stamp: str,
     wrong = posts.wrong(history, wrote, posts.of_record(
         record['metadata'], record['map']))
     if wrong:
-        raise Violation('%s: S3 has of the version of %s the %s' % (
-            name, stamp, wrong))
+        raise Violation('%s: S3 has of the version of %s%s the %s' % (
+            name, stamp, '' if index < 0 else '#%d' % index, wrong))
 
 
 def _catalog(cluster: Cluster) -> Catalog:

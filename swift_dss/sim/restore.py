@@ -16,6 +16,7 @@ from swift_dss.gateway.bundle.pack import book_path
 from swift_dss.gateway.collect.keys import restore_state
 from swift_dss.gateway.link.breaker import Breaker
 from swift_dss.gateway.link.client import S3Client
+from swift_dss.gateway.peers.ranks import ring_name
 from swift_dss.gateway.restore.adopt import Adoption
 from swift_dss.gateway.restore.catalog import Catalog
 from swift_dss.gateway.restore.places import Servers
@@ -25,7 +26,8 @@ from swift_dss.gateway.restore.write import PlaceWriter, Writer
 from swift_dss.io import workers
 from swift_dss.sim.daemon import Surroundings
 from swift_dss.sim.world.ring import (
-    SimPrimaries, SimRanks, SimRing, address_of, devices_of)
+    CODED, OURS, STOCK, SimPrimaries, SimRanks, SimRing, address_of,
+    devices_of)
 
 _SILENT = logging.getLogger('swift_dss.sim')
 
@@ -34,11 +36,12 @@ class _Servers(Servers):
 
     def __init__(self, swift_dir: str, ring: SimRing) -> None:
         super().__init__(swift_dir)
-        self._of_objects = _ObjectRing(ring)
+        self._of_objects = {ring_name(policy): _ObjectRing(ring, policy)
+                            for policy in (OURS, STOCK, CODED)}
 
     def ring(self, name: str) -> Any:
-        """All policies have the same."""
-        return self._of_objects
+        """Of a policy."""
+        return self._of_objects[name]
 
     def head(self, path: str) -> Optional[Dict[str, str]]:
         """Every account and container is there."""
@@ -51,14 +54,16 @@ class _Servers(Servers):
 
 class _ObjectRing:
 
-    def __init__(self, ring: SimRing) -> None:
+    def __init__(self, ring: SimRing, policy: int) -> None:
         self._ring = ring
+        self._policy = policy
 
     def get_nodes(self, account: str, container: str,
                   obj: str) -> Tuple[int, List[Dict[str, Any]]]:
         partition = self._ring.partition(
             utils.hash_path(account, container, obj))
-        return int(partition), devices_of(self._ring.primaries(partition))
+        return int(partition), devices_of(
+            self._ring.primaries(partition, self._policy))
 
 
 def restore(around: Surroundings) -> Tuple[Restored, List[str]]:

@@ -15,15 +15,18 @@ import traceback
 from dataclasses import dataclass, field
 from typing import Callable, Dict, List, Mapping, Optional, Sequence
 
-from swift_dss.sim import rest, server
+from swift_dss.sim import pieces, rest, server
 from swift_dss.sim.cluster import NAMES, Cluster
+from swift_dss.sim.conf import Scheme, schemes
 from swift_dss.sim.coverage import Coverage
+from swift_dss.sim.disks import policy_of
 from swift_dss.sim.model import Violation
 from swift_dss.sim.verbs import (
-    VERBS, WEIGHTS, Step, Verb, audit, spoil)
+    VERBS, WEIGHTS, Spoilt, Step, Verb, audit, spoil)
 from swift_dss.sim.world import clock as clocks, databases, worn as disks
 from swift_dss.sim.world.clock import START, Clock
 from swift_dss.sim.world.power import Mains, Power
+from swift_dss.sim.world.ring import CODED
 from swift_dss.sim.world.worn import Worn
 
 #: The verb of a power cut: costs nothing in a run that has none.
@@ -63,22 +66,30 @@ class Outcome:
 
 
 def plan(seed: int, nodes: int, steps: int,
-         often: Mapping[str, int] = WEIGHTS) -> List[Step]:
+         often: Mapping[str, int] = WEIGHTS,
+         objects: Sequence[str] = NAMES) -> List[Step]:
     """The steps of a seed.
 
     :param often: how often each verb is drawn
+    :param objects: names that are drawn
     """
     dice = random.Random(seed)
     names = ['n%d' % number for number in range(1, nodes + 1)]
     verbs = list(often)
     weights = list(often.values())
     return [Step(dice.choices(verbs, weights)[0], dice.choice(names),
-                 dice.choice(NAMES), dice.randrange(1, 1000),
+                 dice.choice(objects), dice.randrange(1, 1000),
                  dice.getrandbits(32)) for _ in range(steps)]
 
 
-def run(steps: Sequence[Step], nodes: int, seed: int) -> Outcome:
-    """Do the steps on a new cluster, then let it settle."""
+def run(steps: Sequence[Step], nodes: int, seed: int,
+        scheme: Optional[Scheme] = None) -> Outcome:
+    """Do the steps on a new cluster, then let it settle.
+
+    :param scheme: of the erasure-coded policy; None: the seed decides
+    """
+    fitting = schemes(nodes)
+    scheme = scheme or fitting[seed % len(fitting)]
     folder = _MEMORY if os.access(_MEMORY, os.W_OK) else None
     root = tempfile.mkdtemp(prefix='dss-sim-', dir=folder)
     dice = random.Random(seed)
@@ -86,7 +97,7 @@ def run(steps: Sequence[Step], nodes: int, seed: int) -> Outcome:
     trace: List[str] = []
     worn = Worn()
     with clocks.installed(clock), databases.installed() as kept, \
-            server.installed(), disks.installed(worn), \
+            server.installed(scheme), disks.installed(worn), \
             contextlib.ExitStack() as recorded:
         mains = None
         if any(step.verb == _CUT for step in steps):
@@ -257,17 +268,25 @@ def _spoil(cluster: Cluster, step: Step,
     if spoilt is None:
         return None
     # Replicas that cannot be read keep a handoff from bringing its own.
-    if not _harmless(cluster, lambda: None, lambda: None) or not any(
-            seen is not None and seen.body is not None
-            and seen.timestamp == spoilt.timestamp
-            for seen in (cluster.nodes[one].look(spoilt.object_hash)
-                         for one in cluster.ring.primaries(
-                             cluster.ring.partition(spoilt.object_hash)))):
+    if not _harmless(cluster, lambda: None, lambda: None) or \
+            not _primaries_have(cluster, spoilt):
         node.worn.mend(spoilt.path)
         return None
     node.lost_with_hdd |= {(spoilt.object_hash, spoilt.timestamp)}
     cluster.coverage.fault('file unreadable')
     return os.path.relpath(spoilt.path, node.root)
+
+
+def _primaries_have(cluster: Cluster, spoilt: Spoilt) -> bool:
+    policy = policy_of(spoilt.object_hash)
+    nodes = [cluster.nodes[one] for one in cluster.ring.of(
+        spoilt.object_hash, policy)]
+    if policy == CODED:
+        return pieces.can_be_made(cluster, cluster.name_of(
+            spoilt.object_hash), spoilt.timestamp, nodes)
+    return any(seen is not None and seen.body is not None
+               and seen.timestamp == spoilt.timestamp
+               for seen in (one.look(spoilt.object_hash) for one in nodes))
 
 
 def _lose_state(cluster: Cluster, step: Step,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import random
 from typing import (
     Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple)
 
@@ -18,13 +19,17 @@ from swift.common import storage_policy, utils
 from swift.common.storage_policy import StoragePolicyCollection
 from swift.common.swob import Request, Response
 from swift.common.utils import quote
-from swift.obj import ssync_receiver, ssync_sender
+from swift.obj import reconstructor, ssync_receiver, ssync_sender
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import NodeConf
 from swift_dss.objserver import fetch, settings
 from swift_dss.objserver.server import DssObjectController
-from swift_dss.sim.world.ring import DEVICE
+from swift_dss.objserver.travel.newest import Newest
+from swift_dss.sim.conf import SCHEMES, SEGMENT_BYTES, Scheme
+from swift_dss.sim.world.ring import CODED, DEVICE, OURS, STOCK
+from swift_dss.wire import names
+from swift_dss.wire import newest as wire
 from swift_dss.wire.control import Event, decode_event
 
 #: Answers to the one request of a connection to a tier daemon.
@@ -90,12 +95,13 @@ class ObjectServer:
         node.events = _Events(say)  # type: ignore[assignment]
         settings._nodes[(conf.run_dir, conf.devices)] = node
         _daemons[conf.run_dir] = daemon
-        self.app = DssObjectController({
+        self._options = {
             'devices': conf.devices, 'mount_check': 'false',
             'dss_conf': conf.run_dir, 'swift_dir': conf.swift_dir,
             # Nobody reads the lines, and they are 5 % of a run.
             'log_requests': 'false',
-            'fallocate_reserve': '0', 'disable_fallocate': 'true'}, quiet)
+            'fallocate_reserve': '0', 'disable_fallocate': 'true'}
+        self.app = DssObjectController(dict(self._options), quiet)
         # No container server is there; of those of objects none is told.
         self.app.async_update = lambda verb, _account, _container, entry, \
             _host, _partition, _device, headers, *_: expires(
@@ -111,29 +117,59 @@ class ObjectServer:
         """
         request = Request.blank(
             quote('/%s/%s%s' % (DEVICE, partition, name)), environ={
-                'REQUEST_METHOD': method, 'wsgi.input': io.BytesIO(body)})
+                'REQUEST_METHOD': method, 'wsgi.input': _Phases(body)})
         request.headers.update(headers)
         request.headers['X-Backend-Storage-Policy-Index'] = str(policy)
         if method == 'PUT':
             request.headers['Content-Length'] = str(len(body))
         return request.get_response(self.app)
 
+    def newest(self, question: wire.Question) -> List[wire.Said]:
+        """The answer to another node's gateway."""
+        raw = wire.encode_question(question)
+        request = Request.blank(names.NEWEST_PATH, environ={
+            'REQUEST_METHOD': 'POST', 'wsgi.input': io.BytesIO(raw),
+            'CONTENT_LENGTH': str(len(raw))})
+        # What the last question has listed was remembered by the real clock.
+        answering = Newest(self._options, Quiet(), self.managers)
+        return wire.decode_answer(request.get_response(answering).body,
+                                  len(question.asked))
+
+
+class _Phases(io.BytesIO):
+    """The body of a request; what it says before a server answers is there
+    already, the word to commit too."""
+
+    def set_hundred_continue_response_headers(self, headers: Any) -> None:
+        """Nobody waits for them."""
+
+    def send_hundred_continue_response(self) -> None:
+        """Nobody waits for it."""
+
 
 class _Policies:
     """Storage policies as ``swift.conf`` of the simulation has them."""
 
     def __init__(self) -> None:
-        self.found: Optional[StoragePolicyCollection] = None
+        self._made: Dict[Scheme, StoragePolicyCollection] = {}
+        #: Of the run.
+        self.scheme = SCHEMES[0]
 
     def __call__(self) -> StoragePolicyCollection:
-        if self.found is None:
-            self.found = StoragePolicyCollection([
+        if self.scheme not in self._made:
+            self._made[self.scheme] = StoragePolicyCollection([
                 storage_policy.StoragePolicy(
-                    0, 'ours', is_default=True,
+                    OURS, 'ours', is_default=True,
                     diskfile_module='egg:swift_dss#dss.fs'),
                 storage_policy.StoragePolicy(
-                    1, 'stock', diskfile_module=_STOCK_FILE)])
-        return self.found
+                    STOCK, 'stock', diskfile_module=_STOCK_FILE),
+                storage_policy.ECStoragePolicy(
+                    CODED, 'coded', diskfile_module='egg:swift_dss#dss_ec.fs',
+                    ec_type='liberasurecode_rs_vand',
+                    ec_ndata=self.scheme.data,
+                    ec_nparity=self.scheme.parity,
+                    ec_segment_size=SEGMENT_BYTES)])
+        return self._made[self.scheme]
 
 
 policies = _Policies()
@@ -184,22 +220,53 @@ def _dial(run_dir: str, patience: float) -> Line:
     return Line(serve)
 
 
+def _sender(daemon: Any, *args: Any, **options: Any) -> Any:
+    return daemon.sender(*args, **options)
+
+
 def _here(work: Callable[..., Any], *args: Any, **named: Any) -> Any:
     return work(*args, **named)
 
 
+class _Pile:
+    """Green threads that are over when they begin."""
+
+    def __init__(self, size: int) -> None:
+        self._done: List[Any] = []
+
+    def spawn(self, work: Callable[..., Any], *args: Any) -> None:
+        self._done.append(work(*args))
+
+    def __iter__(self) -> _Pile:
+        return self
+
+    def __next__(self) -> Any:
+        if not self._done:
+            raise StopIteration
+        return self._done.pop(0)
+
+
 @contextlib.contextmanager
-def installed() -> Iterator[None]:
+def installed(scheme: Scheme = SCHEMES[0]) -> Iterator[None]:
     """Have Swift's modules of this process live by the simulation: its
-    policies and hashes without salt, no event loop, no sockets."""
+    policies and hashes without salt, no event loop, no sockets.
+
+    :param scheme: of the erasure-coded policy
+    """
     def nobody_waits(*_args: Any) -> None:
         return None
+    policies.scheme = scheme
     exchanged: List[Tuple[Any, str, Any]] = [
         (storage_policy, '_POLICIES', policies()),
         (utils, 'HASH_PATH_SUFFIX', b''), (utils, 'HASH_PATH_PREFIX', b''),
         (ssync_sender, 'sleep', nobody_waits),
         (ssync_receiver, 'sleep', nobody_waits),
         (eventlet, 'sleep', nobody_waits), (tpool, 'execute', _here),
+        (reconstructor, 'GreenPile', _Pile),
+        (reconstructor, 'GreenAsyncPile', _Pile),
+        (reconstructor, 'ssync_sender', _sender),
+        # Draws the primaries that a lone tombstone is brought to.
+        (reconstructor, 'random', random.Random(0)),
         (fetch, 'dial', _dial)]
     before = [(module, name, getattr(module, name))
               for module, name, _ in exchanged]

@@ -17,14 +17,13 @@ from swift.common.exceptions import DiskFileError, ReplicationException
 from swift.obj.diskfile import AuditLocation
 
 from swift_dss.core.errors import DssError
-from swift_dss.core.version import VersionId
 from swift_dss.sim.traffic import posts
 from swift_dss.sim.cluster import CLASSES, Cluster
 from swift_dss.sim.daemon import PARTS
-from swift_dss.sim.disks import STOCK, policy_of
+from swift_dss.sim.disks import policy_of
 from swift_dss.sim.node import Node
 from swift_dss.sim.server import policies
-from swift_dss.sim.world.ring import DEVICE
+from swift_dss.sim.world.ring import DEVICE, STOCK
 from swift_dss.sim.world.s3 import MOODS
 from swift_dss.wire import layout
 
@@ -180,7 +179,8 @@ def _power(cluster: Cluster, step: Step,
     told = ''
     if step.number % 4 == 0:
         nodes, told = list(cluster.nodes.values()), 'so do all others, '
-    wanting = [set(node.hashes()) - set(node.durable()) for node in nodes]
+    wanting = [set(node.hashes()) - {one for one, _ in node.durable()}
+               for node in nodes]
     if step.number % 3:
         # In the midst of what their daemons do.
         for node in nodes:
@@ -189,7 +189,7 @@ def _power(cluster: Cluster, step: Step,
     cluster.coverage.fault('power cut')
     # What was being mended may be as bad as it was.
     had = [{one: found for one, found in node.durable().items()
-            if one not in left}
+            if one[0] not in left}
            for node, left in zip(nodes, wanting)]
     lost = sum(node.lose_power(cluster.mains, dice) for node in nodes)
     for node, before in zip(nodes, had):
@@ -256,17 +256,17 @@ def spoil(node: Node, dice: random.Random) -> Optional[Spoilt]:
     """
     found = {}
     for object_hash in node.hashes():
-        seen = node.look(object_hash)
-        policy = policy_of(object_hash)
-        if seen is None or seen.is_tombstone or policy == STOCK:
+        if policy_of(object_hash) == STOCK:
             continue
-        for path in (
-                os.path.join(node.folder(object_hash),
-                             seen.timestamp + '.data'),
-                layout.capacity_file(node.hdd, VersionId(
-                    DEVICE, policy, object_hash, seen.timestamp))):
-            if os.path.exists(path) and not node.worn.is_spoilt(path):
-                found[path] = object_hash, seen.timestamp
+        for seen in node.all_of(object_hash):
+            if seen.is_tombstone:
+                continue
+            for path in (
+                    os.path.join(node.folder(object_hash), seen.file_name),
+                    layout.capacity_file(node.hdd, node.version(
+                        object_hash, seen.timestamp, seen.frag_index))):
+                if os.path.exists(path) and not node.worn.is_spoilt(path):
+                    found[path] = object_hash, seen.timestamp
     if not found:
         return None
     path = dice.choice(sorted(found))
@@ -276,16 +276,16 @@ def spoil(node: Node, dice: random.Random) -> Optional[Spoilt]:
 
 def audit(node: Node) -> None:
     """Read all that is on a node, as its auditor does."""
-    ours = policies()[0]
-    manager = node.server.managers[ours]
     for object_hash in node.hashes():
-        if policy_of(object_hash) == STOCK:
+        policy = policies()[policy_of(object_hash)]
+        if policy == policies()[STOCK]:
             continue
         with node.at_work(), contextlib.suppress(
                 DiskFileError, ReplicationException, DssError):
-            disk_file = manager.get_diskfile_from_audit_location(
+            disk_file = node.server.managers[
+                policy].get_diskfile_from_audit_location(
                 AuditLocation(node.folder(object_hash), DEVICE,
-                              node.ring.partition(object_hash), ours))
+                              node.ring.partition(object_hash), policy))
             with disk_file.open():
                 reader = disk_file.reader()
             with contextlib.closing(reader):
@@ -330,7 +330,8 @@ def _skew(cluster: Cluster, step: Step, dice: random.Random) -> str:
 
 def _leave_ring(cluster: Cluster, step: Step,
                 dice: random.Random) -> Optional[str]:
-    if step.node not in cluster.ring.names or len(cluster.ring.names) <= 3:
+    if step.node not in cluster.ring.names or \
+            len(cluster.ring.names) <= cluster.ring.width:
         return None
     cluster.ring.names.remove(step.node)
     cluster.returned.add(step.node)

@@ -12,12 +12,14 @@ from typing import Any, Callable, Dict
 from swift_dss.gateway.collect import keys
 from swift_dss.gateway.mend import arrivals, witness
 from swift_dss.gateway.up import deletes
-from swift_dss.io import capacity, switch
+from swift_dss.io import capacity, newest, switch
 from swift_dss.objserver import posts, writer
-from swift_dss.objserver.travel import sending
+from swift_dss.objserver.travel import adopting, sending
 from swift_dss.strategy import agreement
 from swift_dss.strategy.agreement import Verdict
 from swift_dss.tier import policies
+from swift_dss.tier.local.local import Local
+from swift_dss.wire import layout
 
 
 def one_replica_decides(patch: Any) -> None:
@@ -117,6 +119,34 @@ def nobody_is_asked(patch: Any) -> None:
     patch(agreement, 'may_be_put_aside', lambda *_args: agreement.Aside.YES)
 
 
+def fragments_are_not_looked_for(patch: Any) -> None:
+    """A fragment that S3 has is rebuilt from the stubs of others."""
+    patch(adopting, 'adopt', lambda manager, wanted: True)
+
+
+def one_fragment_is_enough(patch: Any) -> None:
+    """A fragment is put aside because one other has been proven."""
+    patch(Local, 'copies_needed', lambda self, version: 1)
+
+
+class _AllDurable:
+    """``wire.layout``, by which every fragment was committed."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(layout, name)
+
+    def parse_data_file(self, name: str) -> Any:
+        """As it is, but durable."""
+        found = layout.parse_data_file(name)
+        return found and found[:2] + (True,)
+
+
+def writes_count_before_they_are_committed(patch: Any) -> None:
+    """A primary with a fragment of a PUT that failed says that it has
+    something newer."""
+    patch(newest, 'layout', _AllDurable())
+
+
 #: Name to what takes the guard out.
 TWINS: Dict[str, Callable[[Any], None]] = {
     'one replica decides': one_replica_decides,
@@ -130,4 +160,8 @@ TWINS: Dict[str, Callable[[Any], None]] = {
     'new files are not synced': new_files_are_not_synced,
     'writes are not synced': writes_are_not_synced,
     'names are not synced': names_are_not_synced,
+    'fragments are not looked for': fragments_are_not_looked_for,
+    'one fragment is enough': one_fragment_is_enough,
+    'writes count before they are committed':
+        writes_count_before_they_are_committed,
     'nobody is asked': nobody_is_asked}

@@ -17,10 +17,11 @@ from typing import Callable, Dict, List, Optional, Sequence
 
 from swift_dss.sim.cluster import Cluster
 from swift_dss.sim.model import Violation
-from swift_dss.sim.disks import STOCK, hash_of, policy_of
+from swift_dss.sim.disks import hash_of, policy_of
 from swift_dss.sim.node import Node, Unreadable
 from swift_dss.sim.studies.stage import (
     ROUND_SECONDS, collect, lose, settle, stage)
+from swift_dss.sim.world.ring import STOCK
 
 NODES = 5
 #: The parts of a daemon's state, and the prefixes of their files' names.

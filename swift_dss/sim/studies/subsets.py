@@ -21,11 +21,11 @@ from swift_dss.sim import offers
 from swift_dss.sim.cluster import Cluster
 from swift_dss.sim.model import Violation
 from swift_dss.sim.conf import PREFIX
-from swift_dss.sim.disks import STOCK, hash_of, policy_of
+from swift_dss.sim.disks import hash_of, policy_of
 from swift_dss.sim.node import Unreadable
 from swift_dss.sim.studies.stage import (
     ROUND_SECONDS, collect, lose, settle, stage)
-from swift_dss.sim.world.ring import REPLICAS
+from swift_dss.sim.world.ring import REPLICAS, STOCK
 from swift_dss.wire.layout import parse_remote_key
 
 NODES = 6

@@ -18,14 +18,13 @@ from swift.obj.expirer import parse_task_obj
 
 from swift_dss.sim.traffic import posts
 from swift_dss.sim.model import Attempt, Model, Violation
-from swift_dss.sim.disks import hash_of
+from swift_dss.sim.disks import hash_of, policy_of
 
 if TYPE_CHECKING:
     from swift_dss.sim.cluster import Cluster
 
 #: Until an object is to be deleted; some of it passes in a few steps.
 _SECONDS = (2, 20, 60, 400)
-_QUORUM = 2
 #: As a proxy sends them: where the queue's containers are.
 _QUEUE_AT = {'X-Delete-At-Host': 'sim', 'X-Delete-At-Partition': '0',
              'X-Delete-At-Device': 'sim', 'X-Delete-At-Container': '1'}
@@ -91,9 +90,10 @@ class Expirer:
                 continue
             taken, refused = self._delete(cluster, until, name, lost)
             took += taken
-            if taken >= _QUORUM:
+            quorum = cluster.quorum(policy_of(hash_of(name)))
+            if taken >= quorum:
                 deleted += 1
-            if taken >= _QUORUM or refused >= _QUORUM:
+            if taken >= quorum or refused >= quorum:
                 # Done, or something newer is there.
                 del self._queue[until, name]
         return deleted, took
@@ -102,10 +102,10 @@ class Expirer:
                 lost: Set[str]) -> Tuple[int, int]:
         """How many took it, and how many have something newer."""
         object_hash, stamp = hash_of(name), '%s.00000' % until
+        policy = policy_of(object_hash)
         history = self._model.name(name)
         taken = refused = 0
-        for one in cluster.ring.primaries(cluster.ring.partition(
-                object_hash)):
+        for one in cluster.ring.of(object_hash, policy):
             if one in lost:
                 continue
             node = cluster.nodes[one]
@@ -121,6 +121,6 @@ class Expirer:
             refused += status == 409
         if taken and history.wrote(stamp) is None:
             history.tried(Attempt(stamp, None))
-        if taken >= _QUORUM:
+        if taken >= cluster.quorum(policy):
             history.acknowledge(stamp)
         return taken, refused

@@ -20,8 +20,9 @@ from swift_dss.core.spans import ClassMap
 from swift_dss.proxy.bodies import stored
 from swift_dss.sim.traffic import expiry
 from swift_dss.sim.model import Attempt, Name, Violation
-from swift_dss.sim.disks import STOCK, hash_of, policy_of
+from swift_dss.sim.disks import hash_of, policy_of
 from swift_dss.sim.node import OPEN_EXPIRED, Node
+from swift_dss.sim.world.ring import CODED, STOCK
 from swift_dss.wire import classmap, names, registers
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 #: Says which POST set the metadata.
 _META = 'X-Object-Meta-Post'
-_QUORUM = 2
 #: Older than any object: stock object servers refuse such a POST.
 _TOO_OLD = '0000000001.00000'
 
@@ -75,8 +75,8 @@ def race(cluster: Cluster, name: str, dice: random.Random,
     :param draw: some of those that set metadata say when to delete
     """
     lost = set(misses) | cluster.cut
-    partition = cluster.ring.partition(hash_of(name))
-    reached = [one for one in cluster.ring.primaries(partition)
+    policy = policy_of(hash_of(name))
+    reached = [one for one in cluster.ring.of(hash_of(name), policy)
                if one not in lost]
     if not reached:
         return 'no primary is reached'
@@ -94,7 +94,7 @@ def race(cluster: Cluster, name: str, dice: random.Random,
         answer = cluster.nodes[one].ask('POST', name, post.headers)
         took[post.at] = took.get(post.at, 0) + (answer.status_int == 202)
     for post in made:
-        if took[post.at] >= _QUORUM:
+        if took[post.at] >= cluster.quorum(policy):
             for register in post.sets:
                 history.registers[register].acknowledge(post.at)
     return ', '.join('%s by %d' % ('+'.join(sorted(post.sets)),
@@ -165,7 +165,9 @@ def until(node: Node, object_hash: str) -> str:
     its files has it; '' never."""
     newest, found = '', ''
     for name in node.files(object_hash):
-        if not name.endswith(('.data', '.meta')):
+        if not name.endswith(('.data', '.meta')) or (
+                policy_of(object_hash) == CODED
+                and name.endswith('.data') and not name.endswith('#d.data')):
             continue
         metadata = _read(node, object_hash, name)
         at = metadata.get(names.META_AT) or metadata['X-Timestamp']
@@ -176,18 +178,17 @@ def until(node: Node, object_hash: str) -> str:
 
 def newest_anywhere(nodes: Iterable[Node], object_hash: str,
                     since: str) -> Dict[str, str]:
-    """When each register of an object was set last, on any node that has a
-    version of it: another node may have the bytes, and a version that lacks
-    them leaves its ``.meta`` files when it is put aside.
+    """When each register of an object was set last, on any node: another one
+    may have the bytes, and a version that lacks them leaves its ``.meta``
+    files where they are when it is put aside. The one that comes in its place
+    finds them.
 
     :param since: the version of which they must be, or a later one
     """
     newest: Dict[str, str] = {}
     for node in nodes:
         seen = node.look(object_hash)
-        if seen is None:
-            continue
-        if seen.timestamp > since:
+        if seen is not None and seen.timestamp > since:
             # A later PUT or DELETE has set them all.
             for register in ('meta', 'type', 'map'):
                 newest[register] = max(newest.get(register, ''),

@@ -11,11 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, List
 
 from swift_dss.gateway.bundle.read import is_bundle
-from swift_dss.sim.traffic import ssync
+from swift_dss.sim.traffic import reconstructor, ssync
 from swift_dss.sim.model import Violation
 from swift_dss.sim.conf import PREFIX
 from swift_dss.sim.disks import policy_of
 from swift_dss.sim.node import Node
+from swift_dss.sim.world.ring import CODED
 
 if TYPE_CHECKING:
     from swift_dss.sim.cluster import Cluster
@@ -32,8 +33,11 @@ def one_pass(cluster: Cluster, node: Node, breaks: bool = False) -> int:
     """
     if node.name in cluster.cut:
         return 0
-    return sum(_replicate(cluster, node, policy, partition, breaks)
-               for policy, partition in node.partitions())
+    return sum(
+        reconstructor.one_pass(cluster, node, partition, breaks)
+        if policy == CODED else
+        _replicate(cluster, node, policy, partition, breaks)
+        for policy, partition in node.partitions())
 
 
 def _replicate(cluster: Cluster, node: Node, policy: int,

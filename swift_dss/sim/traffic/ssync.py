@@ -13,8 +13,8 @@ from types import SimpleNamespace
 from typing import (
     Any, Callable, ContextManager, Dict, Iterator, List, Tuple)
 
-from swift.common.swob import Request
-from swift.obj.ssync_sender import Sender
+from swift.common.swob import Request, Response
+from swift.obj import ssync_sender
 
 from swift_dss.sim.server import ObjectServer, Quiet, policies
 from swift_dss.sim.world.ring import DEVICE
@@ -80,15 +80,16 @@ class _Pipe:
 class _Reply:
     """The sender's input."""
 
-    def __init__(self, status: int, parts: Iterator[bytes],
+    def __init__(self, response: Response, parts: Iterator[bytes],
                  pipe: _Pipe) -> None:
-        self.status = status
+        self.status = response.status_int
+        self._headers = response.headers
         self._parts = parts
         self._pipe = pipe
         self._rest = b''
 
     def getheader(self, name: str, default: Any = None) -> Any:
-        return default
+        return self._headers.get(name, default)
 
     def readline(self, size: int) -> bytes:
         self._pipe.pass_one()
@@ -102,15 +103,22 @@ class _Reply:
         return line
 
 
-class _Sender(Sender):
+class Sender(ssync_sender.Sender):
+    """Swift's, and its connection to a server of this process."""
 
     def __init__(self, target: ObjectServer, works: Works,
-                 messages: int, *args: Any) -> None:
-        super().__init__(*args)
+                 messages: int, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self._target = target
         self._works = works
         self.pipe = _Pipe(messages)
+        #: The receiver lacked something.
+        self.is_wanted = False
         self._parts: Iterator[bytes] = iter(())
+
+    def updates(self, connection: Any, response: Any, send_map: Any) -> None:
+        self.is_wanted = bool(send_map)
+        super().updates(connection, response, send_map)
 
     def connect(self) -> Tuple[_Pipe, _Reply]:
         request = Request.blank(
@@ -118,10 +126,12 @@ class _Sender(Sender):
                 'REQUEST_METHOD': 'SSYNC', 'wsgi.input': self.pipe})
         request.headers['X-Backend-Storage-Policy-Index'] = str(
             int(self.job['policy']))
+        index = self.node.get('backend_index')
+        if index is not None:
+            request.headers['X-Backend-Ssync-Frag-Index'] = str(index)
         response = request.get_response(self._target.app)
         self._parts = self._by_its_clock(iter(response.app_iter))
-        return self.pipe, _Reply(response.status_int, self._parts,
-                                 self.pipe)
+        return self.pipe, _Reply(response, self._parts, self.pipe)
 
     def _by_its_clock(self, parts: Iterator[bytes]) -> Iterator[bytes]:
         while True:
@@ -167,7 +177,7 @@ def session(source: ObjectServer, target: ObjectServer,
         conn_timeout=_SECONDS, node_timeout=_SECONDS, http_timeout=_SECONDS,
         network_chunk_size=65536, logger=Quiet(),
         _df_router={found: source.managers[found]})
-    sender = _Sender(
+    sender = Sender(
         target, works, messages, daemon,
         {'replication_ip': 'sim', 'replication_port': 0, 'device': DEVICE},
         {'device': DEVICE, 'partition': partition, 'policy': found},

@@ -21,6 +21,14 @@ CALLED_BY = {
     'configparser, argparse, pickle and the interpreter':
         'optionxform formatter_class find_class __instancecheck__ '
         '__qualname__ utcnow',
+    "Swift's reconstructor and object server, in the simulation":
+        'object_ring set_hundred_continue_response_headers '
+        'send_hundred_continue_response conn_timeout http_timeout '
+        'node_timeout network_chunk_size max_objects_per_revert '
+        'quarantine_threshold quarantine_age request_node_count '
+        'partition_times handoffs_remaining reconstruction_count '
+        'suffix_count suffix_sync _df_router recalculate do_listdir '
+        '_get_suffixes_to_sync _get_response full_path',
     "Swift's memcache client, whose arguments have names":
         'server_key',
     "Swift's ring, as its servers reload it":
