@@ -173,7 +173,11 @@ def merged(disk_file: Any, metadata: Mapping[str, str]) -> Merged:
     :param metadata: of the POST alone
     """
     posted = _newest_post(disk_file)
-    there = registers.of_data(disk_file.get_datafile_metadata())
+    data = disk_file.get_datafile_metadata()
+    if posted is not None and posted['X-Timestamp'] <= data['X-Timestamp']:
+        # The PUT removed it, and a power cut has brought it back.
+        posted = None
+    there = registers.of_data(data)
     if posted is not None:
         there = registers.join(registers.of_post(posted), there)
     after = registers.to_metadata(registers.join(

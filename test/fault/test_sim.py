@@ -625,3 +625,8 @@ def test_the_order_of_sets_decides_nothing(hash_seed):
         env=dict(os.environ, PYTHONHASHSEED=one)).stdout
         for one in ('0', hash_seed)]
     assert said[0] == said[1] and 'the replicator of' in said[0]
+
+
+def test_a_post_file_that_a_power_cut_brings_back_is_void():
+    """Seed in which the next POST took on what such a file had."""
+    assert outcome_of(800).violation == ''

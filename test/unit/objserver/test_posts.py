@@ -408,3 +408,23 @@ class _Logger:
         pass
 
     debug = info = warning = error = exception = increment
+
+
+def test_a_file_that_a_put_has_removed_is_not_merged(
+        replicas: List[Replica]) -> None:
+    """A power cut may bring it back: its folder was not synced."""
+    one = replicas[0]
+    one.put(NAME, X_Timestamp=at(0))
+    assert post_class(one, 4, 5) == 202
+    assert post_meta(one, 3, Content_Type='a/old') == 202
+    folder = one.opened(NAME)._datadir
+    name, = one.meta_names(NAME)
+    kept = os.path.join(folder, os.pardir, 'kept')
+    os.link(os.path.join(folder, name), kept)
+    one.put(NAME, X_Timestamp=at(6))
+    assert not one.meta_names(NAME)
+    os.rename(kept, os.path.join(folder, name))
+    assert post_meta(one, 7) == 202
+    after, = one.meta_names(NAME)
+    assert after == at(7) + '.meta'
+    assert state(one) == ('7', None)
