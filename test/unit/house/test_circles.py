@@ -10,7 +10,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 KNOWN = {
     frozenset((
         'swift_dss.sim.cluster', 'swift_dss.sim.offers',
+        'swift_dss.sim.pieces', 'swift_dss.sim.traffic.coded',
         'swift_dss.sim.traffic.expiry', 'swift_dss.sim.traffic.posts',
+        'swift_dss.sim.traffic.reconstructor',
         'swift_dss.sim.traffic.replicator')):
     'traffic changes the cluster that draws and carries it out: its state '
     'has to be taken out of both first'}
