@@ -126,7 +126,7 @@ class Duties:
         total = stat.f_blocks * stat.f_frsize
         room = total if self.device.is_block else \
             min(conf.tier.ssd_bytes or total, total)
-        tracked = sum(sums['ssd'] for sums in self._sums().values())
+        tracked = sum(sums['ssd'] for sums in self.sums().values())
         on_disk = total - stat.f_bfree * stat.f_frsize
         return room, used_bytes(room, tracked, on_disk, free), free
 
@@ -229,7 +229,7 @@ class Duties:
         """
         if not self._may_clean():
             return
-        sums = self._sums()
+        sums = self.sums()
         if_clean = {class_id: Occupancy(
             one['ssd'], one['evictable'] + one['cleanable'])
             for class_id, one in sums.items()}
@@ -346,13 +346,13 @@ class Duties:
         if not self._may_clean():
             return True
         room, _, _ = self.levels(conf)
-        dirty = sum(sums['cleanable'] for sums in self._sums().values())
+        dirty = sum(sums['cleanable'] for sums in self.sums().values())
         before = self._clock.wall() - conf.tier.clean_after_seconds
         if dirty > room * conf.tier.dirty_watermark:
             before = self._clock.wall()
         until = time.monotonic() + _TURN_SECONDS
         # Lowest class first: it is the next to leave.
-        for class_id in sorted(self._sums(), key=self._rank):
+        for class_id in sorted(self.sums(), key=self._rank):
             dirty = self._clean_classes([class_id], dirty, before, until)
         return time.monotonic() <= until
 
@@ -396,7 +396,7 @@ class Duties:
     def drop_remote_only(self) -> None:
         """Classes that live in S3: their local bytes go once verified."""
         table = self._in_force.table
-        class_ids = [class_id for class_id in self._sums()
+        class_ids = [class_id for class_id in self.sums()
                      if table.spec(class_id).remote is RemoteMode.ONLY]
         if not class_ids:
             return
@@ -422,7 +422,7 @@ class Duties:
         if need <= 0:
             return
         spare = {class_id: Occupancy(sums['hdd'], sums['spare'])
-                 for class_id, sums in self._sums().items()}
+                 for class_id, sums in self.sums().items()}
         # Floors and caps are shares of the SSD: here only ranks count.
         self._carry_out(self.strategy(conf).relief(
             spare, self._in_force.table, 0, need), Tier.HDD, self._spares,
@@ -568,11 +568,8 @@ class Duties:
             self._book.say('hdd_state', 'full', err)
 
     def sums(self) -> Sums:
-        """The index's sums by class, of this round."""
-        return self._sums()
-
-    def _sums(self) -> Sums:
-        """Of this round: asked again once something was moved."""
+        """The index's sums by class, of this round: asked again once
+        something was moved."""
         if self._found is None:
             self._found = self._index.occupancy(self.device.name)
         return self._found
@@ -580,7 +577,7 @@ class Duties:
     def occupancies(self) -> Dict[int, Occupancy]:
         """The strategy's input: sums of clean bytes by class."""
         return {class_id: Occupancy(sums['ssd'], sums['evictable'])
-                for class_id, sums in self._sums().items()}
+                for class_id, sums in self.sums().items()}
 
     def _rank(self, class_id: int) -> Tuple[int, int]:
         return self._in_force.table.spec(class_id).rank, class_id

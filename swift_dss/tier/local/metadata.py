@@ -105,10 +105,10 @@ def of_version(data_path: str, data_fd: int,
     :raises VersionGone: the files are gone
     :raises DamagedRecord: the metadata cannot be read
     """
-    merged = data = _read(data_fd, attributes)
+    merged = data = read(data_fd, attributes)
     for meta_path in _newer_meta_files(
             data_path, data['X-Timestamp'], beside):
-        meta = registers.current(_read(meta_path), data)
+        meta = registers.current(read(meta_path), data)
         merged = {key: value for key, value in data.items()
                   if key.lower() in _DATA_ONLY
                   or key in ('name', 'Content-Type')
@@ -154,7 +154,7 @@ def object_name(hash_dir: str) -> str:
     if not name:
         return ''
     try:
-        return _read(os.path.join(hash_dir, name)).get('name', '')
+        return read(os.path.join(hash_dir, name)).get('name', '')
     except (VersionGone, DamagedRecord):
         return ''
 
@@ -174,8 +174,15 @@ def _newer_meta_files(data_path: str, timestamp: str,
     return [path for _, path in sorted(found, reverse=True)]
 
 
-def _read(target: Union[int, str],
-          attributes: Optional[Sequence[str]] = None) -> Dict[str, str]:
+def read(target: Union[int, str],
+         attributes: Optional[Sequence[str]] = None) -> Dict[str, str]:
+    """The metadata of one data file or ``.meta`` file.
+
+    :param target: an open file, or its path
+    :param attributes: see :func:`of_version`
+    :raises VersionGone: the file is gone
+    :raises DamagedRecord: the metadata cannot be read
+    """
     try:
         found = _metadata(target, attributes)
     except FileNotFoundError as err:

@@ -143,7 +143,7 @@ def test_metadata_is_what_swifts_own_reader_says(tmp_path, said):
     with open(path, 'wb') as target:
         # Over several attributes.
         write_metadata(target, said, xattr_size=100)
-    assert metadata._metadata(path) == read_metadata(path) == said
+    assert metadata.read(path) == read_metadata(path) == said
 
 
 def test_metadata_of_a_python_2_of_long_ago_is_read_too(tmp_path):
@@ -152,9 +152,9 @@ def test_metadata_of_a_python_2_of_long_ago_is_read_too(tmp_path):
         pass
     os.setxattr(path, 'user.swift.metadata', (
         b"(dp1\nS'name'\np2\nS'/a/c/\\xc3\\xa4'\np3\nsS'X-Object-Meta-A'"
-        b"\np4\nS'\\xe4'\np5\ns."))
-    assert metadata._metadata(path) == read_metadata(path) == {
-        'name': '/a/c/ä', 'X-Object-Meta-A': 'ä'}
+        b"\np4\nS'\\xe4'\np5\nsS'X-Timestamp'\np6\nS'1'\np7\ns."))
+    assert metadata.read(path) == read_metadata(path) == {
+        'name': '/a/c/ä', 'X-Object-Meta-A': 'ä', 'X-Timestamp': '1'}
 
 
 def test_damaged_metadata_is_refused(tmp_path):
@@ -164,9 +164,9 @@ def test_damaged_metadata_is_refused(tmp_path):
     raw = os.getxattr(path, 'user.swift.metadata')
     os.setxattr(path, 'user.swift.metadata', raw[:-1] + b'x')
     with pytest.raises(DamagedRecord, match='checksum'):
-        metadata._read(path)
+        metadata.read(path)
     with pytest.raises(VersionGone):
-        metadata._read(path + 'gone')
+        metadata.read(path + 'gone')
 
 
 def test_an_empty_version_gets_no_record_when_it_arrives(rig):

@@ -27,11 +27,11 @@ def path(tmp_path):
 
 def test_what_is_torn_is_refused_wherever_it_is_torn(path):
     raw = os.getxattr(path, 'user.swift.metadata')
-    assert metadata._read(path) == SAID
+    assert metadata.read(path) == SAID
     for length in range(1, len(raw)):
         os.setxattr(path, 'user.swift.metadata', raw[:length])
         with pytest.raises(DamagedRecord):
-            metadata._read(path)
+            metadata.read(path)
 
 
 def test_what_swift_itself_would_not_load_is_not_loaded(path):
@@ -40,15 +40,15 @@ def test_what_swift_itself_would_not_load_is_not_loaded(path):
     os.setxattr(path, 'user.swift.metadata',
                 head + b'cposix\ngetpid\n)R0.')
     with pytest.raises(DamagedRecord, match='posix.getpid'):
-        metadata._read(path)
+        metadata.read(path)
 
 
 def test_what_only_swift_can_load_is_left_to_it(path):
     raw = pickle.dumps(HeaderKeyDict({'X-Timestamp': '1'}), 2)
     os.setxattr(path, 'user.swift.metadata', raw)
-    assert metadata._metadata(path) == read_metadata(path)
+    assert metadata.read(path) == read_metadata(path)
     # The same behind a head of bytes: the first reader gives up.
     raw = raw[:2] + pickle.dumps(b'a', 2)[2:-1] + b'0' + raw[2:]
     assert b'_codecs\nencode' in raw[:32]
     os.setxattr(path, 'user.swift.metadata', raw)
-    assert metadata._metadata(path) == {'X-Timestamp': '1'}
+    assert metadata.read(path) == {'X-Timestamp': '1'}
