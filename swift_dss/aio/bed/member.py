@@ -188,7 +188,7 @@ class Node(Member):
 
     def _command(self, name: str) -> List[str]:
         if name == 'tierd':
-            return ['swift_dss.tier.main', '--config',
+            return [self.plan.daemon(self.name), '--config',
                     cluster.conf_file(self.conf, name)]
         if name == 'movers':
             return ['swift_dss.aio.bed.movers']

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.metadata
 import json
 import os
 from dataclasses import dataclass, field
@@ -139,6 +140,23 @@ class Plan:
             # and knows no names there: one port serves all drives then.
             servers_per_port=0 if self.hostnames
             else self.servers_per_port)
+
+    def daemon(self, member: str) -> str:
+        """Module of the tier daemon in the version that a node runs.
+
+        Modules move between versions; the name of the command stays.
+
+        :raises BadConfig: that version has no such command
+        """
+        packages = self.versions.get(member)
+        if not packages:
+            return 'swift_dss.tier.main'
+        for made in importlib.metadata.distributions(path=[packages]):
+            for point in made.entry_points:
+                if point.name == 'swift-dss-tierd':
+                    return point.value.partition(':')[0]
+        raise BadConfig('%s: the version there has no command '
+                        'swift-dss-tierd' % packages)
 
     def environment(self, member: str) -> Dict[str, str]:
         """Variables of a member's processes that choose their version."""

@@ -176,3 +176,16 @@ def test_a_cut_answer_is_no_answer():
     assert http.Reply(200, {}, b'x').ok
     assert not http.Reply(200, {}, b'x', cut=True).ok
     assert not http.Reply(404, {}, b'').ok
+
+
+def test_a_node_runs_the_daemon_of_its_version(tmp_path):
+    entry = tmp_path / 'swift_dss-1.dist-info'
+    entry.mkdir()
+    (entry / 'METADATA').write_text('Name: swift-dss\nVersion: 1\n')
+    made = dataclasses.replace(MADE, versions={'n2': str(tmp_path)})
+    assert made.daemon('n1') == 'swift_dss.tier.main'
+    with pytest.raises(BadConfig, match='swift-dss-tierd'):
+        made.daemon('n2')
+    (entry / 'entry_points.txt').write_text(
+        '[console_scripts]\nswift-dss-tierd = swift_dss.old.place:main\n')
+    assert made.daemon('n2') == 'swift_dss.old.place'
