@@ -24,7 +24,7 @@ TABLE = ClassTable.of([
 #: (what, key, size, class): sizes and classes go with keys, mostly.
 CALLS = st.lists(st.tuples(
     st.sampled_from(('access',) * 12 + (
-        'fill', 'remove', 'set_dirty', 'set_clean', 'pin', 'unpin')),
+        'fill', 'remove', 'set_dirty', 'set_clean', 'pin')),
     st.integers(0, 40), st.booleans()), max_size=300)
 
 
@@ -85,13 +85,12 @@ def drive(cache, calls):
             pinned.discard(key)
         else:
             known = key in there
-            before = {'set_clean': key in dirty, 'unpin': key in pinned}
-            assert getattr(cache, what)(key) == before.get(what, known)
-            holder = dirty if 'set' in what else pinned
-            if what in ('set_dirty', 'pin') and known:
-                holder.add(key)
-            else:
-                holder.discard(key)
+            before = key in dirty if what == 'set_clean' else known
+            assert getattr(cache, what)(key) == before
+            if what == 'set_clean':
+                dirty.discard(key)
+            elif known:
+                (pinned if what == 'pin' else dirty).add(key)
         for gone in cache.evicted:
             assert gone not in dirty and gone not in pinned, \
                 'a held object left'
