@@ -677,6 +677,12 @@ class Book(Store):
         return bool(self._read('SELECT 1 FROM bundles WHERE key = ?',
                                (key,)))
 
+    def leaves(self, key: str) -> bool:
+        """True if the book lets go of this key."""
+        return bool(self._read(
+            "SELECT 1 FROM bundles WHERE key = ? AND state = 'leaving'",
+            (key,)))
+
     def walk(self, after: str, limit: int) -> List[Tuple[Member, str]]:
         """(member, key of its bundle) of members that live in proven
         bundles, in the order of version keys, behind ``after``."""
@@ -726,15 +732,16 @@ class Book(Store):
 
     def with_dead(self, is_due: Callable[[int], bool], limit: int
                   ) -> List[Tuple[int, Kept, int]]:
-        """(id, bundle, live members) of those that are due, those with most
-        dead bytes first."""
+        """(id, bundle, live members) of those that are due, or have no live
+        member, those with most dead bytes first."""
         with closing(self._rows(
                 'SELECT id, key, size, dead, live FROM bundles WHERE '
                 "state = 'sealed' AND dead > 0 ORDER BY dead DESC",
                 ())) as rows:
             return [(row[0], Kept(row[1], row[2], row[3]), row[4])
                     for row in itertools.islice(
-                        (row for row in rows if is_due(row[0])), limit)]
+                        (row for row in rows if not row[4] or is_due(row[0])),
+                        limit)]
 
     def renewals(self) -> int:
         """Versions whose records in the bucket are to be renewed."""

@@ -189,8 +189,8 @@ class BundleCollector:
 
     def part(self, keys: Iterator[S3Listed], wish: Wish,
              found: Collected) -> Iterator[Absent]:
-        """Examine the bundles of these that are not in the book; returns
-        absent members.
+        """Examine the bundles of these that are not in the book, or that it
+        holds for others alone; returns absent members.
         """
         beside: Dict[str, List[str]] = {}
         whole: Set[str] = set()
@@ -201,7 +201,8 @@ class BundleCollector:
                 beside.setdefault(of, []).append(listed.key)
             else:
                 whole.add(listed.key)
-                if not self._book.has_bundle(listed.key):
+                if not self._book.has_bundle(listed.key) or \
+                        self._book.leaves(listed.key):
                     bundles.append(listed)
         for listed in bundles:
             lot = _Lot({}, [], [], 0)
@@ -244,15 +245,18 @@ class BundleCollector:
         """:param beside: keys of the notes beside it
         :param absent_too: absent members count as dead
         """
+        # Its keeper is this node, and says which members are dead.
+        leaves = self._book.leaves(listed.key)
         # All of them: the notes beside the bundle are read apart.
         said = self._catalog.members(listed, set())
         members = {one.number: one for one in said if isinstance(one, Held)}
         mine = bundle_since.path_of(listed.key, self._book.writer())
         since = bundle_since.read_all(
             self._client, listed.key, self._opener(members), beside, mine)
-        lot = self._lot(listed, [
-            one for number, one in members.items()
-            if number not in since.dead])
+        lot = self._lot([one for number, one in members.items()
+                         if number not in since.dead], listed.key,
+                        not leaves
+                        and self._age(listed.key) > _YOUNG_SECONDS)
         dead = since.dead | set(lot.dead)
         if absent_too:
             # Not told: their keeper may live, and know nothing of it.
@@ -265,7 +269,7 @@ class BundleCollector:
                 found.say(listed.key)
             else:
                 self._remove(listed.key, found)
-        elif not wish.dry_run and members:
+        elif not wish.dry_run and members and not leaves:
             # A keeper that lives says so itself, a little later.
             told = {number for number, at in lot.dead.items()
                     if at + 2 * self._conf.delete_delay_seconds
@@ -278,8 +282,10 @@ class BundleCollector:
     def _opener(self, members: Dict[int, Held]) -> bundle.Wrap:
         return encrypt.opener(self._keys, _seal(members))
 
-    def _lot(self, listed: S3Listed, members: Sequence[Held]) -> _Lot:
-        old = self._age(listed.key) > _YOUNG_SECONDS
+    def _lot(self, members: Sequence[Held], key: str, is_told: bool) -> _Lot:
+        """:param key: of the bundle
+        :param is_told: the records name what they are going to name
+        """
         wanted = [Wanted(one.record.version, one.name) for one in members]
         answers = self._primaries.ask(wanted, True)
         # Stock servers cannot name the keys of records.
@@ -294,9 +300,9 @@ class BundleCollector:
             version, said = one.record.version, plain.get(at, records)
             verdict = of_key(version.timestamp, said, self._now(),
                              self._conf.reclaim_age_seconds)
-            if old and verdict is not Verdict.DEAD:
+            if is_told and verdict is not Verdict.DEAD:
                 verdict = of_member(
-                    version.timestamp, listed.key, records, self._now(),
+                    version.timestamp, key, records, self._now(),
                     self._conf.reclaim_age_seconds,
                     version.frag_index is not None)
             if verdict is Verdict.DEAD:
@@ -308,7 +314,7 @@ class BundleCollector:
                 live += 1
             elif is_quarantined(version.timestamp, said):
                 quarantined.append(one)
-            elif old and is_absent(version.timestamp, said):
+            elif is_told and is_absent(version.timestamp, said):
                 absent.append(one)
         return _Lot(dead, absent, quarantined, live)
 

@@ -6,6 +6,8 @@ import pytest
 from test_bundle_keys import write_keys
 from test_bundles_of_others import NAMES, NEW, Nodes
 
+from swift_dss.gateway.collect.keys import Wish
+
 DAY = 86400.0
 MANY = ['o%d' % number for number in range(12)]
 
@@ -60,6 +62,21 @@ def test_a_bundle_is_not_rewritten_for_less_than_that_costs(nodes):
         nodes.read(1, version, name)
 
 
+def test_a_bundle_that_was_too_dear_goes_with_the_last_of_its_members(nodes):
+    versions = nodes.put(MANY)
+    key, = nodes.bundles()
+    for version, name in zip(versions[:3], MANY):
+        nodes.move(version, name)
+    for version in versions[5:]:
+        nodes.delete(version)
+    nodes.run(60)
+    assert nodes.bundles() == [key]
+    for version in versions[:5]:
+        nodes.delete(version)
+    nodes.run(60)
+    assert not nodes.s3.keys
+
+
 def test_who_is_late_holds_the_old_bundle(nodes):
     nodes.gateways.pop(0).stop()
     # Six PUTs: less than all of its bytes, more than those that go for good.
@@ -83,6 +100,33 @@ def test_who_is_late_holds_the_old_bundle(nodes):
     assert nodes.own_keys(versions) == nodes.own_keys(versions[:1]) != set()
     for version, name in zip(versions[:6], MANY):
         nodes.read(1, version, name)
+
+
+def test_a_bundle_that_was_held_goes_with_the_last_of_its_members(nodes):
+    nodes.gateways.pop(0).stop()
+    nodes.gateway(0, bundle_put_bytes=12000)
+    versions = nodes.put(MANY)
+    old, = nodes.bundles()
+    for version, name in zip(versions[:6], MANY):
+        nodes.travel(version, name)
+    for version in versions[6:]:
+        nodes.delete(version)
+    nodes.run(100)
+    assert old in nodes.bundles() and len(nodes.bundles()) == 2
+    wish = Wish(everything=True)
+    # It is this node's to say and to write anew, and it is too dear.
+    keys = set(nodes.s3.keys)
+    assert nodes.gateways[0].collector.run(wish).bundles_dead == 0
+    assert nodes.s3.keys.keys() == keys
+    for version in versions[1:6]:
+        nodes.delete(version)
+    assert nodes.gateways[0].collector.run(wish).bundles_dead == 0
+    nodes.delete(versions[0])
+    found = nodes.gateways[0].collector.run(wish)
+    assert (found.bundles_dead, found.removed) == (1, 1)
+    assert old not in nodes.bundles()
+    nodes.run(100)
+    assert not nodes.s3.keys
 
 
 def test_nobody_is_waited_for_longer_than_for_one_that_is_silent(nodes):
