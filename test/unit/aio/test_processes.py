@@ -25,6 +25,8 @@ def test_a_process_is_found_by_root_and_name(tmp_path):
     root = str(tmp_path / 'a')
     child, _log = _spawn(tmp_path, root, 'sleeper', SLEEPER)
     try:
+        # Until it has its program it looks like this one.
+        assert processes.wait(lambda: processes.find(root) != {}, 10.0)
         assert processes.find(root) == {'sleeper': [child.pid]}
         # A root that is a prefix of ours is another cluster.
         assert processes.find(root[:-1]) == {}
@@ -39,6 +41,7 @@ def test_end_spares_servers_of_other_names(tmp_path):
     one, _log = _spawn(tmp_path, root, 'one', SLEEPER)
     two, _log = _spawn(tmp_path, root, 'two', SLEEPER)
     try:
+        assert processes.wait(lambda: len(processes.find(root)) == 2, 10.0)
         assert processes.end(root, ['one']) == 0
         assert one.wait() == -signal.SIGTERM
         assert processes.find(root) == {'two': [two.pid]}
