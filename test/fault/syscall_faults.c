@@ -2,7 +2,7 @@
 /*
  * Stands between a process and libc (LD_PRELOAD) and lets the n-th call on
  * files under one folder fail, or move fewer bytes than asked, once or from
- * then on. r12.py arms it. Calls on anything else pass untouched, and so
+ * then on. fail_each_system_call.py arms it. Calls on anything else pass untouched, and so
  * does close(): what it says cannot be acted on.
  */
 #define _GNU_SOURCE

@@ -1,9 +1,10 @@
 """Campaign R07: dm-dss from every flush or FUA point of both its devices.
 
-``python test/kernel/r07.py [--points N] [--requests N] [--seed N]`` boots
-guests until that many points were examined, each from two images, and says
-how many there were; then it makes sure that wrong twins of the module are
-caught. Exit status 1 if a byte was stale or lost, or a twin was not caught.
+``python test/kernel/read_at_each_flush.py [--points N] [--requests N]
+[--seed N]`` boots guests until that many points were examined, each from two
+images, and says how many there were; then it makes sure that wrong twins of
+the module are caught. Exit status 1 if a byte was stale or lost, or a twin
+was not caught.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def campaign(points: int, requests: int, seed: int) -> int:
     """Examine that many points; how many there were."""
     examined = 0
     while examined < points:
-        found = dss_lab.found('dss_r07.py', [
+        found = dss_lab.found('dss_each_flush.py', [
             seed, requests, min(points - examined, GUEST_POINTS)],
             timeout=3600)
         assert found['examined'], 'seed %d: no flush or FUA point' % seed
@@ -55,7 +56,7 @@ def caught_in(name: str, requests: int, seed: int) -> int:
         module = dss_lab.wrong_twin(folder, [TWINS[name]])
         for number in range(TWIN_GUESTS):
             ended = dss_lab.result(
-                'dss_r07.py', [seed + number, requests, GUEST_POINTS],
+                'dss_each_flush.py', [seed + number, requests, GUEST_POINTS],
                 module, timeout=3600)
             if ended.status and b'WrongBytes' in ended.stderr:
                 return number + 1

@@ -7,7 +7,7 @@ the first, second or last hit of one step. Every acknowledged version is
 read at once, then a fresh daemon starts (that is the recovery), and all is
 read again.
 
-    python test/fault/r01_daemon.py [--every N] [--on DIR]
+    python test/fault/kill_the_daemon.py [--every N] [--on DIR]
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-import r02
+import cut_the_power
 from scenarios import SCENARIOS
 
 SEED = 1
@@ -11,12 +11,12 @@ SEED = 1
 
 @pytest.mark.parametrize('scenario', SCENARIOS, ids=lambda one: one.name)
 def test_no_crash_state_loses_anything(tmp_path, scenario):
-    found = r02.campaign(str(tmp_path), [scenario], 3, SEED)
+    found = cut_the_power.campaign(str(tmp_path), [scenario], 3, SEED)
     assert found.states > 1
     assert found.lost == []
 
 
 def test_the_campaign_sees_a_missing_fsync(tmp_path):
-    found = r02.campaign(str(tmp_path), SCENARIOS[1:2], 3, SEED,
+    found = cut_the_power.campaign(str(tmp_path), SCENARIOS[1:2], 3, SEED,
                          with_syncs=False)
     assert found.lost

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import pytest
-import r01
+import kill_at_each_step
 from scenarios import SCENARIOS
 
 
 @pytest.mark.parametrize('scenario', SCENARIOS, ids=lambda one: one.name)
 def test_a_killed_move_loses_nothing(tmp_path, scenario):
-    found = r01.campaign(str(tmp_path), [scenario], per_scenario=4)
+    found = kill_at_each_step.campaign(
+        str(tmp_path), [scenario], per_scenario=4)
     assert found.kills
     assert found.lost == []
 
 
 def test_the_campaign_sees_a_move_in_the_wrong_order(tmp_path):
-    found = r01.campaign(str(tmp_path), [r01.WRONG_TWIN])
+    found = kill_at_each_step.campaign(
+        str(tmp_path), [kill_at_each_step.WRONG_TWIN])
     assert found.lost

@@ -7,7 +7,8 @@ dies by SIGKILL at the first, second or last hit of one step. Every
 acknowledged version is read before any recovery, and again after it; then
 the operation is repeated and must end where the untouched run ended.
 
-    python test/fault/r01.py [--on DIR] [--xfs] [--per-scenario N]
+    python test/fault/kill_at_each_step.py [--on DIR] [--xfs]
+                                           [--per-scenario N]
 """
 
 from __future__ import annotations

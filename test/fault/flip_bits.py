@@ -8,7 +8,7 @@ bytes, the bundles with their headers and indexes, and the sums.
 Each flip is followed by a start of the gateway and a read of every object:
 the bytes that were written, or a refusal. A flip is mended before the next.
 
-    python test/fault/r18.py [--flips 40] [--seed 1]
+    python test/fault/flip_bits.py [--flips 40] [--seed 1]
 
 The wrong twin does not prove what it reads.
 """

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import r01_daemon
+import kill_the_daemon
 
 
 def test_a_killed_daemon_loses_nothing(tmp_path):
-    found = r01_daemon.campaign(str(tmp_path), every=12)
+    found = kill_the_daemon.campaign(str(tmp_path), every=12)
     assert found.kills >= 3
     assert found.lost == []

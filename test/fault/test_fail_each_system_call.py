@@ -7,7 +7,8 @@ import re
 import subprocess
 import sys
 
-CAMPAIGN = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'r12.py')
+CAMPAIGN = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                        'fail_each_system_call.py')
 
 
 def test_a_failing_call_loses_nothing_and_the_careless_are_caught():

@@ -1,9 +1,10 @@
 """Campaign R09: either device under dm-dss fails, in part or altogether.
 
-``python test/kernel/r09.py [--faults N] [--seed N]`` goes through devices,
-faults and moments (``dss_r09.py``) until that many faults fired, and then
-makes sure that a device which lies about its writes is seen. Exit status 1
-if a reader got wrong bytes, a byte was lost, or the lie was not seen.
+``python test/kernel/fail_a_device.py [--faults N] [--seed N]`` goes through
+devices, faults and moments (``dss_failing_device.py``) until that many faults
+fired, and then makes sure that a device which lies about its writes is seen.
+Exit status 1 if a reader got wrong bytes, a byte was lost, or the lie was not
+seen.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ def cases(seed: int) -> Iterator[Case]:
 def examined(some: List[Case]) -> List[Dict[str, Any]]:
     """Run them in one guest."""
     found: List[Dict[str, Any]] = dss_lab.found(
-        'dss_r09.py', [json.dumps(some)], timeout=3600)
+        'dss_failing_device.py', [json.dumps(some)], timeout=3600)
     return found
 
 
 def lie_is_seen(seed: int) -> bool:
     """The HDD drops what it says that it wrote."""
     ended = dss_lab.result(
-        'dss_r09.py', [json.dumps([[seed, 'hdd', 'lies', 'load']])],
+        'dss_failing_device.py', [json.dumps([[seed, 'hdd', 'lies', 'load']])],
         timeout=3600)
     return ended.status != 0 and b'WrongBytes' in ended.stderr
 

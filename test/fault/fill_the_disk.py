@@ -8,7 +8,7 @@ enough. Whenever it ends, every acknowledged version is readable, by a reader
 of the campaign's own and by the daemon's; with room again it ends where an
 untouched one ends. Needs root.
 
-    python test/fault/r14.py [--only NAME] [--step-kib 4]
+    python test/fault/fill_the_disk.py [--only NAME] [--step-kib 4]
 
 The wrong twin is the one of R12: it looks at nothing that a call says.
 """
@@ -29,8 +29,8 @@ from typing import Callable, Iterator, List, NamedTuple, Optional
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from r01 import fresh, judge, where
-from r12 import WRONG_TWIN
+from fail_each_system_call import WRONG_TWIN
+from kill_at_each_step import fresh, judge, where
 from scenarios import SCENARIOS, Bench, Scenario
 
 from swift_dss.core.errors import DssError

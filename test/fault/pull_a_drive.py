@@ -9,7 +9,7 @@ version, by the daemon's reader and by one of the campaign's own: never as an
 older one, and never short. What went to another drive meanwhile went with
 it: the daemon may say so, and nothing else.
 
-    python test/fault/r17.py [--lives 300] [--seed 1]
+    python test/fault/pull_a_drive.py [--lives 300] [--seed 1]
 
 The wrong twin knows a file of the drive by its object's name alone.
 """

@@ -9,7 +9,7 @@ The operation may then end as it likes; every acknowledged version must be
 readable, no file may be left open, and the operation, repeated without
 faults, must end where an untouched one ends.
 
-    python test/fault/r12.py [--per-scenario N] [--only NAME]
+    python test/fault/fail_each_system_call.py [--per-scenario N] [--only NAME]
 
 The wrong twin copies a version without looking at what calls say.
 """
@@ -30,7 +30,7 @@ from typing import Callable, Dict, Iterator, List, NamedTuple, Tuple
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from r01 import fresh, judge, where
+from kill_at_each_step import fresh, judge, where
 from scenarios import SCENARIOS, Bench, Scenario
 
 from swift_dss.core.errors import DssError

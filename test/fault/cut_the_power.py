@@ -7,7 +7,7 @@ it, then the daemon's recovery runs and the operation is repeated, and all
 is read again. The wrong twin is the same recording without the fsyncs of
 files: it must lose.
 
-    python test/fault/r02.py [--most N] [--seed S]
+    python test/fault/cut_the_power.py [--most N] [--seed S]
 """
 
 from __future__ import annotations

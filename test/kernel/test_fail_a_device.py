@@ -1,8 +1,8 @@
-"""Failing devices, in small: ``r09.py`` has all of it."""
+"""Failing devices, in small: ``fail_a_device.py`` has all of it."""
 
 from __future__ import annotations
 
-import r09
+import fail_a_device
 
 #: One of each kind of fault and moment, and two that once went wrong: a
 #: resume took the mark of a failed SSD away, or never came.
@@ -14,7 +14,7 @@ CASES = (
 
 
 def test_readers_of_failing_devices_get_errors_or_right_bytes():
-    rows = r09.examined([list(case) for case in CASES])
+    rows = fail_a_device.examined([list(case) for case in CASES])
     assert [row['case'] for row in rows] == [list(case) for case in CASES]
     assert all(row['fired'] for row in rows), rows
     ends = {tuple(row['case'][1:]): row['end'] for row in rows}
@@ -25,4 +25,4 @@ def test_readers_of_failing_devices_get_errors_or_right_bytes():
 
 
 def test_a_device_that_lies_is_seen():
-    assert r09.lie_is_seen(1)
+    assert fail_a_device.lie_is_seen(1)

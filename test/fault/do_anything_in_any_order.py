@@ -8,7 +8,8 @@ promoted and flushed, the tier daemon is killed with SIGKILL, and S3 goes and
 comes. A dict says what every read must give. While S3 is away a read may be
 refused with 503, and nothing else may differ.
 
-    python test/fault/r31.py [--examples 10] [--steps 40] [--seed 1]
+    python test/fault/do_anything_in_any_order.py [--examples 10]
+                                                  [--steps 40] [--seed 1]
 
 The wrong twin reads through a cache that knows an object by its name.
 """

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 
 import pytest
-import r14
-import r17
+import fill_the_disk
+import pull_a_drive
 from scenarios import SCENARIOS
 
 
 def test_drives_that_return_give_no_stale_byte(tmp_path):
-    found = r17.campaign(str(tmp_path), 15, 1)
+    found = pull_a_drive.campaign(str(tmp_path), 15, 1)
     assert found.wrong == []
     assert found.stale_files > 0, 'nothing stale was ever there'
     print('R17: %d drives pulled and returned, %d stale files on them, 0 '
@@ -19,15 +19,17 @@ def test_drives_that_return_give_no_stale_byte(tmp_path):
 
 
 def test_a_cache_that_knows_names_alone_is_caught(tmp_path):
-    assert r17.campaign(str(tmp_path), 10, 1, r17.by_name_alone).wrong
+    assert pull_a_drive.campaign(
+        str(tmp_path), 10, 1, pull_a_drive.by_name_alone).wrong
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason='makes file systems')
 def test_without_room_nothing_is_lost_and_reads_go_on(tmp_path):
     demote = [one for one in SCENARIOS if one.name == 'demote']
-    with r14.small_disks(str(tmp_path)):
-        found = r14.campaign(str(tmp_path), demote, 1 << 20)
-        twin = r14.campaign(str(tmp_path), [r14.WRONG_TWIN], 1 << 20)
+    with fill_the_disk.small_disks(str(tmp_path)):
+        found = fill_the_disk.campaign(str(tmp_path), demote, 1 << 20)
+        twin = fill_the_disk.campaign(
+            str(tmp_path), [fill_the_disk.WRONG_TWIN], 1 << 20)
     assert found.wrong == [] and found.refused_reads == 0
     assert found.fired > 5 and twin.wrong
     print('R14: %d passes, %d without room, 0 reads refused, 0 wrong' % (
