@@ -132,6 +132,10 @@ class Arrival(NamedTuple):
     length: int = -1
 
 
+#: A row of the node's index, its version and partition.
+Listed = Tuple[int, VersionId, str]
+
+
 class LocalVersions(abc.ABC):
     """This node's devices, as the gateway sees them.
 
@@ -206,6 +210,15 @@ class LocalVersions(abc.ABC):
         data file or tombstone; '' if nothing there says so.
         """
         return ''
+
+    @abc.abstractmethod
+    def in_s3(self, after: int) -> List[Listed]:
+        """Some versions with a copy in S3, by their rows behind ``after``, in
+        order; none at the end."""
+
+    def is_indexed(self) -> bool:
+        """False while :meth:`in_s3` does not have all versions yet."""
+        return True
 
     @abc.abstractmethod
     def record_remote(self, version: VersionId, partition: str,

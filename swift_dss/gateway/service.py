@@ -191,7 +191,7 @@ class Gateway:
             self._keys, now, self._retry, pool,
             Leaning(self._conf, self._primaries, self._uploader.send_apart,
                     trusted.now),
-            follower, proofs, self._notify)
+            follower, proofs, self._ranks, self._notify)
         self._parker = Parker(
             Jobs(self._claim, self._release, self._described,
                  self._may_send, self._is_first, self._wanted_remote,

@@ -76,6 +76,8 @@ class Daemon:
                            Placing(in_force))
         self._metrics = metrics = Metrics(conf, logger)
         self.local = Local(in_force, Devices(conf), self.index, metrics)
+        self._due = Due(self.index, metrics)
+        self.local.knows_all = lambda: not self._due.rebuild
         self.gateway = Gateway(
             conf, lambda: table, self.local, logger, metrics,
             ranks=SimRanks(around.ring, around.name),
@@ -89,7 +91,7 @@ class Daemon:
         self.local.witness = self.gateway.witness
         self.local.put_aside_if = self.gateway.asides.put_aside
         departures = Departures(self.local, self.gateway,
-                                Due(self.index, metrics), metrics)
+                                self._due, metrics)
         keepers = Keepers(self.local, departures, metrics, None,
                           World(pool=workers.inline, dice=dice))
         self.keeper = keepers.add(self.local.devices.get(DEVICE))
@@ -112,6 +114,7 @@ class Daemon:
         """Walk the device."""
         Survey(self.local, self.ledger, self._metrics).device(
             self.local.devices.get(DEVICE), 0, True, lambda found: None)
+        self._due.walked()
 
     def scrub(self, versions: Sequence[Tuple[VersionId, str]]) -> None:
         """Prove S3's copies of these."""

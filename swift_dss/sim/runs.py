@@ -197,8 +197,9 @@ def _judge(cluster: Cluster) -> None:
 
 
 def _wait_for_books(cluster: Cluster) -> None:
-    """Nobody takes over bundles whose book was lost before they are a day
-    old, and their dead members are told of after that."""
+    """A node regains the bundles of which it is the first primary; nobody
+    takes over others whose book was lost before they are a day old, and their
+    dead members are told of after that."""
     for _ in range(_DAYS):
         cluster.clock.pass_(_DAY_SECONDS)
         cluster.expirer.one_pass(cluster)

@@ -115,6 +115,7 @@ def _around(in_force: InForce, index: Index, due: Due,
     intake = Intake(os.path.join(conf.sockets_dir, 'events.sock'), devices,
                     due, metrics)
     prefetcher = Prefetcher(local, gateway, keepers, intake, metrics)
+    local.knows_all = lambda: not due.rebuild
     # These work on versions, and hear of what happens to them.
     local.watcher = prefetcher
     local.on_remote = keepers.left_for_s3

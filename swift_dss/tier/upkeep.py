@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Dict, List
+from typing import Any, Dict
 
 from swift_dss.core.errors import DssError, TierUnavailable
-from swift_dss.gateway.mend.scrub import Listed
 from swift_dss.gateway.mend.scrub_ask import Pass, Rounds
 from swift_dss.gateway.service import Gateway
 from swift_dss.tier import report
 from swift_dss.tier.doors.history import History
-from swift_dss.tier.index.filters import Filter
 from swift_dss.tier.inforce import Source
 from swift_dss.tier.node import Node
 
@@ -19,8 +17,6 @@ from swift_dss.tier.node import Node
 _SCRUBBED = 'scrubbed'
 #: Row up to which keys were asked for, and when that pass began.
 _ASKED_FOR = 'asked_for'
-#: Versions of a page of that.
-_SCRUB_PAGE = 100
 
 
 class Upkeep:
@@ -110,18 +106,13 @@ class Upkeep:
         """Let both scrubs of S3 go on where those of the last daemon ended."""
         index = self._node.index
         gateway.scrubber.start(
-            self._in_s3, int(index.get_state(_SCRUBBED, '0')),
+            self._node.local.in_s3, int(index.get_state(_SCRUBBED, '0')),
             lambda at: index.set_state(_SCRUBBED, str(at)))
         at, _, began = index.get_state(_ASKED_FOR, '0 0').partition(' ')
         gateway.ask_scrubber.start(Rounds(
-            self._in_s3, self._spans,
+            self._node.local.in_s3, self._spans,
             lambda one: index.set_state(_ASKED_FOR, '%d %f' % one)),
             Pass(int(at), float(began)))
-
-    def _in_s3(self, after: int) -> List[Listed]:
-        return [(row_id, row.version, row.partition)
-                for row_id, row in self._node.index.listing(
-                    Filter(on_remote=True), _SCRUB_PAGE, after)]
 
     def _spans(self) -> int:
         """About as many as there are versions with a copy in S3."""

@@ -9,6 +9,7 @@ reads.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os
@@ -25,7 +26,7 @@ from swift_dss.core.version import VersionId
 from swift_dss.gateway.peers.primaries import (
     Primaries, Wanted, looks_at)
 from swift_dss.gateway.ports import (
-    LocalFill, LocalReader, LocalVersion, LocalVersions, Metrics, Sink)
+    Listed, LocalFill, LocalReader, LocalVersion, LocalVersions, Metrics, Sink)
 from swift_dss.strategy.agreement import Answer
 from swift_dss.wire import classmap
 from swift_dss.wire.control import FetchReply
@@ -300,6 +301,24 @@ class FolderVersions(LocalVersions):
 
     def newest_in_quarantine(self, version: VersionId) -> str:
         return self._quarantined.get(version.object_hash, '')
+
+    def in_s3(self, after: int) -> List[Listed]:
+        """Numbered by their order on the disk, two at a time."""
+        found: List[Listed] = []
+        paths = sorted(glob.glob(os.path.join(self._root, '*', '*',
+                                              '*+residency')))
+        for row, path in enumerate(paths[after:], after + 1):
+            with open(path, 'rb') as source:
+                if record.decode(source.read()).remote is None:
+                    continue
+            top, object_hash, name = path.rsplit('/', 2)
+            timestamp, _, frag = name[:-len('+residency')].partition('#')
+            found.append((row, VersionId(
+                os.path.basename(top), 0, object_hash, timestamp,
+                int(frag) if frag else None), '7'))
+            if len(found) == 2:
+                break
+        return found
 
     def record_remote(self, version: VersionId, partition: str,
                       remote: RemoteCopy) -> None:

@@ -1,8 +1,7 @@
 """The book of bundles and their members, in SQLite beside the queue.
 
 A cache of residency records and the bundles themselves: without it all data
-can still be read, and only the knowledge of dead bytes is lost (``swift-dss
-gateway verify`` finds them again).
+can still be read, and a new book is filled from these (``collect.regain``).
 
 States of a bundle: ``planned`` (its key is known here before S3 can have
 it; no record names it), ``sealed`` (proven in S3), ``replaced`` (its live
@@ -107,9 +106,13 @@ UPDATE bundles SET (dead, untold, live) = (
 #: A book with this number has no sums of an earlier release, which wrote
 #: them apart: a crash in between left them wrong.
 _SUMMED_TOGETHER = 1
+#: A book below this number, of an earlier release, was not lost if the bucket
+#: was looked at since.
+_REGAINS = 2
 _Statement = Tuple[str, Tuple[Any, ...]]
-#: Facts: under which this node writes; the bucket was looked at.
-_WRITER, _LOOKED_THROUGH = 'writer', 'looked_through'
+#: Facts: under which this node writes; the bucket was looked at; the records
+#: of this node were.
+_WRITER, _LOOKED_THROUGH, _REGAINED = 'writer', 'looked_through', 'regained'
 #: Values of one statement; SQLite's own limit is 999 in old versions.
 _ASKED_AT_ONCE = 500
 #: Bundles that are worked on before anything else is done.
@@ -192,6 +195,16 @@ class Book(Store):
         """The whole bucket was looked at since the book is new; durable.
         """
         self._write(True, [_stated(_LOOKED_THROUGH, 'yes')])
+
+    @property
+    def is_regained(self) -> bool:
+        """False as long as the book may lack bundles that records here name.
+        """
+        return bool(self._fact(_REGAINED))
+
+    def regained(self) -> None:
+        """Every record here was looked at since the book is new; durable."""
+        self._write(True, [_stated(_REGAINED, 'yes')])
 
     # -- waiting ---------------------------------------------------------
 
@@ -826,9 +839,13 @@ def _prepare(db: sqlite3.Connection) -> None:
                 'PRAGMA table_info(%s)' % table)):
             db.execute(statement)
     db.executescript(_LATER_INDEX)
-    if db.execute('PRAGMA user_version').fetchone()[0] < _SUMMED_TOGETHER:
+    version = db.execute('PRAGMA user_version').fetchone()[0]
+    if version < _SUMMED_TOGETHER:
         db.execute(_SUMS)
-        db.execute('PRAGMA user_version = %d' % _SUMMED_TOGETHER)
+    if version < _REGAINS:
+        db.execute('INSERT OR REPLACE INTO facts SELECT ?, value FROM facts '
+                   'WHERE name = ?', (_REGAINED, _LOOKED_THROUGH))
+        db.execute('PRAGMA user_version = %d' % _REGAINS)
 
 
 def _stated(name: str, value: str) -> _Statement:

@@ -26,6 +26,7 @@ from swift_dss.gateway.bundle import since as bundle_since
 from swift_dss.gateway.bundle.book import Book, Member
 from swift_dss.gateway.bundle.lean import Leaning
 from swift_dss.gateway.bundle.read import FOLDER
+from swift_dss.gateway.collect.adopter import Adopter, seal_of_held
 from swift_dss.gateway.collect.keys import Absent, Collected, Wish
 from swift_dss.gateway.form import encrypt
 from swift_dss.gateway.form.one_key import KeyFailures
@@ -33,7 +34,6 @@ from swift_dss.gateway.link.client import S3Client, S3Listed
 from swift_dss.gateway.peers.primaries import Primaries, Wanted
 from swift_dss.gateway.peers.ranks import Ranks
 from swift_dss.gateway.ports import LocalVersions
-from swift_dss.gateway.restore.adopt import group_of_held, member_of
 from swift_dss.gateway.restore.catalog import Catalog, Held
 from swift_dss.io import steps
 from swift_dss.strategy.agreement import (
@@ -90,7 +90,7 @@ class BundleCollector:
         self._conf = conf
         self._book, self._catalog, self._client, self._keys = shelves
         self._local = local
-        self._ranks = ranks
+        self._adopter = Adopter(self._book, local, ranks, now)
         self._primaries = primaries
         self._leaning = leaning
         self._requeue = requeue
@@ -175,15 +175,6 @@ class BundleCollector:
             return self._local.newest_record(version, partition)[:2]
         except (TierUnavailable, DamagedRecord):
             return version.timestamp, ''
-
-    def _newest(self, version: VersionId, partition: str) -> str:
-        """As the port's; the version's own timestamp if unknown, which leaves
-        it alone.
-        """
-        try:
-            return self._local.newest(version, partition) or ''
-        except (TierUnavailable, DamagedRecord):
-            return version.timestamp
 
     # -- abandoned bundles -----------------------------------------------
 
@@ -280,7 +271,7 @@ class BundleCollector:
         return lot
 
     def _opener(self, members: Dict[int, Held]) -> bundle.Wrap:
-        return encrypt.opener(self._keys, _seal(members))
+        return encrypt.opener(self._keys, seal_of_held(members))
 
     def _lot(self, members: Sequence[Held], key: str, is_told: bool) -> _Lot:
         """:param key: of the bundle
@@ -338,7 +329,7 @@ class BundleCollector:
     def _tell(self, listed: S3Listed, members: Dict[int, Held],
               dead: Set[int]) -> None:
         """Have the bucket know which members are dead."""
-        seal = _seal(members)
+        seal = seal_of_held(members)
         path = bundle_since.path_of(listed.key, self._book.writer())
         before = bundle_since.read_mine(
             self._client, path, self._opener(members))
@@ -360,40 +351,5 @@ class BundleCollector:
         if gone < self._conf.bundle_dead_share * listed.size or \
                 self._age(listed.key) < _YOUNG_SECONDS:
             return
-        group = group_of_held(next(iter(members.values())))
-        rows: List[Member] = []
-        here: List[Tuple[VersionId, str]] = []
-        for number, one in members.items():
-            if number in dead:
-                rows.append(member_of(one, group)._replace(
-                    state='told' if number in told else 'dead'))
-                continue
-            mine = self._places(one.record.version)
-            here += mine
-            rows.append(member_of(one, group, *(
-                (mine[0][0].device, mine[0][1]) if mine else ())))
-        self._book.adopt(listed.key, group, _seal(members), listed.size,
-                         rows, self._now())
-        for version, partition in here:
-            self._book.hold(version, partition)
+        self._adopter.adopt(listed, members, dead, told)
         found.adopted += 1
-
-    def _places(self, version: VersionId) -> List[Tuple[VersionId, str]]:
-        """Devices of this node that have the version."""
-        partition, nodes = self._ranks.primaries(
-            version.policy, version.object_hash)
-        found = []
-        for node in nodes:
-            here = replace(version, device=node['device'])
-            if self._ranks.is_here(node) and \
-                    self._newest(here, partition) == version.timestamp:
-                found.append((here, partition))
-        return found
-
-
-def _seal(members: Dict[int, Held]) -> str:
-    """Of the bundle that these lie in."""
-    for held in members.values():
-        if held.bundle is not None:
-            return str(held.bundle[0].get('seal', ''))
-    return ''

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Callable, Iterator
 
 from swift_dss.core.errors import (
-    BadConfig, DamagedRecord, RemoteCorrupt, RemoteUnavailable)
+    BadConfig, DamagedRecord, DssError, RemoteCorrupt, RemoteUnavailable)
 from swift_dss.gateway.form.encrypt import WrongSeal
 from swift_dss.gateway.link.breaker import DEFAULT_THRESHOLD
 from swift_dss.gateway.link.client import (
@@ -90,7 +90,7 @@ class Tries:
     def __init__(self) -> None:
         self._left = MAX_TRIES
 
-    def are_used_up(self, err: RemoteUnavailable) -> bool:
+    def are_used_up(self, err: DssError) -> bool:
         """Another try failed; True if that is this key's failure, and the
         next key's turn."""
         self._left = MAX_TRIES if isinstance(err, S3Down) else self._left - 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional
 
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
@@ -21,10 +21,8 @@ from swift_dss.gateway.form.one_key import Tries
 from swift_dss.gateway.link.client import S3Missing
 from swift_dss.gateway.mend.repair import Repaired
 from swift_dss.gateway.ports import (
-    LocalVersion, LocalVersions, Logger, Metrics)
+    Listed, LocalVersion, LocalVersions, Logger, Metrics)
 
-#: A version, its partition, and where the list goes on behind it.
-Listed = Tuple[int, VersionId, str]
 #: The next versions with a copy in S3 behind a place; none at the end.
 Lister = Callable[[int], List[Listed]]
 #: Pause after everything was read, before the next pass.

@@ -33,6 +33,7 @@ from swift_dss.gateway.bundle.say import Sayer
 from swift_dss.gateway.bundle.twins import Twins
 from swift_dss.gateway.collect.keys import Extra
 from swift_dss.gateway.collect.members import BundleCollector, Shelves
+from swift_dss.gateway.collect.regain import Regainer
 from swift_dss.gateway.form import metadata
 from swift_dss.gateway.form.encrypt import KeyFile, close_envelope
 from swift_dss.gateway.link import wan
@@ -94,6 +95,7 @@ class Bundler:
     :param leaning: judges members before a bundle goes
     :param follower: finds members that others have packed
     :param proofs: the indexes of bundles
+    :param ranks: tells which bundles of a lost book were this node's
     """
 
     # long: puts packer, keeper and book together.
@@ -103,7 +105,7 @@ class Bundler:
                  stopping: threading.Event, swift_dir: str, keys: KeyFile,
                  now: Callable[[], float], retry: Backoff,
                  pool: Pool, leaning: Leaning, follower: Follower,
-                 proofs: BundleProofs,
+                 proofs: BundleProofs, ranks: Ranks,
                  left_alone: Callable[[], None]) -> None:
         self._left_alone = left_alone
         self._follower = follower
@@ -133,7 +135,10 @@ class Bundler:
                             now)
         self._places = Places(conf, client, book, Servers(swift_dir),
                               metrics, now, self._close_place, self._note)
-        self._client = client
+        shelves = Shelves(book, Catalog(conf, client), client, keys)
+        self._regainer = Regainer(conf, shelves, local, ranks, metrics,
+                                  logger, now)
+        self._shelves = shelves
         self._leaning = leaning
         self._has_rings = ring_there(swift_dir)
         self._counting = threading.Lock()
@@ -391,10 +396,8 @@ class Bundler:
         :param trusted: see ``TrustedClock``
         """
         made = BundleCollector(
-            self._conf, Shelves(
-                self._book, Catalog(self._conf, self._client), self._client,
-                self._keys), self._local, ranks, primaries, self._leaning,
-            requeue, self._stopping, trusted)
+            self._conf, self._shelves, self._local, ranks, primaries,
+            self._leaning, requeue, self._stopping, trusted)
         return Extra(made.own, made.folder, made.part)
 
     def renewals(self) -> int:
@@ -599,9 +602,10 @@ class Bundler:
                 not self._by_itself(self._follower.keep_up):
             self._follow_at = now + min(
                 _FOLLOW_SECONDS, self._conf.delete_delay_seconds / 4)
+        more = self._by_itself(self._regainer.look)
         anew = self._rekeying and self._by_itself(self._keeper.rekey)
         self._rekeying = self._rekeying and bool(self.bundles_to_rekey())
-        if anew or self._by_itself(self._keeper.rewrite):
+        if anew or self._by_itself(self._keeper.rewrite) or more:
             self._keep_at = now
         return self._keeper.next_drop()
 

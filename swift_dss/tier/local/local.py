@@ -19,7 +19,7 @@ from swift_dss.core.errors import (
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.ports import (
-    Arrival, LocalFill, LocalReader, LocalVersion, LocalVersions,
+    Arrival, Listed, LocalFill, LocalReader, LocalVersion, LocalVersions,
     NoWitness, Witness)
 from swift_dss.io import mending, moves, quarantine
 from swift_dss.io.carriers import Carrier
@@ -29,6 +29,7 @@ from swift_dss.io.newest import (
 from swift_dss.io.switch import LiveVersion
 from swift_dss.strategy.agreement import Aside
 from swift_dss.tier.devices import Devices
+from swift_dss.tier.index.filters import Filter
 from swift_dss.tier.index.index import Index, IndexDamaged, IndexUnavailable
 from swift_dss.tier.inforce import InForce
 from swift_dss.tier.local import metadata
@@ -39,6 +40,9 @@ from swift_dss.tier.local.reader import (
 from swift_dss.tier.local.watch import Watcher
 from swift_dss.tier.metrics import Metrics
 from swift_dss.wire import layout, names
+
+#: Versions that are listed in one go.
+_PAGE = 100
 
 
 class Local(LocalVersions):
@@ -56,6 +60,8 @@ class Local(LocalVersions):
         #: Puts a version aside that lacks bytes, if others have it.
         self.put_aside_if: Callable[[LocalVersion], Aside] = \
             lambda local: Aside.NOBODY
+        #: False while the index is being rebuilt.
+        self.knows_all: Callable[[], bool] = lambda: True
         #: Asked before the last local bytes of a version go.
         self.witness: Witness = NoWitness()
         #: Called when S3 has got a version, with its bytes: it may be one
@@ -64,6 +70,16 @@ class Local(LocalVersions):
             lambda version, length: None
 
     # -- looking ---------------------------------------------------------
+
+    def in_s3(self, after: int) -> List[Listed]:
+        """See :meth:`LocalVersions.in_s3`."""
+        return [(row_id, row.version, row.partition)
+                for row_id, row in self.index.listing(
+                    Filter(on_remote=True), _PAGE, after)]
+
+    def is_indexed(self) -> bool:
+        """See :meth:`LocalVersions.is_indexed`."""
+        return self.knows_all()
 
     def describe(self, version: VersionId, partition: str) -> LocalVersion:
         """See :meth:`LocalVersions.describe`."""

@@ -224,7 +224,8 @@ def test_who_leans_gets_the_new_key_with_the_bundle(tmp_path):
     made.stop()
 
 
-def test_a_bundle_outlives_the_node_that_packed_it(nodes):
+@pytest.mark.parametrize('who', ['other', 'third'])
+def test_a_bundle_outlives_the_node_that_packed_it(nodes, who):
     versions = nodes.put(NAMES)
     nodes.replicate(NAMES)
     nodes.run(300)
@@ -242,15 +243,22 @@ def test_a_bundle_outlives_the_node_that_packed_it(nodes):
         nodes.disks[0].record_remote(
             version, '7', nodes.disks[1].residency(version).remote)
         nodes.disks[0].drop_local(version)
+    if who == 'other':
+        # It is none of these versions' first primary.
+        third._ranks.rank = lambda version: 2
     nodes.now += 2 * DAY
+    nodes.run(20)
+    assert third.status()['bundles']['bundles'] == (who == 'third')
     for version in versions[3:]:
         for disk in nodes.disks:
             disk.tombstone(version, NEW)
-        nodes.gateways[1].enqueue_delete(version, '7')
+        for gateway in nodes.gateways.values():
+            gateway.enqueue_delete(version, '7')
     nodes.run(100)
     other = nodes.gateways[1]
-    assert other.collector.run(Wish(everything=True)).adopted == 1
-    # The one that is left keeps it from now on, and writes it anew.
+    assert other.collector.run(Wish(everything=True)).adopted == (
+        who == 'other')
+    # One of them keeps it from now on, and writes it anew.
     nodes.run(1000, 20.0)
     assert sorted(one.name for one in Catalog(
         other._conf, other._client).walk()) == [

@@ -73,7 +73,7 @@ class Nodes:
             conf_for(SECRET, str(self.root / str(number)), **options),
             lambda: TABLE, self.disks[number],
             logging.getLogger('bundles-of-others'), CountingMetrics(),
-            ranks=FixedRanks(), retry=Backoff(10.0, 10.0),
+            ranks=FixedRanks({'sda': number}), retry=Backoff(10.0, 10.0),
             now=lambda: self.now, pool=inline, connect=self.s3.connect,
             primaries=self.views[number])
         return self.gateways[number]

@@ -447,3 +447,12 @@ def test_a_path_has_swifts_own_hash(running, monkeypatch):
     monkeypatch.setattr(utils, 'HASH_PATH_SUFFIX', b'end')
     assert object_hash(running.root, '/AUTH_a/c/o/p') == \
         utils.hash_path('AUTH_a', 'c', 'o/p')
+
+
+def test_the_gateway_knows_when_the_index_lacks_versions(running):
+    local, due = running.parts.local, running.parts.due
+    wait_until(local.is_indexed, 30, 'the first walk')
+    due.rebuild = True
+    assert not local.is_indexed()
+    due.walked()
+    assert local.is_indexed()
