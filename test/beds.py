@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-from typing import Any, Iterator
+from typing import Any, Iterator, Sequence
 
 from support import wait_until
 
@@ -28,6 +28,22 @@ def bed(nodes: int = 3, proxies: int = 1, **options: Any) -> Iterator[Bed]:
             yield made
     finally:
         shutil.rmtree(root, ignore_errors=True)
+
+
+def add_classes(made: Bed, classes: str, members: Sequence[str] = ()) -> None:
+    """Add to the class tables of running members.
+
+    :param classes: sections of ``dss-classes.conf``
+    :param members: none are all nodes and proxies
+    """
+    for name in members or made.plan.nodes + made.plan.proxies:
+        with open(made.plan.conf(name).path('etc', 'dss-classes.conf'),
+                  'a') as target:
+            target.write(classes)
+        if name in made.plan.nodes:
+            made.set_options({}, [name])
+        else:
+            made.member(name).restart('proxy-server')
 
 
 def await_tiers(made: Bed, path: str, tiers: str, files: int = 3,

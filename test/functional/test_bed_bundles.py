@@ -8,7 +8,7 @@ import time
 from typing import Any, Dict, Iterator, List
 
 import pytest
-from beds import bed
+from beds import add_classes, bed
 from support import md5, pattern, wait_until
 from test_bed_deletes import gc
 
@@ -29,14 +29,7 @@ def made() -> Iterator[Bed]:
             'remote_after_seconds': '4', 'bundle_age_seconds': '10',
             'take_over_seconds': '120',
             'delete_delay_seconds': '3'}}) as one:
-        for name in one.plan.nodes + one.plan.proxies:
-            with open(one.plan.conf(name).path(
-                    'etc', 'dss-classes.conf'), 'a') as target:
-                target.write(TINY)
-            if name in one.plan.nodes:
-                one.set_options({}, [name])
-            else:
-                one.member(name).restart('proxy-server')
+        add_classes(one, TINY)
         yield one
 
 

@@ -10,7 +10,7 @@ import time
 from typing import Any, Dict, Iterator, List, Optional, Set
 
 import pytest
-from beds import bed
+from beds import add_classes, bed
 from support import wait_until
 
 from swift_dss.aio import processes
@@ -42,14 +42,7 @@ def made() -> Iterator[Bed]:
     with bed(nodes=3, options={'gateway': {
             'remote_after_seconds': '1', 'bundle_age_seconds': '1',
             'delete_delay_seconds': '1', 'take_over_seconds': '3'}}) as one:
-        for name in one.plan.nodes + one.plan.proxies:
-            with open(one.plan.conf(name).path(
-                    'etc', 'dss-classes.conf'), 'a') as target:
-                target.write(CLASSES)
-            if name in one.plan.nodes:
-                one.set_options({}, [name])
-            else:
-                one.member(name).restart('proxy-server')
+        add_classes(one, CLASSES)
         yield one
 
 

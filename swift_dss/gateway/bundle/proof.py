@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Callable, Dict, Iterator, NamedTuple, Optional, Tuple
 
@@ -74,6 +75,8 @@ class BundleProofs:
         self._lock = threading.Lock()
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._members = 0
+        #: Those that S3 is being asked for; True: with their indexes.
+        self._asked: Dict[Tuple[str, bool], Future[Optional[_Known]]] = {}
 
     def has(self, version: VersionId, length: int, etag: str,
             remote: RemoteCopy) -> Optional[bool]:
@@ -111,9 +114,26 @@ class BundleProofs:
             metadata.identity(version, length, etag))
 
     def _known_of(self, key: str, whole: bool = False) -> Optional[_Known]:
-        known = self._recall(key)
-        if known is not None and known.is_whole >= whole:
-            return known
+        with self._lock:
+            known = self._recall(key)
+            if known is not None and known.is_whole >= whole:
+                return known
+            asked = self._asked.get((key, whole))
+            if asked is None:
+                mine = self._asked[key, whole] = Future()
+        if asked is not None:
+            # Several sessions bring members at a time: one asks for all.
+            return asked.result()
+        try:
+            mine.set_result(self._ask(key, whole))
+        except BaseException as err:
+            mine.set_exception(err)
+        finally:
+            with self._lock:
+                del self._asked[key, whole]
+        return mine.result()
+
+    def _ask(self, key: str, whole: bool) -> Optional[_Known]:
         head = self._client.head(key)
         if head is None:
             self._forget(key)
@@ -121,8 +141,7 @@ class BundleProofs:
         return self._look(key, head, whole)
 
     def _recall(self, key: str) -> Optional[_Known]:
-        with self._lock:
-            known = self._known.get(key)
+        known = self._known.get(key)
         if known is not None and abs(self._now() - known.at) < _HEAD_SECONDS:
             return known
         return None

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
+from threading import Barrier, Event
 from typing import Any, Dict, List, Optional
 
 import pytest
@@ -218,6 +220,39 @@ def test_the_index_of_a_bundle_is_read_once_for_all_members(
     clock.now += 5
     arrivals.prove(ask_of(version, remote))
     assert s3.asked[3:] == ['HEAD ' + key]
+
+
+@pytest.mark.parametrize('is_there', [True, False])
+def test_members_that_come_at_a_time_ask_once(
+        arrivals: Arrivals, s3: Client, is_there: bool) -> None:
+    """One HEAD, one answer for all of them."""
+    key = 'p/%sone' % FOLDER
+    versions = members(4)
+    remotes = s3.has_bundle(key, versions)
+    head, came, go = s3.head, Barrier(2), Event()
+
+    def slow(asked: str) -> Optional[S3Head]:
+        came.wait(30)
+        assert go.wait(30)
+        if not is_there:
+            raise RemoteUnavailable('down', 1)
+        return head(asked)
+    s3.head = slow  # type: ignore[method-assign]
+    with ThreadPoolExecutor(len(versions)) as pool:
+        first = pool.submit(arrivals.prove, ask_of(versions[0], remotes[0]))
+        came.wait(30)
+        rest = [pool.submit(arrivals.prove, ask_of(*one))
+                for one in zip(versions[1:], remotes[1:])]
+        assert not wait([first, *rest], 0.2).done
+        go.set()
+        for one in (first, *rest):
+            if is_there:
+                assert one.result(30).residency
+            else:
+                with pytest.raises(RemoteUnavailable):
+                    one.result(30)
+    assert s3.asked.count('HEAD ' + key) == is_there
+    assert not arrivals._bundles._asked
 
 
 def test_a_bundle_that_went_is_missed_within_seconds(
