@@ -7,7 +7,10 @@ translated to its offsets (``strategy.fragments``).
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+import json
+import os
+from typing import Any, Dict, List, Optional
 
 from swift.obj.diskfile import ECDiskFile, ECDiskFileManager
 
@@ -15,6 +18,9 @@ from swift_dss.objserver.diskfile import DssDiskFileBase
 from swift_dss.objserver.manager import DssManagerBase
 from swift_dss.objserver.reader import DssECDiskFileReader
 from swift_dss.objserver.writer import DssECDiskFileWriter
+from swift_dss.wire import layout
+
+_PREFERENCES = 'HTTP_X_BACKEND_FRAGMENT_PREFERENCES'
 
 
 class DssECDiskFile(ECDiskFile, DssDiskFileBase):
@@ -37,3 +43,38 @@ class DssECDiskFileManager(ECDiskFileManager, DssManagerBase):
     """Manager of fragment archives."""
 
     diskfile_cls = DssECDiskFile
+
+
+def another_fragment(env: Dict[str, Any],
+                     data_file: str) -> Optional[Dict[str, Any]]:
+    """The same GET, for another fragment of the version in the folder of a
+    data file; None if there is none that the GET takes.
+
+    After a move of its partition a device may have two fragments of one
+    object, its own and one that is another's by now. Swift gives the one with
+    the higher index; if that cannot be read, the object may need the other.
+
+    :param env: WSGI environment, with Swift's header of preferences; not
+        changed
+    :param data_file: path of the fragment that cannot be read
+    """
+    folder, name = os.path.split(data_file)
+    wrong = layout.parse_data_file(name)
+    if wrong is None or wrong[1] is None:
+        return None
+    timestamp = wrong[0]
+    asked: List[Dict[str, Any]] = json.loads(env.get(_PREFERENCES, '[]'))
+    refused = {wrong[1]}
+    for one in asked:
+        if one['timestamp'] == timestamp:
+            refused.update(one['exclude'])
+    there = set()
+    with contextlib.suppress(OSError):
+        there = {found[1] for found in map(
+            layout.parse_data_file, os.listdir(folder))
+            if found is not None and found[0] == timestamp}
+    if there <= refused:
+        return None
+    return dict(env, **{_PREFERENCES: json.dumps(
+        [{'timestamp': timestamp, 'exclude': sorted(refused)}]
+        + [one for one in asked if one['timestamp'] != timestamp])})

@@ -35,11 +35,14 @@ class RottenBlock(BytesUnavailable):
     """The next bytes are not as they were written, on no tier that could be
     asked.
 
+    :param data_file: path of the version's
     :param headers: of an answer that says when to try again
     """
 
-    def __init__(self, what: str, headers: Dict[str, str]) -> None:
-        super().__init__(what)
+    def __init__(self, data_file: str, why: str,
+                 headers: Dict[str, str]) -> None:
+        super().__init__('%s: %s' % (data_file, why))
+        self.data_file = data_file
         self.headers = headers
 
 
@@ -105,7 +108,7 @@ class DssReaderBase(BaseDiskFileReader):
         if not err.is_in_s3:
             # Else its tiers are told of when it closes.
             self._diskfile.dss_note_lack(self.dss_bytes)
-        return RottenBlock('%s: %s' % (self._data_file, err),
+        return RottenBlock(self._data_file, str(err),
                            self._diskfile.dss_later_headers())
 
     def _lost(self, err: VersionGone) -> None:

@@ -8,7 +8,8 @@ to the controller and pass no filter. It does some things more:
   byte: 507 for an HDD, 409 with ``X-Backend-Dss-Unavailable: <seconds>``
   for S3 (not a 5xx, or the proxy would shun this whole node);
 - a GET whose first block is on no tier as it was written, or cannot be read,
-  is answered 409 as above: the daemon sees to it;
+  is answered 409 as above: the daemon sees to it; of an erasure-coded
+  object another fragment is given, if one is beside it;
 - a GET that would need S3 is answered 404, with
   ``X-Backend-Dss-Elsewhere``, where the proxy asks for local bytes first;
 - GET and HEAD say which tiers hold the version: ``X-Backend-Dss-Tier``;
@@ -39,6 +40,7 @@ from swift_dss.core.limits import MAX_READER_CHARS
 from swift_dss.core.residency import Tier, tier_text
 from swift_dss.io import native, syncing
 from swift_dss.objserver import posts, tags
+from swift_dss.objserver.ec import another_fragment
 from swift_dss.objserver.extents import REPLICATE
 from swift_dss.objserver.manager import DssManagerBase
 from swift_dss.objserver.pressures import Pressures
@@ -90,31 +92,20 @@ class DssObjectController(ObjectController):
             return self._dss_pressures(env, start_response)
         if env['PATH_INFO'] == names.NEWEST_PATH:
             return self._dss_newest(env, start_response)
-        body = super().__call__(env, start_response)
-        if env['REQUEST_METHOD'] != 'GET' or isinstance(body, list):
-            return body
-        return self._begun(body, env, start_response)
-
-    def _begun(self, body: Any, env: Any, start_response: Any) -> Any:
-        """A response whose first bytes are here and right, or one that says
-        why not: nothing is on its way before they are."""
-        parts = iter(body)
-        first: List[bytes] = []
-        held = 0
-        try:
-            for part in parts:
-                first.append(part)
-                held += len(part)
-                if held >= _HELD_BYTES:
-                    break
-        except RottenBlock as err:
-            close_if_possible(body)
-            return HTTPConflict(headers=err.headers)(env, functools.partial(
-                start_response, exc_info=sys.exc_info()))
-        except BaseException:
-            close_if_possible(body)
-            raise
-        return _Body(body, first, parts)
+        while True:
+            body = super().__call__(env, start_response)
+            if env['REQUEST_METHOD'] != 'GET' or isinstance(body, list):
+                return body
+            try:
+                return _begun(body)
+            except RottenBlock as err:
+                start_response = functools.partial(
+                    start_response, exc_info=sys.exc_info())
+                again = another_fragment(env, err.data_file)
+                if again is None:
+                    return HTTPConflict(headers=err.headers)(
+                        env, start_response)
+                env = again
 
     def _pre_create_checks(self, request: Any, *args: Any,
                            **kwargs: Any) -> Any:
@@ -246,6 +237,27 @@ class DssObjectController(ObjectController):
         if isinstance(err, RemoteUnavailable):
             headers[names.BACKEND_UNAVAILABLE] = str(err.retry_after_seconds)
         return HTTPConflict(request=request, headers=headers)
+
+
+def _begun(body: Any) -> Any:
+    """The body of a response, whose first bytes are here and right: nothing
+    is on its way before they are.
+
+    :raises RottenBlock: they are not
+    """
+    parts = iter(body)
+    first: List[bytes] = []
+    held = 0
+    try:
+        for part in parts:
+            first.append(part)
+            held += len(part)
+            if held >= _HELD_BYTES:
+                break
+    except BaseException:
+        close_if_possible(body)
+        raise
+    return _Body(body, first, parts)
 
 
 class _Body:

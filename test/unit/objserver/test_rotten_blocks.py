@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import random
+import shutil
 from typing import Any, List
 
 import pytest
@@ -311,14 +313,17 @@ def test_s3_is_asked_for_clients_alone(disk: Disk, green: None,
 # -- answers of the server ---------------------------------------------------
 
 
-def get(disk: Disk, monkeypatch: Any, text: str = '') -> Any:
+def get(disk: Disk, monkeypatch: Any, text: str = '',
+        headers: Any = None) -> Any:
     """(statuses, body, whether it broke) of a GET."""
-    monkeypatch.setattr(
-        disk.policies[0], 'diskfile_module', 'egg:swift_dss#dss.fs')
+    for policy, engine in zip(disk.policies, ('dss.fs', 'dss_ec.fs')):
+        monkeypatch.setattr(
+            policy, 'diskfile_module', 'egg:swift_dss#' + engine)
     server = DssObjectController(dict(
         disk.options, log_level='CRITICAL', swift_dir=disk.root))
     request = Request.blank('/sda/7/a/c/o')
     request.headers['X-Backend-Storage-Policy-Index'] = '0'
+    request.headers.update(headers or {})
     if text:
         request.headers['Range'] = text
     said: List[str] = []
@@ -397,3 +402,31 @@ def test_a_fragment_is_checked(disk: Disk, green: None) -> None:
     with pytest.raises(RottenBlock):
         disk.read('o', 3 * BLOCK_BYTES + 9, 3 * BLOCK_BYTES + 10, policy=1)
     assert disk.lacking() and not disk.quarantined()
+
+
+@pytest.mark.parametrize('headers', [
+    {}, {'X-Backend-Fragment-Preferences': '[]'}])
+def test_another_fragment_is_given_for_a_wrong_one(
+        disk: Disk, green: None, monkeypatch: Any, headers: Any) -> None:
+    headers = dict(headers, **{'X-Backend-Storage-Policy-Index': '1'})
+    for index in (0, 2):
+        disk.put('o', b'%d' % index + BODY, policy=1, frag_index=index,
+                 timestamp='1700000000')
+    folder = os.path.dirname(disk.data_path('o', 1))
+    name = os.path.join(folder, '1700000000.00000#%d#d.data')
+    # One of an older version is none of this one.
+    shutil.copy(name % 0, os.path.join(folder, '1600000000.00000#1#d.data'))
+    assert get(disk, monkeypatch, 'bytes=0-0', headers)[1] == b'2'
+    flip(name % 2, 1)
+    said, given, broke = get(disk, monkeypatch, 'bytes=0-0', headers)
+    assert (said[-1], given, broke) == ('206 Partial Content', b'0', False)
+    assert disk.lacking()
+    # The caller has that one.
+    excluded = json.dumps([{'timestamp': '1700000000.00000',
+                            'exclude': [0]}])
+    assert get(disk, monkeypatch, '', dict(headers, **{
+        'X-Backend-Fragment-Preferences': excluded}))[0][-1] == \
+        '409 Conflict15'
+    flip(name % 0, 1)
+    assert get(disk, monkeypatch, 'bytes=0-0', headers)[0][-1] == \
+        '409 Conflict15'
