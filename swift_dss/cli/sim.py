@@ -213,8 +213,9 @@ def _campaign(args: argparse.Namespace) -> int:
             args.seed, args.seeds, args.seconds, args.jobs, args.nodes,
             args.steps, args.failures, lambda now: shown.show(
                 now.seeds, args.seeds, '%.1f a second, %d faults, %d broken'
-                % (now.rate, sum(now.coverage.faults.values()),
-                   len(now.failed))))
+                '%s' % (now.rate, sum(now.coverage.faults.values()),
+                        len(now.failed), ''.join(
+                            ', seed %d' % one.seed for one in now.failed))))
     if args.json:
         print(json.dumps(_plain(args, total)))
     else:
