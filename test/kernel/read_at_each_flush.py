@@ -29,7 +29,7 @@ TWINS = {
     'flush_without_table': ('dss_commit.c',
                             'pass->ssd_error = dss_write_regions(d, nr);',
                             'pass->ssd_error = 0;'),
-    'no_intent': ('dss_map.c', 'commit = true;\n\t\t\td->nr_intents++;',
+    'no_intent': ('dss_verbs.c', 'commit = true;\n\t\t\td->nr_intents++;',
                   'd->nr_intents++;'),
 }
 

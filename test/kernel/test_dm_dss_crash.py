@@ -7,19 +7,19 @@ import pytest
 
 #: What is made wrong, where, and how.
 TWINS = {
-    'no_intent': ('dss_map.c',
+    'no_intent': ('dss_verbs.c',
                   'commit = true;\n\t\t\td->nr_intents++;',
                   'd->nr_intents++;'),
     'no_ssd_flush': ('dss_commit.c',
                      'if (pass->ssd)\n\t\tdss_submit_flush',
                      'if (0)\n\t\tdss_submit_flush'),
-    'no_hdd_flush': ('dss_commit.c',
+    'no_hdd_flush': ('dss_flush.c',
                      'if (d->hdd_flushing)\n\t\terror = blk',
                      'if (0)\n\t\terror = blk'),
     'group_without_flush': ('dss_group.c',
                             'errno_to_blk_status(dss_flush_hdd(d))',
                             'BLK_STS_OK'),
-    'clean_without_flush': ('dss_clean.c',
+    'clean_without_flush': ('dss_batch.c',
                             '\t\tdss_batch_settle(batch);', '\t\t;'),
     'flush_without_table': ('dss_commit.c',
                             'pass->ssd_error = dss_write_regions(d, nr);',

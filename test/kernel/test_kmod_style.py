@@ -84,11 +84,11 @@ def test_sparse_sees_what_is_wrong(tmp_path) -> None:
     """The wrong twin: a number of the format that is not swapped."""
     folder = str(tmp_path)
     build.copy_sources('dm-dss', folder)
-    path = os.path.join(folder, 'dss_meta.c')
+    path = os.path.join(folder, 'dss_origin.c')
     with open(path) as source:
         right = source.read()
     before = 'sum == le32_to_cpu(super->origin_sum)'
     assert right.count(before) == 1
     with open(path, 'w') as out:
         out.write(right.replace(before, 'sum == super->origin_sum'))
-    assert _sparse('dm-dss', folder, 'dss_meta.o')
+    assert _sparse('dm-dss', folder, 'dss_origin.o')

@@ -11,142 +11,17 @@
  *     still lose, or for a requested flush that must cover bytes there;
  *  3. writes each region over its older copy, durably.
  * After 3 the newer copies count, region by region: a power cut in between
- * leaves each region as it was or as it is to be, and rules 1 to 4 of dss.h
+ * leaves each region as it was or as it is to be, and rules 1 to 4 of dss_state.h
  * hold for each of the mixtures, because a chunk that two regions name is
  * the one of the newer commit.
  *
  * A committed region that did not change for a tick is committed once more,
  * into the other copy: from then on either copy may be lost. The superblock
  * names the seq up to which that is true of all regions.
+ *
+ * Context: the worker "dss-commit", unless a function says otherwise.
  */
-/* long: the steps of a pass are one argument about power cuts */
-#include "dss.h"
-
-#if BITS_PER_LONG != 64
-#error "dm-dss needs a 64-bit kernel"
-#endif
-
-void dss_kick_commit(struct dss *d)
-{
-	queue_work(d->commit_wq, &d->commit_work);
-}
-
-/* ---- the picture ---- */
-
-/* Up to 64 bits of a plane, the first one lowest. */
-static u64 dss_bits(const unsigned long *plane, unsigned long bit,
-		    unsigned int nr)
-{
-	unsigned int shift = bit % BITS_PER_LONG;
-	u64 bits = plane[BIT_WORD(bit)] >> shift;
-
-	if (shift + nr > BITS_PER_LONG)
-		bits |= (u64)plane[BIT_WORD(bit) + 1] << (64 - shift);
-	return nr == 64 ? bits : bits & ((1ULL << nr) - 1);
-}
-
-static void dss_put_bits(u8 *to, u64 bits, unsigned int nr)
-{
-	unsigned int i;
-
-	for (i = 0; i < DIV_ROUND_UP(nr, 8); i++)
-		to[i] = bits >> (8 * i);
-}
-
-static void dss_draw_record(struct dss *d, dss_slot_t slot,
-			    struct dss_record *record)
-{
-	unsigned int bytes = DIV_ROUND_UP(d->grains, 8);
-	unsigned int class_id, grain, nr;
-	dss_oblock_t oblock;
-	unsigned long bit;
-	u64 valid;
-
-	if (!(dss_core_slot_state(d->core, slot, &oblock, &class_id) &
-	      DSS_SLOT_USED)) {
-		record->oblock = cpu_to_le64(DSS_NO_OBLOCK);
-		return;
-	}
-	record->oblock = cpu_to_le64(dss_from_oblock(oblock));
-	record->class_id = class_id;
-	record->recency = cpu_to_le32(d->recency ?
-				      d->recency[dss_from_slot(slot)] :
-				      (u32)d->commit_seq);
-	for (grain = 0; grain < d->grains; grain += 64) {
-		nr = min(64U, d->grains - grain);
-		bit = dss_bit(d, slot, grain);
-		valid = dss_bits(d->valid, bit, nr);
-		dss_put_bits(record->bits + grain / 8, valid, nr);
-		dss_put_bits(record->bits + bytes + grain / 8, valid &
-			     (dss_bits(d->dirty, bit, nr) |
-			      dss_bits(d->unsettled, bit, nr)), nr);
-	}
-}
-
-static void dss_draw_region(struct dss *d, u32 region, void *block)
-{
-	struct dss_table_head *head = block;
-	struct dss_record *record = block + sizeof(*head);
-	u32 first, nr, i;
-
-	memset(block, 0, DSS_BLOCK_BYTES);
-	nr = dss_region_slots(d, region, &first);
-	head->magic = cpu_to_le32(DSS_TABLE_MAGIC);
-	head->generation = cpu_to_le64(d->generation);
-	head->seq = cpu_to_le64(d->commit_seq);
-	head->region = cpu_to_le32(region);
-	head->nr_records = cpu_to_le16(nr);
-	head->record_bytes = cpu_to_le16(d->record_bytes);
-	for (i = 0; i < nr; i++)
-		dss_draw_record(d, dss_to_slot(first + i),
-				block + sizeof(*head) + i * d->record_bytes);
-	record->head_check = dss_head_check(head);
-}
-
-/* The region's stale slots wait for this commit, no longer for the next. */
-static void dss_hand_over_stale(struct dss *d, u32 region)
-{
-	u32 first, nr, slot;
-
-	nr = dss_region_slots(d, region, &first);
-	for (slot = first; slot < first + nr; slot++)
-		if (__test_and_clear_bit(slot, d->stale))
-			__set_bit(slot, d->stale_old);
-}
-
-/* The next region to draw, from that one on. */
-static u32 dss_next_region(const struct dss *d, u32 region, bool twins)
-{
-	return twins ? find_next_andnot_bit(d->lagging, d->pending,
-					    d->nr_regions, region) :
-		find_next_bit(d->pending, d->nr_regions, region);
-}
-
-/* Under the lock. Return: how many regions were pictured. */
-static u32 dss_picture(struct dss *d, u32 *cursor, bool twins)
-{
-	struct dss_commit *commit = &d->commit;
-	u32 region, nr = 0;
-
-	d->commit_seq++;
-	for (region = dss_next_region(d, *cursor, twins);
-	     region < d->nr_regions && nr < DSS_COMMIT_REGIONS;
-	     region = dss_next_region(d, region + 1, twins)) {
-		if (twins) {
-			__clear_bit(region, d->lagging);
-		} else {
-			__clear_bit(region, d->pending);
-			d->nr_pending--;
-			__set_bit(region, d->lagging);
-		}
-		__set_bit(region, d->writing);
-		dss_hand_over_stale(d, region);
-		dss_draw_region(d, region, page_address(commit->pages[nr]));
-		commit->regions[nr++] = region;
-		*cursor = region + 1;
-	}
-	return nr;
-}
+#include "dss_table.h"
 
 /* ---- I/O of a commit ---- */
 
@@ -244,46 +119,6 @@ struct dss_pass {
 	int ssd_error;
 	int hdd_error;
 };
-
-/*
- * Make the HDD's writes durable, and settle them. One at a time: a caller that
- * comes during another flush waits, and flushes again only if more was
- * written.
- */
-int dss_flush_hdd(struct dss *d)
-{
-	int error = 0;
-
-	mutex_lock(&d->hdd_mutex);
-	spin_lock_irq(&d->lock);
-	d->hdd_flushing = d->hdd_wrote;
-	d->hdd_owed = d->hdd_owes;
-	d->hdd_wrote = false;
-	d->hdd_owes = false;
-	bitmap_zero(d->unsettled_new, d->nr_regions);
-	swap(d->volatile_new, d->volatile_old);
-	spin_unlock_irq(&d->lock);
-	if (d->hdd_flushing)
-		error = blkdev_issue_flush(d->hdd->bdev);
-	spin_lock_irq(&d->lock);
-	d->hdd_flushing = false;
-	d->hdd_owed = false;
-	if (error) {
-		d->hdd_wrote = true;
-		d->hdd_owes = true;
-		d->hdd_errors++;
-		d->failed_flushes++;
-		bitmap_or(d->volatile_new, d->volatile_new, d->volatile_old,
-			  DSS_HASH_BITS);
-		dss_group_failed(d);
-	} else {
-		dss_settle(d);
-	}
-	bitmap_zero(d->volatile_old, DSS_HASH_BITS);
-	spin_unlock_irq(&d->lock);
-	mutex_unlock(&d->hdd_mutex);
-	return error;
-}
 
 /* Step 2. */
 static void dss_flush_devices(struct dss *d, struct dss_pass *pass)
@@ -399,17 +234,6 @@ static bool dss_commit_regions(struct dss *d, struct dss_pass *pass)
 	       !pass->hdd_error;
 }
 
-/* Up to which seq every region's last change is in both copies. */
-static u64 dss_twin_seq(const struct dss *d)
-{
-	u64 seq = d->commit_seq;
-	u32 region;
-
-	for_each_set_bit(region, d->lagging, d->nr_regions)
-		seq = min(seq, d->region_seq[region] - 1);
-	return seq;
-}
-
 /* Write a second copy of quiet regions, and note the progress. */
 static void dss_write_twins(struct dss *d, struct dss_pass *waited)
 {
@@ -494,35 +318,4 @@ void dss_tick_work(struct work_struct *work)
 	dss_kick_cleaner(d, 0);
 	if (!d->stopping)
 		queue_delayed_work(d->clean_wq, &d->tick_work, DSS_TICK);
-}
-
-/* ---- when the SSD fails ---- */
-
-/*
- * Under the lock. Without dirty bytes the HDD has everything; with some,
- * writes are refused, and the cleaner saves what can still be read.
- */
-void dss_ssd_failed(struct dss *d)
-{
-	if (d->health != DSS_OK)
-		return;
-	d->health = d->dirty_grains ? DSS_REFUSING : DSS_GIVEN_UP;
-	queue_work(d->clean_wq, &d->fail_work);
-}
-
-/* Says so on the SSD, if it still takes a write, so that it stays out. */
-void dss_fail_work(struct work_struct *work)
-{
-	struct dss *d = container_of(work, struct dss, fail_work);
-
-	DMERR("%s: the SSD %s failed; %llu dirty grains",
-	      dm_table_device_name(d->ti->table), d->ssd->name,
-	      d->dirty_grains);
-	mutex_lock(&d->meta_mutex);
-	if (dss_meta_mark(d, DSS_SUPER_FAILED))
-		DMWARN("%s: the SSD does not take the mark that it failed; do not use it again before it is wiped",
-		       dm_table_device_name(d->ti->table));
-	mutex_unlock(&d->meta_mutex);
-	dm_table_event(d->ti->table);
-	dss_kick_cleaner(d, 0);
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Give a request to the devices, and settle the state when it is done.
+ *
+ * Context: to issue, any; after a commit, the worker "dss-commit". To end, the
+ * end of a bio: interrupts may be off.
  */
-/* long: a doubled write's issue and end belong together */
 #include "dss_way.h"
 
-/* ---- issue, in any context; after a commit, in the commit's worker ---- */
+/* ---- issue ---- */
 
 static void dss_double_end(struct bio *bio)
 {
@@ -130,16 +132,8 @@ static int dss_retry(struct dss_io *io)
 	io->bio->bi_status = BLK_STS_OK;
 	io->bio->bi_iter = io->iter;
 	dss_unhash(io);
-	io->then = dss_reprocess;
-	list_add_tail(&io->list, &io->d->ready);
-	queue_work(io->d->wq, &io->d->work);
+	dss_again(io);
 	return DM_ENDIO_INCOMPLETE;
-}
-
-void dss_end_again(struct dss_io *io)
-{
-	io->bio->bi_status = io->status;
-	bio_endio(io->bio);
 }
 
 /* Goes on after a commit; io->status says how that ended. */
@@ -154,7 +148,7 @@ void dss_issue(struct dss_io *io)
 	}
 	if (io->status && (io->flags & DSS_IO_HDD_ONLY)) {
 		io->kind = DSS_NOTHING;
-		dss_end_again(io);
+		dss_complete(io);
 		return;
 	}
 	if (io->status) {
@@ -211,7 +205,7 @@ static int dss_wrote_ssd(struct dss_io *io, blk_status_t *error)
 	    (test_bit(region, d->pending) || test_bit(region, d->writing))) {
 		/* Durable only when the table says so. */
 		io->flags |= DSS_IO_ENDED;
-		dss_wait_commit(io, dss_end_again);
+		dss_wait_commit(io, dss_complete);
 		return DM_ENDIO_INCOMPLETE;
 	}
 	return DM_ENDIO_DONE;
@@ -384,4 +378,19 @@ int dss_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
 	result = dss_finish(io, error);
 	spin_unlock_irqrestore(&d->lock, irq);
 	return result;
+}
+
+void dss_piece_end(struct bio *bio)
+{
+	struct dss_piece *piece = container_of(bio, struct dss_piece, bio);
+	struct bio *parent = piece->io.parent->bio;
+	blk_status_t status = bio->bi_status;
+	struct dm_target *ti = piece->io.d->ti;
+
+	if (dss_end_io(ti, bio, &status) == DM_ENDIO_INCOMPLETE)
+		return;
+	if (status)
+		piece->io.parent->piece_status = status;
+	bio_put(bio);
+	bio_endio(parent);
 }

@@ -8,7 +8,7 @@
  */
 #include <linux/hash.h>
 
-#include "dss.h"
+#include "dss_slots.h"
 
 static struct hlist_head *dss_bucket(struct dss *d, u64 oblock)
 {
@@ -63,7 +63,6 @@ void dss_unhash(struct dss_io *io)
 {
 	struct dss *d = io->d;
 	struct dss_io *other, *next;
-	bool work = false;
 
 	if (!(io->flags & DSS_IO_HASHED))
 		return;
@@ -74,12 +73,9 @@ void dss_unhash(struct dss_io *io)
 		if (other->oblock > dss_last_oblock(io) ||
 		    io->oblock > dss_last_oblock(other))
 			continue;
-		other->then = dss_reprocess;
-		list_move_tail(&other->list, &d->ready);
-		work = true;
+		list_del(&other->list);
+		dss_again(other);
 	}
-	if (work)
-		queue_work(d->wq, &d->work);
 }
 
 static bool dss_stops(const struct dss_io *other, bool writes_hdd)

@@ -16,7 +16,7 @@
  * The lists and counters are under d->lock. Held writes keep their range in
  * flight, as submitted ones do.
  */
-#include "dss.h"
+#include "dss_way.h"
 
 /*
  * Make a write past the SSD durable when it ends, if there are flushes: with
@@ -109,18 +109,6 @@ int dss_group_arrived(struct dss_io *io, blk_status_t error)
 	return DM_ENDIO_INCOMPLETE;
 }
 
-/*
- * A flush by any caller failed: the next one may succeed without the bytes of
- * this group. Call with d->lock held.
- */
-void dss_group_failed(struct dss *d)
-{
-	struct dss_io *io;
-
-	list_for_each_entry(io, &d->gathered, list)
-		io->status = BLK_STS_IOERR;
-}
-
 /* Opens the next group: what was held, as much as there is room for. */
 static void dss_group_open(struct dss *d, struct list_head *group)
 {
@@ -163,6 +151,6 @@ void dss_group_work(struct work_struct *work)
 	list_for_each_entry_safe(io, next, &gathered, list) {
 		list_del_init(&io->list);
 		io->status = io->status ?: status;
-		dss_end_again(io);
+		dss_complete(io);
 	}
 }

@@ -3,12 +3,13 @@
  * Reading the table back: of each region the copy that counts, what a
  * damaged copy may cost, and which chunk is where. dss_format.h has the
  * format.
+ *
+ * Context: control; no request is there yet.
  */
-/* long: one pass over the table, and what each finding of it means */
 #include <linux/sort.h>
 #include <linux/vmalloc.h>
 
-#include "dss.h"
+#include "dss_table.h"
 
 #define DSS_LOAD_REGIONS 64
 #define DSS_LOAD_PAGES (2 * DSS_LOAD_REGIONS)

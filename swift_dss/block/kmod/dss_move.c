@@ -2,11 +2,11 @@
 /*
  * A copy between the devices, through pages of our own: the bytes of a read
  * that missed on their way to the SSD (dss_fill.c), dirty grains on theirs
- * to the HDD (dss_clean.c). The pages are ours because a reader may write to
+ * to the HDD (dss_batch.c). The pages are ours because a reader may write to
  * its buffer while its request is under way; the SSD must get the bytes of the
  * HDD.
  */
-#include "dss.h"
+#include "dss_copy.h"
 
 void dss_move_free(struct dss_move *move)
 {
@@ -91,4 +91,57 @@ void dss_move_aim(struct dss_move *move, bool ssd, blk_opf_t opf,
 	bio->bi_iter.bi_size = move->io.iter.bi_size;
 	bio->bi_ioprio = dss_priority_of(move->io.class_id);
 	bio->bi_end_io = end;
+}
+
+/*
+ * One bio for a row of moves, which lie one behind the other on the device:
+ * the first one's own if it is alone. @end finds the first in bi_private.
+ *
+ * Return: NULL if there is no memory. Never waits for it.
+ */
+struct bio *dss_row_bio(struct dss_move *first, bool ssd, blk_opf_t opf,
+			bio_end_io_t *end)
+{
+	unsigned int nr_pages = 0;
+	struct dss_move *move;
+	struct bio *bio;
+
+	dss_move_aim(first, ssd, opf, end);
+	first->bio.bi_private = first;
+	if (!first->next)
+		return &first->bio;
+	for (move = first; move; move = move->next)
+		nr_pages += move->nr_pages;
+	bio = bio_alloc_bioset(first->bio.bi_bdev, nr_pages, opf,
+			       GFP_NOWAIT | __GFP_NOWARN, &first->io.d->moves);
+	if (!bio)
+		return NULL;
+	bio->bi_iter.bi_sector = first->bio.bi_iter.bi_sector;
+	bio->bi_ioprio = first->bio.bi_ioprio;
+	for (move = first; move; move = move->next) {
+		memcpy(bio->bi_io_vec + bio->bi_vcnt, move->bio.bi_io_vec,
+		       move->nr_pages * sizeof(*bio->bi_io_vec));
+		bio->bi_vcnt += move->nr_pages;
+		bio->bi_iter.bi_size += move->io.iter.bi_size;
+	}
+	bio->bi_private = first;
+	bio->bi_end_io = end;
+	return bio;
+}
+
+/*
+ * The end of such a bio: notes its outcome in each of the moves, and lets it
+ * go. Its pool may go with the last of the moves, so this comes first.
+ *
+ * Return: the first of the moves.
+ */
+struct dss_move *dss_row_end(struct bio *bio)
+{
+	struct dss_move *first = bio->bi_private, *move;
+
+	for (move = first; bio->bi_status && move; move = move->next)
+		move->io.status = bio->bi_status;
+	if (bio != &first->bio)
+		bio_put(bio);
+	return first;
 }

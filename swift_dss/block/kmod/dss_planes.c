@@ -6,7 +6,7 @@
  */
 #include <linux/hash.h>
 
-#include "dss.h"
+#include "dss_slots.h"
 
 void dss_touch_region(struct dss *d, dss_slot_t slot)
 {

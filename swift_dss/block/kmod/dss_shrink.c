@@ -5,8 +5,10 @@
  * earlier. Do not make the SSD smaller before that.
  *
  * Whole regions go: those that stay are in the table as they were.
+ *
+ * Context: control, with message_mutex held, unless a function says otherwise.
  */
-#include "dss.h"
+#include "dss_table.h"
 
 #define DSS_SHRINK_LOOK		(HZ / 20)
 #define DSS_SHRINK_LIMIT	(600 * HZ)

@@ -7,7 +7,7 @@
  * The folder is there while the device is not suspended: of two tables of a
  * device only one is live, and the old one is suspended first.
  */
-#include "dss.h"
+#include "dss_top.h"
 
 static struct dss *dss_of(struct kobject *kobj)
 {

@@ -10,7 +10,7 @@
  *
  * Call all of it with d->lock held.
  */
-#include "dss.h"
+#include "dss_slots.h"
 
 #define DSS_TURN_PATIENCE	(NSEC_PER_SEC / 2)
 
@@ -76,19 +76,23 @@ static void dss_turn_take(struct dss_io *io)
 {
 	io->flags |= DSS_IO_TURN;
 	io->d->last_read = jiffies;
-	io->d->turn_sectors += io->iter.bi_size >> SECTOR_SHIFT;
+	io->d->turn_sectors += io->turn_sectors;
 }
 
 /**
  * dss_turn_begin() - a read wants the HDD
+ * @sectors: that the HDD has to read for it
  * @then: submits it, in the worker, if it has to wait
  *
  * Return: whether it is its turn.
  */
-bool dss_turn_begin(struct dss_io *io, void (*then)(struct dss_io *io))
+bool dss_turn_begin(struct dss_io *io, sector_t sectors,
+		    void (*then)(struct dss_io *io))
+	__must_hold(&io->d->lock)
 {
 	struct dss *d = io->d;
 
+	io->turn_sectors = sectors;
 	if (!d->reads.nr && d->turn_sectors < DSS_TURN_SECTORS) {
 		dss_turn_take(io);
 		return true;
@@ -108,7 +112,7 @@ void dss_turn_end(struct dss_io *io)
 	if (!(io->flags & DSS_IO_TURN))
 		return;
 	io->flags &= ~DSS_IO_TURN;
-	d->turn_sectors -= io->iter.bi_size >> SECTOR_SHIFT;
+	d->turn_sectors -= io->turn_sectors;
 	if (!d->reads.nr)
 		return;
 	now = ktime_get_ns();

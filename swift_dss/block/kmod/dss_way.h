@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Shared by the files of a request's way: dss_map.c decides, dss_span.c
- * decides for several chunks at once, dss_end.c issues and ends.
+ * The floor of the way: dss_decide.c and dss_span.c decide for a request,
+ * dss_end.c issues and ends it, dss_group.c makes writes durable together;
+ * dss_map.c is where requests come in.
  */
 #ifndef DSS_WAY_H
 #define DSS_WAY_H
 
-#include "dss.h"
+#include "dss_copy.h"
 
-/* The verdict of dss_process() under the lock. */
+/* The verdict of a decision. */
 enum dss_next {
 	DSS_NEXT_SUBMIT,	/* the bio is aimed; submit it */
 	DSS_NEXT_FILL,		/* read through pages of our own */
@@ -20,7 +21,7 @@ enum dss_next {
 	DSS_NEXT_FREE,		/* of others; goes on */
 };
 
-/* ---- ranges ---- */
+/* ---- ranges. Context: any ---- */
 
 static inline bool dss_is_write(const struct dss_io *io)
 {
@@ -75,20 +76,48 @@ static inline void dss_aim_hdd(struct dss_io *io)
 	io->bio->bi_iter.bi_sector = dss_io_begin(io);
 }
 
-/* ---- dss_map.c; all under the lock, but for the last ---- */
-void dss_place(struct dss_io *io);
-bool dss_limit(struct dss_io *io, unsigned int nr, bool in_map);
-void dss_count_hit(struct dss_io *io);
-bool dss_allocate(struct dss_io *io, bool dirty);
-enum dss_next dss_to_hdd(struct dss_io *io, enum dss_kind kind);
-enum dss_next dss_read_hdd(struct dss_io *io);
-enum dss_global_mode dss_asked_mode(const struct dss_io *io);
-enum dss_global_mode dss_write_mode(const struct dss_io *io);
-bool dss_intend(struct dss_io *io, bool through);
-enum dss_next dss_admit(struct dss_io *io);
+/* ---- dss_group.c: writes past the SSD, durable together ---- */
+void dss_group_ask(struct dss_io *io)
+	__must_hold(&io->d->lock);
+bool dss_group_admit(struct dss_io *io)
+	__must_hold(&io->d->lock);
+void dss_group_issue(struct dss_io *io);	/* the commit's worker */
+int dss_group_arrived(struct dss_io *io, blk_status_t error)
+	__must_hold(&io->d->lock);
+void dss_group_work(struct work_struct *work);
+
+/* ---- dss_end.c ---- */
+void dss_issue(struct dss_io *io);	/* any; never waits for memory */
+int dss_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error);
 void dss_piece_end(struct bio *bio);
 
-/* ---- dss_span.c ---- */
+/* ---- dss_verbs.c: what decisions are made of ---- */
+void dss_place(struct dss_io *io);
+bool dss_limit(struct dss_io *io, unsigned int nr, bool in_map);
+void dss_count_hit(struct dss_io *io)
+	__must_hold(&io->d->lock);
+bool dss_allocate(struct dss_io *io, bool dirty)
+	__must_hold(&io->d->lock);
+enum dss_next dss_to_hdd(struct dss_io *io, enum dss_kind kind)
+	__must_hold(&io->d->lock);
+enum dss_next dss_read_hdd(struct dss_io *io)
+	__must_hold(&io->d->lock);
+enum dss_global_mode dss_asked_mode(const struct dss_io *io)
+	__must_hold(&io->d->lock);
+enum dss_global_mode dss_write_mode(const struct dss_io *io)
+	__must_hold(&io->d->lock);
+bool dss_intend(struct dss_io *io, bool through)
+	__must_hold(&io->d->lock);
+enum dss_next dss_admit(struct dss_io *io)
+	__must_hold(&io->d->lock);
+
+/* ---- dss_decide.c, dss_span.c ---- */
+enum dss_next dss_decide(struct dss_io *io, bool in_map)
+	__must_hold(&io->d->lock);
 enum dss_next dss_span(struct dss_io *io, bool in_map);
+
+/* ---- dss_map.c ---- */
+int dss_map(struct dm_target *ti, struct bio *bio);
+void dss_work(struct work_struct *work);
 
 #endif /* DSS_WAY_H */

@@ -120,7 +120,7 @@ def test_every_constant_and_member_of_the_header_is_compared():
 
 
 def test_sizes_of_the_module_and_python_agree():
-    text = (KMOD / 'dss.h').read_text() + (
+    text = (KMOD / 'dss_request.h').read_text() + (
         KMOD / 'core' / 'dss_core.h').read_text()
     found = dict(re.findall(r'^#define (DSS_\w+)\s+(0x[0-9a-f]+|[0-9]+)',
                             text, re.M))
@@ -260,7 +260,7 @@ def test_segment_fills_what_it_is_given(geometry, end):
 
 def test_segment_is_planned_as_the_module_plans_it(tmp_path):
     # The C function as it is in the source, over stand-ins for its types.
-    text = (KMOD / 'dss_meta.c').read_text()
+    text = (KMOD / 'dss_probe.c').read_text()
     body = re.search(r'static bool dss_plan_segment\(.*?\n}\n', text,
                      re.S).group(0)
     header = tmp_path / 'plan.h'

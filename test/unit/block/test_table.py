@@ -37,22 +37,22 @@ def names_in_c(file, array):
 
 
 @pytest.mark.parametrize('file, array, names', [
-    ('dss_target.c', 'dss_mode_names', table.MODES),
-    ('dss_target.c', 'dss_strategy_names', table.STRATEGIES),
-    ('dss_target.c', 'dss_health_names', table.HEALTHS),
-    ('dss_message.c', 'dss_bypass_names', table.BYPASS_NAMES),
-    ('dss_message.c', 'dss_evict_names', table.EVICT_NAMES),
-    ('dss_message.c', 'dss_flag_names', tuple(table.FLAG_NAMES.values())),
-    ('dss_message.c', 'dss_write_names', tuple(
+    ('dss_names.c', 'dss_mode_names', table.MODES),
+    ('dss_names.c', 'dss_strategy_names', table.STRATEGIES),
+    ('dss_names.c', 'dss_health_names', table.HEALTHS),
+    ('dss_names.c', 'dss_bypass_names', table.BYPASS_NAMES),
+    ('dss_names.c', 'dss_evict_names', table.EVICT_NAMES),
+    ('dss_names.c', 'dss_flag_names', tuple(table.FLAG_NAMES.values())),
+    ('dss_names.c', 'dss_write_names', tuple(
         table.WRITE_NAMES.values())),
-    ('dss_message.c', 'dss_allocate_names', tuple(
+    ('dss_names.c', 'dss_allocate_names', tuple(
         one.value for one in Allocate))])
 def test_names_are_the_modules_own(file, array, names):
     assert names_in_c(file, array) == names
 
 
 def test_number_of_buckets_is_the_modules_own():
-    text = (KMOD / 'dss.h').read_text()
+    text = (KMOD / 'dss_state.h').read_text()
     assert '#define DSS_LATENCY_BUCKETS\t%d' % table.LATENCY_BUCKETS in text
 
 

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The floor of the copies between the devices: fills bring bytes to the SSD,
+ * the cleaner takes them to the HDD.
+ */
+#ifndef DSS_COPY_H
+#define DSS_COPY_H
+
+#include "dss_table.h"
+
+/* ---- dss_move.c. Context: any; waits for memory only if @gfp may ---- */
+struct dss_move *dss_move_alloc(struct dss *d, const struct dss_io *like,
+				gfp_t gfp);
+void dss_move_aim(struct dss_move *move, bool ssd, blk_opf_t opf,
+		  bio_end_io_t *end);
+struct bio *dss_row_bio(struct dss_move *first, bool ssd, blk_opf_t opf,
+			bio_end_io_t *end);
+struct dss_move *dss_row_end(struct bio *bio);
+void dss_move_free(struct dss_move *move);
+
+/* ---- dss_keep.c. Context: worker ---- */
+void dss_keep_read(struct dss_move *first);
+void dss_keep_row(struct dss_move *move);
+void dss_keep_done(struct dss_move *move);
+
+/* ---- dss_after.c. Context: worker ---- */
+void dss_after(struct dss_move *first);
+
+/* ---- dss_fill.c. Context: map or worker; never waits for memory ---- */
+int dss_fill(struct dss_io *user);
+void dss_fill_hold(struct dss_io *fill)
+	__must_hold(&fill->d->lock);
+void dss_fill_give(struct dss_io *fill, struct dss_io *user);
+
+/* ---- dss_batch.c. Context: the cleaner's worker ---- */
+
+/* The HDD's other users decide how much of it the cleaner takes. */
+enum dss_clean {
+	DSS_CLEAN_IDLE,		/* none: takes much, and flushes nothing */
+	DSS_CLEAN_WRITES,	/* not readers: some, and one flush */
+	DSS_CLEAN_READS,	/* readers: a row at a time */
+};
+
+struct dss_batch *dss_batch_create(struct dss *d);	/* control */
+bool dss_clean_batch(struct dss_batch *batch, u32 most, enum dss_clean how);
+
+/* ---- dss_clean.c ---- */
+void dss_clean_work(struct work_struct *work);
+
+#endif /* DSS_COPY_H */
