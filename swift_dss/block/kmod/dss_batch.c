@@ -158,6 +158,7 @@ static int dss_compare_oblocks(const void *a, const void *b, const void *priv)
 }
 
 static bool dss_batch_pull_beside(struct dss_batch *batch, u64 oblock)
+	__must_hold(&batch->d->lock)
 {
 	dss_slot_t slot = dss_core_pull_beside(batch->d->core,
 					       dss_to_oblock(oblock));
@@ -171,6 +172,7 @@ static bool dss_batch_pull_beside(struct dss_batch *batch, u64 oblock)
 
 /* The last one that was pulled takes its dirty neighbours along. */
 static void dss_batch_widen(struct dss_batch *batch)
+	__must_hold(&batch->d->lock)
 {
 	u64 first = batch->oblocks[batch->nr_slots - 1], last = first;
 	u32 most = min_t(u32, DSS_CLEAN_RUNS, batch->nr_slots - 1 +
@@ -186,6 +188,7 @@ static void dss_batch_widen(struct dss_batch *batch)
 
 /* Pulls slots from the core, lowest class first: how many. */
 static u32 dss_batch_pull_some(struct dss_batch *batch, u32 most)
+	__must_hold(&batch->d->lock)
 {
 	struct dss *d = batch->d;
 	dss_oblock_t oblock;

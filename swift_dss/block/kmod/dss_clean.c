@@ -7,7 +7,7 @@
  */
 #include "dss_copy.h"
 
-/* Call with d->lock held. d->deferred has the requests waiting for the HDD. */
+/* d->deferred has the requests waiting for the HDD. */
 static enum dss_clean dss_clean_beside(const struct dss *d)
 {
 	if (d->draining || (!d->nr_inflight && list_empty(&d->deferred) &&

@@ -1,172 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Give a request to the devices, and settle the state when it is done.
+ * The end of a request: settle the state when the devices are done.
  *
- * Context: to issue, any; after a commit, the worker "dss-commit". To end, the
- * end of a bio: interrupts may be off.
+ * Context: the end of a bio; interrupts may be off. Call it with d->lock held,
+ * unless a function says otherwise.
  */
 #include "dss_way.h"
-
-/* ---- issue ---- */
-
-static void dss_double_end(struct bio *bio)
-{
-	struct dss_io *io = bio->bi_private;
-
-	if (bio->bi_status)
-		io->status = bio->bi_status;
-	bio_put(bio);
-	if (atomic_dec_and_test(&io->left))
-		bio_endio(io->bio);
-}
-
-/* Where the SSD has a part of a doubled write: two ends of the bytes. */
-struct dss_row {
-	sector_t begin;		/* on the origin */
-	sector_t end;
-	sector_t sector;	/* on the SSD */
-};
-
-static void dss_row_of(const struct dss_io *io, const struct dss_io *part,
-		       struct dss_row *row)
-{
-	struct dss *d = io->d;
-
-	row->begin = dss_part_begin(io, part->oblock);
-	row->end = dss_part_end(io, part->oblock);
-	row->sector = dss_slot_sector(d, part->slot) +
-		(row->begin & (d->chunk_sectors - 1));
-}
-
-/* The next chunks that lie in a row there, too. */
-static bool dss_next_row(struct dss_io *io, unsigned int *chunk,
-			 struct dss_row *row)
-{
-	unsigned int behind;
-	struct dss_row next;
-	struct dss_io part;
-	unsigned long irq;
-	bool found;
-
-	spin_lock_irqsave(&io->d->lock, irq);
-	found = dss_next_part(io, chunk, &part);
-	if (found)
-		dss_row_of(io, &part, row);
-	for (behind = *chunk; found && dss_next_part(io, &behind, &part);
-	     *chunk = behind) {
-		dss_row_of(io, &part, &next);
-		if (next.begin != row->end || next.sector - row->sector !=
-		    row->end - row->begin)
-			break;
-		row->end = next.end;
-	}
-	spin_unlock_irqrestore(&io->d->lock, irq);
-	return found;
-}
-
-static struct bio *dss_row_copy(struct dss_io *io, const struct dss_row *row)
-{
-	struct bio *copy = bio_alloc_clone(io->d->ssd->bdev, io->bio,
-					   GFP_NOWAIT, &io->d->doubles);
-
-	if (!copy)
-		return NULL;
-	bio_trim(copy, row->begin - dss_io_begin(io), row->end - row->begin);
-	copy->bi_iter.bi_sector = row->sector;
-	copy->bi_private = io;
-	copy->bi_end_io = dss_double_end;
-	return copy;
-}
-
-static int dss_retry(struct dss_io *io);
-
-/* No memory: later, or without the SSD if it may never be enough. */
-static void dss_both_later(struct dss_io *io)
-{
-	unsigned long irq;
-
-	if (io->first + io->nr <= io->d->grains) {
-		dss_ready(io, dss_issue);
-		return;
-	}
-	spin_lock_irqsave(&io->d->lock, irq);
-	dss_retry(io);
-	spin_unlock_irqrestore(&io->d->lock, irq);
-}
-
-/* Gives the same pages to both devices. */
-static void dss_issue_both(struct dss_io *io)
-{
-	struct bio_list copies = BIO_EMPTY_LIST;
-	unsigned int chunk = 0, nr = 0;
-	struct bio *copy = NULL;
-	struct dss_row row;
-
-	while (dss_next_row(io, &chunk, &row)) {
-		copy = dss_row_copy(io, &row);
-		if (!copy)
-			break;
-		bio_list_add(&copies, copy);
-		nr++;
-	}
-	if (!copy) {
-		while ((copy = bio_list_pop(&copies)))
-			bio_put(copy);
-		dss_both_later(io);
-		return;
-	}
-	atomic_set(&io->left, nr + 1);
-	dss_aim_hdd(io);
-	while ((copy = bio_list_pop(&copies)))
-		submit_bio_noacct(copy);
-	submit_bio_noacct(io->bio);
-}
-
-/* Looks at the request again, as it was before it was issued. */
-static int dss_retry(struct dss_io *io)
-{
-	io->flags |= DSS_IO_HDD_ONLY;
-	io->flags &= ~(DSS_IO_HAD_DIRTY | DSS_IO_ENDED | DSS_IO_GROUPED);
-	io->status = BLK_STS_OK;
-	io->kind = DSS_NOTHING;
-	io->bio->bi_status = BLK_STS_OK;
-	io->bio->bi_iter = io->iter;
-	dss_unhash(io);
-	dss_again(io);
-	return DM_ENDIO_INCOMPLETE;
-}
-
-/* Goes on after a commit; io->status says how that ended. */
-void dss_issue(struct dss_io *io)
-{
-	unsigned long irq;
-
-	if (io->kind == DSS_FLUSH) {
-		io->bio->bi_status = io->status;
-		bio_endio(io->bio);
-		return;
-	}
-	if (io->status && (io->flags & DSS_IO_HDD_ONLY)) {
-		io->kind = DSS_NOTHING;
-		dss_complete(io);
-		return;
-	}
-	if (io->status) {
-		/* Nothing was written. Without the SSD there may be a way. */
-		spin_lock_irqsave(&io->d->lock, irq);
-		dss_retry(io);
-		spin_unlock_irqrestore(&io->d->lock, irq);
-		return;
-	}
-	if (io->kind == DSS_WRITE_BOTH)
-		dss_issue_both(io);
-	else if (io->flags & DSS_IO_GROUPED)
-		dss_group_issue(io);
-	else
-		submit_bio_noacct(io->bio);
-}
-
-/* ---- the end ---- */
 
 static struct dss_io *dss_io_of(struct bio *bio, struct dss *d)
 {
@@ -175,8 +14,9 @@ static struct dss_io *dss_io_of(struct bio *bio, struct dss *d)
 	return dm_per_bio_data(bio, sizeof(struct dss_io));
 }
 
-/* The bytes are on the SSD. Under the lock, as all that follow. */
+/* The bytes are on the SSD, or not. */
 static int dss_wrote_ssd(struct dss_io *io, blk_status_t *error)
+	__must_hold(&io->d->lock)
 {
 	struct dss *d = io->d;
 	u32 region;
@@ -214,6 +54,7 @@ static int dss_wrote_ssd(struct dss_io *io, blk_status_t *error)
 /* One chunk of a write that the SSD has, and the HDD unless it @failed. */
 static void dss_wrote_part(struct dss_io *io, const struct dss_io *part,
 			   bool failed)
+	__must_hold(&io->d->lock)
 {
 	struct dss *d = io->d;
 	unsigned int first = part->first;
@@ -241,6 +82,7 @@ static void dss_wrote_part(struct dss_io *io, const struct dss_io *part,
 }
 
 static void dss_wrote_both(struct dss_io *io, blk_status_t *error)
+	__must_hold(&io->d->lock)
 {
 	struct dss *d = io->d;
 	bool failed = *error;
@@ -265,6 +107,7 @@ static void dss_wrote_both(struct dss_io *io, blk_status_t *error)
 }
 
 static int dss_read_ssd_failed(struct dss_io *io)
+	__must_hold(&io->d->lock)
 {
 	unsigned int grain, nr, end = io->first + io->nr;
 	u32 slot = dss_from_slot(io->slot);
@@ -299,6 +142,7 @@ static void dss_record_latency(struct dss_io *io)
 
 /* A chunk that is read once and dead, or does not belong here. */
 static void dss_give_up(struct dss_io *io)
+	__must_hold(&io->d->lock)
 {
 	struct dss *d = io->d;
 	unsigned int state;
@@ -314,6 +158,7 @@ static void dss_give_up(struct dss_io *io)
 }
 
 static int dss_finish(struct dss_io *io, blk_status_t *error)
+	__must_hold(&io->d->lock)
 {
 	struct dss *d = io->d;
 	int result = DM_ENDIO_DONE;
@@ -361,6 +206,7 @@ static int dss_finish(struct dss_io *io, blk_status_t *error)
 	return result;
 }
 
+/* The mapper's end_io. Takes d->lock. */
 int dss_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
 {
 	struct dss *d = ti->private;
@@ -380,6 +226,7 @@ int dss_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
 	return result;
 }
 
+/* A piece ends, and perhaps the request that it was cut from. No lock. */
 void dss_piece_end(struct bio *bio)
 {
 	struct dss_piece *piece = container_of(bio, struct dss_piece, bio);

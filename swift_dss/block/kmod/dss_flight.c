@@ -42,7 +42,9 @@ static bool dss_has_chunk(const struct dss_io *io, u64 oblock)
 }
 
 void dss_hash(struct dss_io *io, enum dss_kind kind)
+	__must_hold(&io->d->lock)
 {
+	lockdep_assert_held(&io->d->lock);
 	io->kind = kind;
 	if (io->flags & DSS_IO_HASHED)
 		return;
@@ -53,17 +55,21 @@ void dss_hash(struct dss_io *io, enum dss_kind kind)
 
 /* Wait until another request gives up a chunk. */
 void dss_defer(struct dss_io *io)
+	__must_hold(&io->d->lock)
 {
+	lockdep_assert_held(&io->d->lock);
 	list_add_tail(&io->list, &io->d->deferred);
 	io->d->nr_deferred++;
 }
 
 /* Gives the range up, and lets those that wait for it look again. */
 void dss_unhash(struct dss_io *io)
+	__must_hold(&io->d->lock)
 {
 	struct dss *d = io->d;
 	struct dss_io *other, *next;
 
+	lockdep_assert_held(&d->lock);
 	if (!(io->flags & DSS_IO_HASHED))
 		return;
 	io->flags &= ~DSS_IO_HASHED;
@@ -97,9 +103,11 @@ static bool dss_stops(const struct dss_io *other, bool writes_hdd)
  * writes of the origin; for others it is told to look again.
  */
 bool dss_conflict(struct dss *d, const struct dss_io *io, bool writes_hdd)
+	__must_hold(&d->lock)
 {
 	struct dss_io *other;
 
+	lockdep_assert_held(&d->lock);
 	hlist_for_each_entry(other, dss_bucket(d, io->oblock), node)
 		if (dss_overlap(d, other, io) && dss_stops(other, writes_hdd))
 			return true;
@@ -111,6 +119,7 @@ static bool dss_busy_but(struct dss *d, const struct dss_io *io, u16 flag)
 {
 	struct dss_io *other;
 
+	lockdep_assert_held(&d->lock);
 	hlist_for_each_entry(other, dss_bucket(d, io->oblock), node)
 		if (dss_overlap(d, other, io) && other->kind != DSS_READ_SSD &&
 		    other->kind != DSS_READ_HDD && !(other->flags & flag))
@@ -120,6 +129,7 @@ static bool dss_busy_but(struct dss *d, const struct dss_io *io, u16 flag)
 
 /* Whether a request that changes bytes is under way in the range. */
 bool dss_range_busy(struct dss *d, const struct dss_io *io)
+	__must_hold(&d->lock)
 {
 	return dss_busy_but(d, io, 0);
 }
@@ -129,6 +139,7 @@ bool dss_range_busy(struct dss *d, const struct dss_io *io)
  * read, it is given up and never reaches the SSD.
  */
 void dss_overtake(struct dss *d, const struct dss_io *io)
+	__must_hold(&d->lock)
 {
 	struct dss_io *other;
 	struct hlist_node *next;
@@ -144,6 +155,7 @@ void dss_overtake(struct dss *d, const struct dss_io *io)
  * Return: whether only speculative fills are in the way.
  */
 bool dss_only_behind(struct dss *d, const struct dss_io *io)
+	__must_hold(&d->lock)
 {
 	return io->slot != DSS_NO_SLOT &&
 	       !dss_any(d, d->valid, io->slot, io->first, io->nr) &&
@@ -152,6 +164,7 @@ bool dss_only_behind(struct dss *d, const struct dss_io *io)
 
 /* How many leading grains of a read need not wait. */
 unsigned int dss_free_grains(struct dss *d, const struct dss_io *io)
+	__must_hold(&d->lock)
 {
 	u64 first = dss_first_grain(d, io), end = first + io->nr;
 	struct dss_io *other;
@@ -171,6 +184,7 @@ unsigned int dss_free_grains(struct dss *d, const struct dss_io *io)
  */
 struct dss_io *dss_filled(struct dss *d, const struct dss_io *io,
 			  unsigned int *nr)
+	__must_hold(&d->lock)
 {
 	u64 first = dss_first_grain(d, io), begin;
 	struct dss_io *other;
@@ -188,6 +202,7 @@ struct dss_io *dss_filled(struct dss *d, const struct dss_io *io,
 
 /* The cleaner's copy of this range may be older than these bytes. */
 void dss_tell_cleaner(struct dss_io *io)
+	__must_hold(&io->d->lock)
 {
 	struct dss_io *other;
 
@@ -198,9 +213,11 @@ void dss_tell_cleaner(struct dss_io *io)
 }
 
 bool dss_in_flight(struct dss *d, u64 oblock)
+	__must_hold(&d->lock)
 {
 	struct dss_io *io;
 
+	lockdep_assert_held(&d->lock);
 	hlist_for_each_entry(io, dss_bucket(d, oblock), node)
 		if (dss_has_chunk(io, oblock))
 			return true;
@@ -243,10 +260,12 @@ bool dss_next_chunk(const struct dss_io *io, struct dss_io *one)
  */
 bool dss_next_part(const struct dss_io *io, unsigned int *chunk,
 		   struct dss_io *part)
+	__must_hold(&io->d->lock)
 {
 	struct dss *d = io->d;
 	unsigned int last = dss_last_oblock(io) - io->oblock, end;
 
+	lockdep_assert_held(&d->lock);
 	if (last)
 		*chunk = find_next_bit(io->here, last + 1, *chunk);
 	if (*chunk > last)

@@ -24,6 +24,7 @@
  * pieces, which may be in the group, so no group can wait for it.
  */
 void dss_group_ask(struct dss_io *io)
+	__must_hold(&io->d->lock)
 {
 	const struct dss *d = io->d;
 
@@ -43,6 +44,7 @@ static sector_t dss_group_size(const struct dss_io *io)
 
 /* With a higher class there is little room for those below it. */
 static bool dss_group_has_room(const struct dss *d, const struct dss_io *io)
+	__must_hold(&d->lock)
 {
 	sector_t most = dss_rank_of(d, io->class_id) < d->group_rank ?
 			DSS_GROUP_BELOW : DSS_GROUP_SECTORS;
@@ -52,6 +54,7 @@ static bool dss_group_has_room(const struct dss *d, const struct dss_io *io)
 }
 
 static void dss_group_enter(struct dss_io *io)
+	__must_hold(&io->d->lock)
 {
 	io->d->group_sectors += dss_group_size(io);
 	io->d->group_rank = max(io->d->group_rank,
@@ -62,9 +65,10 @@ static void dss_group_enter(struct dss_io *io)
 
 /*
  * Return: whether it belongs to the group that is open, and is to be
- * submitted; else it is held. Under the lock.
+ * submitted; else it is held.
  */
 bool dss_group_admit(struct dss_io *io)
+	__must_hold(&io->d->lock)
 {
 	struct dss *d = io->d;
 
@@ -76,7 +80,7 @@ bool dss_group_admit(struct dss_io *io)
 	return true;
 }
 
-/* After a commit. */
+/* After a commit; takes d->lock. Context: its worker. */
 void dss_group_issue(struct dss_io *io)
 {
 	unsigned long irq;
@@ -90,10 +94,10 @@ void dss_group_issue(struct dss_io *io)
 }
 
 /*
- * The HDD has it, or failed it. The last one of a group closes that. Under
- * the lock.
+ * The HDD has it, or failed it. The last one of a group closes that.
  */
 int dss_group_arrived(struct dss_io *io, blk_status_t error)
+	__must_hold(&io->d->lock)
 {
 	struct dss *d = io->d;
 
@@ -111,6 +115,7 @@ int dss_group_arrived(struct dss_io *io, blk_status_t error)
 
 /* Opens the next group: what was held, as much as there is room for. */
 static void dss_group_open(struct dss *d, struct list_head *group)
+	__must_hold(&d->lock)
 {
 	u64 now = ktime_get_ns();
 	struct dss_io *io;
@@ -127,7 +132,7 @@ static void dss_group_open(struct dss *d, struct list_head *group)
 	}
 }
 
-/* A group is on the HDD: it is made durable, and ends. */
+/* A group is on the HDD: it is made durable, and ends. Context: worker. */
 void dss_group_work(struct work_struct *work)
 {
 	struct dss *d = container_of(work, struct dss, group_work);

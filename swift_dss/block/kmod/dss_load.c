@@ -229,6 +229,7 @@ static int dss_compare_recency(const void *a, const void *b)
 
 /* The record does not count: the table is told so with the next commit. */
 static void dss_drop_found(struct dss *d, u32 slot)
+	__must_hold(&d->lock)
 {
 	dss_slot_t at = dss_to_slot(slot);
 
@@ -242,6 +243,7 @@ static void dss_drop_found(struct dss *d, u32 slot)
  * one commit, or before the older one was written again. The newer counts.
  */
 static int dss_load_twice(struct dss *d, const struct dss_found *found)
+	__must_hold(&d->lock)
 {
 	dss_slot_t other = dss_core_lookup(d->core,
 					   dss_to_oblock(found->oblock));
@@ -258,6 +260,20 @@ static int dss_load_twice(struct dss *d, const struct dss_found *found)
 	dss_drop_found(d, dss_from_slot(other));
 	return dss_core_load(d->core, found->slot, found->oblock,
 			     found->class_id, found->dirty);
+}
+
+/* Takes the lock for one record alone: there may be millions of them. */
+static int dss_load_one(struct dss *d, const struct dss_found *found)
+{
+	int error;
+
+	spin_lock_irq(&d->lock);
+	error = dss_core_load(d->core, found->slot, found->oblock,
+			      found->class_id, found->dirty);
+	if (error == -EEXIST)
+		error = dss_load_twice(d, found);
+	spin_unlock_irq(&d->lock);
+	return error;
 }
 
 static int dss_load_core(struct dss_load *load)
@@ -279,13 +295,12 @@ static int dss_load_core(struct dss_load *load)
 				      found->oblock);
 				return -ENOSPC;
 			}
+			spin_lock_irq(&d->lock);
 			dss_drop_found(d, found->slot);
+			spin_unlock_irq(&d->lock);
 			continue;
 		}
-		error = dss_core_load(d->core, found->slot, found->oblock,
-				      found->class_id, found->dirty);
-		if (error == -EEXIST)
-			error = dss_load_twice(d, found);
+		error = dss_load_one(d, found);
 		if (error)
 			return error;
 	}

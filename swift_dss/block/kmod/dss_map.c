@@ -2,10 +2,9 @@
 /*
  * Where requests come in, and come back to.
  *
- * dss_map() cuts requests at chunks, but for those that are spans
- * (dss_span.c), and further where grains that are here meet grains that are
- * not. A request that had to wait is judged again in the worker, which cuts it
- * into pieces instead. dss_end.c issues and ends requests.
+ * dss_decide() limits a request to what goes one way, and the mapper sends the
+ * rest again. A request that had to wait is judged again in the worker, which
+ * cuts it into pieces instead. dss_issue.c gives them to the devices.
  *
  * Context: map, or the worker "dss-io". Neither waits for memory.
  */
@@ -24,7 +23,7 @@ static void dss_io_init(struct dss *d, struct dss_io *io, struct bio *bio)
 }
 
 /* Without pages for a fill: the read alone. It holds its range as before. */
-static enum dss_next dss_no_memory(struct dss_io *io)
+static void dss_no_memory(struct dss_io *io)
 {
 	struct dss *d = io->d;
 	unsigned long irq;
@@ -34,7 +33,6 @@ static enum dss_next dss_no_memory(struct dss_io *io)
 	io->kind = DSS_READ_HDD;
 	spin_unlock_irqrestore(&d->lock, irq);
 	dss_aim_hdd(io);
-	return DSS_NEXT_SUBMIT;
 }
 
 /* ---- cutting in the worker ---- */
@@ -82,21 +80,7 @@ static bool dss_process(struct dss_io *io, bool in_map)
 	enum dss_next next;
 	unsigned long irq;
 
-	if (!in_map && io->first + io->nr > d->grains) {
-		/* A span that had to wait, or failed. */
-		next = io->flags & DSS_IO_HDD_ONLY ? DSS_NEXT_CUT :
-						     dss_span(io, false);
-		if (next == DSS_NEXT_CUT) {
-			/* Now each of its chunks goes its own way. */
-			io->nr = d->grains - io->first;
-			dss_cut(io);
-		} else if (next == DSS_NEXT_BOTH) {
-			dss_issue(io);
-		}
-		return next == DSS_NEXT_SUBMIT;
-	}
 	spin_lock_irqsave(&d->lock, irq);
-	d->last_request = jiffies;
 	next = dss_decide(io, in_map);
 	spin_unlock_irqrestore(&d->lock, irq);
 	switch (next) {
@@ -158,7 +142,6 @@ int dss_map(struct dm_target *ti, struct bio *bio)
 {
 	struct dss *d = ti->private;
 	struct dss_io *io = dm_per_bio_data(bio, sizeof(*io));
-	enum dss_next next;
 	unsigned long irq;
 	sector_t room;
 
@@ -179,19 +162,11 @@ int dss_map(struct dm_target *ti, struct bio *bio)
 		return DM_MAPIO_SUBMITTED;
 	}
 	bio->bi_iter.bi_sector = dm_target_offset(ti, bio->bi_iter.bi_sector);
-	room = d->chunk_sectors -
-		(bio->bi_iter.bi_sector & (d->chunk_sectors - 1));
-	if (bio_sectors(bio) > room) {
-		next = dss_span(io, true);
-		if (next == DSS_NEXT_BOTH)
-			dss_issue(io);
-		else if (next == DSS_NEXT_FILL && dss_fill(io))
-			next = dss_no_memory(io);
-		if (next != DSS_NEXT_CUT)
-			return next == DSS_NEXT_SUBMIT ? DM_MAPIO_REMAPPED :
-				DM_MAPIO_SUBMITTED;
+	/* Discards may reach over it: older kernels leave that to us. */
+	room = dss_span_sectors(d) -
+		(bio->bi_iter.bi_sector & (dss_span_sectors(d) - 1));
+	if (bio_sectors(bio) > room)
 		dm_accept_partial_bio(bio, room);
-	}
 	dss_place(io);
 	return dss_process(io, true) ? DM_MAPIO_REMAPPED : DM_MAPIO_SUBMITTED;
 }

@@ -5,6 +5,8 @@
  * to the HDD (dss_batch.c). The pages are ours because a reader may write to
  * its buffer while its request is under way; the SSD must get the bytes of the
  * HDD.
+ *
+ * Context: any; waits for memory only if a function's @gfp may.
  */
 #include "dss_copy.h"
 

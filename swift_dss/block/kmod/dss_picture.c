@@ -33,6 +33,7 @@ static void dss_put_bits(u8 *to, u64 bits, unsigned int nr)
 
 static void dss_draw_record(struct dss *d, dss_slot_t slot,
 			    struct dss_record *record)
+	__must_hold(&d->lock)
 {
 	unsigned int bytes = DIV_ROUND_UP(d->grains, 8);
 	unsigned int class_id, grain, nr;
@@ -62,6 +63,7 @@ static void dss_draw_record(struct dss *d, dss_slot_t slot,
 }
 
 static void dss_draw_region(struct dss *d, u32 region, void *block)
+	__must_hold(&d->lock)
 {
 	struct dss_table_head *head = block;
 	struct dss_record *record = block + sizeof(*head);
@@ -100,8 +102,9 @@ static u32 dss_next_region(const struct dss *d, u32 region, bool twins)
 		find_next_bit(d->pending, d->nr_regions, region);
 }
 
-/* Under the lock. Return: how many regions were pictured. */
+/* Return: how many regions were pictured. */
 u32 dss_picture(struct dss *d, u32 *cursor, bool twins)
+	__must_hold(&d->lock)
 {
 	struct dss_commit *commit = &d->commit;
 	u32 region, nr = 0;
@@ -128,6 +131,7 @@ u32 dss_picture(struct dss *d, u32 *cursor, bool twins)
 
 /* Up to which seq every region's last change is in both copies. */
 u64 dss_twin_seq(const struct dss *d)
+	__must_hold(&d->lock)
 {
 	u64 seq = d->commit_seq;
 	u32 region;

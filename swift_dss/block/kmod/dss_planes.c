@@ -9,13 +9,16 @@
 #include "dss_slots.h"
 
 void dss_touch_region(struct dss *d, dss_slot_t slot)
+	__must_hold(&d->lock)
 {
+	lockdep_assert_held(&d->lock);
 	if (!__test_and_set_bit(dss_region_of(d, slot), d->pending))
 		d->nr_pending++;
 }
 
 void dss_set_valid(struct dss *d, dss_slot_t slot, unsigned int first,
 		   unsigned int nr)
+	__must_hold(&d->lock)
 {
 	if (dss_all(d, d->valid, slot, first, nr))
 		return;
@@ -37,6 +40,7 @@ static unsigned int dss_weight(const struct dss *d, dss_slot_t slot,
 
 void dss_set_dirty(struct dss *d, dss_slot_t slot, unsigned int first,
 		   unsigned int nr)
+	__must_hold(&d->lock)
 {
 	if (dss_all(d, d->dirty, slot, first, nr))
 		return;
@@ -48,6 +52,7 @@ void dss_set_dirty(struct dss *d, dss_slot_t slot, unsigned int first,
 /* Tells the core, too, unless the cleaner has the slot and will do so. */
 void dss_clear_dirty(struct dss *d, dss_slot_t slot, unsigned int first,
 		     unsigned int nr)
+	__must_hold(&d->lock)
 {
 	unsigned int state;
 
@@ -67,9 +72,11 @@ void dss_clear_dirty(struct dss *d, dss_slot_t slot, unsigned int first,
 
 void dss_set_unsettled(struct dss *d, dss_slot_t slot, unsigned int first,
 		       unsigned int nr)
+	__must_hold(&d->lock)
 {
 	u32 region = dss_region_of(d, slot);
 
+	lockdep_assert_held(&d->lock);
 	__set_bit(region, d->unsettled_regions);
 	__set_bit(region, d->unsettled_new);
 	if (dss_all(d, d->unsettled, slot, first, nr))
@@ -86,6 +93,7 @@ void dss_set_unsettled(struct dss *d, dss_slot_t slot, unsigned int first,
  */
 bool dss_invalidate(struct dss *d, dss_slot_t slot, unsigned int first,
 		    unsigned int nr)
+	__must_hold(&d->lock)
 {
 	unsigned long bit = dss_bit(d, slot, first);
 
@@ -103,6 +111,7 @@ bool dss_invalidate(struct dss *d, dss_slot_t slot, unsigned int first,
 
 /* The same for all that a write gives the SSD. */
 void dss_invalidate_parts(const struct dss_io *io)
+	__must_hold(&io->d->lock)
 {
 	unsigned int chunk = 0;
 	struct dss_io part;
@@ -121,9 +130,11 @@ static u32 dss_chunk_hash(u64 oblock)
 }
 
 bool dss_was_evicted(const struct dss *d, u64 oblock)
+	__must_hold(&d->lock)
 {
 	u32 hash = dss_chunk_hash(oblock);
 
+	lockdep_assert_held(&d->lock);
 	return test_bit(hash, d->evicted) || test_bit(hash, d->evicted_old);
 }
 
@@ -132,13 +143,16 @@ bool dss_was_evicted(const struct dss *d, u64 oblock)
  * false yes of dss_is_volatile() costs a flush.
  */
 void dss_wrote_hdd(struct dss *d, u64 oblock)
+	__must_hold(&d->lock)
 {
+	lockdep_assert_held(&d->lock);
 	d->hdd_wrote = true;
 	__set_bit(dss_chunk_hash(oblock), d->volatile_new);
 }
 
 /* The same for all chunks of a write. */
 void dss_wrote_chunks(const struct dss_io *io)
+	__must_hold(&io->d->lock)
 {
 	unsigned int more = (io->first + io->nr - 1U) / io->d->grains;
 
@@ -148,22 +162,27 @@ void dss_wrote_chunks(const struct dss_io *io)
 }
 
 bool dss_is_volatile(const struct dss *d, u64 oblock)
+	__must_hold(&d->lock)
 {
 	u32 hash = dss_chunk_hash(oblock);
 
+	lockdep_assert_held(&d->lock);
 	return test_bit(hash, d->volatile_new) ||
 	       test_bit(hash, d->volatile_old);
 }
 
 bool dss_is_stale(const struct dss *d, dss_slot_t slot)
+	__must_hold(&d->lock)
 {
 	u32 number = dss_from_slot(slot);
 
+	lockdep_assert_held(&d->lock);
 	return test_bit(number, d->stale) || test_bit(number, d->stale_old);
 }
 
 /* The chunk leaves its slot; the core is told by the caller. */
 void dss_forget(struct dss *d, dss_slot_t slot, u64 oblock)
+	__must_hold(&d->lock)
 {
 	dss_invalidate(d, slot, 0, d->grains);
 	__set_bit(dss_from_slot(slot), d->stale);
@@ -172,6 +191,7 @@ void dss_forget(struct dss *d, dss_slot_t slot, u64 oblock)
 }
 
 void dss_evict(struct dss *d, dss_slot_t slot, enum dss_evict reason)
+	__must_hold(&d->lock)
 {
 	dss_oblock_t oblock;
 
@@ -185,11 +205,13 @@ void dss_evict(struct dss *d, dss_slot_t slot, enum dss_evict reason)
  * not being written now, are settled.
  */
 void dss_settle(struct dss *d)
+	__must_hold(&d->lock)
 {
 	u32 region, first, nr;
 	struct dss_io *io, part;
 	unsigned int i, chunk;
 
+	lockdep_assert_held(&d->lock);
 	if (bitmap_empty(d->unsettled_regions, d->nr_regions))
 		return;
 	for (i = 0; i < DSS_BUCKETS; i++)

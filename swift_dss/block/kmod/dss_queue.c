@@ -28,6 +28,7 @@ void dss_again(struct dss_io *io)
 {
 	struct dss *d = io->d;
 
+	lockdep_assert_held(&d->lock);
 	io->then = NULL;
 	list_add_tail(&io->list, &d->ready);
 	queue_work(d->wq, &d->work);
@@ -39,6 +40,7 @@ void dss_wait_commit(struct dss_io *io, void (*then)(struct dss_io *io))
 {
 	struct dss *d = io->d;
 
+	lockdep_assert_held(&d->lock);
 	io->then = then;
 	list_add_tail(&io->list, &d->committing);
 	dss_kick_commit(d);
@@ -63,12 +65,13 @@ void dss_kick_cleaner(struct dss *d, unsigned int delay)
 }
 
 /*
- * Without dirty bytes the HDD has everything; with some,
- * writes are refused, and the cleaner saves what can still be read.
+ * Without dirty bytes the HDD has everything; with some, writes are refused,
+ * and the cleaner saves what can still be read.
  */
 void dss_ssd_failed(struct dss *d)
 	__must_hold(&d->lock)
 {
+	lockdep_assert_held(&d->lock);
 	if (d->health != DSS_OK)
 		return;
 	d->health = d->dirty_grains ? DSS_REFUSING : DSS_GIVEN_UP;
@@ -84,6 +87,7 @@ void dss_group_failed(struct dss *d)
 {
 	struct dss_io *io;
 
+	lockdep_assert_held(&d->lock);
 	list_for_each_entry(io, &d->gathered, list)
 		io->status = BLK_STS_IOERR;
 }

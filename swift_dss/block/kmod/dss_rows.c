@@ -77,6 +77,7 @@ out:
 }
 
 static int dss_set_rows(struct dss *d, const struct dss_rows *rows)
+	__must_hold(&d->lock)
 {
 	unsigned int i;
 	int error;
@@ -90,9 +91,10 @@ static int dss_set_rows(struct dss *d, const struct dss_rows *rows)
 	return 0;
 }
 
-/* Under the lock; all of the new table, or all of the old one. */
+/* All of the new table, or all of the old one. */
 static int dss_swap_rows(struct dss *d, const struct dss_rows *rows,
 			 struct dss_rows *old)
+	__must_hold(&d->lock)
 {
 	unsigned int i;
 	int error;
@@ -109,6 +111,7 @@ static int dss_swap_rows(struct dss *d, const struct dss_rows *rows,
 
 /* Classes over a cap that shrank give their surplus. */
 static void dss_reclaim(struct dss *d)
+	__must_hold(&d->lock)
 {
 	dss_oblock_t oblock;
 	dss_slot_t slot;
@@ -163,6 +166,7 @@ int dss_message_classes(struct dss *d, unsigned int argc, char **argv,
 }
 
 int dss_tell_classes(struct dss *d, char *result, unsigned int maxlen)
+	__must_hold(&d->lock)
 {
 	struct dss_class_spec spec;
 	unsigned int i, bit, sz = 0;

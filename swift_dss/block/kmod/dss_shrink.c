@@ -51,10 +51,11 @@ static void dss_plan_cut(const struct dss *d, sector_t sectors,
 }
 
 /*
- * Under the lock: a slot over the limit is given up if it is clean and idle.
+ * A slot over the limit is given up if it is clean and idle.
  * Requests look, too: a chunk in constant use is idle between two requests.
  */
 bool dss_give_up_slot(struct dss *d, dss_slot_t slot)
+	__must_hold(&d->lock)
 {
 	dss_oblock_t oblock;
 
@@ -109,7 +110,7 @@ static int dss_empty_the_end(struct dss *d)
 	return error ?: dss_commit_all(d);
 }
 
-/* Under the lock and meta_mutex: the end is not there any more. */
+/* The end is not there any more. meta_mutex is held, too. */
 static void dss_cut_off(struct dss *d, const struct dss_cut *cut)
 {
 	struct dss_segment *last = &d->segments[cut->nr_segments - 1];

@@ -30,8 +30,9 @@
  *                  planes, everything in flight, and what the members of
  *                  struct dss below it say. Nothing is allocated and nothing
  *                  sleeps under it
- * A function that needs d->lock says __must_hold(); one of the floors up to
- * dss_slots.h has lockdep check it.
+ * A function that needs d->lock says __must_hold(). test/unit/house reads the
+ * sources for that, and dss_queue.c, dss_flight.c, dss_planes.c and dss_turn.c,
+ * which all others use, have lockdep check it.
  *
  * Contexts:
  *   map      dss_map(): the submitter's. Never waits for memory

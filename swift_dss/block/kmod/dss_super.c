@@ -8,6 +8,7 @@
 #include "dss_table.h"
 
 static void dss_pack_classes(struct dss *d, struct dss_super *super)
+	__must_hold(&d->lock)
 {
 	struct dss_class_spec spec;
 	unsigned int i;
@@ -72,6 +73,7 @@ u32 dss_table_sum(const struct dss *d)
 }
 
 static void dss_pack_super(struct dss *d, struct dss_super *super)
+	__must_hold(&d->lock)
 {
 	u32 i;
 

@@ -6,6 +6,8 @@
  *
  * The folder is there while the device is not suspended: of two tables of a
  * device only one is live, and the old one is suspended first.
+ *
+ * Context: control, or a reader of a file. May sleep.
  */
 #include "dss_top.h"
 

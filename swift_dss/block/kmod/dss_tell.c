@@ -9,6 +9,7 @@
 
 unsigned int dss_tell_class(const struct dss *d, unsigned int class_id,
 			    char *result, unsigned int maxlen)
+	__must_hold(&d->lock)
 {
 	const struct dss_class_count *count = &d->counts[class_id];
 	struct dss_class_stats stats;
@@ -37,6 +38,7 @@ unsigned int dss_tell_class(const struct dss *d, unsigned int class_id,
 }
 
 static bool dss_class_seen(struct dss *d, unsigned int class_id)
+	__must_hold(&d->lock)
 {
 	const struct dss_class_count *count = &d->counts[class_id];
 	struct dss_class_stats stats;
@@ -49,6 +51,7 @@ static bool dss_class_seen(struct dss *d, unsigned int class_id)
 
 unsigned int dss_tell_device(const struct dss *d, char *result,
 			     unsigned int maxlen)
+	__must_hold(&d->lock)
 {
 	unsigned int sz = 0;
 
@@ -61,6 +64,7 @@ unsigned int dss_tell_device(const struct dss *d, char *result,
 }
 
 int dss_tell_stats(struct dss *d, char *result, unsigned int maxlen)
+	__must_hold(&d->lock)
 {
 	unsigned int i, sz = 0;
 
@@ -74,6 +78,7 @@ int dss_tell_stats(struct dss *d, char *result, unsigned int maxlen)
 
 unsigned int dss_tell_class_latency(const struct dss *d, unsigned int class_id,
 				    char *result, unsigned int maxlen)
+	__must_hold(&d->lock)
 {
 	unsigned int write, bucket, sz = 0;
 
@@ -95,6 +100,7 @@ unsigned int dss_tell_class_latency(const struct dss *d, unsigned int class_id,
 }
 
 int dss_tell_latency(struct dss *d, char *result, unsigned int maxlen)
+	__must_hold(&d->lock)
 {
 	unsigned int i, sz = 0;
 
@@ -113,6 +119,7 @@ static unsigned int dss_percent(u32 parts)
 }
 
 static void dss_emit_info(struct dss *d, char *result, unsigned int maxlen)
+	__must_hold(&d->lock)
 {
 	u64 hits[2] = { 0, 0 }, misses = 0, takes = 0, evictions = 0;
 	u64 bypasses = 0, cleaned = 0;

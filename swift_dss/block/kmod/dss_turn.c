@@ -15,9 +15,11 @@
 #define DSS_TURN_PATIENCE	(NSEC_PER_SEC / 2)
 
 u32 dss_rank_of(const struct dss *d, unsigned int class_id)
+	__must_hold(&d->lock)
 {
 	struct dss_class_spec spec;
 
+	lockdep_assert_held(&d->lock);
 	if (d->strategy == DSS_MODE_LRU)
 		return 0;
 	dss_core_get_class(d->core, class_id, &spec);
@@ -33,13 +35,16 @@ void dss_held_init(struct dss_held *held)
 }
 
 void dss_held_add(struct dss_held *held, struct dss_io *io)
+	__must_hold(&io->d->lock)
 {
+	lockdep_assert_held(&io->d->lock);
 	list_add_tail(&io->list, &held->by_class[io->class_id]);
 	held->nr++;
 }
 
 void dss_held_move(struct dss_held *held, struct dss_io *io,
 		   struct list_head *to)
+	__must_hold(&io->d->lock)
 {
 	list_move_tail(&io->list, to);
 	held->nr--;
@@ -47,6 +52,7 @@ void dss_held_move(struct dss_held *held, struct dss_io *io,
 
 /* How urgent it is: by its age if that is great, or nothing has a class. */
 static u64 dss_urgency(const struct dss *d, const struct dss_io *io, u64 now)
+	__must_hold(&d->lock)
 {
 	u64 age = now - min(now, io->start_ns);
 
@@ -58,6 +64,7 @@ static u64 dss_urgency(const struct dss *d, const struct dss_io *io, u64 now)
 /* Return: NULL if none waits. */
 struct dss_io *dss_held_next(const struct dss *d, struct dss_held *held,
 			     u64 now)
+	__must_hold(&d->lock)
 {
 	struct dss_io *io, *best = NULL;
 	unsigned int class_id;
@@ -92,6 +99,7 @@ bool dss_turn_begin(struct dss_io *io, sector_t sectors,
 {
 	struct dss *d = io->d;
 
+	lockdep_assert_held(&d->lock);
 	io->turn_sectors = sectors;
 	if (!d->reads.nr && d->turn_sectors < DSS_TURN_SECTORS) {
 		dss_turn_take(io);
@@ -104,11 +112,13 @@ bool dss_turn_begin(struct dss_io *io, sector_t sectors,
 
 /* The HDD has answered it; if it had a turn, others get theirs. */
 void dss_turn_end(struct dss_io *io)
+	__must_hold(&io->d->lock)
 {
 	struct dss *d = io->d;
 	struct dss_io *next;
 	u64 now;
 
+	lockdep_assert_held(&d->lock);
 	if (!(io->flags & DSS_IO_TURN))
 		return;
 	io->flags &= ~DSS_IO_TURN;

@@ -42,7 +42,46 @@ bool dss_limit(struct dss_io *io, unsigned int nr, bool in_map)
 	return true;
 }
 
+/* Whether hits of this class must be judged alone. */
+bool dss_class_alone(const struct dss *d, unsigned int class_id)
+	__must_hold(&d->lock)
+{
+	struct dss_class_spec spec;
+
+	dss_core_get_class(d->core, class_id, &spec);
+	return spec.flags & (DSS_EVICT_ON_HIT | DSS_NO_ALLOCATE |
+			     DSS_DIRECT_HDD);
+}
+
+/* The same of the class of a chunk. */
+bool dss_chunk_alone(const struct dss *d, dss_slot_t slot)
+	__must_hold(&d->lock)
+{
+	unsigned int class_id;
+
+	dss_core_slot_state(d->core, slot, NULL, &class_id);
+	return dss_class_alone(d, class_id);
+}
+
+/*
+ * Tells the core of a chunk's part, unless it is the first one, of which
+ * dss_decide() has told it: whether it belongs to a run.
+ */
+void dss_tell_run(const struct dss_io *io, struct dss_io *one)
+	__must_hold(&io->d->lock)
+{
+	sector_t begin = dss_part_begin(io, one->oblock);
+
+	one->flags = 0;
+	if (one->oblock == io->oblock)
+		one->flags = io->flags & (DSS_IO_COUNTED | DSS_IO_RUN);
+	else if (dss_core_run(io->d->core, io->class_id, begin,
+			      dss_part_end(io, one->oblock) - begin))
+		one->flags = DSS_IO_RUN;
+}
+
 void dss_count_hit(struct dss_io *io)
+	__must_hold(&io->d->lock)
 {
 	if (io->flags & DSS_IO_COUNTED)
 		return;
@@ -58,6 +97,7 @@ void dss_count_hit(struct dss_io *io)
  * Return: whether the chunk has one now, at io->slot.
  */
 bool dss_allocate(struct dss_io *io, bool dirty)
+	__must_hold(&io->d->lock)
 {
 	struct dss *d = io->d;
 	unsigned int how = dirty ? DSS_MISS_DIRTY : 0;
@@ -88,6 +128,7 @@ bool dss_allocate(struct dss_io *io, bool dirty)
 }
 
 enum dss_next dss_to_hdd(struct dss_io *io, enum dss_kind kind)
+	__must_hold(&io->d->lock)
 {
 	dss_hash(io, kind);
 	dss_aim_hdd(io);
@@ -101,6 +142,7 @@ static void dss_submit(struct dss_io *io)
 
 /* A read with a waiting reader. */
 enum dss_next dss_read_hdd(struct dss_io *io)
+	__must_hold(&io->d->lock)
 {
 	dss_to_hdd(io, DSS_READ_HDD);
 	return dss_turn_begin(io, io->iter.bi_size >> SECTOR_SHIFT,
@@ -109,6 +151,7 @@ enum dss_next dss_read_hdd(struct dss_io *io)
 
 /* Whether a write may leave its grains dirty. */
 static bool dss_may_dirty(const struct dss_io *io)
+	__must_hold(&io->d->lock)
 {
 	struct dss *d = io->d;
 
@@ -119,6 +162,7 @@ static bool dss_may_dirty(const struct dss_io *io)
 
 /* The stricter write mode of device and class. */
 enum dss_global_mode dss_asked_mode(const struct dss_io *io)
+	__must_hold(&io->d->lock)
 {
 	struct dss *d = io->d;
 	struct dss_class_spec spec;
@@ -140,6 +184,7 @@ enum dss_global_mode dss_asked_mode(const struct dss_io *io)
  * on both devices.
  */
 enum dss_global_mode dss_write_mode(const struct dss_io *io)
+	__must_hold(&io->d->lock)
 {
 	enum dss_global_mode mode = dss_asked_mode(io);
 
@@ -156,6 +201,7 @@ enum dss_global_mode dss_write_mode(const struct dss_io *io)
  * Return: whether a commit has to come first.
  */
 bool dss_intend(struct dss_io *io, bool through)
+	__must_hold(&io->d->lock)
 {
 	struct dss *d = io->d;
 	bool commit = dss_is_stale(d, io->slot);
@@ -177,10 +223,4 @@ bool dss_intend(struct dss_io *io, bool through)
 			dss_set_dirty(d, io->slot, grain, 1);
 	}
 	return commit;
-}
-
-enum dss_next dss_admit(struct dss_io *io)
-{
-	return !(io->flags & DSS_IO_GROUPED) || dss_group_admit(io) ?
-		DSS_NEXT_SUBMIT : DSS_NEXT_WAIT;
 }

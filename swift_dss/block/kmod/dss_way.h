@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The floor of the way: dss_decide.c and dss_span.c decide for a request,
- * dss_end.c issues and ends it, dss_group.c makes writes durable together;
- * dss_map.c is where requests come in.
+ * The floor of the way: dss_decide.c, dss_read.c and dss_write.c decide for a
+ * request, dss_issue.c gives it to the devices, dss_end.c ends it, dss_group.c
+ * makes writes durable together; dss_map.c is where requests come in.
  */
 #ifndef DSS_WAY_H
 #define DSS_WAY_H
@@ -61,6 +61,37 @@ static inline sector_t dss_part_end(const struct dss_io *io, u64 oblock)
 	return min(dss_io_end(io), (oblock + 1) << io->d->chunk_shift);
 }
 
+/* Whether the request has more than one chunk. */
+static inline bool dss_is_long(const struct dss_io *io)
+{
+	return io->first + io->nr > io->d->grains;
+}
+
+/* How many grains its first chunk has of it. */
+static inline unsigned int dss_first_nr(const struct dss_io *io)
+{
+	return min_t(unsigned int, io->nr, io->d->grains - io->first);
+}
+
+/* For dss_next_chunk(): before the first chunk of a request. */
+static inline struct dss_io dss_no_part(const struct dss_io *io)
+{
+	return (struct dss_io) { .d = io->d, .bio = io->bio,
+				 .class_id = io->class_id,
+				 .slot = DSS_NO_SLOT };
+}
+
+/* For dss_next_chunk(): at its first chunk. */
+static inline struct dss_io dss_first_part(const struct dss_io *io)
+{
+	struct dss_io one = dss_no_part(io);
+
+	one.oblock = io->oblock;
+	one.first = io->first;
+	one.nr = dss_first_nr(io);
+	return one;
+}
+
 static inline void dss_aim_ssd(struct dss_io *io)
 {
 	struct dss *d = io->d;
@@ -86,8 +117,12 @@ int dss_group_arrived(struct dss_io *io, blk_status_t error)
 	__must_hold(&io->d->lock);
 void dss_group_work(struct work_struct *work);
 
-/* ---- dss_end.c ---- */
+/* ---- dss_issue.c ---- */
 void dss_issue(struct dss_io *io);	/* any; never waits for memory */
+int dss_retry(struct dss_io *io)
+	__must_hold(&io->d->lock);
+
+/* ---- dss_end.c. Context: end ---- */
 int dss_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error);
 void dss_piece_end(struct bio *bio);
 
@@ -108,13 +143,24 @@ enum dss_global_mode dss_write_mode(const struct dss_io *io)
 	__must_hold(&io->d->lock);
 bool dss_intend(struct dss_io *io, bool through)
 	__must_hold(&io->d->lock);
-enum dss_next dss_admit(struct dss_io *io)
+bool dss_class_alone(const struct dss *d, unsigned int class_id)
+	__must_hold(&d->lock);
+bool dss_chunk_alone(const struct dss *d, dss_slot_t slot)
+	__must_hold(&d->lock);
+void dss_tell_run(const struct dss_io *io, struct dss_io *one)
 	__must_hold(&io->d->lock);
 
-/* ---- dss_decide.c, dss_span.c ---- */
+/* ---- dss_read.c, dss_write.c, dss_decide.c ---- */
+enum dss_next dss_read(struct dss_io *io, bool in_map)
+	__must_hold(&io->d->lock);
+enum dss_next dss_read_busy(struct dss_io *io, bool in_map)
+	__must_hold(&io->d->lock);
+enum dss_next dss_write(struct dss_io *io, bool in_map)
+	__must_hold(&io->d->lock);
+enum dss_next dss_discard(struct dss_io *io)
+	__must_hold(&io->d->lock);
 enum dss_next dss_decide(struct dss_io *io, bool in_map)
 	__must_hold(&io->d->lock);
-enum dss_next dss_span(struct dss_io *io, bool in_map);
 
 /* ---- dss_map.c ---- */
 int dss_map(struct dm_target *ti, struct bio *bio);
