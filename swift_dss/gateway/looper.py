@@ -2,8 +2,52 @@
 
 from __future__ import annotations
 
+import math
 import threading
-from typing import Callable
+from typing import Callable, Optional
+
+from swift_dss.io.workers import Clock
+
+
+class Bell:
+    """Wakes one thread that sleeps until there is work. Any thread may ring.
+
+    A thread that works, or is about to sleep, may have just missed a row: any
+    ring has it look once more.
+    """
+
+    def __init__(self, clock: Optional[Clock] = None) -> None:
+        self._clock = clock or Clock()
+        self._wake = threading.Condition()
+        self._rung = False
+        self._wakes_at = math.inf
+
+    def ring(self, due: float = 0.0) -> None:
+        """Wake the sleeper, unless it wakes by itself by ``due`` (wall
+        clock)."""
+        with self._wake:
+            if due < self._wakes_at:
+                self._rung = True
+                self._wake.notify_all()
+
+    def is_awaited(self) -> bool:
+        """True while a thread sleeps."""
+        with self._wake:
+            return self._wakes_at < math.inf
+
+    def begin(self) -> None:
+        """Forget rings: the caller looks at everything from now on."""
+        with self._wake:
+            self._rung = False
+
+    def sleep(self, seconds: float, stopping: threading.Event) -> None:
+        """Sleep for so long, or until it rings. Do not sleep if it rang since
+        :meth:`begin`, or if the daemon ends."""
+        with self._wake:
+            if seconds and not self._rung and not stopping.is_set():
+                self._wakes_at = self._clock.wall() + seconds
+                self._wake.wait(seconds)
+            self._wakes_at = math.inf
 
 
 class Looper:
@@ -12,14 +56,15 @@ class Looper:
     :param look: does due work; seconds until there may be more, 0 for at once.
         MUST NOT raise
     :param stopping: set when the daemon ends
+    :param bell: for parts that ring before this thread is made
     """
 
     def __init__(self, name: str, look: Callable[[], float],
-                 stopping: threading.Event) -> None:
+                 stopping: threading.Event,
+                 bell: Optional[Bell] = None) -> None:
         self._look = look
         self._stopping = stopping
-        self._wake = threading.Condition()
-        self._poked = False
+        self._bell = bell or Bell()
         self._thread = threading.Thread(
             target=self._run, name=name, daemon=True)
 
@@ -35,16 +80,9 @@ class Looper:
 
     def kick(self) -> None:
         """Have it look now, or once more if it is at it."""
-        with self._wake:
-            self._poked = True
-            self._wake.notify_all()
+        self._bell.ring()
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            with self._wake:
-                self._poked = False
-            wait_seconds = self._look()
-            with self._wake:
-                if wait_seconds and not self._poked and \
-                        not self._stopping.is_set():
-                    self._wake.wait(wait_seconds)
+            self._bell.begin()
+            self._bell.sleep(self._look(), self._stopping)

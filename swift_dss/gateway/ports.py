@@ -136,6 +136,21 @@ class Arrival(NamedTuple):
 Listed = Tuple[int, VersionId, str]
 
 
+class Upload(NamedTuple):
+    """A version that S3 may lack.
+
+    :param partition: '' if the ring knows it
+    :param urgent: at once (classes with ``remote = through|only``), not
+        when the version is ``remote_after_seconds`` old
+    :param class_id: the class that it shares the link with
+    """
+
+    version: VersionId
+    partition: str = ''
+    urgent: bool = False
+    class_id: int = 0
+
+
 class LocalVersions(abc.ABC):
     """This node's devices, as the gateway sees them.
 

@@ -136,3 +136,13 @@ class Daemon:
     def _do_departures(self) -> None:
         while not self._stopping.wait(_CHORES_SECONDS):
             self.upkeep.look_for_departed()
+
+
+def started(source: Source, logger: logging.Logger) -> Daemon:
+    """A daemon at work.
+
+    :raises BadConfig, TierUnavailable: as :class:`Daemon`
+    """
+    made = Daemon(source, logger)
+    made.start()
+    return made

@@ -14,10 +14,10 @@ import logging
 import os
 import signal
 import sys
-from typing import Any, List, Optional
+from typing import List, Optional, Protocol
 
 from swift_dss.core.errors import DssError
-from swift_dss.tier.daemon import Daemon
+from swift_dss.tier import daemon
 from swift_dss.tier.inforce import Source
 from swift_dss.tier.shards import files
 from swift_dss.tier.shards.child import Part, die_with_parent
@@ -25,6 +25,19 @@ from swift_dss.tier.shards.parent import Parent, divided
 
 #: Garbage is looked for less often than Python does by itself.
 GC_THRESHOLD = (20000, 20, 20)
+
+
+class Running(Protocol):
+    """A daemon or a parent of some, at work."""
+
+    def reload(self) -> None:
+        """Read the files again.
+
+        :raises DssError: they do not parse; nothing has changed
+        """
+
+    def stop(self) -> None:
+        """End every thread and child."""
 
 
 def main(argv: Optional[List[str]] = None) -> int:
@@ -62,23 +75,19 @@ def main(argv: Optional[List[str]] = None) -> int:
     return 0
 
 
-def _started(args: argparse.Namespace, logger: logging.Logger) -> Any:
-    """A daemon or a parent of some, at work."""
-    running: Any
+def _started(args: argparse.Namespace, logger: logging.Logger) -> Running:
     if args.shard is not None:
         die_with_parent(args.parent)
-        running = Daemon(Part(args.config, args.shard), logger)
-    else:
-        source = Source(args.config)
-        conf = source.conf()
-        files.await_quiet(conf, logger)
-        if divided(conf) > 1:
-            running = Parent(args.config, logger)
-        else:
-            files.take_back(conf, logger)
-            running = Daemon(source, logger)
-    running.start()
-    return running
+        return daemon.started(Part(args.config, args.shard), logger)
+    source = Source(args.config)
+    conf = source.conf()
+    files.await_quiet(conf, logger)
+    if divided(conf) > 1:
+        parent = Parent(args.config, logger)
+        parent.start()
+        return parent
+    files.take_back(conf, logger)
+    return daemon.started(source, logger)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -39,7 +39,8 @@ from swift_dss.core.spans import ClassMap
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.bundle import pack
 from swift_dss.gateway.restore.catalog import Catalog, Held, open_client
-from swift_dss.gateway.service import Gateway, Upload
+from swift_dss.gateway.ports import Upload
+from swift_dss.gateway.service import Gateway
 from swift_dss.io import steps
 
 TABLE = ClassTable.of([ClassSpec(0, 'plain', 0),

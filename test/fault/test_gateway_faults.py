@@ -154,7 +154,7 @@ def test_what_a_slow_s3_did_not_answer_goes_before_what_came_later(
         rig, faulty, monkeypatch):
     """Though the breaker never opened."""
     monkeypatch.setattr(rig.breaker, '_threshold', 1000)
-    monkeypatch.setattr(rig.gateway, '_retry', Backoff(900, 900))
+    monkeypatch.setattr(rig.gateway.jobs, 'backoff', Backoff(900, 900))
     armed = faulty.arm('503', lambda request: request.method == 'PUT',
                        times=1000)
     body = pattern(70000, 'slow')
@@ -324,7 +324,8 @@ def sent_in_order(faulty, since):
                          ids=['right', 'wrong_twin'])
 def test_a_liar_gets_one_upload_at_a_time_until_it_keeps_one(
         rig, faulty, trusting):
-    rig.gateway._trust = Trust(10 ** 9 if trusting else 5, 0.05, 0.3)
+    rig.gateway.jobs.standing.trust = Trust(
+        10 ** 9 if trusting else 5, 0.05, 0.3)
     armed = faulty.arm('swallow', lambda r: r.method == 'PUT', times=0)
     versions = backlog(rig, 40)
     failed = rig.metrics.counters

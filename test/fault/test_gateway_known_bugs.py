@@ -94,7 +94,7 @@ def test_a_start_reads_the_whole_cache(faulty, tmp_path, monkeypatch):
     again = Rig(faulty, tmp_path, remote_after_seconds=1e9)
     try:
         assert again.gateway.status()['uploads'] == 200
-        wait_until(lambda: again.gateway._looks_at < 1e300, 30,
+        wait_until(lambda: again.gateway.jobs.due.is_awaited(), 30,
                    'it has looked for work')
         assert looked == []
     finally:

@@ -84,8 +84,8 @@ def test_a_short_deadline_is_kept(cold):
 def test_an_idle_node_finds_out_by_itself(cold, monkeypatch):
     monkeypatch.setattr(alarm, 'IDLE_SECONDS', 0.5)
     cold.faulty.arm('hang', times=0)
-    cold.gateway._notify()
-    wait_until(lambda: cold.gateway._notify() or cold.breaker.state
+    cold.gateway.jobs.due.ring()
+    wait_until(lambda: cold.gateway.jobs.due.ring() or cold.breaker.state
                is not BreakerState.CLOSED, 10, 'nobody asked for anything')
     status, seconds = timed(cold, next(iter(cold.bodies)))
     assert status == 503 and seconds < 1

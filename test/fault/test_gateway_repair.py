@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
 
 import pytest
 from fault.faulty_s3 import FaultyS3
@@ -196,13 +197,14 @@ def test_readers_of_what_s3_lost_do_not_have_it_repaired_each_time(
         make_edge):
     edge = make_edge(MORE)
     gateway, now, asked = edge.rig.gateway, [1000.0], []
-    inner = gateway.repair
+    inner = gateway.repairs.repair
 
     def repair(copies):
         asked.append(copies[0][0])
         return inner(copies)
 
-    gateway.repair, gateway._clock = repair, lambda: now[0]
+    gateway.repairs.repair = repair
+    gateway.repairs.clock = SimpleNamespace(monotonic=lambda: now[0])
     for name in ('one', 'two'):
         for version in edge.copies[name]:
             edge.rig.local.drop_local(version)

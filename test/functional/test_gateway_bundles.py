@@ -17,7 +17,8 @@ from swift_dss.core.spans import ClassMap
 from swift_dss.gateway.bundle import since
 from swift_dss.gateway.bundle.read import is_bundle
 from swift_dss.gateway.restore.catalog import Catalog, Held, open_client
-from swift_dss.gateway.service import Gateway, Upload
+from swift_dss.gateway.ports import Upload
+from swift_dss.gateway.service import Gateway
 from swift_dss.wire import bundle
 from swift_dss.wire.control import FetchRequest
 

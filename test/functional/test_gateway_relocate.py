@@ -75,7 +75,7 @@ class Node:
                 'read_timeout_seconds': '5'}, **gateway)}
         self.conf_path = write_node(root, self.options, CLASSES)
         self.daemon = Daemon(Source(self.conf_path), LOGGER)
-        self.daemon.node.gateway._ranks = FixedRanks()
+        self.daemon.node.gateway.line.ranks = FixedRanks()
         self.daemon.start()
         self.bodies = []
 

@@ -172,7 +172,7 @@ def test_a_mark_of_something_else_stops_it_too(make):
         node.server.client().put_object(
             Bucket=BUCKET, Key=node.prefix + OWNER_KEY, Body=body)
         with pytest.raises(NotOurs, match='does not name the owner'):
-            node.daemon.node.gateway._owner.require(0.0)
+            node.daemon.node.gateway.prefix.owner.require(0.0)
 
 
 def test_of_many_that_come_at_once_one_wins(make):
@@ -209,7 +209,7 @@ def test_what_leaves_is_not_left_to_another_clusters_prefix(make):
     first.server.client().put_object(
         Bucket=BUCKET, Key=first.prefix + OWNER_KEY,
         Body=json.dumps(other).encode())
-    first.daemon.node.gateway._owner._read_at = -1e9
+    first.daemon.node.gateway.prefix.owner._read_at = -1e9
     place, _ = first.bodies[0]
     with pytest.raises(DssError, match='belongs to cluster'):
         first.daemon.node.local.demote(place.version, place.partition,

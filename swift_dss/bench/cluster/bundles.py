@@ -39,7 +39,8 @@ from swift_dss.core.version import VersionId
 from swift_dss.gateway.peers.ranks import Ranks
 from swift_dss.gateway.ports import Sink
 from swift_dss.gateway.restore.catalog import open_client
-from swift_dss.gateway.service import Gateway, Upload
+from swift_dss.gateway.ports import Upload
+from swift_dss.gateway.service import Gateway
 from swift_dss.tier.main import GC_THRESHOLD
 from swift_dss.tier.devices import Devices
 from swift_dss.tier.inforce import InForce

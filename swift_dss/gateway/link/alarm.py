@@ -77,6 +77,19 @@ class Alarm:
         if self._client.pulse.silent_seconds() >= IDLE_SECONDS:
             self._ask()
 
+    def probe(self) -> float:
+        """While S3 is down, one small question when its time has come; seconds
+        until the next one, 0 if S3 answers."""
+        if self._breaker.seconds_until_probe() <= 0:
+            try:
+                self._client.probe(self._key)
+            except DssError as err:
+                self._logger.warning('gateway: probe: %s', err)
+            if self._is_up():
+                self._changed(True)
+                return 0.0
+        return max(0.05, self._breaker.seconds_until_probe())
+
     def _ask(self) -> None:
         with self._answered:
             if self._asking:

@@ -14,20 +14,35 @@ import threading
 import time
 from dataclasses import replace
 from typing import (
-    Any, Callable, Container, Dict, FrozenSet, Iterable, List, Mapping,
-    NamedTuple, Optional, Sequence, Set, Tuple)
+    Any,
+    Callable,
+    Container,
+    Dict,
+    FrozenSet,
+    Iterable,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import GatewayConf
-from swift_dss.core.errors import (
-    DssError, RemoteUnavailable, VersionGone)
+from swift_dss.core.errors import DssError, RemoteUnavailable, VersionGone
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.bundle.book import Book, Parked
 from swift_dss.gateway.bundle.follow import Follower, Place
 from swift_dss.gateway.bundle.keep import Keeper
 from swift_dss.gateway.bundle.lean import Leaning
 from swift_dss.gateway.bundle.pack import (
-    AGAIN_SECONDS, Claim, Packer, batch_of, group_of)
+    AGAIN_SECONDS,
+    Claim,
+    Packer,
+    batch_of,
+    group_of,
+)
 from swift_dss.gateway.bundle.proof import BundleProofs
 from swift_dss.gateway.bundle.say import Sayer
 from swift_dss.gateway.bundle.twins import Twins
@@ -36,6 +51,7 @@ from swift_dss.gateway.collect.members import BundleCollector, Shelves
 from swift_dss.gateway.collect.regain import Regainer
 from swift_dss.gateway.form import metadata
 from swift_dss.gateway.form.encrypt import KeyFile, close_envelope
+from swift_dss.gateway.form.own_record import OwnRecords
 from swift_dss.gateway.link import wan
 from swift_dss.gateway.link.breaker import Breaker, BreakerState
 from swift_dss.gateway.link.client import S3Client, S3Down
@@ -45,12 +61,17 @@ from swift_dss.gateway.looper import Looper
 from swift_dss.gateway.peers.primaries import Primaries
 from swift_dss.gateway.peers.ranks import Ranks
 from swift_dss.gateway.ports import (
-    LocalVersion, LocalVersions, Logger, Metrics)
+    LocalVersion,
+    LocalVersions,
+    Logger,
+    Metrics,
+)
 from swift_dss.gateway.queue import DeleteJob, Queue, UploadJob
 from swift_dss.gateway.restore.catalog import Catalog
 from swift_dss.gateway.restore.places import Places, Servers, ring_there
-from swift_dss.gateway.form.own_record import OwnRecords
 from swift_dss.gateway.restore.renew import Renewer
+from swift_dss.gateway.up.jobs import Jobs
+from swift_dss.gateway.up.offers import Offer
 from swift_dss.gateway.up.upload import Outcome
 from swift_dss.io import steps
 from swift_dss.io.workers import Pool
@@ -73,25 +94,11 @@ _AGES = 3
 _LATE_SECONDS, _LATE_STEP_SECONDS = 1.0, 0.005
 
 
-class Offer(NamedTuple):
-    """A version that may share an S3 object with others.
-
-    :param may_send: False only looks whether another replica did it
-    :param is_first: it is this device's turn before all others'
-    """
-
-    job: UploadJob
-    local: LocalVersion
-    may_send: bool
-    is_first: bool
-
-
 class Bundler:
     """Bundles of one node. Thread-safe.
 
     :param stopping: set when the daemon ends
-    :param left_alone: told that rows of the queue are for uploads of their
-        own
+    :param jobs: is told what becomes of rows of the queue
     :param leaning: judges members before a bundle goes
     :param follower: finds members that others have packed
     :param proofs: the indexes of bundles
@@ -105,13 +112,11 @@ class Bundler:
                  stopping: threading.Event, swift_dir: str, keys: KeyFile,
                  now: Callable[[], float], retry: Backoff,
                  pool: Pool, leaning: Leaning, follower: Follower,
-                 proofs: BundleProofs, ranks: Ranks,
-                 left_alone: Callable[[], None]) -> None:
-        self._left_alone = left_alone
+                 proofs: BundleProofs, ranks: Ranks, jobs: Jobs) -> None:
+        self._jobs = jobs
         self._follower = follower
         self._conf = conf
         self._local = local
-        self._queue = queue
         self._book = book
         self._metrics = metrics
         self._logger = logger
@@ -123,7 +128,7 @@ class Bundler:
         #: Held while parking; not reentrant.
         self.baton = baton.hold
         self._packer = Packer(conf, client, local, book, metrics, logger,
-                              now, keys, queue.finish_uploads, self._away,
+                              now, keys, jobs.settle, self._away,
                               Turns(breaker, SENDERS, stopping), baton)
         self._keeper = Keeper(conf, client, local, book, self._packer,
                               metrics, self._note, keys, now, leaning)
@@ -247,15 +252,14 @@ class Bundler:
 
     def _park(self, some: List[Tuple[Offer, str]]) -> None:
         now = self._now()
-        # The rows of the uploads stay: they say that these are dirty.
-        again = now + max(60.0, _AGES * self._conf.bundle_age_seconds)
-        self._queue.wait((one.job.version, again) for one, _ in some)
         before = {waiting.group for waiting in self._book.waiting()}
         new = self._book.park([Parked(
             one.job.version, one.job.partition, group,
             one.local.content_length, one.local.etag,
             bundle.pack_record(metadata.record_of(one.local)))
             for one, group in some], now)
+        self._jobs.park([one.job for one, _ in some], now + max(
+            60.0, _AGES * self._conf.bundle_age_seconds))
         for (one, _), is_new in zip(some, new):
             if is_new:
                 self.went_up(one.local)
@@ -424,16 +428,9 @@ class Bundler:
         if isinstance(err, VersionGone):
             # Overwritten, deleted or moved on: its own upload finds that
             # out, at once, and lets the row go.
-            self._go_alone([version])
-            return
-        self._queue.retry_upload(
-            version, self._now() + AGAIN_SECONDS,
-            '%s: %s' % (type(err).__name__, err))
-
-    def _go_alone(self, versions: List[VersionId]) -> None:
-        self._queue.go_alone(versions)
-        self._queue.wait((version, self._now()) for version in versions)
-        self._left_alone()
+            self._jobs.single_out([version])
+        else:
+            self._jobs.put_off(version, AGAIN_SECONDS, err)
 
     def look(self) -> float:
         """Do the due sending and keeping; seconds until there may be more.
@@ -501,7 +498,7 @@ class Bundler:
     def _submit(self, one: bundling.Waiting,
                 batch: bundling.Batch) -> bool:
         if not bundling.saves(one):
-            self._go_alone(self._book.send_alone(one.group))
+            self._jobs.single_out(self._book.send_alone(one.group))
             return True
         claim = self._packer.claim(one, batch)
         if claim is None:
@@ -550,7 +547,7 @@ class Bundler:
                  if place.remote is not None]
         alone = [version for version, place in places.items() if place.alone]
         self._book.settled(version.key for version in there + alone)
-        self._go_alone(alone)
+        self._jobs.single_out(alone)
         gone = {version.key for version in there + alone}
         return claim._replace(members=[
             member for member in claim.members

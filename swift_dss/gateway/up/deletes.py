@@ -21,7 +21,6 @@ from typing import Callable, Sequence
 
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import DssError, RemoteUnavailable
-from swift_dss.core.version import VersionId
 from swift_dss.gateway.form.metadata import SUFFIXES
 from swift_dss.gateway.link.client import S3Client, S3Rejected
 from swift_dss.gateway.link.retry import Backoff
@@ -29,9 +28,9 @@ from swift_dss.gateway.looper import Looper
 from swift_dss.gateway.peers.primaries import Primaries, Wanted
 from swift_dss.gateway.ports import LocalVersions, Logger, Metrics
 from swift_dss.gateway.queue import BEGINNING, DeleteJob, Queue
+from swift_dss.gateway.up.jobs import Jobs
 from swift_dss.io import steps
 from swift_dss.strategy.agreement import Verdict, of_key
-
 
 #: Rows of one question.
 _AT_ONCE = 500
@@ -139,18 +138,18 @@ class Agreement:
 class Deleter:
     """Does delete jobs, one per call, in any thread.
 
-    :param rank: of the device among the primaries of a version
+    :param jobs: uploads of what is deleted end there
     """
 
     def __init__(self, conf: GatewayConf, client: S3Client,
-                 local: LocalVersions, queue: Queue, metrics: Metrics,
-                 rank: Callable[[VersionId], int]) -> None:
+                 local: LocalVersions, queue: Queue, jobs: Jobs,
+                 metrics: Metrics) -> None:
         self._conf = conf
+        self._jobs = jobs
         self._client = client
         self._local = local
         self._queue = queue
         self._metrics = metrics
-        self._rank = rank
 
     def run(self, job: DeleteJob) -> DeleteOutcome:
         """Delete the key and its side cars. Idempotent; 404 is success.
@@ -171,8 +170,8 @@ class Deleter:
                 self._abort_listed(job.s3_key)
             elif upload.upload_id:
                 self._client.abort(job.s3_key, upload.upload_id)
-            self._queue.finish_upload(upload.version)
-        if self._rank(job.version) and not job.attempts and \
+            self._jobs.settle([upload.version])
+        if self._jobs.line.rank(job.version) and not job.attempts and \
                 self._client.head(job.s3_key) is None:
             # The primary before this one did it.
             self._queue.finish_delete(job.s3_key)

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from typing import (
-    Callable, Iterable, List, NamedTuple, Optional, Sequence, Set)
+from typing import Iterable, List, Optional, Set
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import DssError
-from swift_dss.core.version import VersionId
 from swift_dss.gateway.looper import Looper
-from swift_dss.gateway.ports import LocalVersion, Logger, Metrics
+from swift_dss.gateway.ports import Logger, Metrics
 from swift_dss.gateway.queue import Queue, UploadJob
-from swift_dss.gateway.up.bundler import Bundler, Offer
+from swift_dss.gateway.up.bundler import Bundler
+from swift_dss.gateway.up.jobs import Jobs
+from swift_dss.gateway.up.offers import Offer, Offers
 from swift_dss.gateway.up.upload import Outcome
+from swift_dss.io.workers import Clock
 
 #: Rows of one transaction.
 _AT_ONCE = 256
@@ -28,63 +29,35 @@ _AT_ONCE = 256
 _IDLE_SECONDS = 10.0
 
 
-class Jobs(NamedTuple):
-    """The gateway's functions for the parker.
-
-    :param claim: takes the jobs of these that no other thread has
-    :param release: gives jobs back
-    :param described: a job's version; None if only its upload can tell
-    :param may_send: whether it is this device's turn
-    :param is_first: whether its turn is before all others'
-    :param wanted_remote: whether the version may go to S3
-    :param look_again_at: when to check again if another replica has sent it
-    :param left_alone: notes that some rows are left for single uploads
-    """
-
-    claim: Callable[[Sequence[UploadJob]], List[UploadJob]]
-    release: Callable[[Iterable[UploadJob]], None]
-    described: Callable[[UploadJob], Optional[LocalVersion]]
-    may_send: Callable[[UploadJob], bool]
-    is_first: Callable[[UploadJob], bool]
-    wanted_remote: Callable[[LocalVersion], bool]
-    look_again_at: Callable[[UploadJob], float]
-    left_alone: Callable[[], None]
-
-
 class Parker:
-    """One thread that parks due versions.
-
-    :param table: the class table in force
-    """
+    """One thread that parks due versions."""
 
     def __init__(self, jobs: Jobs, queue: Queue, bundler: Bundler,
-                 table: Callable[[], ClassTable], metrics: Metrics,
-                 logger: Logger, stopping: threading.Event,
-                 now: Callable[[], float]) -> None:
+                 offers: Offers, metrics: Metrics, logger: Logger,
+                 stopping: threading.Event, clock: Clock) -> None:
         self._jobs = jobs
         self._queue = queue
         self._bundler = bundler
-        self._table = table
+        self._offers = offers
         self._metrics = metrics
         self._logger = logger
         self._stopping = stopping
-        self._now = now
-        self._looper = Looper('dss-park', self.look, stopping)
+        self._clock = clock
+        self._looper = Looper('dss-park', self.look, stopping, jobs.parkable)
         self.start = self._looper.start
         self.stop = self._looper.stop
-        self.kick = self._looper.kick
 
     def park(self) -> int:
         """Park some due versions; how many rows it settled."""
         done = 0
         coming: Set[int] = set()
-        table = self._table()
-        for class_id in self._queue.due_classes(self._now()):
+        table = self._offers.table()
+        for class_id in self._queue.due_classes(self._clock.wall()):
             if not table.spec(class_id).bundle or self._stopping.is_set():
                 continue
             self._bundler.let_late_go_first()
             rows = self._queue.due_uploads(
-                self._now(), _AT_ONCE, class_id, alone=False)
+                self._clock.wall(), _AT_ONCE, class_id, alone=False)
             if len(rows) == _AT_ONCE:
                 coming.add(class_id)
             jobs = self._jobs.claim(rows)
@@ -99,39 +72,26 @@ class Parker:
 
     def _park(self, jobs: List[UploadJob], table: ClassTable) -> None:
         offers: List[Offer] = []
-        alone: List[VersionId] = []
-        finished: List[VersionId] = []
-        waiting: List[UploadJob] = []
+        alone: List[UploadJob] = []
+        staying: List[UploadJob] = []
         for job in jobs:
-            local = self._jobs.described(job)
+            local = self._offers.described(job)
             if local is None:
-                alone.append(job.version)
-            elif not self._jobs.wanted_remote(local):
-                finished.append(job.version)
+                alone.append(job)
+            elif not self._offers.may_leave(local):
+                staying.append(job)
             else:
-                offers.append(Offer(job, local, self._jobs.may_send(job),
-                                    self._jobs.is_first(job)))
+                offers.append(self._offers.of(job, local))
         outcomes = self._bundler.take_all(offers, table)
         self._count(outcomes)
-        for offer, outcome in zip(offers, outcomes):
-            if outcome is None:
-                alone.append(offer.job.version)
-            elif outcome is Outcome.FOUND:
-                finished.append(offer.job.version)
-            elif outcome is Outcome.WAITING:
-                waiting.append(offer.job)
-        self._end(finished, alone, waiting)
 
-    def _end(self, finished: List[VersionId], alone: List[VersionId],
-             waiting: List[UploadJob]) -> None:
-        if waiting:
-            self._queue.wait((job.version, self._jobs.look_again_at(job))
-                             for job in waiting)
-        if finished:
-            self._queue.finish_uploads(finished)
-        if alone:
-            self._queue.go_alone(alone)
-            self._jobs.left_alone()
+        def ended(outcome: Optional[Outcome]) -> List[UploadJob]:
+            return [offer.job for offer, said in zip(offers, outcomes)
+                    if said is outcome]
+        self._jobs.wait(ended(Outcome.WAITING))
+        self._jobs.drop(staying)
+        self._jobs.finish(ended(Outcome.FOUND))
+        self._jobs.leave_alone(alone + ended(None))
 
     def _count(self, outcomes: Iterable[Optional[Outcome]]) -> None:
         for outcome, number in Counter(outcomes).items():
@@ -155,7 +115,7 @@ class Parker:
         return _IDLE_SECONDS
 
     def _until_due(self) -> float:
-        now = self._now()
+        now = self._clock.wall()
         following = self._queue.next_due(now)
         if following is None:
             return _IDLE_SECONDS

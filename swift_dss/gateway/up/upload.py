@@ -10,21 +10,31 @@ also settles a time-out whose request S3 had in fact carried out.
 
 from __future__ import annotations
 
+import threading
 import time
 from enum import Enum
-from typing import Callable, Dict, Optional
+from typing import Callable, Dict, NamedTuple, Optional
 
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
-    DssError, RemoteCorrupt, TierUnavailable, VersionGone)
+    DssError,
+    RemoteCorrupt,
+    TierUnavailable,
+    VersionGone,
+)
 from swift_dss.core.residency import RemoteCopy
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.form import digests, encrypt, metadata, verify
 from swift_dss.gateway.form.own_record import OwnRecords
 from swift_dss.gateway.link.client import S3Client
 from swift_dss.gateway.ports import (
-    LocalReader, LocalVersion, LocalVersions, Metrics)
+    LocalReader,
+    LocalVersion,
+    LocalVersions,
+    Metrics,
+)
 from swift_dss.gateway.queue import Queue, UploadJob
+from swift_dss.gateway.up.jobs import Cancelled, Jobs
 from swift_dss.gateway.up.multipart import Multipart
 from swift_dss.io import steps
 from swift_dss.wire.layout import remote_key
@@ -41,26 +51,36 @@ class Outcome(Enum):
     PARKED = 'parked'
 
 
-class Cancelled(VersionGone):
-    """The version became obsolete while it was sent."""
-
-
 class Stopping(DssError):
     """The daemon ends; the job goes on after its next start."""
+
+
+class _Sent(NamedTuple):
+    """What S3 was given.
+
+    :param local: as it lies there, sealed or not
+    :param sums: of its parts, if it has several
+    """
+
+    key: str
+    local: LocalVersion
+    sums: Optional[digests.Sums]
+    seal_text: str
 
 
 class Uploader:
     """Does upload jobs, one per call, in any thread.
 
     :param keys: seals uploads, if there are any
-    :param cancelled: asked between parts with the version's key
-    :param stopping: asked between parts
+    :param jobs: is told of each step, and asked between parts if the version
+        became obsolete
+    :param stopping: set when the daemon ends; asked between parts
     """
 
     def __init__(self, conf: GatewayConf, client: S3Client,
                  local: LocalVersions, queue: Queue, metrics: Metrics,
-                 keys: encrypt.KeyFile, cancelled: Callable[[str], bool],
-                 stopping: Callable[[], bool],
+                 keys: encrypt.KeyFile, jobs: Jobs,
+                 stopping: threading.Event,
                  now: Callable[[], float] = time.time) -> None:
         self._conf = conf
         self._client = client
@@ -68,7 +88,7 @@ class Uploader:
         self._queue = queue
         self._metrics = metrics
         self._keys = keys
-        self._cancelled = cancelled
+        self._jobs = jobs
         self._stopping = stopping
         self._now = now
         self._records = OwnRecords(client, keys)
@@ -95,11 +115,13 @@ class Uploader:
             with self._local.open(version, job.partition) as reader:
                 copy = self._find(key, local, reader)
                 outcome = Outcome.FOUND
-                if copy is None:
-                    if not may_send:
-                        return Outcome.WAITING
-                    copy = self._send(key, job, local, reader)
+                if copy is not None:
+                    self._jobs.verify(version.key)
+                elif may_send:
+                    copy = self._bring(key, job, local, reader)
                     outcome = Outcome.UPLOADED
+                else:
+                    return Outcome.WAITING
             steps.reached('upload.verified')
             self._record(job, local, copy)
         except VersionGone:
@@ -109,7 +131,7 @@ class Uploader:
 
     def resend(self, version: VersionId, partition: str) -> None:
         """Send a version over its key, because a reader found the copy there
-        wrong.
+        wrong. The caller MUST have claimed it.
 
         :raises DssError: as :meth:`run`; S3 is unchanged
         """
@@ -117,8 +139,8 @@ class Uploader:
         now = self._now()
         job = UploadJob(version, partition, now, now)
         with self._local.open(version, partition) as reader:
-            copy = self._send(remote_key(self._conf.prefix, version), job,
-                              local, reader)
+            copy = self._bring(remote_key(self._conf.prefix, version), job,
+                               local, reader)
         self._record(job, local, copy)
 
     def send_apart(self, local: LocalVersion,
@@ -131,9 +153,9 @@ class Uploader:
         """
         key = remote_key(self._conf.prefix, local.version)
         now = self._now()
-        return self._find(key, local, reader) or self._send(
+        return self._find(key, local, reader) or self._proven(self._send(
             key, UploadJob(local.version, local.partition, now, now), local,
-            reader)
+            reader))
 
     def _left(self, job: UploadJob) -> Outcome:
         # A handoff that was emptied is not a deletion: the primaries own
@@ -187,8 +209,16 @@ class Uploader:
         return RemoteCopy(self._conf.endpoint, key, head.etag, self._now(),
                           0, text)
 
+    def _bring(self, key: str, job: UploadJob, local: LocalVersion,
+               reader: LocalReader) -> RemoteCopy:
+        """Send and prove a version that this thread has claimed."""
+        self._jobs.send(job.version.key)
+        sent = self._send(key, job, local, reader)
+        self._jobs.verify(job.version.key)
+        return self._proven(sent)
+
     def _send(self, key: str, job: UploadJob, plain: LocalVersion,
-              reader: LocalReader) -> RemoteCopy:
+              reader: LocalReader) -> _Sent:
         seal = encrypt.seal_for(self._keys, key, plain) \
             if self._keys else None
         user_metadata = _user_metadata(plain, seal)
@@ -211,6 +241,10 @@ class Uploader:
             self._send_whole(key, job, local, reader, user_metadata)
         steps.reached('upload.completed')
         self._metrics.count('gateway.uploaded_bytes', local.content_length)
+        return _Sent(key, local, sums, seal.text if seal else '')
+
+    def _proven(self, sent: _Sent) -> RemoteCopy:
+        key, local, sums, seal_text = sent
         head = self._client.head(key)
         if head is None or not self._verifier.proves(
                 head, key, local, sums.etag if sums else local.etag):
@@ -219,7 +253,7 @@ class Uploader:
         if sums is not None:
             self._prove_sums(key + metadata.SUMS_SUFFIX, sums.encode())
         return RemoteCopy(self._conf.endpoint, key, head.etag, self._now(),
-                          0, seal.text if seal else '')
+                          0, seal_text)
 
     def _prove_sums(self, path: str, data: bytes) -> None:
         if not self._verifier.proves_small(path, data):
@@ -242,9 +276,9 @@ class Uploader:
 
         :raises Stopping: the daemon ends; parts that S3 has are kept
         """
-        if self._stopping():
+        if self._stopping.is_set():
             raise Stopping('%s: to be resumed' % job.version.key)
-        if self._cancelled(job.version.key) or self._obsolete(job):
+        if self._jobs.is_cancelled(job.version.key) or self._obsolete(job):
             raise Cancelled('%s: overwritten or deleted meanwhile'
                             % job.version.key)
 

@@ -22,7 +22,8 @@ from swift_dss.core.errors import (
     BadClassInput, DamagedRecord, TierUnavailable, VersionGone)
 from swift_dss.core.residency import Tier
 from swift_dss.core.version import VersionId
-from swift_dss.gateway.service import Gateway, Upload
+from swift_dss.gateway.ports import Upload
+from swift_dss.gateway.service import Gateway
 from swift_dss.io import spool
 from swift_dss.tier.hits import Hits
 from swift_dss.tier.index.index import IndexDamaged, IndexUnavailable

@@ -20,7 +20,8 @@ from swift_dss.core.errors import (
     DssError, RemoteUnavailable, TierUnavailable)
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.ports import NotProven
-from swift_dss.gateway.service import Gateway, Upload
+from swift_dss.gateway.ports import Upload
+from swift_dss.gateway.service import Gateway
 from swift_dss.io.moves import LOCAL
 from swift_dss.tier.devices import Device
 from swift_dss.tier.index.rows import Candidate, VersionRow

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-from dataclasses import replace
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
@@ -19,7 +18,8 @@ from swift_dss.gateway.collect.keys import Wish
 from swift_dss.gateway.link.breaker import Breaker, BreakerState
 from swift_dss.gateway.link.retry import Backoff
 from swift_dss.gateway.restore.catalog import Catalog
-from swift_dss.gateway.service import Gateway, Upload
+from swift_dss.gateway.ports import Upload
+from swift_dss.gateway.service import Gateway
 from swift_dss.io.workers import inline
 from swift_dss.strategy.agreement import Answer, leans_on
 
@@ -141,12 +141,14 @@ def test_another_node_packs_when_the_first_does_not(nodes):
     assert None not in nodes.keys(1, versions)
 
 
-def test_the_second_rank_waits_behind_the_age_of_an_upload(nodes):
-    gateway = nodes.gateways[1]
-    gateway._conf = replace(gateway._conf, remote_after_seconds=5500.0)
+def test_the_second_rank_waits_behind_the_age_of_an_upload(tmp_path):
+    nodes = Ranked(tmp_path)
+    nodes.conf['remote_after_seconds'] = 5500.0
+    nodes.second()
     versions = nodes.replicate(NAMES)
     nodes.run(5800, 20.0)
     assert nodes.keys(1, versions) == {None}
+    nodes.stop()
 
 
 def test_the_time_without_s3_makes_nobody_take_over(nodes):

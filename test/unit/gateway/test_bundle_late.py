@@ -10,7 +10,7 @@ from test_bundles_of_others import NAMES, NEW, OLD, SMALL
 from swift_dss.core.errors import RemoteCorrupt
 from swift_dss.gateway.collect.keys import Wish
 from swift_dss.gateway.ports import NotProven
-from swift_dss.gateway.service import Upload
+from swift_dss.gateway.ports import Upload
 from swift_dss.strategy.agreement import Answer, agreed_key
 from swift_dss.wire.records.proof import ProofRequest
 

@@ -14,7 +14,8 @@ from support import wait_until
 from swift_dss.core.classes import ClassSpec, ClassTable, RemoteMode
 from swift_dss.core.spans import ClassMap
 from swift_dss.gateway.bundle.pack import batch_of
-from swift_dss.gateway.service import Gateway, Upload
+from swift_dss.gateway.ports import Upload
+from swift_dss.gateway.service import Gateway
 from swift_dss.gateway.up import bundler as bundle_work
 from swift_dss.strategy import bundling
 
@@ -184,9 +185,7 @@ def test_a_replica_of_this_node_is_no_second_member(node):
 
 
 def test_a_replica_whose_turn_it_is_not_waits(tmp_path):
-    node = Node(str(tmp_path), {'sda': 1})
-    node.gateway._conf = node.gateway._conf.__class__(
-        **dict(vars(node.gateway._conf), take_over_seconds=3600.0))
+    node = Node(str(tmp_path), {'sda': 1}, take_over_seconds=3600.0)
     try:
         node.queue([node.local.put('o', b'x', class_map=SMALL)])
         wait_until(lambda: node.metrics.counters.get(

@@ -10,7 +10,7 @@ from test_bundles_of_others import OLD, SMALL
 from swift_dss.gateway.bundle.pack import PROOFS_META
 from swift_dss.gateway.form.encrypt import SEAL_META
 from swift_dss.gateway.restore.catalog import Catalog, Held
-from swift_dss.gateway.service import Upload
+from swift_dss.gateway.ports import Upload
 
 MANY = ['o%d' % number for number in range(60)]
 

@@ -266,7 +266,7 @@ def test_who_is_the_first_primary_of_most_members_keeps_it(
     gateway = lose_book(nodes, 0)
     theirs = {versions['ao%d' % number].object_hash
               for number in range(others)}
-    ranks = gateway._ranks
+    ranks = gateway.line.ranks
     ranks.primaries = lambda policy, object_hash: ('7', [
         {'device': 'there' if object_hash in theirs else 'sda'},
         {'device': 'sda'}])
@@ -312,9 +312,9 @@ def test_the_first_of_a_fragment_is_the_node_of_its_index(nodes):
     nodes.run(100)
     assert len(nodes.bundles()) == 1
     gateway = lose_book(nodes, 0)
-    gateway._ranks.primaries = lambda policy, object_hash: ('7', [
+    gateway.line.ranks.primaries = lambda policy, object_hash: ('7', [
         {'device': 'there'}, {'device': 'sda'}])
-    gateway._ranks.is_here = lambda node: node['device'] == 'sda'
+    gateway.line.ranks.is_here = lambda node: node['device'] == 'sda'
     nodes.run(60)
     assert gateway.status()['bundles']['bundles'] == 1
 
@@ -349,14 +349,14 @@ def test_a_record_that_is_damaged_stops_no_other(nodes):
 def test_a_policy_without_a_ring_stops_no_other(nodes):
     in_bundles(nodes, 'a', 'b')
     gateway = lose_book(nodes, 0)
-    ranks, rank = [], gateway._ranks.rank
+    ranks, rank = [], gateway.line.ranks.rank
 
     def of(version):
         ranks.append(version)
         if len(ranks) == 1:
             raise NoRing('none')
         return rank(version)
-    gateway._ranks.rank = of
+    gateway.line.ranks.rank = of
     nodes.run(60)
     assert len(ranks) > 1
     assert not gateway._bundler._book.is_regained
@@ -404,7 +404,7 @@ def test_who_leant_and_keeps_it_now_does_not_follow_itself(nodes):
     key, = nodes.bundles()
     gateway = lose_book(nodes, 0)
     rank = iter([1, 1, 0])
-    gateway._ranks.rank = lambda version: next(rank, 0)
+    gateway.line.ranks.rank = lambda version: next(rank, 0)
     nodes.run(20)
     assert gateway.status()['bundles']['bundles'] == 1
     assert list(gateway._bundler._book.leaned_on()) == []

@@ -13,7 +13,7 @@ from swift_dss.gateway.bundle import since
 from swift_dss.gateway.bundle.book import Book
 from swift_dss.gateway.collect.keys import Wish
 from swift_dss.gateway.restore.catalog import Catalog, Held
-from swift_dss.gateway.service import Upload
+from swift_dss.gateway.ports import Upload
 
 POSTED, LATER = '1700000050.00000', '1700000060.00000'
 ALL = Wish(everything=True)

@@ -7,7 +7,7 @@ from test_bundle_following import Ranked
 from test_bundles_of_others import NAMES, NEW, OLD, SMALL
 
 from swift_dss.core.errors import TierUnavailable
-from swift_dss.gateway.service import Upload
+from swift_dss.gateway.ports import Upload
 
 
 @pytest.fixture

@@ -16,7 +16,8 @@ from swift_dss.core.spans import ClassMap
 from swift_dss.gateway.bundle import since
 from swift_dss.gateway.link.retry import Backoff
 from swift_dss.gateway.peers.primaries import Primaries, looks_at
-from swift_dss.gateway.service import Gateway, Upload
+from swift_dss.gateway.ports import Upload
+from swift_dss.gateway.service import Gateway
 from swift_dss.io.workers import inline
 from swift_dss.strategy.agreement import Answer, Verdict, of_member
 from swift_dss.wire.control import FetchRequest

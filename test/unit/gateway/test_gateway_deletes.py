@@ -13,7 +13,8 @@ from memory_s3 import MemoryS3
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.gateway.link.retry import Backoff
-from swift_dss.gateway.service import Gateway, Upload
+from swift_dss.gateway.ports import Upload
+from swift_dss.gateway.service import Gateway
 from swift_dss.io.workers import inline
 from swift_dss.strategy.agreement import Answer
 

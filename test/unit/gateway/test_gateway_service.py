@@ -12,7 +12,8 @@ import pytest
 from support import wait_until
 
 from swift_dss.core.classes import ClassSpec, ClassTable
-from swift_dss.gateway.service import Gateway, Upload
+from swift_dss.gateway.ports import Upload
+from swift_dss.gateway.service import Gateway
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir,
                                 os.pardir, 'fault'))
@@ -37,10 +38,10 @@ class Looks:
             logging.getLogger('gateway-test'), self.metrics,
             ranks=FixedRanks(), primaries=OnlyHere(self.local))
         self.count = 0
-        self._inner = self.gateway._dispatch_due
-        self.gateway._dispatch_due = self._look
+        self._inner = self.gateway.dispatcher.look
+        self.gateway.dispatcher.look = self._look
         self.gateway.start()
-        wait_until(lambda: self.count and self.gateway._looks_at < 1e300)
+        wait_until(lambda: self.count and self.gateway.jobs.due.is_awaited())
 
     def _look(self):
         self.count += 1
@@ -105,10 +106,11 @@ def fair_order(looks, monkeypatch, shares, slots):
     long backlog of class 0 and a short one of class 9."""
     found = looks(remote_after_seconds=3600.0)
     gateway, taken = found.gateway, []
+    dispatcher = gateway.dispatcher
     table = ClassTable.of([ClassSpec(0, 'bulk', 0, wan_share=shares[0]),
                            ClassSpec(9, 'gold', 90, wan_share=shares[1])])
-    monkeypatch.setattr(gateway, '_table_source', lambda: table)
-    monkeypatch.setattr(gateway, '_dispatch_due', lambda: 3600.0)
+    monkeypatch.setattr(gateway.offers, 'table', lambda: table)
+    monkeypatch.setattr(dispatcher, 'look', lambda: 3600.0)
     now = time.time()
     gateway._queue.add_uploads(
         [(found.put(number, 1000 - number), '7', number, 0)
@@ -116,9 +118,9 @@ def fair_order(looks, monkeypatch, shares, slots):
     gateway._queue.add_uploads(
         [(found.put(number), '7', now - 1, 9) for number in (50, 51, 52)],
         now)
-    monkeypatch.setattr(gateway, '_submit', lambda job: taken.append(
+    monkeypatch.setattr(dispatcher, 'take', lambda job: taken.append(
         (job.class_id, job.not_before)) or True)
-    assert gateway._submit_fairly(now, slots, 0) == 0
+    assert dispatcher.submit_fairly(now, slots, 0) == 0
     found.now = now
     return found, taken
 
@@ -141,18 +143,18 @@ def test_the_last_worker_is_kept_for_the_highest_class(looks, monkeypatch):
     for job in gateway._queue.due_uploads(found.now, 99, 9):
         gateway._queue.finish_upload(job.version)
     del taken[:]
-    assert gateway._submit_fairly(found.now, 4, 0) == 1
+    assert gateway.dispatcher.submit_fairly(found.now, 4, 0) == 1
     assert [one for one, _ in taken] == [0, 0, 0]
     gateway._queue.add_uploads([(found.put(60), '7', found.now, 9)],
                                found.now)
-    gateway._uploading = 3
-    assert gateway._submit_fairly(found.now, 1, 3) == 0
+    monkeypatch.setattr(gateway.dispatcher, 'at_work', lambda: (3, 0))
+    assert gateway.dispatcher.submit_fairly(found.now, 1, 3) == 0
     assert taken[-1][0] == 9
     # It has sent nothing for long: nobody keeps a worker for it.
     later = found.now + 1000.0
     for job in gateway._queue.due_uploads(later, 99, 9):
         gateway._queue.finish_upload(job.version)
-    assert gateway._submit_fairly(later, 1, 3) == 0
+    assert gateway.dispatcher.submit_fairly(later, 1, 3) == 0
     assert taken[-1][0] == 0
 
 
@@ -160,7 +162,7 @@ def test_after_an_outage_one_worker_works_for_all(looks, monkeypatch):
     found, taken = fair_order(looks, monkeypatch, (1, 1), 6)
     for job in found.gateway._queue.due_uploads(found.now, 99, 9):
         found.gateway._queue.finish_upload(job.version)
-    assert found.gateway._submit_fairly(found.now, 1, 0) == 0
+    assert found.gateway.dispatcher.submit_fairly(found.now, 1, 0) == 0
     assert taken[-1][0] == 0
 
 
@@ -170,8 +172,8 @@ def test_an_idle_link_takes_versions_early_if_it_may(looks, monkeypatch):
     gateway.enqueue_upload(found.put(1, 5.0), '7')
     gateway.enqueue_upload(found.put(2, 60.0), '7')
     taken = []
-    monkeypatch.setattr(gateway, '_submit', taken.append)
-    gateway._push_in_plenty(time.time(), 4, 3)
+    monkeypatch.setattr(gateway.dispatcher, 'take', taken.append)
+    gateway.dispatcher.push_in_plenty(time.time(), 4, 3)
     assert taken == [], 'the link is at work'
-    gateway._push_in_plenty(time.time(), 4, 0)
+    gateway.dispatcher.push_in_plenty(time.time(), 4, 0)
     assert len(taken) == 1, 'the other one is too young'

@@ -8,7 +8,7 @@ from test_gateway_deletes import OLD, Cluster
 
 from swift_dss.gateway.form import metadata
 from swift_dss.gateway.restore.catalog import Catalog, Held
-from swift_dss.gateway.service import Upload
+from swift_dss.gateway.ports import Upload
 from swift_dss.wire.layout import remote_key
 
 POSTED, LATER = '1700000050.00000', '1700000060.00000'

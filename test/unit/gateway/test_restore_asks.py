@@ -21,7 +21,7 @@ from swift_dss.gateway.restore.catalog import Catalog
 from swift_dss.gateway.restore.run import Restore
 from swift_dss.gateway.restore.trust import Trust
 from swift_dss.gateway.restore.write import Target
-from swift_dss.gateway.service import Upload
+from swift_dss.gateway.ports import Upload
 
 
 class Here:

@@ -16,7 +16,7 @@ from test_gateway_deletes import NEW, OLD, Cluster
 
 from swift_dss.core.classes import ClassSpec, ClassTable, RemoteMode
 from swift_dss.core.spans import ClassMap, Span
-from swift_dss.gateway.service import Upload
+from swift_dss.gateway.ports import Upload
 from swift_dss.wire.control import FetchRequest
 from swift_dss.wire.layout import remote_key
 
@@ -103,7 +103,7 @@ def test_what_is_obsolete_is_not_sent(one):
 
 
 def test_one_span_that_stays_keeps_the_whole_version_here(one):
-    one.gateways[0]._table_source = lambda: TABLE
+    one.gateways[0].offers.table = lambda: TABLE
     version = one.disks[0].put('o', b'body', OLD, class_map=ClassMap
                                .from_spans([Span(0, 2, 2)], 0))
     assert send(one, version) is None

@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir,
 from gateway_node import Collector
 from test_gateway_deletes import NEW, OLD, Cluster
 
-from swift_dss.gateway.service import Upload
+from swift_dss.gateway.ports import Upload
 from swift_dss.wire.control import FetchRequest
 
 
