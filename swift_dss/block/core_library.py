@@ -33,9 +33,10 @@ from swift_dss.strategy.eviction.chunks.verbs import (
 
 #: Where the sources are, and the shared library's part of them.
 SOURCE_DIR = pathlib.Path(__file__).parent / 'kmod' / 'core'
-SOURCES = ('dss_core.c', 'dss_verdict.c', 'dss_table.c', 'dss_check.c',
-           'dss_replay.c')
-HEADERS = ('dss_core.h', 'dss_core_impl.h', 'dss_env.h', 'dss_replay.h')
+SOURCES = ('dss_core.c', 'dss_dirty.c', 'dss_life.c', 'dss_verdict.c',
+           'dss_run.c', 'dss_table.c', 'dss_check.c', 'dss_replay.c')
+HEADERS = ('dss_core.h', 'dss_core_impl.h', 'dss_lists.h', 'dss_env.h',
+           'dss_replay.h')
 FLAGS = ('-std=gnu11', '-Wall', '-Wextra', '-Werror', '-O2', '-g', '-fPIC',
          '-shared')
 COMPILE_SECONDS = 120

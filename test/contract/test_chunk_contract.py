@@ -79,7 +79,7 @@ TWINS = {
         'dss_verdict.c', 'spec->allocate == DSS_ALLOCATE_ROOM) {',
         'false) {'),
     'a run is one request late': (
-        'dss_verdict.c', '->sectors >= cutoff', '->sectors > cutoff'),
+        'dss_run.c', '->sectors >= cutoff', '->sectors > cutoff'),
     'the youngest leaves': (
         'dss_verdict.c', 'return list->oldest;\n\tslot',
         'return list->youngest;\n\tslot'),
@@ -88,13 +88,13 @@ TWINS = {
     'a hand begins at the oldest each time': (
         'dss_verdict.c', 'list->hand = slot;', ''),
     'a hand stays behind a slot that leaves': (
-        'dss_core.c', 'list->hand = entry->younger;',
+        'dss_lists.h', 'list->hand = entry->younger;',
         'list->hand = entry->older;'),
     'a hit moves what is sieved': (
         'dss_core.c', '!(entry->bits & BITS_DIRTY) && is_sieved(core, home)',
         'false'),
     'what is to leave next keeps its mark': (
-        'dss_core.c', 'entry->bits &= ~BITS_MARKED;', ''),
+        'dss_lists.h', 'entry->bits &= ~BITS_MARKED;', ''),
     'who was declined is offered again': (
         'dss_verdict.c', 'is_sieved(core, verdict->victim_class)', 'false'),
     'what was used is numbered like what was not': (
@@ -110,12 +110,12 @@ TWINS = {
     'a hit passes a cap': (
         'dss_core.c', ' &&\n\t    !at_cap(core, class_id))', ')'),
     'what was dirtied again is clean': (
-        'dss_core.c', 'written && !(entry->bits & BITS_AGAIN)', 'written'),
+        'dss_dirty.c', 'written && !(entry->bits & BITS_AGAIN)', 'written'),
     'a hit is not remembered': (
         'dss_core.c', 'join_list(core, dss_from_slot(slot), give_up);',
         'join_list(core, dss_from_slot(slot), true);'),
     'what is clean is pulled': (
-        'dss_core.c', '(BITS_DIRTY | BITS_BUSY)) != BITS_DIRTY)',
+        'dss_dirty.c', '(BITS_DIRTY | BITS_BUSY)) != BITS_DIRTY)',
         'BITS_BUSY))'),
     'ranks are sorted the other way': (
         'dss_table.c', '->rank <= rank)', '->rank >= rank)'),
@@ -157,7 +157,7 @@ def test_a_core_that_is_wrong_in_one_place_is_found(
 def test_an_index_where_all_chunks_collide_decides_the_same(
         tmp_path, monkeypatch):
     monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
-    path = build_changed(tmp_path, 'dss_core.c', '0x9e3779b97f4a7c15ULL',
+    path = build_changed(tmp_path, 'dss_lists.h', '0x9e3779b97f4a7c15ULL',
                          '0ULL')
     done = hold_against_reference(path)
     assert done.returncode == 0, done.stdout.decode()
@@ -166,7 +166,7 @@ def test_an_index_where_all_chunks_collide_decides_the_same(
 def test_a_stream_clock_that_wraps_decides_the_same(tmp_path, monkeypatch):
     monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
     path = build_changed(
-        tmp_path, 'dss_core.c', 'core->seed = seed;',
+        tmp_path, 'dss_life.c', 'core->seed = seed;',
         'core->seed = seed;\n\tcore->stream_clock = -20;')
     done = hold_against_reference(path)
     assert done.returncode == 0, done.stdout.decode()

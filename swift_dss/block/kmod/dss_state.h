@@ -78,7 +78,6 @@
 #define DSS_POOL_MOVES		64
 #define DSS_AFTER_FILLS		4	/* at once, without a reader */
 #define DSS_AFTER_SECTORS	256	/* of one of them: 128 KiB */
-#define DSS_AFTER_PAGES		(DSS_AFTER_SECTORS / DSS_BLOCK_SECTORS)
 #define DSS_STREAM_SECTORS	2048	/* worth a way of the arm; 1 MiB */
 #define DSS_CLEAN_RUNS		64	/* of one batch of the cleaner */
 #define DSS_CLEAN_BESIDE	2048	/* sectors that go together; 1 MiB */

@@ -481,9 +481,9 @@ def test_sanitizers_find_nothing(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize('name, before, after, report', [
-    ('dss_core.c', 'align8(slots * sizeof(u32))', '0',
+    ('dss_life.c', 'align8(slots * sizeof(u32))', '0',
      'heap-buffer-overflow'),
-    ('dss_core.c', 'nr_slots >> 32', 'nr_slots >> 31',
+    ('dss_lists.h', 'nr_slots >> 32', 'nr_slots >> 31',
      'heap-buffer-overflow')])
 def test_sanitizers_find_a_table_that_is_too_small(
         tmp_path, monkeypatch, name, before, after, report):

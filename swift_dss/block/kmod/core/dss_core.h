@@ -47,9 +47,11 @@
  *     gets.
  *
  * Sources
- *   dss_core.c (slots, lists, index), dss_verdict.c (which chunk comes, which
- *   leaves), dss_table.c (classes, modes, watermarks), dss_check.c
- *   (self-check); dss_core_impl.h is theirs alone.
+ *   dss_core.c (slots that come and are used), dss_dirty.c (dirty ones),
+ *   dss_life.c (memory, number of slots), dss_verdict.c (which chunk comes,
+ *   which leaves), dss_run.c (sequential runs), dss_table.c (classes, modes,
+ *   watermarks), dss_check.c (self-check); dss_core_impl.h and dss_lists.h
+ *   are theirs alone.
  *
  * Recency
  *   Each class has a list of clean slots and one of dirty slots, each in

@@ -21,13 +21,6 @@ static inline unsigned int dss_bio_write_hint(const struct bio *bio)
 #endif
 }
 
-static inline void dss_copy_write_hint(struct bio *to, const struct bio *from)
-{
-#ifdef DSS_HAS_BIO_WRITE_HINT
-	to->bi_write_hint = from->bi_write_hint;
-#endif
-}
-
 /*
  * Discards are cut at chunks. Newer kernels do it for us if told so; older
  * ones cut at max_io_len or leave it to the map function.
