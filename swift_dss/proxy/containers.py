@@ -10,11 +10,10 @@ from swift.common.swob import Request, wsgi_to_str
 
 from swift_dss.core.errors import ClassNotAllowed
 from swift_dss.proxy.accounts import canonical
+from swift_dss.proxy.request import ProxyRequest
 from swift_dss.proxy.services import Services
-from swift_dss.proxy.settings import State
-from swift_dss.proxy.target import Target
 from swift_dss.proxy.trusted import env_key
-from swift_dss.proxy.wsgi import App, Body, Env, Start
+from swift_dss.proxy.wsgi import App, Body, Env
 from swift_dss.strategy.classify import check_allowed
 from swift_dss.wire import names
 from swift_dss.wire.headers import parse_object_class
@@ -31,8 +30,7 @@ class Containers:
         self._app = app
         self._services = services
 
-    def set_default(self, env: Env, start: Start, target: Target,
-                    state: State) -> Body:
+    def set_default(self, request: ProxyRequest) -> Body:
         """PUT or POST of a container: its default class, if given.
 
         Auth decides further down, in the proxy server.
@@ -40,65 +38,65 @@ class Containers:
         :raises BadClassInput: no such class
         :raises ClassNotAllowed: the account may not use it
         """
-        self._services.strip(env)
-        text = env.get(_CONTAINER_CLASS)
+        self._services.strip(request.env)
+        text = request.env.get(_CONTAINER_CLASS)
         if text is not None:
             stored = ''
             if text.strip():
                 class_id = parse_object_class(
-                    wsgi_to_str(text), state.table, names.CONTAINER_CLASS)
+                    wsgi_to_str(text), request.state.table,
+                    names.CONTAINER_CLASS)
                 allowed = self._services.accounts.allowed(
-                    env, target.account, state.table)
+                    request.env, request.target.account, request.state.table)
                 check_allowed({class_id}, allowed, names.CONTAINER_CLASS)
                 stored = str(class_id)
-            env[env_key(names.CONTAINER_SYSMETA_CLASS)] = stored
-        return self._app(env, start)
+            request.env[env_key(names.CONTAINER_SYSMETA_CLASS)] = stored
+        return self._app(request.env, request.start)
 
-    def show_default(self, env: Env, start: Start, target: Target,
-                     state: State) -> Body:
+    def show_default(self, request: ProxyRequest) -> Body:
         """GET or HEAD of a container."""
-        self._services.strip(env)
+        self._services.strip(request.env)
 
         def show(status: str, headers: Any, exc_info: Any = None) -> Any:
             text = HeaderKeyDict(headers).get(names.CONTAINER_SYSMETA_CLASS)
             if text and text.isdigit():
                 headers = list(headers) + [(
-                    names.CONTAINER_CLASS, state.table.name_of(int(text)))]
-            return start(status, headers, exc_info)
+                    names.CONTAINER_CLASS,
+                    request.state.table.name_of(int(text)))]
+            return request.start(status, headers, exc_info)
 
-        return self._app(env, show)
+        return self._app(request.env, show)
 
-    def set_allowed(self, env: Env, start: Start, target: Target,
-                    state: State) -> Body:
+    def set_allowed(self, request: ProxyRequest) -> Body:
         """Set an account's classes by PUT or POST of a reseller admin.
 
         :raises ClassNotAllowed: the client is not a reseller admin
         """
-        self._services.strip(env)
-        text = env.get(_ACCOUNT_CLASSES)
+        self._services.strip(request.env)
+        text = request.env.get(_ACCOUNT_CLASSES)
         if text is not None:
-            self._check_reseller(env)
-            env[env_key(names.ACCOUNT_SYSMETA_CLASSES)] = canonical(
-                wsgi_to_str(text), state.table)
-            self._services.accounts.forget(target.account)
-        return self._app(env, start)
+            self._check_reseller(request.env)
+            request.env[env_key(names.ACCOUNT_SYSMETA_CLASSES)] = canonical(
+                wsgi_to_str(text), request.state.table)
+            self._services.accounts.forget(request.target.account)
+        return self._app(request.env, request.start)
 
-    def show_allowed(self, env: Env, start: Start, target: Target,
-                     state: State) -> Body:
+    def show_allowed(self, request: ProxyRequest) -> Body:
         """GET or HEAD of an account."""
-        self._services.strip(env)
+        self._services.strip(request.env)
 
         def show(status: str, headers: Any, exc_info: Any = None) -> Any:
             if status.startswith('2'):
                 text = self._services.accounts.shown(
                     HeaderKeyDict(headers).get(
-                        names.ACCOUNT_SYSMETA_CLASSES, ''), state.table)
+                        names.ACCOUNT_SYSMETA_CLASSES, ''),
+                    request.state.table)
                 if text:
                     headers = list(headers) + [
                         (names.ACCOUNT_CLASSES, text)]
-            return start(status, headers, exc_info)
+            return request.start(status, headers, exc_info)
 
-        return self._app(env, show)
+        return self._app(request.env, show)
 
     def _check_reseller(self, env: Env) -> None:
         # Some auth systems say who is a reseller admin only while they

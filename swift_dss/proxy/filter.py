@@ -130,6 +130,7 @@ from swift_dss.proxy.admit.pressures import Pressures
 from swift_dss.proxy.containers import Containers
 from swift_dss.proxy.objects import Objects
 from swift_dss.proxy.replicas import Replicas
+from swift_dss.proxy.request import ProxyRequest
 from swift_dss.proxy.services import Services
 from swift_dss.proxy.settings import Settings, State, optional_path
 from swift_dss.proxy.target import Target
@@ -137,7 +138,7 @@ from swift_dss.proxy.uploads import Uploads
 from swift_dss.proxy.wsgi import App, Body, Env, Start
 from swift_dss.wire import names
 
-Handler = Callable[[Env, Start, Target, State], Body]
+Handler = Callable[[ProxyRequest], Body]
 
 
 class DssMiddleware:
@@ -210,8 +211,8 @@ class DssMiddleware:
             self._services.strip(env)
             return self.app(env, start_response)
         try:
-            return handler(env, start_response, target,
-                           self.settings.current())
+            return handler(ProxyRequest(env, start_response, target,
+                                        self.settings.current()))
         except (DssError, Refused) as err:
             body: Body = (authorize.refusal(env, self.app, target)
                           or self._refuse(err))(env, start_response)

@@ -24,11 +24,10 @@ from swift_dss.proxy.bodies.dssbody import (
 from swift_dss.proxy.bodies.incoming import Asked
 from swift_dss.proxy.bodies.readers import reader_of
 from swift_dss.proxy.local_first import LocalFirst
+from swift_dss.proxy.request import ProxyRequest
 from swift_dss.proxy.services import Services
-from swift_dss.proxy.settings import State
-from swift_dss.proxy.target import Target
 from swift_dss.proxy.trusted import COPIERS, Carried, env_key, set_headers
-from swift_dss.proxy.wsgi import App, Body, Env, Start
+from swift_dss.proxy.wsgi import App, Body, Start
 from swift_dss.strategy.classify import check_allowed, classify
 from swift_dss.wire import classmap, names
 
@@ -41,8 +40,7 @@ _DEFAULT_KEY = names.CONTAINER_SYSMETA_CLASS[
 class Objects:
     """The object side of the filter.
 
-    Every method takes the environment, ``start_response``, the target and
-    the state in force, and raises a DssError for errors of the client.
+    Every handler raises a DssError for errors of the client.
     """
 
     def __init__(self, app: App, services: Services) -> None:
@@ -50,58 +48,58 @@ class Objects:
         self._services = services
         self._reads = LocalFirst(app, services.replicas, services.count)
 
-    def put(self, env: Env, start: Start, target: Target,
-            state: State) -> Body:
+    def put(self, request: ProxyRequest) -> Body:
         """Give the object its class map; the body is untouched, except
         that a ``.dss`` body loses its class section."""
+        env = request.env
         carried = None
-        if env.get('swift.source') in COPIERS:
+        if request.source in COPIERS:
             carried = self._services.sealer.open(env)
         self._services.strip(env)
         if _SYMLINK in env:
-            return self._app(env, start)
+            return self._app(env, request.start)
         size = incoming.body_size(env)
         is_manifest = incoming.is_manifest_put(env)
-        what = incoming.asked(env, state.table,
+        what = incoming.asked(env, request.state.table,
                               None if is_manifest else size,
                               self._services.max_spans, carried)
         if is_manifest:
             incoming.check_manifest(what)
         incoming.consume(env)
         if what.file_form:
-            return self._put_file_form(env, start, target, state, size)
-        class_map = self._class_map(env, target, state, size, what, carried)
+            return self._put_file_form(request, size)
+        class_map = self._class_map(request, size, what, carried)
         if what.ranges and size is None:
             env['wsgi.input'] = BoundedRanges(env['wsgi.input'], what.ranges)
-        return self._store(env, start, target, state, class_map, size)
+        return self._store(request, class_map, size)
 
-    def get(self, env: Env, start: Start, target: Target,
-            state: State) -> Body:
+    def get(self, request: ProxyRequest) -> Body:
         """Show the classes of a GET or HEAD, or give the ``.dss`` form."""
+        env = request.env
         self._services.strip(env)
-        if env.get('swift.source') in COPIERS:
-            return self._get_for_copier(env, start)
+        if request.source in COPIERS:
+            return self._get_for_copier(request)
         if incoming.wants_file_form(env):
-            return self._get_file_form(env, start, state)
-        if env['REQUEST_METHOD'] == 'GET':
+            return self._get_file_form(request)
+        if request.method == 'GET':
             set_headers(env, {names.BACKEND_READER: reader_of(env)})
-        is_s3_head = env['REQUEST_METHOD'] == 'HEAD' and \
-            env.get('swift.source') == 'S3'
+        is_s3_head = request.method == 'HEAD' and request.source == 'S3'
 
         def shown(status: str, headers: Any) -> Any:
             if is_s3_head and status.startswith('200'):
                 self._services.uploads.notice(
-                    env, target, stored.effective_map(HeaderKeyDict(headers)))
-            return outgoing.shown(headers, state.table)
+                    env, request.target,
+                    stored.effective_map(HeaderKeyDict(headers)))
+            return outgoing.shown(headers, request.state.table)
 
-        return unavailable.call(self._reads, env, start, shown)
+        return unavailable.call(self._reads, env, request.start, shown)
 
-    def post(self, env: Env, start: Start, target: Target,
-             state: State) -> Body:
+    def post(self, request: ProxyRequest) -> Body:
         """Reclassify, or keep the class that an earlier POST set."""
+        env = request.env
         self._services.strip(env)
         by_body = reclassify.is_by_body(env)
-        what = incoming.asked(env, state.table, None,
+        what = incoming.asked(env, request.state.table, None,
                               self._services.max_spans)
         incoming.consume(env)
         if what.file_form:
@@ -111,31 +109,33 @@ class Objects:
         if by_body and what.anything:
             raise BadClassInput(names.RECLASSIFY_QUERY, 'the body carries '
                                 'the classes, so no header can')
-        self._authorize(env, target)
-        start = _without_maps(start)
+        self._authorize(request)
+        request = request._replace(start=_without_maps(request.start))
         changes = by_body or what.anything
-        found = reclassify.head(env, self._app, target)
+        found = reclassify.head(env, self._app, request.target)
         if found.status_int == 404:
-            return self._app(env, start)
+            return self._app(env, request.start)
         if not found.is_success:
             if changes:
                 raise HTTPServiceUnavailable(
                     body=b'The object cannot be looked at now.')
             self._services.count('post.class_unknown')
-            return self._app(env, start)
+            return self._app(env, request.start)
         if not changes or stored.is_symlink(found.headers):
             # Only stock object servers need to be told again.
             set_headers(env, stored.posted(found.headers))
-            return self._app(env, start)
-        class_map = self._new_map(env, target, state, what, found)
-        self._services.note(env, state, 'reclass', class_map)
+            return self._app(env, request.start)
+        class_map = self._new_map(request, what, found)
+        self._services.note(env, request.state, 'reclass', class_map)
         set_headers(env, classmap.to_headers(names.TRANSIENT_MAP, class_map))
         if reclassify.sets_metadata(env):
-            return self._app(env, start)
-        return reclassify.classify(env, start, self._app, target)
+            return self._app(env, request.start)
+        return reclassify.classify(env, request.start, self._app,
+                                   request.target)
 
-    def _new_map(self, env: Env, target: Target, state: State, what: Asked,
+    def _new_map(self, request: ProxyRequest, what: Asked,
                  found: Any) -> ClassMap:
+        env = request.env
         size = outgoing.object_size(found.headers)
         if stored.is_manifest(found.headers) and (
                 what.ranges or reclassify.is_by_body(env)):
@@ -143,7 +143,7 @@ class Objects:
                                           file_form=not what.ranges))
         if reclassify.is_by_body(env):
             class_map = self._reading(
-                env, lambda: reclassify.read_section(
+                request, lambda: reclassify.read_section(
                     env, size or 0, self._services.max_spans,
                     self._services.max_section_bytes))
             # The proxy server has no use for the body, and no more of it.
@@ -156,45 +156,43 @@ class Objects:
                 else what.object_class
             class_map = ClassMap.from_spans(what.ranges, rest)
             reclassify.check_size(ClassMap(what.ranges, rest), size)
-        self._check_allowed(env, target, state, class_map.class_ids(size),
-                            what.field)
+        self._check_allowed(request, class_map.class_ids(size), what.field)
         return class_map
 
-    def _class_map(self, env: Env, target: Target, state: State,
-                   size: Optional[int], what: Asked,
-                   carried: Optional[Carried]) -> ClassMap:
+    def _class_map(self, request: ProxyRequest, size: Optional[int],
+                   what: Asked, carried: Optional[Carried]) -> ClassMap:
         wanted = {span.class_id for span in what.ranges}
         default = None
         if what.object_class is not None:
             wanted.add(what.object_class)
         if wanted:
-            self._check_allowed(env, target, state, wanted, what.field
+            self._check_allowed(request, wanted, what.field
                                 if what.object_class is not None
                                 else names.RANGE_CLASS)
         if what.object_class is None:
-            inherited = self._inherited(env, target, state, carried)
+            inherited = self._inherited(request, carried)
             if inherited is not None and not what.ranges:
                 return inherited
             if inherited is not None:
                 what = what._replace(object_class=inherited.rest)
             else:
-                default = self._container_default(env, target)
+                default = self._container_default(request)
+        env, _, target, state = request
         return classify(incoming.facts(env, target, state, size, what,
                                        default), state.rules)
 
-    def _inherited(self, env: Env, target: Target, state: State,
+    def _inherited(self, request: ProxyRequest,
                    carried: Optional[Carried]) -> Optional[ClassMap]:
         """The class of a part's upload or of a copy's source."""
-        marker = target.upload_marker(env)
+        marker = request.target.upload_marker(request.env)
         if marker:
-            found = self._services.uploads.class_of(env, marker)
+            found = self._services.uploads.class_of(request.env, marker)
             if found is not None:
                 return found
         if carried is None or carried.class_map is None:
             return None
         try:
-            self._check_allowed(env, target, state,
-                                carried.class_map.class_ids(), 'copy')
+            self._check_allowed(request, carried.class_map.class_ids(), 'copy')
         except ClassNotAllowed:
             # The client did not name this class: treat the copy as a new
             # object, because the account's list also binds copies from other
@@ -203,9 +201,10 @@ class Objects:
             return None
         return carried.class_map
 
-    def _container_default(self, env: Env, target: Target) -> Optional[int]:
+    def _container_default(self, request: ProxyRequest) -> Optional[int]:
+        env, target = request.env, request.target
         env.setdefault('swift.infocache', {})
-        container = target.user_container(env.get('swift.source'))
+        container = target.user_container(request.source)
         if container != target.container:
             env = dict(env, PATH_INFO=target._replace(
                 container=container).path)
@@ -213,62 +212,64 @@ class Objects:
         text = (info.get('sysmeta') or {}).get(_DEFAULT_KEY, '')
         return int(text) if text.isdigit() else None
 
-    def _put_file_form(self, env: Env, start: Start, target: Target,
-                       state: State, size: Optional[int]) -> Body:
-        self._authorize(env, target)
+    def _put_file_form(self, request: ProxyRequest,
+                       size: Optional[int]) -> Body:
+        env = request.env
+        self._authorize(request)
         if size is not None and size > constraints.MAX_FILE_SIZE + \
                 self._services.max_section_bytes:
             raise HTTPRequestEntityTooLarge(
                 body=b'Your request is too large.', request=Request(env))
         digest = None
-        if env.get('swift.source') == 'S3':
+        if request.source == 'S3':
             # From Content-MD5, which is of the body as it was sent.
             digest = env.pop('HTTP_ETAG', None)
         body = DssInput(env['wsgi.input'], size, self._services.max_spans,
                         digest)
-        class_map = self._reading(env, body.read_section)
+        class_map = self._reading(request, body.read_section)
         data_size = None
         if size is not None:
             data_size = size - body.section_bytes
             env['CONTENT_LENGTH'] = str(data_size)
-        self._check_allowed(env, target, state,
-                            class_map.class_ids(data_size),
+        self._check_allowed(request, class_map.class_ids(data_size),
                             names.OBJECT_FILE)
         env['wsgi.input'] = body
-        return self._store(env, start, target, state, class_map, data_size)
+        return self._store(request, class_map, data_size)
 
-    def _store(self, env: Env, start: Start, target: Target, state: State,
-               class_map: ClassMap, size: Optional[int]) -> Body:
+    def _store(self, request: ProxyRequest, class_map: ClassMap,
+               size: Optional[int]) -> Body:
+        env, start, target, state = request
         with self._services.admission.judged(
                 env, target, state, class_map, size):
-            return self._store_now(
-                env, self._services.full_devices.watching(
-                    env, target, size, start), state, class_map)
+            return self._store_now(request._replace(
+                start=self._services.full_devices.watching(
+                    env, target, size, start)), class_map)
 
-    def _store_now(self, env: Env, start: Start, state: State,
+    def _store_now(self, request: ProxyRequest,
                    class_map: ClassMap) -> Body:
+        env = request.env
         if class_map != UNCLASSIFIED_MAP:
             set_headers(env, classmap.to_headers(names.SYSMETA_MAP,
                                                  class_map))
             set_headers(env, classmap.to_headers(names.BACKEND_MAP,
                                                  class_map))
-            self._services.note(env, state, 'put', class_map)
+            self._services.note(env, request.state, 'put', class_map)
         body = env['wsgi.input']
         if not isinstance(body, CheckedInput):
-            return self._app(env, start)
+            return self._app(env, request.start)
         context = WSGIContext(self._app)
         answer: Body = context._app_call(env)
         if body.failure is not None:
             # Swift saw a client that went away; we know better.
             close_if_possible(answer)
             raise body.failure
-        start(context._response_status, context._response_headers,
+        request.start(context._response_status, context._response_headers,
               context._response_exc_info)
         return answer
 
-    def _get_for_copier(self, env: Env, start: Start) -> Body:
+    def _get_for_copier(self, request: ProxyRequest) -> Body:
         """The answer with the map under seal instead of shown."""
-        env.pop(env_key(names.OBJECT_FILE), None)
+        request.env.pop(env_key(names.OBJECT_FILE), None)
 
         def carried(status: str, headers: Any) -> Any:
             found = HeaderKeyDict(headers)
@@ -279,22 +280,23 @@ class Objects:
                     found.get(names.S3_CLASS_META, '')).items()
             return headers
 
-        return unavailable.call(self._reads, env, start, carried)
+        return unavailable.call(self._reads, request.env, request.start,
+                                carried)
 
-    def _get_file_form(self, env: Env, start: Start, state: State) -> Body:
-        if 'HTTP_RANGE' in env:
+    def _get_file_form(self, request: ProxyRequest) -> Body:
+        if 'HTTP_RANGE' in request.env:
             raise BadClassInput(
                 names.OBJECT_FILE, 'the .dss form is given whole, so Range '
                 'cannot be given too')
         context = WSGIContext(self._reads)
-        answer: Body = context._app_call(env)
+        answer: Body = context._app_call(request.env)
         status, headers = context._response_status, context._response_headers
         found = HeaderKeyDict(headers)
-        is_get = env['REQUEST_METHOD'] == 'GET'
+        is_get = request.method == 'GET'
         seconds = unavailable.retry_after(status, headers)
         if seconds is not None:
             close_if_possible(answer)
-            start('503 Service Unavailable',
+            request.start('503 Service Unavailable',
                   unavailable.own_headers(seconds))
             return [unavailable.TEXT]
         if status.startswith('200') and not stored.is_symlink(found):
@@ -306,25 +308,26 @@ class Objects:
                 raise
             if is_get:
                 answer = Prefixed(section, answer)
-        start(status, outgoing.shown(headers, state.table),
+        request.start(status, outgoing.shown(headers, request.state.table),
               context._response_exc_info)
         return answer
 
-    def _check_allowed(self, env: Env, target: Target, state: State,
-                       class_ids: Set[int], field: str) -> None:
+    def _check_allowed(self, request: ProxyRequest, class_ids: Set[int],
+                       field: str) -> None:
         check_allowed(class_ids, self._services.accounts.allowed(
-            env, target.account, state.table), field)
+            request.env, request.target.account, request.state.table), field)
 
-    def _authorize(self, env: Env, target: Target) -> None:
+    def _authorize(self, request: ProxyRequest) -> None:
         """Let auth decide before we do work.
 
         :raises HTTPException: auth's own answer, if it is no
         """
-        refusal = authorize.refusal(env, self._app, target)
+        refusal = authorize.refusal(request.env, self._app, request.target)
         if refusal is not None:
             raise refusal
 
-    def _reading(self, env: Env, read: Callable[[], ClassMap]) -> ClassMap:
+    def _reading(self, request: ProxyRequest,
+                 read: Callable[[], ClassMap]) -> ClassMap:
         """Read from the client with the proxy server's patience.
 
         :raises HTTPException: the client was too slow or went away
@@ -333,9 +336,9 @@ class Objects:
             with ChunkReadTimeout(self._services.client_timeout):
                 return read()
         except ChunkReadTimeout:
-            raise HTTPRequestTimeout(request=Request(env)) from None
+            raise HTTPRequestTimeout(request=Request(request.env)) from None
         except (ValueError, OSError):
-            raise HTTPClientDisconnect(request=Request(env)) from None
+            raise HTTPClientDisconnect(request=Request(request.env)) from None
 
 
 def _without_maps(start: Start) -> Start:
