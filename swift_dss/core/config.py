@@ -20,6 +20,7 @@ class IoConf:
     :param carrier: ``auto``, ``classified``, ``ioprio`` or ``null``
     :param block_checksums: keep checksums of blocks, and check bytes from a
         disk before they are sent
+    :param placement: begin new files of a device side by side
     """
 
     carrier: str = 'auto'
@@ -29,6 +30,7 @@ class IoConf:
     remote_deadline_seconds: float = limits.DEFAULT_REMOTE_DEADLINE_SECONDS
     spool_bytes: int = limits.DEFAULT_SPOOL_BYTES
     block_checksums: bool = True
+    placement: bool = True
 
 
 @dataclass(frozen=True)

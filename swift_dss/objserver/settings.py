@@ -22,6 +22,7 @@ from swift_dss.core.residency import Extent, Tier
 from swift_dss.core.spans import ClassMap
 from swift_dss.io import carriers
 from swift_dss.io.capacity import Capacity
+from swift_dss.io.place.groups import Placement
 from swift_dss.io.pools import Pool
 from swift_dss.io.probe import PageCache
 from swift_dss.io.sums.hashing import Hasher
@@ -82,6 +83,7 @@ class Node(Home):
         self.uploads = 0
         self._pools: Dict[Tuple[Tier, str], Pool] = {}
         self._capacities: Dict[str, Capacity] = {}
+        self._placements: Dict[str, Placement] = {}
         self._table = _Watched(conf.class_table, classtable.parse,
                                ClassTable())
         self._pressures: Dict[str, _Watched] = {}
@@ -132,6 +134,16 @@ class Node(Home):
             found = Capacity(nodeconf.capacity_path(self.conf, device),
                              device)
             self._capacities[device] = found
+        return found
+
+    def placement(self, device: str) -> Optional[Placement]:
+        """Where new files of a device begin; None if Swift decides."""
+        if not self.conf.io.placement:
+            return None
+        found = self._placements.get(device)
+        if found is None:
+            found = self._placements[device] = Placement(
+                os.path.join(self.conf.devices, device))
         return found
 
     @property

@@ -28,7 +28,8 @@ from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 from swift.common.exceptions import DiskFileError, DiskFileNoSpace
 from swift.common.utils import (
-    Timestamp, drop_buffer_cache, fallocate, fs_has_free_space)
+    Timestamp, drop_buffer_cache, fallocate, fs_has_free_space,
+    makedirs_count)
 from swift.obj.diskfile import (
     BaseDiskFileWriter, DiskFileWriter, ECDiskFileWriter)
 
@@ -116,6 +117,22 @@ class DssWriterBase(BaseDiskFileWriter):
         if self._node.conf.io.block_checksums:
             self._summer = Summer()
         return self
+
+    def _get_tempfile(self) -> Tuple[int, Optional[str]]:
+        placement = None
+        if self._extension == '.data' and self.manager.use_linkat:
+            placement = self._node.placement(self._device)
+        fd = None if placement is None else placement.open(
+            self._node.uploads + 1)
+        if fd is None:
+            named: Tuple[int, Optional[str]] = super()._get_tempfile()
+            return named
+        try:
+            makedirs_count(self._datadir)
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd, None
 
     def _reserve(self) -> None:
         """Refuse an object that does not fit the SSD before its body comes."""

@@ -33,7 +33,7 @@ def run(args: argparse.Namespace, conf: NodeConf) -> List[Dict[str, str]]:
         nothing was marked
     """
     found = []
-    for device in _devices(args, conf):
+    for device in devices_of(args, conf):
         path = capacity_path(conf, device)
         if not path:
             if args.device:
@@ -46,7 +46,11 @@ def run(args: argparse.Namespace, conf: NodeConf) -> List[Dict[str, str]]:
              'identity': one.initialise()} for one in found]
 
 
-def _devices(args: argparse.Namespace, conf: NodeConf) -> List[str]:
+def devices_of(args: argparse.Namespace, conf: NodeConf) -> List[str]:
+    """The device of the arguments, or all.
+
+    :raises BadConfig: there is no such device
+    """
     try:
         names = sorted(os.listdir(conf.devices))
     except OSError as err:

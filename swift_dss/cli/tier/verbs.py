@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List
 from swift_dss.cli.ask import (
     CONFIG, ask, json_rows, json_text, read_conf, result)
 from swift_dss.cli.table import Progress
-from swift_dss.cli.tier import init, tables, verify
+from swift_dss.cli.tier import init, place, tables, verify
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import TierUnavailable
 
@@ -60,6 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     init.configure(add('init', 'make HDD folders capacity tiers'))
     verify.configure(add(
         'verify', 'what is in quarantine, and stubs that are not ours'))
+    place.configure(add('place', 'where files lie, and how far arms go'))
     settle = add('settle', 'wait until the daemon has handled all events')
     settle.add_argument('--seconds', type=float, default=30)
 
@@ -80,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     conf = read_conf(args.config)
     verb: Callable[[argparse.Namespace, NodeConf], int] = {
         'status': _status, 'ls': _ls, 'rebuild': _walk, 'sweep': _walk,
-        'settle': _settle, 'init': _init,
+        'settle': _settle, 'init': _init, 'place': _place,
         'verify': verify.run}.get(args.verb, _move)
     return verb(args, conf)
 
@@ -166,6 +167,12 @@ def _walk_alone(args: argparse.Namespace,
         finally:
             daemon.release()
     return walks
+
+
+def _place(args: argparse.Namespace, conf: NodeConf) -> int:
+    found = place.run(args, conf)
+    print(json_text(found) if args.json else place.text(found))
+    return 0
 
 
 def _init(args: argparse.Namespace, conf: NodeConf) -> int:

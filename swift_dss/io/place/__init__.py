@@ -1,0 +1,1 @@
+"""Where a device's files lie: begin them side by side, and look."""
