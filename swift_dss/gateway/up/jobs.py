@@ -149,7 +149,7 @@ class Jobs:
         #: Rings when a row may be due for a bundle.
         self.parkable = Bell(clock)
         self._lock = threading.Lock()
-        #: (job, state) by version key; who is not in it is free.
+        #: (job, state) by version key; a key that is not here is free.
         self._claims: Dict[str, Tuple[Job, State]] = {}
 
     # -- rows that come and go by themselves --------------------------------
