@@ -78,3 +78,19 @@ def another_fragment(env: Dict[str, Any],
     return dict(env, **{_PREFERENCES: json.dumps(
         [{'timestamp': timestamp, 'exclude': sorted(refused)}]
         + [one for one in asked if one['timestamp'] != timestamp])})
+
+
+def is_of_another_write(env: Dict[str, Any], timestamp: str) -> bool:
+    """True if a rebuild asks for fragments of one write, and would get one
+    of another.
+
+    Swift's reconstructor prefers fragments of the timestamp of its own, and
+    rebuilds from those of any timestamp that enough servers answer with: the
+    new fragment has its own timestamp then, and bytes of another write.
+
+    :param env: of a GET of replication
+    :param timestamp: of the data that it would get
+    """
+    wanted = json.loads(env.get(_PREFERENCES, '[]'))
+    return bool(wanted) and timestamp not in [
+        one['timestamp'] for one in wanted]

@@ -10,6 +10,7 @@ to the controller and pass no filter. It does some things more:
 - a GET whose first block is on no tier as it was written, or cannot be read,
   is answered 409 as above: the daemon sees to it; of an erasure-coded
   object another fragment is given, if one is beside it;
+- the reconstructor gets fragments of the write that it rebuilds alone;
 - a GET that would need S3 is answered 404, with
   ``X-Backend-Dss-Elsewhere``, where the proxy asks for local bytes first;
 - GET and HEAD say which tiers hold the version: ``X-Backend-Dss-Tier``;
@@ -40,7 +41,7 @@ from swift_dss.core.limits import MAX_READER_CHARS
 from swift_dss.core.residency import Tier, tier_text
 from swift_dss.io import native, syncing
 from swift_dss.objserver import posts, tags
-from swift_dss.objserver.ec import another_fragment
+from swift_dss.objserver.ec import another_fragment, is_of_another_write
 from swift_dss.objserver.extents import REPLICATE
 from swift_dss.objserver.manager import DssManagerBase
 from swift_dss.objserver.pressures import Pressures
@@ -160,9 +161,10 @@ class DssObjectController(ObjectController):
             reader = getattr(opened, 'dss_reader', None)
             if reader is None or response.status_int not in (200, 206):
                 return _with_tier(response, opened)
-            if config_true_value(
-                    request.environ.get(_REPLICATION, 'false')):
-                opened.dss_purpose = reader.dss_bytes.purpose = REPLICATE
+            if not _is_for(request, opened, reader):
+                reader.close()
+                # Not a 404: the version may go where all have none.
+                return HTTPConflict(request=request)
             reader.dss_bytes.client = request.environ.get(_READER, '')[
                 :MAX_READER_CHARS]
             if not reader.dss_bytes.is_stub:
@@ -272,6 +274,16 @@ class _Body:
 
     def close(self) -> None:
         close_if_possible(self._body)
+
+
+def _is_for(request: Any, opened: Any, reader: Any) -> bool:
+    """Tell a reader if replication reads; False if that is not to get these
+    bytes."""
+    if config_true_value(request.environ.get(_REPLICATION, 'false')):
+        opened.dss_purpose = reader.dss_bytes.purpose = REPLICATE
+        return not is_of_another_write(request.environ,
+                                       opened.data_timestamp.internal)
+    return True
 
 
 def _first_range(request: Any) -> Optional[Tuple[int, int]]:

@@ -28,6 +28,7 @@ from swift_dss.wire.records.blocks import BLOCK_BYTES
 SIZE = 5 * BLOCK_BYTES + 1234
 BODY = random.Random(1).randbytes(SIZE)
 REMOTE = RemoteCopy('s3', 'k', 'e', 1.0)
+PART = '206 Partial Content'
 BOTH, HDD = ClassMap.uniform(3), ClassMap.uniform(2)
 #: Borders of tiers and classes within blocks.
 MIXED = ClassMap.from_spans(
@@ -430,3 +431,24 @@ def test_another_fragment_is_given_for_a_wrong_one(
     flip(name % 0, 1)
     assert get(disk, monkeypatch, 'bytes=0-0', headers)[0][-1] == \
         '409 Conflict15'
+
+
+def test_a_rebuild_gets_fragments_of_its_own_write_alone(
+        disk: Disk, green: None, monkeypatch: Any) -> None:
+    """Swift rebuilds one write from fragments of another, if it gets
+    enough."""
+    disk.put('o', BODY, policy=1, frag_index=2, timestamp='1700000000')
+
+    def status(stamp: str, **headers: str) -> str:
+        return str(get(disk, monkeypatch, 'bytes=0-9', dict({
+            'X-Backend-Storage-Policy-Index': '1',
+            'X-Backend-Fragment-Preferences': json.dumps(
+                [{'timestamp': stamp, 'exclude': []}] if stamp else [])},
+            **headers))[0][-1])
+    rebuild = {'X-Backend-Replication': 'True'}
+    for stamp in ('1600000000.00000', '1800000000.00000'):
+        assert status(stamp, **rebuild) == '409 Conflict'
+        # A proxy looks at the timestamps itself.
+        assert status(stamp) == PART
+    assert status('1700000000.00000', **rebuild) == PART
+    assert status('', **rebuild) == PART
