@@ -24,6 +24,32 @@ rank = 0
 name = gold
 rank = 90
 '''
+#: Runs the daemon with a profile of CPU time in each of its threads.
+PROFILED = '''
+import cProfile, pstats, sys, threading, time
+found, inner = [], threading.Thread.run
+def run(self):
+    watch = cProfile.Profile(time.thread_time)
+    try:
+        watch.runcall(inner, self)
+    finally:
+        found.append((self.name, watch))
+threading.Thread.run = run
+try:
+    from swift_dss.tier.main import main
+except ImportError:  # an older checkout
+    from swift_dss.tier.daemon import main
+main(sys.argv[1:])
+for name, watch in found:
+    watch.create_stats()
+whole = pstats.Stats(*(watch for _, watch in found if watch.stats))
+whole.sort_stats('tottime').print_stats(45)
+whole.sort_stats('cumtime').print_stats('swift_dss', 60)
+for name, watch in found:
+    if watch.stats:
+        print(name, pstats.Stats(watch).total_tt)
+sys.stdout.flush()
+'''
 #: CPUCLOCK_SCHED of the kernel.
 _CPU_CLOCK = 2
 Options = Mapping[str, Mapping[str, object]]

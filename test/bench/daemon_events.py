@@ -35,7 +35,8 @@ from typing import Any, Dict, Iterator, List, Tuple  # noqa: E402
 sys.path.insert(0, os.path.join(os.path.dirname(
     os.path.abspath(__file__)), os.pardir))
 
-from daemon_node import DaemonProcess, write, write_node  # noqa: E402
+from daemon_node import (  # noqa: E402
+    PROFILED, DaemonProcess, write, write_node)
 from swift.common import storage_policy, utils  # noqa: E402
 
 from swift_dss.aio import storage  # noqa: E402
@@ -51,32 +52,6 @@ _BODY = b'x' * 8192
 KINDS = (('put', 'PUT', 'put'), ('overwrite', 'PUT', 'put'),
          ('read', 'GET', 'read'), ('read again', 'GET', 'read'),
          ('delete', 'DELETE', 'delete'))
-#: Runs the daemon with a profile of CPU time in each of its threads.
-_PROFILED = '''
-import cProfile, pstats, sys, threading, time
-found, inner = [], threading.Thread.run
-def run(self):
-    watch = cProfile.Profile(time.thread_time)
-    try:
-        watch.runcall(inner, self)
-    finally:
-        found.append((self.name, watch))
-threading.Thread.run = run
-try:
-    from swift_dss.tier.main import main
-except ImportError:  # an older checkout
-    from swift_dss.tier.daemon import main
-main(sys.argv[1:])
-for name, watch in found:
-    watch.create_stats()
-whole = pstats.Stats(*(watch for _, watch in found if watch.stats))
-whole.sort_stats('tottime').print_stats(45)
-whole.sort_stats('cumtime').print_stats('swift_dss', 60)
-for name, watch in found:
-    if watch.stats:
-        print(name, pstats.Stats(watch).total_tt)
-sys.stdout.flush()
-'''
 
 
 class Server:
@@ -166,7 +141,7 @@ class Bench:
         shutil.rmtree(os.path.join(self._root, 'run'), ignore_errors=True)
         daemon = DaemonProcess(self._root)
         if self._args.profile:
-            write(os.path.join(self._root, 'profiled.py'), _PROFILED)
+            write(os.path.join(self._root, 'profiled.py'), PROFILED)
             daemon.start(tree=tree, command=[
                 os.path.join(self._root, 'profiled.py')])
         else:

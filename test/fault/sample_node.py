@@ -54,12 +54,16 @@ class SampleNode:
     def put(self, name: str, data: bytes, timestamp: str = '',
             class_map: Optional[ClassMap] = None,
             frag_index: Optional[int] = None,
-            policy: int = 0, with_sums: bool = False) -> Place:
-        """Write an object like Swift would; it counts as acknowledged."""
-        object_hash = hashlib.md5(name.encode()).hexdigest()
+            policy: int = 0, with_sums: bool = False,
+            object_hash: str = '', partition: str = PARTITION) -> Place:
+        """Write an object like Swift would; it counts as acknowledged.
+
+        :param object_hash: made of the name if it is ''
+        """
+        object_hash = object_hash or hashlib.md5(name.encode()).hexdigest()
         version = VersionId(self.device, policy, object_hash,
                             timestamp or '1700000000.00000', frag_index)
-        place = Place(self.device_path, self.capacity, version, PARTITION,
+        place = Place(self.device_path, self.capacity, version, partition,
                       len(data))
         os.makedirs(place.hash_dir, exist_ok=True)
         frag = '' if frag_index is None else '#%d#d' % frag_index

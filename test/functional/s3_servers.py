@@ -214,7 +214,7 @@ class VersityServer(_BinaryServer):
 
     def command(self) -> List[str]:
         return [self._binary, '--port', '127.0.0.1:%d' % self.port,
-                '--quiet', 'posix',
+                '--quiet', '--keep-alive', 'posix',
                 *['--data-integrity-etag'] * self._checksum_etags,
                 *self._versions(), self.data]
 

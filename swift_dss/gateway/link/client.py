@@ -37,6 +37,7 @@ from swift_dss.core.errors import (
     DamagedRecord, DssError, RemoteUnavailable)
 from swift_dss.gateway.link.breaker import Breaker
 from swift_dss.gateway.link.credentials import SecretFile
+from swift_dss.gateway.link.direct import direct
 from swift_dss.gateway.link.pulse import (
     ASK_CONNECT_SECONDS, ASK_READ_SECONDS, Pulse)
 from swift_dss.gateway.link.throughput import Throughput
@@ -142,7 +143,7 @@ class S3Body:
         self._lane = lane
         self._flow = lane.begin()
         # read1 returns what one recv gave: a server that drips is noticed.
-        raw = getattr(stream, '_raw_stream', None)
+        raw = getattr(stream, '_raw_stream', stream)
         self._read = getattr(raw, 'read1', None) or stream.read
         self._left = length
         self._fail = fail
@@ -194,7 +195,7 @@ class S3Client:
     """Calls on one bucket of one endpoint. Thread-safe.
 
     :param connections: most requests that run at once
-    :param connect: boto3's client if None
+    :param connect: boto3's client with :class:`Direct` before it if None
     :param pulse: told of every sign of life
     :param hear: told the Date header of every answer; '' if it has none
     """
@@ -579,7 +580,7 @@ def _connect(conf: GatewayConf, access_key: str, secret_key: str,
         's3', endpoint_url=conf.url or None, verify=conf.ca_bundle or True,
         config=botocore.config.Config(**options))
     client.meta.events.register('before-send.s3', _sending)
-    return client
+    return direct(client, conf, access_key, secret_key, connections)
 
 
 def _sending(request: Any, **_: Any) -> None:
