@@ -221,16 +221,24 @@ def _times(metadata: Mapping[str, str]) -> Dict[str, str]:
 
 
 def lost(history: Name, nodes: Iterable[Node], object_hash: str) -> str:
-    """The register that was acknowledged and is on no node; '' if none."""
+    """The register that was acknowledged and is on no node; '' if none.
+
+    A PUT that was refused may have left the version that a POST is for.
+    """
     promised = history.promised()
-    if promised is None or promised.body is None:
+    if promised is not None and promised.body is None:
         return ''
+    nodes = list(nodes)
+    timestamp = promised.timestamp if promised is not None else max((
+        seen.timestamp for seen in (
+            node.look(object_hash) for node in nodes)
+        if seen is not None and not seen.is_tombstone), default='')
     since = {name: register for name, register
              in sorted(history.registers.items())
-             if register.acknowledged > promised.timestamp}
+             if timestamp and register.acknowledged > timestamp}
     if not since:
         return ''
-    newest = newest_anywhere(nodes, object_hash, promised.timestamp)
+    newest = newest_anywhere(nodes, object_hash, timestamp)
     for name, register in since.items():
         if register.acknowledged > newest.get(name, ''):
             return '%s of %s' % (name, register.acknowledged)
