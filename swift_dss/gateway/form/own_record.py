@@ -50,28 +50,36 @@ class OwnRecords:
 
         :param seal: of the key's data; '' is none
         :raises RemoteUnavailable, S3Rejected: another time
-        :raises RemoteCorrupt: S3 does not hold the record
+        :raises RemoteCorrupt: S3 does not hold the record; what was there is
+            put back, or else nothing is there
         """
         path = key + metadata.META_SUFFIX
         record = metadata.record_of(local)
-        raw = b''
+        raw = before = b''
         try:
             raw = self._client.get_small(path, metadata.MAX_RECORD_BYTES)
             packed, closed = open_envelope(self._keys, raw)
             there = metadata.unpack(packed)
             # A gateway that seals data seals every record of it.
             if bool(closed) >= bool(seal) and _is_of(there, local):
-                record = metadata.merged(there, record)
+                record, before = metadata.merged(there, record), raw
         except (S3Missing, DamagedRecord, RemoteCorrupt):
             pass  # there is none that could be read
         data = self._closed(key, seal, metadata.pack(record))
         if data == raw:
             return False
+        if self._is_put(path, data):
+            return True
+        # An unreadable record would hide the version from a restore, and it
+        # may move on before this node tries again.
+        if not before or not self._is_put(path, before):
+            self._client.delete(path)
+        raise RemoteCorrupt('%s: S3 does not hold the upload' % path)
+
+    def _is_put(self, path: str, data: bytes) -> bool:
         self._client.put(path, data, digests.md5(data).digest())
         steps.reached('renew.sent')
-        if not verify.holds(self._client, path, data):
-            raise RemoteCorrupt('%s: S3 does not hold the upload' % path)
-        return True
+        return verify.holds(self._client, path, data)
 
     def _closed(self, key: str, seal: str, packed: bytes) -> bytes:
         if seal:

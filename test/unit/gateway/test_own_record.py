@@ -138,3 +138,34 @@ def test_what_is_not_the_version_s_record_is_replaced(pair, what):
         b'' if what == 'nothing' else metadata.pack(planted), {})
     renewed(pair, 0, version)
     assert colour(pair) == 'green'
+
+
+@pytest.mark.parametrize('spoilt', [1, 2])
+@pytest.mark.parametrize('is_first', [True, False])
+def test_a_record_that_s3_spoils_hides_no_version(pair, spoilt, is_first):
+    """Its node may never try again: the version moves on."""
+    version = put(pair)
+    sent(pair, 0, version)
+    if not is_first:
+        posted(pair, 0, version, 'red')
+        renewed(pair, 0, version)
+    put_object, left = pair.s3.put_object, [spoilt]
+
+    def spoil(**options):
+        said = put_object(**options)
+        if options['Key'] == beside(version) and left[0]:
+            left[0] -= 1
+            pair.s3.keys[options['Key']] = b'spoilt', {}
+        return said
+
+    pair.s3.put_object = spoil
+    posted(pair, 0, version, 'green', LATER)
+    pair.gateways[0].enqueue_renewals([(version, '7')])
+    pair.run(0)
+    assert left[0] < spoilt
+    # What the record in the key says, where nothing else can be had.
+    assert colour(pair) == (
+        'red' if spoilt == 1 and not is_first else None)
+    left[0] = 0
+    pair.run(3000, 100.0)
+    assert colour(pair) == 'green'
