@@ -30,7 +30,7 @@ from typing import Any, List, Optional, Tuple
 from swift.common.storage_policy import POLICIES
 from swift.common.swob import (
     HTTPConflict, HTTPException, HTTPInsufficientStorage, HTTPNotFound,
-    HTTPUnprocessableEntity)
+    HTTPUnprocessableEntity, Request)
 from swift.common.utils import (
     close_if_possible, config_true_value, public, replication)
 from swift.obj.server import ObjectController
@@ -229,6 +229,9 @@ class DssObjectController(ObjectController):
                     node.conf.gateway.retry_after_seconds))
 
     def _unavailable(self, request: Any, opened: Any, err: Any) -> Any:
+        again = another_fragment(request.environ, opened._data_file)
+        if again is not None:
+            return self.GET(Request(again))
         self.logger.increment('dss.errors.%s' % err.counter)
         self.logger.warning('dss: %s %s: %s', request.method, request.path,
                             err)

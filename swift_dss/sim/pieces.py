@@ -73,6 +73,7 @@ def check(cluster: Cluster, name: str, promised: Attempt) -> None:
             return
     waits = [one for one in primaries for fragment in seen[one]
              if fragment.timestamp == promised.timestamp
+             == _shown(seen[one])
              and fragment.durable and fragment.body is None
              and one not in cluster.returned
              and fragment.key not in cluster.bucket.forgotten
@@ -89,6 +90,12 @@ def check(cluster: Cluster, name: str, promised: Attempt) -> None:
                             policies.scheme.data,
                             '; '.join(cluster.traces(name))),
                         len(promised.body or b''))
+
+
+def _shown(fragments: Iterable[Replica]) -> str:
+    """The version that a node shows, of all that it has."""
+    return max((one.timestamp for one in fragments if one.durable),
+               default='')
 
 
 def check_all(cluster: Cluster, name: str) -> None:

@@ -15,7 +15,8 @@ from swift.common.swob import Request
 from swift.common.utils import close_if_possible
 
 from swift_dss.core.errors import RemoteUnavailable
-from swift_dss.core.residency import RemoteCopy, Residency, Tier
+from swift_dss.core.residency import (
+    STUB_SURPLUS, RemoteCopy, Residency, Tier)
 from swift_dss.core.spans import ClassMap, Span
 from swift_dss.io import residency_store
 from swift_dss.io.sums import blocks as block_sums
@@ -431,6 +432,32 @@ def test_another_fragment_is_given_for_a_wrong_one(
     flip(name % 0, 1)
     assert get(disk, monkeypatch, 'bytes=0-0', headers)[0][-1] == \
         '409 Conflict15'
+
+
+def test_another_fragment_is_given_for_a_stub_that_s3_lacks(
+        disk: Disk, green: None, monkeypatch: Any) -> None:
+    for index in (0, 2):
+        disk.put('o', b'%d' % index + BODY, policy=1, frag_index=index,
+                 timestamp='1700000000')
+    path = disk.data_path('o', 1)
+    assert '#2#' in path
+    with open(path, 'r+b') as target:
+        residency_store.store(target.fileno(), Residency.whole(
+            SIZE + 1, Tier.REMOTE).with_remote(REMOTE))
+        target.truncate(0)
+        target.truncate(SIZE + 1 + STUB_SURPLUS)
+
+    def fetch(_run_dir: str, request: Any) -> Any:
+        raise RemoteUnavailable('no such key', 3)
+
+    monkeypatch.setattr(extents, 'open_fetch', fetch)
+    policy = {'X-Backend-Storage-Policy-Index': '1'}
+    said, given, _ = get(disk, monkeypatch, 'bytes=0-0', policy)
+    assert (said[-1], given) == (PART, b'0')
+    os.unlink(os.path.join(os.path.dirname(path),
+                           '1700000000.00000#0#d.data'))
+    assert get(disk, monkeypatch, 'bytes=0-0', policy)[0][-1] == \
+        '409 Conflict3'
 
 
 def test_a_rebuild_gets_fragments_of_its_own_write_alone(
