@@ -39,6 +39,8 @@ def main() -> None:
          ROOT + '/dss-classes.conf')
     need('mkfs.xfs', '-q', '/dev/mapper/fast')
     need('mount', '/dev/mapper/fast', MOUNT)
+    # mkfs has zeroed what lies at the front, and that is on the SSD yet.
+    need('fallocate', '-l', '80M', MOUNT + '/ballast')
     daemon = DaemonProcess(ROOT)
     daemon.start()
     node.start()
