@@ -119,6 +119,15 @@ def _shards(tmp_path: pathlib.Path) -> None:
                          done.stdout), done.stdout
 
 
+def _single_uploads(tmp_path: pathlib.Path) -> None:
+    with _short_folder() as short:
+        done = _run('single_uploads.py', [
+            '--count', '6', '--devices', '2', '--on', short])
+    assert done.returncode == 0, done.stderr
+    assert re.search(r'(?m)^median this +us a version -?\d.* PUT 1\.00 ',
+                     done.stdout), done.stdout
+
+
 SCRIPTS: Dict[str, Callable[[Any], None]] = {
     'block_checksums.py': _block_checksums,
     'core_speed.py': _core_speed,
@@ -128,6 +137,7 @@ SCRIPTS: Dict[str, Callable[[Any], None]] = {
     'rebalance_index.py': _rebalance_index,
     'request_path.py': _request_path,
     'shards.py': _shards,
+    'single_uploads.py': _single_uploads,
     'three_enforcers.py': _three_enforcers,
 }
 

@@ -247,7 +247,7 @@ def test_a_bundle_outlives_the_node_that_packed_it(nodes, who):
         nodes.disks[0].drop_local(version)
     if who == 'other':
         # It is none of these versions' first primary.
-        third._ranks.rank = lambda version: 2
+        third.line.ranks.rank = lambda version: 2
     nodes.now += 2 * DAY
     nodes.run(20)
     assert third.status()['bundles']['bundles'] == (who == 'third')
