@@ -167,7 +167,8 @@ def test_what_is_here_is_sent_anew(make_edge):
                & set(edge.real.list_keys()), 30)
 
 
-def test_a_stub_is_healed_by_the_other_device(edge):
+def test_a_stub_is_healed_by_the_other_device(make_edge):
+    edge = make_edge(KINDS, **ONLY_REPAIRS)
     for name in KINDS:
         edge.rig.local.drop_local(edge.copies[name][0])
         edge.lose(name)
