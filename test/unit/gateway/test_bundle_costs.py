@@ -77,17 +77,26 @@ def test_a_bundle_that_was_too_dear_goes_with_the_last_of_its_members(nodes):
     assert not nodes.s3.keys
 
 
-def test_who_is_late_holds_the_old_bundle(nodes):
+def held(nodes):
+    """A bundle that is to be rewritten, and the other node, which knows
+    nothing of a new one: it has no gateway.
+
+    :returns: the versions, the first six alive; the key
+    """
     nodes.gateways.pop(0).stop()
     # Six PUTs: less than all of its bytes, more than those that go for good.
     nodes.gateway(0, bundle_put_bytes=12000)
     versions = nodes.put(MANY)
-    old, = nodes.bundles()
-    # It knows nothing of a new bundle: it has no gateway.
+    key, = nodes.bundles()
     for version, name in zip(versions[:6], MANY):
         nodes.travel(version, name)
     for version in versions[6:]:
         nodes.delete(version)
+    return versions, key
+
+
+def test_who_is_late_holds_the_old_bundle(nodes):
+    versions, old = held(nodes)
     nodes.run(DAY, 600.0)
     assert old in nodes.bundles() and len(nodes.bundles()) == 2
     assert not nodes.own_keys(versions)
@@ -103,14 +112,7 @@ def test_who_is_late_holds_the_old_bundle(nodes):
 
 
 def test_a_bundle_that_was_held_goes_with_the_last_of_its_members(nodes):
-    nodes.gateways.pop(0).stop()
-    nodes.gateway(0, bundle_put_bytes=12000)
-    versions = nodes.put(MANY)
-    old, = nodes.bundles()
-    for version, name in zip(versions[:6], MANY):
-        nodes.travel(version, name)
-    for version in versions[6:]:
-        nodes.delete(version)
+    versions, old = held(nodes)
     nodes.run(100)
     assert old in nodes.bundles() and len(nodes.bundles()) == 2
     wish = Wish(everything=True)
