@@ -93,16 +93,16 @@ def campaign(first: int, seeds: Optional[int], seconds: Optional[float],
     """
     began = time.monotonic()
     total = Sum(first)
-    said: multiprocessing.Queue[_Said] = multiprocessing.Queue()
-    stop = multiprocessing.Event()
-    following = multiprocessing.Value('q', first)
-    workers = [multiprocessing.Process(
-        target=_work, args=(said, stop, following,
-                            None if seeds is None else first + seeds,
-                            nodes, steps), daemon=True)
-        for _ in range(jobs)]
     told = began
-    with _ended_by_signals(total, stop):
+    # multiprocessing starts a process with the first of its objects.
+    with _ended_by_signals(total) as stop:
+        said: multiprocessing.Queue[_Said] = multiprocessing.Queue()
+        following = multiprocessing.Value('q', first)
+        workers = [multiprocessing.Process(
+            target=_work, args=(said, stop, following,
+                                None if seeds is None else first + seeds,
+                                nodes, steps), daemon=True)
+            for _ in range(jobs)]
         for worker in workers:
             worker.start()
         while any(worker.is_alive() for worker in workers) or \
@@ -126,16 +126,20 @@ def campaign(first: int, seeds: Optional[int], seconds: Optional[float],
 
 
 @contextlib.contextmanager
-def _ended_by_signals(total: Sum, stop: Any) -> Iterator[None]:
-    """Signals interrupt the campaign; an error stops its processes."""
+def _ended_by_signals(total: Sum) -> Iterator[Any]:
+    """Signals interrupt the campaign; an error stops its processes.
+
+    :returns: the event that does so
+    """
     def interrupt(*_: Any) -> None:
         # No more: the loop may be inside ``stop`` just now.
         total.interrupted = True
 
     before = [(number, signal.signal(number, interrupt))
               for number in (signal.SIGINT, signal.SIGTERM)]
+    stop = multiprocessing.Event()
     try:
-        yield
+        yield stop
     finally:
         stop.set()
         for number, handler in before:
