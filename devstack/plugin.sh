@@ -48,6 +48,9 @@ function configure_swift_dss_proxy {
     mkdir -p "$SWIFT_DSS_RUN_DIR"
     iniset "$conf" filter:dss run_dir "$SWIFT_DSS_RUN_DIR"
     iniset "$conf" filter:dss_retry_after use egg:swift_dss#dss_retry_after
+    if [[ " $(iniget "$conf" pipeline:main pipeline) " == *" s3api "* ]]; then
+        iniset "$conf" filter:s3api use egg:swift_dss#s3api
+    fi
 }
 
 # configure_swift_dss_node <node>: one of DevStack's Swift nodes, with its

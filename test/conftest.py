@@ -20,7 +20,7 @@ import uuid
 from typing import Any, Iterator
 
 import pytest
-from tuned_cluster import TunedCluster
+from support.nodes.tuned_cluster import TunedCluster
 
 from swift_dss.aio import layout, processes, storage
 from swift_dss.aio.cluster import Cluster, printer

@@ -82,9 +82,9 @@ class Part:
         """What pytest last said of its progress, or a dash."""
         with open(self.log, 'rb') as source:
             source.seek(max(0, os.path.getsize(self.log) - _TAIL_BYTES))
-            found = _PERCENT.findall(
+            percents = _PERCENT.findall(
                 source.read().decode('utf-8', 'replace'))
-        return found[-1] + ' %' if found else '-'
+        return percents[-1] + ' %' if percents else '-'
 
     def verdict(self) -> str:
         """One word or two."""

@@ -101,13 +101,13 @@ class Cluster:
         return cls(layout.load(root))
 
     def _refuse_running(self) -> None:
-        found = processes.find(self.conf.root)
-        if 'proxy-server' in found:
+        running = processes.find(self.conf.root)
+        if 'proxy-server' in running:
             raise BadConfig('a cluster is running in %s already; '
                             '"swift-dss aio stop --root %s" ends it'
                             % (self.conf.root, self.conf.root))
-        if found:
-            self._say('an earlier run left %s' % ', '.join(sorted(found)))
+        if running:
+            self._say('an earlier run left %s' % ', '.join(sorted(running)))
 
     def _check_ports(self) -> None:
         base = self.conf.base_port
@@ -215,14 +215,14 @@ class Cluster:
         """
         conf = self.conf
         conf_file = self.conf_file(name)
-        found = self.cgroup_procs() if procs is None else list(procs)
+        groups = self.cgroup_procs() if procs is None else list(procs)
         log = os.path.join(conf.log, name + '.log')
         if name == 'tierd':
             command = ['-m', 'swift_dss.tier.main', '--config', conf_file]
         else:
             command = ['-m', 'swift_dss.aio.run', conf.etc, name, conf_file]
         return processes.spawn(conf.root, name, log,
-                               command + list(arguments), found,
+                               command + list(arguments), groups,
                                extra_env).pid
 
     def run_once(self, name: str, *arguments: str,
@@ -323,10 +323,10 @@ class Cluster:
                 name not in processes.find(self.conf.root):
             raise self._failed(name, 'ended')
 
-    def _failed(self, name: str, what: str) -> processes.StartFailed:
+    def _failed(self, name: str, reason: str) -> processes.StartFailed:
         log = os.path.join(self.conf.log, name + '.log')
         return processes.StartFailed('%s %s; the end of %s:\n%s' % (
-            name, what, log, processes.tail(log)))
+            name, reason, log, processes.tail(log)))
 
     def _make_bucket(self) -> None:
         make_bucket(self.conf)

@@ -51,6 +51,11 @@ def has(conf: AioConf, part: str) -> bool:
     return not conf.plain and part not in parts.missing()
 
 
+#: Our s3api, and Swift's, as a filter names them.
+OUR_S3API = 'paste.filter_factory = swift_dss.proxy.s3.seam:filter_factory'
+STOCK_S3API = 'use = egg:swift#s3api'
+
+
 class Keys(NamedTuple):
     """The options that all servers of one cluster share."""
 
@@ -164,7 +169,8 @@ def _proxy(conf: AioConf, keys: Keys) -> str:
         'dss', 'egg:swift_dss#dss',
         'class_table = %s' % conf.path('etc', 'dss-classes.conf'),
         'rules_file = %s' % conf.path('etc', 'dss-rules.conf'),
-        'reload_interval = 1', 'run_dir = %s' % conf.run) + _filter(
+        'reload_interval = 1', 'run_dir = %s' % conf.run,
+        'lifecycle_interval = %d' % INTERVAL_SECONDS) + _filter(
         'dss_retry_after', 'egg:swift_dss#dss_retry_after')
     return ''.join((
         _default(conf, conf.proxy_port, conf.etc, conf.path('devices'),
@@ -181,8 +187,14 @@ def _proxy(conf: AioConf, keys: Keys) -> str:
         _filter('versioned_writes', 'egg:swift#versioned_writes',
                 'allow_versioned_writes = true',
                 'allow_object_versioning = true'),
-        _filter('s3api', 'egg:swift#s3api', 'location = us-east-1'),
-        _tempauth(USERS, keys.tokens), ours))
+        _s3api(conf), _tempauth(USERS, keys.tokens), ours))
+
+
+def _s3api(conf: AioConf) -> str:
+    where = 'location = us-east-1'
+    if not has(conf, 'proxy'):
+        return _filter('s3api', 'egg:swift#s3api', where)
+    return '[filter:s3api]\n%s\n%s\n\n' % (OUR_S3API, where)
 
 
 def _internal_client(conf: AioConf) -> str:

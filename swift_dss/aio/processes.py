@@ -84,7 +84,7 @@ def living(wanted: Callable[[str], bool]
     :param wanted: is a root one of them?
     """
     mark = ROOT_ENV.encode('ascii')
-    found: Dict[str, Dict[str, List[int]]] = {}
+    roots: Dict[str, Dict[str, List[int]]] = {}
     for entry in os.listdir('/proc'):
         if not entry.isdigit():
             continue
@@ -100,12 +100,12 @@ def living(wanted: Callable[[str], bool]
         root = variables.get(ROOT_ENV.encode(), b'').decode('utf-8')
         name = variables.get(NAME_ENV.encode(), b'').decode('utf-8')
         if name and wanted(root):
-            found.setdefault(root, {}).setdefault(name, []).append(
+            roots.setdefault(root, {}).setdefault(name, []).append(
                 int(entry))
-    for names in found.values():
+    for names in roots.values():
         for pids in names.values():
             pids.sort()
-    return found
+    return roots
 
 
 def send(root: str, names: Optional[Sequence[str]] = None,
@@ -260,10 +260,10 @@ def _reserve(ports: Sequence[int]) -> bool:
     # seen: in the same network namespace.
     held: List[socket.socket] = []
     for port in ports:
-        one = socket.socket(socket.AF_UNIX)
-        held.append(one)
+        marker = socket.socket(socket.AF_UNIX)
+        held.append(marker)
         try:
-            one.bind('\0swift-dss-port-%d' % port)
+            marker.bind('\0swift-dss-port-%d' % port)
         except OSError:
             break
         if not port_free(port):
@@ -271,8 +271,8 @@ def _reserve(ports: Sequence[int]) -> bool:
     else:
         _reservations.extend(held)
         return True
-    for one in held:
-        one.close()
+    for marker in held:
+        marker.close()
     return False
 
 

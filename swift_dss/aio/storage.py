@@ -17,6 +17,9 @@ from swift_dss.core.errors import DssError
 #: Where the disks of the storage ``disks`` are, named as the images are.
 DISKS = '/dev/mapper'
 
+#: With inodes that have room for Swift's metadata.
+MKFS = ('mkfs.xfs', '-q', '-f', '-i', 'size=1024')
+
 
 def run(*command: str) -> str:
     """Run a system command.
@@ -51,17 +54,17 @@ def why_no_loops() -> str:
 
 def places(conf: AioConf) -> List[Tuple[str, str, int]]:
     """(image name, mount point, bytes) of every file system."""
-    found = []
+    places = []
     for device in conf.device_names:
-        found.append(('ssd-' + device, conf.path('devices', device),
-                      conf.ssd_bytes))
+        places.append(('ssd-' + device, conf.path('devices', device),
+                       conf.ssd_bytes))
         if not conf.plain:
-            found.append(('hdd-' + device, conf.path('hdd', device),
-                          conf.hdd_bytes))
+            places.append(('hdd-' + device, conf.path('hdd', device),
+                           conf.hdd_bytes))
     if not (conf.plain or conf.s3_at):
-        found.append(('cloud', conf.path('cloud', 'devices', 'c1'),
-                      conf.hdd_bytes * 2))
-    return found
+        places.append(('cloud', conf.path('cloud', 'devices', 'c1'),
+                       conf.hdd_bytes * 2))
+    return places
 
 
 def make(conf: AioConf) -> None:
@@ -81,7 +84,7 @@ def _make_disks(conf: AioConf) -> None:
     for name, target, _size in places(conf):
         device = os.path.join(DISKS, name)
         if os.path.exists(device):
-            run('mkfs.xfs', '-q', '-f', device)
+            run(*MKFS, device)
             run('mount', '-t', 'xfs', '-o', 'noatime', device, target)
 
 
@@ -105,7 +108,7 @@ def make_loops(wanted: Sequence[Tuple[str, str, int]]) -> None:
             fresh.append(device)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(
-            lambda device: run('mkfs.xfs', '-q', '-f', device), fresh))
+            lambda device: run(*MKFS, device), fresh))
     for device, target in mounts:
         run('mount', '-t', 'xfs', '-o', 'noatime', device, target)
 
@@ -133,23 +136,23 @@ def loops(root: str) -> Dict[str, str]:
         return {}
     text = run('losetup', '--json', '--list', '--output', 'NAME,BACK-FILE')
     listed = json.loads(text)['loopdevices'] if text.strip() else []
-    found = {}
+    devices = {}
     for row in listed:
         image = (row.get('back-file') or '').replace(' (deleted)', '')
         if image.startswith(os.path.join(root, '')):
-            found[image] = row['name']
-    return found
+            devices[image] = row['name']
+    return devices
 
 
 def mounts(root: str) -> List[str]:
     """Mount points under ``root``, the innermost first."""
-    found = []
+    targets = []
     with open('/proc/self/mounts') as source:
         for line in source:
             target = line.split()[1].replace('\\040', ' ')
             if target.startswith(os.path.join(root, '')):
-                found.append(target)
-    return sorted(found, key=len, reverse=True)
+                targets.append(target)
+    return sorted(targets, key=len, reverse=True)
 
 
 def unmake(root: str) -> int:
@@ -172,7 +175,7 @@ def unmount(target: str) -> None:
     try:
         run('umount', target)
     except DssError:
-        # Somebody stands in it: it goes when they leave.
+        # A process has its folder open: the mount goes when that ends.
         run('umount', '--lazy', target)
 
 

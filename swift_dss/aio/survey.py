@@ -62,10 +62,10 @@ def replicas(conf: AioConf) -> Iterator[Replica]:
                 for name in files:
                     if not wire_layout.parse_data_file(name):
                         continue
-                    found = replica(device, policy,
-                                    os.path.join(folder, name), classes)
-                    if found is not None:
-                        yield found
+                    copy = replica(device, policy,
+                                   os.path.join(folder, name), classes)
+                    if copy is not None:
+                        yield copy
 
 
 def replica(device: str, policy: int, path: str,
@@ -86,11 +86,11 @@ def replica(device: str, policy: int, path: str,
                    read.file_map(classes), residency)
 
 
-def by_class(found: Sequence[Replica]) -> Dict[int, Share]:
+def by_class(copies: Sequence[Replica]) -> Dict[int, Share]:
     """Class id -> where its bytes are."""
     shares: Dict[int, Share] = {}
     seen: Dict[int, Set[Tuple[int, str]]] = {}
-    for replica in found:
+    for replica in copies:
         for extent in replica.residency.extents:
             for span in replica.class_map.split(extent.offset,
                                                 extent.length):
@@ -135,7 +135,7 @@ def mib(count: int) -> str:
     return '%.1f MiB' % (count / float(1 << 20))
 
 
-def _part(some: int, total: int) -> str:
-    if not some:
+def _part(part: int, total: int) -> str:
+    if not part:
         return '-'
-    return '%s %3d%%' % (mib(some), round(100.0 * some / max(total, 1)))
+    return '%s %3d%%' % (mib(part), round(100.0 * part / max(total, 1)))

@@ -59,10 +59,10 @@ def remove(name: str) -> bool:
 
     :returns: whether there was one
     """
-    found = False
+    is_removed = False
     for root in (V1_ROOT, V2_ROOT):
         group = os.path.join(root, name)
         if os.path.isdir(group):
             os.rmdir(group)
-            found = True
-    return found
+            is_removed = True
+    return is_removed

@@ -118,7 +118,7 @@ def of_kind(name: str, count: int, seed: int = 1,
             scale: float = 1.0) -> List[CacsObject]:
     """``count`` objects of one column of the slide, in its bands' shares;
     here objects over 10 MB have their kind's class, too, as in case 2."""
-    kind, = (one for one in KINDS if one.name == name)
+    kind, = (kind for kind in KINDS if kind.name == name)
     dice = random.Random('cacs %s %d' % (name, seed))
     bands = [band for band, number in enumerate(
         apportion(count, kind.bands)) for _ in range(number)]

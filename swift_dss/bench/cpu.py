@@ -49,12 +49,12 @@ def listeners(port: int) -> List[int]:
 
 
 def _sockets(pid: str) -> Set[str]:
-    found: Set[str] = set()
+    sockets: Set[str] = set()
     with contextlib.suppress(OSError):
         for name in os.listdir('/proc/%s/fd' % pid):
             with contextlib.suppress(OSError):
-                found.add(os.readlink('/proc/%s/fd/%s' % (pid, name)))
-    return found
+                sockets.add(os.readlink('/proc/%s/fd/%s' % (pid, name)))
+    return sockets
 
 
 def by_name(pids: Mapping[str, Sequence[int]]) -> Dict[str, float]:

@@ -204,6 +204,8 @@ def _setup(axis: Any, setup: str, values: Sequence[float], shift: float,
 
 
 _SETUP_TITLES = {'hdd': 'HDD only', 'lru': 'LRU cache',
-                 'classes': 'class-ordered cache', 'ssd': 'SSD only'}
+                 'classes': 'class-ordered cache',
+                 'warm': 'one warm copy', 'ssd': 'SSD only'}
 _SETUP_COLOURS = {'hdd': '#999999', 'lru': COLOURS[1],
-                  'classes': COLOURS[0], 'ssd': COLOURS[2]}
+                  'classes': COLOURS[0], 'warm': COLOURS[3],
+                  'ssd': COLOURS[2]}

@@ -17,7 +17,7 @@ from swift_dss.block import table
 from swift_dss.block.table import (
     TARGET, Counters, Latency, Status, TargetTable)
 from swift_dss.core.errors import BadConfig, DssError
-from swift_dss.strategy.eviction.chunks.verbs import ChunkRow
+from swift_dss.strategy.eviction.chunks import ChunkRow
 
 _UDEV = '/run/udev/control'
 #: No single question to the kernel takes longer, but for ``drain``.
@@ -84,8 +84,8 @@ def run(words: Sequence[str], seconds: float = _SECONDS) -> str:
 
 def names() -> List[str]:
     """Every dm-dss device of this machine."""
-    found = run(['ls', '--target', TARGET])
-    return sorted(line.split()[0] for line in found.splitlines()
+    listing = run(['ls', '--target', TARGET])
+    return sorted(line.split()[0] for line in listing.splitlines()
                   if '(' in line)
 
 
@@ -152,11 +152,11 @@ def send_classes(name: str, rows: Mapping[int, ChunkRow]) -> bool:
     if dict(classes(name)) == dict(rows):
         return False
     message(name, table.classes_message(rows).split())
-    found = dict(classes(name))
-    if found != dict(rows):
+    in_force = dict(classes(name))
+    if in_force != dict(rows):
         different = sorted(
-            class_id for class_id in set(found) | set(rows)
-            if found.get(class_id) != rows.get(class_id))
+            class_id for class_id in set(in_force) | set(rows)
+            if in_force.get(class_id) != rows.get(class_id))
         raise ControlFailed('%s: the class table in force is not the one '
                             'that was sent: classes %s' % (
                                 name, ', '.join(map(str, different))))

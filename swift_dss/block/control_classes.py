@@ -15,7 +15,7 @@ from swift_dss.block import control
 from swift_dss.block.table import rows_of
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import BadConfig, DssError
-from swift_dss.strategy.eviction.chunks.verbs import ChunkRow
+from swift_dss.strategy.eviction.chunks import ChunkRow
 from swift_dss.wire.settings import classtable
 
 Send = Callable[[str, Mapping[int, ChunkRow]], bool]

@@ -58,13 +58,13 @@ def uses_of(path: str) -> List[str]:
 
 def mounts_of(number: str) -> List[str]:
     """Where the file system of a device is mounted."""
-    found = []
+    places = []
     with open('/proc/self/mountinfo') as lines:
         for line in lines:
             words = line.split()
             if words[2] == number:
-                found.append(words[4].replace('\\040', ' '))
-    return found
+                places.append(words[4].replace('\\040', ' '))
+    return places
 
 
 def swaps(number: str) -> List[str]:
@@ -81,10 +81,10 @@ def holders(number: str) -> List[str]:
     """Devices that are built on it, and partitions of it."""
     folder = '/sys/dev/block/%s' % number
     try:
-        found = sorted(os.listdir(os.path.join(folder, 'holders')))
+        names = sorted(os.listdir(os.path.join(folder, 'holders')))
     except FileNotFoundError:
-        found = []
-    return found + sorted(
+        names = []
+    return names + sorted(
         name for name in os.listdir(folder)
         if os.path.exists(os.path.join(folder, name, 'partition')))
 
@@ -137,6 +137,10 @@ def signature(path: str) -> Optional[str]:
             or 'several signatures'))
     values = dict(line.partition('=')[::2] for line in
                   done.stdout.decode('utf-8', 'replace').splitlines())
+    # Of a partition blkid also says how the table names it.
+    if all(key == 'DEVNAME' or key.startswith('PART_ENTRY_')
+           for key in values):
+        return None
     kind = values.get('TYPE') or values.get('PTTYPE')
     label = values.get('LABEL')
     return '%s%s' % (kind or 'something', ' "%s"' % label if label else '')

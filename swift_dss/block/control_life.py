@@ -19,26 +19,27 @@ import contextlib
 import dataclasses
 import os
 import random
-import re
 import subprocess
 import uuid
 from dataclasses import dataclass
 from typing import Callable, Mapping, Optional
 
-from swift_dss.block import control, control_devices, format
+from swift_dss.block import control, control_devices, tab
 from swift_dss.block.control import ControlFailed
-from swift_dss.block.format import Geometry, Superblock
+from swift_dss.block.ondisk.blocks import BLOCK_SECTORS
+from swift_dss.block.ondisk.device import SsdDevice
+from swift_dss.block.ondisk.geometry import Geometry
+from swift_dss.block.ondisk.reading import examine, read_superblocks
+from swift_dss.block.ondisk.superblock import (
+    SUPER_SECTORS, Superblock, build_super, fresh, origin_sum, sample_sectors)
 from swift_dss.block.table import MODES, STRATEGIES, TargetTable
-from swift_dss.block.tools import examine, read_superblocks
-from swift_dss.block.tools_device import SsdDevice
 from swift_dss.core.errors import BadConfig, DssError
-from swift_dss.strategy.eviction.chunks.verbs import ChunkRow
+from swift_dss.strategy.eviction.chunks import ChunkRow
 
 Progress = Callable[[int, int], None]
 
-_NAME = re.compile(r'[A-Za-z0-9][A-Za-z0-9._+-]{0,126}\Z')
 _POLL_SECONDS = 0.2
-_WIPED_BYTES = 1 << 20
+_WIPED_SECTORS = 2048
 
 
 class Refused(DssError):
@@ -58,6 +59,8 @@ class Wanted:
     :param force: also if the SSD has something else, or dirty bytes, or is
         the cache of another origin
     :param adopt: the origin's file system is kept
+    :param warm: only with the cache that the SSD has
+    :param stage: percent of the SSD that writes of any class may use
     """
 
     name: str
@@ -75,6 +78,8 @@ class Wanted:
     format: bool = False
     force: bool = False
     adopt: bool = False
+    warm: bool = False
+    stage: int = 0
 
 
 #: Of a new cache: 256 KiB chunks cost under a byte of memory for 4 KiB of
@@ -91,24 +96,25 @@ def create(wanted: Wanted) -> str:
     :raises BadConfig: names or sizes that cannot be
     :raises ControlFailed: the kernel refused
     """
-    if not _NAME.match(wanted.name):
+    if not tab.NAME.match(wanted.name):
         raise BadConfig('%r is no name for a device' % wanted.name)
     if control.exists(wanted.name):
         raise BadConfig('there is a device %s already' % wanted.name)
     sectors = _check_devices(wanted)
     warm = _warm(wanted, sectors)
+    if warm is None and wanted.warm:
+        raise Refused('%s has no cache: "swift-dss block create" makes one'
+                      % wanted.ssd)
     if warm is None:
         _check_signatures(wanted)
-        superblock = _format(wanted, sectors)
-    else:
-        superblock = warm
+    superblock = warm or _format(wanted, sectors)
     try:
         control.create(wanted.name, TargetTable(
             sectors, wanted.ssd, wanted.origin, superblock.chunk_sectors,
             wanted.mode, wanted.strategy, superblock.grain_sectors,
             wanted.meta_class, wanted.high, wanted.low, wanted.idle_ms,
             origin_id=_id_text(control_devices.identity(wanted.origin)),
-            rebind=warm is not None and wanted.force))
+            rebind=warm is not None and wanted.force, stage=wanted.stage))
     except ControlFailed as err:
         raise ControlFailed('%s; "swift-dss block check %s" looks at the '
                             'cache' % (err, wanted.ssd)) from err
@@ -116,26 +122,26 @@ def create(wanted: Wanted) -> str:
         try:
             control.send_classes(wanted.name, wanted.rows)
         except DssError:
-            # Nobody can have opened it for long; no byte was written.
+            # The device is too new to be in use; no byte was written.
             control.remove(wanted.name)
             raise
     return 'new' if warm is None else 'warm'
 
 
-def _id_text(found: bytes) -> str:
-    return found.hex() if any(found) else ''
+def _id_text(identity: bytes) -> str:
+    return identity.hex() if any(identity) else ''
 
 
 def _check_devices(wanted: Wanted) -> int:
     """:returns: sectors of the device to make"""
-    for what, path in (('SSD', wanted.ssd), ('origin', wanted.origin)):
+    for role, path in (('SSD', wanted.ssd), ('origin', wanted.origin)):
         uses = control_devices.uses_of(path)
         if uses:
-            raise Refused('%s %s %s' % (what, path, ', '.join(uses)))
+            raise Refused('%s %s %s' % (role, path, ', '.join(uses)))
         size = control_devices.logical_bytes(path)
         if size > 4096:
             raise BadConfig('%s %s: sectors of %d bytes; 4096 at most'
-                            % (what, path, size))
+                            % (role, path, size))
     if control_devices.block_number(wanted.ssd) == \
             control_devices.block_number(wanted.origin):
         raise BadConfig('SSD and origin are one device')
@@ -153,8 +159,8 @@ def _check_devices(wanted: Wanted) -> int:
 def _warm(wanted: Wanted, sectors: int) -> Optional[Superblock]:
     """The superblock of a cache that is to go on."""
     with SsdDevice(wanted.ssd) as device:
-        found, copies, _blocks = read_superblocks(device.read)
-        if found is None:
+        superblock, copies, _blocks = read_superblocks(device.read)
+        if superblock is None:
             return None
         if wanted.format:
             if not wanted.force:
@@ -164,41 +170,41 @@ def _warm(wanted: Wanted, sectors: int) -> Optional[Superblock]:
                                   'without --format and remove it, or say '
                                   '--force' % (wanted.ssd, dirty))
             return None
-    if found.has_failed:
+    if superblock.has_failed:
         raise Refused('the kernel gave %s up: "swift-dss block repair" or '
                       '--format' % wanted.ssd)
     if not wanted.force:
-        _check_origin(wanted, found)
-    if found.origin_sectors > sectors:
+        _check_origin(wanted, superblock)
+    if superblock.origin_sectors > sectors:
         raise Refused('%s was the cache of an origin of %d sectors, %s has '
-                      '%d' % (wanted.ssd, found.origin_sectors,
+                      '%d' % (wanted.ssd, superblock.origin_sectors,
                               wanted.origin, sectors))
-    for what, asked, there in (
-            ('chunk', wanted.chunk_sectors, found.chunk_sectors),
-            ('grain', wanted.grain_sectors, found.grain_sectors)):
+    for unit, asked, there in (
+            ('chunk', wanted.chunk_sectors, superblock.chunk_sectors),
+            ('grain', wanted.grain_sectors, superblock.grain_sectors)):
         if asked not in (0, there):
             raise BadConfig('the cache on %s has %ss of %d sectors, not %d; '
                             'only --format changes that' % (
-                                wanted.ssd, what, there, asked))
-    return found
+                                wanted.ssd, unit, there, asked))
+    return superblock
 
 
-def _check_origin(wanted: Wanted, found: Superblock) -> None:
+def _check_origin(wanted: Wanted, superblock: Superblock) -> None:
     """Is the origin the one that this is a cache of, as it was left?"""
-    if any(found.origin_id) and \
-            found.origin_id != control_devices.identity(wanted.origin):
+    if any(superblock.origin_id) and \
+            superblock.origin_id != control_devices.identity(wanted.origin):
         raise Refused('%s is the cache of another origin than %s; --force '
                       'takes it for this one, and its bytes for true'
                       % (wanted.ssd, wanted.origin))
-    if not found.knows_origin:
+    if not superblock.knows_origin:
         return
     with SsdDevice(wanted.origin) as device:
-        if device.sectors < found.origin_sectors:
+        if device.sectors < superblock.origin_sectors:
             return
-        there = format.origin_sum([
-            device.read(sector, format.BLOCK_SECTORS)
-            for sector in format.sample_sectors(found.origin_sectors)])
-    if there != found.origin_sum:
+        there = origin_sum([
+            device.read(sector, BLOCK_SECTORS)
+            for sector in sample_sectors(superblock.origin_sectors)])
+    if there != superblock.origin_sum:
         raise Refused('%s does not have the bytes that it had when the cache '
                       'on %s was stopped: it is another one, or was written '
                       'to without its cache; --force uses them together all '
@@ -209,7 +215,7 @@ def _check_signatures(wanted: Wanted) -> None:
     there = control_devices.signature(wanted.ssd)
     if there is None and not wanted.format:
         with SsdDevice(wanted.ssd) as device:
-            if any(device.read(0, format.SUPER_SECTORS)):
+            if any(device.read(0, SUPER_SECTORS)):
                 there = 'something unknown'
     if there and not wanted.force:
         raise Refused('SSD %s carries %s; --force writes over it'
@@ -225,18 +231,22 @@ def _format(wanted: Wanted, sectors: int) -> Superblock:
     never taken for one."""
     generator = random.SystemRandom()
     with SsdDevice(wanted.ssd, write=True) as device:
-        superblock = format.fresh(
+        superblock = fresh(
             Geometry(wanted.chunk_sectors or DEFAULT_CHUNK_SECTORS,
                      wanted.grain_sectors or DEFAULT_GRAIN_SECTORS),
             device.sectors, sectors, uuid.uuid4().bytes,
             generator.getrandbits(64), wanted.rows,
             control_devices.identity(wanted.origin))
-        device.zero(0, format.SUPER_SECTORS)
+        device.zero(0, SUPER_SECTORS)
         device.sync()
-        device.zero(format.SUPER_SECTORS, superblock.segments[0].data_sector
-                    - format.SUPER_SECTORS)
+        device.zero(SUPER_SECTORS, superblock.segments[0].data_sector
+                    - SUPER_SECTORS)
+        # With a RAID's signature at its end, a boot takes it for a member.
+        tail = max(superblock.segments[0].data_sector,
+                   device.sectors - _WIPED_SECTORS)
+        device.zero(tail, device.sectors - tail)
         device.sync()
-        device.write(superblock.sector, format.build_super(superblock))
+        device.write(superblock.sector, build_super(superblock))
         device.sync()
     return superblock
 
@@ -317,20 +327,20 @@ def remove(name: str, wipe: bool = False, keep_dirty: bool = False,
             raise Refused('%s was removed, but not stopped cleanly: make it '
                           'again and look at the kernel log' % name)
         if wipe:
-            device.zero(0, _WIPED_BYTES // 512)
+            device.zero(0, _WIPED_SECTORS)
             device.sync()
     return dirty
 
 
 def _check_idle(name: str) -> None:
-    found = control.info(name)
-    if not found.opens:
+    device = control.info(name)
+    if not device.opens:
         return
-    uses = control_devices.mounts_of(found.number)
-    holders = control_devices.holders(found.number)
+    uses = control_devices.mounts_of(device.number)
+    holders = control_devices.holders(device.number)
     raise Refused('%s is in use%s' % (name, ': ' + ', '.join(
         ['mounted on %s' % place for place in uses]
-        + ['part of %s' % one for one in holders])
+        + ['part of %s' % holder for holder in holders])
         if uses or holders else ''))
 
 

@@ -34,14 +34,14 @@ def describe(name: str, status: Status, counters: Counters,
     rows: Dict[int, Dict[str, Any]] = {}
     for class_id, values in sorted(counters.classes.items()):
         rows[class_id] = _class(class_id, values, chunk_bytes, classes)
-    for one in latencies:
-        row = rows.setdefault(one.class_id, _class(
-            one.class_id, {}, chunk_bytes, classes))
-        row['latency'][one.op] = dict(
-            {'p%g_us' % percent: one.percentile_us(percent)
-             for percent in PERCENTILES}, count=one.count,
-            mean_us=one.mean_us, max_us=float(one.max_us),
-            buckets=list(one.buckets))
+    for latency in latencies:
+        row = rows.setdefault(latency.class_id, _class(
+            latency.class_id, {}, chunk_bytes, classes))
+        row['latency'][latency.op] = dict(
+            {'p%g_us' % percent: latency.percentile_us(percent)
+             for percent in PERCENTILES}, count=latency.count,
+            mean_us=latency.mean_us, max_us=float(latency.max_us),
+            buckets=list(latency.buckets))
     return {
         'name': name, 'health': status.health, 'mode': status.mode,
         'strategy': status.strategy, 'chunk_bytes': chunk_bytes,
@@ -77,40 +77,42 @@ def _class(class_id: int, values: Any, chunk_bytes: int,
         'read_bytes': count('read_sectors') * 512,
         'written_bytes': count('write_sectors') * 512,
         'refused': count('refused'),
-        'bypasses': {one: count('bypass_' + one) for one in BYPASS_NAMES},
-        'evictions': {one: count('evicted_' + one) for one in EVICT_NAMES},
+        'bypasses': {reason: count('bypass_' + reason)
+                     for reason in BYPASS_NAMES},
+        'evictions': {reason: count('evicted_' + reason)
+                      for reason in EVICT_NAMES},
         'latency': {}}
 
 
-def samples(found: Dict[str, Any], labels: Dict[str, str]) -> List[Sample]:
+def samples(status: Dict[str, Any], labels: Dict[str, str]) -> List[Sample]:
     """The same as metrics, named ``block.*``."""
     made: List[Sample] = []
 
     def put(name: str, value: float, **more: str) -> None:
         made.append(('block.' + name, dict(labels, **more), float(value)))
 
-    put('healthy', found['health'] == 'ok')
+    put('healthy', status['health'] == 'ok')
     for name in ('ssd_bytes', 'used_bytes', 'dirty_bytes', 'ssd_errors',
                  'hdd_errors'):
-        put(name, found[name])
-    for row in found['classes'].values():
-        one = {'class': row['name']}
+        put(name, status[name])
+    for row in status['classes'].values():
+        label = {'class': row['name']}
         for name in ('bytes', 'read_hits', 'write_hits', 'misses',
                      'promoted_bytes', 'cleaned_bytes', 'read_bytes',
                      'written_bytes', 'refused'):
-            put('class_' + name, row[name], **one)
-        put('class_dirty_bytes', row['dirty_slots'] * found['chunk_bytes'],
-            **one)
+            put('class_' + name, row[name], **label)
+        put('class_dirty_bytes', row['dirty_slots'] * status['chunk_bytes'],
+            **label)
         for kind in ('bypasses', 'evictions'):
             for reason, value in row[kind].items():
-                put('class_' + kind, value, reason=reason, **one)
+                put('class_' + kind, value, reason=reason, **label)
         for op, latency in row['latency'].items():
-            put('class_requests', latency['count'], op=op, **one)
+            put('class_requests', latency['count'], op=op, **label)
             for percent in PERCENTILES:
                 put('class_latency_seconds',
                     latency['p%g_us' % percent] / 1e6, op=op,
-                    quantile='%g' % (percent / 100), **one)
-            made += _histogram(latency, dict(labels, op=op, **one))
+                    quantile='%g' % (percent / 100), **label)
+            made += _histogram(latency, dict(labels, op=op, **label))
     return made
 
 

@@ -38,14 +38,14 @@ def below(path: str, sys: str = _SYS) -> List[str]:
         number = os.stat(path).st_dev
     except OSError:
         return []
-    found: List[str] = []
+    devices: List[str] = []
     wave = [os.path.realpath(os.path.join(sys, '%d:%d' % (
         os.major(number), os.minor(number))))]
     while wave:
         folder = wave.pop(0)
         try:
             with open(os.path.join(folder, 'dm', 'name')) as source:
-                found.append(source.read().strip())
+                devices.append(source.read().strip())
         except OSError:
             pass
         if os.path.exists(os.path.join(folder, 'partition')):
@@ -54,16 +54,16 @@ def below(path: str, sys: str = _SYS) -> List[str]:
         if os.path.isdir(slaves):
             wave += [os.path.realpath(os.path.join(slaves, name))
                      for name in sorted(os.listdir(slaves))]
-    return found
+    return devices
 
 
-def save_state(folder: str, found: Dict[str, Any]) -> None:
+def save_state(folder: str, status: Dict[str, Any]) -> None:
     """Write the kernel's status of one device, whole or not at all, readable
     for all users that may enter the folder.
     """
-    path = os.path.join(folder, found['name'] + '.json')
+    path = os.path.join(folder, status['name'] + '.json')
     with open(path + '.tmp', 'w', encoding='utf-8') as target:
-        json.dump(dict(found, at=time.time()), target)
+        json.dump(dict(status, at=time.time()), target)
     os.rename(path + '.tmp', path)
 
 
@@ -96,21 +96,21 @@ class BlockView:
                 self._silent(device, 'engine block, but no dm-dss device '
                              'is seen under %s' % path)
                 return None
-            found = control_status.gather(name, table) if self._direct \
+            status = control_status.gather(name, table) if self._direct \
                 else self._left(name)
         except (DssError, OSError, ValueError) as err:
             self._silent(device, str(err))
             return None
         self._said.pop(device, None)
-        return found
+        return status
 
     def feed_classes(self, paths: Iterable[str]) -> List[str]:
         """Bring the class table's file to every cache below these paths,
         if it changed; nothing where ``watch`` does that."""
         if not self._direct:
             return []
-        found = [self._name(path) for path in paths]
-        return self._feed.look(sorted({name for name in found if name}))
+        names = [self._name(path) for path in paths]
+        return self._feed.look(sorted({name for name in names if name}))
 
     def _name(self, path: str) -> Optional[str]:
         candidates = below(path)
@@ -118,24 +118,25 @@ class BlockView:
             return None
         known = control.names() if self._direct else [
             name for name in candidates if os.path.exists(self._file(name))]
-        return next((one for one in candidates if one in known), None)
+        return next((candidate for candidate in candidates
+                     if candidate in known), None)
 
     def _file(self, name: str) -> str:
         return os.path.join(self._state_dir, name + '.json')
 
     def _left(self, name: str) -> Dict[str, Any]:
         with open(self._file(name), encoding='utf-8') as source:
-            found = json.load(source)
-        if not isinstance(found, dict) or not isinstance(
-                found.get('at'), (int, float)):
+            status = json.load(source)
+        if not isinstance(status, dict) or not isinstance(
+                status.get('at'), (int, float)):
             raise ValueError('%s: not a state file' % self._file(name))
-        age = time.time() - found.pop('at')
+        age = time.time() - status.pop('at')
         if age > _STALE_SECONDS:
             raise ValueError('%s is %d s old: "swift-dss block watch" does '
                              'not run' % (self._file(name), age))
-        found['classes'] = {int(class_id): row for class_id, row
-                            in found['classes'].items()}
-        return found
+        status['classes'] = {int(class_id): row for class_id, row
+                             in status['classes'].items()}
+        return status
 
     def _silent(self, device: str, why: str) -> None:
         if self._said.get(device) != why:

@@ -5,7 +5,6 @@ Constructor, status line, class rows, counters and histograms, each as
 raises :class:`BadLine` with the word at fault, counted from 1.
 """
 
-# long: one type and one parser for each of the target's six kinds of line.
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from typing import Dict, Iterable, List, Mapping, Optional, Tuple
 
 from swift_dss.core.classes import Allocate, ClassTable
 from swift_dss.core.errors import DssError
-from swift_dss.strategy.eviction.chunks.verbs import (
+from swift_dss.strategy.eviction.chunks import (
     CLASSES, INNER, WRITE_AROUND, WRITE_BACK, WRITE_THROUGH, Bypass, ChunkRow,
     Evict, Flag, Inner, Mode)
 
@@ -32,19 +31,19 @@ FLAG_NAMES = {Flag.EVICT_ON_HIT: 'evict-on-hit',
               Flag.PIN: 'pin'}
 WRITE_NAMES = {WRITE_BACK: 'back', WRITE_THROUGH: 'through',
                WRITE_AROUND: 'around'}
-INNER_NAMES = {one: name for name, one in INNER.items()}
-BYPASS_NAMES = tuple(one.name.lower() for one in Bypass)
-EVICT_NAMES = tuple(one.name.lower() for one in Evict)
+INNER_NAMES = {number: name for name, number in INNER.items()}
+BYPASS_NAMES = tuple(reason.name.lower() for reason in Bypass)
+EVICT_NAMES = tuple(reason.name.lower() for reason in Evict)
 
 #: Of the status line, from its eighth word on.
 _STATUS_NUMBERS = (
     'dirty', 'dirty_grains', 'read_hits', 'write_hits', 'misses',
     'promotions', 'bypasses', 'evictions', 'cleaned', 'ssd_errors',
     'hdd_errors')
-_NUMBERS = ('grain', 'meta_class', 'high', 'low', 'idle_ms', 'ahead',
-            'after')
-#: Those that a line leaves out where they are 0.
-_OPTIONAL = ('ahead', 'after')
+_NUMBERS = ('grain', 'meta_class', 'high', 'low', 'idle_ms', 'stage',
+            'ahead', 'after')
+#: Numbers that a line leaves out where they are 0.
+_OPTIONAL = ('stage', 'ahead', 'after')
 
 
 class BadLine(DssError):
@@ -52,8 +51,8 @@ class BadLine(DssError):
 
     exit_code = 76
 
-    def __init__(self, what: str, word: int, reason: str) -> None:
-        super().__init__('%s, word %d: %s' % (what, word, reason))
+    def __init__(self, line_name: str, word: int, reason: str) -> None:
+        super().__init__('%s, word %d: %s' % (line_name, word, reason))
 
 
 @dataclass(frozen=True)
@@ -62,6 +61,7 @@ class TargetTable:
 
     :param sectors: length of the device
     :param high, low: percent of slots dirty where cleaning begins, ends
+    :param stage: percent of the slots that writes of any class may use
     :param origin_id: 32 hexadecimal digits that only this origin has
     :param rebind: take the origin whatever the SSD was the cache of; the
         kernel does not repeat it
@@ -78,13 +78,14 @@ class TargetTable:
     high: int = 50
     low: int = 25
     idle_ms: int = 1000
+    stage: int = 0
     ahead: int = 0
     after: int = 0
     origin_id: str = ''
     rebind: bool = False
 
     def line(self) -> str:
-        """What ``dmsetup create --table`` takes."""
+        """The text for ``dmsetup create --table``."""
         words = [self.mode, self.strategy]
         for name in _NUMBERS:
             if name in _OPTIONAL and not getattr(self, name):
@@ -105,14 +106,14 @@ def parse_table(line: str) -> TargetTable:
     :raises BadLine: names the word
     """
     words = line.split()
-    what = 'table'
-    _need(what, words, 7)
+    line_name = 'table'
+    _need(line_name, words, 7)
     if words[0] != '0' or words[2] != TARGET:
-        raise BadLine(what, 3, 'not one target %s from sector 0' % TARGET)
+        raise BadLine(line_name, 3, 'not one target %s from sector 0' % TARGET)
     values: Dict[str, object] = {}
-    count = _whole(what, words, 6)
+    count = _whole(line_name, words, 6)
     if count != len(words) - 7:
-        raise BadLine(what, 7, '%d feature words said, %d there' % (
+        raise BadLine(line_name, 7, '%d feature words said, %d there' % (
             count, len(words) - 7))
     at = 7
     while at < len(words):
@@ -123,18 +124,18 @@ def parse_table(line: str) -> TargetTable:
             values['strategy'] = word
         elif word in _NUMBERS:
             at += 1
-            values[word] = _whole(what, words, at)
+            values[word] = _whole(line_name, words, at)
         elif word == 'origin_id':
             at += 1
             values[word] = words[at] if at < len(words) else ''
             if not re.match('[0-9a-f]{32}$', str(values[word])):
-                raise BadLine(what, at + 1, 'not 32 hexadecimal digits')
+                raise BadLine(line_name, at + 1, 'not 32 hexadecimal digits')
         else:
-            raise BadLine(what, at + 1, 'unknown feature %r' % word)
+            raise BadLine(line_name, at + 1, 'unknown feature %r' % word)
         at += 1
     return TargetTable(
-        _whole(what, words, 1), words[3], words[4],
-        _whole(what, words, 5), **values)  # type: ignore[arg-type]
+        _whole(line_name, words, 1), words[3], words[4],
+        _whole(line_name, words, 5), **values)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -176,28 +177,29 @@ def parse_status(line: str) -> Status:
     :raises BadLine: names the word
     """
     words = line.split()
-    what = 'status'
+    line_name = 'status'
     if len(words) > 2 and words[2] == TARGET:
         words = words[3:]
-    _need(what, words, 18)
+    _need(line_name, words, 18)
     if words[0] != '1':
-        raise BadLine(what, 1, 'version %r of the status line, this reads 1'
+        raise BadLine(line_name, 1,
+                      'version %r of the status line, this reads 1'
                       % words[0])
     for at, choices in ((1, HEALTHS), (2, MODES), (3, STRATEGIES)):
         if words[at] not in choices:
-            raise BadLine(what, at + 1, '%r is not one of %s' % (
+            raise BadLine(line_name, at + 1, '%r is not one of %s' % (
                 words[at], ', '.join(choices)))
     used, slash, slots = words[6].partition('/')
     if not slash or not used.isdigit() or not slots.isdigit():
-        raise BadLine(what, 7, '%r is not USED/SLOTS' % words[6])
-    numbers = [_whole(what, words, at)
+        raise BadLine(line_name, 7, '%r is not USED/SLOTS' % words[6])
+    numbers = [_whole(line_name, words, at)
                for at in [4, 5] + list(range(7, 18))]
     classes: Dict[int, Tuple[int, int]] = {}
     for at in range(18, len(words)):
         parts = words[at].split(':')
         if len(parts) != 3 or not all(part.isdigit() for part in parts) \
                 or int(parts[0]) >= CLASSES:
-            raise BadLine(what, at + 1, '%r is not CLASS:SLOTS:DIRTY'
+            raise BadLine(line_name, at + 1, '%r is not CLASS:SLOTS:DIRTY'
                           % words[at])
         classes[int(parts[0])] = (int(parts[1]), int(parts[2]))
     chunk, grain, *rest = numbers
@@ -234,8 +236,9 @@ def parse_row(text: str, word: int = 1) -> Tuple[int, ChunkRow]:
                       % (text, len(fields)))
     numbers = [0 if at in (2, 3, 8) else _whole('class row', fields, at)
                for at in range(10)]
-    allocate = {one.value: one for one in Allocate}.get(fields[2])
-    write = {name: one for one, name in WRITE_NAMES.items()}.get(fields[3])
+    allocate = {choice.value: choice for choice in Allocate}.get(fields[2])
+    write = {name: choice
+             for choice, name in WRITE_NAMES.items()}.get(fields[3])
     flags = Flag.NONE
     by_name = {name: flag for flag, name in FLAG_NAMES.items()}
     names = [] if fields[8] == '-' else fields[8].split('+')
@@ -346,7 +349,7 @@ def parse_latency(text: str) -> List[Latency]:
 
     :raises BadLine: names the line as the word
     """
-    found = []
+    latencies = []
     for number, line in enumerate(text.splitlines(), 1):
         words = dict(word.partition('=')[::2] for word in line.split())
         op, spelled = words.pop('op', ''), words.pop('buckets', '')
@@ -358,30 +361,31 @@ def parse_latency(text: str) -> List[Latency]:
                     'class', 'count', 'total_us', 'max_us'}:
             raise BadLine('latency', number, 'not class, op, count, '
                           'total_us, max_us and buckets: %r' % line)
-        found.append(Latency(
+        latencies.append(Latency(
             values['class'], op, values['count'], values['total_us'],
             values['max_us'], tuple(int(part) for part in buckets)))
-    return found
+    return latencies
 
 
-def _pairs(what: str, number: int, words: Iterable[str]) -> Dict[str, int]:
+def _pairs(line_name: str, number: int, words: Iterable[str]) -> Dict[str,
+                                                                      int]:
     values = {}
     for word in words:
         name, equals, text = word.partition('=')
         if not equals or not text.isdigit():
-            raise BadLine(what, number, '%r is not NAME=NUMBER' % word)
+            raise BadLine(line_name, number, '%r is not NAME=NUMBER' % word)
         values[name] = int(text)
     return values
 
 
-def _need(what: str, words: List[str], count: int) -> None:
+def _need(line_name: str, words: List[str], count: int) -> None:
     if len(words) < count:
-        raise BadLine(what, len(words) + 1, 'there are only %d words, %d '
+        raise BadLine(line_name, len(words) + 1, 'there are only %d words, %d '
                       'are needed' % (len(words), count))
 
 
-def _whole(what: str, words: List[str], at: int) -> int:
+def _whole(line_name: str, words: List[str], at: int) -> int:
     text: Optional[str] = words[at] if at < len(words) else None
     if text is None or not text.isdigit():
-        raise BadLine(what, at + 1, '%r is not a whole number' % text)
+        raise BadLine(line_name, at + 1, '%r is not a whole number' % text)
     return int(text)

@@ -34,12 +34,12 @@ def result(messages: Iterator[Dict[str, Any]],
            progress: Optional[Callable[[Dict[str, Any]], None]] = None
            ) -> Any:
     """The last answer; ``progress`` is shown the ones before it."""
-    found = None
+    outcome = None
     for message in messages:
         if progress is not None and 'progress' in message:
             progress(message['progress'])
-        found = message.get('result', found)
-    return found
+        outcome = message.get('result', outcome)
+    return outcome
 
 
 def read_conf(path: str) -> NodeConf:
@@ -52,9 +52,9 @@ def read_conf(path: str) -> NodeConf:
                         % (path, err)) from err
 
 
-def json_text(found: Any) -> str:
+def json_text(value: Any) -> str:
     """As every ``--json`` prints it."""
-    return json.dumps(found, indent=2, sort_keys=True)
+    return json.dumps(value, indent=2, sort_keys=True)
 
 
 def json_rows(pages: Iterable[Sequence[Any]]) -> None:

@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     kinds = parser.add_subparsers(dest='kind', metavar='BENCH',
                                   required=True)
     for name, line in (
-            ('overhead', 'what classes cost against stock Swift'),
+            ('overhead', 'the cost of classes against stock Swift'),
             ('tiers', 'class-ordered cache against LRU, CACS mix'),
             ('flood', 'top class on SSD while the HDDs are flooded'),
             ('block', 'dm-dss beside other caches, in virtual time'),
@@ -72,7 +72,7 @@ def _tiers_options(kind: argparse.ArgumentParser) -> None:
     kind.add_argument('--seed', type=int)
     kind.add_argument('--setups', type=lambda text: text.split(','),
                       metavar='NAME,...',
-                      help='hdd, lru, classes, ssd (lru,classes)')
+                      help='hdd, lru, classes, warm, ssd (lru,classes,warm)')
 
 
 def _flood_options(kind: argparse.ArgumentParser) -> None:
@@ -92,6 +92,9 @@ def _block_options(kind: argparse.ArgumentParser) -> None:
     kind.add_argument('--seed', type=int)
     kind.add_argument('--chunk', metavar='KIB', type=int,
                       help='of dm-dss, and of dm-cache if it can (64)')
+    kind.add_argument('--stage', metavar='PERCENT', type=int,
+                      help='of the SSD of dm-dss, that writes of any class '
+                      'may use (0)')
     kind.add_argument('--mode', choices=('back', 'through'),
                       help='of the caches (back)')
     kind.add_argument('--hdd', metavar='PRESET[,KEY=VALUE...]',
@@ -108,24 +111,27 @@ def _chunks_options(kind: argparse.ArgumentParser) -> None:
     kind.add_argument('--modes', type=_names, metavar='NAME,...',
                       help='through, back (both)')
     kind.add_argument('--origin', choices=('array', 'hdd'),
-                      help='what is cached (array)')
+                      help='the origin that is cached (array)')
     kind.add_argument('--no-fetch', dest='fetch', action='store_false',
                       default=None, help='dm-dss brings only what is asked '
                       'for, not the rest of a chunk')
     kind.add_argument('--ssd', metavar='PRESET[,KEY=VALUE...]',
                       help='of the laboratory (array: nvme, hdd: sata-ssd)')
     kind.add_argument('--scale', type=int,
-                      help='what range and time are divided by (32)')
+                      help='divisor of range and time (32)')
     kind.add_argument('--threads', type=int)
     kind.add_argument('--seed', type=int)
 
 
 def _cacs_options(kind: argparse.ArgumentParser) -> None:
+    kind.add_argument('--row', choices=('A', 'B', 'C'), help='of evidence: A '
+                      'as published, B without links, C beside other caches')
+    kind.add_argument('--seeds', metavar='N,...', type=_numbers,
+                      help='of objects and reads; prints medians')
     kind.add_argument('--objects', type=int, help='to upload (200)')
     kind.add_argument('--reads', type=int, help='downloads (400)')
     kind.add_argument('--scale', type=float, help='of object sizes (0.25)')
-    kind.add_argument('--share', type=float,
-                      help='of the data, that the caches have as SSD (0.14)')
+    kind.add_argument('--share', type=float, help='of the data, as SSD (0.14)')
     kind.add_argument('--clients', type=int, help='at once (16)')
     kind.add_argument('--crowds', action='store_true', default=None,
                       help='each kind of object has clients of its own')
@@ -134,11 +140,19 @@ def _cacs_options(kind: argparse.ArgumentParser) -> None:
     kind.add_argument('--watermarks', metavar='HIGH,LOW', type=_numbers,
                       help='percent dirty where its cleaning begins and ends '
                       '(50,25)')
+    kind.add_argument('--stage', metavar='PERCENT', type=int,
+                      help='of the SSD, that writes of any class may use (0)')
     kind.add_argument('--link', metavar='MBIT', type=int,
                       help='of each device, each way (1000); 0: none')
+    kind.add_argument('--cached', action='store_true', default=None,
+                      help='the proxy remembers accounts and containers, as '
+                      'with memcached')
+    kind.add_argument('--workers', type=int, metavar='N',
+                      help='of the proxy and the object server (0: one '
+                      'process each)')
     kind.add_argument('--seed', type=int)
     kind.add_argument('--setups', type=_names, metavar='NAME,...',
-                      help='hdd, lru, classes, ssd (all)')
+                      help='as in the manual (hdd, lru, classes, ssd)')
     _guest_options(kind, jobs=2)
 
 
@@ -194,13 +208,13 @@ def _names(text: str) -> List[str]:
 
 def _numbers(text: str) -> List[int]:
     try:
-        found = [int(part) for part in text.split(',')]
+        numbers = [int(part) for part in text.split(',')]
     except ValueError:
         raise argparse.ArgumentTypeError(
             '%r: whole numbers with "," between' % text) from None
-    if min(found) < 1:
+    if min(numbers) < 1:
         raise argparse.ArgumentTypeError('%r: at least 1' % text)
-    return found
+    return numbers
 
 
 def run(args: argparse.Namespace) -> int:
@@ -304,6 +318,7 @@ def _block(args: argparse.Namespace) -> int:
     from swift_dss.bench.block import compare, plots as block_plots
     plan = _plan(compare, args, setups=args.setups, workloads=args.workloads,
                  requests=args.requests, seed=args.seed, mode=args.mode,
+                 stage=args.stage,
                  chunk_bytes=args.chunk and 1024 * args.chunk,
                  hdd=args.hdd, ssd=args.ssd, traces=args.traces)
     report = compare.compare(plan, printer(sys.stderr))
@@ -325,17 +340,18 @@ def _chunks(args: argparse.Namespace) -> int:
 
 
 def _cacs(args: argparse.Namespace) -> int:
-    from swift_dss.bench.lab import cacs_lab, cacs_lab_plot
-    plan = _plan(cacs_lab, args, objects=args.objects, reads=args.reads,
-                 scale=args.scale, share=args.share, clients=args.clients,
-                 crowds=args.crowds, watermarks=args.watermarks,
-                 link_mbit=args.link,
-                 chunk_bytes=args.chunk and 1024 * args.chunk,
-                 seed=args.seed, setups=args.setups, hdd=args.hdd,
-                 ssd=args.ssd, jobs=args.jobs, timeout=args.timeout)
-    report = cacs_lab.measure(plan, printer(sys.stderr))
-    _tell(args, report, cacs_lab.text(report), cacs_lab_plot.draw)
-    return 1 if cacs_lab.failures(report) else 0
+    from swift_dss.bench.lab import (
+        cacs_lab, cacs_lab_plot, cacs_lab_text, cacs_rows)
+    plan = _plan(cacs_lab, args, **cacs_rows.changes(args.row, args))
+    reports = cacs_lab.measure_seeds(
+        plan, args.seeds or [plan.seed], printer(sys.stderr))
+    if args.seeds is None:
+        _tell(args, reports[0], cacs_lab_text.text(reports[0]),
+              cacs_lab_plot.draw)
+    else:
+        _tell(args, {'seeds': reports, 'spread': cacs_rows.spread(reports)},
+              cacs_rows.text(reports), cacs_lab_plot.draw_first)
+    return 1 if any(map(cacs_lab.failures, reports)) else 0
 
 
 def _traffic(args: argparse.Namespace) -> int:

@@ -42,10 +42,10 @@ def run(args: argparse.Namespace) -> int:
         said = {'file': args.file, 'classes': len(table.specs)}
         text = '%s: %d classes' % (args.file, len(table.specs))
         if args.rules is not None:
-            found = rules.parse(dssfiles.read_text(args.rules), table,
-                                args.rules)
-            said['rules'] = len(found.rules)
-            text += '; %s: %d rules' % (args.rules, len(found.rules))
+            ruleset = rules.parse(dssfiles.read_text(args.rules), table,
+                                  args.rules)
+            said['rules'] = len(ruleset.rules)
+            text += '; %s: %d rules' % (args.rules, len(ruleset.rules))
     print(json.dumps(said) if args.json else text)
     return 0
 

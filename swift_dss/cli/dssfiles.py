@@ -1,4 +1,4 @@
-"""What ``pack``, ``unpack``, ``inspect`` and ``classes`` share: files."""
+"""Files, for ``pack``, ``unpack``, ``inspect`` and ``classes``."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def source(path: str) -> Iterator[Tuple[BinaryIO, Optional[int]]]:
         yield sys.stdin.buffer, None
         return
     with open(path, 'rb') as opened:
-        found = os.fstat(opened.fileno())
-        regular = stat.S_ISREG(found.st_mode)
-        yield opened, found.st_size if regular else None
+        info = os.fstat(opened.fileno())
+        regular = stat.S_ISREG(info.st_mode)
+        yield opened, info.st_size if regular else None
 
 
 @contextlib.contextmanager
@@ -63,7 +63,7 @@ def target(path: str, force: bool) -> Iterator[BinaryIO]:
     sys.stdout.buffer.flush()
 
 
-def add_class_table(parser: argparse.ArgumentParser) -> None:
+def add_class_table(parser: argparse._ActionsContainer) -> None:
     """The option that says where class names are looked up."""
     parser.add_argument(
         '--class-table', metavar='FILE',

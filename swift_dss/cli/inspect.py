@@ -16,7 +16,7 @@ from swift_dss.core.limits import IO_WINDOW_BYTES
 from swift_dss.wire.dssfile import Decoder
 from swift_dss.wire.dsssection import Form
 
-HELP = 'print what a .dss holds'
+HELP = 'print the contents of a .dss'
 #: Enough for the class section of nearly every file in one read.
 _SECTION_READ_BYTES = 65536
 

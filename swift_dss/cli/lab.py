@@ -33,8 +33,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
                          choices=list(stock.KERNELS))
     shipped.add_argument('--timeout', type=float, default=900.0,
                          metavar='SECONDS', help='of the machine (900)')
-    verbs.add_parser('list', help='what was built, and the presets')
-    clean = verbs.add_parser('clean', help='remove what was built')
+    verbs.add_parser('list', help='built kernels and modules, and the presets')
+    clean = verbs.add_parser('clean', help='remove all that was built')
     clean.add_argument('--all', action='store_true',
                        help='also what is up to date, and the sources')
 
@@ -55,7 +55,7 @@ def _add_run(run_it: argparse.ArgumentParser) -> None:
     run_it.add_argument('--timeout', type=float, default=600.0,
                         metavar='SECONDS', help='of real time (600)')
     run_it.add_argument('--module', action='append', metavar='NAME|FILE',
-                        help='what to load (default: all of ours)')
+                        help='modules to load (default: all of ours)')
     run_it.add_argument('--variant', default='plain',
                         choices=list(build.VARIANTS))
     run_it.add_argument('--share', action='append', default=[],
@@ -66,7 +66,7 @@ def _add_run(run_it: argparse.ArgumentParser) -> None:
     run_it.add_argument('--kernel-option', action='append', default=[],
                         metavar='WORD', help='more of the command line')
     run_it.add_argument('--dmesg', action='store_true',
-                        help='print what the kernel said, at the end')
+                        help='print the messages of the kernel at the end')
     run_it.add_argument('script', metavar='SCRIPT',
                         help='a program, or a .py for this Python')
     run_it.add_argument('args', nargs=argparse.REMAINDER, metavar='ARGS')

@@ -8,7 +8,7 @@ from typing import Optional, Tuple
 
 from swift_dss.cli import dssfiles
 from swift_dss.cli.progress import Bar, bytes_text
-from swift_dss.client import classlist, dssio
+from swift_dss.client import classlist, dssio, info
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import BadClassInput
 from swift_dss.core.spans import ClassMap
@@ -18,6 +18,7 @@ HELP = 'build a .dss from a file and classes'
 _EPILOG = '''examples:
   swift-dss pack film.mp4 -o film.dss --class 4 --range 0-64k-25
   swift-dss pack disk.img -o disk.dss --blocks classes.txt --block-size 4k
+  swift-dss pack x -o x.dss --class gold --server https://swift.example:8080
   tar c . | swift-dss pack - -o - --class 7 | curl -T - ...
 '''
 
@@ -55,13 +56,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         'POST ?dss-classes')
     parser.add_argument('--force', action='store_true',
                         help='replace OUT.dss if it is there')
-    dssfiles.add_class_table(parser)
+    known = parser.add_mutually_exclusive_group()
+    known.add_argument(
+        info.OPTION, metavar='URL',
+        help='take class names and limits from the /info of this Swift')
+    dssfiles.add_class_table(known)
 
 
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     with dssfiles.told_plainly():
-        table = dssfiles.load_table(args.class_table)
+        server = None if args.server is None else info.read(args.server)
+        table = dssfiles.load_table(args.class_table) if server is None \
+            else server.table
         block_bytes = None
         if args.block_size is not None:
             block_bytes = classlist.parse_size(args.block_size,
@@ -70,6 +77,9 @@ def run(args: argparse.Namespace) -> int:
             if size is None and args.size is not None:
                 size = classlist.parse_size(args.size, '--size')
             class_map, form = _classes(args, table, block_bytes, size)
+            if server is not None:
+                server.check(class_map, len(dssio.class_section(
+                    class_map, size, form, block_bytes)))
             with dssfiles.target(args.output, args.force) as out:
                 if args.section_only:
                     out.write(dssio.class_section(class_map, size, form,

@@ -10,14 +10,13 @@ from typing import Any, Dict, List, Optional
 
 from swift_dss.bench import figures
 from swift_dss.bench.choices import require_known
-from swift_dss.bench.replay import (
-    classing, latency, plan, recommend, results, runs)
-from swift_dss.bench.replay.setup import Progress as Heard
-from swift_dss.bench.replay.setup import Setup
-from swift_dss.bench.traces import generators, model, readers
 from swift_dss.cli.table import Progress
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import BadConfig
+from swift_dss.replay import classing, latency, plan, recommend, results, runs
+from swift_dss.replay.setup import Progress as Heard
+from swift_dss.replay.setup import Setup
+from swift_dss.replay.traces import generators, model, readers
 from swift_dss.strategy.eviction.objects import orders
 from swift_dss.strategy.prefetch import STRATEGIES as PREFETCHERS
 
@@ -55,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--weights', default='', metavar='CLASS=W,...',
                         help='of classes, by name or id (1 each)')
     parser.add_argument('--unit', metavar='BYTES',
-                        help='what a cache keeps; 0: whole objects '
+                        help='units of a cache; 0: whole objects '
                         '(blocks of a volume, whole objects else)')
     parser.add_argument('--cloud', default='s3', metavar='NAME|FILE',
                         help='%s, or a file of your own (s3)'
@@ -164,7 +163,7 @@ def _keep(args: argparse.Namespace, report: Dict[str, Any],
     if args.json:
         figures.write_json(args.json, report)
     if args.plot:
-        from swift_dss.bench.replay import drawing
+        from swift_dss.replay import drawing
         drawing.draw(report if drawn is None else dict(report, runs=drawn),
                      args.plot, table)
         print('plot: %s' % args.plot, file=sys.stderr)
@@ -178,22 +177,22 @@ def _recommend(args: argparse.Namespace, ready: plan.Plan,
     goal = recommend.parse_goal(args.goal, table, ready,
                                 first.weights)
     with Progress('recommend') as progress:
-        found = recommend.search(
+        outcome = recommend.search(
             ready, first, budget, goal, args.jobs,
-            lambda done, what: progress.show(done, None, what),
+            lambda done, phase: progress.show(done, None, phase),
             prefetchers)
     report = _head(ready)
-    report['recommendation'] = recommend.report(found)
-    report['runs'] = [row for _, row in found.tried]
+    report['recommendation'] = recommend.report(outcome)
+    report['runs'] = [row for _, row in outcome.tried]
     if args.json != '-':
-        print(recommend.text(found, table))
-    _keep(args, report, table, recommend.drawn(found))
+        print(recommend.text(outcome, table))
+    _keep(args, report, table, recommend.drawn(outcome))
     return 0
 
 
 def _measure(args: argparse.Namespace, strategies: List[str],
              prefetchers: List[str]) -> int:
-    from swift_dss.bench.replay import speed
+    from swift_dss.replay import speed
     if args.measure < 1:
         raise BadConfig('--measure: %d is not at least 1' % args.measure)
     report = speed.measure(strategies, args.measure, args.seed, prefetchers)
@@ -215,24 +214,24 @@ def _head(ready: plan.Plan) -> Dict[str, Any]:
 
 def _shown(progress: Progress, total: int) -> Any:
     def show(done: int, setup: Setup) -> Heard:
-        what = 'accesses; replay %d of %d: %s %s' % (
+        title = 'accesses; replay %d of %d: %s %s' % (
             done + 1, total, setup.strategy, setup.prefetch)
-        return lambda at, of: progress.show(at, of, what)
+        return lambda at, of: progress.show(at, of, title)
     return show
 
 
 def _trace(args: argparse.Namespace) -> model.Trace:
-    found: List[model.Trace] = []
+    traces: List[model.Trace] = []
     for name in args.traces:
         if name.startswith(generators.PREFIX):
-            found.append(generators.generate(name))
+            traces.append(generators.generate(name))
         else:
-            found.append(readers.read_file(
+            traces.append(readers.read_file(
                 name, args.format,
                 keep_names=args.classes.startswith('rules:')))
     if args.rate <= 0:
         raise BadConfig('--rate: %g is not above 0' % args.rate)
-    whole = model.joined([model.spread(one, args.rate) for one in found])
+    whole = model.joined([model.spread(trace, args.rate) for trace in traces])
     return whole if args.limit is None else model.beginning(
         whole, args.limit)
 
@@ -240,9 +239,9 @@ def _trace(args: argparse.Namespace) -> model.Trace:
 def _chosen(option: str, text: str, known: List[str]) -> List[str]:
     if text == 'all':
         return known
-    found = [name.strip() for name in text.split(',')]
-    require_known(option, found, known)
-    return found
+    names = [name.strip() for name in text.split(',')]
+    require_known(option, names, known)
+    return names
 
 
 def _weights(text: str, table: ClassTable) -> Dict[int, float]:
@@ -252,18 +251,18 @@ def _weights(text: str, table: ClassTable) -> Dict[int, float]:
 
 
 def _floors(text: str, table: ClassTable) -> Dict[int, float]:
-    found = _by_class('--floors', text, table, 1.0,
-                      'CLASS=SHARE with a class of the table and a share '
-                      'of the cache')
-    if sum(found.values()) > 1:
+    floors = _by_class('--floors', text, table, 1.0,
+                       'CLASS=SHARE with a class of the table and a share '
+                       'of the cache')
+    if sum(floors.values()) > 1:
         raise BadConfig('--floors: %s is more than the whole cache' % text)
-    return found
+    return floors
 
 
 def _by_class(option: str, text: str, table: ClassTable, most: float,
-              what: str) -> Dict[int, float]:
+              wanted: str) -> Dict[int, float]:
     """Numbers above 0 and up to ``most``; ``5%`` is 0.05."""
-    found: Dict[int, float] = {}
+    values: Dict[int, float] = {}
     for part in filter(None, text.split(',')):
         name, equals, number = part.partition('=')
         spec = table.by_name(name)
@@ -275,9 +274,9 @@ def _by_class(option: str, text: str, table: ClassTable, most: float,
         except ValueError:
             value = 0.0
         if not equals or class_id is None or not 0 < value <= most:
-            raise BadConfig('%s: %r is not %s' % (option, part, what))
-        found[class_id] = value
-    return found
+            raise BadConfig('%s: %r is not %s' % (option, part, wanted))
+        values[class_id] = value
+    return values
 
 
 def _refuse_unwritable(path: str) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Dict, List, Sequence
 from swift_dss.cli.table import Progress, table
 from swift_dss.core.errors import BadConfig
 from swift_dss.sim import campaign, runs
-from swift_dss.sim.studies import lost_state, subsets
+from swift_dss.sim.studies import lost_state, moves, subsets
 from swift_dss.sim.verbs import Step
 from swift_dss.sim.world.ring import REPLICAS
 
@@ -66,6 +66,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help='instead of seeds: index, queue or bundle book '
                         'are lost at N points; then a node, and in the end '
                         'all, are wiped and restored from the bucket')
+    parser.add_argument('--moves', type=int, metavar='N',
+                        help='instead of seeds: N objects that only S3 has, '
+                        'of several kinds; a node joins, one leaves, '
+                        'fragments move, an SSD is lost')
     parser.add_argument('--json', action='store_true',
                         help='one object instead of text')
 
@@ -86,19 +90,22 @@ def run(args: argparse.Namespace) -> int:
         return _subsets(args)
     if args.lost_state:
         return _lost_state(args)
+    if args.moves:
+        return _moves(args)
     return _campaign(args) if args.campaign else _one(args)
 
 
 def _check(args: argparse.Namespace) -> None:
     for name, least in (('nodes', REPLICAS + 1), ('steps', 1), ('jobs', 1),
                         ('failures', 1), ('seed', 0), ('seeds', 1),
-                        ('every', 1), ('lost_state', 1)):
+                        ('every', 1), ('lost_state', 1), ('moves', 1)):
         value = getattr(args, name)
         if value is not None and value < least:
             raise BadConfig('--%s %d: give %d or more' % (
                 name.replace('_', '-'), value, least))
-    if args.campaign + args.subsets + (args.lost_state is not None) > 1:
-        raise BadConfig('give --subsets, --lost-state or --campaign')
+    if args.campaign + args.subsets + (args.lost_state is not None) + (
+            args.moves is not None) > 1:
+        raise BadConfig('give --subsets, --lost-state, --moves or --campaign')
     if (args.seeds or args.seconds) and not args.campaign:
         raise BadConfig('--seeds and --seconds are for --campaign')
 
@@ -118,57 +125,89 @@ def _arguments(args: argparse.Namespace) -> List[str]:
 def _subsets(args: argparse.Namespace) -> int:
     began = time.monotonic()
     with Progress('sim: histories', args.json) as shown:
-        found = subsets.run_all(
+        outcome = subsets.run_all(
             args.jobs, args.every, lambda now: shown.show(
                 now.histories, len(subsets.groups()) * len(list(
                     subsets.histories(args.every))),
                 '%d broken' % len(now.said)))
     seconds = time.monotonic() - began
     if args.json:
-        print(json.dumps(dict(asdict(found), leak=found.leak,
+        print(json.dumps(dict(asdict(outcome), leak=outcome.leak,
                               seconds=round(seconds, 1))))
     else:
-        for text in found.said:
+        for text in outcome.said:
             print(text)
         print('%d histories, %d nodes, %.0f s: %d acknowledged versions '
               'unreadable, %d deleted objects restored; %d bytes written, '
               '%.2f %% leaked, %.2f %% of refused writes that a lost node '
               'had alone; gc leaves %d keys that nothing needs' % (
-                  found.histories, subsets.NODES, seconds,
-                  found.unreadable, found.restored, found.put_bytes,
-                  100.0 * found.leak,
-                  100.0 * found.refused_bytes / max(1, found.put_bytes),
-                  found.orphans))
-    return _BROKEN if found.is_broken else 0
+                  outcome.histories, subsets.NODES, seconds,
+                  outcome.unreadable, outcome.restored, outcome.put_bytes,
+                  100.0 * outcome.leak,
+                  100.0 * outcome.refused_bytes / max(1, outcome.put_bytes),
+                  outcome.orphans))
+    return _BROKEN if outcome.is_broken else 0
 
 
 def _lost_state(args: argparse.Namespace) -> int:
     began = time.monotonic()
     with Progress('sim: points', args.json) as shown:
-        found = lost_state.run_all(
+        outcome = lost_state.run_all(
             args.seed, args.lost_state, args.jobs, lambda now: shown.show(
                 now.points, args.lost_state, '%d broken' % len(now.said)))
     seconds = time.monotonic() - began
     if args.json:
-        print(json.dumps(dict(asdict(found), first=args.seed,
+        print(json.dumps(dict(asdict(outcome), first=args.seed,
                               seconds=round(seconds, 1))))
     else:
-        for text in found.said:
+        for text in outcome.said:
             print(text)
         print(table(('lost state', 'count>', ''), [
-            ('points', found.points, '%d nodes; %d in the midst of what a '
-             'daemon does, %d on all nodes; %.0f s' % (
-                 lost_state.NODES, found.at_work, found.everywhere,
+            ('points', outcome.points, '%d nodes; %d in the midst of a '
+             'daemon\'s work, %d on all nodes; %.0f s' % (
+                 lost_state.NODES, outcome.at_work, outcome.everywhere,
                  seconds)),
-            ('parts lost', sum(found.lost.values()), ', '.join(
+            ('parts lost', sum(outcome.lost.values()), ', '.join(
                 '%d %s' % (number, part)
-                for part, number in sorted(found.lost.items()))),
-            ('deleted, restored', found.restored,
-             'of %d deleted objects' % found.deleted),
-            ('kept, unreadable', found.unreadable,
-             'of %d acknowledged versions' % found.kept),
-            ('orphan keys', found.orphans, 'after gc')]))
-    return _BROKEN if found.is_broken else 0
+                for part, number in sorted(outcome.lost.items()))),
+            ('deleted, restored', outcome.restored,
+             'of %d deleted objects' % outcome.deleted),
+            ('kept, unreadable', outcome.unreadable,
+             'of %d acknowledged versions' % outcome.kept),
+            ('orphan keys', outcome.orphans, 'after gc')]))
+    return _BROKEN if outcome.is_broken else 0
+
+
+def _moves(args: argparse.Namespace) -> int:
+    began = time.monotonic()
+    with Progress('sim: objects', args.json,
+                  lines_seconds=_LINES_SECONDS) as shown:
+        outcome = moves.run_all(
+            args.seed, args.moves, args.jobs, lambda now: shown.show(
+                now.objects, args.moves, '%d GET, %d PUT, %d broken' % (
+                    now.total().asked.get('GET', 0),
+                    now.total().asked.get('PUT', 0), len(now.said))))
+    seconds = time.monotonic() - began
+    if args.json:
+        print(json.dumps(dict(
+            asdict(outcome), first=args.seed, total=asdict(outcome.total()),
+            seconds=round(seconds, 1))))
+        return _BROKEN if outcome.is_broken else 0
+    for text in outcome.said:
+        print(text)
+    print(table(('experiment', 'kind', 'stubs came>', 'GET>', 'PUT>',
+                 'HEAD>', 'LIST>', 'DELETE>', 'proofs>', 'data bytes>'),
+                [(experiment, kind, row.stubs, *(
+                    row.asked.get(verb, 0) for verb in (
+                        'GET', 'PUT', 'HEAD', 'LIST', 'DELETE')),
+                  row.proofs, row.data_bytes)
+                 for experiment, kind, row in outcome.each()]))
+    print('%d objects, %d stubs before, %d clusters of %d nodes, %.0f s: %d '
+          'of %d readable' % (
+              outcome.objects, outcome.stubs,
+              -(-outcome.objects // moves.MOST),
+              moves.NODES, seconds, outcome.readable, outcome.read))
+    return _BROKEN if outcome.is_broken else 0
 
 
 def _one(args: argparse.Namespace) -> int:
@@ -215,12 +254,13 @@ def _campaign(args: argparse.Namespace) -> int:
                 now.seeds, args.seeds, '%.1f a second, %d faults, %d broken'
                 '%s' % (now.rate, sum(now.coverage.faults.values()),
                         len(now.failed), ''.join(
-                            ', seed %d' % one.seed for one in now.failed))))
+                            ', seed %d' % failure.seed
+                            for failure in now.failed))))
     if args.json:
         print(json.dumps(_plain(args, total)))
     else:
-        for one in total.failed:
-            print('seed %d: %s' % (one.seed, one.violation))
+        for failure in total.failed:
+            print('seed %d: %s' % (failure.seed, failure.violation))
         print(table(('campaign', 'count>', ''), _rows(args, total)))
     return _BROKEN if total.failed else 0
 
@@ -241,8 +281,8 @@ def _plain(args: argparse.Namespace, total: campaign.Sum) -> Dict[str, Any]:
         'written_bytes': seen.written_bytes, 'daemon_steps': seen.steps,
         'transitions': len(seen.transitions),
         'bytes_lost': total.bytes_lost, 'failed': [
-            {'seed': one.seed, 'violation': one.violation,
-             'bytes_lost': one.bytes_lost} for one in total.failed]}
+            {'seed': failure.seed, 'violation': failure.violation,
+             'bytes_lost': failure.bytes_lost} for failure in total.failed]}
 
 
 def _rows(args: argparse.Namespace,

@@ -82,7 +82,7 @@ class Progress:
         self._drawn = False
 
     def show(self, done: int, total: Optional[int] = None,
-             what: str = '') -> None:
+             where: str = '') -> None:
         """The work has done ``done`` (of ``total``) things."""
         now = time.monotonic()
         if not self._wanted or (now < self._next and done != total):
@@ -91,7 +91,7 @@ class Progress:
         of = '' if total is None else ' of %d' % total
         self._stream.write(('\r%s %d%s %s\x1b[K' if self._in_place else
                             '%s %d%s %s\n')
-                           % (self._label, done, of, what))
+                           % (self._label, done, of, where))
         self._stream.flush()
         self._drawn = self._in_place
 

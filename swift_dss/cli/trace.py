@@ -15,13 +15,13 @@ import time
 from typing import IO, Any, Dict, Iterable, Iterator, List
 
 from swift_dss.bench import figures
-from swift_dss.bench.replay import classing
-from swift_dss.bench.traces import generators, model, native, readers
 from swift_dss.cli.ask import CONFIG, read_conf
 from swift_dss.cli.progress import bytes_text
 from swift_dss.cli.table import Progress
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig, DssError
+from swift_dss.replay import classing
+from swift_dss.replay.traces import generators, model, native, readers
 from swift_dss.wire import tracing
 
 HELP = 'record, make and look at traces'
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest='verb', metavar='VERB', required=True)
     record = verbs.add_parser(
         'record', help='have the object servers of this node write down '
-        'what clients do', description='Needs the right to write into '
+        'requests of clients', description='Needs the right to write into '
         'run_dir: root, or Swift\'s user. Ctrl-C ends it early.')
     record.add_argument('--config', default=CONFIG,
                         help='dss.conf of the node (%(default)s)')
@@ -54,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     make.add_argument('source', metavar='TRACE')
     make.add_argument('--format', default='auto', metavar='NAME')
     make.add_argument('--output', '-o', required=True, metavar='FILE')
-    show = verbs.add_parser('show', help='what is in a trace')
+    show = verbs.add_parser('show', help='contents of a trace')
     show.add_argument('source', metavar='TRACE')
     show.add_argument('--format', default='auto', metavar='NAME')
     show.add_argument('--json', action='store_true')
@@ -96,8 +96,8 @@ def _show(args: argparse.Namespace) -> int:
         'unit_bytes': trace.unit_bytes,
         'verbs': {verb.name.lower(): int(verbs[verb])
                   for verb in model.Verb},
-        'classes': {str(one): int((trace.class_ids == one).sum())
-                    for one in trace.classes()}}
+        'classes': {str(class_id): int((trace.class_ids == class_id).sum())
+                    for class_id in trace.classes()}}
     if args.json:
         print(json.dumps(said, indent=2, sort_keys=True))
         return 0
@@ -110,8 +110,9 @@ def _show(args: argparse.Namespace) -> int:
         if trace.unit_bytes else 'whole objects'))
     rows = [['verb ' + verb.name.lower(), str(int(verbs[verb]))]
             for verb in model.Verb]
-    rows += [['class %d' % one, str(int((trace.class_ids == one).sum()))]
-             for one in trace.classes()]
+    rows += [['class %d' % class_id,
+              str(int((trace.class_ids == class_id).sum()))]
+             for class_id in trace.classes()]
     print(figures.table(('', 'requests'), rows))
     return 0
 
@@ -200,8 +201,8 @@ def _at_ms(line: bytes) -> float:
 def _target(path: str) -> IO[bytes]:
     openers: Any = {'.gz': gzip.open, '.xz': lzma.open}
     try:
-        found: IO[bytes] = openers.get(os.path.splitext(path)[1], open)(
+        target: IO[bytes] = openers.get(os.path.splitext(path)[1], open)(
             path, 'wb')
     except OSError as err:
         raise DssError('%s: %s' % (path, err.strerror)) from err
-    return found
+    return target

@@ -17,7 +17,6 @@ gateway's prefix (``s3://bucket/prefix/bundles/``) an edge takes in with
 their keys are at the edge.
 """
 
-# long: one file on purpose, to be copied to where the bucket is.
 from __future__ import annotations
 
 import argparse
@@ -97,8 +96,8 @@ def _by_index(raw: bytes) -> List[Member]:
     members = [Member(number, row[0], row[1], row[2])
                for number, row in enumerate(rows)]
     if len(members) != count or any(
-            one.offset < HEAD.size or one.length < 0
-            or one.offset + one.length > offset for one in members):
+            member.offset < HEAD.size or member.length < 0
+            or member.offset + member.length > offset for member in members):
         raise Damaged('the index points outside')
     return members
 
@@ -153,9 +152,9 @@ def make_bundle(head: Dict[str, Any],
 
 def read_since(raw: bytes) -> Tuple[Set[int], Dict[int, Dict[str, Any]]]:
     """(dead members, newer records) of a ``.since`` object."""
-    found = json.loads(_inflate(raw))
-    records = dict(found['records'])
-    return set(found['dead']), records
+    since = json.loads(_inflate(raw))
+    records = dict(since['records'])
+    return set(since['dead']), records
 
 
 def alive(raw: bytes, beside: Iterable[bytes]) -> List[Member]:
@@ -165,14 +164,14 @@ def alive(raw: bytes, beside: Iterable[bytes]) -> List[Member]:
     """
     dead: Set[int] = set()
     records: Dict[int, Dict[str, Any]] = {}
-    for one in beside:
-        more, newer = read_since(one)
+    for part in beside:
+        more, newer = read_since(part)
         dead |= more
         for number, record in newer.items():
             records[number] = max(record, records.get(number, record),
                                   key=_changed_at)
-    return [one._replace(record=records.get(one.number, one.record))
-            for one in read_members(raw) if one.number not in dead]
+    return [part._replace(record=records.get(part.number, part.record))
+            for part in read_members(raw) if part.number not in dead]
 
 
 def _changed_at(record: Dict[str, Any]) -> str:
@@ -208,9 +207,9 @@ class Folder:
         if os.path.isfile(self._path):
             yield ''
             folder, name = os.path.split(os.path.abspath(self._path))
-            for one in sorted(os.listdir(folder)):
-                if one.startswith(name + '.since'):
-                    yield one[len(name):]
+            for entry in sorted(os.listdir(folder)):
+                if entry.startswith(name + '.since'):
+                    yield entry[len(name):]
             return
         for folder, folders, files in os.walk(self._path):
             folders.sort()
@@ -277,13 +276,13 @@ class Bucket:
 
     def write(self, name: str, data: bytes, record: Dict[str, Any]) -> None:
         """Make a key, with the user metadata of a record."""
-        found = record.get('metadata', {})
+        metadata = record.get('metadata', {})
         self._client.put_object(
             Bucket=self._bucket, Key=self._prefix + name, Body=data,
-            ContentType=found.get('Content-Type',
-                                  'application/octet-stream'),
+            ContentType=metadata.get('Content-Type',
+                                     'application/octet-stream'),
             Metadata={key[14:].lower(): value
-                      for key, value in found.items()
+                      for key, value in metadata.items()
                       if key.lower().startswith('x-object-meta-')})
 
 
@@ -334,22 +333,23 @@ def _grouped(names: Iterable[str]) -> Iterator[Tuple[str, List[str]]]:
 
 def newest(bundles: Bundles) -> Dict[str, str]:
     """Timestamp of the newest version of each name."""
-    found: Dict[str, str] = {}
+    latest: Dict[str, str] = {}
     for _, _, members in bundles:
-        for one in members:
-            found[one.name] = max(found.get(one.name, ''),
-                                  str(one.record.get('timestamp', '')))
-    return found
+        for member in members:
+            latest[member.name] = max(latest.get(member.name, ''),
+                                      str(member.record.get('timestamp', '')))
+    return latest
 
 
 def show(args: argparse.Namespace) -> int:
     """``ls``."""
     bundles = Bundles(place(args.place, args.endpoint))
     for name, _, members in bundles:
-        for one in members:
+        for member in members:
             print('%s\t%d\t%d\t%s\t%s' % (
-                name, one.offset, one.length, one.record.get('timestamp'),
-                one.name))
+                name, member.offset, member.length,
+                member.record.get('timestamp'),
+                member.name))
     return 1 if bundles.damaged else 0
 
 
@@ -360,18 +360,18 @@ def unbundle(args: argparse.Namespace) -> int:
     latest = newest(bundles)
     wrote = failed = 0
     for _, raw, members in bundles:
-        for one in members:
-            if args.container and not one.name.startswith(
+        for member in members:
+            if args.container and not member.name.startswith(
                     '/' + args.container.strip('/') + '/'):
                 continue
-            if str(one.record.get('timestamp', '')) < latest[one.name]:
+            if str(member.record.get('timestamp', '')) < latest[member.name]:
                 continue
             try:
-                target.write(one.name.lstrip('/'), data_of(raw, one),
-                             one.record)
+                target.write(member.name.lstrip('/'), data_of(raw, member),
+                             member.record)
                 wrote += 1
             except (Damaged, OSError) as err:
-                print('%s: %s' % (one.name, err), file=sys.stderr)
+                print('%s: %s' % (member.name, err), file=sys.stderr)
                 failed += 1
     print('%d objects' % wrote)
     return 1 if failed or bundles.damaged else 0
@@ -381,11 +381,11 @@ def bundle(args: argparse.Namespace) -> int:
     """``bundle``: every object of a place, in the order of names."""
     source = place(args.place, args.endpoint)
     target = place(args.to, args.endpoint)
-    some: List[Tuple[Dict[str, Any], bytes]] = []
+    pending: List[Tuple[Dict[str, Any], bytes]] = []
     made = count = length = 0
 
     def flush() -> int:
-        if not some:
+        if not pending:
             return 0
         name = uuid.uuid4().hex
         target.write('%s/%016.5f-%s' % (name[-3:], time.time(), name),
@@ -393,8 +393,8 @@ def bundle(args: argparse.Namespace) -> int:
                          'account': args.account,
                          'container': args.container,
                          'policy': args.policy, 'classes': [args.class_id],
-                         'created': time.time()}, some), {})
-        del some[:]
+                         'created': time.time()}, pending), {})
+        del pending[:]
         return 1
 
     for name in source.names():
@@ -403,11 +403,11 @@ def bundle(args: argparse.Namespace) -> int:
             print('%s: too large for a bundle, left out' % name,
                   file=sys.stderr)
             continue
-        if some and (length + len(data) > args.bytes
-                     or len(some) >= MAX_MEMBERS):
+        if pending and (length + len(data) > args.bytes
+                        or len(pending) >= MAX_MEMBERS):
             made += flush()
             length = 0
-        some.append((_record(args, name, data, source.kind(name)), data))
+        pending.append((_record(args, name, data, source.kind(name)), data))
         count += 1
         length += len(data)
     made += flush()

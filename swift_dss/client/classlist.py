@@ -31,11 +31,11 @@ def parse_size(text: str, field: str = 'size') -> int:
 
     :raises BadClassInput: not a size, or past 2^63 - 1
     """
-    found = _SIZE.match(text.strip())
-    if not found:
+    match = _SIZE.match(text.strip())
+    if not match:
         raise BadClassInput(field, '%s is not a number of bytes (4096, 4k, '
                             '1m)' % ascii(text[:48]))
-    number = int(found.group(1)) * _UNITS[found.group(2).lower()]
+    number = int(match.group(1)) * _UNITS[match.group(2).lower()]
     if number > MAX_OBJECT_BYTES:
         raise BadClassInput(field, '%s is more than 2^63 - 1'
                             % ascii(text[:48]))
@@ -120,14 +120,14 @@ def _runs(text: str, table: ClassTable,
     for line in text.splitlines():
         for entry in line.split('#', 1)[0].replace(',', ' ').split():
             number += 1
-            found = _RUN.match(entry)
-            count = int(found.group(2) or 1) if found else 0
-            if not found or not count:
+            match = _RUN.match(entry)
+            count = int(match.group(2) or 1) if match else 0
+            if not match or not count:
                 raise BadClassInput(
                     field, '%s is not CLASS or CLASS*COUNT'
                     % ascii(entry[:48]), number)
             try:
-                class_id = parse_object_class(found.group(1), table)
+                class_id = parse_object_class(match.group(1), table)
             except BadClassInput as err:
                 raise BadClassInput(field, err.reason, number) from None
             yield class_id, count

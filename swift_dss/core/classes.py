@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Dict, Iterable, List, Optional
+from typing import Dict, Iterable, List, Optional, Tuple
 
 from swift_dss.core.limits import UNCLASSIFIED
 
@@ -68,6 +68,10 @@ class PrefetchHint(Enum):
     WHOLE = 'whole'
 
 
+#: A class with as many warm copies has no cold one, however many there are.
+EVERY_COPY = 3
+
+
 @dataclass(frozen=True)
 class ClassSpec:
     """One row of the class table.
@@ -94,6 +98,16 @@ class ClassSpec:
         of all that rank below it may take before its writes go to the HDD
     :param no_allocate: misses stay on the HDD, hits change no order
     :param direct: always to this disk; the order does not matter
+
+    Of both engines:
+
+    :param warm_copies: copies of an object that have a share of the SSD; 3
+        is all there are
+
+    Of the proxies alone:
+
+    :param s3_storage_class: S3's names of it; the first one is shown
+    :param s3_restore: S3's RestoreObject gives it to objects for some days
     """
 
     class_id: int
@@ -116,6 +130,9 @@ class ClassSpec:
     no_allocate: bool = False
     dirty_cap: float = 1.0
     direct: Direct = Direct.NONE
+    warm_copies: int = 1
+    s3_storage_class: Tuple[str, ...] = ()
+    s3_restore: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,8 +151,14 @@ class ClassTable:
 
     def spec(self, class_id: int) -> ClassSpec:
         """The treatment of ``class_id``; class 0's where it has no row."""
-        found = self.specs.get(class_id)
-        return found or self.specs.get(UNCLASSIFIED) or _FALLBACK
+        spec = self.specs.get(class_id)
+        return spec or self.specs.get(UNCLASSIFIED) or _FALLBACK
+
+    @property
+    def has_cold_copies(self) -> bool:
+        """Whether a class has fewer warm copies than there may be."""
+        specs = [*self.specs.values(), self.spec(UNCLASSIFIED)]
+        return any(spec.warm_copies < EVERY_COPY for spec in specs)
 
     def by_name(self, name: str) -> Optional[ClassSpec]:
         """The row called ``name`` (case does not matter), or None."""
@@ -145,10 +168,28 @@ class ClassTable:
                 return spec
         return None
 
+    @property
+    def storage_classes(self) -> Dict[str, int]:
+        """S3's names of storage classes, and the class that each one means."""
+        return {name: spec.class_id for spec in self.specs.values()
+                for name in spec.s3_storage_class}
+
+    def storage_class_of(self, class_id: int) -> str:
+        """The storage class that S3 clients see; '' is S3's own STANDARD."""
+        spec = self.specs.get(class_id)
+        return spec.s3_storage_class[0] \
+            if spec and spec.s3_storage_class else ''
+
+    @property
+    def restore_spec(self) -> Optional[ClassSpec]:
+        """The class that S3's RestoreObject gives, if there is one."""
+        return next((spec for spec in self.specs.values()
+                     if spec.s3_restore), None)
+
     def name_of(self, class_id: int) -> str:
         """The name of ``class_id`` for a table or a header."""
-        found = self.specs.get(class_id)
-        return found.name if found else str(class_id)
+        spec = self.specs.get(class_id)
+        return spec.name if spec else str(class_id)
 
     def in_eviction_order(self) -> List[ClassSpec]:
         """Rows, the one whose bytes leave first in front."""

@@ -21,6 +21,8 @@ class IoConf:
     :param block_checksums: keep checksums of blocks, and check bytes from a
         disk before they are sent
     :param placement: begin new files of a device side by side
+    :param whole_read_bytes: of a GET that the HDD is asked for at once; 0:
+        a window at a time
     """
 
     carrier: str = 'auto'
@@ -31,6 +33,7 @@ class IoConf:
     spool_bytes: int = limits.DEFAULT_SPOOL_BYTES
     block_checksums: bool = True
     placement: bool = True
+    whole_read_bytes: int = limits.DEFAULT_WHOLE_READ_BYTES
 
 
 @dataclass(frozen=True)
@@ -307,5 +310,5 @@ class NodeConf:
 
 
 def shard_dir(folder: str, number: int) -> str:
-    """What a shard has of a folder of the node."""
+    """A shard's own part of a folder of the node."""
     return '%s/shard-%d' % (folder, number)

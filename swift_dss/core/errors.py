@@ -114,6 +114,13 @@ class TierFull(DssError):
     counter = 'tier_full'
 
 
+class Pinned(DssError):
+    """The version was pinned after it had been chosen to leave."""
+
+    http_status = 409
+    counter = 'pinned'
+
+
 class VersionGone(DssError):
     """The version was overwritten, deleted or moved during the call."""
 

@@ -45,10 +45,10 @@ class Glob:
             return first.end() == len(text)
         at = first.end()
         for piece in self._pieces[1:-1]:
-            found = piece.search(text, at)
-            if found is None:
+            match = piece.search(text, at)
+            if match is None:
                 return False
-            at = found.end()
+            at = match.end()
         start = len(text) - self._tail[1]
         return start >= at and \
             self._pieces[-1].match(text, start) is not None

@@ -42,6 +42,10 @@ MAX_EVENT_BYTES = 4096
 #: small GET may.
 EVENT_BATCH_SECONDS = 0.1
 
+#: Devices that a sweep or rebuild reads side by side in one process: each
+#: waits for its disk most of the time, and all share one interpreter.
+WALKS = 4
+
 #: Objects up to this size are kept whole: below it, a stub inode costs as
 #: much SSD as the data (one 4 KiB block).
 DEFAULT_MIN_DEMOTE_BYTES = 4096
@@ -56,6 +60,10 @@ IO_WINDOW_BYTES = 1024 * 1024
 #: windows an upload is there while uploads are few.
 WIDE_WINDOW_BYTES = 4 * IO_WINDOW_BYTES
 WIDE_WINDOW_UPLOADS = 8
+
+#: Bytes of a GET that the HDD is asked for at once: 60 ms of its time, in
+#: which it moves its arm once. More would keep other readers waiting.
+DEFAULT_WHOLE_READ_BYTES = 8 * IO_WINDOW_BYTES
 
 #: Threads per tier pool of one object-server worker.
 DEFAULT_SSD_THREADS = 8
@@ -118,7 +126,7 @@ MAX_PATTERN_CHARS = 256
 #: Steps a name pattern may take at worst on a name of 1,024 characters.
 MAX_REGEX_STEPS = 1 << 22
 
-#: What ``run_dir`` may have at most: a Unix socket's name has 107 bytes
+#: Longest name of ``run_dir``: a Unix socket's name has 107 bytes
 #: (``sun_path``), of which ``/events.sock`` takes 12.
 RUN_DIR_BYTES = 95
 
@@ -155,3 +163,54 @@ MAX_POLICY_INDEX = 10 ** 9 - 1
 #: Of a fragment archive in Swift's file names and our keys; Swift's rings have
 #: far fewer replicas.
 MAX_FRAGMENT_INDEX = 9999
+
+#: Manifests that a large object may nest: Swift's own ``max_recursion_depth``.
+MAX_LARGE_DEPTH = 10
+#: Segments of a large object that gets a class, those of nested ones counted:
+#: a proxy worker holds some 300 bytes of each.
+MAX_LARGE_SEGMENTS = 100000
+#: Of those, the most that a POST waits for: a few seconds. More are given
+#: their classes behind its back.
+DEFAULT_SEGMENTS_AT_ONCE = 1000
+#: A stored manifest: Swift's ``max_manifest_size``, and what it adds to each
+#: segment.
+MAX_MANIFEST_BYTES = 64 * 1024 * 1024
+#: Segments of one large object that are classified at a time.
+LARGE_CONCURRENCY = 16
+#: Manifests whose classes a segment remembers, and bytes of that: ext4 has
+#: 2.6 KB for all metadata of an object.
+MAX_CLAIMS = 8
+MAX_CLAIM_BYTES = 1024
+
+#: Of S3: tags of one object, and characters of a tag's key and value.
+MAX_S3_TAGS = 10
+MAX_S3_TAG_KEY_CHARS = 128
+MAX_S3_TAG_VALUE_CHARS = 256
+#: All tags of an object as one header; room for all of S3's in ASCII.
+MAX_S3_TAGGING_BYTES = 4096
+#: A document with as many tags as there may be, in long words.
+MAX_S3_TAGS_DOCUMENT_BYTES = 65536
+
+#: Of S3: rules of one lifecycle configuration, characters of a rule's ID,
+#: days, and bytes of an object in its filters.
+MAX_LIFECYCLE_RULES = 1000
+MAX_LIFECYCLE_ID_CHARS = 255
+MAX_LIFECYCLE_DAYS = 2 ** 31 - 1
+MAX_LIFECYCLE_SIZE = 2 ** 63 - 1
+#: The XML of a configuration: some 1,000 bytes a rule.
+MAX_LIFECYCLE_DOCUMENT_BYTES = 1024 * 1024
+#: One unpacked, and its lines in the container's metadata, which must fit
+#: a header line of Swift's (8,192) and go with every look at the container.
+MAX_LIFECYCLE_BYTES = 1024 * 1024
+LIFECYCLE_CHUNK_BYTES = 4096
+MAX_LIFECYCLE_CHUNKS = 4
+#: The XML of a RestoreObject.
+MAX_RESTORE_DOCUMENT_BYTES = 65536
+
+#: Rows that a listing of one class reads for one answer: a second of a proxy
+#: worker's time.
+MAX_FILTERED_ROWS = 100000
+#: Rows of a listing that shows tiers: each costs a HEAD of its object.
+MAX_TIER_ROWS = 1000
+#: Those HEADs at a time, of one listing.
+TIER_CONCURRENCY = 16

@@ -102,16 +102,18 @@ class Residency:
     @property
     def is_stub(self) -> bool:
         """True if the SSD file lacks bytes."""
-        # As numbers: every GET asks, and a flag's "&" takes a microsecond.
+        # As numbers: every GET asks, and a flag's "&" takes a microsecond, its
+        # ``value`` half of that.
         for extent in self.extents:
-            if not extent.tiers.value & _SSD_BIT:
+            bits = int(extent.tiers)
+            if not bits & _SSD_BIT:
                 return True
         return False
 
     @property
     def is_local(self) -> bool:
         """True if every byte lies on SSD or HDD."""
-        return all(extent.tiers.value & _LOCAL_BITS
+        return all(int(extent.tiers) & _LOCAL_BITS
                    for extent in self.extents)
 
     @property
@@ -125,10 +127,10 @@ class Residency:
         """Every tier that holds some byte."""
         if len(self.extents) == 1:
             return self.extents[0].tiers
-        found = Tier.NONE
+        tiers = Tier.NONE
         for extent in self.extents:
-            found |= extent.tiers
-        return found
+            tiers |= extent.tiers
+        return tiers
 
     @property
     def file_size(self) -> int:

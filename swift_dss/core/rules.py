@@ -144,12 +144,12 @@ class RuleIndex:
 
     def candidates(self, facts: RequestFacts) -> Iterator[Rule]:
         """The rules that may match, in order; all others do not."""
-        found: Set[int] = set()
+        numbers_named: Set[int] = set()
         values = _values(facts)
         for (name, kind), texts in self._filed.items():
             value = values[name]
             if kind == _WHOLE:
-                found.update(texts.get(value, ()))
+                numbers_named.update(texts.get(value, ()))
                 continue
             for length in self._lengths[name, kind]:
                 if length > len(value):
@@ -157,8 +157,8 @@ class RuleIndex:
                 numbers = texts.get(
                     value[:length] if kind == _START else value[-length:])
                 if numbers:
-                    found.update(numbers)
-        numbers = sorted(found.union(self._always)) if found \
+                    numbers_named.update(numbers)
+        numbers = sorted(numbers_named.union(self._always)) if numbers_named \
             else self._always
         return map(self._rules.__getitem__, numbers)
 
@@ -190,7 +190,7 @@ def _values(facts: RequestFacts) -> Dict[str, str]:
 def _choices(rule: Rule) -> List[List[_Key]]:
     """The ways to file a rule: each a key for every pattern of a
     condition."""
-    found = []
+    choices = []
     for name, globs in (
             ('account', rule.accounts), ('container', rule.containers),
             ('user', rule.users), ('content_type', rule.content_types),
@@ -198,8 +198,8 @@ def _choices(rule: Rule) -> List[List[_Key]]:
         for prefers in (_START, _END):
             keys = [_key(name, glob, prefers) for glob in globs]
             if keys and None not in keys:
-                found.append(sorted({key for key in keys if key}))
-    return found
+                choices.append(sorted({key for key in keys if key}))
+    return choices
 
 
 def _key(field: str, glob: Glob, prefers: str) -> Optional[_Key]:

@@ -1,4 +1,4 @@
-"""What a shard's files know of a device, handed to another shard.
+"""The notes of a shard's files on a device, handed to another shard.
 
 The index is not handed over: the new shard reads the device. What no device
 tells is: which uploads were begun, and what is still to be deleted in S3.

@@ -173,14 +173,14 @@ class LocalVersions(abc.ABC):
 
         May be implemented as one look at its files.
         """
-        found = self.describe(version, partition)
-        if not found.content_length:
-            return found, b''
+        local = self.describe(version, partition)
+        if not local.content_length:
+            return local, b''
         with self.open(version, partition) as reader:
-            return found, reader.read(0, found.content_length)
+            return local, reader.read(0, local.content_length)
 
     def read_as_parked(
-            self, some: Sequence[Tuple[VersionId, str, int]]
+            self, wanted: Sequence[Tuple[VersionId, str, int]]
             ) -> Iterator[Optional[bytes]]:
         """All bytes of each (version, partition, length) of some small
         versions, in order; none is proven.
@@ -189,7 +189,7 @@ class LocalVersions(abc.ABC):
         described; the caller then falls back to :meth:`read_whole`. Returning
         None is always correct.
         """
-        return iter([None] * len(some))
+        return iter([None] * len(wanted))
 
     @abc.abstractmethod
     def newest(self, version: VersionId, partition: str) -> Optional[str]:
@@ -252,9 +252,9 @@ class LocalVersions(abc.ABC):
         :returns: for each its exception, or None
         """
         said: List[Optional[DssError]] = []
-        for one in arrivals:
+        for arrival in arrivals:
             try:
-                self.record_remote(*one[:3])
+                self.record_remote(*arrival[:3])
                 said.append(None)
             except (VersionGone, TierFull, TierUnavailable,
                     DamagedRecord) as err:
@@ -293,7 +293,7 @@ class LocalVersions(abc.ABC):
         durably: replication shall bring the version again.
 
         Files of a later POST stay in their place. Called by
-        :class:`~swift_dss.gateway.mend.aside.Asides` alone, which has asked
+        :class:`~swift_dss.gateway.peers.aside.Asides` alone, which has asked
         who else has it.
 
         :param residency: of the version that was asked about

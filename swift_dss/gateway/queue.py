@@ -128,19 +128,28 @@ class Queue(Store):
     """
 
     def __init__(self, path: str) -> None:
-        super().__init__(path, 'gateway queue', _prepare)
+        super().__init__(path, 'gateway queue')
 
-    def add_upload(self, version: VersionId, partition: str,
-                   not_before: float, now: float) -> None:
-        """Note that S3 may lack ``version``. Idempotent: a row that is
-        there keeps its history and at most becomes due earlier."""
-        self.add_uploads([(version, partition, not_before, 0)], now)
+    @staticmethod
+    def prepare(opened: sqlite3.Connection) -> None:
+        """See :meth:`Store.prepare`."""
+        opened.executescript(_SCHEMA)
+        there = _columns(opened, 'uploads')
+        for name, statement in _LATER.items():
+            if name not in there:
+                opened.execute(statement)
+        if 'agreed' not in _columns(opened, 'deletes'):
+            opened.execute(_LATER_DELETES)
+        opened.executescript(_LATER_INDEX)
 
     def add_uploads(
             self, wanted: Iterable[Tuple[VersionId, str, float, int]],
             now: float) -> None:
-        """The same for several, all or none: (version, partition,
-        not_before, class id) of each."""
+        """Note that S3 may lack versions, all or none. Idempotent: a row
+        that is there keeps its history and at most becomes due earlier.
+
+        :param wanted: (version, partition, not_before, class id) of each
+        """
         self._write(False, [(
             'INSERT INTO uploads (key, %s) '
             'VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?) '
@@ -167,7 +176,7 @@ class Queue(Store):
         """
         rows = list(obsolete)
         self._write(True, itertools.chain((
-            _delete_added(*one, now) for one in rows), ((
+            _delete_added(*row, now) for row in rows), ((
                 "DELETE FROM uploads WHERE device = ? AND key = ? AND "
                 "upload_id = ''", (version.device, version.key))
                 for _, version, _, _ in rows)))
@@ -253,10 +262,10 @@ class Queue(Store):
         """
         self._write(False, [_retried(version, not_before, error, failed)])
 
-    def wait(self, some: Iterable[Tuple[VersionId, float]]) -> None:
+    def wait(self, wishes: Iterable[Tuple[VersionId, float]]) -> None:
         """Look at these again later, each at its time: no failure."""
         self._write(False, [_retried(version, at, '', False)
-                            for version, at in some])
+                            for version, at in wishes])
 
     def go_alone(self, versions: Iterable[VersionId]) -> None:
         """These share no S3 object with others."""
@@ -281,21 +290,18 @@ class Queue(Store):
         """Try again later."""
         self.retry_deletes([(s3_key, not_before)], error)
 
-    def retry_deletes(self, some: Iterable[Tuple[str, float]],
+    def retry_deletes(self, wishes: Iterable[Tuple[str, float]],
                       error: str) -> None:
         """The same for several, each at its time."""
         self._write(False, [(
             'UPDATE deletes SET not_before = ?, attempts = attempts + 1, '
             'error = ? WHERE s3_key = ?',
             (not_before, error[:_MAX_ERROR], s3_key))
-            for s3_key, not_before in some])
-
-    def finish_upload(self, version: VersionId) -> None:
-        """The copy is recorded, or the version is no more."""
-        self.finish_uploads([version])
+            for s3_key, not_before in wishes])
 
     def finish_uploads(self, versions: Iterable[VersionId]) -> None:
-        """The same for several, all or none."""
+        """Their copies are recorded, or the versions are no more; all or
+        none."""
         self._write(False, [(
             'DELETE FROM uploads WHERE device = ? AND key = ?',
             (version.device, version.key)) for version in versions])
@@ -322,14 +328,14 @@ class Queue(Store):
             'SELECT min(t) FROM (SELECT min(not_before) AS t FROM uploads '
             'WHERE not_before > ?1 UNION ALL SELECT min(not_before) '
             'FROM deletes WHERE agreed = 1 AND not_before > ?1)', (after,))
-        found = rows[0][0]
-        return None if found is None else float(found)
+        soonest = rows[0][0]
+        return None if soonest is None else float(soonest)
 
     def next_question(self) -> Optional[float]:
         """When the first delete without an agreement is due."""
-        found = self._read('SELECT min(not_before) FROM deletes '
-                           'WHERE agreed = 0', ())[0][0]
-        return None if found is None else float(found)
+        soonest = self._read('SELECT min(not_before) FROM deletes '
+                             'WHERE agreed = 0', ())[0][0]
+        return None if soonest is None else float(soonest)
 
     def counts(self) -> Dict[str, Any]:
         """Rows, the oldest, and the last errors, for status."""
@@ -350,17 +356,6 @@ class Queue(Store):
 def queue_path(conf: NodeConf) -> str:
     """Where the queue of a node, or of a shard, lies."""
     return os.path.join(conf.queue_dir, FILE)
-
-
-def _prepare(queue_db: sqlite3.Connection) -> None:
-    queue_db.executescript(_SCHEMA)
-    there = _columns(queue_db, 'uploads')
-    for name, statement in _LATER.items():
-        if name not in there:
-            queue_db.execute(statement)
-    if 'agreed' not in _columns(queue_db, 'deletes'):
-        queue_db.execute(_LATER_DELETES)
-    queue_db.executescript(_LATER_INDEX)
 
 
 def _columns(queue_db: sqlite3.Connection, table: str) -> Set[str]:

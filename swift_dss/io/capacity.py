@@ -21,6 +21,7 @@ from typing import Dict, NamedTuple, Tuple
 from swift_dss.core.errors import (
     FULL_ERRNOS, TierFull, TierUnavailable, VersionGone)
 from swift_dss.core.version import VersionId
+from swift_dss.io.place.groups import Placement
 from swift_dss.wire import layout
 
 _PUBLISH_TRIES = 16
@@ -49,6 +50,7 @@ class Capacity:
         self.path = path
         self.device = device
         self._seen: Dict[str, _Seen] = {}
+        self._placement = Placement(path, 0o600)
 
     @property
     def configured(self) -> bool:
@@ -135,6 +137,7 @@ class Capacity:
     def create(self) -> int:
         """A descriptor of a new file without a name, to be published.
 
+        It begins beside the file before it (:mod:`swift_dss.io.place.groups`).
         A crash before :meth:`publish` leaves nothing behind.
 
         :raises TierUnavailable: the tier is not mounted
@@ -143,6 +146,9 @@ class Capacity:
         self.check()
         folder = layout.capacity_tmp_dir(self.path)
         try:
+            placed = self._placement.open()
+            if placed is not None:
+                return placed
             try:
                 return os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600)
             except FileNotFoundError:
@@ -160,6 +166,7 @@ class Capacity:
         After it returns the name and the bytes survive a power cut.
         """
         self.check()
+        self._placement.landed(fd)
         target = self.file_path(version)
         parent = os.path.dirname(target)
         for attempt in range(_PUBLISH_TRIES):

@@ -16,11 +16,17 @@ import mmap
 import os
 from typing import Iterable, List, NamedTuple, Optional, Sequence
 
+from swift_dss.core.spans import Span
 from swift_dss.io.carriers import Carrier
 
 _SYNC_FILE_RANGE_WRITE = 2
 _IOV_MAX = 1024
+#: Bytes that Linux reads ahead by itself.
+_AHEAD_OF_LINUX_BYTES = 128 * 1024
 _PAGE = mmap.PAGESIZE
+#: The kernel cuts each request to what one command of the disk may have,
+#: and drops the rest: no controller of today has less than this.
+_BRING_BYTES = 256 * 1024
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _sync_file_range = getattr(_libc, 'sync_file_range', None)
@@ -70,10 +76,10 @@ def write_all(carrier: Carrier, fd: int, buffers: Sequence[memoryview],
     """Write all of the buffers from ``offset`` on, with one class."""
     todo = list(buffers)
     while todo:
-        some = todo[:_IOV_MAX]
-        written = carrier.pwritev(fd, some, offset, class_id)
+        batch = todo[:_IOV_MAX]
+        written = carrier.pwritev(fd, batch, offset, class_id)
         offset += written
-        todo = _after(some, written) + todo[_IOV_MAX:]
+        todo = _after(batch, written) + todo[_IOV_MAX:]
 
 
 def start_writeback(fd: int, offset: int, length: int) -> None:
@@ -97,6 +103,15 @@ def read_readable(carrier: Carrier, fd: int, length: int, offset: int,
     return _read(carrier, fd, length, offset, class_id, errno.EIO)
 
 
+def read_coming(carrier: Carrier, fd: int, length: int, offset: int,
+                class_id: int, coming: int) -> bytes:
+    """:func:`read_readable`, where reads of ``coming`` bytes begin: more than
+    Linux reads ahead are asked for at once."""
+    if coming > _AHEAD_OF_LINUX_BYTES:
+        bring(carrier, fd, [Span(offset, coming, class_id)])
+    return read_readable(carrier, fd, length, offset, class_id)
+
+
 def _read(carrier: Carrier, fd: int, length: int, offset: int, class_id: int,
           ends_at: Optional[int]) -> bytes:
     parts: List[bytes] = []
@@ -114,6 +129,18 @@ def _read(carrier: Carrier, fd: int, length: int, offset: int, class_id: int,
         parts.append(data)
         offset, length = offset + len(data), length - len(data)
     return b''.join(parts)
+
+
+def bring(carrier: Carrier, fd: int, spans: Iterable[Span]) -> None:
+    """Ask the disk for ranges of a file at once, each under its class.
+
+    Waits for no byte, at most for room in the disk's queue. The bytes come
+    to the page cache, where a read finds them or waits for them.
+    """
+    for span in spans:
+        for offset in range(span.offset, span.end, _BRING_BYTES):
+            carrier.expect(fd, min(_BRING_BYTES, span.end - offset), offset,
+                           span.class_id)
 
 
 def expect_random(fd: int) -> None:

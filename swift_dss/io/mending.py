@@ -109,12 +109,12 @@ def fails(place: Place, tier: Tier, where: float,
         length = live.residency.content_length
         offset = block * BLOCK_BYTES
         data = b''
-        pieces = [one for one in live.residency.split(
-            offset, min(BLOCK_BYTES, length - offset)) if one.tiers & tier]
-        for one in pieces:
-            classified.forget(fd, one.offset, one.length)
-            piece = _read(io, fd, one) or b''
-            if len(piece) != one.length:
+        pieces = [part for part in live.residency.split(
+            offset, min(BLOCK_BYTES, length - offset)) if part.tiers & tier]
+        for part in pieces:
+            classified.forget(fd, part.offset, part.length)
+            piece = _read(io, fd, part) or b''
+            if len(piece) != part.length:
                 return True
             data += piece
         sums = blocks.load(live.fd, length)
@@ -128,8 +128,8 @@ def _judge(sums: BlockSums, block: int, extents: List[Extent],
     copies = {tier: [_read(io, fds.get(tier), extent)
                      if extent.tiers & tier else None for extent in extents]
               for tier in (Tier.SSD, Tier.HDD)}
-    right = next((found for found in _candidates(copies)
-                  if sums.is_right(block, b''.join(found))), None)
+    right = next((candidate for candidate in _candidates(copies)
+                  if sums.is_right(block, b''.join(candidate))), None)
     in_s3 = all(extent.tiers & Tier.REMOTE for extent in extents)
     for number, extent in enumerate(extents):
         where = extent.offset, extent.length
@@ -161,8 +161,8 @@ def _candidates(copies: Dict[Tier, List[Optional[bytes]]]
                 ) -> Iterator[List[bytes]]:
     ssd, hdd = copies[Tier.SSD], copies[Tier.HDD]
     for first, second in ((ssd, hdd), (hdd, ssd)):
-        yield [one if one is not None else other or b''
-               for one, other in zip(first, second)]
+        yield [block_bytes if block_bytes is not None else other or b''
+               for block_bytes, other in zip(first, second)]
 
 
 def _read(io: Carrier, fd: Optional[int],

@@ -3,7 +3,7 @@
 An object server has eventlet's green versions patched over the standard
 modules; a pool thread that met one of those would wait on another
 thread's event loop. Everything in ``io`` that is about real threads takes
-its primitives from here.
+its primitives from here; how requests wait is in ``io.waiting``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import ctypes
 import posix
 import sys
 from _queue import SimpleQueue
-from typing import Any, Callable, Optional
+from typing import Any
 
 
 def original(name: str) -> Any:
@@ -29,6 +29,7 @@ _threading = original('threading')
 Lock = _thread.allocate_lock
 local = _threading.local
 Thread = _threading.Thread
+Condition = _threading.Condition
 get_ident = _thread.get_ident
 
 #: ``os.read`` and ``os.write`` that never wait in an event loop.
@@ -59,53 +60,8 @@ MAIN_IDENT = get_ident()
 _M_TRIM_THRESHOLD, _TRIM_BYTES = -1, 64 << 20
 _M_MMAP_THRESHOLD, _MMAP_BYTES = -3, 4 << 20
 
-_get_hub: Optional[Callable[[], Any]] = None
-
-
-def loop() -> Any:
-    """This thread's event loop, or None.
-
-    None in a process without patched sockets (the tier daemon, tools) and
-    in every thread but the main one.
-    """
-    if get_ident() != MAIN_IDENT:
-        return None
-    if _get_hub is None and not _find_hub():
-        return None
-    return _get_hub()  # type: ignore[misc]
-
-
-def hub() -> Any:
-    """This thread's event loop if the caller may wait in it, else None:
-    the loop's own callbacks must not wait."""
-    found = loop()
-    if found is None:
-        return None
-    return None if current_green() is found.greenlet else found
-
-
-def current_green() -> Any:
-    """The green thread that runs."""
-    import greenlet
-    return greenlet.getcurrent()
-
-
-def _find_hub() -> bool:
-    """Look for an event loop, until there is one: a server patches its
-    sockets after its modules are loaded."""
-    global _get_hub
-    if 'eventlet' not in sys.modules:
-        return False
-    from eventlet import hubs, patcher
-    if not patcher.is_monkey_patched('socket'):
-        return False
-    _get_hub = hubs.get_hub
-    return True
-
-
-__all__ = ['Lock', 'MAIN_IDENT', 'SimpleQueue', 'Thread',
-           'current_green', 'get_ident',
-           'hub', 'local', 'loop', 'original', 'poke', 'read', 'write']
+__all__ = ['Condition', 'Lock', 'MAIN_IDENT', 'SimpleQueue', 'Thread',
+           'get_ident', 'local', 'original', 'poke', 'read', 'write']
 
 
 def keep_freed_memory() -> bool:

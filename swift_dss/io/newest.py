@@ -28,15 +28,15 @@ def newest_file(hash_dir: str,
 
     :param frag_index: this fragment's name, where the newest has it
     """
-    found = ('', False, '')
+    newest = ('', False, '')
     for name in listdir(hash_dir):
         parsed = layout.parse_data_file(name)
         if parsed is not None and parsed[2]:
-            found = max(found, (
+            newest = max(newest, (
                 parsed[0], parsed[1] == frag_index, name))
         elif name.endswith('.ts'):
-            found = max(found, (name[:-3], False, name))
-    return found[0], found[2]
+            newest = max(newest, (name[:-3], False, name))
+    return newest[0], newest[2]
 
 
 def record_of(path: str) -> Tuple[str, bool]:
@@ -47,14 +47,14 @@ def record_of(path: str) -> Tuple[str, bool]:
     :raises DamagedRecord, OSError: the answer is unknown
     """
     try:
-        found = residency_store.load(path)
+        record = residency_store.load(path)
     except OSError as err:
         if err.errno in _GONE:
             return '', False
         raise
-    if found is None:
+    if record is None:
         return '', True
-    return '' if found.remote is None else found.remote.key, found.is_local
+    return '' if record.remote is None else record.remote.key, record.is_local
 
 
 def newest_record(hash_dir: str, frag_index: Optional[int] = None

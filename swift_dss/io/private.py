@@ -104,17 +104,17 @@ def require_disk(path: str, option: str, allow_tmpfs: bool) -> None:
 
 def filesystem_of(path: str, mounts: str = '/proc/self/mountinfo') -> str:
     """Type of the file system of a path; '' if the kernel does not say."""
-    found: Dict[Tuple[int, int], str] = {}
+    types: Dict[Tuple[int, int], str] = {}
     try:
         with open(mounts, encoding='utf-8', errors='replace') as source:
             for line in source:
                 left, _, right = line.partition(' - ')
                 major, _, minor = left.split()[2].partition(':')
-                found[int(major), int(minor)] = right.split()[0]
+                types[int(major), int(minor)] = right.split()[0]
         device = os.stat(path).st_dev
     except (OSError, ValueError, IndexError):
         return ''
-    return found.get((os.major(device), os.minor(device)), '')
+    return types.get((os.major(device), os.minor(device)), '')
 
 
 def adopt(old: str, new: str, names: Iterable[str]) -> List[str]:

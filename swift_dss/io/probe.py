@@ -29,9 +29,10 @@ class PageCache:
     """
 
     def __init__(self) -> None:
-        #: What :meth:`look` read last, from its offset on.
+        #: The bytes that :meth:`look` read last, from its offset on.
         self.chunks = [bytearray(CHUNK_BYTES)
                        for _ in range(AHEAD_BYTES // CHUNK_BYTES)]
+        self._views = [memoryview(chunk) for chunk in self.chunks]
 
     def look(self, carrier: Carrier, fd: int, length: int, offset: int,
              class_id: int) -> int:
@@ -46,13 +47,20 @@ class PageCache:
         """
         if _NOWAIT is None:
             return 0
-        if not class_id:
-            return self._without_waiting(fd, length, offset)
-        carrier.enter(class_id)
+        whole = length // CHUNK_BYTES
+        into: List[Any] = self.chunks[:whole]
+        if length % CHUNK_BYTES:
+            into.append(self._views[whole][:length % CHUNK_BYTES])
+        if class_id:
+            carrier.enter(class_id)
         try:
-            return self._without_waiting(fd, length, offset)
+            return os.preadv(fd, into, offset, _NOWAIT)
+        except OSError:
+            # EAGAIN, EOPNOTSUPP; a read that waits gets the rest.
+            return 0
         finally:
-            carrier.leave()
+            if class_id:
+                carrier.leave()
 
     def taken(self, start: int, stop: int) -> List[bytes]:
         """Copies of bytes that :meth:`look` read, in pieces that end where
@@ -60,27 +68,17 @@ class PageCache:
 
         :param start: counted from the offset of the look
         """
+        if stop <= CHUNK_BYTES:
+            return [bytes(self._views[0][start:stop])]
         pieces: List[Any] = []
         end = 0
-        for chunk in self.chunks:
+        for chunk, view in zip(self.chunks, self._views):
             at, end = end, end + CHUNK_BYTES
             if start < end:
-                pieces.append(
-                    chunk if start <= at and end <= stop else
-                    memoryview(chunk)[max(start - at, 0):stop - at])
+                pieces.append(chunk if start <= at and end <= stop
+                              else view[max(start - at, 0):stop - at])
             if stop <= end:
                 break
         if len(pieces) > 1 and stop - start <= CHUNK_BYTES:
             return [b''.join(pieces)]
         return [bytes(piece) for piece in pieces]
-
-    def _without_waiting(self, fd: int, length: int, offset: int) -> int:
-        whole, rest = divmod(length, CHUNK_BYTES)
-        into: List[Any] = self.chunks[:whole]
-        if rest:
-            into.append(memoryview(self.chunks[whole])[:rest])
-        try:
-            return os.preadv(fd, into, offset, _NOWAIT)
-        except OSError:
-            # EAGAIN, EOPNOTSUPP; a read that waits gets the rest.
-            return 0

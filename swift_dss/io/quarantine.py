@@ -135,13 +135,13 @@ class Quarantine:
                             layout.data_dir_name(policy))
 
     def _files_in(self, folder: str, policy: int) -> Iterator[Held]:
-        found = _HASH_FOLDER.match(os.path.basename(folder))
-        assert found is not None
+        match = _HASH_FOLDER.match(os.path.basename(folder))
+        assert match is not None
         for name in sorted(listdir(folder)):
             parsed = layout.parse_data_file(name)
             if parsed is not None:
                 yield Held(VersionId(
-                    self._device, policy, found.group('hash'), parsed[0],
+                    self._device, policy, match.group('hash'), parsed[0],
                     parsed[1]), os.path.join(folder, name))
 
     def _folders_of(self, policy: int, object_hash: str,
@@ -196,8 +196,8 @@ def _hash_folders(top: str, name: str) -> List[str]:
         return [path]
     if not _SUFFIX_FOLDER.match(name):
         return []
-    return [os.path.join(path, one) for one in sorted(listdir(path))
-            if _HASH_FOLDER.match(one)]
+    return [os.path.join(path, entry) for entry in sorted(listdir(path))
+            if _HASH_FOLDER.match(entry)]
 
 
 def put_aside(place: Place) -> None:
@@ -228,8 +228,8 @@ def put_aside(place: Place) -> None:
     except FileNotFoundError as err:
         os.rmdir(folder)
         raise VersionGone(path) from err
-    for one in (folder, top, os.path.dirname(top), place.hash_dir):
-        sync_dir(one)
+    for changed in (folder, top, os.path.dirname(top), place.hash_dir):
+        sync_dir(changed)
     steps.reached('aside.moved')
     invalidate(place)
 

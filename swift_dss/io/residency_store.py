@@ -17,6 +17,7 @@ All calls block on the file system of the data file.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from typing import Optional, Union
@@ -124,26 +125,26 @@ def judge(fd: int, content_length: int,
         raise DamagedRecord(
             'metadata content-length %d does not match actual object size %d'
             % (content_length, size))
-    found = load(fd)
-    if found is None:
+    record = load(fd)
+    if record is None:
         raise DamagedRecord('%d bytes for a content-length of %d and no '
                             'residency record' % (size, content_length))
-    if found.content_length != content_length or not found.is_stub:
+    if record.content_length != content_length or not record.is_stub:
         raise DamagedRecord('residency record of another version: %d bytes '
-                            'instead of %d' % (found.content_length,
+                            'instead of %d' % (record.content_length,
                                                content_length))
-    return found
+    return record
 
 
 def _whole(fd: int, content_length: int) -> Residency:
-    try:
-        found = load(fd)
-    except DamagedRecord:
-        found = None
-    if found is None or found.is_stub or \
-            found.content_length != content_length:
-        return Residency.whole(content_length)
-    return found
+    raw = _get(fd, names.XATTR_RESIDENCY)
+    if raw is not None:
+        with contextlib.suppress(DamagedRecord):
+            residency = record.decode(raw)
+            if not residency.is_stub \
+                    and residency.content_length == content_length:
+                return residency
+    return Residency.whole(content_length)
 
 
 def _get(target: _Target, name: str) -> Optional[bytes]:

@@ -63,11 +63,14 @@ def arm(text: str) -> None:
     _armed = bool(_listener or _crash_at or _log_path)
 
 
-def listen(listener: Optional[Callable[[str], None]]) -> None:
-    """Call ``listener`` with each step's name (None: stop). For tests."""
+def listen(listener: Optional[Callable[[str], None]]
+           ) -> Optional[Callable[[str], None]]:
+    """Call ``listener`` with each step's name (None: stop); returns the one
+    before. For tests and simulations."""
     global _listener, _armed
-    _listener = listener
+    before, _listener = _listener, listener
     _armed = bool(listener or _crash_at or _log_path)
+    return before
 
 
 def _append(name: str) -> None:

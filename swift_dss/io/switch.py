@@ -198,26 +198,26 @@ class LiveVersion:
         if self.stat.st_size == self.place.content_length and \
                 self.records[0] is None:
             return Residency.whole(self.place.content_length)
-        found = residency_store.judge(self.fd, self.place.content_length,
-                                      self.stat.st_size)
-        if not found.tiers & Tier.HDD or not self.place.capacity.configured:
-            return found
+        record = residency_store.judge(self.fd, self.place.content_length,
+                                       self.stat.st_size)
+        if not record.tiers & Tier.HDD or not self.place.capacity.configured:
+            return record
         try:
             if residency_store.load_capacity_id(self.fd) == \
                     self.place.capacity.identity:
-                return found
+                return record
         except TierUnavailable:
             if not self._for_reading:
                 raise
             with contextlib.suppress(ValueError):
-                return found.drop(0, found.content_length, Tier.HDD)
-            return found
+                return record.drop(0, record.content_length, Tier.HDD)
+            return record
         self.says_foreign = True
         try:
-            return found.drop(0, found.content_length, Tier.HDD)
+            return record.drop(0, record.content_length, Tier.HDD)
         except ValueError as err:
             if self._keep_foreign:
-                return found
+                return record
             raise DamagedRecord('%s has bytes on an HDD that is not the one '
                                 'mounted now' % self.path) from err
 
@@ -341,12 +341,12 @@ def _refuse_linked(path: str, links: int) -> None:
                           % (path, links))
 
 
-def exchange(one: str, other: str) -> None:
+def exchange(path: str, other: str) -> None:
     """Exchange two names of one file system in one instant.
 
     :raises VersionGone: one of the names is gone; nothing has changed
     """
-    done = _libc.renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD,
+    done = _libc.renameat2(_AT_FDCWD, os.fsencode(path), _AT_FDCWD,
                            os.fsencode(other), _RENAME_EXCHANGE)
     if done:
         number = ctypes.get_errno()
@@ -393,8 +393,8 @@ def remove_if_there(path: str) -> bool:
     return True
 
 
-def translated(err: OSError, what: str) -> Exception:
+def translated(err: OSError, what_failed: str) -> Exception:
     """An error of a system call in our own words, errno looked at once."""
     if err.errno in FULL_ERRNOS:
-        return TierFull('%s: %s' % (what, os.strerror(err.errno)))
+        return TierFull('%s: %s' % (what_failed, os.strerror(err.errno)))
     return err

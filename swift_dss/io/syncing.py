@@ -43,16 +43,16 @@ def check_file(path: str) -> bool:
     :returns: False if there is no configuration to look at
     :raises BadConfig: it has the replicator use rsync, or cannot be read
     """
-    found = _there(path)
-    if found is None:
+    file_path = _there(path)
+    if file_path is None:
         return False
     try:
-        options = readconf(found).get(SECTION)
+        options = readconf(file_path).get(SECTION)
     except Exception as err:  # whatever a parser of such files raises
-        raise BadConfig('%s: %s' % (found, err)) from err
+        raise BadConfig('%s: %s' % (file_path, err)) from err
     if options is not None:
         # Without the section no replicator runs from this file.
-        check_options(options, found)
+        check_options(options, file_path)
     return True
 
 
@@ -72,7 +72,7 @@ def refuse_rsync(options: Mapping[str, str]) -> None:
 
 
 def _there(path: str) -> Optional[str]:
-    for one in (path, path + '.d'):
-        if os.path.exists(one):
-            return one
+    for path_or_folder in (path, path + '.d'):
+        if os.path.exists(path_or_folder):
+            return path_or_folder
     return None

@@ -30,6 +30,14 @@ def inline(workers: int, name: str) -> Executor:
 
 class _Inline(Executor):
 
+    def __init__(self) -> None:
+        self._is_shut = False
+
+    def shutdown(self, wait: bool = True, *,
+                 cancel_futures: bool = False) -> None:
+        """See :meth:`Executor.shutdown`. Nothing is left to wait for."""
+        self._is_shut = True
+
     def submit(  # type: ignore[override]
             self, fn: Callable[..., _Result], *args: Any,
             **kwargs: Any) -> Future[_Result]:
@@ -38,6 +46,8 @@ class _Inline(Executor):
         A ``BaseException`` that is no ``Exception``, such as a simulated
         crash, is raised here: a process that dies reports nothing.
         """
+        if self._is_shut:
+            raise RuntimeError('the pool was shut')
         future: Future[_Result] = Future()
         try:
             future.set_result(fn(*args, **kwargs))
@@ -58,10 +68,13 @@ class Clock:
         return time.monotonic()
 
 
+CLOCK = Clock()
+
+
 @dataclass(frozen=True)
 class World:
     """The surroundings of a part."""
 
-    clock: Clock = Clock()
+    clock: Clock = CLOCK
     pool: Pool = threads
     dice: random.Random = field(default_factory=random.Random)

@@ -80,6 +80,11 @@ class DssDiskFileBase(BaseDiskFile):
         """Swift's hash of the object."""
         return str(os.path.basename(self._datadir))
 
+    @property
+    def dss_backlog_ms(self) -> int:
+        """For how long the device's HDD is busy."""
+        return int(self.manager.dss_node.backlog_ms(self.dss_device))
+
     def dss_tag(self, class_map: ClassMap) -> None:
         """Set the class map of the version about to be written.
 
@@ -96,31 +101,28 @@ class DssDiskFileBase(BaseDiskFile):
             return VersionId(
                 self.dss_device, int(self.policy),
                 folder.rpartition(os.sep)[2], name[:-len('.data')])
-        found = layout.version_of_path(self.dss_device, self._data_file)
-        if found is None:
+        version = layout.version_of_path(self.dss_device, self._data_file)
+        if version is None:
             raise DamagedRecord('not a data file: %s' % self._data_file)
-        return found
+        return version
 
     def dss_stored_map(self) -> ClassMap:
         """The class map in force, in the offsets of the data file."""
-        found = tags.of_metadata(self._metadata, self._logger)
-        if found.is_uniform:
-            return found
+        class_map = tags.of_metadata(self._metadata, self._logger)
+        if class_map.is_uniform:
+            return class_map
         return tags.for_fragment(
-            found, self.policy, self.manager.dss_node.class_table)
+            class_map, self.policy, self.manager.dss_node.class_table)
 
-    def _drop_stale(self) -> None:
+    def _drop_stale(self, posted: Dict[str, str]) -> None:
         """Only the parts of a ``.meta`` file that are newer than the data
-        count.
+        count. Swift has seen to the content type.
         """
-        posted = self._metafile_metadata
-        if not posted:
-            return
         counts = registers.current(posted, self._datafile_metadata)
         if counts is posted:
             return
         for name in posted:
-            if name not in counts:
+            if name not in counts and not name.startswith('Content-Type'):
                 self._metadata.pop(name, None)
         self._metadata.update(
             (name, value) for name, value in counts.items()
@@ -129,7 +131,8 @@ class DssDiskFileBase(BaseDiskFile):
     def _verify_data_file(self, data_file: str, fp: Any,
                           current_time: Any) -> int:
         """As Swift's, but a sound stub passes for the whole version."""
-        self._drop_stale()
+        if self._metafile_metadata:
+            self._drop_stale(self._metafile_metadata)
         try:
             content_length = int(self._metadata['Content-Length'])
             size = os.fstat(fp.fileno()).st_size
@@ -139,8 +142,8 @@ class DssDiskFileBase(BaseDiskFile):
             # Neither whole nor a stub that can be trusted.
             raise self._quarantine(data_file, str(err))
         except OSError as err:
-            # The disk cannot read the record, so nobody can say what it is:
-            # no damage that a size would prove.
+            # The disk cannot read the record, so its damage is not proven, as
+            # a wrong size would prove it.
             self._logger.increment('dss.errors.record_unreadable')
             raise DiskFileNotExist() from err
         except (KeyError, ValueError):
@@ -240,16 +243,17 @@ class DssDiskFileBase(BaseDiskFile):
         """Report a read to the daemon; once a reader."""
         if self.dss_purpose != CLIENT:
             return
-        tiers = source.tiers_read
+        tiers, version = source.tiers_read, source.version
         for name in _TIER_COUNTERS[tiers]:
             self._logger.increment(name)
-        self.manager.dss_node.events.send_read(self.dss_device, encode_read(
-            source.version, source.partition, self._content_length or 0,
-            offset, length, tiers, time.time(), self.dss_is_manifest,
-            source.client), at_once=source.lacks_bytes)
+        size = self._content_length or 0
+        self.manager.dss_node.events.send_read(version.device, encode_read(
+            version, source.partition, size, offset, length, tiers,
+            time.time(), self.dss_is_manifest, source.client),
+            at_once=source.lacks_bytes)
         if length:
-            self._record('GET', source.version, self._content_length or 0,
-                         source.class_map, offset, length)
+            self._record('GET', version, size, source.class_map, offset,
+                         length)
 
     def dss_note_rot(self, source: VersionBytes) -> None:
         """Report to the daemon blocks that are wrong here and right on another
@@ -268,7 +272,7 @@ class DssDiskFileBase(BaseDiskFile):
 
     def dss_note_lack(self, source: VersionBytes) -> None:
         """Tell the daemon of bytes that no tier of the node has as they were
-        written; said again by the next reader if nobody hears it. Only the
+        written; the next reader tells it again if it was lost. Only the
         daemon puts such a version into quarantine, once others have it."""
         self._logger.increment('dss.errors.lacking')
         self.manager.dss_node.events.tell(Event(
@@ -290,9 +294,9 @@ class DssDiskFileBase(BaseDiskFile):
     @property
     def dss_is_manifest(self) -> bool:
         """True if it lists the segments of a large object."""
-        found = self._metadata or ()
-        return 'X-Object-Manifest' in found or \
-            'X-Static-Large-Object' in found
+        metadata = self._metadata or ()
+        return 'X-Object-Manifest' in metadata or \
+            'X-Static-Large-Object' in metadata
 
     def delete(self, timestamp: Any) -> None:
         super().delete(timestamp)

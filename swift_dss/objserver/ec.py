@@ -12,6 +12,7 @@ import json
 import os
 from typing import Any, Dict, List, Optional
 
+from swift.common.utils import safe_json_loads
 from swift.obj.diskfile import ECDiskFile, ECDiskFileManager
 
 from swift_dss.objserver.diskfile import DssDiskFileBase
@@ -63,21 +64,22 @@ def another_fragment(env: Dict[str, Any],
     if wrong is None or wrong[1] is None:
         return None
     timestamp = wrong[0]
-    asked: List[Dict[str, Any]] = json.loads(env.get(_PREFERENCES, '[]'))
+    asked = _preferences(env)
     refused = {wrong[1]}
-    for one in asked:
-        if one['timestamp'] == timestamp:
-            refused.update(one['exclude'])
+    for fragment in asked:
+        if fragment['timestamp'] == timestamp:
+            refused.update(fragment['exclude'])
     there = set()
     with contextlib.suppress(OSError):
-        there = {found[1] for found in map(
+        there = {parsed[1] for parsed in map(
             layout.parse_data_file, os.listdir(folder))
-            if found is not None and found[0] == timestamp}
+            if parsed is not None and parsed[0] == timestamp}
     if there <= refused:
         return None
     return dict(env, **{_PREFERENCES: json.dumps(
         [{'timestamp': timestamp, 'exclude': sorted(refused)}]
-        + [one for one in asked if one['timestamp'] != timestamp])})
+        + [fragment for fragment in asked
+           if fragment['timestamp'] != timestamp])})
 
 
 def is_of_another_write(env: Dict[str, Any], timestamp: str) -> bool:
@@ -91,6 +93,13 @@ def is_of_another_write(env: Dict[str, Any], timestamp: str) -> bool:
     :param env: of a GET of replication
     :param timestamp: of the data that it would get
     """
-    wanted = json.loads(env.get(_PREFERENCES, '[]'))
+    wanted = _preferences(env)
     return bool(wanted) and timestamp not in [
-        one['timestamp'] for one in wanted]
+        fragment['timestamp'] for fragment in wanted]
+
+
+def _preferences(env: Dict[str, Any]) -> List[Dict[str, Any]]:
+    """As Swift reads them: what is no JSON says nothing."""
+    preferences: List[Dict[str, Any]] = safe_json_loads(
+        env.get(_PREFERENCES)) or []
+    return preferences

@@ -20,7 +20,7 @@ from typing import Any, Dict, List, Optional
 from swift_dss.core.config import NodeConf
 from swift_dss.core.residency import Tier
 from swift_dss.core.limits import EVENT_BATCH_SECONDS, MAX_EVENT_BYTES
-from swift_dss.io import native, spool
+from swift_dss.io import native, spool, waiting
 from swift_dss.io.pools import Pool
 from swift_dss.wire.control import Event, encode_event, urgent
 
@@ -151,12 +151,10 @@ class _Line:
             self._send_reads()
 
     def _set_timer(self) -> None:
-        loop = native.loop()
-        if loop is None:
+        self._timer_set = waiting.later(EVENT_BATCH_SECONDS,
+                                        self._timer_rings)
+        if not self._timer_set:
             self._send_reads()
-            return
-        self._timer_set = True
-        loop.schedule_call_global(EVENT_BATCH_SECONDS, self._timer_rings)
 
     def _timer_rings(self) -> None:
         self._timer_set = False

@@ -10,7 +10,9 @@ bytes of the SSD without waiting, a few chunks at a time, so that they are
 hashed and sent while the processor's cache has them; the kernel reads ahead
 under the class of the bytes. Bytes that are not cached are read in the SSD's
 pool. Bytes of the HDD are always read and hashed in the HDD's pool, one window
-a trip, the next window under way while one is sent.
+a trip, the next window under way while one is sent. The trip that opens their
+file for a GET asks the disk for all of them at once, up to a limit: between
+two windows it would serve other readers, and move its arm for each.
 
 If the version has checksums of its blocks, whole blocks are read and checked.
 A wrong block is never sent: the block of another tier replaces it.
@@ -29,11 +31,11 @@ from swift_dss.core.errors import (
     RemoteUnavailable, TierUnavailable, VersionGone)
 from swift_dss.core.limits import IO_WINDOW_BYTES
 from swift_dss.core.residency import Extent, Residency, Tier
-from swift_dss.core.spans import ClassMap
+from swift_dss.core.spans import ClassMap, Span
 from swift_dss.core.version import VersionId
 from swift_dss.io import residency_store
 from swift_dss.io.classified import (
-    expect_random, forget, read_exact, read_readable)
+    bring, expect_random, forget, read_coming, read_exact, read_readable)
 from swift_dss.io.pools import Job
 from swift_dss.io.probe import AHEAD_BYTES, CHUNK_BYTES
 from swift_dss.io.sums.blocks import BlockSums
@@ -83,6 +85,22 @@ class VersionBytes:
     :param sums: of its blocks; without them bytes are read as they are
     """
 
+    #: A word for the reader.
+    client = ''
+    #: Bytes that an audit left out because they are not local.
+    skipped_bytes = 0
+    #: Bits of the tiers that bytes came from.
+    tiers_read = 0
+    #: True if the HDD lacks bytes of its record that another tier has.
+    hdd_differs = False
+    #: Bits of the tiers that had other bytes than were written, where
+    #: another tier had the right ones.
+    rotten_tiers = 0
+    #: Ranges that a GET will read.
+    _coming: Sequence[Tuple[int, int]] = ()
+    _hdd_fd: Optional[int] = None
+    _hdd_absent = False
+
     def __init__(self, node: Node, version: VersionId, partition: str,
                  fd: int, residency: Residency, class_map: ClassMap,
                  purpose: str, keep_cache: bool,
@@ -95,14 +113,12 @@ class VersionBytes:
         self._residency = residency
         self.class_map = class_map
         self.purpose = purpose
-        #: A word for the reader.
-        self.client = ''
         self._forget = not keep_cache
         self._has_changed = has_changed
         self._sums = sums
-        self._hdd_fd: Optional[int] = None
-        self._hdd_absent = False
         self._streams: Dict[int, FetchStream] = {}
+        #: Up to here the disk was asked at once.
+        self._brought = 0
         self._job: Optional[Job] = None
         #: A range, what :meth:`begin` has of its first bytes, and where
         #: the next would be read.
@@ -113,26 +129,14 @@ class VersionBytes:
             extent.tiers & _BOTH == _BOTH for extent in residency.extents)
         #: True if the data file lacks bytes.
         self.is_stub = residency.is_stub
-        #: Bytes that an audit left out because they are not local.
-        self.skipped_bytes = 0
-        #: Bits of the tiers that bytes came from.
-        self.tiers_read = 0
-        #: True if the HDD lacks bytes of its record that another tier has.
-        self.hdd_differs = False
-        #: Bits of the tiers that had other bytes than were written, where
-        #: another tier had the right ones.
-        self.rotten_tiers = 0
+        #: True if stock code may read the data file from end to end.
+        self.is_plain = self._read_ahead and not (
+            self.is_stub or self._is_compared)
 
     @property
     def is_proven(self) -> bool:
         """True if blocks are checked before they are given."""
         return self._sums is not None
-
-    @property
-    def is_plain(self) -> bool:
-        """True if stock code may read the data file from end to end."""
-        return self._read_ahead and not self.is_stub \
-            and not self._is_compared
 
     def begin(self, start: int, stop: int) -> None:
         """Have the disk bring the first bytes of a read that comes soon.
@@ -147,16 +151,36 @@ class VersionBytes:
             if stop - start > INLINE_BYTES:
                 length = min(length, CHUNK_BYTES)
             pieces, offset = self._at_once(
-                Window(first, length, Tier.SSD, self.class_map.rest),
-                self._sums, start, stop)
+                first, length, self.class_map.rest, self._sums, start, stop)
             self._begun = start, stop, pieces, offset
+
+    def has_begun(self, start: int, stop: int, length: int) -> bool:
+        """True if the first ``length`` bytes of a range, or all of a shorter
+        one, are here and right."""
+        begun_at, begun_to, _, offset = self._begun
+        return begun_at == start and begun_to == stop \
+            and offset - start >= min(length, stop - start)
+
+    def needs_hdd(self, ranges: Sequence[Tuple[int, int]]) -> bool:
+        """True if a byte of ``ranges`` lies on the HDD and not on the SSD.
+        Waits for nothing: the record says so.
+
+        :param ranges: (start, stop) pairs
+        """
+        return any(extent.tiers & _BOTH == Tier.HDD
+                   for start, stop in ranges
+                   for extent in self._residency.split(start, stop - start))
 
     def needs_remote(self, ranges: Sequence[Tuple[int, int]]) -> bool:
         """True if a byte of ``ranges`` is here on no tier.
 
+        The HDD, if it is needed, is asked for as many of them as
+        ``whole_read_bytes`` allows when its file is opened for this.
+
         :param ranges: (start, stop) pairs
         :raises TierUnavailable, VersionGone: as :meth:`prepare`
         """
+        self._coming = ranges
         return any(self._tier_of(extent) is Tier.REMOTE
                    for start, stop in ranges
                    for extent in self._residency.split(start, stop - start))
@@ -298,11 +322,11 @@ class VersionBytes:
                 if self._is_compared:
                     blocks = self._compared(window.offset, blocks)
             else:
-                blocks = found = (job or self._from_hdd(
+                blocks = blocks_read = (job or self._from_hdd(
                     window, digest, checks)).wait()
                 job = self._job = None
                 if ahead is not None and ahead.tier is Tier.HDD and sum(
-                        len(data) for data in found) == window.length:
+                        len(data) for data in blocks_read) == window.length:
                     # The digest has every byte up to here.
                     job = self._from_hdd(ahead, digest,
                                          self._checks(sums, ahead))
@@ -497,10 +521,26 @@ class VersionBytes:
                     there, self._residency.content_length))
             if not self._read_ahead:
                 expect_random(fd)
+            bring(self._node.carrier, fd, self._whole())
         except BaseException:
             os.close(fd)
             raise
         return fd
+
+    def _whole(self) -> Iterator[Span]:
+        """The bytes of a client's GET on the HDD, up to
+        ``whole_read_bytes``, in blocks where those are checked."""
+        left = self._node.conf.io.whole_read_bytes
+        grain = 1 if self._sums is None else BLOCK_BYTES
+        for start, stop in self._coming if self.purpose == CLIENT else ():
+            start -= start % grain
+            stop = min(stop + -stop % grain, self._residency.content_length)
+            for extent in self._residency.split(start, stop - start):
+                if extent.tiers & _BOTH != Tier.HDD or not left:
+                    continue
+                length = min(left, extent.length)
+                left -= length
+                yield from self.class_map.split(extent.offset, length)
 
     def _ssd(self, window: Window, sums: Optional[BlockSums], start: int,
              stop: int, digest: Any) -> Iterator[bytes]:
@@ -528,16 +568,17 @@ class VersionBytes:
                 kept = offset
             if offset >= end:
                 return
-            rest = Window(offset, end - offset, Tier.SSD, window.class_id)
-            pieces, offset = self._at_once(rest, sums, start, stop)
+            pieces, offset = self._at_once(
+                offset, end - offset, window.class_id, sums, start, stop)
             if not pieces:
-                pieces, offset = self._awaited(rest, sums, start, stop)
+                pieces, offset = self._awaited(
+                    offset, end - offset, window.class_id, sums, start, stop)
 
-    def _at_once(self, window: Window, sums: Optional[BlockSums], start: int,
-                 stop: int) -> Tuple[List[bytes], int]:
+    def _at_once(self, offset: int, length: int, class_id: int,
+                 sums: Optional[BlockSums], start: int, stop: int
+                 ) -> Tuple[List[bytes], int]:
         """(pieces of a range, where the next begin): what can be had
-        without waiting of the first bytes of a window, and is right."""
-        offset, length, _, class_id = window
+        without waiting of the first of some bytes, and is right."""
         cache = self._node.page_cache
         there = cache.look(self._node.carrier, self._fd,
                            min(AHEAD_BYTES, length), offset, class_id)
@@ -548,8 +589,9 @@ class VersionBytes:
         return cache.taken(max(start - offset, 0),
                            min(stop - offset, there)), offset + there
 
-    def _awaited(self, window: Window, sums: Optional[BlockSums], start: int,
-                 stop: int) -> Tuple[List[bytes], int]:
+    def _awaited(self, offset: int, length: int, class_id: int,
+                 sums: Optional[BlockSums], start: int, stop: int
+                 ) -> Tuple[List[bytes], int]:
         """The same by way of the SSD's pool.
 
         Nothing but the read is done there: each system call of a pool
@@ -557,10 +599,12 @@ class VersionBytes:
 
         :raises BadBlock: the first block is wrong, or cannot be read
         """
-        offset, length, _, class_id = window
-        self._job = self._begin(Tier.SSD, read_readable, self._node.carrier,
+        coming = min(length, self._node.conf.io.whole_read_bytes) \
+            if offset >= self._brought else 0
+        self._brought = max(self._brought, offset + coming)
+        self._job = self._begin(Tier.SSD, read_coming, self._node.carrier,
                                 self._fd, min(TRIP_BYTES, length), offset,
-                                class_id)
+                                class_id, coming)
         data: bytes = self._job.wait()
         self._job = None
         there = len(data)
@@ -588,11 +632,11 @@ class VersionBytes:
     def _compare(self, extent: Extent, expected: bytes) -> None:
         try:
             self._open_hdd()
-            found = self._begin(
+            actual = self._begin(
                 Tier.HDD, read_exact, self._node.carrier, self._hdd_fd,
                 extent.length, extent.offset,
                 self.class_map.class_at(extent.offset)).wait()
-            self.hdd_differs = self.hdd_differs or found != expected
+            self.hdd_differs = self.hdd_differs or actual != expected
             assert self._hdd_fd is not None
             forget(self._hdd_fd, extent.offset, extent.length)
         except TierUnavailable:

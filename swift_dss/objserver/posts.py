@@ -20,12 +20,12 @@ import time
 from typing import (
     Any, Callable, Dict, Iterator, Mapping, NamedTuple, Optional)
 
-import eventlet
 from swift.common.constraints import valid_timestamp
 from swift.common.exceptions import DiskFileNotExist, DiskFileStateChanged
 from swift.common.swob import HTTPServiceUnavailable
 from swift.common.utils import Timestamp, config_true_value
 
+from swift_dss.io import waiting
 from swift_dss.wire import names, registers
 from swift_dss.wire.registers import NEVER, Registers
 
@@ -64,14 +64,14 @@ class Post(NamedTuple):
         if headers.get(names.META_AT) == NEVER and not merges:
             headers['X-Timestamp'] = headers.get(names.MAP_AT, '')
         at = valid_timestamp(request).internal
-        found = registers.of_post(dict(headers.items(), **{
+        registers_sent = registers.of_post(dict(headers.items(), **{
             'X-Timestamp': at}))
         delete_at = headers.get('X-Delete-At', '')
         held = merges and delete_at.isdigit() and \
             int(delete_at) <= float(Timestamp(at))
         if held:
             del headers['X-Delete-At']
-        return cls(at, found.meta_at, found.class_at, merges,
+        return cls(at, registers_sent.meta_at, registers_sent.class_at, merges,
                    delete_at if held else '')
 
     def completed(self, metadata: Mapping[str, str]) -> Mapping[str, str]:
@@ -82,7 +82,7 @@ class Post(NamedTuple):
             return metadata
         return dict(metadata, **{'X-Delete-At': self.delete_at})
 
-    def presented(self, disk_file: Any, found: Mapping[str, str]
+    def presented(self, disk_file: Any, stored: Mapping[str, str]
                   ) -> Dict[str, str]:
         """The object's metadata as the controller shall see it.
 
@@ -97,11 +97,11 @@ class Post(NamedTuple):
         sets_meta = self.meta_at > max(there.meta_at, floor)
         sets_class = bool(self.class_at) and \
             self.class_at > max(there.class_at, floor)
-        shown = dict(found)
+        shown = dict(stored)
         if not sets_meta or self.delete_at:
             shown.pop('X-Delete-At', None)
         shown['X-Timestamp'] = NEVER if sets_meta or sets_class else \
-            max(self.at, found['X-Timestamp'])
+            max(self.at, stored['X-Timestamp'])
         return shown
 
 
@@ -116,7 +116,7 @@ def persistently(read: Callable[..., Any], *args: Any,
         try:
             return read(*args, **kwargs)
         except DiskFileStateChanged:
-            eventlet.sleep(0)
+            waiting.sleep(0)
     return read(*args, **kwargs)
 
 
@@ -150,7 +150,7 @@ def lock(folder: str) -> Iterator[None]:
             except BlockingIOError:
                 if time.monotonic() >= deadline:
                     raise HTTPServiceUnavailable() from None
-                eventlet.sleep(_LOCK_POLL_SECONDS)
+                waiting.sleep(_LOCK_POLL_SECONDS)
         yield
     finally:
         os.close(fd)
@@ -193,15 +193,15 @@ def _newest_post(disk_file: Any) -> Optional[Mapping[str, str]]:
     known = disk_file._ondisk_info.get('meta_file')
     for _attempt in range(_RELISTS):
         try:
-            found = [
+            posts = [
                 (manager.parse_on_disk_filename(
                     name, disk_file.policy)['timestamp'], name)
                 for name in os.listdir(folder) if name.endswith('.meta')]
         except FileNotFoundError:
             return None
-        if not found:
+        if not posts:
             return None
-        path = os.path.join(folder, max(found)[1])
+        path = os.path.join(folder, max(posts)[1])
         if path == known:
             metadata: Mapping[str, str] = disk_file.get_metafile_metadata()
             return metadata

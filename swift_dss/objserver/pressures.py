@@ -86,15 +86,15 @@ class Pressures:
                     env, start_response)
 
     def _answer(self, node: Node) -> bytes:
-        found, rooms = {}, {}
+        pressures, rooms = {}, {}
         for device in self._devices(node.conf.run_dir):
             pressure = node.pressure(device)
             if pressure is not None:
-                found[device] = pressure
+                pressures[device] = pressure
             room = self._room(device)
             if room is not None:
                 rooms[device] = room
-        return wire.encode_node(found, time.time(), rooms)
+        return wire.encode_node(pressures, time.time(), rooms)
 
     def _count(self, now: float) -> None:
         """Set the workers' interval by their number."""

@@ -19,8 +19,8 @@ class BytesRotten(Exception):
     :param is_in_s3: S3 has them, but is not asked for such a reader
     """
 
-    def __init__(self, what: str, is_in_s3: bool) -> None:
-        super().__init__(what)
+    def __init__(self, reason: str, is_in_s3: bool) -> None:
+        super().__init__(reason)
         self.is_in_s3 = is_in_s3
 
 

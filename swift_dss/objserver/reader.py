@@ -131,8 +131,8 @@ class DssReaderBase(BaseDiskFileReader):
                        stop: Optional[int]) -> Iterator[bytes]:
         """As Swift's, but nothing past ``stop`` is read."""
         self._range_stop = stop
-        found: Iterator[bytes] = super().app_iter_range(start, stop)
-        return found
+        chunks: Iterator[bytes] = super().app_iter_range(start, stop)
+        return chunks
 
     def _drop_cache(self, fd: int, offset: int, length: int) -> None:
         """Only for zero-copy: windows let their own pages go."""

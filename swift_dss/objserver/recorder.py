@@ -22,7 +22,7 @@ from typing import List, Optional
 from swift_dss.core.errors import DssError
 from swift_dss.core.residency import Tier
 from swift_dss.core.version import VersionId
-from swift_dss.io import native
+from swift_dss.io import waiting
 from swift_dss.objserver.events import Home
 from swift_dss.wire import tracing
 from swift_dss.wire.tracing import TraceOrder
@@ -91,12 +91,9 @@ class Recorder:
                 self._write, self._order, lines)
 
     def _set_timer(self) -> None:
-        loop = native.loop()
-        if loop is None:
+        self._timer_set = waiting.later(_FLUSH_SECONDS, self._rings)
+        if not self._timer_set:
             self.flush()
-            return
-        self._timer_set = True
-        loop.schedule_call_global(_FLUSH_SECONDS, self._rings)
 
     def _rings(self) -> None:
         self._timer_set = False

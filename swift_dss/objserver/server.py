@@ -11,10 +11,11 @@ to the controller and pass no filter. It does some things more:
   is answered 409 as above: the daemon sees to it; of an erasure-coded
   object another fragment is given, if one is beside it;
 - the reconstructor gets fragments of the write that it rebuilds alone;
-- a GET that would need S3 is answered 404, with
-  ``X-Backend-Dss-Elsewhere``, where the proxy asks for local bytes first;
+- a GET that would need S3, or an HDD that is busy (``wire.backlog``), is
+  answered 404, with ``X-Backend-Dss-Elsewhere``, if the proxy asks for that;
 - GET and HEAD say which tiers hold the version: ``X-Backend-Dss-Tier``;
 - POSTs of metadata and of classes merge (``objserver.posts``);
+- containers hear the class of each object (``objserver.listed``);
 - ``GET /dss/pressure`` tells proxies how full the node's devices are, and
   ``POST /dss/newest`` gives gateways the newest states of many objects;
 - a PUT of ssync may be a stub (``wire.proof``), taken once S3 proves it.
@@ -38,17 +39,18 @@ from swift.obj.server import ObjectController
 from swift_dss.core.errors import (
     BadConfig, RemoteUnavailable, TierUnavailable, VersionGone)
 from swift_dss.core.limits import MAX_READER_CHARS
-from swift_dss.core.residency import Tier, tier_text
 from swift_dss.io import native, syncing
 from swift_dss.objserver import posts, tags
 from swift_dss.objserver.ec import another_fragment, is_of_another_write
 from swift_dss.objserver.extents import REPLICATE
+from swift_dss.objserver.listed import updates
+from swift_dss.objserver.listed.updates import Updates
 from swift_dss.objserver.manager import DssManagerBase
 from swift_dss.objserver.pressures import Pressures
 from swift_dss.objserver.reader import RottenBlock
 from swift_dss.objserver.travel import arriving
 from swift_dss.objserver.travel.newest import Newest
-from swift_dss.wire import names
+from swift_dss.wire import backlog, names
 from swift_dss.wire.settings import policies
 
 #: A version may be switched under a GET; past this many times it is not
@@ -57,16 +59,14 @@ _REOPENS = 3
 #: The WSGI server sends headers with so many bytes, or at the end: an error
 #: before that would be a 500.
 _HELD_BYTES = 4096
+#: In the environment of a GET: no need to hold its answer back, as so many of
+#: its bytes are here and right.
+_IS_BEGUN = 'swift_dss.begun'
 #: ``X-Backend-Replication`` without the search for its name.
 _REPLICATION = 'HTTP_X_BACKEND_REPLICATION'
 _STUB = 'HTTP_' + names.BACKEND_STUB.upper().replace('-', '_')
 _READER = 'HTTP_' + names.BACKEND_READER.upper().replace('-', '_')
 _IF_LOCAL = 'HTTP_' + names.BACKEND_IF_LOCAL.upper().replace('-', '_')
-#: Bits of a set of tiers to the value of a header.
-_TIER_TEXTS = [tier_text(Tier(bits)) for bits in range(8)]
-#: The same of a device whose SSD and HDD the kernel keeps apart: which of
-#: both has the bytes is not known above it, and may change at any time.
-_BLOCK_TEXTS = [text.replace('ssd', 'block') for text in _TIER_TEXTS]
 
 
 class DssObjectController(ObjectController):
@@ -84,6 +84,7 @@ class DssObjectController(ObjectController):
     def setup(self, conf: Any) -> None:
         super().setup(conf)
         native.keep_freed_memory()
+        self._dss_listed = Updates(conf, self.logger)
         self._dss_pressures = Pressures(conf, self.logger)
         self._dss_newest = Newest(conf, self.logger,
                                   self._diskfile_router)
@@ -95,7 +96,8 @@ class DssObjectController(ObjectController):
             return self._dss_newest(env, start_response)
         while True:
             body = super().__call__(env, start_response)
-            if env['REQUEST_METHOD'] != 'GET' or isinstance(body, list):
+            if env['REQUEST_METHOD'] != 'GET' or isinstance(body, list) \
+                    or env.pop(_IS_BEGUN, False):
                 return body
             try:
                 return _begun(body)
@@ -131,22 +133,33 @@ class DssObjectController(ObjectController):
     @replication
     def SSYNC(self, request: Any) -> Any:
         """Handle SSYNC requests for the Swift Object Server."""
-        one = self._copy()
-        one.dss_syncs = True
-        return super(DssObjectController, one).SSYNC(request)
+        copy = self._copy()
+        copy.dss_syncs = True
+        return super(DssObjectController, copy).SSYNC(request)
 
     def get_diskfile(self, *args: Any, **kwargs: Any) -> Any:
-        found = super().get_diskfile(*args, **kwargs)
-        self.dss_opened = found
-        found.dss_range = self.dss_range
-        found.dss_post = self.dss_post
-        return found
+        disk_file = super().get_diskfile(*args, **kwargs)
+        self.dss_opened = disk_file
+        disk_file.dss_range = self.dss_range
+        disk_file.dss_post = self.dss_post
+        return disk_file
+
+    def container_update(self, op: Any, account: Any, container: Any,
+                         obj: Any, request: Any, headers_out: Any,
+                         objdevice: Any, policy: Any) -> Any:
+        if op == 'PUT':
+            self._dss_listed.add_class(
+                headers_out, request, self.dss_post, self.dss_opened,
+                self._diskfile_router[policy])
+        return super().container_update(
+            op, account, container, obj, request, headers_out, objdevice,
+            policy)
 
     def _copy(self) -> DssObjectController:
         """This controller, with the state of one request."""
-        one = object.__new__(type(self))
-        one.__dict__.update(self.__dict__)
-        return one
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        return copy
 
     @public
     def GET(self, request: Any) -> Any:
@@ -154,30 +167,29 @@ class DssObjectController(ObjectController):
         for attempt in range(_REOPENS + 1):
             # A copy of our own: which diskfile this request opened must
             # not be looked up in what other green threads write too.
-            one = self._copy()
-            one.dss_range = _first_range(request)
-            response = super(DssObjectController, one).GET(request)
-            opened = one.dss_opened
+            copy = self._copy()
+            copy.dss_range = _first_range(request)
+            response = super(DssObjectController, copy).GET(request)
+            opened = copy.dss_opened
             reader = getattr(opened, 'dss_reader', None)
             if reader is None or response.status_int not in (200, 206):
-                return _with_tier(response, opened)
+                return tags.with_tier(response, opened)
             if not _is_for(request, opened, reader):
                 reader.close()
                 # Not a 404: the version may go where all have none.
                 return HTTPConflict(request=request)
-            reader.dss_bytes.client = request.environ.get(_READER, '')[
-                :MAX_READER_CHARS]
             if not reader.dss_bytes.is_stub:
-                return _with_tier(response, opened)
+                request.environ[_IS_BEGUN] = _has_begun(
+                    response, opened, copy.dss_range, reader.dss_bytes)
+                return tags.with_tier(response, opened)
             try:
                 ranges = _ranges(request, response, opened)
-                if reader.dss_bytes.needs_remote(ranges):
-                    if _wants_local(request):
-                        reader.close()
-                        return _elsewhere(request, opened)
-                    self._check_remote(opened)
+                why = self._why_elsewhere(request, opened, ranges)
+                if why:
+                    reader.close()
+                    return _elsewhere(request, opened, why)
                 reader.dss_prepare(ranges)
-                return _with_tier(response, opened)
+                return tags.with_tier(response, opened)
             except VersionGone as err:
                 reader.close()
                 if attempt == _REOPENS and \
@@ -193,25 +205,44 @@ class DssObjectController(ObjectController):
     @public
     def HEAD(self, request: Any) -> Any:
         """Handle HTTP HEAD requests for the Swift Object Server."""
-        one = self._copy()
-        response = super(DssObjectController, one).HEAD(request)
-        return _with_tier(response, one.dss_opened)
+        copy = self._copy()
+        response = super(DssObjectController, copy).HEAD(request)
+        return tags.with_at_hand(tags.with_tier(response, copy.dss_opened),
+                                 copy.dss_opened)
 
     @public
     def POST(self, request: Any) -> Any:
         """Handle HTTP POST requests for the Swift Object Server."""
-        one = self._copy()
+        copy = self._copy()
         policy = POLICIES.get_by_index(
             request.headers.get('X-Backend-Storage-Policy-Index'))
         if policy is not None and isinstance(
                 self._diskfile_router[policy], DssManagerBase):
-            one.dss_post = posts.Post.of(request)
-        response = super(DssObjectController, one).POST(request)
-        if one.dss_post is not None and response.status_int == 409:
+            copy.dss_post = posts.Post.of(request)
+        response = super(DssObjectController, copy).POST(request)
+        if copy.dss_post is not None and response.status_int == 409:
             # The proxy takes a 409 without it for one of a stock server,
             # which knows nothing of class maps.
-            response.headers[names.MAP_AT] = one.dss_post.class_at
+            response.headers[names.MAP_AT] = copy.dss_post.class_at
         return response
+
+    def _why_elsewhere(self, request: Any, opened: Any,
+                       ranges: List[Tuple[int, int]]) -> str:
+        """Why a GET is to go to another node first; '' if it is not.
+
+        :raises TierUnavailable, RemoteUnavailable, VersionGone: as
+            ``VersionBytes.prepare``
+        """
+        source = opened.dss_reader.dss_bytes
+        limit_ms = backlog.limit_of(request.environ)
+        if limit_ms is not None and source.needs_hdd(ranges) and \
+                opened.dss_backlog_ms > limit_ms:
+            return names.BUSY
+        if source.needs_remote(ranges):
+            if _wants_local(request):
+                return names.IN_S3
+            self._check_remote(opened)
+        return ''
 
     def _check_remote(self, opened: Any) -> None:
         """Do not wait for an S3 that the daemon knows to be silent: it asks
@@ -221,11 +252,11 @@ class DssObjectController(ObjectController):
         """
         node = opened.manager.dss_node
         pressure = node.pressure(opened.dss_device)
-        backlog = pressure.backlog if pressure is not None else None
-        if backlog is not None and not backlog.remote_up:
+        waiting = pressure.backlog if pressure is not None else None
+        if waiting is not None and not waiting.remote_up:
             raise RemoteUnavailable(
                 'S3 does not answer, the tier daemon says', max(
-                    int(backlog.probe_seconds) + 1,
+                    int(waiting.probe_seconds) + 1,
                     node.conf.gateway.retry_after_seconds))
 
     def _unavailable(self, request: Any, opened: Any, err: Any) -> Any:
@@ -280,12 +311,13 @@ class _Body:
 
 
 def _is_for(request: Any, opened: Any, reader: Any) -> bool:
-    """Tell a reader if replication reads; False if that is not to get these
-    bytes."""
-    if config_true_value(request.environ.get(_REPLICATION, 'false')):
+    """Tell a reader who reads; False if replication does, and is not to get
+    these bytes."""
+    env = request.environ
+    reader.dss_bytes.client = env.get(_READER, '')[:MAX_READER_CHARS]
+    if _REPLICATION in env and config_true_value(env[_REPLICATION]):
         opened.dss_purpose = reader.dss_bytes.purpose = REPLICATE
-        return not is_of_another_write(request.environ,
-                                       opened.data_timestamp.internal)
+        return not is_of_another_write(env, opened.data_timestamp.internal)
     return True
 
 
@@ -306,6 +338,21 @@ def _first_range(request: Any) -> Optional[Tuple[int, int]]:
     return first, -1 if last is None else last + 1
 
 
+def _has_begun(response: Any, opened: Any,
+               wanted: Optional[Tuple[int, int]], source: Any) -> bool:
+    """True if the bytes that an answer would be held back for are here and
+    right.
+
+    :param wanted: of :func:`_first_range`; some objects are given whole
+        whatever range was asked for
+    """
+    start, stop = (0, -1) if wanted is None or \
+        response.status_int == 200 else wanted
+    size = opened.content_length
+    return bool(source.has_begun(
+        start, size if stop < 0 else min(stop, size), _HELD_BYTES))
+
+
 def _wants_local(request: Any) -> bool:
     """True if the proxy asks others before this node asks S3. The rest of a
     body after a failure, which has another range, comes from anywhere."""
@@ -314,11 +361,12 @@ def _wants_local(request: Any) -> bool:
     return wanted is not None and wanted == env.get('HTTP_RANGE', '-')
 
 
-def _elsewhere(request: Any, opened: Any) -> Any:
+def _elsewhere(request: Any, opened: Any, why: str) -> Any:
     """A 404 that only means "not here": older versions on other nodes must
     not pass for the newest, so it has the data's timestamp."""
     return HTTPNotFound(request=request, headers={
-        names.BACKEND_ELSEWHERE: '1',
+        names.BACKEND_ELSEWHERE: why,
+        names.BACKEND_BACKLOG: str(opened.dss_backlog_ms),
         'X-Backend-Timestamp': opened.data_timestamp.internal})
 
 
@@ -327,33 +375,24 @@ def _ranges(request: Any, response: Any,
     """The ranges that the body of a response to a GET will read."""
     size = opened.content_length
     if response.status_int == 206 and request.range is not None:
-        found: Optional[List[Tuple[int, int]]] = \
+        pairs: Optional[List[Tuple[int, int]]] = \
             request.range.ranges_for_length(size)
-        if found:
-            return found
+        if pairs:
+            return pairs
     return [(0, size)]
-
-
-def _with_tier(response: Any, opened: Any) -> Any:
-    residency = getattr(opened, 'dss_residency', None)
-    if residency is not None and response.status_int < 400:
-        texts = _BLOCK_TEXTS if opened.manager.dss_node.is_block(
-            opened.dss_device) else _TIER_TEXTS
-        response.headers[names.BACKEND_TIER] = texts[
-            residency.tiers if residency.extents else Tier.SSD]
-    return response
 
 
 def app_factory(global_conf: Any, **local_conf: Any) -> Any:
     """paste.deploy app factory: ``egg:swift_dss#object``."""
     conf = dict(global_conf)
     conf.update(local_conf)
-    if conf.get('__file__') and any(
-            policies.is_replicated(policy.diskfile_module)
-            for policy in POLICIES):
-        try:
+    try:
+        updates.which_of(conf)
+        if conf.get('__file__') and any(
+                policies.is_replicated(policy.diskfile_module)
+                for policy in POLICIES):
             syncing.check_file(conf['__file__'])
-        except BadConfig as err:
-            # Swift prints that and no traceback.
-            raise SystemExit('swift-dss: %s' % err) from err
+    except BadConfig as err:
+        # Swift prints that and no traceback.
+        raise SystemExit('swift-dss: %s' % err) from err
     return DssObjectController(conf)

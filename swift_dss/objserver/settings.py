@@ -30,6 +30,7 @@ from swift_dss.objserver.events import EventSender, Home
 from swift_dss.objserver.recorder import Recorder
 from swift_dss.strategy import placement
 from swift_dss.wire import layout, pressure, shards
+from swift_dss.wire.backlog import MAX_BACKLOG_MS
 from swift_dss.wire.settings import classtable, nodeconf
 
 _LOOK_SECONDS = 1.0
@@ -77,11 +78,13 @@ class Node(Home):
         self.events = EventSender(self)
         self.recorder = Recorder(self)
         #: For uploads of more than one window.
-        self.hasher = Hasher(lambda what: self.logger.increment(
-            'dss.pool.md5.%s' % what))
+        self.hasher = Hasher(lambda event: self.logger.increment(
+            'dss.pool.md5.%s' % event))
         #: Objects that are being written in this process.
         self.uploads = 0
         self._pools: Dict[Tuple[Tier, str], Pool] = {}
+        #: Of them, those that wait for a device's HDD.
+        self._hdds: Dict[str, Pool] = {}
         self._capacities: Dict[str, Capacity] = {}
         self._placements: Dict[str, Placement] = {}
         self._table = _Watched(conf.class_table, classtable.parse,
@@ -115,36 +118,43 @@ class Node(Home):
                 threads += self.conf.io.hdd_threads
             pool = Pool('%s-%s' % (name, device), threads,
                         self.conf.io.queue_depth, self.carrier.leave,
-                        lambda what: self.logger.increment(
-                            'dss.pool.%s.%s' % (name, what)))
+                        lambda event: self.logger.increment(
+                            'dss.pool.%s.%s' % (name, event)))
             self._pools[(tier, device)] = pool
+            if (tier is Tier.HDD) is not self.is_block(device):
+                self._hdds[device] = pool
         return pool
 
-    def pool_snapshots(self) -> Dict[str, Dict[str, int]]:
-        """Counters of every pool that this process has used."""
-        pools = list(self._pools.values())
-        if self.hasher.pool.jobs:
-            pools.append(self.hasher.pool)
-        return {pool.name: pool.snapshot() for pool in pools}
+    def backlog_ms(self, device: str) -> int:
+        """For how long the device's HDD is busy, about
+        (:meth:`Pool.backlog_seconds`). Under the kernel's cache, the pool of
+        the SSD waits for the HDD too, and says it of both.
+        """
+        # Each answer says it, and few find a queue.
+        pool = self._hdds.get(device)
+        return 0 if pool is None or not pool.outstanding else min(
+            MAX_BACKLOG_MS, int(1000 * pool.backlog_seconds()))
 
     def capacity(self, device: str) -> Capacity:
         """The HDD tier of a device; one that is not configured has none."""
-        found = self._capacities.get(device)
-        if found is None:
-            found = Capacity(nodeconf.capacity_path(self.conf, device),
-                             device)
-            self._capacities[device] = found
-        return found
+        capacity = self._capacities.get(device)
+        if capacity is None:
+            capacity = Capacity(nodeconf.capacity_path(self.conf, device),
+                                device)
+            self._capacities[device] = capacity
+        return capacity
 
     def placement(self, device: str) -> Optional[Placement]:
         """Where new files of a device begin; None if Swift decides."""
         if not self.conf.io.placement:
             return None
-        found = self._placements.get(device)
-        if found is None:
-            found = self._placements[device] = Placement(
-                os.path.join(self.conf.devices, device))
-        return found
+        placement = self._placements.get(device)
+        if placement is None:
+            # The journal of a device of engine block is on an SSD.
+            placement = self._placements[device] = Placement(
+                os.path.join(self.conf.devices, device),
+                near_journal=not self.is_block(device))
+        return placement
 
     @property
     def class_table(self) -> ClassTable:
@@ -161,10 +171,10 @@ class Node(Home):
             watched = _Watched(
                 path, lambda text, _: pressure.decode(text.encode()), None)
             self._pressures[device] = watched
-        found: Optional[pressure.Pressure] = watched.value(self.logger)
-        if found is not None and time.time() - found.at > _STALE_SECONDS:
+        latest: Optional[pressure.Pressure] = watched.value(self.logger)
+        if latest is not None and time.time() - latest.at > _STALE_SECONDS:
             return None
-        return found
+        return latest
 
     def sockets(self, device: str) -> str:
         """See :meth:`Home.sockets`."""

@@ -1,9 +1,10 @@
 """Backend headers and object metadata to class maps.
 
-A client's PUT brings the map in ``X-Backend-Dss-Map`` (the proxy set it;
-gatekeeper keeps clients out); a subrequest of ssync brings the sysmeta of
-the data file instead. A map that cannot be read does not fail the request:
-placement fails open, counted, and the bytes are the same.
+A PUT brings the map as the sysmeta that is stored with the object: of a
+client's the proxy set it (gatekeeper keeps clients out), of a subrequest of
+ssync it is that of the data file. A proxy of an earlier release says the same
+in ``X-Backend-Dss-Map``, too. A map that cannot be read does not fail the
+request: placement fails open, counted, and the bytes are the same.
 """
 
 from __future__ import annotations
@@ -12,15 +13,25 @@ import functools
 from typing import Any, Mapping, Optional
 
 from swift_dss.core.errors import BadClassInput
+from swift_dss.core.residency import Tier, tier_text
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
 from swift_dss.strategy.fragments import fragment_map
 from swift_dss.wire import classmap, names
 
+_DAMAGED = 'dss.errors.class_map'
+#: Bits of a set of tiers to the value of a header.
+_TIER_TEXTS = [tier_text(Tier(bits)) for bits in range(8)]
+#: The same of a device whose SSD and HDD the kernel keeps apart: which of
+#: both has the bytes is not known above it, and may change at any time.
+_BLOCK_TEXTS = [text.replace('ssd', 'block') for text in _TIER_TEXTS]
+#: Names of metadata, and of the first part of a long one.
+_STORED_NAMES = tuple(
+    (name, name + '-0')
+    for name in (names.TRANSIENT_MAP, names.SYSMETA_MAP))
 #: Names of headers, and their keys in a WSGI environment.
 _REQUEST_NAMES = tuple(
     (name, 'HTTP_' + name.upper().replace('-', '_'))
     for name in (names.BACKEND_MAP, names.TRANSIENT_MAP, names.SYSMETA_MAP))
-_DAMAGED = 'dss.errors.class_map'
 
 
 def of_request(request: Any, logger: Any) -> ClassMap:
@@ -32,9 +43,9 @@ def of_request(request: Any, logger: Any) -> ClassMap:
     for name, key in _REQUEST_NAMES:
         # Swift normalises each name at every lookup in headers.
         if key in env or key + '_0' in env:
-            found = _read(name, request.headers, logger)
-            if found is not None:
-                return found
+            class_map = _read(name, request.headers, logger)
+            if class_map is not None:
+                return class_map
     return UNCLASSIFIED_MAP
 
 
@@ -43,10 +54,11 @@ def of_metadata(metadata: Mapping[str, str], logger: Any) -> ClassMap:
 
     :param metadata: as a diskfile has it: names in title case
     """
-    for name in (names.TRANSIENT_MAP, names.SYSMETA_MAP):
-        found = _read(name, metadata, logger)
-        if found is not None:
-            return found
+    for name, first in _STORED_NAMES:
+        if name in metadata or first in metadata:
+            class_map = _read(name, metadata, logger)
+            if class_map is not None:
+                return class_map
     return UNCLASSIFIED_MAP
 
 
@@ -58,6 +70,28 @@ def for_fragment(class_map: ClassMap, storage_policy: Any,
         return class_map
     return fragment_map(class_map, segment, storage_policy.fragment_size,
                         table)
+
+
+def with_tier(response: Any, opened: Any) -> Any:
+    """The response, with the tiers that hold the version."""
+    residency = getattr(opened, 'dss_residency', None)
+    if residency is not None and response.status_int < 400:
+        node, device = opened.manager.dss_node, opened.dss_device
+        texts = _BLOCK_TEXTS if node.is_block(device) else _TIER_TEXTS
+        response.headers[names.BACKEND_TIER] = texts[
+            residency.tiers if residency.extents else Tier.SSD]
+        response.headers[names.BACKEND_BACKLOG] = str(node.backlog_ms(device))
+    return response
+
+
+def with_at_hand(response: Any, opened: Any) -> Any:
+    """The response, with whether all bytes are on the SSD."""
+    residency = getattr(opened, 'dss_residency', None)
+    if residency is not None and response.status_int < 400:
+        response.headers[names.BACKEND_AT_HAND] = str(int(
+            not residency.extents or residency.bytes_on(Tier.SSD)
+            == residency.content_length))
+    return response
 
 
 def _read(name: str, headers: Mapping[str, str],

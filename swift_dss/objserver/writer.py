@@ -42,25 +42,28 @@ from swift_dss.core.residency import (
 from swift_dss.core.version import VersionId
 from swift_dss.io import residency_store
 from swift_dss.io.classified import Piece, write_pieces
+from swift_dss.io.place import attributes
 from swift_dss.io.pools import Job
 from swift_dss.io.sums import blocks
 from swift_dss.io.sums.blocks import Summer
 from swift_dss.io.sums.hashing import Hasher, Stream
 
-#: As numbers: a flag's "&" takes a microsecond.
+#: As numbers: a flag's "&" takes a microsecond, its ``value`` half of that.
 _SSD_BIT, _HDD_BIT = Tier.SSD.value, Tier.HDD.value
 
 
 class DssWriterBase(BaseDiskFileWriter):
     """Goes between Swift's writer and its base class.
 
-    Tombstones and ``.meta`` files are written by Swift's own code.
+    Tombstones and ``.meta`` files are written by Swift's own code; their
+    attributes have the same small values.
     """
 
     #: Swift's own attributes.
     _fd: Any
     _last_sync: int
     _upload_size: int
+    _finalize_put = attributes.finalize_put
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -69,7 +72,8 @@ class DssWriterBase(BaseDiskFileWriter):
         self._device = diskfile.dss_device
         self._class_map = diskfile.dss_class_map
         self._mixed = not self._class_map.is_uniform
-        self._last_class = self._class_map.class_at(0)
+        self._last_class = self._class_map.class_at(0) if self._mixed \
+            else self._class_map.rest
         self._plan: List[Extent] = []
         #: Set where S3 has the version, and no byte comes.
         self._arriving = diskfile.dss_arriving
@@ -99,12 +103,11 @@ class DssWriterBase(BaseDiskFileWriter):
             if self._arriving is None else \
             list(self._arriving.residency.extents)
         for extent in self._plan:
-            if extent.tiers.value & _HDD_BIT:
+            if int(extent.tiers) & _HDD_BIT:
                 self._open_capacity()
                 break
         with _no_space():
-            self._fd, self._tmppath = self._get_tempfile()
-            self._reserve()
+            self._begin()
         if self._node.uploads < WIDE_WINDOW_UPLOADS:
             self._window_limit = WIDE_WINDOW_BYTES
         self._node.uploads += 1
@@ -118,27 +121,33 @@ class DssWriterBase(BaseDiskFileWriter):
             self._summer = Summer()
         return self
 
-    def _get_tempfile(self) -> Tuple[int, Optional[str]]:
-        placement = None
-        if self._extension == '.data' and self.manager.use_linkat:
-            placement = self._node.placement(self._device)
+    def _begin(self) -> None:
+        """Open the file and take its blocks.
+
+        Folders come after the blocks: making them may wait for the disk, and
+        files would not lie in the order in which they came.
+        """
+        placement = self._node.placement(self._device) \
+            if self.manager.use_linkat else None
         fd = None if placement is None else placement.open(
             self._node.uploads + 1)
-        if fd is None:
-            named: Tuple[int, Optional[str]] = super()._get_tempfile()
-            return named
-        try:
-            makedirs_count(self._datadir)
-        except BaseException:
-            os.close(fd)
-            raise
-        return fd, None
+        if placement is None or fd is None:
+            self._fd, self._tmppath = self._get_tempfile()
+            self._reserve()
+            return
+        self._fd, self._tmppath = fd, None
+        self._reserve()
+        if not placement.landed(fd):
+            # Another upload had the lock of the group: now it may not.
+            os.ftruncate(fd, 0)
+            self._reserve()
+        makedirs_count(self._datadir)
 
     def _reserve(self) -> None:
         """Refuse an object that does not fit the SSD before its body comes."""
         if self._size:
             for extent in self._plan:
-                if extent.tiers.value & _SSD_BIT:
+                if int(extent.tiers) & _SSD_BIT:
                     fallocate(self._fd, extent.length, extent.offset)
         elif not fs_has_free_space(
                 self._fd, self.manager.fallocate_reserve,
@@ -252,7 +261,7 @@ class DssWriterBase(BaseDiskFileWriter):
     def _cut(self) -> Tuple[List[Piece], List[Piece]]:
         """The window as pieces of one class each, by tier."""
         if len(self._plan) <= 1 and not self._mixed:
-            tiers = self._plan[0].tiers.value if self._plan else _SSD_BIT
+            tiers = int(self._plan[0].tiers) if self._plan else _SSD_BIT
             piece = Piece(self._window_at, self._window_bytes,
                           self._class_map.rest,
                           [memoryview(chunk) for chunk in self._window])
@@ -299,12 +308,12 @@ class DssWriterBase(BaseDiskFileWriter):
         residency = self._residency()
         version = VersionId(
             self._device, int(self._diskfile.policy),
-            os.path.basename(self._datadir), timestamp.internal,
+            self._datadir.rpartition(os.sep)[2], timestamp.internal,
             kwargs.get('frag_index'))
-        tiers = residency.tiers.value
+        tiers = int(residency.tiers)
         if tiers & _HDD_BIT:
             residency = self._finish_capacity(residency, version)
-            tiers = residency.tiers.value
+            tiers = int(residency.tiers)
         try:
             self._pool(Tier.SSD).run(
                 self._finalize_version, residency, metadata, target_path,
@@ -341,7 +350,7 @@ class DssWriterBase(BaseDiskFileWriter):
             if self._summer is not None and not blocks.store(
                     self._fd, self._upload_size, self._summer.finish()):
                 self.logger.increment('dss.blocks.no_room')
-            if residency.tiers.value & ~_SSD_BIT:
+            if int(residency.tiers) & ~_SSD_BIT:
                 residency_store.store(self._fd, residency,
                                       self._capacity_id)
             # Writes Swift's metadata, syncs the inode (data, size and
@@ -359,8 +368,8 @@ class DssWriterBase(BaseDiskFileWriter):
 
     def _residency(self) -> Residency:
         if self._arriving is not None:
-            found: Residency = self._arriving.residency
-            return found
+            residency: Residency = self._arriving.residency
+            return residency
         if len(self._plan) == 1:
             return Residency.whole(self._upload_size, self._plan[0].tiers)
         return Residency(self._upload_size, tuple(_merged(

@@ -20,6 +20,8 @@ from swift.common.utils import (
     F_SETPIPE_SZ, MD5_OF_EMPTY_STRING, get_md5_socket)
 from swift.obj.diskfile import DROP_CACHE_WINDOW
 
+from swift_dss.io import waiting
+
 
 def send(reader: Any, client_fd: int) -> None:
     """Send a whole object; leaves the MD5 of the sent bytes in ``reader``.
@@ -74,11 +76,10 @@ def _pump(reader: Any, client_fd: int, client_pipe: Any, hash_pipe: Any,
 
 
 def _to_client(pipe_fd: int, client_fd: int, length: int) -> None:
-    from eventlet.hubs import trampoline
     while length > 0:
         try:
             length -= splice(pipe_fd, None, client_fd, None, length, 0)[0]
         except OSError as err:
             if err.errno != errno.EWOULDBLOCK:
                 raise
-            trampoline(client_fd, write=True)
+            waiting.until_writable(client_fd)

@@ -112,9 +112,9 @@ class AccountClasses:
 
     def _stored(self, env: Env, account: str) -> str:
         now = self._clock()
-        found = self._known.get(account)
-        if found and now < found[0]:
-            return found[1]
+        known = self._known.get(account)
+        if known and now < known[0]:
+            return known[1]
         info = get_account_info(env, self._app, swift_source='DSS')
         text: str = (info.get('sysmeta') or {}).get(_SYSMETA_KEY, '')
         self._known[account] = (now + self._remember_seconds, text)

@@ -40,16 +40,20 @@ are those of the data. An ``ETag`` in the request is that of the data;
 
 The first of these that names a class wins:
 
-1. the request: the headers above, then metadata
-   ``X-Object-Meta-Dss-Class`` (in S3: ``x-amz-meta-dss-class``);
+1. the request: the headers above, then ``X-Object-Storage-Class`` (in S3:
+   ``x-amz-storage-class``), then metadata ``X-Object-Meta-Dss-Class`` (in S3:
+   ``x-amz-meta-dss-class``);
 2. the multipart upload that a part belongs to; the source of a copy, unless
    the account may not use its class;
 3. the first rule of ``rules_file`` that matches;
 4. the container's ``X-DSS-Container-Class``;
 5. class 0, unclassified, for which nothing is stored.
 
-Symbolic links have no class. Manifests of large objects have one class as a
-whole; each segment has its own.
+Symbolic links have no class. A large object's class is that of its data:
+the classes of a manifest, ranges of the whole included, go to its segments
+before the manifest is stored (``proxy.large``). A POST waits for up to
+``segments_at_once`` segments; it is written down first, so that another
+worker finishes it if this one dies or there are more.
 
 Before the body is read, admission (``admission``, on by default) judges the
 write by its class and the backlogs of the object servers. The write goes on,
@@ -68,6 +72,9 @@ object and the value is not too long, and ``X-DSS-Tier`` where the object
 server sends it. With ``X-DSS-Object-File: True`` they give the ``.dss`` form;
 the ETag is then left out and ``X-DSS-Data-Etag`` is that of the data, to which
 If-Match and If-None-Match refer; ``Range`` is refused.
+
+With ``least_loaded`` (off by default), bytes that the warm copy has on its HDD
+alone come from the copy whose HDD is the least busy.
 
 ----------------
 Reclassification
@@ -120,7 +127,7 @@ from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig, DssError
 from swift_dss.core.limits import (
     CLASS_ID_MAX, DEFAULT_MAX_DSS_SECTION_BYTES, DEFAULT_MAX_SPANS,
-    MAX_RANGE_HEADER_BYTES)
+    DEFAULT_SEGMENTS_AT_ONCE, MAX_LARGE_SEGMENTS, MAX_RANGE_HEADER_BYTES)
 from swift_dss.proxy import authorize, pipeline
 from swift_dss.proxy.accounts import ALL, AccountClasses
 from swift_dss.proxy.admit.admission import Admission, Refused
@@ -128,6 +135,7 @@ from swift_dss.proxy.admit.full_devices import FullDevices
 from swift_dss.proxy.admit.heard import Shared
 from swift_dss.proxy.admit.pressures import Pressures
 from swift_dss.proxy.containers import Containers
+from swift_dss.proxy.lifecycle.options import Options
 from swift_dss.proxy.objects import Objects
 from swift_dss.proxy.replicas import Replicas
 from swift_dss.proxy.request import ProxyRequest
@@ -136,6 +144,7 @@ from swift_dss.proxy.settings import Settings, State, optional_path
 from swift_dss.proxy.target import Target
 from swift_dss.proxy.uploads import Uploads
 from swift_dss.proxy.wsgi import App, Body, Env, Start
+from swift_dss.strategy.s3.lifecycle import DAY_SECONDS
 from swift_dss.wire import names
 
 Handler = Callable[[ProxyRequest], Body]
@@ -160,6 +169,7 @@ class DssMiddleware:
         self._max_section_bytes = _number(
             conf, 'max_section_bytes', DEFAULT_MAX_DSS_SECTION_BYTES,
             DEFAULT_MAX_DSS_SECTION_BYTES)
+        self._options = options_of(conf)
         self.settings = Settings(
             optional_path(conf, 'class_table'),
             optional_path(conf, 'rules_file'),
@@ -174,17 +184,17 @@ class DssMiddleware:
             _number(conf, 'client_timeout', 60, 86400),
             Admission(replicas, self.logger,
                       pressures_of(conf, self.logger)),
-            FullDevices(replicas, self.logger), replicas)
-        objects = Objects(app, services)
-        containers = Containers(app, services)
+            FullDevices(replicas, self.logger), replicas, self.settings)
+        objects = _objects_of(app, services, conf, self._options)
+        self._ensure_workers = objects.ensure_workers
+        self.lifecycles = objects.lifecycles
+        containers = Containers(app, services, self.lifecycles.buckets)
         self._objects = {'PUT': objects.put, 'GET': objects.get,
                          'HEAD': objects.get, 'POST': objects.post}
-        self._containers = {
-            'PUT': containers.set_default, 'POST': containers.set_default,
-            'GET': containers.show_default, 'HEAD': containers.show_default}
-        self._accounts = {
-            'PUT': containers.set_allowed, 'POST': containers.set_allowed,
-            'GET': containers.show_allowed, 'HEAD': containers.show_allowed}
+        self._containers = _by_method(containers.set_default,
+                                      containers.show_default)
+        self._accounts = _by_method(containers.set_allowed,
+                                    containers.show_allowed)
         self._services = services
         self._loaded: List[Any] = []
 
@@ -201,6 +211,7 @@ class DssMiddleware:
         self._loaded = apps
 
     def __call__(self, env: Env, start_response: Start) -> Body:
+        self._ensure_workers()
         target = Target.of(env)
         if target is None:
             return self.app(env, start_response)
@@ -234,16 +245,23 @@ class DssMiddleware:
 
     def _publish(self, state: State) -> None:
         """Tell ``/info``; called with every new class table."""
+        restore = state.table.restore_spec
         register_swift_info(
             'dss', classes={spec.name: spec.class_id for spec in
                             state.table.specs.values()},
+            pinning=[spec.name for spec in sorted(
+                state.table.specs.values(), key=lambda spec: spec.rank)
+                if spec.pin],
             max_class_id=CLASS_ID_MAX, max_spans=self._max_spans,
             max_section_bytes=self._max_section_bytes,
             max_shown_range_bytes=MAX_RANGE_HEADER_BYTES,
             formats=['object', 'range', 'dss-block', 'dss-range'],
             default_account_classes=self._account_classes,
             not_allowed_status=403,
-            reclassify_query=names.RECLASSIFY_QUERY)
+            reclassify_query=names.RECLASSIFY_QUERY,
+            s3_storage_classes=state.table.storage_classes,
+            s3_lifecycle=bool(self._options.interval),
+            restore_class=restore.name if restore else '')
 
 
 def _number(conf: Dict[str, str], option: str, default: int,
@@ -257,6 +275,28 @@ def _number(conf: Dict[str, str], option: str, default: int,
         raise BadConfig('[filter:dss] %s: %s is not a number from 0 to %d'
                         % (option, text, most))
     return number
+
+
+def _objects_of(app: App, services: Services, conf: Dict[str, str],
+                options: Options) -> Objects:
+    return Objects(
+        app, services, config_true_value(conf.get('least_loaded', 'false')),
+        _number(conf, 'segments_at_once', DEFAULT_SEGMENTS_AT_ONCE,
+                MAX_LARGE_SEGMENTS), options)
+
+
+def _by_method(sets: Handler, shows: Handler) -> Dict[str, Handler]:
+    return {'PUT': sets, 'POST': sets, 'GET': shows, 'HEAD': shows}
+
+
+def options_of(conf: Dict[str, str]) -> Options:
+    """The options about lifecycle rules and RestoreObject."""
+    usual = Options()
+    return Options(
+        _number(conf, 'lifecycle_interval', usual.interval, 31 * DAY_SECONDS),
+        _number(conf, 'lifecycle_per_second', usual.per_second, 100000) or 1,
+        _number(conf, 'lifecycle_day_seconds', usual.day_seconds,
+                DAY_SECONDS) or 1)
 
 
 def pressures_of(conf: Dict[str, str], logger: Any) -> Optional[Pressures]:

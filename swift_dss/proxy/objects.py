@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional, Set
+from typing import Any, Callable, Dict, Optional, Set, Tuple
 
 from swift.common import constraints
 from swift.common.exceptions import ChunkReadTimeout
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.swob import (
-    HTTPClientDisconnect, HTTPRequestEntityTooLarge, HTTPRequestTimeout,
-    HTTPServiceUnavailable, Request)
+    HTTPClientDisconnect, HTTPException, HTTPRequestEntityTooLarge,
+    HTTPRequestTimeout, HTTPServiceUnavailable, Request)
 from swift.common.utils import close_if_possible
 from swift.common.wsgi import WSGIContext
-from swift.proxy.controllers.base import get_container_info
 
 from swift_dss.core.errors import BadClassInput, ClassNotAllowed
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
@@ -23,7 +22,13 @@ from swift_dss.proxy.bodies.dssbody import (
     BoundedRanges, CheckedInput, DssInput, Prefixed)
 from swift_dss.proxy.bodies.incoming import Asked
 from swift_dss.proxy.bodies.readers import reader_of
-from swift_dss.proxy.local_first import LocalFirst
+from swift_dss.proxy.containers import default_class
+from swift_dss.proxy.large.body import body_of
+from swift_dss.proxy.large.objects import LargeObjects
+from swift_dss.proxy.large.segments import Segments
+from swift_dss.proxy.lifecycle.options import Options
+from swift_dss.proxy.lifecycle.service import Lifecycles
+from swift_dss.proxy.reads.local_first import LocalFirst
 from swift_dss.proxy.request import ProxyRequest
 from swift_dss.proxy.services import Services
 from swift_dss.proxy.trusted import COPIERS, Carried, env_key, set_headers
@@ -33,8 +38,6 @@ from swift_dss.wire import classmap, names
 
 
 _SYMLINK = env_key(stored.SYMLINK_TARGET)
-_DEFAULT_KEY = names.CONTAINER_SYSMETA_CLASS[
-    len('X-Container-Sysmeta-'):].lower()
 
 
 class Objects:
@@ -43,10 +46,29 @@ class Objects:
     Every handler raises a DssError for errors of the client.
     """
 
-    def __init__(self, app: App, services: Services) -> None:
+    def __init__(self, app: App, services: Services,
+                 least_loaded: bool, most_at_once: int,
+                 options: Options) -> None:
+        """
+        :param least_loaded: read from the HDD that is the least busy
+        :param most_at_once: segments whose classes a POST waits for
+        """
         self._app = app
         self._services = services
-        self._reads = LocalFirst(app, services.replicas, services.count)
+        self._reads = LocalFirst(
+            app, services.replicas, services.count,
+            lambda: services.settings.current().table.has_cold_copies,
+            least_loaded=least_loaded)
+        self._segments = Segments(app)
+        self._large = LargeObjects(app, services, self._segments,
+                                   most_at_once)
+        self.lifecycles = Lifecycles(app, self._reads, services, self._large,
+                                     options)
+
+    def ensure_workers(self) -> None:
+        """Look for work that no request waits for."""
+        self._large.ensure_worker()
+        self.lifecycles.ensure()
 
     def put(self, request: ProxyRequest) -> Body:
         """Give the object its class map; the body is untouched, except
@@ -60,17 +82,24 @@ class Objects:
             return self._app(env, request.start)
         size = incoming.body_size(env)
         is_manifest = incoming.is_manifest_put(env)
-        what = incoming.asked(env, request.state.table,
-                              None if is_manifest else size,
-                              self._services.max_spans, carried)
+        # Ranges of these count over data that comes by other requests.
+        is_of_others = is_manifest or request.target.is_upload_marker(
+            request.source)
+        asked = incoming.asked(env, request.state.table,
+                               None if is_of_others else size,
+                               self._services.max_spans, carried)
         if is_manifest:
-            incoming.check_manifest(what)
+            incoming.check_manifest(asked)
         incoming.consume(env)
-        if what.file_form:
+        if asked.file_form:
             return self._put_file_form(request, size)
-        class_map = self._class_map(request, size, what, carried)
-        if what.ranges and size is None:
-            env['wsgi.input'] = BoundedRanges(env['wsgi.input'], what.ranges)
+        class_map = self._class_map(request, size, asked,
+                                    None if asked.as_new else carried)
+        if is_manifest:
+            self._authorize(request)
+            class_map = self._large.put(request, class_map, asked.anything)
+        elif asked.ranges and size is None:
+            env['wsgi.input'] = BoundedRanges(env['wsgi.input'], asked.ranges)
         return self._store(request, class_map, size)
 
     def get(self, request: ProxyRequest) -> Body:
@@ -83,64 +112,75 @@ class Objects:
             return self._get_file_form(request)
         if request.method == 'GET':
             set_headers(env, {names.BACKEND_READER: reader_of(env)})
-        is_s3_head = request.method == 'HEAD' and request.source == 'S3'
+        notices = request.method == 'HEAD' and request.source in (
+            'S3', 'SLO')
 
         def shown(status: str, headers: Any) -> Any:
-            if is_s3_head and status.startswith('200'):
-                self._services.uploads.notice(
-                    env, request.target,
-                    stored.effective_map(HeaderKeyDict(headers)))
+            if notices and status.startswith('200'):
+                self._notice(request, HeaderKeyDict(headers))
             return outgoing.shown(headers, request.state.table)
 
         return unavailable.call(self._reads, env, request.start, shown)
+
+    def _notice(self, request: ProxyRequest,
+                headers: HeaderKeyDict) -> None:
+        if request.source == 'SLO':
+            self._segments.notice(request.env, request.target, headers)
+        else:
+            self._services.uploads.notice(request.env, request.target,
+                                          stored.effective_map(headers))
 
     def post(self, request: ProxyRequest) -> Body:
         """Reclassify, or keep the class that an earlier POST set."""
         env = request.env
         self._services.strip(env)
         by_body = reclassify.is_by_body(env)
-        what = incoming.asked(env, request.state.table, None,
-                              self._services.max_spans)
+        asked = incoming.asked(
+            env, request.state.table, None, self._services.max_spans,
+            reclassify.repeated(env))
         incoming.consume(env)
-        if what.file_form:
-            raise BadClassInput(names.OBJECT_FILE, 'a POST has no data; send '
-                                'a class section to ?%s'
-                                % names.RECLASSIFY_QUERY)
-        if by_body and what.anything:
-            raise BadClassInput(names.RECLASSIFY_QUERY, 'the body carries '
-                                'the classes, so no header can')
+        reclassify.check_form(asked.file_form, by_body and asked.anything)
         self._authorize(request)
+        if names.ENV_RESTORE_DAYS in env:
+            return self.lifecycles.restores.begin(
+                request, env[names.ENV_RESTORE_DAYS])
         request = request._replace(start=_without_maps(request.start))
-        changes = by_body or what.anything
-        found = reclassify.head(env, self._app, request.target)
-        if found.status_int == 404:
+        changes = by_body or asked.anything
+        head = reclassify.head(env, self._app, request.target)
+        if head.status_int == 404:
             return self._app(env, request.start)
-        if not found.is_success:
+        if not head.is_success:
             if changes:
                 raise HTTPServiceUnavailable(
                     body=b'The object cannot be looked at now.')
             self._services.count('post.class_unknown')
             return self._app(env, request.start)
-        if not changes or stored.is_symlink(found.headers):
+        if not changes or reclassify.sets_metadata(env):
+            reclassify.keep_tags(env, head.headers)
+        if not changes or stored.is_symlink(head.headers):
             # Only stock object servers need to be told again.
-            set_headers(env, stored.posted(found.headers))
+            set_headers(env, stored.posted(head.headers))
             return self._app(env, request.start)
-        class_map = self._new_map(request, what, found)
-        self._services.note(env, request.state, 'reclass', class_map)
-        set_headers(env, classmap.to_headers(names.TRANSIENT_MAP, class_map))
-        if reclassify.sets_metadata(env):
-            return self._app(env, request.start)
-        return reclassify.classify(env, request.start, self._app,
+        if stored.is_manifest(head.headers):
+            whole = self._large.look(request, head.headers)
+            return self._large.post(request, whole, self._new_map(
+                request, asked, head, whole.size), self._send_classes)
+        return self._send_classes(request, classmap.to_headers(
+            names.TRANSIENT_MAP, self._new_map(
+                request, asked, head, outgoing.object_size(head.headers))))
+
+    def _send_classes(self, request: ProxyRequest,
+                      headers: Dict[str, str]) -> Body:
+        """The client's POST, with the headers that spell its classes."""
+        set_headers(request.env, headers)
+        if reclassify.sets_metadata(request.env):
+            return self._app(request.env, request.start)
+        return reclassify.classify(request.env, request.start, self._app,
                                    request.target)
 
-    def _new_map(self, request: ProxyRequest, what: Asked,
-                 found: Any) -> ClassMap:
+    def _new_map(self, request: ProxyRequest, asked: Asked,
+                 head: Any, size: Optional[int]) -> ClassMap:
         env = request.env
-        size = outgoing.object_size(found.headers)
-        if stored.is_manifest(found.headers) and (
-                what.ranges or reclassify.is_by_body(env)):
-            incoming.check_manifest(Asked(ranges=what.ranges,
-                                          file_form=not what.ranges))
         if reclassify.is_by_body(env):
             class_map = self._reading(
                 request, lambda: reclassify.read_section(
@@ -151,34 +191,35 @@ class Objects:
             env.pop('HTTP_TRANSFER_ENCODING', None)
             env.pop('CONTENT_TYPE', None)
         else:
-            before = stored.effective_map(found.headers) or UNCLASSIFIED_MAP
-            rest = before.rest if what.object_class is None \
-                else what.object_class
-            class_map = ClassMap.from_spans(what.ranges, rest)
-            reclassify.check_size(ClassMap(what.ranges, rest), size)
-        self._check_allowed(request, class_map.class_ids(size), what.field)
+            before = stored.effective_map(head.headers) or UNCLASSIFIED_MAP
+            rest = before.rest if asked.object_class is None \
+                else asked.object_class
+            class_map = ClassMap.from_spans(asked.ranges, rest)
+            reclassify.check_size(ClassMap(asked.ranges, rest), size)
+        self._check_allowed(request, class_map.class_ids(size), asked.field)
+        self._services.note(env, request.state, 'reclass', class_map)
         return class_map
 
     def _class_map(self, request: ProxyRequest, size: Optional[int],
-                   what: Asked, carried: Optional[Carried]) -> ClassMap:
-        wanted = {span.class_id for span in what.ranges}
+                   asked: Asked, carried: Optional[Carried]) -> ClassMap:
+        wanted = {span.class_id for span in asked.ranges}
         default = None
-        if what.object_class is not None:
-            wanted.add(what.object_class)
+        if asked.object_class is not None:
+            wanted.add(asked.object_class)
         if wanted:
-            self._check_allowed(request, wanted, what.field
-                                if what.object_class is not None
+            self._check_allowed(request, wanted, asked.field
+                                if asked.object_class is not None
                                 else names.RANGE_CLASS)
-        if what.object_class is None:
+        if asked.object_class is None:
             inherited = self._inherited(request, carried)
-            if inherited is not None and not what.ranges:
+            if inherited is not None and not asked.ranges:
                 return inherited
             if inherited is not None:
-                what = what._replace(object_class=inherited.rest)
+                asked = asked._replace(object_class=inherited.rest)
             else:
-                default = self._container_default(request)
+                default = default_class(self._app, request)
         env, _, target, state = request
-        return classify(incoming.facts(env, target, state, size, what,
+        return classify(incoming.facts(env, target, state, size, asked,
                                        default), state.rules)
 
     def _inherited(self, request: ProxyRequest,
@@ -186,9 +227,11 @@ class Objects:
         """The class of a part's upload or of a copy's source."""
         marker = request.target.upload_marker(request.env)
         if marker:
-            found = self._services.uploads.class_of(request.env, marker)
-            if found is not None:
-                return found
+            marked = self._services.uploads.class_of(request.env, marker)
+            if marked is not None:
+                # Ranges count over the whole: the manifest cuts them.
+                return ClassMap.uniform(marked.rest) if marker.container == \
+                    request.target.container else marked
         if carried is None or carried.class_map is None:
             return None
         try:
@@ -200,17 +243,6 @@ class Objects:
             self._services.count('put.not_carried')
             return None
         return carried.class_map
-
-    def _container_default(self, request: ProxyRequest) -> Optional[int]:
-        env, target = request.env, request.target
-        env.setdefault('swift.infocache', {})
-        container = target.user_container(request.source)
-        if container != target.container:
-            env = dict(env, PATH_INFO=target._replace(
-                container=container).path)
-        info = get_container_info(env, self._app, swift_source='DSS')
-        text = (info.get('sysmeta') or {}).get(_DEFAULT_KEY, '')
-        return int(text) if text.isdigit() else None
 
     def _put_file_form(self, request: ProxyRequest,
                        size: Optional[int]) -> Body:
@@ -251,8 +283,6 @@ class Objects:
         if class_map != UNCLASSIFIED_MAP:
             set_headers(env, classmap.to_headers(names.SYSMETA_MAP,
                                                  class_map))
-            set_headers(env, classmap.to_headers(names.BACKEND_MAP,
-                                                 class_map))
             self._services.note(env, request.state, 'put', class_map)
         body = env['wsgi.input']
         if not isinstance(body, CheckedInput):
@@ -272,12 +302,12 @@ class Objects:
         request.env.pop(env_key(names.OBJECT_FILE), None)
 
         def carried(status: str, headers: Any) -> Any:
-            found = HeaderKeyDict(headers)
+            given = HeaderKeyDict(headers)
             headers = stored.without_maps(headers)
             if status.startswith('20'):
                 headers += self._services.sealer.seal(
-                    outgoing.carried_map(found, int(status[:3])),
-                    found.get(names.S3_CLASS_META, '')).items()
+                    outgoing.carried_map(given, int(status[:3])),
+                    given.get(names.S3_CLASS_META, '')).items()
             return headers
 
         return unavailable.call(self._reads, request.env, request.start,
@@ -291,7 +321,7 @@ class Objects:
         context = WSGIContext(self._reads)
         answer: Body = context._app_call(request.env)
         status, headers = context._response_status, context._response_headers
-        found = HeaderKeyDict(headers)
+        given = HeaderKeyDict(headers)
         is_get = request.method == 'GET'
         seconds = unavailable.retry_after(status, headers)
         if seconds is not None:
@@ -299,11 +329,15 @@ class Objects:
             request.start('503 Service Unavailable',
                   unavailable.own_headers(seconds))
             return [unavailable.TEXT]
-        if status.startswith('200') and not stored.is_symlink(found):
+        if status.startswith('200') and not stored.is_symlink(given):
             try:
-                outgoing.refuse_file_form(found)
-                headers, section = outgoing.file_form(headers, found, is_get)
-            except BadClassInput:
+                outgoing.refuse_file_form(given, request.env)
+                size = outgoing.object_size(given) or 0
+                if stored.is_manifest(given):
+                    size, answer = self._large_file(request, given, answer)
+                headers, section = outgoing.file_form(headers, given, size,
+                                                      is_get)
+            except (BadClassInput, HTTPException):
                 close_if_possible(answer)
                 raise
             if is_get:
@@ -311,6 +345,15 @@ class Objects:
         request.start(status, outgoing.shown(headers, request.state.table),
               context._response_exc_info)
         return answer
+
+    def _large_file(self, request: ProxyRequest, given: HeaderKeyDict,
+                    answer: Body) -> Tuple[int, Body]:
+        """Bytes of a large object and, for a GET, the bytes."""
+        whole = self._large.look_for_file_form(request, given, answer)
+        close_if_possible(answer)
+        return whole.size, body_of(
+            request, self._app, whole, self._services.logger
+            ) if request.method == 'GET' else []
 
     def _check_allowed(self, request: ProxyRequest, class_ids: Set[int],
                        field: str) -> None:

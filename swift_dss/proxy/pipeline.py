@@ -78,17 +78,19 @@ def names_of(apps: Sequence[Any]) -> List[str]:
 
 def below_of(app: Any) -> List[Any]:
     """``app`` and the applications below it, down to the proxy application."""
-    found: List[Any] = []
-    while app is not None and app not in found:
-        found.append(app)
+    apps: List[Any] = []
+    while app is not None and app not in apps:
+        apps.append(app)
         app = getattr(app, 'app', None)
-    return found
+    return apps
 
 
 def _name_of(app: Any) -> str:
     module = type(app).__module__
     if module == 'swift_dss.proxy.admit.retry_after':
         return 'dss_retry_after'
+    if module.startswith('swift_dss.proxy.s3'):
+        return 's3api'
     if module.startswith('swift_dss.proxy'):
         return 'dss'
     parts = module.split('.')

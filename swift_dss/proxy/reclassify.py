@@ -9,6 +9,7 @@ which costs a HEAD.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any, Mapping, Optional
 
 from swift.common.header_key_dict import HeaderKeyDict
@@ -21,8 +22,10 @@ from swift_dss.core.errors import BadClassInput, TooManySpans
 from swift_dss.core.limits import (
     DEFAULT_MAX_DSS_SECTION_BYTES, DEFAULT_MAX_SPANS)
 from swift_dss.core.spans import ClassMap
+from swift_dss.proxy.bodies import stored
 from swift_dss.proxy.target import Target
-from swift_dss.proxy.trusted import env_key, set_headers
+from swift_dss.proxy.trusted import Carried, env_key, set_headers
+from swift_dss.proxy.work.rows import Unreachable
 from swift_dss.proxy.wsgi import App, Body, Env, Start
 from swift_dss.wire import names, registers
 from swift_dss.wire.dssfile import Decoder
@@ -32,22 +35,28 @@ _READ_BYTES = 65536
 #: Older than any object: stock object servers refuse such a POST.
 _TOO_OLD = '0000000001.00000'
 _META = 'HTTP_X_OBJECT_META_'
+#: In the environment of a POST: its metadata is the object's own, so a class
+#: in it is nobody's wish.
+SAME_METADATA = 'swift_dss.same_metadata'
 #: Headers that a POST may set beside the object's metadata.
 KEPT = ('Content-Encoding', 'Content-Disposition', 'Content-Language',
         'Cache-Control', 'Expires', 'X-Robots-Tag', 'X-Delete-At',
-        'X-Object-Manifest')
+        stored.DYNAMIC)
 _SETS_METADATA = frozenset(
-    [env_key(name) for name in KEPT] + ['HTTP_X_DELETE_AFTER',
-                                        'HTTP_X_REMOVE_DELETE_AT'])
+    [env_key(name) for name in (*KEPT, names.S3_TAGGING)] + [
+        'HTTP_X_DELETE_AFTER', 'HTTP_X_REMOVE_DELETE_AT'])
 
 
-def head(env: Env, app: Any, target: Target,
-         newest: bool = False) -> Response:
+def head(env: Env, app: Any, target: Target, newest: bool = False,
+         also: Mapping[str, str] = MappingProxyType({})) -> Response:
     """The object's answer to a HEAD, its body closed.
 
     :param newest: ask every replica
+    :param also: more headers of the question
     """
-    headers = {'X-Newest': 'true'} if newest else {}
+    headers = dict(also)
+    if newest:
+        headers['X-Newest'] = 'true'
     for name in ('X-Backend-Storage-Policy-Index',
                  'X-Backend-Allow-Reserved-Names'):
         if env_key(name) in env:
@@ -62,10 +71,56 @@ def head(env: Env, app: Any, target: Target,
     return response
 
 
+def look(env: Env, app: Any, target: Target, newest: bool = False,
+         also: Mapping[str, str] = MappingProxyType({})
+         ) -> Optional[Mapping[str, str]]:
+    """The headers of an object or a container; None if there is none.
+
+    :param newest: ask every replica
+    :param also: more headers of the question
+    :raises Unreachable: it cannot be looked at now
+    """
+    answer = head(env, app, target, newest, also)
+    if answer.status_int == 404:
+        return None
+    if not answer.is_success:
+        raise Unreachable('%s: HEAD gives %d' % (
+            target.path, answer.status_int))
+    headers: Mapping[str, str] = answer.headers
+    return headers
+
+
 def is_by_body(env: Env) -> bool:
     """True for ``POST ?dss-classes``, whose body is a class section."""
     return names.RECLASSIFY_QUERY in (env.get('QUERY_STRING') or '') and \
         names.RECLASSIFY_QUERY in Request(env).params
+
+
+def check_form(is_file_form: bool, is_said_twice: bool) -> None:
+    """Check how a POST gives classes.
+
+    :param is_said_twice: by its body and by headers
+    :raises BadClassInput: not as a POST can
+    """
+    if is_file_form:
+        raise BadClassInput(names.OBJECT_FILE, 'a POST has no data; send a '
+                            'class section to ?%s' % names.RECLASSIFY_QUERY)
+    if is_said_twice:
+        raise BadClassInput(names.RECLASSIFY_QUERY, 'the body carries the '
+                            'classes, so no header can')
+
+
+def repeated(env: Env) -> Optional[Carried]:
+    """The metadata of a POST that repeats the object's own."""
+    if SAME_METADATA not in env:
+        return None
+    return Carried(None, env.get(env_key(names.S3_CLASS_META), ''))
+
+
+def keep_tags(env: Env, headers: Mapping[str, str]) -> None:
+    """Send the object's tags of S3 again with a POST that sets none."""
+    if env_key(names.S3_TAGGING) not in env and headers.get(names.S3_TAGGING):
+        set_headers(env, {names.S3_TAGGING: headers[names.S3_TAGGING]})
 
 
 def sets_metadata(env: Env) -> bool:
@@ -77,43 +132,50 @@ def sets_metadata(env: Env) -> bool:
                for key in env)
 
 
-def classify(env: Env, start: Start, app: App, target: Target) -> Body:
+def classify(env: Env, start: Start, app: App, target: Target,
+             at: str = '') -> Body:
     """POST the class map that ``env`` has, and nothing else.
 
     Object servers without this, if they are the most of the object's,
     refuse it: then the metadata goes along, as it is now. Of two POSTs at a
     time one may be lost there, as before.
 
+    :param at: when it was decided, as a timestamp; '' is now
     :raises HTTPException: the metadata cannot be looked at
     """
     alone = dict(env)
     set_headers(alone, {
         'X-Timestamp': _TOO_OLD, names.META_AT: registers.NEVER,
-        names.MAP_AT: Timestamp.now().internal})
+        names.MAP_AT: at or Timestamp.now().internal})
     context = WSGIContext(app)
     answer: Body = context._app_call(alone)
     headers = context._response_headers
     if context._response_status.startswith('409') and \
             names.MAP_AT not in HeaderKeyDict(headers):
         close_if_possible(answer)
-        found = head(env, app, target, newest=True)
-        if not found.is_success:
+        before = head(env, app, target, newest=True)
+        if not before.is_success:
             raise HTTPServiceUnavailable(
                 body=b'The object cannot be looked at now.')
-        _keep_metadata(env, found.headers)
+        _keep_metadata(env, before.headers)
         return app(env, start)
     start(context._response_status, headers, context._response_exc_info)
     return answer
 
 
-def _keep_metadata(env: Env, found: Mapping[str, str]) -> None:
+def _keep_metadata(env: Env, headers: Mapping[str, str]) -> None:
     """Send the object's own metadata again with this POST."""
-    for name, value in found.items():
+    for name, value in headers.items():
         lowered = name.lower()
-        if lowered.startswith('x-object-meta-') or name.title() in KEPT or (
+        if is_posted(name) or (
                 lowered.startswith('x-object-transient-sysmeta-')
                 and not lowered.startswith(_NOT_KEPT)):
             env[env_key(name)] = value
+
+
+def is_posted(name: str) -> bool:
+    """True for a header of metadata that a client may POST."""
+    return name.lower().startswith('x-object-meta-') or name.title() in KEPT
 
 
 _NOT_KEPT = ('x-object-transient-sysmeta-dss-',

@@ -10,7 +10,7 @@ from swift_dss.proxy.wsgi import Env, Start
 
 
 class ProxyRequest(NamedTuple):
-    """What the handlers of the filter get.
+    """A request, as the handlers of the filter get it.
 
     :param env: the WSGI environment; handlers change it for the proxy server
     :param start: the client's ``start_response``

@@ -10,7 +10,7 @@ from swift_dss.proxy.accounts import AccountClasses
 from swift_dss.proxy.admit.admission import Admission
 from swift_dss.proxy.admit.full_devices import FullDevices
 from swift_dss.proxy.replicas import Replicas
-from swift_dss.proxy.settings import State
+from swift_dss.proxy.settings import Settings, State
 from swift_dss.proxy.trusted import Sealer
 from swift_dss.proxy.uploads import Uploads
 from swift_dss.proxy.wsgi import Env
@@ -28,7 +28,8 @@ class Services:
     def __init__(self, logger: Any, accounts: AccountClasses,
                  uploads: Uploads, max_spans: int, max_section_bytes: int,
                  client_timeout: float, admission: Admission,
-                 full_devices: FullDevices, replicas: Replicas) -> None:
+                 full_devices: FullDevices, replicas: Replicas,
+                 settings: Settings) -> None:
         self.logger = logger
         self.accounts = accounts
         self.uploads = uploads
@@ -38,6 +39,7 @@ class Services:
         self.admission = admission
         self.full_devices = full_devices
         self.replicas = replicas
+        self.settings = settings
         self.sealer = Sealer()
 
     def count(self, counter: str) -> None:
@@ -50,15 +52,15 @@ class Services:
         if dropped:
             self.logger.increment('dss.dropped_headers')
 
-    def note(self, env: Env, state: State, what: str,
+    def note(self, env: Env, state: State, event: str,
              class_map: ClassMap) -> None:
         """Count a classified request and mark its access-log line.
 
         The mark is ``dss:25``, or ``dss:25/7`` for a map of 7 spans.
         """
-        self.count('%s.%s' % (what, state.table.name_of(class_map.rest)))
+        self.count('%s.%s' % (event, state.table.name_of(class_map.rest)))
         mark = 'dss:%d' % class_map.rest
         if not class_map.is_uniform:
-            self.count(what + '_mixed')
+            self.count(event + '_mixed')
             mark += '/%d' % len(class_map.spans)
         env.setdefault('swift.log_info', []).append(mark)

@@ -102,12 +102,12 @@ class Settings:
 
 def _stamp(path: str) -> Tuple[int, int, int]:
     try:
-        found = os.stat(path) if path else None
+        stat = os.stat(path) if path else None
     except OSError:
-        found = None
-    if found is None:
+        stat = None
+    if stat is None:
         return (0, 0, 0)
-    return (found.st_mtime_ns, found.st_size, found.st_ino)
+    return (stat.st_mtime_ns, stat.st_size, stat.st_ino)
 
 
 def _read(path: str) -> str:
@@ -120,5 +120,5 @@ def _read(path: str) -> str:
 
 def optional_path(conf: Any, option: str) -> str:
     """The path that ``option`` names, '' if it is unset."""
-    found: Optional[str] = conf.get(option)
-    return (found or '').strip()
+    value: Optional[str] = conf.get(option)
+    return (value or '').strip()

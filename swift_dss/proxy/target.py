@@ -55,11 +55,11 @@ class Target(NamedTuple):
         if obj.startswith(_RESERVED):
             obj = _first_user_part(obj)
         if source in _S3_SOURCES and container.endswith(SEGMENTS_SUFFIX):
-            found = _PART.match(obj)
-            found = _MARKER.match(found.group('marker') if found else obj)
-            if found:
+            match = _PART.match(obj)
+            match = _MARKER.match(match.group('marker') if match else obj)
+            if match:
                 container = container[:-len(SEGMENTS_SUFFIX)]
-                obj = found.group('key')
+                obj = match.group('key')
         return Target(account, container, obj)
 
     def user_container(self, source: Optional[str]) -> str:
@@ -79,8 +79,8 @@ class Target(NamedTuple):
         if source not in _S3_SOURCES:
             return None
         if self.container.endswith(SEGMENTS_SUFFIX):
-            found = _PART.match(self.obj)
-            return found and self._replace(obj=found.group('marker'))
+            match = _PART.match(self.obj)
+            return match and self._replace(obj=match.group('marker'))
         upload_id = env.get(_UPLOAD_ID_HEADER)
         if source != 'S3' or not upload_id:
             return None

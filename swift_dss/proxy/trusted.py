@@ -64,11 +64,11 @@ def strip(env: Env) -> int:
 
     :returns: how many there were
     """
-    found = [key for key in env
-             if isinstance(key, str) and _looks_trusted(key)]
-    for key in found:
+    forged = [key for key in env
+              if isinstance(key, str) and _looks_trusted(key)]
+    for key in forged:
         del env[key]
-    return len(found)
+    return len(forged)
 
 
 def _looks_trusted(key: str) -> bool:
@@ -105,14 +105,15 @@ class Sealer:
             return None
         mac, _, meta_class = sealed.partition(' ')
         try:
-            found = classmap.from_headers(names.SYSMETA_MAP, EnvHeaders(env))
+            class_map = classmap.from_headers(names.SYSMETA_MAP,
+                                              EnvHeaders(env))
         except BadClassInput:
             return None
-        text = '' if found is None else classmap.encode(found)
+        text = '' if class_map is None else classmap.encode(class_map)
         if not hmac.compare_digest(mac.encode('utf-8', 'replace'),
                                    self._mac(text, meta_class).encode()):
             return None
-        return Carried(found, meta_class)
+        return Carried(class_map, meta_class)
 
     def _mac(self, text: str, meta_class: str) -> str:
         message = '%s\0%s' % (text, meta_class)

@@ -18,6 +18,9 @@ from typing import Any, Callable, Iterator, List, Optional, Set
 from swift_dss.sim.coverage import Coverage, Transition
 from swift_dss.sim.runs import plan, run
 
+#: Python looks for garbage after so many new objects.
+_OBJECTS = 50000
+
 
 @dataclass
 class Failed:
@@ -66,7 +69,7 @@ class Sum:
     @property
     def bytes_lost(self) -> int:
         """Of acknowledged versions."""
-        return sum(one.bytes_lost for one in self.failed)
+        return sum(run.bytes_lost for run in self.failed)
 
 
 @dataclass
@@ -116,7 +119,7 @@ def campaign(first: int, seeds: Optional[int], seconds: Optional[float],
             if now - told >= 1.0:
                 told = now
                 progress(total)
-    total.failed.sort(key=lambda one: one.seed)
+    total.failed.sort(key=lambda run: run.seed)
     crashed = [worker.exitcode for worker in workers if worker.exitcode]
     if crashed:
         raise RuntimeError('%d of %d processes of the campaign ended with '
@@ -149,14 +152,15 @@ def _ended_by_signals(total: Sum) -> Iterator[Any]:
 def _count_one(said: Any, total: Sum) -> None:
     """Wait up to a second for the outcome of a seed, and count it."""
     try:
-        one: _Said = said.get(timeout=1.0)
+        outcome: _Said = said.get(timeout=1.0)
     except queue.Empty:
         return
     total.seeds += 1
-    total.cpu_seconds += one.cpu_seconds
-    total.coverage.add(one.coverage)
-    if one.violation:
-        total.failed.append(Failed(one.seed, one.violation, one.bytes_lost))
+    total.cpu_seconds += outcome.cpu_seconds
+    total.coverage.add(outcome.coverage)
+    if outcome.violation:
+        total.failed.append(Failed(outcome.seed, outcome.violation,
+                                   outcome.bytes_lost))
 
 
 def _work(said: Any, stop: Any, following: Any, end: Optional[int],
@@ -165,8 +169,9 @@ def _work(said: Any, stop: Any, following: Any, end: Optional[int],
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     known: Set[Transition] = set()
-    # Imported modules stay for ever: it need not be looked through.
+    # Imported modules stay for ever, and a run leaves little behind.
     gc.freeze()
+    gc.set_threshold(_OBJECTS)
     while not stop.is_set():
         with following.get_lock():
             seed = following.value

@@ -8,114 +8,29 @@ is simulated of it.
 
 from __future__ import annotations
 
-import functools
-import logging
-import os
-import random
-from typing import Dict, Iterable, List, Optional, Set
+from typing import Dict, Iterable, Optional, Set
 
-from swift_dss.core.classes import (
-    Allocate, ClassSpec, ClassTable, RemoteMode)
 from swift_dss.core.spans import ClassMap
 from swift_dss.gateway.bundle import since
-from swift_dss.gateway.link.client import OWNER_KEY
-from swift_dss.core.version import VersionId
+from swift_dss.gateway.link.client import MARKS
 from swift_dss.sim import offers, pieces
-from swift_dss.sim.traffic import coded, posts, replicator
-from swift_dss.sim.coverage import Coverage
-from swift_dss.sim.traffic.expiry import Expirer, headers
+from swift_dss.sim.conf import PREFIX
+from swift_dss.sim.disks import hash_of, policy_of
 from swift_dss.sim.judge import Replica
-from swift_dss.sim.model import Attempt, Model, Violation
-from swift_dss.sim.conf import PREFIX, swift_conf
-from swift_dss.sim.disks import CODED_NAMES, hash_of, policy_of
+from swift_dss.sim.model import Attempt, Violation
 from swift_dss.sim.node import Node, Unreadable
-from swift_dss.sim.world.clock import Clock
-from swift_dss.sim.world.power import Mains
-from swift_dss.sim.server import policies
-from swift_dss.sim.world.ring import (
-    CODED, REPLICAS, STOCK, RingView, SimRing)
-from swift_dss.sim.world.s3 import Bucket
-from swift_dss.sim.world.worn import Worn
-from swift_dss.strategy.agreement import Answer
+from swift_dss.sim.traffic import coded, posts, replicator
+from swift_dss.sim.traffic.expirer import headers
+from swift_dss.sim.traffic.scene import CLASSES, NAMES, REPLICATED, Scene
+from swift_dss.sim.world.ring import CODED, STOCK
 from swift_dss.wire import classmap
 from swift_dss.wire.layout import parse_remote_key
 
-#: Names that all clients share, and the class of each: few, so that
-#: histories meet. Those of class 1 share bundles, as they have the same
-#: primaries. The last one is in the policy that is not ours.
-REPLICATED = {'/a/c0/k': 3, '/a/c1/l': 1, '/a/c4/r': 1, '/a/c2/t': 1,
-              '/a/c0/o': 3, '/a/c1/n': 2, '/a/c2/x': 4, '/a/c0/m': 0}
-#: With those of the erasure-coded policy.
-CLASSES = dict(REPLICATED, **dict(zip(CODED_NAMES, (3, 1))))
-NAMES = tuple(CLASSES)
-TABLE = ClassTable.of([
-    ClassSpec(0, 'plain', 10, remote=RemoteMode.BACK),
-    ClassSpec(1, 'small', 20, remote=RemoteMode.ONLY, bundle=True),
-    ClassSpec(2, 'gold', 90, remote=RemoteMode.BACK),
-    ClassSpec(3, 'cloud', 5, remote=RemoteMode.ONLY),
-    ClassSpec(4, 'disk', 5, allocate=Allocate.NEVER,
-              remote=RemoteMode.NEVER)])
-_SILENT = logging.getLogger('swift_dss.sim')
-_SILENT.addHandler(logging.NullHandler())
-_SILENT.propagate = False
+__all__ = ['CLASSES', 'NAMES', 'REPLICATED', 'Cluster']
 
 
-class Cluster:
-    """Everything there is, at one instant.
-
-    :param root: an empty folder, on a file system with user attributes
-    :param nodes: how many there are; all are in the ring at first
-    :param hdds: every other node has one
-    :param mains: of a run with a power cut ahead: what it will take
-    :param worn: what their bytes are read from
-    """
-
-    def __init__(self, root: str, nodes: int, dice: random.Random,
-                 clock: Clock, hdds: bool = True,
-                 mains: Optional[Mains] = None,
-                 worn: Optional[Worn] = None) -> None:
-        self.clock = clock
-        self.dice = dice
-        self.bucket = Bucket(dice)
-        self.model = Model()
-        self.expirer = Expirer(self.model)
-        self.coverage = Coverage()
-        self.table = TABLE
-        self.classes = sorted(TABLE.specs)
-        names = ['n%d' % number for number in range(1, nodes + 1)]
-        self.ring = SimRing(names, policies.scheme.fragments)
-        policies()[CODED].object_ring = RingView(self.ring, CODED)
-        os.mkdir(os.path.join(root, 'etc'))
-        with open(os.path.join(root, 'etc', 'swift.conf'), 'w') as out:
-            out.write(swift_conf(policies.scheme))
-        secret = os.path.join(root, 'secret')
-        with open(os.open(secret, os.O_WRONLY | os.O_CREAT, 0o600),
-                  'w') as out:
-            out.write('access_key = a\nsecret_key = s\n')
-        self.nodes: Dict[str, Node] = {
-            name: Node(name, root, self.bucket, self.ring, clock, TABLE,
-                       _SILENT, self._reached, self.expirer.heard,
-                       hdds and number % 2 == 0, worn)
-            for number, name in enumerate(names)}
-        self.mains = mains
-        for one in self.nodes.values():
-            one.power = mains and mains.power
-        #: Nodes that are cut off.
-        self.cut: Set[str] = set()
-        #: Nodes that were once out of the ring: their versions may be older
-        #: than any wait.
-        self.returned: Set[str] = set()
-        self._last_stamp = 0.0
-        for node in self.nodes.values():
-            node.around.ask = functools.partial(self._asked, node.name)
-
-    def _reached(self, node: str, step: str) -> None:
-        self.coverage.reached(self.bucket.mood, node, step)
-
-    def close(self) -> None:
-        """Let threads and files go."""
-        for node in self.nodes.values():
-            node.kill()
+class Cluster(Scene):
+    """A scene, with what clients and replicators do in it, and its judge."""
 
     # -- clients ---------------------------------------------------------
 
@@ -148,29 +63,6 @@ class Cluster:
         self.coverage.refused += 1
         return 'refused, %d took it' % took
 
-    def quorum(self, policy: int) -> int:
-        """Servers that have to take a DELETE or a POST, or replicas."""
-        return (1 + (self.ring.fragments if policy == CODED
-                     else REPLICAS)) // 2
-
-    def targets(self, name: str, lost: Set[str]) -> Dict[int, Node]:
-        """The nodes that a write reaches, each at the rank of the primary
-        that it is or stands in for.
-
-        :param lost: nodes that are not reached
-        """
-        partition = self.ring.partition(hash_of(name))
-        policy = policy_of(hash_of(name))
-        handoffs = [one for one in self.ring.handoffs(partition, policy)
-                    if one not in lost]
-        found = {}
-        for rank, one in enumerate(self.ring.primaries(partition, policy)):
-            if one not in lost:
-                found[rank] = self.nodes[one]
-            elif handoffs:
-                found[rank] = self.nodes[handoffs.pop(0)]
-        return found
-
     def read(self, name: str) -> str:
         """A GET; raises :class:`Violation` for bytes that no client wrote.
 
@@ -181,24 +73,24 @@ class Cluster:
         if policy_of(object_hash) == CODED:
             return coded.get(self, name)
         partition = self.ring.partition(object_hash)
-        for one in self.ring.primaries(partition) + \
+        for asked in self.ring.primaries(partition) + \
                 self.ring.handoffs(partition):
-            if one in self.cut:
+            if asked in self.cut:
                 continue
             try:
-                stamp, body = self.nodes[one].read(name)
+                stamp, body = self.nodes[asked].read(name)
             except Unreadable:
                 continue
             if not stamp:
                 continue
-            if body is None and self.is_over(name, self.nodes[one]):
-                return '404 from %s, its time is over' % one
+            if body is None and self.is_over(name, self.nodes[asked]):
+                return '404 from %s, its time is over' % asked
             wrote = self.model.name(name).wrote(stamp)
             if wrote is None or wrote.body != body:
                 raise Violation('%s: %s answers with bytes that no client '
-                                'wrote at %s' % (name, one, stamp))
+                                'wrote at %s' % (name, asked, stamp))
             self.coverage.answered += 1
-            return '%s from %s' % ('404' if body is None else '200', one)
+            return '%s from %s' % ('404' if body is None else '200', asked)
         return 'nothing'
 
     def is_over(self, name: str, node: Node) -> bool:
@@ -213,21 +105,6 @@ class Cluster:
         :param breaks: each connection breaks after a few messages
         """
         return replicator.one_pass(self, self.nodes[name], breaks)
-
-    def _asked(self, asker: str, name: str, version: VersionId,
-               prove: bool) -> Optional[Answer]:
-        if name != asker and (name in self.cut or asker in self.cut):
-            return None
-        object_hash = version.object_hash
-        if version.policy == CODED:
-            return self.nodes[name].newest(
-                object_hash, version.frag_index, prove)
-        found, now = (self.nodes[name].look(object_hash, mounted)
-                      for mounted in (False, True))
-        return Answer() if found is None or now is None else Answer(
-            found.timestamp, found.key,
-            found.local and found.body is not None,
-            is_proven=now.local and now.body is not None)
 
     # -- the judge -------------------------------------------------------
 
@@ -256,38 +133,43 @@ class Cluster:
 
     def read_keys(self) -> Set[str]:
         """Keys in S3 that some node reads from just now."""
-        return {found.key for node in self.nodes.values()
-                for one in node.hashes() for found in node.all_of(one)
-                if not found.local}
+        return {replica.key for node in self.nodes.values()
+                for object_hash in node.hashes()
+                for replica in node.all_of(object_hash) if not replica.local}
 
     def _check_untouched(self, name: str) -> None:
         for node in self.nodes.values():
-            found = node.look(hash_of(name))
-            if found is not None and (found.key or not found.local):
+            replica = node.look(hash_of(name))
+            if replica is not None and (replica.key or not replica.local):
                 raise Violation('%s: %s has touched a version of a policy '
                                 'that is not ours' % (name, node.name))
 
     def _check(self, name: str, promised: Attempt) -> None:
         object_hash = hash_of(name)
-        partition = self.ring.partition(object_hash)
-        found: Dict[str, Optional[Replica]] = {}
-        # Those that should have it first: one copy is enough.
-        for one in self.ring.primaries(partition) + [
-                name for name in self.nodes
-                if name not in self.ring.primaries(partition)]:
-            seen = found[one] = self.nodes[one].look(object_hash)
+        primaries = self.ring.primaries(self.ring.partition(object_hash))
+        replicas: Dict[str, Optional[Replica]] = {}
+        # Primaries first: one copy is enough.
+        for node in primaries + [
+                name for name in self.nodes if name not in primaries]:
+            seen = replicas[node] = self.nodes[node].look(object_hash)
             if seen is not None and seen.timestamp == promised.timestamp \
                     and seen.body == promised.body:
                 return
-        there = {one: seen for one, seen in found.items()
+            if node == primaries[-1] and all(
+                    had is not None and had.timestamp > promised.timestamp
+                    for had in replicas.values()):
+                self.outlived.add((object_hash, promised.timestamp))
+        there = {node: seen for node, seen in replicas.items()
                  if seen is not None}
-        waits = [one for one in self.ring.primaries(partition) if one in there
-            and there[one].timestamp == promised.timestamp
-            and one not in self.returned
-            and there[one].key not in self.bucket.forgotten
+        is_outlived = (object_hash, promised.timestamp) in self.outlived
+        waits = [] if is_outlived else [
+            node for node in primaries if node in there
+            and there[node].timestamp == promised.timestamp
+            and node not in self.returned
+            and there[node].key not in self.bucket.forgotten
             and (object_hash, promised.timestamp)
-            not in self.nodes[one].lost_with_hdd]
-        newer = [one for one, seen in there.items()
+            not in self.nodes[node].lost_with_hdd]
+        newer = [node for node, seen in there.items()
                  if seen.timestamp > promised.timestamp and (
                      seen.is_tombstone or seen.body is not None)]
         if waits or not newer:
@@ -312,36 +194,24 @@ class Cluster:
                     for seen in (node.look(hash_of(name))
                                  for node in self.nodes.values())):
                 raise Violation('%s: no node knows that it is deleted' % name)
-        for object_hash in sorted({one for node in self.nodes.values()
-                                   for one in node.hashes()}):
+        for object_hash in sorted({object_hash for node in self.nodes.values()
+                                   for object_hash in node.hashes()}):
             if policy_of(object_hash) == CODED:
                 pieces.check_all(self, self.name_of(object_hash))
                 continue
-            found = [seen for seen in (
-                node.look(object_hash) for node in self.nodes.values())
-                if seen is not None]
-            whole = {seen.timestamp for seen in found
-                     if seen.is_tombstone or seen.body is not None}
-            if any(seen.timestamp not in whole for seen in found):
+            versions = [(seen.timestamp, seen.is_tombstone or
+                         seen.body is not None, node.stale)
+                        for node in self.nodes.values()
+                        for seen in node.all_of(object_hash)]
+            whole = {at for at, is_whole, _ in versions if is_whole}
+            if any(at not in whole and (object_hash, at) not in stale
+                   for at, _, stale in versions):
                 raise Violation('a version without bytes')
 
     def mount_hdds(self) -> None:
         """All that were away are back."""
         for node in self.nodes.values():
             node.mount_hdd()
-
-    def traces(self, name: str) -> List[str]:
-        """Each node's state of a name, in words."""
-        said = []
-        for node in self.nodes.values():
-            for found in node.all_of(hash_of(name)):
-                said.append('%s: %s%s%s' % (
-                    node.name, found.timestamp if found.frag_index is None
-                    else found.file_name,
-                    ' deleted' if found.is_tombstone else
-                    ' whole' if found.body is not None else ' ' + found.why,
-                    '' if found.local else ', in S3 as ' + found.key))
-        return said or ['no node has anything']
 
     def check_bucket(self) -> None:
         """Check the bucket as the source of a restore: :mod:`sim.offers`."""
@@ -351,27 +221,14 @@ class Cluster:
         """Keys that no record names, of versions that no node has."""
         needed: Set[str] = set()
         for node in self.nodes.values():
-            for one in node.hashes():
-                for seen in node.all_of(one):
+            for object_hash in node.hashes():
+                for seen in node.all_of(object_hash):
                     # A stub whose bundle is gone reads its own key.
                     needed.update((seen.key, PREFIX + '%s/%s' % (
-                        one, seen.timestamp)))
+                        object_hash, seen.timestamp)))
         return {key for key in self.bucket.keys
-                if not key.endswith(OWNER_KEY)
+                if not key.endswith(MARKS)
                 and not needed & _means(key)}
-
-    def name_of(self, object_hash: str) -> str:
-        """The name with a hash."""
-        return next(name for name in self.model.names
-                    if hash_of(name) == object_hash)
-
-    def stamp(self) -> str:
-        """Of a client's request; no two have the same."""
-        self._last_stamp = max(self.clock.now, self._last_stamp + 0.00001)
-        if self.expirer.is_taken(self._last_stamp):
-            self._last_stamp += 0.00001
-        return '%016.5f' % self._last_stamp
-
 
 def _means(key: str) -> Set[str]:
     """A key, that of the data which it lies beside, and its version."""

@@ -54,7 +54,7 @@ SCHEMES = (Scheme(2, 1), Scheme(2, 2), Scheme(3, 1), Scheme(4, 2))
 
 def schemes(nodes: int) -> List[Scheme]:
     """Those with which a node is left to stand in for another one."""
-    return [one for one in SCHEMES if one.fragments < nodes]
+    return [scheme for scheme in SCHEMES if scheme.fragments < nodes]
 
 
 def swift_conf(scheme: Scheme) -> str:

@@ -6,11 +6,12 @@ import functools
 import hashlib
 import os
 import shutil
-from typing import Callable, Dict, List, Optional, Tuple
+from typing import Callable, Dict, FrozenSet, List, Optional, Tuple
 
 from swift_dss.core.version import VersionId
 from swift_dss.io.capacity import Capacity
 from swift_dss.sim.judge import Replica, fragments, replica
+from swift_dss.sim.world.memory import Memory
 from swift_dss.sim.model import Violation
 from swift_dss.sim.server import policies
 from swift_dss.sim.world.power import Power
@@ -22,11 +23,16 @@ from swift_dss.wire import layout
 #: Hash of an object, and a fragment's index, to the timestamp of a version,
 #: the name of a POST, and the bytes; None for a tombstone.
 Durable = Dict[Tuple[str, Optional[int]], Tuple[str, str, Optional[bytes]]]
+#: After the name of a folder whose drive was taken out.
+_TAKEN = '.taken'
 #: After the name of the folder under an HDD that is not mounted.
 _AWAY = '.away'
 _STOCK_HEADS = 'cdef'
 #: Objects of the erasure-coded policy: small ones in bundles, and others.
 CODED_NAMES = ('/a/e0/k', '/a/e1/l')
+#: And of studies that have many: in bundles, and others.
+MANY_CODED = tuple('/a/e%d/%d' % (container, number)
+                   for container in (2, 3) for number in range(100))
 
 
 class Disks:
@@ -48,6 +54,14 @@ class Disks:
         self.ssd = os.path.join(self.devices, DEVICE)
         self.hdd = os.path.join(self.root, 'hdd', DEVICE)
         self.state = os.path.join(self.root, 'state')
+        #: Folders of drives that were taken out, and may come back.
+        self.shelf: Tuple[str, ...] = ()
+        #: (hash, timestamp) of versions that came back with such a drive,
+        #: were overwritten meanwhile, and lack bytes.
+        self.stale: FrozenSet[Tuple[str, str]] = frozenset()
+        #: Of what its disks have.
+        self.memory = Memory(lambda: (bucket.keys.changes,
+                                      self.worn.changes))
         for folder in (self.ssd, self.hdd, self.state):
             os.makedirs(folder)
         Capacity(self.hdd, DEVICE).initialise()
@@ -59,14 +73,22 @@ class Disks:
         :param mounted: only on disks that are mounted, and answer, now
         """
         if policy_of(object_hash) == CODED:
-            return next((one for one in self.fragments(object_hash, mounted)
-                         if one.durable), None)
+            return next((fragment
+                         for fragment in self.fragments(object_hash, mounted)
+                         if fragment.durable), None)
+        return self.memory.of_replicas(self._replica, object_hash, mounted)
+
+    def _replica(self, object_hash: str, mounted: bool) -> Optional[Replica]:
         return replica(*self._places(object_hash, mounted))
 
     def fragments(self, object_hash: str,
                   mounted: bool = False) -> List[Replica]:
         """All that is here of an erasure-coded object, the newest first.
         """
+        return list(self.memory.of_replicas(
+            self._fragments, object_hash, mounted))
+
+    def _fragments(self, object_hash: str, mounted: bool) -> List[Replica]:
         return fragments(*self._places(object_hash, mounted))
 
     def all_of(self, object_hash: str) -> List[Replica]:
@@ -74,8 +96,21 @@ class Disks:
         fragments."""
         if policy_of(object_hash) == CODED:
             return self.fragments(object_hash)
-        found = self.look(object_hash)
-        return [] if found is None else [found]
+        replica = self.look(object_hash)
+        return [] if replica is None else [replica]
+
+    def is_unreadable(self, object_hash: str) -> bool:
+        """True if a disk does not give the bytes of a file of it now."""
+        return self.worn.is_any() and any(
+            self.worn.is_silent(path)
+            for seen in self.all_of(object_hash) if not seen.is_tombstone
+            for path in self.paths(object_hash, seen))
+
+    def paths(self, object_hash: str, seen: Replica) -> Tuple[str, str]:
+        """Where the bytes of a version are, on the SSD and on the HDD."""
+        return os.path.join(self.folder(object_hash), seen.file_name), \
+            layout.capacity_file(self.hdd, self.version(
+                object_hash, seen.timestamp, seen.frag_index))
 
     def _places(self, object_hash: str, mounted: bool) -> Tuple[
             str, str, Dict[str, Stored], Callable[[str], bool]]:
@@ -91,20 +126,29 @@ class Disks:
 
     def hashes(self) -> List[str]:
         """Objects that have a folder here."""
+        return list(self.memory.of_names(self._hashes))
+
+    def _hashes(self) -> List[str]:
         return sorted(
-            one for policy, partition in self.partitions()
+            object_hash for policy, partition in self.partitions()
             for suffix in self.suffixes(policy, partition)
-            for one in names_in(self.ssd, layout.data_dir_name(policy),
-                                partition, suffix))
+            for object_hash in names_in(self.ssd, layout.data_dir_name(policy),
+                                        partition, suffix))
 
     def partitions(self) -> List[Tuple[int, str]]:
         """(policy, partition) of the objects here."""
+        return list(self.memory.of_names(self._partitions))
+
+    def _partitions(self) -> List[Tuple[int, str]]:
         return [(policy, partition) for policy in range(len(policies()))
                 for partition in names_in(
                     self.ssd, layout.data_dir_name(policy))]
 
     def suffixes(self, policy: int, partition: str) -> List[str]:
         """Swift's folders of a partition."""
+        return list(self.memory.of_names(self._suffixes, policy, partition))
+
+    def _suffixes(self, policy: int, partition: str) -> List[str]:
         return [name for name in names_in(
             self.ssd, layout.data_dir_name(policy), partition)
             if len(name) == 3]
@@ -112,22 +156,27 @@ class Disks:
     def listing(self, policy: int, partition: str,
                 suffix: str) -> List[Tuple[str, List[str]]]:
         """The input of a suffix's hash."""
+        return self.memory.of_names(self._listing, policy, partition, suffix)
+
+    def _listing(self, policy: int, partition: str,
+                 suffix: str) -> List[Tuple[str, List[str]]]:
         top = (self.ssd, layout.data_dir_name(policy), partition, suffix)
         return [(name, names_in(*top, name)) for name in names_in(*top)]
 
     def durable(self) -> Durable:
-        """What a power cut may not take: of each object the newest version
-        that has all its bytes, or the tombstone, and the newest POST."""
-        found: Durable = {}
-        for one in self.hashes():
-            for seen in self.all_of(one):
+        """The state that a power cut may not take: of each object the newest
+        version that has all its bytes, or the tombstone, and the newest
+        POST."""
+        kept: Durable = {}
+        for object_hash in self.hashes():
+            for seen in self.all_of(object_hash):
                 if seen.durable and (
                         seen.is_tombstone or seen.body is not None):
-                    post = max([name for name in self.files(one)
+                    post = max([name for name in self.files(object_hash)
                                 if name.endswith('.meta')], default='')
-                    found.setdefault((one, seen.frag_index), (
+                    kept.setdefault((object_hash, seen.frag_index), (
                         seen.timestamp, post, seen.body))
-        return found
+        return kept
 
     def check_durable(self, before: Durable) -> None:
         """After a power cut.
@@ -136,19 +185,49 @@ class Disks:
         :raises Violation: something is gone
         """
         after = self.durable()
-        for (one, index), (timestamp, post, body) in before.items():
-            now = after.get((one, index), ('', '', None))
+        for (object_hash, index), (timestamp, post, body) in before.items():
+            now = after.get((object_hash, index), ('', '', None))
             if now[0] < timestamp or now[0] == timestamp and (
                     now[1] < post or now[2] != body):
                 raise Violation(
                     '%s: a power cut of %s has taken what it had (%s%s)' % (
-                        one, os.path.basename(self.root), timestamp,
+                        object_hash, os.path.basename(self.root), timestamp,
                         post and ' with ' + post))
 
     def drop_partition(self, policy: int, partition: str) -> None:
         """Remove a handoff as the replicator does: without an event."""
         shutil.rmtree(os.path.join(
             self.ssd, layout.data_dir_name(policy), partition))
+        self.memory.forget()
+
+    def take_out(self, folders: Tuple[str, ...]) -> None:
+        """Other drives, empty ones, are in the place of these."""
+        for folder in folders:
+            path = os.path.join(self.root, folder)
+            os.rename(path, path + _TAKEN)
+            os.makedirs(os.path.join(path, DEVICE))
+        self.is_written(self.root)
+
+    def exchange_taken(self, folders: Tuple[str, ...]) -> None:
+        """Drives that were taken out, and those in their place."""
+        for folder in folders:
+            path = os.path.join(self.root, folder)
+            os.rename(path, path + '.other')
+            os.rename(path + _TAKEN, path)
+            os.rename(path + '.other', path + _TAKEN)
+        self.is_written(self.root)
+
+    def drop_taken(self, folders: Tuple[str, ...]) -> None:
+        """Drop the disks that are out of their place for ever."""
+        for folder in folders:
+            shutil.rmtree(os.path.join(self.root, folder) + _TAKEN)
+
+    def without_bytes(self) -> FrozenSet[Tuple[str, str]]:
+        """(hash, timestamp) of versions that lack some."""
+        return frozenset(
+            (object_hash, replica.timestamp) for object_hash in self.hashes()
+            for replica in self.all_of(object_hash)
+            if replica.body is None and not replica.is_tombstone)
 
     def fail(self, on_hdd: bool) -> None:
         """A disk answers EIO for everything, for a while."""
@@ -162,6 +241,7 @@ class Disks:
     def drop(self, object_hash: str) -> None:
         """Remove an object without an event."""
         shutil.rmtree(self.folder(object_hash), ignore_errors=True)
+        self.memory.forget()
 
     def folder(self, object_hash: str) -> str:
         """Swift's folder of an object."""
@@ -172,24 +252,27 @@ class Disks:
     def is_written(self, folder: str) -> None:
         """A disk was unmounted, or is another one: no power cut takes
         anything from it."""
+        self.memory.forget()
         if self.power is not None:
             self.power.forget(folder)
 
     @property
     def hdd_is_away(self) -> bool:
         """True while the HDD is not mounted."""
-        return os.path.exists(self.hdd + _AWAY)
+        return self.memory.of_names(os.path.exists, self.hdd + _AWAY)
 
     def unmount_hdd(self) -> None:
         """The HDD is not mounted for a while."""
         if not self.hdd_is_away:
             self.is_written(self.hdd)
             os.rename(self.hdd, self.hdd + _AWAY)
+            self.memory.forget()
 
     def mount_hdd(self) -> None:
         """It is back."""
         if self.hdd_is_away:
             os.rename(self.hdd + _AWAY, self.hdd)
+            self.memory.forget()
 
     def version(self, object_hash: str, timestamp: str,
                 index: Optional[int] = None) -> VersionId:
@@ -209,17 +292,17 @@ def hash_of(name: str) -> str:
 
 def policy_of(object_hash: str) -> int:
     """The storage policy of an object: one in four is not ours, and those of
-    ``CODED_NAMES`` are coded."""
+    ``CODED_NAMES`` and ``MANY_CODED`` are coded."""
     if object_hash in _CODED:
         return CODED
     return STOCK if object_hash[0] in _STOCK_HEADS else OURS
 
 
-_CODED = frozenset(map(hash_of, CODED_NAMES))
+_CODED = frozenset(map(hash_of, CODED_NAMES + MANY_CODED))
 
 
 def names_in(*folder: str) -> List[str]:
-    """What a folder has, in order; nothing if it is not there."""
+    """The names in a folder, sorted; none if it is not there."""
     try:
         return sorted(os.listdir('/'.join(folder)))
     except FileNotFoundError:

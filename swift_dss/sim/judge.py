@@ -81,8 +81,9 @@ def fragments(hash_dir: str, capacity_file: str, keys: Dict[str, Stored],
         return []
     return sorted((_of_file(hash_dir, name, capacity_file, keys, is_lost)
                    for name in names if name.endswith(('.data', '.ts'))),
-                  key=lambda one: (one.timestamp, one.is_tombstone,
-                                   one.durable, -(one.frag_index or 0)),
+                  key=lambda replica: (replica.timestamp, replica.is_tombstone,
+                                       replica.durable,
+                                       -(replica.frag_index or 0)),
                   reverse=True)
 
 
@@ -117,10 +118,10 @@ def _read(path: str, is_lost: Callable[[str], bool]) -> bytes:
 
 def _key_of(path: str) -> str:
     try:
-        found = _record(os.getxattr(path, 'user.dss.residency'))[2]
+        remote = _record(os.getxattr(path, 'user.dss.residency'))[2]
     except (OSError, ValueError, struct.error):
         return ''
-    return found[0] if found else ''
+    return remote[0] if remote else ''
 
 
 def _body(path: str, capacity_file: str, keys: Dict[str, Stored],
@@ -162,7 +163,7 @@ def _body(path: str, capacity_file: str, keys: Dict[str, Stored],
 
 
 def _own_key(path: str, bundle: str) -> str:
-    """Where a version is whose bundle is gone; '' if that is no bundle."""
+    """The own key of a version whose bundle is gone; '' for no bundle."""
     prefix, is_bundle, _ = bundle.partition('bundles/')
     folder, _, object_hash, name = path.rsplit('/', 3)
     policy = folder.rsplit('/', 2)[1].partition('-')[2]

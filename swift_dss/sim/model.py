@@ -69,9 +69,9 @@ class Register:
         :param put: the value that this PUT set
         """
         since = max(self.acknowledged, put_at)
-        found = [value for at, value in self.attempts.items()
-                 if at >= since and at > put_at]
-        return found + [put] * (since == put_at)
+        values = [value for at, value in self.attempts.items()
+                  if at >= since and at > put_at]
+        return values + [put] * (since == put_at)
 
 
 def _registers() -> Dict[str, Register]:
@@ -92,7 +92,7 @@ class Name:
         """A client sent it; whether it was acknowledged comes later."""
         self.expires = self.expires or bool(attempt.until)
         self.attempts.append(attempt)
-        self.attempts.sort(key=lambda one: one.timestamp)
+        self.attempts.sort(key=lambda write: write.timestamp)
 
     def acknowledge(self, timestamp: str) -> None:
         """The client was told 2xx."""
@@ -102,8 +102,8 @@ class Name:
         """The values that the cluster may show at rest. An object that was
         never acknowledged may also be absent.
         """
-        return [one for one in self.attempts
-                if one.timestamp >= self.acknowledged]
+        return [attempt for attempt in self.attempts
+                if attempt.timestamp >= self.acknowledged]
 
     def replaced(self, timestamp: str) -> bool:
         """True if a request of this time set all metadata anew."""
@@ -112,13 +112,13 @@ class Name:
 
     def promised(self) -> Optional[Attempt]:
         """The newest acknowledged write; None if there is none."""
-        return next((one for one in self.attempts
-                     if one.timestamp == self.acknowledged), None)
+        return next((attempt for attempt in self.attempts
+                     if attempt.timestamp == self.acknowledged), None)
 
     def wrote(self, timestamp: str) -> Optional[Attempt]:
         """The write with a timestamp; None if no client ever sent it."""
-        return next((one for one in self.attempts
-                     if one.timestamp == timestamp), None)
+        return next((attempt for attempt in self.attempts
+                     if attempt.timestamp == timestamp), None)
 
 
 class Model:

@@ -4,13 +4,12 @@ real folder.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import random
 import shutil
 from typing import (
-    Callable, ContextManager, FrozenSet, Iterator, List, Mapping, NamedTuple,
+    Callable, ContextManager, FrozenSet, List, Mapping, NamedTuple,
     Optional, Sequence, Tuple, TypeVar)
 
 from swift.common.exceptions import ReplicationException
@@ -25,10 +24,11 @@ from swift_dss.io.capacity import Capacity
 from swift_dss.sim.conf import node_conf
 from swift_dss.sim.daemon import PARTS, Daemon, Surroundings
 from swift_dss.sim.disks import Disks, hash_of, names_in, policy_of
+from swift_dss.sim.world.memory import AtWork
 from swift_dss.sim.restore import restore
 from swift_dss.sim.server import ObjectServer, Serve, policies
 from swift_dss.sim.world.clock import Clock
-from swift_dss.sim.world.power import Mains, Power
+from swift_dss.sim.world.power import Mains
 from swift_dss.sim.world.ring import CODED, DEVICE, SimRing
 from swift_dss.sim.world.s3 import Bucket
 from swift_dss.sim.world.worn import Worn
@@ -37,7 +37,7 @@ from swift_dss.wire import classmap, names
 from swift_dss.wire.control import Event
 from swift_dss.wire.newest import Asked, Question
 
-#: Of a request that also sees what was to be deleted by now.
+#: Headers of a request that also sees expired objects.
 OPEN_EXPIRED = {'X-Backend-Open-Expired': 'true'}
 _SHARE = Wish()
 _Done = TypeVar('_Done')
@@ -67,6 +67,10 @@ class Crash(BaseException):
     catch it."""
 
 
+def _crash(step: str) -> None:
+    raise Crash(step)
+
+
 class Node(Disks):
     """See the module.
 
@@ -90,7 +94,7 @@ class Node(Disks):
                          self.state)
         self.around = Surroundings(
             name, conf, table, bucket, ring, clock, bucket.dice, logger,
-            lambda one, version, prove: None)
+            lambda object_hash, version, prove: None)
         #: Events of the object server that the daemon has not read yet.
         self.spool: List[Event] = []
         #: (hash, timestamp) of versions with bytes that went with an HDD, or
@@ -120,18 +124,7 @@ class Node(Disks):
     def at_work(self) -> ContextManager[None]:
         """The context in which this node works: its clock, and disks that a
         power cut is ahead of."""
-        if self.power is None:
-            return self.clock.ahead(self.skew)
-        return self._watched(self.power)
-
-    @contextlib.contextmanager
-    def _watched(self, power: Power) -> Iterator[None]:
-        before, power.is_on = power.is_on, True
-        try:
-            with self.clock.ahead(self.skew):
-                yield
-        finally:
-            power.is_on = before
+        return AtWork(self.memory, self.clock, self.skew, self.power)
 
     def ask(self, method: str, name: str, headers: Mapping[str, str],
             body: bytes = b'') -> Response:
@@ -151,8 +144,7 @@ class Node(Disks):
         """
         class_map = ClassMap.uniform(class_id)
         headers = {'X-Timestamp': timestamp, 'Content-Type': 'text/plain'}
-        for kind in (names.SYSMETA_MAP, names.BACKEND_MAP):
-            headers.update(classmap.to_headers(kind, class_map))
+        headers.update(classmap.to_headers(names.SYSMETA_MAP, class_map))
         headers.update(more)
         return bool(self.ask('PUT', name, headers, body).status_int == 201)
 
@@ -164,8 +156,8 @@ class Node(Disks):
     def read(self, name: str,
              more: Mapping[str, str] = {}) -> Tuple[str, Optional[bytes]]:
         """(timestamp, bytes) of an object; (timestamp, None) of a
-        tombstone, and of what was to be deleted by now; ('', None) where
-        nothing is.
+        tombstone, and of an expired object; ('', None) if there is
+        nothing.
 
         :param more: headers of the request
         :raises Unreadable: its bytes cannot be had now
@@ -222,16 +214,18 @@ class Node(Disks):
     # -- the daemon ------------------------------------------------------
 
     def work(self, crash_after: int = 0, sweep: bool = False,
-             parts: Sequence[str] = PARTS) -> str:
+             parts: Sequence[str] = PARTS,
+             then: Callable[[str], None] = _crash) -> str:
         """Let the daemon do its due work; returns the outcome.
 
         :param parts: of the daemon that get their turn
         :param crash_after: it dies at so many named steps from here; 0:
             it lives
         :param sweep: walk the device too
+        :param then: happens at that step in place of a crash
         """
         try:
-            self._until(crash_after, lambda: self._work(sweep, parts))
+            self._until(crash_after, lambda: self._work(sweep, parts), then)
         except Crash as crash:
             self.kill()
             return 'dies at %s' % crash
@@ -239,7 +233,8 @@ class Node(Disks):
             return '%s: %s' % (type(err).__name__, err)
         return ''
 
-    def _until(self, crash_after: int, do: Callable[[], _Done]) -> _Done:
+    def _until(self, crash_after: int, do: Callable[[], _Done],
+               then: Callable[[str], None] = _crash) -> _Done:
         """:raises Crash: it was at so many named steps; 0: never"""
         left = [crash_after]
 
@@ -247,14 +242,15 @@ class Node(Disks):
             self._reached(self.name, name)
             left[0] -= 1
             if left[0] == 0:
-                raise Crash(name)
+                then(name)
 
-        steps.listen(on_step)
+        # Others may be at work already, whom this one interrupts.
+        before = steps.listen(on_step)
         try:
             with self.at_work():
                 return do()
         finally:
-            steps.listen(None)
+            steps.listen(before)
 
     def _work(self, sweep: bool, parts: Sequence[str]) -> None:
         if self._is_unclean:
@@ -279,16 +275,32 @@ class Node(Disks):
         """
         if self.daemon is None:
             return
-        self.daemon.scrub([
-            (self.version(object_hash, one.timestamp, one.frag_index),
+        versions = [
+            (self.version(object_hash, replica.timestamp, replica.frag_index),
              self.ring.partition(object_hash))
             for object_hash in self.hashes()
-            for one in self.all_of(object_hash) if one.key])
+            for replica in self.all_of(object_hash) if replica.key]
+        with self.at_work():
+            self.daemon.scrub(versions)
+
+    def demote(self) -> None:
+        """``swift-dss tier demote --to remote`` of all that is here."""
+        if self.daemon is None:
+            return
+        versions = [
+            (self.version(object_hash, replica.timestamp, replica.frag_index),
+             self.ring.partition(object_hash))
+            for object_hash in self.hashes()
+            for replica in self.all_of(object_hash)
+            if replica.key and replica.local]
+        with self.at_work():
+            self.daemon.demote(versions)
 
     def collect(self, wish: Wish = _SHARE) -> None:
         """``swift-dss gateway gc`` on this node."""
         if self.daemon is not None:
-            self.daemon.collect(wish)
+            with self.at_work():
+                self.daemon.collect(wish)
 
     def restore(self, crash_after: int = 0) -> str:
         """Run ``swift-dss gateway restore`` on this node; returns the outcome.
@@ -296,7 +308,7 @@ class Node(Disks):
         :param crash_after: it is killed at so many named steps; 0: never
         """
         try:
-            found, problems = self._until(
+            outcome, problems = self._until(
                 crash_after, lambda: restore(self.around))
         except Crash as crash:
             return 'dies at %s' % crash
@@ -304,7 +316,7 @@ class Node(Disks):
             return '%s: %s' % (type(err).__name__, err)
         self.is_wiped = False
         said = '%d of %d written, %d obsolete' % (
-            found.written, found.versions, found.obsolete)
+            outcome.written, outcome.versions, outcome.obsolete)
         return said + ''.join('; ' + text for text in problems)
 
     def has_work(self) -> bool:
@@ -326,21 +338,22 @@ class Node(Disks):
         if daemon is not None:
             daemon.close()
 
-    def lose(self, what: Callable[[str], bool]) -> None:
+    def lose(self, is_lost: Callable[[str], bool]) -> None:
         """Files of the daemon's state are lost; it is killed first."""
         self.kill()
         for name in names_in(self.state):
-            if what(name):
+            if is_lost(name):
                 path = os.path.join(self.state, name)
                 if os.path.isfile(path):
                     os.unlink(path)
 
     def lose_power(self, mains: Mains, dice: random.Random) -> int:
-        """What was not durable is lost; how much of it."""
+        """Lose all that is not durable; returns how much that was."""
         self.kill()
         self.spool = []
         self._server = None
         self._is_unclean = True
+        self.memory.forget()
         lost = mains.power.cut((self.ssd, self.hdd), dice)
         for name in names_in(self.state):
             if name.endswith('.db'):
@@ -356,6 +369,7 @@ class Node(Disks):
         self.is_wiped = True
         shutil.rmtree(self.ssd)
         os.makedirs(self.ssd)
+        self.memory.forget()
 
     def new_hdd(self) -> None:
         """The HDD is replaced by an empty one, made ready by its operator.
@@ -366,11 +380,17 @@ class Node(Disks):
         shutil.rmtree(self.hdd)
         os.makedirs(self.hdd)
         Capacity(self.hdd, DEVICE).initialise()
-        for object_hash in self.hashes():
-            self.lost_with_hdd |= {
-                (object_hash, one.timestamp)
-                for one in self.all_of(object_hash)
-                if one.body is None and not one.is_tombstone}
+        self.memory.forget()
+        self.lost_with_hdd |= self.without_bytes()
+
+    def back_in_place(self, folders: Tuple[str, ...]) -> None:
+        """Drives that were taken out are back, as old as they are."""
+        self.kill()
+        self.mount_hdd()
+        self.spool = []
+        self._server = None
+        self.exchange_taken(folders)
+        self.lost_with_hdd |= self.without_bytes()
 
     def spool_event(self, event: Event) -> None:
         """Keep an object server's event until the daemon reads it."""

@@ -1,4 +1,4 @@
-"""Fragments of erasure-coded objects: what is needed to read a version.
+"""Fragments of erasure-coded objects: enough of them give a version.
 
 A version can be read while as many of its fragments as it is made from can be
 had, from any node's SSD, HDD or S3, and one of them is durable. The bytes of
@@ -18,7 +18,7 @@ from swift_dss.sim.server import policies
 from swift_dss.sim.world.ring import CODED
 
 if TYPE_CHECKING:
-    from swift_dss.sim.cluster import Cluster
+    from swift_dss.sim.traffic.scene import Scene
     from swift_dss.sim.node import Node
 
 #: A node's name to all that it has of an object.
@@ -46,15 +46,15 @@ def body_of(fragments: Dict[int, bytes]) -> bytes:
     """
     policy = policies()[CODED]
     step = policy.fragment_size
-    some = list(fragments.values())[:policies.scheme.data]
+    archives = list(fragments.values())[:policies.scheme.data]
     return b''.join(policy.pyeclib_driver.decode(
-        [one[at:at + step] for one in some])
-        for at in range(0, len(some[0]), step))
+        [archive[at:at + step] for archive in archives])
+        for at in range(0, len(archives[0]), step))
 
 
-def check(cluster: Cluster, name: str, promised: Attempt) -> None:
+def check(cluster: Scene, name: str, promised: Attempt) -> None:
     """Check that a version can be read while a primary shows it: see
-    :meth:`Cluster.check`.
+    :meth:`swift_dss.sim.cluster.Cluster.check`.
 
     :raises Violation: too few of its fragments are left
     """
@@ -63,27 +63,27 @@ def check(cluster: Cluster, name: str, promised: Attempt) -> None:
     seen: _Seen = {}
     good: Set[int] = set()
     durable = False
-    for one in primaries + [one for one in cluster.nodes
-                            if one not in primaries]:
-        seen[one] = cluster.nodes[one].fragments(object_hash)
-        found = whole(seen[one], promised)
-        good.update(found)
-        durable = durable or any(found.values())
+    for node in primaries + [node for node in cluster.nodes
+                             if node not in primaries]:
+        seen[node] = cluster.nodes[node].fragments(object_hash)
+        durables = whole(seen[node], promised)
+        good.update(durables)
+        durable = durable or any(durables.values())
         if durable and len(good) >= policies.scheme.data:
             return
-    waits = [one for one in primaries for fragment in seen[one]
+    waits = [node for node in primaries for fragment in seen[node]
              if fragment.timestamp == promised.timestamp
-             == _shown(seen[one])
+             == _shown(seen[node])
              and fragment.durable and fragment.body is None
-             and one not in cluster.returned
+             and node not in cluster.returned
              and fragment.key not in cluster.bucket.forgotten
              and (object_hash, promised.timestamp)
-             not in cluster.nodes[one].lost_with_hdd]
+             not in cluster.nodes[node].lost_with_hdd]
     newer = {fragment.timestamp for fragments in seen.values()
              for fragment in fragments
              if fragment.timestamp > promised.timestamp}
-    if waits or not any(_is_there(cluster, name, seen, one)
-                        for one in sorted(newer)):
+    if waits or not any(_is_there(cluster, name, seen, stamp)
+                        for stamp in sorted(newer)):
         raise Violation('%s: %d fragments are left of the version of %s, '
                         'made from %d (%s)' % (
                             name, len(good), promised.timestamp,
@@ -94,26 +94,37 @@ def check(cluster: Cluster, name: str, promised: Attempt) -> None:
 
 def _shown(fragments: Iterable[Replica]) -> str:
     """The version that a node shows, of all that it has."""
-    return max((one.timestamp for one in fragments if one.durable),
+    return max((fragment.timestamp for fragment in fragments
+                if fragment.durable),
                default='')
 
 
-def check_all(cluster: Cluster, name: str) -> None:
+def check_all(cluster: Scene, name: str) -> None:
     """Check that no node's newest version lacks bytes: see
-    :meth:`Cluster.check_all`.
+    :meth:`swift_dss.sim.cluster.Cluster.check_all`.
 
     :raises Violation: it does
     """
-    seen = {one: node.fragments(hash_of(name))
-            for one, node in cluster.nodes.items()}
-    for fragments in seen.values():
-        newest = next((one for one in fragments if one.durable), None)
+    seen = {holder: node.fragments(hash_of(name))
+            for holder, node in cluster.nodes.items()}
+    for holder, fragments in seen.items():
+        newest = next((it for it in fragments if it.durable), None)
         if newest is not None and not _is_there(
-                cluster, name, seen, newest.timestamp):
+                cluster, name, seen, newest.timestamp) and (
+                    hash_of(name), newest.timestamp) not in \
+                cluster.nodes[holder].stale:
             raise Violation('a version without bytes')
 
 
-def can_be_made(cluster: Cluster, name: str, timestamp: str,
+def is_stuck(cluster: Scene, object_hash: str) -> bool:
+    """True where Swift leaves nodes as they are: it reverts the newest write
+    of a handoff alone, and sends nothing that lies behind a write that nobody
+    committed."""
+    return any(not replica.durable for node in cluster.nodes.values()
+               for replica in node.all_of(object_hash))
+
+
+def can_be_made(cluster: Scene, name: str, timestamp: str,
                 nodes: Iterable[Node]) -> bool:
     """True if these nodes have enough of a version."""
     return _is_there(cluster, name, {
@@ -125,26 +136,26 @@ def whole(fragments: Iterable[Replica], wrote: Attempt) -> Dict[int, bool]:
     """Indexes of the right fragments of a version, and whether each is
     durable."""
     right = archives(wrote.body or b'')
-    found: Dict[int, bool] = {}
-    for one in fragments:
-        index = one.frag_index
-        if one.timestamp == wrote.timestamp and index is not None \
-                and one.body == right[index]:
-            found[index] = found.get(index, False) or one.durable
-    return found
+    durables: Dict[int, bool] = {}
+    for fragment in fragments:
+        index = fragment.frag_index
+        if fragment.timestamp == wrote.timestamp and index is not None \
+                and fragment.body == right[index]:
+            durables[index] = durables.get(index, False) or fragment.durable
+    return durables
 
 
-def _is_there(cluster: Cluster, name: str, seen: _Seen,
+def _is_there(cluster: Scene, name: str, seen: _Seen,
               timestamp: str) -> bool:
     """True of a version that can be read, and of a tombstone."""
     wrote = cluster.model.name(name).wrote(timestamp)
     if wrote is None:
         return False
     if wrote.body is None:
-        return any(one.is_tombstone and one.timestamp == timestamp
-                   for fragments in seen.values() for one in fragments)
-    found: Dict[int, bool] = {}
+        return any(fragment.is_tombstone and fragment.timestamp == timestamp
+                   for fragments in seen.values() for fragment in fragments)
+    durables: Dict[int, bool] = {}
     for fragments in seen.values():
         for index, durable in whole(fragments, wrote).items():
-            found[index] = found.get(index, False) or durable
-    return len(found) >= policies.scheme.data and any(found.values())
+            durables[index] = durables.get(index, False) or durable
+    return len(durables) >= policies.scheme.data and any(durables.values())

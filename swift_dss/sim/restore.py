@@ -87,7 +87,7 @@ def restore(around: Surroundings) -> Tuple[Restored, List[str]]:
                 around.ring, around.ask)),
             restore_state(conf), '', Adoption(lambda device: book, now))
         work.run(Catalog(conf.gateway, client, workers.inline),
-                 lambda found: None)
+                 lambda progress: None)
     return work.found, work.problems
 
 

@@ -15,15 +15,20 @@ import traceback
 from dataclasses import dataclass, field
 from typing import Callable, Dict, List, Mapping, Optional, Sequence
 
+from swift_dss.gateway.link.client import MARKS
 from swift_dss.sim import pieces, rest, server
-from swift_dss.sim.cluster import NAMES, Cluster
+from swift_dss.sim.cluster import CLASSES, NAMES, Cluster
 from swift_dss.sim.conf import Scheme, schemes
 from swift_dss.sim.coverage import Coverage
-from swift_dss.sim.disks import policy_of
+from swift_dss.sim.disks import hash_of, policy_of
+from swift_dss.sim.node import Node
+from swift_dss.sim.traffic import drives, expiry, interrupts, reads
+from swift_dss.sim.traffic.drives import harmless
 from swift_dss.sim.model import Violation
 from swift_dss.sim.verbs import (
     VERBS, WEIGHTS, Spoilt, Step, Verb, audit, spoil)
-from swift_dss.sim.world import clock as clocks, databases, worn as disks
+from swift_dss.sim.world import (
+    changes, clock as clocks, databases, locks, worn as disks)
 from swift_dss.sim.world.clock import START, Clock
 from swift_dss.sim.world.power import Mains, Power
 from swift_dss.sim.world.ring import CODED
@@ -31,18 +36,17 @@ from swift_dss.sim.world.worn import Worn
 
 #: The verb of a power cut: costs nothing in a run that has none.
 _CUT = 'power'
-#: Where the disks of a simulation lie: memory, where there is some.
+#: The folder of a simulation's disks: memory, if the machine has it.
 _MEMORY = '/dev/shm'
 #: Rounds in which everything has to settle at the end of a run.
 _SETTLE_ROUNDS = 40
 _SETTLE_SECONDS = 60.0
-#: The daemons' slow work, done once nothing moves any more: walk disks, prove
-#: S3, collect keys that nothing needs.
-_DUTIES = ('sweep', 'collect')
-#: In so many rounds they are done at the latest, and then again.
+#: In so many rounds the daemons' slow work is done at the latest, and then
+#: again.
 _DUTIES_ROUNDS = 12
-#: So many in a row in which nothing moved are the end of it.
-_QUIET_ROUNDS = 2
+#: Rounds more if nothing moves and a promise is not kept yet: a daemon puts
+#: off work that can wait by some minutes.
+_PATIENCE_ROUNDS = 6
 _DAYS, _DAY_SECONDS = 5, 90000.0
 #: Replicators have passed by then, without the HDDs that are away.
 _MOUNT_ROUND = 3
@@ -98,6 +102,7 @@ def run(steps: Sequence[Step], nodes: int, seed: int,
     worn = Worn()
     with clocks.installed(clock), databases.installed() as kept, \
             server.installed(scheme), disks.installed(worn), \
+            locks.installed(), changes.counted(), \
             contextlib.ExitStack() as recorded:
         mains = None
         if any(step.verb == _CUT for step in steps):
@@ -154,34 +159,56 @@ def _settle(cluster: Cluster, trace: List[str]) -> None:
         node.recover()
     trace.append('%9.1f s  everything is mended, and has time to settle'
                  % (cluster.clock.now - START))
-    left: List[str] = []
-    quiet = 0
+    was_away = any(node.hdd_is_away for node in cluster.nodes.values())
+    is_due, moved, rounds_left = True, 0, _PATIENCE_ROUNDS
     for number in range(_SETTLE_ROUNDS):
         if number % _DUTIES_ROUNDS == 0:
-            left = list(_DUTIES)
+            is_due = True
         cluster.clock.pass_(_SETTLE_SECONDS)
         if number == _MOUNT_ROUND:
             cluster.mount_hdds()
-        for node in cluster.nodes.values():
-            # The daemons hear of unreadable versions.
-            audit(node)
-        _, moved = cluster.expirer.one_pass(cluster)
-        if moved:
-            left = list(_DUTIES)
-        is_late = number % _DUTIES_ROUNDS >= _DUTIES_ROUNDS - len(_DUTIES)
-        duty = left.pop(0) if left and (quiet or is_late) else ''
-        for name, node in cluster.nodes.items():
-            node.work(sweep=duty == 'sweep')
-            if duty == 'sweep':
-                node.scrub()
-            if duty == 'collect':
-                node.collect()
-            moved += cluster.replicate(name) + node.backlog()
-        cluster.check()
-        quiet = 0 if moved or duty else quiet + 1
-        if quiet >= _QUIET_ROUNDS and not left and number > _MOUNT_ROUND:
-            break
+        is_late = (number + 1) % _DUTIES_ROUNDS == 0
+        does_all = is_due and number > 0 and (not moved or is_late)
+        is_due = is_due and not does_all
+        moved = _settle_once(cluster, does_all)
+        if not moved and not is_due and (
+                number > _MOUNT_ROUND or not was_away):
+            if _is_as_promised(cluster):
+                return
+            if not rounds_left:
+                break
+            rounds_left -= 1
     _judge(cluster)
+
+
+def _settle_once(cluster: Cluster, does_all: bool) -> int:
+    """One round; how much has moved, or waits to be.
+
+    :param does_all: the slow work too: auditors read all, daemons walk
+        disks, prove S3, and collect keys that nothing needs
+    """
+    for node in cluster.nodes.values():
+        # The daemons hear of unreadable versions.
+        audit(node, only_unreadable=not does_all)
+    _, moved = expiry.one_pass(cluster)
+    for name, node in cluster.nodes.items():
+        node.work(sweep=does_all)
+        if does_all:
+            node.scrub()
+            node.collect()
+        moved += cluster.replicate(name) + node.backlog()
+    cluster.check()
+    return moved + sum(
+        len(node.spool) for node in cluster.nodes.values()) * does_all
+
+
+def _is_as_promised(cluster: Cluster) -> bool:
+    try:
+        rest.check(cluster)
+        cluster.check_bucket()
+    except Violation:
+        return False
+    return True
 
 
 def _judge(cluster: Cluster) -> None:
@@ -202,7 +229,7 @@ def _wait_for_books(cluster: Cluster) -> None:
     dead members are told of after that."""
     for _ in range(_DAYS):
         cluster.clock.pass_(_DAY_SECONDS)
-        cluster.expirer.one_pass(cluster)
+        expiry.one_pass(cluster)
         for name, node in cluster.nodes.items():
             node.work()
             node.collect()
@@ -232,29 +259,18 @@ def shrink(steps: Sequence[Step], nodes: int, seed: int,
 # -- faults that destroy copies ------------------------------------------
 
 
-def _harmless(cluster: Cluster, harm: Callable[[], None],
-              undo: Callable[[], None]) -> bool:
-    """Do a fault that destroys copies, unless it would destroy a last one."""
-    harm()
-    try:
-        cluster.check_all()
-    except Violation:
-        undo()
-        return False
-    return True
-
-
 def _forget(cluster: Cluster, step: Step,
             dice: random.Random) -> Optional[str]:
     keys = cluster.bucket.keys
-    if not keys:
+    candidates = sorted(key for key in keys if not key.endswith(MARKS))
+    if not candidates:
         return None
-    key = dice.choice(sorted(keys))
+    key = dice.choice(candidates)
     if any(node.believes(key) for node in cluster.nodes.values()):
         # S3 has just said that it has it, and bytes may leave on that.
         return None
     stored, is_read = keys[key], key in cluster.read_keys()
-    if not _harmless(cluster, lambda: keys.__delitem__(key),
+    if not harmless(cluster, lambda: keys.__delitem__(key),
                      lambda: keys.__setitem__(key, stored)):
         return None
     cluster.bucket.forgotten.add(key)
@@ -269,7 +285,7 @@ def _spoil(cluster: Cluster, step: Step,
     if spoilt is None:
         return None
     # Replicas that cannot be read keep a handoff from bringing its own.
-    if not _harmless(cluster, lambda: None, lambda: None) or \
+    if not harmless(cluster, lambda: None, lambda: None) or \
             not _primaries_have(cluster, spoilt):
         node.worn.mend(spoilt.path)
         return None
@@ -280,14 +296,14 @@ def _spoil(cluster: Cluster, step: Step,
 
 def _primaries_have(cluster: Cluster, spoilt: Spoilt) -> bool:
     policy = policy_of(spoilt.object_hash)
-    nodes = [cluster.nodes[one] for one in cluster.ring.of(
+    nodes = [cluster.nodes[primary] for primary in cluster.ring.of(
         spoilt.object_hash, policy)]
     if policy == CODED:
         return pieces.can_be_made(cluster, cluster.name_of(
             spoilt.object_hash), spoilt.timestamp, nodes)
     return any(seen is not None and seen.body is not None
                and seen.timestamp == spoilt.timestamp
-               for seen in (one.look(spoilt.object_hash) for one in nodes))
+               for seen in (node.look(spoilt.object_hash) for node in nodes))
 
 
 def _lose_state(cluster: Cluster, step: Step,
@@ -299,38 +315,44 @@ def _lose_state(cluster: Cluster, step: Step,
     return which or 'all of it'
 
 
-def _new_disk(folder: str,
-              renew: Callable[[Cluster, str], None]) -> Verb:
-    def verb(cluster: Cluster, step: Step,
-             dice: random.Random) -> Optional[str]:
-        node = cluster.nodes[step.node]
-        node.kill()
-        path = os.path.join(node.root, folder)
-        node.is_written(path)
-        os.rename(path, path + '.old')
-        shutil.copytree(path + '.old', path, symlinks=True)
-        spool, lost = node.spool, node.lost_with_hdd
-
-        def undo() -> None:
-            shutil.rmtree(path)
-            os.rename(path + '.old', path)
-            node.spool, node.lost_with_hdd = spool, lost
-
-        # Destroy the copy; its attributes do not matter.
-        if not _harmless(cluster, lambda: renew(cluster, step.node), undo):
-            return None
-        shutil.rmtree(path + '.old')
-        cluster.coverage.fault('%s lost' % folder.upper())
-        return ''
-    return verb
+def _get_slowly(cluster: Cluster, step: Step,
+                dice: random.Random) -> Optional[str]:
+    policy = policy_of(hash_of(step.name))
+    if policy == CODED:
+        # Its bytes are put together by the proxy, which is not simulated.
+        return None
+    newest = cluster.model.name(step.name).promised()
+    if newest is None or len(newest.body or b'') < reads.LONG_BYTES:
+        cluster.write(step.name, dice.randbytes(reads.LONG_BYTES),
+                      CLASSES[step.name], ())
+    return reads.under_way(
+        cluster, step.name,
+        lambda node: _meanwhile(cluster, step, node, dice))
 
 
+def _meanwhile(cluster: Cluster, step: Step, node: Node,
+               dice: random.Random) -> str:
+    """Let others act between two blocks of a GET."""
+    said = []
+    for _ in range(dice.randint(1, 3)):
+        verb = dice.choice(_BETWEEN)
+        inner = Step(verb, dice.choice([node.name] * 4 + list(cluster.nodes)),
+                     dice.choice((step.name, step.name, dice.choice(NAMES))),
+                     dice.randrange(1, 1000))
+        if verb == 'demote':
+            node.demote()
+        elif _VERBS[verb](cluster, inner, dice) is None:
+            continue
+        said.append(verb)
+    return ' and '.join(said) or 'nothing'
 
+
+#: Verbs that may come between two blocks of a GET; the second is of it alone.
+_BETWEEN = ('work', 'demote', 'work', 'demote', 'sweep', 'pass', 'put',
+            'delete', 'post', 'replicate', 'get', 'die', 'unmount', 'join',
+            'spoil', 'fail-disk', 'mood', 'forget')
 #: All there are.
 _VERBS: Dict[str, Verb] = dict(
-    VERBS, **{
+    VERBS, **drives.VERBS, **interrupts.VERBS, **{
         'forget': _forget, 'lose-state': _lose_state, 'spoil': _spoil,
-        'new-ssd': _new_disk('ssd', lambda cluster, name:
-                             cluster.nodes[name].new_ssd()),
-        'new-hdd': _new_disk('hdd', lambda cluster, name:
-                             cluster.nodes[name].new_hdd())})
+        'get-slowly': _get_slowly})

@@ -17,7 +17,7 @@ from swift.common.exceptions import DiskFileError, ReplicationException
 from swift.obj.diskfile import AuditLocation
 
 from swift_dss.core.errors import DssError
-from swift_dss.sim.traffic import posts
+from swift_dss.sim.traffic import expiry, posts, races
 from swift_dss.sim.cluster import CLASSES, Cluster
 from swift_dss.sim.daemon import PARTS
 from swift_dss.sim.disks import policy_of
@@ -25,7 +25,6 @@ from swift_dss.sim.node import Node
 from swift_dss.sim.server import policies
 from swift_dss.sim.world.ring import DEVICE, STOCK
 from swift_dss.sim.world.s3 import MOODS
-from swift_dss.wire import layout
 
 #: How often each verb is drawn.
 WEIGHTS = {'put': 16, 'delete': 6, 'get': 8, 'work': 30, 'die': 4,
@@ -34,15 +33,23 @@ WEIGHTS = {'put': 16, 'delete': 6, 'get': 8, 'work': 30, 'die': 4,
             'leave-ring': 1, 'enter-ring': 2, 'skew': 1, 'sweep': 3,
             'collect': 1, 'restore': 1, 'post': 6, 'unmount': 3, 'spoil': 3,
             'audit': 2, 'fail-disk': 2,
-            'put-until': 4, 'post-until': 3, 'expire': 3, 'power': 1}
-#: How a story tells of each.
+            'put-until': 4, 'post-until': 3, 'expire': 3, 'power': 1,
+            'race': 6, 'take-out': 2, 'put-back': 3, 'get-slowly': 3,
+            'interrupt': 6}
+#: The text of each in a story.
 _PHRASES = {
     'put': 'PUT %(name)s', 'put-until': 'PUT %(name)s with X-Delete-At',
     'post-until': 'POST %(name)s with X-Delete-At, or without it',
     'expire': 'the expirer passes', 'power': '%(node)s loses power',
     'delete': 'DELETE %(name)s',
     'post': 'POST %(name)s',
-    'get': 'GET %(name)s', 'work': 'the daemon of %(node)s works',
+    'race': 'PUTs and DELETEs of %(name)s at a time',
+    'take-out': 'drives of %(node)s are taken out',
+    'put-back': 'drives that were taken out are put back',
+    'get': 'GET %(name)s',
+    'get-slowly': 'a GET of a long version of %(name)s, block by block',
+    'work': 'the daemon of %(node)s works',
+    'interrupt': 'the daemon of %(node)s works, and others in its midst',
     'sweep': 'the daemon of %(node)s sweeps its disks',
     'die': 'the daemon of %(node)s works and is killed',
     'restore': '%(node)s is restored from the bucket',
@@ -59,14 +66,14 @@ _PHRASES = {
     'spoil': 'a file of %(node)s cannot be read any more',
     'audit': 'the auditor of %(node)s',
     'fail-disk': 'a disk of %(node)s answers nothing for a while',
-    'collect': '%(node)s collects what nothing needs'}
+    'collect': '%(node)s collects keys that nothing needs'}
 
 
 @dataclass(frozen=True)
 class Step:
     """One thing that happens.
 
-    :param seed: decides what is left open
+    :param seed: decides all that the other fields leave open
     """
 
     verb: str
@@ -114,7 +121,7 @@ def _post_until(cluster: Cluster, step: Step, dice: random.Random) -> str:
 
 
 def _expire(cluster: Cluster, step: Step, dice: random.Random) -> str:
-    deleted, took = cluster.expirer.one_pass(
+    deleted, took = expiry.one_pass(
         cluster, _misses(cluster, step, dice))
     if took:
         cluster.coverage.fault('expired')
@@ -141,6 +148,12 @@ def _get(cluster: Cluster, step: Step, dice: random.Random) -> str:
     return cluster.read(step.name)
 
 
+def _race(cluster: Cluster, step: Step, dice: random.Random) -> str:
+    return races.writes(
+        cluster, step.name, CLASSES[step.name], 2 + step.number % 2,
+        lambda: _misses(cluster, step, dice))
+
+
 def _work(cluster: Cluster, step: Step, dice: random.Random) -> str:
     parts = dice.choice((PARTS, PARTS[:1], PARTS[1:]))
     said = '' if parts == PARTS else 'only its %s' % parts[0]
@@ -163,23 +176,24 @@ def _collect(cluster: Cluster, step: Step, dice: random.Random) -> str:
 
 
 def _die(cluster: Cluster, step: Step, dice: random.Random) -> str:
-    node = _one_of(cluster, step, dice, lambda one: one.has_work())
+    node = one_of(cluster, step, dice, lambda candidate: candidate.has_work())
     said = node.work(
         crash_after=1 + step.number % 6, sweep=step.number % 5 == 0)
     if node.daemon is None:
         cluster.coverage.fault('daemon killed')
-    return _of(node, step) + said
+    return instead(node, step) + said
 
 
 def _power(cluster: Cluster, step: Step,
            dice: random.Random) -> Optional[str]:
     if cluster.mains is None:
         return None
-    nodes = [_one_of(cluster, step, dice, lambda one: one.has_work())]
+    nodes = [one_of(cluster, step, dice,
+                    lambda candidate: candidate.has_work())]
     told = ''
     if step.number % 4 == 0:
         nodes, told = list(cluster.nodes.values()), 'so do all others, '
-    wanting = [set(node.hashes()) - {one for one, _ in node.durable()}
+    wanting = [set(node.hashes()) - {held for held, _ in node.durable()}
                for node in nodes]
     if step.number % 3:
         # In the midst of what their daemons do.
@@ -187,32 +201,36 @@ def _power(cluster: Cluster, step: Step,
             node.work(crash_after=1 + step.number % 6,
                       sweep=step.number % 5 == 0)
     cluster.coverage.fault('power cut')
-    # What was being mended may be as bad as it was.
-    had = [{one: found for one, found in node.durable().items()
-            if one[0] not in left}
+    # A file that was being mended may be as bad as before.
+    had = [{held: kept for held, kept in node.durable().items()
+            if held[0] not in left}
            for node, left in zip(nodes, wanting)]
     lost = sum(node.lose_power(cluster.mains, dice) for node in nodes)
     for node, before in zip(nodes, had):
         node.check_durable(before)
-    return (told or _of(nodes[0], step)) + '%d changes are lost' % lost
+    return (told or instead(nodes[0], step)) + '%d changes are lost' % lost
 
 
 def _restore(cluster: Cluster, step: Step, dice: random.Random) -> str:
-    node = _one_of(cluster, step, dice, lambda one: one.is_wiped)
+    node = one_of(cluster, step, dice, lambda candidate: candidate.is_wiped)
     said = node.restore(0 if step.number % 3 else 1 + step.number % 7)
     cluster.coverage.fault('restored')
-    return _of(node, step) + said
+    return instead(node, step) + said
 
 
-def _one_of(cluster: Cluster, step: Step, dice: random.Random,
-            wanted: Callable[[Node], bool]) -> Node:
+def one_of(cluster: Cluster, step: Step, dice: random.Random,
+           wanted: Callable[[Node], bool]) -> Node:
     """The step's node, or one that is wanted, if there is one."""
     node = cluster.nodes[step.node]
-    some = [one for one in cluster.nodes.values() if wanted(one)]
-    return node if node in some or not some else dice.choice(some)
+    candidates = [candidate for candidate in cluster.nodes.values()
+                  if wanted(candidate)]
+    if node in candidates or not candidates:
+        return node
+    return dice.choice(candidates)
 
 
-def _of(node: Node, step: Step) -> str:
+def instead(node: Node, step: Step) -> str:
+    """How a story says that another node was taken; '' if it was not."""
     return '' if node.name == step.node else '%s instead, ' % node.name
 
 
@@ -254,31 +272,32 @@ def _unmount(cluster: Cluster, step: Step, dice: random.Random) -> str:
 def spoil(node: Node, dice: random.Random) -> Optional[Spoilt]:
     """A file of a version cannot be read any more; None if there is none.
     """
-    found = {}
+    files = {}
     for object_hash in node.hashes():
         if policy_of(object_hash) == STOCK:
             continue
         for seen in node.all_of(object_hash):
             if seen.is_tombstone:
                 continue
-            for path in (
-                    os.path.join(node.folder(object_hash), seen.file_name),
-                    layout.capacity_file(node.hdd, node.version(
-                        object_hash, seen.timestamp, seen.frag_index))):
+            for path in node.paths(object_hash, seen):
                 if os.path.exists(path) and not node.worn.is_spoilt(path):
-                    found[path] = object_hash, seen.timestamp
-    if not found:
+                    files[path] = object_hash, seen.timestamp
+    if not files:
         return None
-    path = dice.choice(sorted(found))
+    path = dice.choice(sorted(files))
     node.worn.spoil(path)
-    return Spoilt(path, *found[path])
+    return Spoilt(path, *files[path])
 
 
-def audit(node: Node) -> None:
-    """Read all that is on a node, as its auditor does."""
+def audit(node: Node, only_unreadable: bool = False) -> None:
+    """Read all that is on a node, as its auditor does.
+
+    :param only_unreadable: leave out what its disks give
+    """
     for object_hash in node.hashes():
         policy = policies()[policy_of(object_hash)]
-        if policy == policies()[STOCK]:
+        if policy == policies()[STOCK] or only_unreadable and \
+                not node.is_unreadable(object_hash):
             continue
         with node.at_work(), contextlib.suppress(
                 DiskFileError, ReplicationException, DssError):
@@ -306,7 +325,7 @@ def _fail_disk(cluster: Cluster, step: Step, dice: random.Random) -> str:
     cluster.coverage.fault('disk fails')
     for node in failing:
         node.fail(on_hdd)
-        # What reads all the time meets it.
+        # A task that reads all the time meets it.
         audit(node)
     return ('HDD' if on_hdd else 'SSD') + (
         ', and those of all others' if len(failing) > 1 else '')
@@ -351,7 +370,8 @@ def _enter_ring(cluster: Cluster, step: Step,
 VERBS: Dict[str, Verb] = {
     'put': _put, 'put-until': _put_until, 'post-until': _post_until,
     'expire': _expire, 'power': _power, 'delete': _delete,
-    'post': _post, 'get': _get, 'work': _work, 'sweep': _sweep, 'die': _die,
+    'race': _race, 'post': _post, 'get': _get, 'work': _work,
+    'sweep': _sweep, 'die': _die,
     'restore': _restore, 'pass': _pass, 'replicate': _replicate,
     'collect': _collect, 'cut': _cut, 'join': _join, 'mood': _mood,
     'skew': _skew, 'unmount': _unmount, 'audit': _audit,

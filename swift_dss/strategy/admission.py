@@ -133,8 +133,8 @@ def rest_seconds(backlog: Backlog, coming_bytes: int) -> float:
 def rank_position(table: ClassTable, spec: ClassSpec) -> float:
     """0 for the lowest class that goes to S3, 1 for the highest."""
     ranks: List[int] = sorted({
-        one.rank for one in table.specs.values()
-        if one.remote is not RemoteMode.NEVER} | {spec.rank})
+        other_spec.rank for other_spec in table.specs.values()
+        if other_spec.remote is not RemoteMode.NEVER} | {spec.rank})
     if len(ranks) == 1:
         return 0.0
     return ranks.index(spec.rank) / (len(ranks) - 1)
@@ -150,11 +150,11 @@ def decide(backlog: Backlog, table: ClassTable, class_ids: Iterable[int],
     """
     specs = [table.spec(class_id) for class_id in class_ids] or [
         table.spec(0)]
-    spec = max(specs, key=lambda one: one.rank)
+    spec = max(specs, key=lambda class_spec: class_spec.rank)
     if size <= 0:
         return ACCEPTED
     left = backlog.room_bytes - coming_bytes
-    stays = any(one.remote is RemoteMode.NEVER for one in specs)
+    stays = any(class_spec.remote is RemoteMode.NEVER for class_spec in specs)
     if stays:
         return ACCEPTED if size <= left else _no_room(
             backlog, coming_bytes + size - backlog.room_bytes)
@@ -188,11 +188,11 @@ def retry_seconds(backlog: Backlog, over_bytes: int) -> float:
 
 
 def of_quorum(verdicts: Sequence[Verdict], quorum: int) -> Verdict:
-    """What ``quorum`` of a write's replicas agree to at least.
+    """The verdict that at least ``quorum`` of a write's replicas agree to.
 
     :param verdicts: one of each replica (at least one)
     """
-    ordered = sorted(verdicts, key=lambda one: one.order)
+    ordered = sorted(verdicts, key=lambda verdict: verdict.order)
     return ordered[min(quorum, len(ordered)) - 1]
 
 
@@ -214,7 +214,7 @@ def _throttle(backlog: Backlog, spec: ClassSpec, need: int,
 def _no_room(backlog: Backlog, over_bytes: int) -> Verdict:
     if backlog.pending_bytes >= over_bytes:
         return Verdict(Answer.RETRY, retry_seconds(backlog, over_bytes),
-                       'there is no room until S3 has what waits for it')
+                       'there is no room until S3 has the bytes that wait')
     return Verdict(Answer.FULL, 0.0, 'there is no room, and nothing that '
                    'may leave')
 

@@ -132,11 +132,11 @@ class Table:
         return Prediction(value, tuple(number for _, number in near),
                           near[0][0])
 
-    def _distance(self, one: Row, other: Row) -> float:
+    def _distance(self, row: Row, other: Row) -> float:
         total = 0.0
         for name in self._features:
             _, deviation = self._scale[name]
-            total += ((one[name] - other[name]) / deviation) ** 2
+            total += ((row[name] - other[name]) / deviation) ** 2
         return math.sqrt(total)
 
 

@@ -27,11 +27,11 @@ from typing import Collection, List, NamedTuple, Optional, Sequence
 class Verdict(Enum):
     """The verdicts on the bytes of one version in S3."""
 
-    #: Nobody needs them, or will.
+    #: No primary needs them, or will.
     DEAD = 'dead'
-    #: Somebody needs them.
+    #: At least one primary needs them.
     NEEDED = 'needed'
-    #: Nobody can say.
+    #: The answers do not decide.
     OPEN = 'open'
 
 
@@ -187,9 +187,9 @@ def may_be_put_aside(timestamp: str, answers: Sequence[Optional[Answer]],
     """Of a version of which a device lacks bytes: its disks cannot read
     them, or have other bytes than were written, or S3 has lost the key.
 
-    In its place such a version keeps its replica from getting it anew:
-    nobody sends what seems to be there. But what can be read of it may be
-    all there is. So it goes if others are known to have all of it, by
+    In its place such a version keeps its replica from getting it again:
+    no node sends a version that seems to be there. But its readable bytes
+    may be the last ones. So it goes if others are known to have all of it, by
     proofs of just now: local bytes that were read, or a key that S3 has. That
     another one's record says so is no proof, as the two may lie in the same
     way. Otherwise it stays, and MUST be asked for again later.

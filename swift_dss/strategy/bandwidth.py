@@ -155,7 +155,8 @@ class Forecast:
             MovingAverage(), HoltWinters()]
         self._samples: List[float] = []
         self._errors: Dict[str, Deque[float]] = {
-            one.name: deque(maxlen=JUDGED) for one in self._predictors}
+            predictor.name: deque(maxlen=JUDGED)
+            for predictor in self._predictors}
         self._said: Dict[str, float] = {}
         self._shifts = 0
         self._seen = 0
@@ -177,18 +178,18 @@ class Forecast:
             self._shifts += 1
             self._samples = self._samples[start:]
         settled = without_outliers(self._samples)
-        self._said = {one.name: one.predict(settled)
-                      for one in self._predictors}
+        self._said = {predictor.name: predictor.predict(settled)
+                      for predictor in self._predictors}
 
     def errors(self) -> Mapping[str, Optional[float]]:
         """MAPE of each predictor, as a share."""
-        return {name: sum(found) / len(found) if found else None
-                for name, found in self._errors.items()}
+        return {name: sum(errors) / len(errors) if errors else None
+                for name, errors in self._errors.items()}
 
     def outlook(self) -> Outlook:
         """The prediction of the predictor with the smallest error."""
         errors = self.errors()
-        best = min(self._predictors, key=lambda one: (
-            errors[one.name] is None, errors[one.name] or 0.0))
+        best = min(self._predictors, key=lambda predictor: (
+            errors[predictor.name] is None, errors[predictor.name] or 0.0))
         return Outlook(self._said.get(best.name), best.name,
                        errors[best.name], self._shifts, self._seen)

@@ -50,10 +50,10 @@ class Batch:
     members: int
     age_seconds: float
 
-    def is_full(self, one: Waiting) -> bool:
+    def is_full(self, waiting: Waiting) -> bool:
         """True if waiting longer makes no larger bundle."""
-        return (one.length >= self.bundle_bytes
-                or one.count >= self.members)
+        return (waiting.length >= self.bundle_bytes
+                or waiting.count >= self.members)
 
     @property
     def part(self) -> Batch:
@@ -75,17 +75,17 @@ class Kept:
     dead_bytes: int
 
 
-def saves(one: Waiting) -> bool:
+def saves(waiting: Waiting) -> bool:
     """True if one bundle of the waiting versions costs less than keys of their
     own.
 
     One member alone takes one PUT either way. Under its own key all
     replicas find it without an index.
     """
-    return one.count > 1
+    return waiting.count > 1
 
 
-def next_size(one: Waiting, batch: Batch, under_way: int,
+def next_size(waiting: Waiting, batch: Batch, under_way: int,
               comes: bool) -> Batch:
     """How large the next bundle of a group is to be.
 
@@ -94,8 +94,8 @@ def next_size(one: Waiting, batch: Batch, under_way: int,
     """
     part = batch.part
     if under_way < ENOUGH_UNDER_WAY and (
-            comes or one.length >= batch.bundle_bytes + part.bundle_bytes
-            or one.count >= batch.members + part.members):
+            comes or waiting.length >= batch.bundle_bytes + part.bundle_bytes
+            or waiting.count >= batch.members + part.members):
         return part
     return batch
 
@@ -106,20 +106,21 @@ def due(waiting: Iterable[Waiting], size: Callable[[Waiting], Batch],
 
     :param size: full batches, by group
     """
-    found = []
-    for one in waiting:
-        batch = size(one)
-        full = batch.is_full(one)
-        if one.count and (full or now - one.oldest_at >= batch.age_seconds):
-            found.append((not full, one.oldest_at, one.group, one))
-    return [one for _, _, _, one in sorted(
-        found, key=lambda one: one[:3])]
+    ready = []
+    for group in waiting:
+        batch = size(group)
+        full = batch.is_full(group)
+        if group.count and (
+                full or now - group.oldest_at >= batch.age_seconds):
+            ready.append((not full, group.oldest_at, group.group, group))
+    return [group for _, _, _, group in sorted(
+        ready, key=lambda row: row[:3])]
 
 
 def next_due(waiting: Iterable[Waiting], batch: Batch) -> Optional[float]:
     """When the first group becomes due by its age; None if none waits."""
-    return min((one.oldest_at + batch.age_seconds for one in waiting
-                if one.count), default=None)
+    return min((group.oldest_at + batch.age_seconds for group in waiting
+                if group.count), default=None)
 
 
 def pays(freed_bytes: int, apart: int, put_bytes: int) -> bool:
@@ -128,7 +129,7 @@ def pays(freed_bytes: int, apart: int, put_bytes: int) -> bool:
 
     At list price (S3 Standard) a PUT costs $0.005 / 1,000 and a GB $0.023 a
     month, so a PUT costs as much as 5e-6 / 0.023 GB = 217 kB for a month, or
-    18 kB for a year. Bytes that nobody removes stay, so a year of them
+    18 kB for a year. Bytes stay until they are removed, so a year of them
     counts. Bytes over the link are not in it: into S3 they cost nothing, and
     :func:`rewrite` bounds them.
 
@@ -146,8 +147,8 @@ def rewrite(kept: Iterable[Kept], dead_share: float,
     With a dead share of *s*, rewriting a bundle sends (1 - s) / s bytes for
     each byte that it frees: 2.3 at the default of 0.3.
     """
-    found = [one for one in kept if one.length
-             and one.dead_bytes >= dead_share * one.length
-             and one.dead_bytes]
-    return sorted(found, key=lambda one: (
-        -one.dead_bytes / one.length, one.key))[:limit]
+    worth = [bundle for bundle in kept if bundle.length
+             and bundle.dead_bytes >= dead_share * bundle.length
+             and bundle.dead_bytes]
+    return sorted(worth, key=lambda bundle: (
+        -bundle.dead_bytes / bundle.length, bundle.key))[:limit]

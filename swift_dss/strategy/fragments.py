@@ -24,8 +24,9 @@ def fragment_map(class_map: ClassMap, segment_bytes: int,
     if class_map.is_uniform:
         return class_map
 
-    def outranks(one: int, other: int) -> bool:
-        return (table.spec(one).rank, one) > (table.spec(other).rank, other)
+    def outranks(class_id: int, other: int) -> bool:
+        return (table.spec(class_id).rank, class_id) > (
+            table.spec(other).rank, other)
 
     runs: List[Tuple[int, int, int]] = []  # first segment, end, class id
     tail = Span(class_map.end, 1, class_map.rest)

@@ -6,9 +6,10 @@ met one reads others of the same disk that it draws at random, and the share
 of these that fails is about that of all there are.
 
 A disk fails as a whole once a quarter of the versions that were read last have
-failed, and until hardly any does. A disk of which one version in a hundred is
-bad is called so by mistake once in 60,000 times; one of which half are bad
-nearly always.
+failed. That ends when hardly any does, or when for a whole window less than a
+quarter have: of a disk with few versions the same bad ones are read each time.
+A disk of which one version in a hundred is bad is called so by mistake once in
+60,000 times; one of which half are bad nearly always.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ Key = TypeVar('Key', bound=Hashable)
 #: Versions that count: those read last, none of them longer ago than this.
 READS = 16
 WINDOW_SECONDS = 600.0
-#: It fails once so many of them have failed, and until so few have.
+#: It fails once so many of them have failed, and until so few have, or for
+#: a window fewer than it begins with.
 FAILURES = 4
 FEW_FAILURES = 1
 
@@ -42,6 +44,8 @@ class Health(Generic[Key]):
         self._reads: OrderedDict[Key, _Read] = OrderedDict()
         #: True while the disk fails as a whole, by the last :meth:`judge`.
         self.is_failing = False
+        #: When last so many had failed that a disk begins to fail.
+        self._failed_at = 0.0
 
     def read(self, key: Key, failed: bool, now: float) -> None:
         """A version was read. One that is read again counts once.
@@ -63,8 +67,11 @@ class Health(Generic[Key]):
         while self._reads and next(iter(
                 self._reads.values())).at < now - WINDOW_SECONDS:
             self._reads.popitem(last=False)
-        self.is_failing = self.failures > FEW_FAILURES if self.is_failing \
-            else self.failures >= FAILURES
+        if self.failures >= FAILURES:
+            self.is_failing, self._failed_at = True, now
+        elif self.failures <= FEW_FAILURES or \
+                now > self._failed_at + WINDOW_SECONDS:
+            self.is_failing = False
         return self.is_failing
 
     @property

@@ -46,7 +46,7 @@ class PinRule:
         if not self.depth[0] <= depth <= self.depth[1]:
             return 'depth %d' % depth
         plain = content_type.partition(';')[0].strip().lower()
-        if self.types and not any(one.matches(plain) for one in self.types):
+        if self.types and not any(glob.matches(plain) for glob in self.types):
             return 'type %s' % plain
         others = set(class_ids) - self.class_ids
         if self.class_ids and others:
@@ -61,14 +61,6 @@ def depth_of(name: str) -> int:
     return parts[3].count('/') if len(parts) == 4 else 0
 
 
-def bucket_of(size: int) -> int:
-    """The bucket of a size."""
-    for number, upper in enumerate(BUCKETS):
-        if size <= upper:
-            return number
-    return len(BUCKETS)
-
-
 def cut_off(sizes: Iterable[Tuple[int, int]], cap_bytes: int,
             largest_bytes: int) -> int:
     """The largest size that may be pinned, so that the sum stays under
@@ -78,15 +70,15 @@ def cut_off(sizes: Iterable[Tuple[int, int]], cap_bytes: int,
     :returns: 0 if not even the smallest bucket fits
     """
     left = cap_bytes
-    found = 0
+    bytes_left = 0
     filled: List[int] = [0] * (len(BUCKETS) + 1)
     for bucket, length in sizes:
         filled[bucket] += length
     for bucket, upper in enumerate(BUCKETS):
         left -= filled[bucket]
         if left < 0:
-            return found
-        found = min(upper, largest_bytes)
+            return bytes_left
+        bytes_left = min(upper, largest_bytes)
         if upper >= largest_bytes:
             break
-    return found
+    return bytes_left

@@ -61,7 +61,7 @@ def _filled(made: Mapping[str, int], shards: int) -> Dict[str, int]:
     devices: List[List[str]] = [[] for _ in range(shards)]
     for name in sorted(made):
         devices[made[name]].append(name)
-    for empty in [some for some in devices if not some]:
+    for empty in [shard for shard in devices if not shard]:
         for _ in range(len(made) // shards):
             empty.append(max(devices, key=len).pop())
     return {name: number for number, names in enumerate(devices)

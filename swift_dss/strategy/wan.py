@@ -68,9 +68,9 @@ def top_flow(flows: Iterable[Flow], table: ClassTable,
                        default=0)
         if len({spec.rank for spec in table.specs.values()}) < 2:
             return None  # with one class, none is above another
-    found = [flow for flow in flows if flow.work is Work.FILL
+    fills = [flow for flow in flows if flow.work is Work.FILL
              and table.spec(flow.class_id).rank >= top_rank]
-    return max(found, key=lambda flow: table.spec(flow.class_id).rank,
+    return max(fills, key=lambda flow: table.spec(flow.class_id).rank,
                default=None)
 
 
@@ -85,14 +85,14 @@ def shares(flows: Iterable[Flow], table: ClassTable,
         return {}
     weights = {flow: WEIGHTS[flow.work] * table.spec(
         flow.class_id).wan_share for flow in active}
-    found = _with_floors(weights)
+    fractions = _with_floors(weights)
     top = top_flow(active, table)
-    if top is not None and found[top] < reserve and len(found) > 1:
-        rest = 1.0 - found[top]
-        found = {flow: reserve if flow == top else
-                 share * (1.0 - reserve) / rest
-                 for flow, share in found.items()}
-    return found
+    if top is not None and fractions[top] < reserve and len(fractions) > 1:
+        rest = 1.0 - fractions[top]
+        fractions = {flow: reserve if flow == top else
+                     share * (1.0 - reserve) / rest
+                     for flow, share in fractions.items()}
+    return fractions
 
 
 def _with_floors(weights: Mapping[Flow, float]) -> Dict[Flow, float]:
@@ -114,7 +114,7 @@ def _with_floors(weights: Mapping[Flow, float]) -> Dict[Flow, float]:
 
 
 class Turns:
-    """Whose turn it is, start-time fair. Not thread-safe; owns no clock."""
+    """Turns of flows, start-time fair. Not thread-safe; owns no clock."""
 
     def __init__(self) -> None:
         self._start: Dict[Flow, float] = {}
@@ -136,8 +136,8 @@ class Turns:
                     self._start.get(flow, 0.0), self._virtual)
         self._active = frozenset(flows)
         share = shares(flows, table, reserve)
-        flow = min(flows if among is None else among, key=lambda one: (
-            self._start[one], -share[one], one.work.value, one.class_id))
+        flow = min(flows if among is None else among, key=lambda flow: (
+            self._start[flow], -share[flow], flow.work.value, flow.class_id))
         self._virtual = max(self._virtual, self._start[flow])
         self._start[flow] += cost / max(share[flow], 1e-6)
         return flow

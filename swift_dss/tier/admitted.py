@@ -20,11 +20,11 @@ _MAX_BYTES = 65536
 def tally(run_dir: str) -> Dict[int, Dict[str, int]]:
     """Answers by class id."""
     folder = os.path.join(run_dir, 'state', 'admitted')
-    found: Dict[int, Dict[str, int]] = {}
+    totals: Dict[int, Dict[str, int]] = {}
     try:
         names = os.listdir(folder)
     except OSError:
-        return found  # no proxy has asked yet
+        return totals  # no proxy has asked yet
     for name in names:
         pid, _, ending = name.partition('.')
         if ending != 'json' or not pid.isdigit():
@@ -39,7 +39,7 @@ def tally(run_dir: str) -> Dict[int, Dict[str, int]]:
         except (OSError, UnicodeDecodeError, DamagedRecord):
             continue  # it is replaced within a second
         for class_id, counts in said.items():
-            into = found.setdefault(class_id, {})
+            into = totals.setdefault(class_id, {})
             for answer, number in counts.items():
                 into[answer] = into.get(answer, 0) + number
-    return found
+    return totals

@@ -14,6 +14,7 @@ import threading
 from typing import Optional
 
 from swift_dss.core.errors import DssError
+from swift_dss.io import steps
 from swift_dss.io.private import make_folder
 from swift_dss.tier import space
 from swift_dss.tier.doors.admin import AdminServer
@@ -90,14 +91,17 @@ class Daemon:
         self._relocate_before_stop()
         self._stopping.set()
         node.due.wake.set()
+        steps.reached('stop.begun')
         self._admin.stop()
         self._fetch.stop()
         # Before those that it hands work to.
         node.intake.stop()
+        steps.reached('stop.heard')
         node.prefetcher.stop()
         node.keepers.stop()
         if node.gateway is not None:
             node.gateway.stop()
+        steps.reached('stop.sent')
         for thread in self._threads:
             if thread.is_alive():
                 thread.join()
@@ -105,11 +109,12 @@ class Daemon:
             self._page.stop()
         with contextlib.suppress(DssError):
             node.due.end()
+        steps.reached('stop.clean')
         self.release()
 
     def release(self) -> None:
         """Let index and lock go: all that one never started has."""
-        self.node.index.close()
+        self.node.index.file.close()
         os.close(self._lock_fd)
 
     def reload(self) -> None:

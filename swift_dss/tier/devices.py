@@ -62,13 +62,13 @@ class Device:
         """
         datadir = layout.data_dir_name(version.policy)
         head = int(version.object_hash[:8], 16)
-        found = []
+        partitions = []
         for power in range(33):
             name = str(head >> (32 - power))
-            if name not in found and os.path.isdir(
+            if name not in partitions and os.path.isdir(
                     os.path.join(self.path, datadir, name)):
-                found.append(name)
-        return found
+                partitions.append(name)
+        return partitions
 
 
 def _is_mount(path: str) -> bool:

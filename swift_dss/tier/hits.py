@@ -20,15 +20,15 @@ class Hits:
         """One read of ``length`` bytes of a class from ``tiers``."""
         hit = tiers == Tier.SSD
         with self._lock:
-            found = self._counts.setdefault(class_id, [0, 0, 0, 0])
-            found[0] += 1
-            found[1] += hit
-            found[2] += length
-            found[3] += length if hit else 0
+            sums = self._counts.setdefault(class_id, [0, 0, 0, 0])
+            sums[0] += 1
+            sums[1] += hit
+            sums[2] += length
+            sums[3] += length if hit else 0
 
     def snapshot(self) -> Dict[int, Dict[str, int]]:
         """By class: reads, hits, bytes, hit_bytes."""
         with self._lock:
             return {class_id: dict(zip(
-                ('reads', 'hits', 'bytes', 'hit_bytes'), found))
-                for class_id, found in sorted(self._counts.items())}
+                ('reads', 'hits', 'bytes', 'hit_bytes'), sums))
+                for class_id, sums in sorted(self._counts.items())}

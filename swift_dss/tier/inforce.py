@@ -32,8 +32,8 @@ class Source:
 
 
 class InForce:
-    """What every part goes by now. A part looks it up when it begins a piece
-    of work: :meth:`take` changes it under way."""
+    """The configuration and tables in force. A part looks them up when it
+    begins a piece of work: :meth:`take` changes them under way."""
 
     def __init__(self, conf: NodeConf, table: ClassTable) -> None:
         self.conf = conf

@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
         prog='swift-dss-tierd',
         description='The cache-tier daemon of one node.')
     parser.add_argument('--config', default='/etc/swift/dss.conf')
-    # How a parent starts a shard; nobody else does.
+    # Only a parent starts a shard so.
     parser.add_argument('--shard', type=int, help=argparse.SUPPRESS)
     parser.add_argument('--parent', type=int, default=os.getppid(),
                         help=argparse.SUPPRESS)

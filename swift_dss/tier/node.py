@@ -13,9 +13,10 @@ from typing import Optional
 from swift_dss.block.engine import BlockView
 from swift_dss.core.limits import EVENT_BATCH_SECONDS
 from swift_dss.gateway.form import verify
-from swift_dss.gateway.mend.aside import Asides
+from swift_dss.gateway.peers.aside import Asides
 from swift_dss.gateway.peers.primaries import RingPrimaries, looks_at
 from swift_dss.gateway.peers.ranks import Ranks
+from swift_dss.gateway.parts import Outside
 from swift_dss.gateway.service import Gateway
 from swift_dss.io import carriers
 from swift_dss.tier.devices import Devices
@@ -26,6 +27,7 @@ from swift_dss.tier.index.index import Index, open_or_replace
 from swift_dss.tier.index.placing import Placing
 from swift_dss.tier.inforce import InForce
 from swift_dss.tier.keep.keepers import Keepers
+from swift_dss.tier.local.copies import Copies
 from swift_dss.tier.local.departures import Departures
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.metrics import Metrics
@@ -38,7 +40,7 @@ from swift_dss.tier.walk.sweeper import Sweeper
 
 @dataclass(frozen=True)
 class Node:
-    """What a daemon consists of. A part gets those others that it uses, and
+    """The parts of a daemon. A part gets those others that it uses, and
     never all of them.
 
     :param gateway: None where there is no remote tier
@@ -90,7 +92,7 @@ def assembled(in_force: InForce, stopping: threading.Event,
         return _around(in_force, index, Due(index, metrics, bool(aside)),
                        stopping, metrics)
     except BaseException:
-        index.close()
+        index.file.close()
         raise
 
 
@@ -108,8 +110,11 @@ def _around(in_force: InForce, index: Index, due: Due,
     ours.take_policies()
     ours.take_devices()
     local = Local(in_force, devices, index, metrics, choice.carrier)
-    gateway = Gateway(conf, lambda: in_force.table, local, logger,
-                      metrics) if conf.gateway.enabled else None
+    ranks = Ranks(conf.swift_dir, shard=conf.shard)
+    local.mover.copies = Copies(in_force, devices, ranks)
+    gateway = Gateway(
+        conf, lambda: in_force.table, local, logger, metrics,
+        Outside(ranks)) if conf.gateway.enabled else None
     departures = Departures(local, gateway, due, metrics)
     keepers = Keepers(local, departures, metrics, gateway)
     intake = Intake(os.path.join(conf.sockets_dir, 'events.sock'), devices,
@@ -120,11 +125,11 @@ def _around(in_force: InForce, index: Index, due: Due,
     local.watcher = prefetcher
     local.on_remote = keepers.left_for_s3
     if gateway is not None:
-        local.witness = gateway.witness
-        asides = gateway.asides
+        local.witness = gateway.parts.mend.witness
+        asides = gateway.parts.mend.asides
     else:
         asides = Asides(local, RingPrimaries(
-            Ranks(conf.swift_dir, shard=conf.shard), looks_at(local),
+            ranks, looks_at(local),
             is_sound=functools.partial(verify.is_sound, local)), metrics)
     local.put_aside_if = asides.put_aside
     ledger = Ledger(local, departures, keepers, gateway, metrics)

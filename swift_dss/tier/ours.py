@@ -10,7 +10,7 @@ from typing import FrozenSet
 
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig
-from swift_dss.io import syncing
+from swift_dss.io import steps, syncing
 from swift_dss.tier.devices import Devices
 from swift_dss.tier.index.due import Due
 from swift_dss.tier.index.index import Index
@@ -41,7 +41,7 @@ class Ours:
 
     def left_policies(self) -> FrozenSet[int]:
         """Policies that were ours once and may have stubs still."""
-        return parse_indexes(self._index.get_state(_LEFT))
+        return parse_indexes(self._index.file.get_state(_LEFT))
 
     def check_replicator(self, conf: NodeConf) -> None:
         """:raises BadConfig: Swift would copy stubs by rsync"""
@@ -59,40 +59,43 @@ class Ours:
         :raises BadConfig: swift.conf cannot be read
         """
         policies = self._devices.policies
-        text = self._index.get_state(_POLICIES, 'unknown')
+        text = self._index.file.get_state(_POLICIES, 'unknown')
         if text == indexes_text(policies.ours):
             return
         before = parse_indexes(text)
-        dropped = self._index.keep_policies(policies.ours)
+        dropped = self._index.leaving.keep_policies(policies.ours)
         for number in sorted((before | dropped) - policies.ours):
             self._logger.warning(
                 '%s is not ours by %s: its files, its copies on the HDD and '
                 'in S3 are left as they are', policies.named(number),
                 policies.path)
-        self._index.set_state(_LEFT, indexes_text(
+        self._index.file.set_state(_LEFT, indexes_text(
             (before | dropped | self.left_policies()) - policies.ours))
         if text != 'unknown' and policies.ours - before:
             self._due.need_rebuild()
-        self._index.set_state(_POLICIES, indexes_text(policies.ours))
+        self._index.file.set_state(_POLICIES, indexes_text(policies.ours))
 
     def take_devices(self) -> None:
         """Know the versions on devices of this shard, and on no others.
         What comes from another shard is read from the device."""
         shard = self._in_force.conf.shard
-        before = self._index.get_state(_DEVICES)
+        before = self._index.file.get_state(_DEVICES)
         if shard is None and not before:
             return  # it never was a shard
         mine = set(shard.devices) if shard is not None else {
             device.name for device in self._devices.discover()}
         if shard is not None:
-            gone = self._index.keep_devices(mine)
+            gone = self._index.leaving.keep_devices(mine)
             if gone:
                 self._logger.info('%s: another shard has them now',
                                   ', '.join(sorted(gone)))
+        steps.reached('devices.left')
         if mine - set(before.split()):
             self._due.need_rebuild()
-        self._index.set_state(_DEVICES, ' '.join(sorted(mine))
-                              if shard is not None else '')
+        steps.reached('devices.due')
+        self._index.file.set_state(_DEVICES, ' '.join(sorted(mine))
+                                   if shard is not None else '')
+        steps.reached('devices.taken')
 
     def look(self) -> None:
         """An operator may change swift.conf and tell object servers only.

@@ -104,7 +104,7 @@ class Policies:
 
 
 def parse_indexes(text: str) -> FrozenSet[int]:
-    """What :func:`indexes_text` made; nothing for anything else."""
+    """Read a text of :func:`indexes_text`; other texts have no indexes."""
     return frozenset(int(part) for part in text.split(',') if part.isdigit())
 
 

@@ -19,7 +19,8 @@ from swift_dss.tier.keep.keeper import Keeper
 from swift_dss.tier.metrics import Metrics, Sample
 from swift_dss.tier.node import Node
 
-_BYTES = ('total', 'ssd', 'hdd', 'remote', 'dirty', 'evictable', 'objects')
+_BYTES = ('total', 'ssd', 'hdd', 'remote', 'dirty', 'evictable', 'objects',
+          'cold')
 
 
 def status(node: Node) -> Dict[str, Any]:
@@ -33,12 +34,12 @@ def status(node: Node) -> Dict[str, Any]:
             into = classes.setdefault(class_id, dict.fromkeys(_BYTES, 0))
             for name in _BYTES:
                 into[name] += sums[name]
-    for class_id, found in hits.items():
-        classes.setdefault(class_id, dict.fromkeys(_BYTES, 0)).update(found)
+    for class_id, counts in hits.items():
+        classes.setdefault(class_id, dict.fromkeys(_BYTES, 0)).update(counts)
     for class_id, into in classes.items():
         spec = table.spec(class_id)
         into.update(name=table.name_of(class_id), rank=spec.rank,
-                    pinned=spec.pin)
+                    pinned=spec.pin, warm_copies=spec.warm_copies)
     return {
         'pid': os.getpid(), 'up_seconds': time.time() - node.started_at,
         'engine': conf.tier.engine,
@@ -146,7 +147,7 @@ def _of_gateway(status: Dict[str, Any], table: ClassTable) -> List[Sample]:
 
 def _device(node: Node, keeper: Keeper) -> Dict[str, Any]:
     sums = node.index.occupancy(keeper.device.name)
-    oldest = node.index.oldest_dirty_at(keeper.device.name)
+    oldest = node.index.victims.oldest_dirty_at(keeper.device.name)
     state = asdict(keeper.state)
     return dict(
         state, name=keeper.device.name, engine=keeper.device.engine,
@@ -158,7 +159,7 @@ def _device(node: Node, keeper: Keeper) -> Dict[str, Any]:
         oldest_dirty_seconds=None if oldest is None
         else max(0.0, time.time() - oldest),
         classes=sums, totals={
-            name: sum(one[name] for one in sums.values())
+            name: sum(part[name] for part in sums.values())
             for name in _BYTES})
 
 

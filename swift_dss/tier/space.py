@@ -117,26 +117,26 @@ def prepare(conf: NodeConf, logger: logging.Logger) -> None:
 
 def areas(conf: NodeConf, devices: List[str]) -> List[Area]:
     """All areas that are there."""
-    found: List[Area] = []
-    _add(found, 'metadata', conf.state_dir, conf.tier.index_bytes,
+    areas: List[Area] = []
+    _add(areas, 'metadata', conf.state_dir, conf.tier.index_bytes,
          (INDEX_FILE, INDEX_FILE + '-wal'))
     if conf.gateway.enabled:
-        _add(found, 'log', conf.queue_dir, conf.gateway.queue_bytes,
+        _add(areas, 'log', conf.queue_dir, conf.gateway.queue_bytes,
              (QUEUE_FILE, QUEUE_FILE + '-wal'))
     for device in devices:
-        _add(found, 'data', os.path.join(conf.devices, device),
+        _add(areas, 'data', os.path.join(conf.devices, device),
              conf.tier.ssd_bytes, ())
         capacity = nodeconf.capacity_path(conf, device)
         if capacity:
-            _add(found, 'capacity', capacity, 0, ())
-    return found
+            _add(areas, 'capacity', capacity, 0, ())
+    return areas
 
 
-def warnings(found: List[Area]) -> List[str]:
+def warnings(areas: List[Area]) -> List[str]:
     """One sentence for each thing that an operator should know."""
     said: List[str] = []
     by_disk: Dict[int, List[Area]] = {}
-    for area in found:
+    for area in areas:
         by_disk.setdefault(area.disk, []).append(area)
     for together in by_disk.values():
         kinds = sorted({area.kind for area in together})
@@ -144,7 +144,7 @@ def warnings(found: List[Area]) -> List[str]:
             said.append('%s share one file system (%s): they compete for '
                         'its room and its disk' % (
                             ' and '.join(kinds), together[0].path))
-    for area in found:
+    for area in areas:
         if area.budget_bytes and area.used_bytes > area.budget_bytes:
             said.append('%s in %s has %d bytes, more than its budget of %d'
                         % (area.kind, area.path, area.used_bytes,
@@ -157,14 +157,14 @@ def warnings(found: List[Area]) -> List[str]:
     return said
 
 
-def _add(found: List[Area], kind: str, path: str, budget_bytes: int,
+def _add(areas: List[Area], kind: str, path: str, budget_bytes: int,
          files: Tuple[str, ...]) -> None:
     try:
         stat = os.statvfs(path)
         disk = os.stat(path).st_dev
     except OSError:
         return  # not mounted: its keeper says so
-    found.append(Area(
+    areas.append(Area(
         kind, path, disk, sum(map(_size, (
             os.path.join(path, name) for name in files))), budget_bytes,
         stat.f_bavail * stat.f_frsize, stat.f_blocks * stat.f_frsize))

@@ -13,14 +13,19 @@ from swift_dss.tier.doors.history import History
 from swift_dss.tier.inforce import Source
 from swift_dss.tier.node import Node
 
+#: Filters of names that a look makes at most: each takes ten milliseconds.
+_NAMED_AT_ONCE = 8
 #: Row up to which the bucket was read back.
 _SCRUBBED = 'scrubbed'
+#: Of 4 KiB: what a look gives back of an index that shrank takes some 20 ms,
+#: in which no other thread changes it.
+_SHRINK_PAGES = 500
 #: Row up to which keys were asked for, and when that pass began.
 _ASKED_FOR = 'asked_for'
 
 
 class Upkeep:
-    """What is looked at every few seconds, or when an operator says so.
+    """Files that are looked at every few seconds, or on an operator's order.
 
     :param source: of configuration and class table
     """
@@ -45,8 +50,8 @@ class Upkeep:
         for class_id in range(32):
             pin = table.spec(class_id).pin
             if before.spec(class_id).pin != pin:
-                node.index.set_movable(class_id, not pin,
-                                       conf.tier.min_demote_bytes)
+                node.index.pin_rows.set_movable(class_id, not pin,
+                                                conf.tier.min_demote_bytes)
         node.keepers.kick()
         self.feed_kernel()
         node.metrics.logger.info('configuration and class table reloaded')
@@ -83,6 +88,10 @@ class Upkeep:
                 node.gateway is None or node.gateway.link().drains)
             node.ledger.workload.save()
             node.space.look(node.keepers.names)
+            node.index.file.shrink(_SHRINK_PAGES)
+            for _ in range(_NAMED_AT_ONCE):
+                if not node.index.pages.note_names():
+                    break
             self.publish()
         except (DssError, OSError) as err:
             node.metrics.count('tier.chore_errors')
@@ -105,13 +114,14 @@ class Upkeep:
     def start_scrubs(self, gateway: Gateway) -> None:
         """Let both scrubs of S3 go on where those of the last daemon ended."""
         index = self._node.index
-        gateway.scrubber.start(
-            self._node.local.in_s3, int(index.get_state(_SCRUBBED, '0')),
-            lambda at: index.set_state(_SCRUBBED, str(at)))
-        at, _, began = index.get_state(_ASKED_FOR, '0 0').partition(' ')
-        gateway.ask_scrubber.start(Rounds(
+        mend = gateway.parts.mend
+        mend.scrubber.start(
+            self._node.local.in_s3, int(index.file.get_state(_SCRUBBED, '0')),
+            lambda at: index.file.set_state(_SCRUBBED, str(at)))
+        at, _, began = index.file.get_state(_ASKED_FOR, '0 0').partition(' ')
+        mend.ask_scrubber.start(Rounds(
             self._node.local.in_s3, self._spans,
-            lambda one: index.set_state(_ASKED_FOR, '%d %f' % one)),
+            lambda state: index.file.set_state(_ASKED_FOR, '%d %f' % state)),
             Pass(int(at), float(began)))
 
     def _spans(self) -> int:

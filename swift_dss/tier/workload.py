@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Any, Dict, Iterable
 
-from swift_dss.tier.index.index import Index
+from swift_dss.tier.index.file import IndexFile
 from swift_dss.wire.control import Event, EventKind
 
 #: Ingest is looked at minute by minute.
@@ -24,19 +24,19 @@ _NAMES = ('ingest_rate', 'objects_rate', 'largest_bytes', 'outage_seconds')
 class Workload:
     """Thread-safe.
 
-    :param index: has the numbers of earlier lives
+    :param file: has the numbers of earlier lives
     :param now: seconds since the epoch
     """
 
-    def __init__(self, index: Index, now: float = 0.0) -> None:
-        self._index = index
+    def __init__(self, file: IndexFile, now: float = 0.0) -> None:
+        self._file = file
         self._lock = threading.Lock()
         self._most: Dict[str, float] = dict.fromkeys(_NAMES, 0.0)
-        self._saved = index.get_state(_STATE)
+        self._saved = file.get_state(_STATE)
         try:
-            found = json.loads(self._saved or '{}')
+            fields = json.loads(self._saved or '{}')
             for name in _NAMES:
-                self._most[name] = max(0.0, float(found.get(name, 0.0)))
+                self._most[name] = max(0.0, float(fields.get(name, 0.0)))
         except (ValueError, TypeError, AttributeError):
             pass  # the figures are measured again
         self._since = now or time.time()
@@ -81,7 +81,7 @@ class Workload:
         """Keep what has changed for another life."""
         text = json.dumps(self.numbers())
         if text != self._saved:
-            self._index.set_state(_STATE, text)
+            self._file.set_state(_STATE, text)
             self._saved = text
 
     def _raise(self, name: str, value: float) -> None:

@@ -332,30 +332,30 @@ def _entry(number: int, row: Any, end: int, index_offset: int) -> Entry:
     return Entry(number, offset, length, _record(row[2]))
 
 
-def _record(found: Any) -> Record:
-    if not isinstance(found, dict) or type(found.get('length')) is not int \
-            or found['length'] < 0 or not isinstance(found.get('etag'), str):
+def _record(fields: Any) -> Record:
+    if not isinstance(fields, dict) or type(fields.get('length')) is not int \
+            or fields['length'] < 0 or not isinstance(fields.get('etag'), str):
         raise DamagedRecord('bundle: a record without length and etag')
-    return found
+    return fields
 
 
-def _inflate(packed: bytes, limit: int, what: str) -> bytes:
+def _inflate(packed: bytes, limit: int, part: str) -> bytes:
     inflate = zlib.decompressobj()
     try:
         raw = inflate.decompress(packed, limit)
     except zlib.error as err:
-        raise DamagedRecord('bundle: %s: %s' % (what, err)) from err
+        raise DamagedRecord('bundle: %s: %s' % (part, err)) from err
     if not inflate.eof or inflate.unused_data:
         raise DamagedRecord('bundle: the %s is cut off, or has more than %d '
-                            'bytes' % (what, limit))
+                            'bytes' % (part, limit))
     return raw
 
 
-def _of_json(raw: bytes, what: str) -> Any:
+def _of_json(raw: bytes, part: str) -> Any:
     try:
         return json.loads(raw.decode('ascii'))
     except (ValueError, RecursionError) as err:
-        raise DamagedRecord('bundle: %s: %s' % (what, err)) from err
+        raise DamagedRecord('bundle: %s: %s' % (part, err)) from err
 
 
 def _deflated(text: bytes) -> bytes:

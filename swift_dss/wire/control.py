@@ -104,8 +104,8 @@ def encode_event(event: Event) -> bytes:
 def encode_read(version: VersionId, partition: str, size: int, offset: int,
                 length: int, tier_bits: int, at: float,
                 manifest: bool = False, client: str = '') -> bytes:
-    """What :func:`encode_event` makes of a READ, without the event: one
-    goes with every GET."""
+    """The same bytes as :func:`encode_event` of a READ, without the event
+    object: every GET sends one."""
     return _encode('read', version, partition, size, '', offset, length,
                    tier_bits, at, manifest, client, '')
 
@@ -146,12 +146,12 @@ def decode_event(raw: bytes) -> Event:
 
     :raises DamagedRecord: not one of ours
     """
-    return _plain_event(raw) or _checked_event(raw)
+    return plain_event(raw) or checked_event(raw)
 
 
-def _plain_event(raw: bytes) -> Optional[Event]:
-    """What :func:`_checked_event` makes of an event that is as it should
-    be, at a third of the cost; None of all others."""
+def plain_event(raw: bytes) -> Optional[Event]:
+    """The same as :func:`checked_event` for a sound event, at a third of
+    the cost; None for all others."""
     try:
         said = json.loads(raw.decode('utf-8'))
         kind, frag, at = _KINDS[said['k']], said['f'], said['a']
@@ -169,8 +169,8 @@ def _plain_event(raw: bytes) -> Optional[Event]:
         return None
     if type(name) is not str:
         return None
-    for one in names:
-        if type(one) is not str or not _is_plain(one):
+    for part in names:
+        if type(part) is not str or not _is_plain(part):
             return None
     for whole in wholes:
         if type(whole) is not int or whole < 0:
@@ -181,7 +181,7 @@ def _plain_event(raw: bytes) -> Optional[Event]:
         manifest, client, name)
 
 
-def _checked_event(raw: bytes) -> Event:
+def checked_event(raw: bytes) -> Event:
     fields = Fields(raw, 'event')
     try:
         kind = EventKind(fields.text('k'))

@@ -383,9 +383,9 @@ class _Runs:
 
     def spans(self) -> List[Span]:
         """The runs as spans."""
-        found: List[Span] = []
+        spans: List[Span] = []
         offset = 0
         for length, class_id in zip(self._lengths, self._classes):
-            found.append(Span(offset, length, class_id))
+            spans.append(Span(offset, length, class_id))
             offset += length
-        return found
+        return spans

@@ -80,8 +80,8 @@ def encode_section(class_map: ClassMap, size: int, form: str = 'auto',
         stop = -(-span.end // block_bytes)
         table += bytes((span.class_id,)) * (stop - len(table))
     return HEADER.pack(MAGIC, Form.BLOCK.value, 1,
-                        block_bytes // SECTOR_BYTES, blocks,
-                        0) + bytes(table)
+                       block_bytes // SECTOR_BYTES, blocks,
+                       0) + bytes(table)
 
 
 def section_length(class_map: ClassMap, size: int, form: str = 'auto',

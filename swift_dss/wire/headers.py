@@ -17,7 +17,7 @@ and the reason; a bad class never becomes "unclassified".
 
 from __future__ import annotations
 
-from typing import List, Optional, Tuple
+from typing import Iterable, List, Optional, Tuple
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import BadClassInput, TooManySpans
@@ -58,43 +58,31 @@ def parse_ranges(text: str, table: ClassTable,
     if count > max_spans:
         raise TooManySpans(header, '%d ranges are more than %d'
                            % (count, max_spans))
-    found: List[Tuple[Span, int]] = []
+    numbered: List[Tuple[Span, int]] = []
     for number, entry in enumerate(text.split(','), 1):
         span = _range(entry.strip(), table, header, number)
         if size is not None and span.end > size:
             raise BadClassInput(
                 header, '%s ends at byte %d, past the object\'s %d bytes'
                 % (_shown(entry.strip()), span.end, size), number)
-        found.append((span, number))
-    found.sort(key=lambda item: item[0].offset)
-    for (span, number), (later, later_number) in zip(found, found[1:]):
+        numbered.append((span, number))
+    numbered.sort(key=lambda item: item[0].offset)
+    for (span, number), (later, later_number) in zip(numbered, numbered[1:]):
         if later.offset < span.end:
             raise BadClassInput(
                 header, 'range %d-%d overlaps entry %d (%d-%d)' % (
                     later.offset, later.length, number, span.offset,
                     span.length), later_number)
-    return tuple(span for span, _ in found)
-
-
-def parse_range_class(text: str, table: ClassTable, rest: int,
-                      size: Optional[int] = None,
-                      max_spans: int = DEFAULT_MAX_SPANS) -> ClassMap:
-    """The class map that an ``X-DSS-Range-Class`` value spells.
-
-    :param rest: class of every byte in no range (the object's class)
-    :raises BadClassInput: see :func:`parse_ranges`
-    :raises TooManySpans: ranges and the gaps between them, neighbours of
-        one class counted once, are more than ``max_spans``
-    """
-    return map_of_ranges(parse_ranges(text, table, size, max_spans), rest,
-                         max_spans)
+    return tuple(span for span, _ in numbered)
 
 
 def map_of_ranges(ranges: Tuple[Span, ...], rest: int,
                   max_spans: int = DEFAULT_MAX_SPANS) -> ClassMap:
-    """Ranges of :func:`parse_ranges` as a map whose gaps are ``rest``.
+    """Ranges of :func:`parse_ranges` as a map whose gaps are ``rest``, the
+    object's class.
 
-    :raises TooManySpans: with its gaps the map passes ``max_spans``
+    :raises TooManySpans: ranges and the gaps between them, neighbours of
+        one class counted once, are more than ``max_spans``
     """
     class_map = ClassMap.from_spans(ranges, rest)
     if len(class_map.spans) > max_spans:
@@ -102,6 +90,12 @@ def map_of_ranges(ranges: Tuple[Span, ...], rest: int,
             names.RANGE_CLASS, '%d spans, gaps included, are more than %d'
             % (len(class_map.spans), max_spans))
     return class_map
+
+
+def range_text(ranges: Iterable[Span]) -> str:
+    """Ranges as ``<offset>-<length>-<class>``, with ``,`` between them."""
+    return ','.join('%d-%d-%d' % (span.offset, span.length, span.class_id)
+                    for span in ranges)
 
 
 def format_range_class(class_map: ClassMap, size: int,
@@ -120,7 +114,7 @@ def format_range_class(class_map: ClassMap, size: int,
     for span in class_map.split(0, size):
         if span.class_id == class_map.rest:
             continue
-        entry = '%d-%d-%d' % (span.offset, span.length, span.class_id)
+        entry = range_text((span,))
         length += len(entry) + 1
         if length > limit:
             return None
@@ -159,13 +153,13 @@ def _range(entry: str, table: ClassTable, header: str,
                 _class_id(parts[2].strip(), table, header, number))
 
 
-def _count(text: str, what: str, header: str, number: int) -> int:
+def _count(text: str, unit: str, header: str, number: int) -> int:
     if not (text.isascii() and text.isdigit()):
         raise BadClassInput(header, '%s %s is not a decimal number'
-                            % (what, _shown(text)), number)
+                            % (unit, _shown(text)), number)
     if len(text.lstrip('0')) > _MAX_DIGITS:
         raise BadClassInput(header, '%s %s is more than 2^63 - 1'
-                            % (what, _shown(text)), number)
+                            % (unit, _shown(text)), number)
     # Zeros in front were never counted: int() of them all is linear.
     return int(text.lstrip('0') or '0')
 

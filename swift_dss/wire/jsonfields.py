@@ -18,19 +18,19 @@ class Fields:
     """One JSON object.
 
     :param raw: its bytes
-    :param what: what to call it in errors
+    :param record: its name in errors
     :raises DamagedRecord: it is no JSON object
     """
 
-    def __init__(self, raw: Union[bytes, str], what: str) -> None:
-        self._what = what
+    def __init__(self, raw: Union[bytes, str], record: str) -> None:
+        self._what = record
         try:
-            found = json.loads(raw)
+            values = json.loads(raw)
         except (ValueError, RecursionError) as err:
-            raise DamagedRecord('%s: %s' % (what, err)) from err
-        if not isinstance(found, dict):
-            raise DamagedRecord('%s: not an object' % what)
-        self.values: Dict[str, Any] = found
+            raise DamagedRecord('%s: %s' % (record, err)) from err
+        if not isinstance(values, dict):
+            raise DamagedRecord('%s: not an object' % record)
+        self.values: Dict[str, Any] = values
 
     def text(self, name: str, default: Optional[str] = None) -> str:
         """A string."""
@@ -62,12 +62,12 @@ class Fields:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise self._wrong(name, 'a number')
         try:
-            found = float(value)
+            number = float(value)
         except OverflowError:
             raise self._wrong(name, 'a number below 1.8e308') from None
-        if not isfinite(found):
+        if not isfinite(number):
             raise self._wrong(name, 'a finite number')
-        return found
+        return number
 
     def flag(self, name: str, default: Optional[bool] = None) -> bool:
         """true or false."""
@@ -98,10 +98,10 @@ class Fields:
         value = self.values.get(name)
         if not isinstance(value, dict):
             raise self._wrong(name, 'an object')
-        found = Fields.__new__(Fields)
-        found._what = '%s %s' % (self._what, name)
-        found.values = value
-        return found
+        fields = Fields.__new__(Fields)
+        fields._what = '%s %s' % (self._what, name)
+        fields.values = value
+        return fields
 
     def _get(self, name: str, default: Any) -> Any:
         if name not in self.values:

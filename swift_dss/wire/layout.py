@@ -92,11 +92,11 @@ def parse_data_file(name: str) -> Optional[Tuple[str, Optional[int], bool]]:
 
     A replicated file counts as durable. None for any other name.
     """
-    found = _DATA_FILE.match(name)
-    if not found:
+    match = _DATA_FILE.match(name)
+    if not match:
         return None
-    frag = found.group('frag')
-    return (found.group('timestamp'), None if frag is None else int(frag),
+    frag = match.group('frag')
+    return (match.group('timestamp'), None if frag is None else int(frag),
             frag is None or name.endswith('#d.data'))
 
 
@@ -130,11 +130,11 @@ def parse_remote_key(prefix: str, key: str
     """
     if not key.startswith(prefix):
         return None
-    found = _REMOTE_KEY.match(key[len(prefix):])
-    if not found or not found.group('hash').endswith(found.group('abc')):
+    match = _REMOTE_KEY.match(key[len(prefix):])
+    if not match or not match.group('hash').endswith(match.group('abc')):
         return None
-    frag = found.group('frag')
-    return VersionId('', int(found.group('policy')), found.group('hash'),
-                     found.group('timestamp'),
+    frag = match.group('frag')
+    return VersionId('', int(match.group('policy')), match.group('hash'),
+                     match.group('timestamp'),
                      None if frag is None else int(frag)), \
-        found.group('suffix') or ''
+        match.group('suffix') or ''

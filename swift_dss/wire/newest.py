@@ -14,7 +14,7 @@ the node's disks. ``quarantined`` is the timestamp of the newest data file of
 the object in the device's quarantine, '' if there is none. Where ``prove``
 asks for it, of one object, the server reads all bytes of that file from its
 own disks, and ``proven`` says whether they are right; spaces come before the
-answer meanwhile, so that nobody takes the server for dead. Older servers do
+answer meanwhile, so that no client takes the server for dead. Older servers do
 not say the last three. None: the server cannot say (the device is not mounted,
 the record is damaged).
 """
@@ -47,7 +47,7 @@ class Asked(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What is asked of some objects.
+    """A question about some objects.
 
     :param asked: at most ``MAX_ASKED``
     :param records: which keys their records name
@@ -63,19 +63,19 @@ def encode_question(question: Question) -> bytes:
     """As it goes over the wire."""
     return json.dumps({
         'v': _VERSION, 'records': question.records, 'prove': question.prove,
-        'ask': [list(one) for one in question.asked]}).encode('ascii')
+        'ask': [list(row) for row in question.asked]}).encode('ascii')
 
 
 def decode_question(raw: bytes) -> Question:
-    """What was asked.
+    """Read a question.
 
     :raises DamagedRecord: it is no question
     """
     try:
-        found = json.loads(raw)
-        asked = [_asked(*one) for one in found['ask']]
-        records, prove = found['records'], found.get('prove', False)
-        if found['v'] != _VERSION or not isinstance(records, bool) or \
+        fields = json.loads(raw)
+        asked = [_asked(*row) for row in fields['ask']]
+        records, prove = fields['records'], fields.get('prove', False)
+        if fields['v'] != _VERSION or not isinstance(records, bool) or \
                 not isinstance(prove, bool) or len(asked) > MAX_ASKED or \
                 prove and len(asked) != 1:
             raise ValueError('another version, or too many')
@@ -92,13 +92,13 @@ def encode_answer(said: Sequence[Said]) -> bytes:
 def decode_answer(raw: bytes, count: int) -> List[Said]:
     """:raises DamagedRecord: it is no answer to ``count`` questions."""
     try:
-        found = json.loads(raw)
-        said = [None if one is None else (
-            _text(one[0]), _text(one[1]), one[2:3] == [True],
-            one[3] if len(one) > 3 and isinstance(one[3], str) else None,
-            one[4:5] == [True])
-            for one in found['said']]
-        if found['v'] != _VERSION or len(said) != count:
+        fields = json.loads(raw)
+        said = [None if row is None else (
+            _text(row[0]), _text(row[1]), row[2:3] == [True],
+            row[3] if len(row) > 3 and isinstance(row[3], str) else None,
+            row[4:5] == [True])
+            for row in fields['said']]
+        if fields['v'] != _VERSION or len(said) != count:
             raise ValueError('another version, or another number')
     except (ValueError, KeyError, TypeError, IndexError,
             RecursionError) as err:

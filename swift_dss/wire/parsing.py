@@ -21,14 +21,14 @@ _ODD = (ValueError, LookupError, TypeError, AttributeError, OverflowError,
 
 
 @contextmanager
-def parsing(what: str) -> Iterator[None]:
+def parsing(record: str) -> Iterator[None]:
     """Around a parser: whatever is odd in a record is one error.
 
-    :param what: what to call the record in errors
+    :param record: what to call the record in errors
     :raises DamagedRecord: the parser raised
     """
     try:
         yield
     except _ODD as err:
         raise DamagedRecord('%s: %s: %s' % (
-            what, type(err).__name__, str(err)[:200])) from err
+            record, type(err).__name__, str(err)[:200])) from err

@@ -116,17 +116,10 @@ def encode_node(pressures: Mapping[str, Pressure], now: float,
             for device, (room, size) in rooms.items()}).encode('ascii'))
 
 
-def decode_node(raw: bytes) -> Dict[str, Tuple[float, Pressure]]:
-    """Device to (age in seconds, pressure).
-
-    :raises DamagedRecord: not an answer of ours
-    """
-    return dict(Devices(raw))
-
-
 class Devices(Mapping[str, Tuple[float, Pressure]]):
-    """The same as :func:`decode_node`, each device decoded when it is
-    looked up: a proxy wants one of dozens.
+    """Read a text of :func:`encode_node`: device to (age in seconds,
+    pressure). A device is decoded when it is looked up: a proxy wants one
+    of dozens.
 
     :param since: seconds since the answer was made, added to each age
     :raises DamagedRecord: not an answer of ours; by a lookup, if that
@@ -145,13 +138,13 @@ class Devices(Mapping[str, Tuple[float, Pressure]]):
             self._parsed()
 
     def __getitem__(self, device: str) -> Tuple[float, Pressure]:
-        found = self._found.get(device)
-        if found is None:
+        reading = self._found.get(device)
+        if reading is None:
             fields = self._line(device) if self._whole is None \
                 else self._of_whole(device)
-            found = self._found[device] = (
+            reading = self._found[device] = (
                 fields.number('age') + self._since, of_fields(fields))
-        return found
+        return reading
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._parsed().values)
@@ -203,7 +196,7 @@ def encode_tally(tally: Mapping[int, Mapping[str, int]]) -> str:
 
 
 def decode_tally(text: str) -> Dict[int, Dict[str, int]]:
-    """What :func:`encode_tally` made.
+    """Read a text of :func:`encode_tally`.
 
     :raises DamagedRecord: not one of ours
     """
@@ -212,5 +205,5 @@ def decode_tally(text: str) -> Dict[int, Dict[str, int]]:
     for name in fields.values:
         class_id, inner = _class_id(name, 'admissions'), fields.inner(name)
         tally[class_id] = {answer: inner.whole(answer)
-                            for answer in inner.values if answer in ANSWERS}
+                           for answer in inner.values if answer in ANSWERS}
     return tally

@@ -27,6 +27,7 @@ from swift_dss.wire import names
 #: Older than everything.
 NEVER = '0000000000.00000'
 _TIMESTAMP = re.compile(r'\d{10}\.\d{5}(_[0-9a-f]{16})?')
+_TYPE_AT = 'Content-Type-Timestamp'
 _CLASS = names.TRANSIENT_MAP.lower()
 _META_AT = names.META_AT.lower()
 _NO_METADATA = frozenset((
@@ -73,7 +74,7 @@ def of_post(metadata: Mapping[str, str]) -> Registers:
         {name: value for name, value in metadata.items()
          if _is_metadata(name.lower())},
         _class_at(metadata, class_map, at), class_map,
-        metadata.get('Content-Type-Timestamp', ''),
+        metadata.get(_TYPE_AT, ''),
         metadata.get('Content-Type', ''))
 
 
@@ -95,42 +96,42 @@ def of_data(metadata: Mapping[str, str]) -> Registers:
         _class_at(metadata, class_map, at), class_map)
 
 
-def join(one: Registers, other: Registers) -> Registers:
-    """Of each register the newer side; of two of one age, ``one``'s."""
-    newer_meta = other if other.meta_at > one.meta_at else one
-    newer_class = other if other.class_at > one.class_at else one
-    newer_type = other if other.type_at > one.type_at else one
+def join(left: Registers, other: Registers) -> Registers:
+    """Of each register the newer side; of two of one age, ``left``'s."""
+    newer_meta = other if other.meta_at > left.meta_at else left
+    newer_class = other if other.class_at > left.class_at else left
+    newer_type = other if other.type_at > left.type_at else left
     return Registers(
         newer_meta.meta_at, newer_meta.meta, newer_class.class_at,
         newer_class.class_map, newer_type.type_at, newer_type.content_type)
 
 
-def file_timestamp(found: Registers) -> str:
+def file_timestamp(registers: Registers) -> str:
     """X-Timestamp of the ``.meta`` file, which begins its name.
 
     The newer of both timestamps; in its offset the older one, and which of
     both that is. So the name grows whenever a register does, and no two
     states share one. Without a class it is stock Swift's value.
     """
-    if not found.class_at:
-        return found.meta_at
-    first, last = sorted((found.meta_at, found.class_at))
+    if not registers.class_at:
+        return registers.meta_at
+    first, last = sorted((registers.meta_at, registers.class_at))
     return '%s_%016x' % (
         last.partition('_')[0],
-        _raw(first) << 1 | (found.class_at >= found.meta_at))
+        _raw(first) << 1 | (registers.class_at >= registers.meta_at))
 
 
-def to_metadata(found: Registers) -> Dict[str, str]:
+def to_metadata(registers: Registers) -> Dict[str, str]:
     """The contents of the ``.meta`` file; :func:`of_post` reads them back."""
-    metadata = dict(found.meta)
-    metadata['X-Timestamp'] = file_timestamp(found)
-    if found.class_at:
-        metadata.update(found.class_map)
-        metadata[names.MAP_AT] = found.class_at
-        metadata[names.META_AT] = found.meta_at
-    if found.type_at:
-        metadata['Content-Type-Timestamp'] = found.type_at
-        metadata['Content-Type'] = found.content_type
+    metadata = dict(registers.meta)
+    metadata['X-Timestamp'] = file_timestamp(registers)
+    if registers.class_at:
+        metadata.update(registers.class_map)
+        metadata[names.MAP_AT] = registers.class_at
+        metadata[names.META_AT] = registers.meta_at
+    if registers.type_at:
+        metadata[_TYPE_AT] = registers.type_at
+        metadata['Content-Type'] = registers.content_type
     return metadata
 
 
@@ -139,16 +140,21 @@ def current(metadata: Mapping[str, str],
     """The part of a ``.meta`` file that is newer than its data file.
 
     A PUT between two POSTs is newer than one register and older than the
-    other; the file stays for the newer one, and the older one is void.
+    other; the file stays for the newer one, and the older one is void. Swift
+    itself passes over a content type that is older than the data, and leaves
+    it in the file.
 
     :param metadata: of the ``.meta`` file
     :param data: of the data file
     :returns: ``metadata`` itself if all of it counts
     """
+    at = data['X-Timestamp']
+    if '' < metadata.get(_TYPE_AT, '') < at:
+        metadata = {name: value for name, value in metadata.items()
+                    if name not in (_TYPE_AT, 'Content-Type')}
     if names.MAP_AT not in metadata:
         return metadata
     posted = of_post(metadata)
-    at = data['X-Timestamp']
     if min(posted.meta_at, posted.class_at or at) >= at:
         return metadata
     put = of_data(data)

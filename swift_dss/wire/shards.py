@@ -23,7 +23,7 @@ _VERSION = 1
 
 
 def parse(text: str) -> Division:
-    """What the option ``[tier] shards`` says.
+    """Read the option ``[tier] shards``.
 
     :param text: ``auto``, a number, or lists of devices such as
         ``sda sdb; sdc sdd``
@@ -82,7 +82,7 @@ def encode(layout: Layout) -> bytes:
     """The file's bytes."""
     return json.dumps({
         'version': _VERSION, 'devices': dict(layout.devices),
-        'moving': {name: list(some) for name, some
+        'moving': {name: list(shards) for name, shards
                    in layout.moving.items()}},
         indent=1, sort_keys=True).encode('utf-8') + b'\n'
 
@@ -103,14 +103,14 @@ def decode(raw: Union[bytes, str]) -> Layout:
         raise DamagedRecord('%s: no devices' % FILE)
     for name, number in devices.items():
         _check(name, number)
-    for name, some in moving.items():
-        if not isinstance(some, list):
+    for name, shards in moving.items():
+        if not isinstance(shards, list):
             raise DamagedRecord('%s: device %r moves from %r'
-                                % (FILE, name, some))
-        for number in some:
+                                % (FILE, name, shards))
+        for number in shards:
             _check(name, number)
-    return Layout(devices, {name: tuple(some)
-                            for name, some in moving.items()})
+    return Layout(devices, {name: tuple(shards)
+                            for name, shards in moving.items()})
 
 
 def _check(name: str, number: object) -> None:

@@ -73,8 +73,17 @@ class Server:
         conf = dict(prepare(devices, root), log_level='ERROR')
         from swift_dss.objserver.server import DssObjectController
         from swift_dss.objserver.settings import node_for
-        self._app = DssObjectController(conf)
-        self._node = node_for(conf, logging.getLogger())
+        app = DssObjectController(conf)
+        self._node = node_for(conf, app.logger)
+        listener = eventlet.listen(('127.0.0.1', 0))
+        eventlet.spawn(wsgi.server, listener, app, log_output=False)
+        self._control, theirs = socket.socketpair()
+        # A green socket's descriptor does not wait, and the client's must.
+        os.set_blocking(theirs.fileno(), True)
+        self._client = subprocess.Popen(
+            [sys.executable, '-c', _CLIENT, str(theirs.fileno()),
+             str(listener.getsockname()[1])], pass_fds=(theirs.fileno(),))
+        theirs.close()
 
     def switch(self, checks: bool) -> None:
         """From the next request on."""
@@ -82,17 +91,9 @@ class Server:
             self._node.conf, io=dataclasses.replace(
                 self._node.conf.io, block_checksums=checks))
 
-        listener = eventlet.listen(('127.0.0.1', 0))
-        eventlet.spawn(wsgi.server, listener, self._app, log_output=False)
-        self._control, theirs = socket.socketpair()
-        self._client = subprocess.Popen(
-            [sys.executable, '-c', _CLIENT, str(theirs.fileno()),
-             str(listener.getsockname()[1])], pass_fds=(theirs.fileno(),))
-        theirs.close()
-
     def batch(self, case: _Case, count: int, checks: bool) -> float:
         """CPU microseconds a request, all threads of the process."""
-        what, size, span = case
+        label, size, span = case
         self.switch(checks)
         started = time.process_time()
         self._control.sendall(('%s %d %d %s\n' % (
@@ -100,7 +101,7 @@ class Server:
             '-' if span in (None, (0, size)) else '%d-%d' % (
                 span[0], span[1] - 1))).encode())
         if self._control.recv(1) != b'.':
-            raise SystemExit('%s: the client has failed' % what)
+            raise SystemExit('%s: the client has failed' % label)
         return (time.process_time() - started) / count * 1e6
 
     def close(self) -> None:
@@ -111,20 +112,20 @@ class Server:
 
 def compare(server: Server, case: _Case, rounds: int) -> None:
     """Print one line."""
-    what, size, span = case
-    server.batch((what, size, None), _OBJECTS, True)
+    label, size, span = case
+    server.batch((label, size, None), _OBJECTS, True)
     moved = size if span is None else span[1] - span[0]
     count = max(2, min(50, (8 << 20) // moved)
                 // (4 if span is None else 1))
     server.batch(case, count, True)
-    found: Dict[str, List[float]] = {'off': [], 'on': [], 'noise': []}
+    times: Dict[str, List[float]] = {'off': [], 'on': [], 'noise': []}
     for turn in range(rounds):
-        for side in list(found)[::-1 if turn % 2 else 1]:
-            found[side].append(server.batch(case, count, side == 'on'))
-    off, on, noise = (statistics.quantiles(found[side], n=4)[0]
+        for side in list(times)[::-1 if turn % 2 else 1]:
+            times[side].append(server.batch(case, count, side == 'on'))
+    off, on, noise = (statistics.quantiles(times[side], n=4)[0]
                       for side in ('off', 'on', 'noise'))
     print('%-28s of %8d bytes: %8.0f us off, x%.3f on, noise x%.3f' % (
-        what, size, off, on / off, noise / off), flush=True)
+        label, size, off, on / off, noise / off), flush=True)
 
 
 def main() -> None:

@@ -10,7 +10,9 @@ import subprocess
 import sys
 import tempfile
 
-from swift_dss.block import core_library
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from support.chunk_oracle import core_library
 
 SOURCE = pathlib.Path(__file__).with_suffix('.c')
 SLOTS = ('4096', '262144', '4194304')

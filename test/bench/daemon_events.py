@@ -35,7 +35,7 @@ from typing import Any, Dict, Iterator, List, Tuple  # noqa: E402
 sys.path.insert(0, os.path.join(os.path.dirname(
     os.path.abspath(__file__)), os.pardir))
 
-from daemon_node import (  # noqa: E402
+from support.nodes.daemon_node import (  # noqa: E402
     PROFILED, DaemonProcess, write, write_node)
 from swift.common import storage_policy, utils  # noqa: E402
 
@@ -156,7 +156,7 @@ class Bench:
         eventlet.sleep(3.0)
         _, idle = self._spent(daemon, lambda: eventlet.sleep(5.0))
         idle /= 5.0
-        found = {'idle ms/s': idle * 1e3}
+        figures = {'idle ms/s': idle * 1e3}
         total = 0.0
         counted = 0
         for kind, method, counter in KINDS:
@@ -172,11 +172,11 @@ class Bench:
                 raise SystemExit('%s: %d events of %d' % (
                     kind, events, wanted))
             spent -= idle * seconds
-            found[kind] = spent / events * 1e6
+            figures[kind] = spent / events * 1e6
             total += spent
             counted += events
-        found['all'] = total / counted * 1e6
-        return found
+        figures['all'] = total / counted * 1e6
+        return figures
 
     @staticmethod
     def _spent(daemon: DaemonProcess, work: Any) -> Tuple[float, float]:
@@ -189,8 +189,8 @@ class Bench:
 
 
 def _counters(daemon: DaemonProcess) -> Dict[str, float]:
-    found: Dict[str, float] = daemon.ask({'verb': 'status'})['metrics']
-    return found
+    counters: Dict[str, float] = daemon.ask({'verb': 'status'})['metrics']
+    return counters
 
 
 @contextlib.contextmanager
@@ -236,16 +236,16 @@ def main() -> int:
     trees = {'this': here}
     if args.against:
         trees = {'other': os.path.abspath(args.against), 'this': here}
-    found: Dict[str, List[Dict[str, float]]] = {name: [] for name in trees}
+    by_tree: Dict[str, List[Dict[str, float]]] = {name: [] for name in trees}
     for _ in range(args.rounds):
         for name, tree in trees.items():
             with file_system(args.on or '/dev/shm') as root:
-                found[name].append(Bench(root, args).measure(tree))
-            show(name, found[name][-1])
+                by_tree[name].append(Bench(root, args).measure(tree))
+            show(name, by_tree[name][-1])
     if args.rounds > 1:
-        for name, figures in found.items():
+        for name, figures in by_tree.items():
             show('median ' + name, {key: statistics.median(
-                one[key] for one in figures) for key in figures[0]})
+                run[key] for run in figures) for key in figures[0]})
     return 0
 
 

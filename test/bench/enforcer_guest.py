@@ -52,13 +52,13 @@ def start(job):
                       'dss %s %s %d 7 writethrough %s meta_class 255 '
                       'idle_ms 0 format' % (
                           ssd, job['hdd'], chunk, job['strategy']))
-        found = slots_of(call('dmsetup', 'status', TARGET))
-        if found == job['slots']:
+        slots = slots_of(call('dmsetup', 'status', TARGET))
+        if slots == job['slots']:
             call('dmsetup', 'message', TARGET, '0', *job['classes'])
             return path
         remove(TARGET)
         remove('exact')
-        sectors += (job['slots'] - found) * chunk
+        sectors += (job['slots'] - slots) * chunk
     raise SystemExit('no SSD has exactly %d slots' % job['slots'])
 
 

@@ -4,7 +4,7 @@ import json
 import pathlib
 import tempfile
 
-from swift_dss.bench import enforcers
+from support.chunk_oracle import enforcers
 from swift_dss.bench.block import driver
 from swift_dss.block import lab, table
 
@@ -65,13 +65,13 @@ def module_outcome(job, seconds):
     counters = table.parse_stats(answers['stats']).classes
     counts = {}
     for class_id in told['class_ids']:
-        found = counters.get(class_id, {})
+        row = counters.get(class_id, {})
         counts[str(class_id)] = {
             name.replace('_', ' ', 1): number
-            for name, number in found.items() if number and (
+            for name, number in row.items() if number and (
                 name in ('misses', 'takes', 'resident', 'dirty')
                 or name.startswith(('bypass_', 'evicted_')))}
-        hits = found.get('read_hits', 0) + found.get('write_hits', 0)
+        hits = row.get('read_hits', 0) + row.get('write_hits', 0)
         if hits:
             counts[str(class_id)]['hits'] = hits
     return enforcers.Outcome(counts, '', seconds)

@@ -218,16 +218,16 @@ def main() -> None:
         return
     if args.against:
         args.against = os.path.abspath(args.against)
-    found: Dict[str, List[Dict[str, float]]] = {side: [] for side in SIDES}
+    by_side: Dict[str, List[Dict[str, float]]] = {side: [] for side in SIDES}
     for _ in range(args.rounds):
         for side in SIDES:
             with tempfile.TemporaryDirectory(dir='/dev/shm') as root:
-                found[side].append(measure(args, side, root))
-            show(side, found[side][-1])
+                by_side[side].append(measure(args, side, root))
+            show(side, by_side[side][-1])
     for side in SIDES:
         show('median ' + side, {key: statistics.median(
-            figures[key] for figures in found[side])
-            for key in found[side][0]})
+            figures[key] for figures in by_side[side])
+            for key in by_side[side][0]})
 
 
 if __name__ == '__main__':

@@ -30,7 +30,7 @@ from typing import Any, Iterator, List, NamedTuple, Tuple
 sys.path.insert(0, os.path.join(os.path.dirname(
     os.path.abspath(__file__)), os.pardir))
 
-from daemon_node import DaemonProcess, write_node
+from support.nodes.daemon_node import DaemonProcess, write_node
 from swift.obj.diskfile import write_metadata
 
 from swift_dss.core.version import VersionId
@@ -70,17 +70,17 @@ def objects(first: int, count: int) -> Iterator[Stored]:
             int(digest[:8], 16) >> (32 - _POWER)), name)
 
 
-def write(device: str, one: Stored) -> None:
+def write(device: str, stored: Stored) -> None:
     """The object's data file, as Swift names and marks it."""
-    folder = layout.hash_dir(device, 0, one.partition,
-                             one.version.object_hash)
+    folder = layout.hash_dir(device, 0, stored.partition,
+                             stored.version.object_hash)
     os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, one.version.timestamp + '.data'),
+    with open(os.path.join(folder, stored.version.timestamp + '.data'),
               'wb') as target:
         target.write(b'x' * SIZE)
         write_metadata(target.fileno(), {
-            'name': one.name, 'ETag': 'e', 'Content-Type': 'a/b',
-            'X-Timestamp': one.version.timestamp,
+            'name': stored.name, 'ETag': 'e', 'Content-Type': 'a/b',
+            'X-Timestamp': stored.version.timestamp,
             'Content-Length': str(SIZE)})
 
 
@@ -88,20 +88,20 @@ def fill(root: str, count: int) -> None:
     """The objects and their rows."""
     device = os.path.join(root, 'devices', 'sda')
     index = Index(os.path.join(root, 'run', 'index.db'))
-    index.set_state('rebuild_needed', '0')
-    index.set_state('swept_at', str(time.time()))
-    index.set_state('clean_stop', '1')
+    index.file.set_state('rebuild_needed', '0')
+    index.file.set_state('swept_at', str(time.time()))
+    index.file.set_state('clean_stop', '1')
     rows: List[VersionRow] = []
-    for number, one in enumerate(objects(0, count)):
-        write(device, one)
+    for number, stored in enumerate(objects(0, count)):
+        write(device, stored)
         rows.append(VersionRow(
-            one.version, one.partition, SIZE, one.name, time.time(),
+            stored.version, stored.partition, SIZE, stored.name, time.time(),
             spans=[SpanRow(0, SIZE, SIZE, 0, 0, SIZE)]))
         if len(rows) == 5000 or number == count - 1:
             index.add(rows)
             del rows[:]
             show('object %d of %d' % (number + 1, count))
-    index.close()
+    index.file.close()
 
 
 class Bench:
@@ -138,24 +138,24 @@ class Bench:
         gone = set(sorted(os.listdir(folder))[::2])
         remover = subprocess.Popen([sys.executable, '-c', _REMOVE] + [
             os.path.join(folder, name) for name in sorted(gone)])
-        fresh = [one for one in objects(
+        fresh = [stored for stored in objects(
             self._args.objects, self._args.objects // 5)
-            if one.partition not in gone]
+            if stored.partition not in gone]
         remover.wait()
         removed_at = time.monotonic()
         self._grow(fresh)
         return removed_at, SIZE * (len(fresh) + sum(
-            one.partition not in gone
-            for one in objects(0, self._args.objects)))
+            stored.partition not in gone
+            for stored in objects(0, self._args.objects)))
 
     def _grow(self, fresh: List[Stored]) -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
             sender.connect(os.path.join(self._root, 'run', 'events.sock'))
-            for one in fresh:
-                write(self._device, one)
+            for stored in fresh:
+                write(self._device, stored)
                 sender.send(encode_event(Event(
-                    EventKind.PUT, one.version, one.partition, SIZE, '0',
-                    at=time.time(), name=one.name)))
+                    EventKind.PUT, stored.version, stored.partition, SIZE, '0',
+                    at=time.time(), name=stored.name)))
 
     def _watch(self, since: float, left: int) -> bool:
         settled = worst = 0.0
@@ -187,9 +187,9 @@ class Bench:
 
     def _known(self) -> Tuple[int, Any]:
         """SSD bytes by the index, and the counters."""
-        found = self._daemon.ask({'verb': 'status'})
-        metrics = found['metrics']
-        return (found['classes'].get('0', {}).get('ssd', 0),
+        status = self._daemon.ask({'verb': 'status'})
+        metrics = status['metrics']
+        return (status['classes'].get('0', {}).get('ssd', 0),
                 metrics.get('counters', metrics))
 
 

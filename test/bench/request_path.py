@@ -120,7 +120,6 @@ class Bench:
             environ['CONTENT_LENGTH'] = str(len(body))
             environ['CONTENT_TYPE'] = 'application/octet-stream'
             if class_text:
-                environ['HTTP_X_BACKEND_DSS_MAP'] = class_text
                 environ['HTTP_X_OBJECT_SYSMETA_DSS_MAP'] = class_text
         if operation == 'GET disk':
             environ['HTTP_X_AUTH_TOKEN'] = 'token'
@@ -149,17 +148,17 @@ def compare(bench: Bench, operation: str, size: int, rounds: int) -> None:
     body = os.urandom(size)
     count = max(8, min(200, (8 << 20) // size)
                 // (4 if operation == 'PUT' else 1))
-    found: Dict[str, List[float]] = {side: [] for side in SIDES}
+    times: Dict[str, List[float]] = {side: [] for side in SIDES}
     for side in SIDES:
         bench.batch(side, 'PUT', _OBJECTS, body)
     for turn in range(rounds):
         for side in list(SIDES)[::-1 if turn % 2 else 1]:
-            found[side].append(bench.batch(side, operation, count, body))
+            times[side].append(bench.batch(side, operation, count, body))
     print('%-8s %9d' % (operation, size) + ''.join(
         '  %s %.0f us x%.2f' % (side, statistics.median(values),
                                 statistics.median(
-            mine / stock for mine, stock in zip(values, found['vanilla'])))
-        for side, values in found.items()), flush=True)
+            mine / stock for mine, stock in zip(values, times['vanilla'])))
+        for side, values in times.items()), flush=True)
 
 
 def profile(bench: Bench, operation: str, size: int) -> None:

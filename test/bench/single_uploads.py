@@ -26,17 +26,16 @@ from typing import Any, Dict, List
 sys.path.insert(0, os.path.join(os.path.dirname(
     os.path.abspath(__file__)), os.pardir))
 
-from daemon_node import PROFILED, DaemonProcess, write, write_node
-from fault.sample_node import SampleNode
-from functional.s3_servers import BUCKET, VersityServer
+from support.edges.s3_servers import BUCKET, VersityServer
+from support.nodes.daemon_node import (
+    PROFILED, DaemonProcess, write, write_node)
+from support.nodes.sample_node import SampleNode
 from swift.common.utils import (
     get_partition_for_hash, hash_path, set_swift_dir, validate_hash_conf)
 
 from swift_dss.aio import rings
 
 _CLASSES = '[class:0]\nname = plain\nrank = 0\nremote = back\n'
-#: Between the last file written and the first version that is old enough.
-_LEAD_SECONDS = 8.0
 #: The daemon does nothing for so long, to be subtracted.
 _IDLE_SECONDS = 3.0
 
@@ -59,8 +58,8 @@ class Bench:
             self._configure(root, name)
             nodes = [SampleNode(root, False, device)
                      for device in self._devices]
-            begin = time.time() + self._args.count * 0.004 * len(
-                nodes) + _LEAD_SECONDS
+            begin = time.time() + self._args.count * 0.008 * len(
+                nodes) + self._args.lead
             self._fill(root, nodes, begin)
             return self._run(root, tree, begin)
         finally:
@@ -104,7 +103,7 @@ class Bench:
             daemon.start(tree=tree, command=[
                 os.path.join(root, 'profiled.py')])
         else:
-            daemon.start(tree=tree)
+            daemon.start(tree=tree, command=['-m', _module(tree)])
         try:
             while daemon.ask({'verb': 'status'})['rebuild_needed']:
                 time.sleep(0.1)
@@ -143,6 +142,12 @@ class Bench:
 _REMOTE_AFTER = 600
 
 
+def _module(tree: str) -> str:
+    """The daemon's, which an older checkout has elsewhere."""
+    return 'swift_dss.tier.main' if os.path.exists(os.path.join(
+        tree, 'swift_dss', 'tier', 'main.py')) else 'swift_dss.tier.daemon'
+
+
 def _gateway(daemon: DaemonProcess) -> Dict[str, Any]:
     status: Dict[str, Any] = daemon.ask({'verb': 'status'})
     return dict(status['gateway'],
@@ -162,6 +167,9 @@ def main() -> int:
                          help='each has a replica of each object (3)')
     options.add_argument('--bytes', type=int, default=8192,
                          help='of an object (8192)')
+    options.add_argument('--lead', type=float, default=15.0,
+                         metavar='SECONDS', help='until the first version '
+                         'is old enough; more on a busy machine (15)')
     options.add_argument('--rounds', type=int, default=1)
     options.add_argument('--against', metavar='FOLDER',
                          help='a checkout to compare with, in turn')
@@ -174,22 +182,22 @@ def main() -> int:
     trees = {'this': here}
     if args.against:
         trees = {'other': os.path.abspath(args.against), 'this': here}
-    found: Dict[str, List[Dict[str, float]]] = {name: [] for name in trees}
+    by_tree: Dict[str, List[Dict[str, float]]] = {name: [] for name in trees}
     root = tempfile.mkdtemp(prefix='dss-single-', dir=args.on)
     server = VersityServer()
     try:
         bench = Bench(root, server, args)
         for number in range(args.rounds):
             for name, tree in trees.items():
-                found[name].append(bench.measure(
+                by_tree[name].append(bench.measure(
                     tree, '%s%d' % (name, number)))
-                show(name, found[name][-1])
+                show(name, by_tree[name][-1])
     finally:
         server.close()
         shutil.rmtree(root, ignore_errors=True)
-    for name, figures in found.items():
+    for name, figures in by_tree.items():
         show('median ' + name, {key: statistics.median(
-            one[key] for one in figures) for key in figures[0]})
+            run[key] for run in figures) for key in figures[0]})
     return 0
 
 

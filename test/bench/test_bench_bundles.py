@@ -15,21 +15,21 @@ from swift_dss.bench.cluster import bundles
 @pytest.mark.slow
 def test_it_counts_what_went_over_the_link():
     plan = dataclasses.replace(bundles.QUICK, scale=0.0, rtt_seconds=0.002)
-    found = {one.variant: one for one in bundles.measure(plan)}
-    single, bundled = found['single'], found['bundled']
+    runs = {run.variant: run for run in bundles.measure(plan)}
+    single, bundled = runs['single'], runs['bundled']
     # Two halves: one bundle before the link was cut, and one after.
     assert (single.puts, bundled.puts) == (10, 2)
-    for one in (single, bundled):
-        assert one.data_bytes == 40960 <= one.stored_bytes
+    for run in (single, bundled):
+        assert run.data_bytes == 40960 <= run.stored_bytes
         # Every byte that counts went through the link, both ways.
-        assert one.link_sent_bytes > one.data_bytes
-        assert one.read_bytes == 40960 < one.link_read_bytes
-        assert 0 < one.wait_p50 <= one.wait_p99 <= one.seconds
-        assert one.drain_sent_bytes > one.data_bytes / 2
+        assert run.link_sent_bytes > run.data_bytes
+        assert run.read_bytes == 40960 < run.link_read_bytes
+        assert 0 < run.wait_p50 <= run.wait_p99 <= run.seconds
+        assert run.drain_sent_bytes > run.data_bytes / 2
         # Who did the work of the backlog was seen at it.
-        assert one.daemon_cpu > 0 and one.link_cpu > 0
+        assert run.daemon_cpu > 0 and run.link_cpu > 0
     assert bundled.price < single.price
-    text = bundles.text(bundles.report(plan, list(found.values())))
+    text = bundles.text(bundles.report(plan, list(runs.values())))
     assert '5 times fewer PUTs' in text and 'ms an object' in text
 
 

@@ -6,8 +6,10 @@ the script comes to them is.
 
 from __future__ import annotations
 
+import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -35,12 +37,15 @@ def _short_folder() -> Any:
     return tempfile.TemporaryDirectory(prefix='dss-', dir='/dev/shm')
 
 
-def _index_scale(tmp_path: pathlib.Path) -> None:
+def _index_at_scale(tmp_path: pathlib.Path) -> None:
     # 1 is a target that was missed, which so few objects may do.
     with _short_folder() as short:
-        done = _run('index_scale.py', ['--objects', '300', '--on', short])
+        done = _run('index_at_scale.py', [
+            '--objects', '300', '--devices', '4', '--shards', '2',
+            '--on', short])
     assert done.returncode in (0, 1), done.stderr
     assert re.search(r'(?m)^start with 300 objects: [\d.]+ s', done.stdout)
+    assert re.search(r'(?m)^ls --class scarce +[\d.]+ ms', done.stdout)
     assert 'memory per tracked object:' in done.stdout
 
 
@@ -92,12 +97,23 @@ def _block_checksums(tmp_path: pathlib.Path) -> None:
                           r'x[\d.]+$', done.stdout)) == 2, done.stdout
 
 
+def _instructions(tmp_path: pathlib.Path) -> None:
+    if shutil.which('valgrind') is None:
+        pytest.skip('needs valgrind')
+    done = _run('instructions.py', ['--devices', str(tmp_path),
+                                    '--only', 'GET 4096'])
+    assert done.returncode == 0, done.stderr
+    assert re.search(r'(?m)^GET 4096 +\d+ thousand without checksums '
+                     r'x[\d.]+ with x[\d.]+ classified x[\d.]+$',
+                     done.stdout), done.stdout
+
+
 def _three_enforcers(_tmp_path: pathlib.Path) -> None:
     done = _run('three_enforcers.py', ['--length', '500'])
     assert done.returncode == 0, done.stdout + done.stderr
-    found = re.search(r'(?m)^(\d+) of (\d+) comparisons identical$',
+    match = re.search(r'(?m)^(\d+) of (\d+) comparisons identical$',
                       done.stdout)
-    assert found and int(found.group(1)) == int(found.group(2)) > 0
+    assert match and int(match.group(1)) == int(match.group(2)) > 0
 
 
 def _core_speed(_tmp_path: pathlib.Path) -> None:
@@ -108,15 +124,18 @@ def _core_speed(_tmp_path: pathlib.Path) -> None:
 
 
 #: Started or imported by the scripts, not called by hand.
-STARTED = ('enforcer_guest.py', 'enforcer_lab.py')
+STARTED = ('enforcer_guest.py', 'enforcer_lab.py', 'placement_writer.py')
 def _shards(tmp_path: pathlib.Path) -> None:
     with _short_folder() as short:
-        done = _run('shards.py', ['--objects', '80', '--rounds', '1',
-                                  '--on', short])
+        done = _run('shards.py', [
+            '--objects', '80', '--single', '40', '--bundled', '80',
+            '--rounds', '1', '--lead', '40', '--on', short])
     assert done.returncode == 0, done.stderr
-    for name in ('rebuild', 'sweep', 'events'):
+    for name in ('rebuild', 'sweep', 'events', 'single', 'bundled'):
         assert re.search(r'(?m)^%s +\d+/s +\d+/s +[\d.]+ ' % name,
                          done.stdout), done.stdout
+    assert re.search(r'(?m)^single, S3 alone .*: processors [\d.]+ of \d+: '
+                     r'us [\d.]+, S3 [\d.]+, others', done.stdout)
 
 
 def _single_uploads(tmp_path: pathlib.Path) -> None:
@@ -128,11 +147,41 @@ def _single_uploads(tmp_path: pathlib.Path) -> None:
                      done.stdout), done.stdout
 
 
+def _placement(tmp_path: pathlib.Path) -> None:
+    why_not = storage.why_no_loops()
+    if why_not:
+        pytest.skip('needs XFS on a loop device: %s' % why_not)
+    # 1 is a target that was missed, which so few objects may do.
+    told = tmp_path / 'rows.json'
+    done = _run('placement.py', [
+        '--sizes', '0.5', '--writers', '1,2', '--objects', '12', '--scale',
+        '0.1', '--overwrites', '1', '--processes', '2', '--full', '0.5',
+        '--on', str(tmp_path), '--json', str(told)])
+    assert done.returncode in (0, 1), done.stderr
+    assert re.search(r'(?m)^512 GiB +2 +off +[\d.]+ \([\d.-]+\)', done.stdout)
+    rows = json.loads(told.read_text())['rows']
+    assert [(row['writers'], row['side']) for row in rows] == [
+        (1, 'on'), (1, 'off'), (2, 'on'), (2, 'off')]
+    # Of few files that is certain: one writer's lie side by side.
+    assert rows[0]['fresh'] < 0.2 < rows[1]['fresh']
+
+
+def _listings(_tmp_path: pathlib.Path) -> None:
+    done = _run('listings.py', ['--objects', '9', '--rounds', '2'])
+    assert done.returncode == 0, done.stdout + done.stderr
+    for side in ('stock', 'not asked', 'classes', 'one class'):
+        assert re.search(r'(?m)^%s +9 rows  median +[\d.]+ ms  ratio '
+                         r'[\d.]+$' % side, done.stdout), done.stdout
+
+
 SCRIPTS: Dict[str, Callable[[Any], None]] = {
     'block_checksums.py': _block_checksums,
     'core_speed.py': _core_speed,
     'daemon_events.py': _daemon_events,
-    'index_scale.py': _index_scale,
+    'index_at_scale.py': _index_at_scale,
+    'instructions.py': _instructions,
+    'listings.py': _listings,
+    'placement.py': _placement,
     'pressure_questions.py': _pressure_questions,
     'rebalance_index.py': _rebalance_index,
     'request_path.py': _request_path,

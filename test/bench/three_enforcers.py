@@ -14,9 +14,12 @@ import json
 import pathlib
 import sys
 
-from swift_dss.bench import chunk_traces, enforcers
-from swift_dss.block.core_library import ChunkLibrary, load
-from swift_dss.strategy.eviction.chunks.ordered import ChunkOrdered
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from support.chunk_oracle import chunk_traces, enforcers
+from support.chunk_oracle.core_library import (
+    ChunkLibrary, load)
+from support.chunk_oracle.ordered import ChunkOrdered
 
 GOLDEN = pathlib.Path(__file__).parents[1] / 'golden' / 'chunks.json'
 #: The golden file has a beginning on fewer slots too, so that a test can
@@ -34,10 +37,10 @@ def by_library(trace, scenario):
 
 def shown(outcome, class_id):
     """Hits, misses, bypasses and evictions of one class."""
-    found = outcome.counts[class_id]
-    return [found.get('hits', 0), found.get('misses', 0)] + [
+    counts = outcome.counts[class_id]
+    return [counts.get('hits', 0), counts.get('misses', 0)] + [
         ', '.join('%s %d' % (name[len(kind):], number)
-                  for name, number in found.items()
+                  for name, number in counts.items()
                   if name.startswith(kind)) or '-'
         for kind in ('bypass ', 'evicted ')]
 
@@ -65,7 +68,7 @@ def compare(trace, scenario, makers):
                   'evicted: %s' % (class_id, *shown(outcome, class_id)))
         sys.stdout.flush()
     first = next(iter(outcomes.values()))
-    verdict = all(same(first, one) for one in outcomes.values())
+    verdict = all(same(first, outcome) for outcome in outcomes.values())
     print('  identical' if verdict else '  DIFFERENT')
     return verdict
 
@@ -92,7 +95,7 @@ def golden():
     """What the library decides, which :func:`compare` has shown to be what
     the reference does."""
     library = load()
-    found = {}
+    counts = {}
     for length in (PREFIX, chunk_traces.LENGTH):
         trace = chunk_traces.generated(length)
         if length == PREFIX:
@@ -100,12 +103,12 @@ def golden():
         for scenario in enforcers.SCENARIOS.values():
             outcome = enforcers.replay_in_c(
                 ChunkLibrary(trace.slots, library), trace, scenario)
-            found['%s, %d requests' % (scenario.name, length)] = dict(
+            counts['%s, %d requests' % (scenario.name, length)] = dict(
                 outcome.counts, decisions=outcome.decisions)
     # Of the last, the longest.
-    found['trace'] = [sum(trace.class_ids), sum(trace.oblocks) % 1000003,
-                      sum(trace.writes)]
-    GOLDEN.write_text(json.dumps(found, indent=1, sort_keys=True) + '\n')
+    counts['trace'] = [sum(trace.class_ids), sum(trace.oblocks) % 1000003,
+                       sum(trace.writes)]
+    GOLDEN.write_text(json.dumps(counts, indent=1, sort_keys=True) + '\n')
 
 
 def main():

@@ -7,19 +7,20 @@ import pathlib
 import subprocess
 import sys
 
-import chunk_pair
 import pytest
-from chunk_pair import Different, Pair, drive, drive_seed, from_row
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.chunk_oracle import core_library
+from support.chunk_oracle.core_library import ChunkLibrary, load
+from support.chunk_oracle.ordered import ChunkOrdered
+from support.chunk_oracle.verbs import SIEVE_LOOKS, Kind
+from support.rigs import chunk_pair
+from support.rigs.chunk_pair import (
+    Different, Pair, drive, drive_seed, from_row)
 
-from swift_dss.block import core_library
-from swift_dss.block.core_library import ChunkLibrary, load
 from swift_dss.core.classes import Allocate
-from swift_dss.strategy.eviction.chunks.ordered import ChunkOrdered
-from swift_dss.strategy.eviction.chunks.verbs import (
-    CLASSES, PARTS, SIEVE_LOOKS, Bypass, ChunkRow, Evict, Flag, Inner, Kind,
-    Mode)
+from swift_dss.strategy.eviction.chunks import (
+    CLASSES, PARTS, Bypass, ChunkRow, Evict, Flag, Inner, Mode)
 
 LIBRARY = load()
 KINDS = {'reference': ChunkOrdered,
@@ -58,7 +59,7 @@ def test_seeded_calls_get_the_same_answers_and_reach_every_reason():
 #: File, what it says, and what a wrong twin says there.
 TWINS = {
     'a dirty cap counts what ranks above, too': (
-        'dss_verdict.c', '''		if (spec_of(core, other)->rank > rank)
+        'dss_dirty.c', '''		if (spec_of(core, other)->rank > rank)
 			break;
 		dirty''', '''		dirty'''),
     'a floor is one too low': (
@@ -98,7 +99,7 @@ TWINS = {
     'who was declined is offered again': (
         'dss_verdict.c', 'is_sieved(core, verdict->victim_class)', 'false'),
     'what was used is numbered like what was not': (
-        'dss_verdict.c', 'marked == !!(bits & BITS_MARKED)', '!marked'),
+        'dss_core.c', 'marked == !!(bits & BITS_MARKED)', '!marked'),
     'what nobody classified is in the order of a class': (
         'dss_table.c', 'spec.inner = DSS_INNER_SIEVE;', ';'),
     'one LRU is sieved': (
@@ -121,6 +122,17 @@ TWINS = {
         'dss_table.c', '->rank <= rank)', '->rank >= rank)'),
     'a share is rounded up': (
         'dss_table.c', 'core->limit >> 16)', 'core->limit + 0xffff >> 16)'),
+    'the stage has a slot too many': (
+        'dss_dirty.c', 'core->stage - core->nr_staged : 0',
+        'core->stage + 1 - core->nr_staged : 0'),
+    'the stage asks for rank': (
+        'dss_verdict.c', '\t\tstage_giver(core, search);',
+        '\t\tgivers[core->mode](core, search);'),
+    'a staged chunk stays like any other': (
+        'dss_dirty.c', 'clean && staged)', 'false)'),
+    'the stage is never emptied': (
+        'dss_table.c', 'if (!core->nr_staged)',
+        'if (core->nr_staged <= core->stage / 2)'),
     'cleaning begins one slot early': (
         'dss_table.c', 'waiting > share', 'waiting >= share'),
 }
@@ -574,16 +586,16 @@ def test_a_class_changes_its_order_live(make):
 @EITHER
 def test_an_order_that_is_loaded_again_leaves_the_same(make):
     cache, again = make(6), make(6)
-    for one in (cache, again):
-        one.set_table(classes(c1=SIEVED))
+    for side in (cache, again):
+        side.set_table(classes(c1=SIEVED))
     for oblock in (0, 1, 2, 3, 4, 5, 1, 4):
         ask(cache, oblock, 1)
     ask(cache, 6, 1)
     order = cache.to_come(1, False)
     for slot in order:
         again.load(slot, cache.slot_state(slot).oblock, 1, False)
-    gone = [[ask(one, n, 1) for n in range(10, 14)]
-            for one in (cache, again)]
+    gone = [[ask(side, n, 1) for n in range(10, 14)]
+            for side in (cache, again)]
     assert gone[0] == gone[1] == [2, 3, 5, 6]
 
 

@@ -47,16 +47,16 @@ def total(takes):
 
 def taken(takes):
     """Bytes by class, of takes of one class each."""
-    found = {}
+    lengths = {}
     for take in takes:
         class_id, = take.class_ids
-        found[class_id] = found.get(class_id, 0) + take.length
-    return found
+        lengths[class_id] = lengths.get(class_id, 0) + take.length
+    return lengths
 
 
 def given_by(asked, amount=1):
     """Bytes by class that leave in pieces of ``amount``."""
-    found = {}
+    lengths = {}
     giver = asked.next()
     while giver is not None:
         assert asked.most(giver) > 0
@@ -65,9 +65,9 @@ def given_by(asked, amount=1):
         giver.gave(gone)
         asked.left(giver, gone)
         for class_id in giver.class_ids[:1]:
-            found[class_id] = found.get(class_id, 0) + gone
+            lengths[class_id] = lengths.get(class_id, 0) + gone
         giver = asked.next()
-    return found
+    return lengths
 
 
 def make_way(strategy, occupancies, table, need, class_id):
@@ -92,9 +92,9 @@ def test_it_takes_no_more_than_needed_and_never_nothing(
 def test_it_never_takes_dirty_or_pinned_bytes(strategy, node, need):
     table, occupancies = node
     for take in strategy.plan(occupancies, table, ROOM, need):
-        assert not any(table.spec(one).pin for one in take.class_ids)
-        assert take.length <= sum(occupancies[one].evictable_bytes
-                                  for one in take.class_ids)
+        assert not any(table.spec(class_id).pin for class_id in take.class_ids)
+        assert take.length <= sum(occupancies[class_id].evictable_bytes
+                                  for class_id in take.class_ids)
 
 
 @STRATEGY
@@ -195,11 +195,12 @@ def test_weighted_takes_level_the_classes_by_their_weights(node, need):
     table, occupancies = node
     gave = taken(STRATEGIES['weighted'].plan(
         occupancies, table, ROOM, need))
-    left = {one: (occupancies[one].used_bytes - gave.get(one, 0))
-            / table.spec(one).weight for one in occupancies}
-    for one, length in gave.items():
-        spec = table.spec(one)
-        if length <= occupancies[one].used_bytes - int(spec.cap * ROOM):
+    left = {class_id: (occupancies[class_id].used_bytes - gave.get(class_id,
+                                                                   0))
+            / table.spec(class_id).weight for class_id in occupancies}
+    for class_id, length in gave.items():
+        spec = table.spec(class_id)
+        if length <= occupancies[class_id].used_bytes - int(spec.cap * ROOM):
             continue  # over its cap
         for other, occupancy in occupancies.items():
             below = table.spec(other)
@@ -207,7 +208,7 @@ def test_weighted_takes_level_the_classes_by_their_weights(node, need):
                 0, occupancy.used_bytes - int(below.floor * ROOM)))
             # Who could still give is not heavier than who gave.
             assert below.pin or gave.get(other, 0) >= could or \
-                left[other] <= left[one] + 1 + 1 / spec.weight
+                left[other] <= left[class_id] + 1 + 1 / spec.weight
 
 
 def test_a_class_at_its_floor_exchanges_its_own_bytes():
@@ -223,7 +224,7 @@ def test_a_class_at_its_floor_exchanges_its_own_bytes():
 def test_what_is_admitted_fits_and_keeps_to_its_cap(node, need, data):
     table, occupancies = node
     class_id = data.draw(st.sampled_from(sorted(occupancies)))
-    used = sum(one.used_bytes for one in occupancies.values())
+    used = sum(occupancy.used_bytes for occupancy in occupancies.values())
     entry = admit(ORDERED, occupancies, table, ROOM, used, 700, 850,
                   class_id, need)
     spec = table.spec(class_id)
@@ -257,11 +258,11 @@ def test_pieces_relieve_as_much_as_may_leave(strategy, node, need, amount):
 def test_what_is_over_caps_leaves_and_nothing_else(node):
     table, occupancies = node
     gave = given_by(ORDERED.relief(occupancies, table, ROOM, None))
-    for class_id, found in occupancies.items():
+    for class_id, occupancy in occupancies.items():
         spec = table.spec(class_id)
-        over = max(0, found.used_bytes - int(spec.cap * ROOM))
+        over = max(0, occupancy.used_bytes - int(spec.cap * ROOM))
         assert gave.get(class_id, 0) == (
-            0 if spec.pin else min(over, found.evictable_bytes))
+            0 if spec.pin else min(over, occupancy.evictable_bytes))
 
 
 @pytest.mark.parametrize('strategy', [
@@ -280,12 +281,12 @@ def test_as_much_as_may_leave_at_once_leaves_as_if_one_by_one(
 
     if comes and ask().is_refused:
         return
-    asked, found = ask(), {}
+    asked, lengths = ask(), {}
     giver = asked.next()
     while giver is not None:
         most = min(asked.most(giver), giver.loose)
         giver.gave(most)
         asked.left(giver, most)
-        found[giver.class_ids[0]] = found.get(giver.class_ids[0], 0) + most
+        lengths[giver.class_ids[0]] = lengths.get(giver.class_ids[0], 0) + most
         giver = asked.next()
-    assert found == given_by(ask())
+    assert lengths == given_by(ask())

@@ -5,7 +5,7 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simple_caches import SIMPLE
+from support.rigs.simple_caches import SIMPLE
 
 from swift_dss.core.classes import Allocate, ClassSpec, ClassTable
 from swift_dss.strategy.eviction.objects import orders
@@ -43,11 +43,11 @@ def test_an_order_gives_each_candidate_once_and_counts_its_bytes(
 def order_keeps_its_contract(order, calls):
     """Whatever is asked of an order, beside a plain dictionary."""
     there = {}
-    for what, key, sequential in calls:
+    for call, key, sequential in calls:
         size = facts(key)[0]
-        if what == 'remove':
+        if call == 'remove':
             assert order.remove(key) == there.pop(key, 0)
-        elif what == 'set_dirty' and there:
+        elif call == 'set_dirty' and there:
             gone, gone_size = order.evict()
             assert there.pop(gone) == gone_size
         else:
@@ -68,29 +68,29 @@ def drive(cache, calls):
     """The calls, against a plain set of what must be there."""
     there, dirty, pinned = {}, set(), set()
     cache.evicted = []
-    for what, key, sequential in calls:
+    for call, key, sequential in calls:
         size, class_id = facts(key)
-        if what in ('access', 'fill'):
-            verb = getattr(cache, what)
-            found = verb(key, size, class_id, sequential)
-            if what == 'access':
-                assert (found == HIT) == (key in there)
-            came = found in (True, MISS, HIT) if what == 'access' \
-                else found
-            if found != BYPASS and came:
+        if call in ('access', 'fill'):
+            verb = getattr(cache, call)
+            answer = verb(key, size, class_id, sequential)
+            if call == 'access':
+                assert (answer == HIT) == (key in there)
+            came = answer in (True, MISS, HIT) if call == 'access' \
+                else answer
+            if answer != BYPASS and came:
                 there[key] = size
-        elif what == 'remove':
+        elif call == 'remove':
             assert cache.remove(key) == (there.pop(key, None) is not None)
             dirty.discard(key)
             pinned.discard(key)
         else:
             known = key in there
-            before = key in dirty if what == 'set_clean' else known
-            assert getattr(cache, what)(key) == before
-            if what == 'set_clean':
+            before = key in dirty if call == 'set_clean' else known
+            assert getattr(cache, call)(key) == before
+            if call == 'set_clean':
                 dirty.discard(key)
             elif known:
-                (pinned if what == 'pin' else dirty).add(key)
+                (pinned if call == 'pin' else dirty).add(key)
         for gone in cache.evicted:
             assert gone not in dirty and gone not in pinned, \
                 'a held object left'
@@ -100,8 +100,9 @@ def drive(cache, calls):
         cache.evicted.clear()
         assert cache.used_bytes == sum(there.values()) <= ROOM
         assert len(cache) == len(there)
-        assert all(one in cache for one in there)
-        assert all(cache.is_dirty(one) == (one in dirty) for one in there)
+        assert all(member in cache for member in there)
+        assert all(cache.is_dirty(member) == (member in dirty)
+                   for member in there)
     return there
 
 
@@ -234,6 +235,14 @@ def test_a_hit_of_another_class_moves_the_object_and_0_leaves_it():
     assert (cache.bytes_of(1), cache.bytes_of(3)) == (0, 10)
     cache.access(1, 10, 0)
     assert cache.bytes_of(3) == 10
+
+
+def test_a_class_whose_objects_all_moved_gives_no_room():
+    cache = orders.make('class-lru', 100, TABLE)
+    ask(cache, range(10), 10, 1)
+    ask(cache, range(10), 10, 3)
+    assert (cache.bytes_of(1), cache.bytes_of(3)) == (0, 100)
+    assert cache.access(50, 20, 1) == BYPASS
 
 
 # A second implementation of each, to the last request.

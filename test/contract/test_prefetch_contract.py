@@ -48,18 +48,18 @@ class Told:
         self.answers = []
         self.ends = [('anna', 'x', 0)] * 4
 
-    def step(self, kind, what, flag):
+    def step(self, kind, target, flag):
         self.now += 0.25
         if kind == 'next':
-            account, object_id, end = self.ends[what]
+            account, object_id, end = self.ends[target]
             if end < OBJECT_BYTES:
-                self.read(account, object_id, end, UNIT, flag, what)
+                self.read(account, object_id, end, UNIT, flag, target)
             return
-        if what is None:
+        if target is None:
             if not self.wants:
                 return
-            what = self.wants[-1][:1] + self.wants[-1][1:4]
-        account, object_id, offset, length = what
+            target = self.wants[-1][:1] + self.wants[-1][1:4]
+        account, object_id, offset, length = target
         if kind == 'read':
             self.read(account, object_id, offset, length, flag, 0)
         elif self.accounts is None or account in self.accounts:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from indexed_order import CLASS, IndexedOrder, row_of, version_of
+from support.rigs.indexed_order import CLASS, IndexedOrder, row_of, version_of
 from test_object_contract import CALLS, order_keeps_its_contract
 
 from swift_dss.strategy.eviction.objects import orders
@@ -28,8 +28,8 @@ def made(tmp_path):
             str(tmp_path / ('%d.db' % len(opened))), name, blind))
         return opened[-1]
     yield make
-    for one in opened:
-        one.close()
+    for order in opened:
+        order.close()
 
 
 @pytest.mark.parametrize('name', NAMES)
@@ -39,7 +39,7 @@ def made(tmp_path):
 def test_an_order_in_the_index_keeps_the_contract_of_all_orders(
         made, name, calls):
     order = made(name)
-    with order.index.batch():
+    with order.index.file.batch():
         order_keeps_its_contract(order, calls)
 
 
@@ -73,10 +73,10 @@ def accesses(seed, length=LENGTH):
             yield key, sizes[key], False
 
 
-def play(order, some, room, cost):
+def play(order, requests, room, cost):
     """What happened to each access, and who left for it."""
     used, told = 0, []
-    for key, size, sequential in some:
+    for key, size, sequential in requests:
         if order.touch(key, sequential):
             told.append('hit')
             continue
@@ -102,15 +102,15 @@ def reference(name, room=0):
 def test_it_sends_away_what_the_order_of_a_replay_does_over_a_restart(
         made, name, blind):
     order = made(name, blind)
-    some = list(accesses(7))
+    requests = list(accesses(7))
     room = 3000
 
     def cost(size):
         return order.placing.cost(size, CLASS)
-    wanted = play(reference(name), some, room, cost)
+    wanted = play(reference(name), requests, room, cost)
     assert LENGTH / 10 < wanted.count('hit') < LENGTH
     other = Resumed(order)
-    assert play(other, some, room, cost) == wanted
+    assert play(other, requests, room, cost) == wanted
     assert other.restarts == 3
 
 
@@ -120,7 +120,7 @@ class Resumed:
     def __init__(self, order):
         self.order = order
         self.turn = self.restarts = 0
-        self._batch = order.index.batch()
+        self._batch = order.index.file.batch()
         self._batch.__enter__()
 
     def touch(self, key, sequential):
@@ -129,7 +129,7 @@ class Resumed:
             self._batch.__exit__(None, None, None)
             self.order.close()
             self.order.open()
-            self._batch = self.order.index.batch()
+            self._batch = self.order.index.file.batch()
             self._batch.__enter__()
             self.restarts += 1
         return self.order.touch(key, sequential)
@@ -140,22 +140,23 @@ class Resumed:
 
 def test_sarc_hits_about_what_the_order_of_a_replay_hits(made):
     """Its watched ends are found anew now and then, not at once."""
-    some = [(key, 1 + size // 10, sequential)
-            for key, size, sequential in accesses(12)]
+    requests = [(key, 1 + size // 10, sequential)
+                for key, size, sequential in accesses(12)]
     room = 1500
     order = made('sarc')
-    with order.index.batch():
-        for key, size, _ in some:
+    with order.index.file.batch():
+        for key, size, _ in requests:
             # As in a daemon: what is read was there before, on the HDD.
             order.index.put(row_of(key, size, 0, 1.0))
-        found = play(order, some, room, lambda size: 1.0).count('hit')
-    wanted = play(reference('sarc'), some, room,
+        hits = play(order, requests, room, lambda size: 1.0).count('hit')
+    wanted = play(reference('sarc'), requests, room,
                   lambda size: 1.0).count('hit')
-    lru = play(reference('lru'), some, room, lambda size: 1.0).count('hit')
-    assert lru < found
-    assert abs(found - wanted) < 0.02 * LENGTH
-    desired = order.placing._memories[
-        order.index._device_id('sda'), CLASS]['desired']
+    lru = play(reference('lru'), requests, room, lambda size: 1.0).count('hit')
+    assert lru < hits
+    assert abs(hits - wanted) < 0.02 * LENGTH
+    file = order.index.file
+    desired = order.placing.memories.load(
+        file.db, (file.device_id('sda'), CLASS))['desired']
     assert desired > 0, 'it never adapted'
 
 
@@ -164,23 +165,24 @@ def test_a_twin_whose_hand_does_not_move_is_seen(made, monkeypatch):
         def begin(self, memory, candidates):
             candidates.rewind(0)
     monkeypatch.setitem(ROW_ORDERS, 'sieve', Stuck())
-    order, some = made('sieve'), list(accesses(7))
-    with order.index.batch():
-        found = play(order, some, 3000, lambda size: 1.0)
-    assert found != play(reference('sieve'), some, 3000, lambda size: 1.0)
+    order, requests = made('sieve'), list(accesses(7))
+    with order.index.file.batch():
+        outcomes = play(order, requests, 3000, lambda size: 1.0)
+    assert outcomes != play(reference('sieve'), requests, 3000,
+                            lambda size: 1.0)
 
 
 @pytest.mark.parametrize('name', list(ROW_ORDERS))
 def test_an_exchanged_order_starts_from_the_order_of_use(made, name):
     order = made('lru')
-    with order.index.batch():
+    with order.index.file.batch():
         for key in range(50):
             order.insert(key, 10)
         for key in range(0, 50, 2):
             order.touch(key)
     order.set_inner(name)
-    assert not order.index.settle_orders('sda')
-    assert order.index.settle_orders('sda')
+    assert not order.index.victims.settle_orders('sda')
+    assert order.index.victims.settle_orders('sda')
     left = [order.evict()[0] for _ in range(50)]
     assert left[:25] == list(range(1, 50, 2))
     assert sorted(left) == list(range(50))
@@ -203,10 +205,11 @@ def test_what_is_skipped_or_dirty_is_not_chosen(made, name):
     dirty = row_of(3, 10, 10, 50.0)
     dirty.spans[0].hdd_bytes, dirty.spans[0].dirty_bytes = 0, 10
     order.index.put(dirty)
-    found = order.index.victims('sda', [CLASS], 1000, 64,
+    victims = order.index.victims.next('sda', [CLASS], 1000, 64,
                                 {version_of(0), version_of(1)})
-    assert {int(one.version.object_hash, 16) for one in found} == {2, 4, 5}
+    assert {int(victim.version.object_hash, 16)
+            for victim in victims} == {2, 4, 5}
     order.index.put(row_of(3, 10, 10, 60.0))
-    found = order.index.victims('sda', [CLASS], 1000, 64)
-    assert {int(one.version.object_hash, 16) for one in found} == set(
+    victims = order.index.victims.next('sda', [CLASS], 1000, 64)
+    assert {int(victim.version.object_hash, 16) for victim in victims} == set(
         range(6))

@@ -2,12 +2,14 @@
 """Histories on a bed of real nodes, judged by the simulation's model.
 
 A PUT, an overwrite and a DELETE of an object each reach a subset of its three
-primaries, drawn from a seed: one of 512 histories. Some share one of twelve
-settings: no node is lost, or one loses its drives and all state before or
-after the DELETE; the writes follow at once, or after uploads and with no local
-byte left; the ring stays, or a node leaves it and another enters. Then
-replicators run until nothing moves, and each primary and a client must show
-what acknowledged writes allow. One start of the bed serves all settings.
+primaries, drawn from a seed: one of 512 histories. Some share one of sixteen
+settings: no node is lost, or one is killed and loses its drives and all state
+before or after the DELETE; no node is cut off from all others and from S3, or
+one from before the overwrite until after the DELETE; the writes follow at
+once, or after uploads and with no local byte left; the ring stays, or a node
+leaves it and another enters. Then replicators run until nothing moves, and
+each primary and a client must show what acknowledged writes allow. One start
+of the bed serves all settings.
 
 At the end three days pass at once for all clocks, in which each node looks
 through its part of the bucket, and then more than a week, after which
@@ -30,35 +32,27 @@ import os
 import random
 import sys
 import time
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set
-
-import swiftclient
+from typing import (
+    Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set)
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 os.pardir))
 
-from beds import add_classes, bed
-from support import wait_until
+from bed_bucket import ACCOUNT, CONTAINER, Bucket, path_of
+from support.nodes.beds import add_classes, bed, demote
 
-from swift_dss.aio import layout, processes
-from swift_dss.aio.bed import look, plan
-from swift_dss.core.errors import TierUnavailable
+from swift_dss.aio import processes
+from swift_dss.aio.bed import look
 from swift_dss.core.spans import ClassMap
-from swift_dss.gateway.bundle import since
-from swift_dss.gateway.link.client import OWNER_KEY
-from swift_dss.gateway.restore.places import FOLDERS
 from swift_dss.sim.model import Attempt, Model
 from swift_dss.wire import classmap, names
-from swift_dss.wire.layout import parse_remote_key
 
 NODES = 5
-CONTAINER = 'histories'
-ACCOUNT = 'AUTH_test'
 OPTIONS = {
     'tier': {'interval_seconds': '1', 'clean_after_seconds': '1',
              'min_demote_bytes': '1024'},
-    'gateway': {'remote_after_seconds': '1', 'delete_delay_seconds': '3',
-                'take_over_seconds': '6', 'bundle_age_seconds': '2'}}
+    'gateway': {'remote_after_seconds': '1', 'delete_delay_seconds': '2',
+                'take_over_seconds': '4', 'bundle_age_seconds': '2'}}
 CLASSES = """
 [class:5]
 name = tiny
@@ -69,18 +63,14 @@ bundle = true
 KINDS = ((0, 30000), (5, 2000))
 #: What a daemon keeps: index, queue and bundle book.
 STATE = ('index.db', 'gateway.db', 'bundles.db')
-SUBSETS = [one for count in range(4)
-           for one in itertools.combinations(range(3), count)]
+SUBSETS = [ranks for count in range(4)
+           for ranks in itertools.combinations(range(3), count)]
 #: Until uploads are done, also those that a later primary takes over.
 _SEND_SECONDS = 40.0
 #: Until a delete has had its turn on any replica.
-_DUE_SECONDS = 15.0
+_DUE_SECONDS = 10.0
 #: Until what clients see is final.
 _REST_SECONDS = 60.0
-#: Each node has looked through its part of the bucket; a key is old enough
-#: for ``gc --absent``.
-_ROUND_SECONDS, _WEEK_SECONDS = 3.1 * 86400, 8 * 86400.0
-_GC_SECONDS = 180.0
 
 
 class Setting(NamedTuple):
@@ -90,22 +80,29 @@ class Setting(NamedTuple):
     :param waits: between the writes uploads are done, and then no local
         bytes are left
     :param moves: a node leaves the ring and another enters
+    :param cut: a node is cut off before the overwrite, until the DELETE has
+        had its turn on the others; writes reach it all the same, as if they
+        had come a moment before
     """
 
     lost: str
     waits: bool
     moves: bool
+    cut: bool = False
 
     def __str__(self) -> str:
-        return '%s, writes follow %s, the ring %s' % (
+        return '%s, %s, writes follow %s, the ring %s' % (
             'a node is lost %s the DELETE' % self.lost if self.lost
             else 'no node is lost',
+            'one is cut off' if self.cut else 'none is cut off',
             'after uploads' if self.waits else 'at once',
             'changes' if self.moves else 'stays')
 
 
 SETTINGS = [Setting(lost, waits, moves) for lost in ('after', 'before', '')
             for waits in (True, False) for moves in (True, False)]
+SETTINGS += [Setting(lost, waits, bool(lost), True)
+             for lost in ('after', '') for waits in (True, False)]
 
 
 class History(NamedTuple):
@@ -117,7 +114,7 @@ class History(NamedTuple):
 
     def __str__(self) -> str:
         return '%s: PUT reaches %s, overwrite %s, DELETE %s' % (
-            (self.name,) + tuple(str(list(one)) for one in self.reached))
+            (self.name,) + tuple(str(list(ranks)) for ranks in self.reached))
 
 
 class Histories:
@@ -140,25 +137,31 @@ class Histories:
 
     def run(self, setting: Setting, count: int, twin: bool = False) -> None:
         """Tell so many histories, and judge them."""
-        some = list(self._draw(count))
+        histories = list(self._draw(count))
+        cut: List[str] = []
         for number in range(3):
+            if number == 1 and setting.cut:
+                cut = [self.dice.choice(self.made.plan.nodes)]
+                self.made.partition(cut[0], ['all'])
             if number == 2 and setting.lost == 'before':
                 self._lose_a_node()
-            for history in some:
+            for history in histories:
                 self._write(history, number)
             if setting.waits and number < 2:
-                self._send(some)
-        if setting.waits:
+                self._send(histories, cut)
+        if setting.waits or cut:
             time.sleep(_DUE_SECONDS)
+        if cut:
+            self.made.heal(*cut)
         if twin:
-            self._forget_keys(some)
+            self._forget_keys(histories)
         if setting.lost == 'after':
             self._lose_a_node()
         if setting.moves:
             add_classes(self.made, CLASSES, [self.made.add()])
             self.made.remove(self.dice.choice(self.made.plan.nodes[:-1]))
         self.made.rebalance()
-        for history in some:
+        for history in histories:
             self._judge(setting, history)
 
     def _draw(self, count: int) -> Iterator[History]:
@@ -177,10 +180,10 @@ class Histories:
         headers = {'X-Timestamp': stamp, 'Content-Type': 'text/plain',
                    names.BACKEND_MAP: classmap.encode(
                        ClassMap.uniform(class_id))}
-        for one in history.reached[number]:
+        for rank in history.reached[number]:
             reply = self.made.direct(
-                primaries[one], 'DELETE' if body is None else 'PUT',
-                self._path(history.name), self.policy, headers, body)
+                primaries[rank], 'DELETE' if body is None else 'PUT',
+                path_of(history.name), self.policy, headers, body)
             assert reply.status // 100 == 2 or (
                 body is None and reply.status == 404), reply
         name = self.model.name(history.name)
@@ -188,41 +191,45 @@ class Histories:
         if len(history.reached[number]) >= 2:
             name.acknowledge(stamp)
 
-    def _send(self, some: List[History]) -> None:
-        """Wait until S3 has all, as far as it gets them; nobody else then."""
+    def _send(self, histories: List[History], cut: Sequence[str]) -> None:
+        """Wait until S3 has all, as far as it gets them; nobody else then.
+
+        :param cut: nodes that cannot send
+        """
         until = time.monotonic() + _SEND_SECONDS
         while time.monotonic() < until and not all(
-                found.residency and found.residency.remote
-                for found in self._files(some) if found.kind == 'data'):
+                file.residency and file.residency.remote
+                for file in self._files(histories)
+                if file.kind == 'data' and file.node not in cut):
             time.sleep(0.5)
         for node in self.made.plan.nodes:
-            done = self.made.tool(
-                node, 'tier', 'demote', '--config', '{conf}', '--to',
-                'remote', '--container', '%s/%s' % (ACCOUNT, CONTAINER))
-            assert not done.returncode, done.stdout + done.stderr
+            if node in cut:
+                continue
+            demote(self.made, node,
+                   container='%s/%s' % (ACCOUNT, CONTAINER))
 
-    def _files(self, some: List[History]) -> List[look.Found]:
-        return [found for history in some
-                for found in self.made.files(self._path(history.name))]
+    def _files(self, histories: List[History]) -> List[look.Found]:
+        return [file for history in histories
+                for file in self.made.files(path_of(history.name))]
 
-    def _forget_keys(self, some: List[History]) -> None:
+    def _forget_keys(self, histories: List[History]) -> None:
         """S3 loses all that acknowledged versions lean on."""
-        for found in self._files(some):
-            if found.residency and found.residency.remote:
+        for file in self._files(histories):
+            if file.residency and file.residency.remote:
                 self.made.s3.fault(
-                    'forget', keys=found.residency.remote.key + '*')
+                    'forget', keys=file.residency.remote.key + '*')
 
     def _lose_a_node(self) -> None:
-        """Its drives, and all that its daemon knows."""
+        """Its drives, and all that its daemon knows, with a kill -9."""
         node = self.made.node(self.dice.choice(self.made.plan.nodes))
-        processes.end(node.conf.root, ['tierd', 'object-server'])
+        processes.kill(node.conf.root, ['tierd', 'object-server'])
         for part in STATE:
             for path in glob.glob(node.conf.path('**', part + '*'),
                                   recursive=True):
                 os.unlink(path)
         for device in node.conf.device_names:
-            for what in ('ssd', 'hdd'):
-                self.made.lose_drive(node.name, device, what)
+            for drive in ('ssd', 'hdd'):
+                self.made.lose_drive(node.name, device, drive)
         node.start()
         node.await_servers()
 
@@ -241,20 +248,21 @@ class Histories:
                 else 'unreadable'
             self.wrong[kind].append('%s: %s: %s; %s' % (
                 setting, history, said, [
-                    (one.node, one.kind, one.tiers, one.timestamp)
-                    for one in self._files([history])]))
+                    (file.node, file.kind, file.tiers, file.timestamp)
+                    for file in self._files([history])]))
 
     def _wrong(self, history: History) -> str:
         """What a client or a primary answers that no write allows."""
         name = self.model.name(history.name)
-        allowed: Set[Optional[bytes]] = {one.body for one in name.allowed()}
+        allowed: Set[Optional[bytes]] = {attempt.body
+                                         for attempt in name.allowed()}
         if name.promised() is None:
             allowed.add(None)
         replies = {'a client': self.made.client().get(
             '%s/%s' % (CONTAINER, history.name))}
         for node in self._primaries(history.name):
             replies[node] = self.made.direct(
-                node, 'GET', self._path(history.name), self.policy)
+                node, 'GET', path_of(history.name), self.policy)
         for who, reply in replies.items():
             if reply.status not in (200, 404):
                 return '%s answers %d' % (who, reply.status)
@@ -264,129 +272,12 @@ class Histories:
                     if reply.status == 200 else 'nothing')
         return ''
 
-    # -- the bucket ------------------------------------------------------
-
-    def three_days(self) -> int:
-        """Each node looks through its part of the bucket; bytes that are left
-        and that nothing needs, but for those of writes that were refused."""
-        self._pass(_ROUND_SECONDS)
-        return sum(self._leaked().values()) if not self._wait_for(
-            lambda: not self._leaked()) else 0
-
-    def a_week(self) -> List[str]:
-        """An operator collects what is absent; keys that are left and that no
-        record names."""
-        self._pass(_ROUND_SECONDS + _WEEK_SECONDS)
-        for node in self.made.plan.nodes:
-            self._gc(node)
-        first = self.made.plan.nodes[0]
-        # Bundles that nodes rewrote for it go by and by.
-        self._wait_for(lambda: self._gc(first, '--all')
-                       and not self.not_needed())
-        return sorted(self.not_needed())
-
-    def _pass(self, seconds: float) -> None:
-        for name in self.made.plan.members:
-            self.made.skew(name, seconds)
-
-    def _wait_for(self, done: Any) -> bool:
-        until = time.monotonic() + _GC_SECONDS
-        while not done():
-            if time.monotonic() > until:
-                return False
-            time.sleep(3.0)
-        return True
-
-    def _gc(self, node: str, *words: str) -> Any:
-        def one_pass() -> Any:
-            done = self.made.tool(node, 'gateway', 'gc', '--config',
-                                  '{conf}', '--absent', '--json', *words)
-            if done.returncode == TierUnavailable.exit_code:
-                return None  # the daemon makes one by itself just now
-            assert not done.returncode, done.stdout + done.stderr
-            return json.loads(done.stdout)
-        return wait_until(one_pass, 120, 'a pass of gc')
-
-    def not_needed(self) -> Dict[str, int]:
-        """Keys that no record names, of versions that no node has, and their
-        bytes."""
-        needed: Set[str] = set()
-        for node in self.made.plan.nodes:
-            for found in look.every_file(self.made.plan, node):
-                if found.kind != 'data':
-                    continue
-                object_hash = os.path.basename(os.path.dirname(found.path))
-                # A stub whose bundle is gone reads its own key.
-                needed.add('%s/%s' % (object_hash, found.timestamp))
-                if found.residency and found.residency.remote:
-                    needed.add(found.residency.remote.key)
-        return {key: length for key, length in self.keys().items()
-                if not needed & _means(key)}
-
-    def keys(self) -> Dict[str, int]:
-        """All keys of the bucket but records of accounts and containers, and
-        the owner's mark."""
-        account, user, key = layout.CLOUD_USER
-        with self.made.inside(plan.S3):
-            cloud = swiftclient.Connection(
-                authurl=self.made.member(plan.S3).conf.cloud_url
-                + '/auth/v1.0', user='%s:%s' % (account, user), key=key)
-            listing = cloud.get_container(
-                layout.CLOUD_BUCKET, full_listing=True)[1]
-            cloud.close()
-        return {one['name']: one['bytes'] for one in listing
-                if not one['name'].startswith(FOLDERS)
-                and not one['name'].endswith(OWNER_KEY)}
-
-    def _leaked(self) -> Dict[str, int]:
-        """The same, but for versions that were refused, which a lost node may
-        have had alone."""
-        refused = {(self.made.hash_of(self._path(name)), one.timestamp)
-                   for name, history in self.model.names.items()
-                   for one in history.attempts
-                   if one.timestamp > history.acknowledged}
-        offered = self._offered()
-        return {key: length for key, length in self.not_needed().items()
-                if not _versions(key, offered) & refused}
-
-    def _offered(self) -> Dict[str, Set[Any]]:
-        """The bucket's bundles, and hashes and timestamps of the members."""
-        done = self.made.tool(self.made.plan.nodes[0], 'gateway', 'ls',
-                              '--config', '{conf}', '--json')
-        assert done.stdout, done.stderr
-        found: Dict[str, Set[Any]] = {}
-        for row in json.loads(done.stdout):
-            found.setdefault(row['key'], set()).add((
-                self.made.hash_of(row['name']), row['timestamp']))
-        return found
-
     # -- inside ----------------------------------------------------------
 
-    def _path(self, name: str) -> str:
-        return '/%s/%s/%s' % (ACCOUNT, CONTAINER, name)
-
     def _primaries(self, name: str) -> List[str]:
-        found: List[str] = self.made.primaries(
-            self._path(name), self.policy)
-        return found
-
-
-def _means(key: str) -> Set[str]:
-    """A key, that of the data which it lies beside, and its version."""
-    parsed = parse_remote_key('', key)
-    if parsed is None:
-        return {since.bundle_of(key) or key}
-    version, suffix = parsed
-    return {key[:len(key) - len(suffix)], '%s/%s' % (
-        version.object_hash, version.timestamp)}
-
-
-def _versions(key: str, offered: Dict[str, Set[Any]]) -> Set[Any]:
-    """Hashes and timestamps of what lies under a key, or beside it."""
-    parsed = parse_remote_key('', key)
-    if parsed is None:
-        return offered.get(since.bundle_of(key) or key, set())
-    return {(parsed[0].object_hash, parsed[0].timestamp)}
+        names: List[str] = self.made.primaries(
+            path_of(name), self.policy)
+        return names
 
 
 def run(histories: int, seed: int, settings: List[Setting],
@@ -402,21 +293,22 @@ def run(histories: int, seed: int, settings: List[Setting],
             print('%d histories, %d wrong: %s' % (
                 len(judge.told), sum(map(len, judge.wrong.values())),
                 setting), flush=True)
-        found = dict(judge.wrong, histories=len(judge.told),
-                     put_bytes=judge.put_bytes)
+        report = dict(judge.wrong, histories=len(judge.told),
+                      put_bytes=judge.put_bytes)
         if not twin:
-            found['not_needed_bytes'] = sum(judge.not_needed().values())
-            found['leaked_bytes'] = judge.three_days()
-            found['left_by_gc'] = judge.a_week()
-            found['keys'] = len(judge.keys())
-    return dict(found, seconds=round(time.monotonic() - began, 1))
+            bucket = Bucket(made, judge.model)
+            report['not_needed_bytes'] = sum(bucket.not_needed().values())
+            report['leaked_bytes'] = bucket.three_days()
+            report['left_by_gc'] = bucket.a_week()
+            report['keys'] = len(bucket.keys())
+    return dict(report, seconds=round(time.monotonic() - began, 1))
 
 
-def is_broken(found: Dict[str, Any]) -> bool:
+def is_broken(report: Dict[str, Any]) -> bool:
     """True if a promise was broken."""
-    return bool(found['unreadable'] or found['restored']
-                or found.get('left_by_gc')
-                or found.get('leaked_bytes', 0) > 0.01 * found['put_bytes'])
+    return bool(report['unreadable'] or report['restored']
+                or report.get('left_by_gc')
+                or report.get('leaked_bytes', 0) > 0.01 * report['put_bytes'])
 
 
 def main() -> int:
@@ -426,10 +318,10 @@ def main() -> int:
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--twin', action='store_true')
     args = parser.parse_args()
-    found = run(args.histories, args.seed,
-                SETTINGS[:1] if args.twin else SETTINGS, args.twin)
-    print(json.dumps(found, indent=1))
-    return is_broken(found) != args.twin
+    report = run(args.histories, args.seed,
+                 SETTINGS[:1] if args.twin else SETTINGS, args.twin)
+    print(json.dumps(report, indent=1))
+    return is_broken(report) != args.twin
 
 
 if __name__ == '__main__':

@@ -24,19 +24,20 @@ from typing import Callable, Dict, List, NamedTuple, Sequence
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 os.pardir))
 
-from fault.faulty_s3 import FAULTS, FaultyS3
-from fault.gateway_node import (
+from support import pattern, wait_until
+from support.edges.faulty_s3 import FAULTS, FaultyS3
+from support.edges.s3_servers import S3Server, VersityServer
+from support.nodes.gateway_node import (
     Collector, CountingMetrics, FixedRanks, FolderVersions, OnlyHere,
     conf_for)
-from functional.s3_servers import S3Server, VersityServer
-from support import pattern, wait_until
 
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.spans import ClassMap
 from swift_dss.gateway.link.breaker import Breaker
 from swift_dss.gateway.link.retry import Backoff
+from swift_dss.gateway.parts import Outside
 from swift_dss.gateway.service import Gateway
-from swift_dss.gateway.up import bundler
+from swift_dss.gateway import parts
 from swift_dss.wire.control import FetchRequest
 
 COUNT = 3
@@ -74,10 +75,11 @@ def life(faulty: FaultyS3, prefix: str, folder: str, short: bool,
     local = FolderVersions(root)
     gateway = Gateway(
         conf, lambda: TABLE, local, _LOG, CountingMetrics(),
-        ranks=FixedRanks(), primaries=OnlyHere(local),
-        breaker=Breaker(base_seconds=0.1, cap_seconds=0.5),
-        retry=Backoff(0.05, 0.3))
-    gateway._bundler._backoff = Backoff(0.05, 0.3)
+        outside=Outside(
+            ranks=FixedRanks(), primaries=OnlyHere(local),
+            breaker=Breaker(base_seconds=0.1, cap_seconds=0.5),
+            retry=Backoff(0.05, 0.3)))
+    gateway.parts.bundles.sending.backoff = Backoff(0.05, 0.3)
     gateway.start()
     try:
         bodies = {n: pattern(2500 + n, prefix + str(n))
@@ -87,7 +89,7 @@ def life(faulty: FaultyS3, prefix: str, folder: str, short: bool,
                     for n, body in bodies.items()}
         for version in versions.values():
             gateway.enqueue_upload(version, '7')
-        _await(gateway, lambda found: not found['uploads'])
+        _await(gateway, lambda status: not status['uploads'])
         for n, version in versions.items():
             local.drop_local(version)
             assert _fetched(gateway, version, len(bodies[n])) == bodies[n], \
@@ -107,10 +109,10 @@ def _delete(gateway: Gateway, local: FolderVersions,
             versions: Sequence[object]) -> None:
     for version in versions:
         local.tombstone(version, '1800000000.00000')  # type: ignore
-        gateway.enqueue_delete(version, '7')  # type: ignore[arg-type]
-    _await(gateway, lambda found: not (
-        found['deletes'] or found['uploads']
-        or found['bundles']['dead_bytes'] or found['bundles']['leaving']))
+        gateway.enqueue_deletes([(version, '7')])  # type: ignore[arg-type]
+    _await(gateway, lambda status: not (
+        status['deletes'] or status['uploads']
+        or status['bundles']['dead_bytes'] or status['bundles']['leaving']))
 
 
 def _await(gateway: Gateway,
@@ -120,18 +122,18 @@ def _await(gateway: Gateway,
 
 def _fetched(gateway: Gateway, version: object, length: int) -> bytes:
     """All bytes, asked for again while S3 fails: never wrong ones."""
-    found: List[bytes] = []
+    bodies: List[bytes] = []
 
     def got() -> bool:
         sink = Collector()
         whole = gateway.fetch(FetchRequest(
             version, '7', 0, length, 0, 5.0, True), sink)  # type: ignore
         if whole:
-            found.append(sink.data)
+            bodies.append(sink.data)
         return bool(whole)
     wait_until(got, FETCH_SECONDS, 'fetched')
     wait_until(lambda: not gateway.status()['reading'])
-    return found[0]
+    return bodies[0]
 
 
 def campaign(server: S3Server, folder: str, faults: Sequence[str],
@@ -166,7 +168,7 @@ def campaign(server: S3Server, folder: str, faults: Sequence[str],
     return Outcome(lives, fired, wrong)
 
 
-class Trusting(bundler.Packer):
+class Trusting(parts.Packer):
     """The wrong twin: what was answered with 200 is there."""
 
     def _prove(self, key: str, raw: bytes, etag: str) -> None:
@@ -175,8 +177,8 @@ class Trusting(bundler.Packer):
 
 def twin(server: S3Server, folder: str) -> Outcome:
     """The campaign on the wrong twin: it must find something."""
-    right = bundler.Packer
-    bundler.Packer = Trusting  # type: ignore[misc]
+    right = parts.Packer
+    parts.Packer = Trusting  # type: ignore[misc]
     faulty = FaultyS3(server)
     # What was never there is not worth a long wait.
     global FETCH_SECONDS
@@ -192,7 +194,7 @@ def twin(server: S3Server, folder: str) -> Outcome:
         return Outcome(1, armed.fired, wrong)
     finally:
         FETCH_SECONDS = patience
-        bundler.Packer = right  # type: ignore[misc]
+        parts.Packer = right  # type: ignore[misc]
         faulty.stop()
 
 
@@ -205,19 +207,19 @@ def main() -> int:
     server = VersityServer()
     folder = tempfile.mkdtemp(prefix='bundle-faults-')
     try:
-        found = campaign(server, folder, args.faults.split(','),
-                         args.short, print)
+        outcome = campaign(server, folder, args.faults.split(','),
+                           args.short, print)
         wrong = twin(server, folder)
     finally:
         server.close()
         shutil.rmtree(folder)
-    for text in found.wrong:
+    for text in outcome.wrong:
         print('WRONG: ' + text)
     print('R24-R28 bundles: %d lives, %d faults fired, %d wrong' % (
-        found.lives, found.fired, len(found.wrong)))
+        outcome.lives, outcome.fired, len(outcome.wrong)))
     print('R24-R28 bundles wrong twin: %d faults fired, %d wrong (must be '
           'more than 0)' % (wrong.fired, len(wrong.wrong)))
-    return 1 if found.wrong or not found.fired or \
+    return 1 if outcome.wrong or not outcome.fired or \
         not (wrong.fired and wrong.wrong) else 0
 
 

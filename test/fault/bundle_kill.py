@@ -27,11 +27,11 @@ from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 os.pardir))
 
-from fault.gateway_node import (
+from support import pattern, wait_until
+from support.edges.s3_servers import S3Server, SwiftServer, VersityServer
+from support.nodes.gateway_node import (
     CountingMetrics, FixedRanks, FolderVersions, OnlyHere,
     conf_for)
-from functional.s3_servers import S3Server, SwiftServer, VersityServer
-from support import pattern, wait_until
 
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.residency import Tier
@@ -40,6 +40,7 @@ from swift_dss.core.version import VersionId
 from swift_dss.gateway.bundle import pack
 from swift_dss.gateway.restore.catalog import Catalog, Held, open_client
 from swift_dss.gateway.ports import Upload
+from swift_dss.gateway.parts import Outside
 from swift_dss.gateway.service import Gateway
 from swift_dss.io import steps
 
@@ -89,8 +90,10 @@ class Bench:
     def run(self, work: Callable[[Gateway, Bench], None]) -> None:
         """What a daemon's life does, in this process."""
         gateway = Gateway(self.conf, lambda: TABLE, self.local, _LOG,
-                          CountingMetrics(), ranks=FixedRanks(),
-                          primaries=OnlyHere(self.local))
+                          CountingMetrics(),
+                          outside=Outside(
+                              ranks=FixedRanks(),
+                              primaries=OnlyHere(self.local)))
         gateway.start()
         try:
             work(gateway, self)
@@ -154,8 +157,8 @@ class Bench:
     def held(self) -> List[str]:
         """Names that the bucket calls alive."""
         catalog = Catalog(self.conf.gateway, open_client(self.conf.gateway))
-        return sorted(one.name for one in catalog.walk()
-                      if isinstance(one, Held))
+        return sorted(member.name for member in catalog.walk()
+                      if isinstance(member, Held))
 
 
 def idle(gateway: Gateway) -> bool:
@@ -180,7 +183,7 @@ def lose(gateway: Gateway, bench: Bench) -> None:
         version = bench.versions[n]
         if bench.local.newest(version, '7') != TOMBSTONE:
             bench.local.tombstone(version, TOMBSTONE)
-        gateway.enqueue_delete(version, '7')
+        gateway.enqueue_deletes([(version, '7')])
     make(gateway, bench)
 
 
@@ -225,11 +228,12 @@ def campaign(server: S3Server, folder: str, verbs: List[str],
             points = points[::stride]
         for number, point in enumerate(points):
             for attempt in range(_LIVES):
-                killed, found, seconds = _kill(
+                killed, failures, seconds = _kill(
                     server, folder, verb, point,
                     '%s%d-%d/' % (verb, number, attempt))
                 worst = max(worst, seconds)
-                lost += ['%s at %s: %s' % (verb, point, one) for one in found]
+                lost += ['%s at %s: %s' % (verb, point, failure)
+                         for failure in failures]
                 if killed:
                     kills += 1
                     named[point.partition(':')[0]] = True
@@ -262,15 +266,15 @@ def _kill(server: S3Server, folder: str, verb: str, point: str,
             os.WTERMSIG(status) == signal.SIGKILL
         assert killed or not status, \
             '%s of %s ended with %#x' % (point, verb, status)
-        found = ['before recovery: ' + one for one in bench.judge()]
+        failures = ['before recovery: ' + failure for failure in bench.judge()]
         began = time.monotonic()
         status = bench.child(VERBS[verb])
         seconds = time.monotonic() - began
         if status:
-            found.append('the restart ended with %#x' % status)
-        found += ['after recovery: ' + one
-                  for one in bench.judge() + _ended(bench)]
-    return killed, found, seconds
+            failures.append('the restart ended with %#x' % status)
+        failures += ['after recovery: ' + failure
+                     for failure in bench.judge() + _ended(bench)]
+    return killed, failures, seconds
 
 
 def _ended(bench: Bench) -> List[str]:
@@ -321,16 +325,16 @@ class EagerPacker(pack.Packer):
 
 def twin(server: S3Server, folder: str) -> Outcome:
     """The campaign on the wrong twin: it must find losses."""
-    from swift_dss.gateway.up import bundler
-    right = bundler.Packer
-    bundler.Packer = EagerPacker  # type: ignore[misc]
+    from swift_dss.gateway import parts
+    right = parts.Packer
+    parts.Packer = EagerPacker  # type: ignore[misc]
     try:
-        killed, found, _ = _kill(server, folder, 'make', 'eager.recorded:1',
-                                 'twin/')
+        killed, failures, _ = _kill(server, folder, 'make', 'eager.recorded:1',
+                                    'twin/')
     finally:
-        bundler.Packer = right  # type: ignore[misc]
+        parts.Packer = right  # type: ignore[misc]
     assert killed, 'the twin did not come to its step'
-    return Outcome(1, ('eager.recorded',), found, 0.0)
+    return Outcome(1, ('eager.recorded',), failures, 0.0)
 
 
 def main() -> int:
@@ -344,21 +348,21 @@ def main() -> int:
     folder = tempfile.mkdtemp(prefix='bundle-kill-', dir=(
         '/dev/shm' if os.path.isdir('/dev/shm') else None))
     try:
-        found = campaign(server, folder, list(VERBS), args.per_verb, print)
+        outcome = campaign(server, folder, list(VERBS), args.per_verb, print)
         wrong = twin(server, folder)
     finally:
         server.close()
         shutil.rmtree(folder)
-    for text in found.lost:
+    for text in outcome.lost:
         print('LOST: ' + text)
     print('R01 bundles: %d kills at %d steps, %d lost, worst recovery '
-          '%.1f s' % (found.kills, len(found.steps), len(found.lost),
-                      found.worst_recovery_seconds))
-    for text in found.missed:
+          '%.1f s' % (outcome.kills, len(outcome.steps), len(outcome.lost),
+                      outcome.worst_recovery_seconds))
+    for text in outcome.missed:
         print('no life came to ' + text)
     print('R01 bundles wrong twin: %d kills, %d lost (must be more than 0)'
           % (wrong.kills, len(wrong.lost)))
-    return 1 if found.lost or not wrong.lost else 0
+    return 1 if outcome.lost or not wrong.lost else 0
 
 
 if __name__ == '__main__':

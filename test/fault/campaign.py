@@ -98,19 +98,19 @@ class Result(NamedTuple):
     text: str
 
 
-def run(one: Campaign, full: bool) -> Result:
+def run(campaign: Campaign, full: bool) -> Result:
     """Run it to its end."""
-    script = one.script if one.script == '-m' else os.path.join(
-        _HERE, one.script)
+    script = campaign.script if campaign.script == '-m' else os.path.join(
+        _HERE, campaign.script)
     began = time.monotonic()
     done = subprocess.run(
-        [sys.executable, script, *(one.full if full else one.short)],
+        [sys.executable, script, *(campaign.full if full else campaign.short)],
         cwd=_TEST, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True,
         env=dict(os.environ, PYTHONPATH=os.pathsep.join(
             filter(None, (_TEST, os.environ.get('PYTHONPATH'))))))
     seconds = time.monotonic() - began
-    if one.twin is False:
+    if campaign.twin is False:
         # The wrong twin has to lose something, and to be told so.
         caught = done.returncode == 1 and 'wrong: lost' in done.stdout
         return Result(0, 0, int(caught), caught, seconds, done.stdout)
@@ -118,7 +118,7 @@ def run(one: Campaign, full: bool) -> Result:
     right = not done.returncode and fired > 0 and not lost
     # A twin that was not seen was not caught.
     seen = 'wrong twin' in done.stdout
-    right = right and (seen or one.twin is None)
+    right = right and (seen or campaign.twin is None)
     return Result(fired, lost, int(right and seen), right, seconds,
                   done.stdout)
 
@@ -150,33 +150,33 @@ def main() -> int:
     print(_ROW.replace('d', 's').replace('.0f', 's') % (
         'id', 'what', 'fired', 'lost', 'twin', 's', '', 'command'),
         flush=True)
-    for one in CAMPAIGNS:
-        if wanted and one.number not in wanted:
+    for campaign in CAMPAIGNS:
+        if wanted and campaign.number not in wanted:
             continue
-        found = run(one, args.full)
-        fired += found.fired
-        lost += found.lost
-        caught += found.caught
-        failed += not found.is_right
+        result = run(campaign, args.full)
+        fired += result.fired
+        lost += result.lost
+        caught += result.caught
+        failed += not result.is_right
         print(_ROW % (
-            one.number, one.what, found.fired, found.lost,
-            'caught' if found.caught else '', found.seconds,
-            'ok' if found.is_right else 'FAILED', _command(
-                one, args.full)), flush=True)
-        if not found.is_right:
-            print(_end(found.text))
+            campaign.number, campaign.what, result.fired, result.lost,
+            'caught' if result.caught else '', result.seconds,
+            'ok' if result.is_right else 'FAILED', _command(
+                campaign, args.full)), flush=True)
+        if not result.is_right:
+            print(_end(result.text))
     print('%d faults fired, %d bytes lost, %d twins caught%s' % (
         fired, lost, caught, ', %d campaigns FAILED' % failed if failed
         else ''))
     return 1 if failed or lost else 0
 
 
-def _command(one: Campaign, full: bool) -> str:
+def _command(campaign: Campaign, full: bool) -> str:
     """As somebody types it in ``test/``."""
     words = [word if ' ' not in word else "'%s'" % word
-             for word in (one.full if full else one.short)]
-    return ' '.join(words if one.script == '-m'
-                    else ['fault/' + one.script, *(
+             for word in (campaign.full if full else campaign.short)]
+    return ' '.join(words if campaign.script == '-m'
+                    else ['fault/' + campaign.script, *(
                         word or "''" for word in words)])
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from fault.faulty_s3 import FaultyS3
-from functional.s3_servers import VersityServer
+from support.edges.faulty_s3 import FaultyS3
+from support.edges.s3_servers import VersityServer
 
 
 @pytest.fixture(scope='module')

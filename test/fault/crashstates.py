@@ -67,7 +67,8 @@ class Disk:
         for folder, folders, names in os.walk(root):
             at = os.path.relpath(folder, root)
             if at == '.':
-                folders[:] = [one for one in folders if one not in _IGNORED]
+                folders[:] = [folder for folder in folders
+                              if folder not in _IGNORED]
             disk.folders[at] = {}
             for name in names:
                 path = os.path.join(folder, name)
@@ -83,8 +84,8 @@ class Disk:
 
     def copy(self) -> Disk:
         """An independent copy."""
-        return Disk({number: File(bytearray(one.data), dict(one.xattrs))
-                     for number, one in self.files.items()},
+        return Disk({number: File(bytearray(file.data), dict(file.xattrs))
+                     for number, file in self.files.items()},
                     {at: dict(names) for at, names in self.folders.items()})
 
     def build(self, root: str) -> None:
@@ -109,16 +110,16 @@ class Disk:
 
     def digest(self) -> bytes:
         """Equal for disks that no reader can tell apart."""
-        found = hashlib.sha256()
+        digest = hashlib.sha256()
         for at in sorted(self.folders):
-            found.update(repr((at, sorted(self.folders[at].items())))
-                         .encode())
+            digest.update(repr((at, sorted(self.folders[at].items())))
+                          .encode())
         for number in sorted({number for names in self.folders.values()
                               for number in names.values()}):
-            one = self.files[number]
-            found.update(b'%d' % number + bytes(one.data))
-            found.update(repr(sorted(one.xattrs.items())).encode())
-        return found.digest()
+            file = self.files[number]
+            digest.update(b'%d' % number + bytes(file.data))
+            digest.update(repr(sorted(file.xattrs.items())).encode())
+        return digest.digest()
 
     def apply(self, change: Change) -> None:
         """Do one change; one that has lost its ground does nothing."""
@@ -129,16 +130,16 @@ class Disk:
 
     def _write(self, number: int, offset: int, data: bytes) -> None:
         self._create(number)
-        one = self.files[number].data
-        if len(one) < offset + len(data):
-            one.extend(bytes(offset + len(data) - len(one)))
-        one[offset:offset + len(data)] = data
+        content = self.files[number].data
+        if len(content) < offset + len(data):
+            content.extend(bytes(offset + len(data) - len(content)))
+        content[offset:offset + len(data)] = data
 
     def _truncate(self, number: int, size: int) -> None:
         self._create(number)
-        one = self.files[number].data
-        del one[size:]
-        one.extend(bytes(size - len(one)))
+        content = self.files[number].data
+        del content[size:]
+        content.extend(bytes(size - len(content)))
 
     def _setxattr(self, number: int, name: str, value: bytes) -> None:
         self._create(number)
@@ -169,10 +170,10 @@ class Disk:
 
     def _exchange(self, folder: str, name: str, other: str,
                   other_name: str) -> None:
-        one = self.folders.get(folder, {})
-        two = self.folders.get(other, {})
-        if name in one and other_name in two:
-            one[name], two[other_name] = two[other_name], one[name]
+        first = self.folders.get(folder, {})
+        second = self.folders.get(other, {})
+        if name in first and other_name in second:
+            first[name], second[other_name] = second[other_name], first[name]
 
 
 class Recorder:
@@ -230,8 +231,8 @@ class Recorder:
             return None
         if self._inside(path.replace(' (deleted)', '')) is None:
             return None
-        found = os.fstat(fd).st_ino
-        return self._numbers.get(found, found)
+        inode = os.fstat(fd).st_ino
+        return self._numbers.get(inode, inode)
 
     def _note_open(self, real: Any, path: Any, flags: int,
                    mode: int = 0o777, **options: Any) -> int:
@@ -252,7 +253,7 @@ class Recorder:
 
     def _note_pwritev(self, real: Any, fd: int, buffers: Any,
                       offset: int) -> int:
-        data = b''.join(bytes(one) for one in buffers)
+        data = b''.join(bytes(buffer) for buffer in buffers)
         written: int = real(fd, buffers, offset)
         self._wrote(fd, offset, data[:written])
         return written
@@ -311,14 +312,14 @@ class Recorder:
     def _note_rename(self, real: Any, source: Any, target: Any,
                      **options: Any) -> None:
         real(source, target, **options)
-        one, two = self._inside(source), self._inside(target)
-        if one is not None and two is not None:
-            self._add('rename', (os.path.dirname(one), os.path.dirname(two)),
-                      *os.path.split(one), *os.path.split(two))
+        old, new = self._inside(source), self._inside(target)
+        if old is not None and new is not None:
+            self._add('rename', (os.path.dirname(old), os.path.dirname(new)),
+                      *os.path.split(old), *os.path.split(new))
 
-    def _note_exchange(self, real: Any, one: str, other: str) -> None:
-        real(one, other)
-        first, second = self._inside(one), self._inside(other)
+    def _note_exchange(self, real: Any, name: str, other: str) -> None:
+        real(name, other)
+        first, second = self._inside(name), self._inside(other)
         if first is not None and second is not None:
             self._add('exchange',
                       (os.path.dirname(first), os.path.dirname(second)),
@@ -329,10 +330,10 @@ class Recorder:
         real(source, target, **options)
         at = self._inside(target)
         if at is not None:
-            found = os.stat(target).st_ino
+            inode = os.stat(target).st_ino
             folder, name = os.path.split(at)
             self._add('link', (folder,), folder, name,
-                      self._numbers.get(found, found))
+                      self._numbers.get(inode, inode))
 
     def _note_unlink(self, real: Any, path: Any, **options: Any) -> None:
         real(path, **options)
@@ -392,19 +393,20 @@ def _choices(prefix: List[Change], most: int,
         else:
             options.append((0, 1))
     total = 1
-    for some in options:
-        total *= len(some)
+    for counts in options:
+        total *= len(counts)
     if total <= most:
         yield from itertools.product(*options)
         return
-    yield tuple(some[0] for some in options)
-    yield tuple(min(some[-1], 1) for some in options)
+    yield tuple(counts[0] for counts in options)
+    yield tuple(min(counts[-1], 1) for counts in options)
     for _ in range(most - 2):
-        yield tuple(draw.choice(some) for some in options)
+        yield tuple(draw.choice(counts) for counts in options)
 
 
 def _is_synced(change: Change, later: List[Change]) -> bool:
-    synced = {one.where[0] for one in later if one.kind == 'sync'}
+    synced = {change_after.where[0] for change_after in later
+              if change_after.kind == 'sync'}
     if change.kind in ('rename', 'exchange'):
         return any(where in synced for where in change.where)
     return all(where in synced for where in change.where)

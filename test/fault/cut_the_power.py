@@ -23,9 +23,9 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(sys.path[0], os.pardir))
 
 from crashstates import Change, Disk, Recorder, states
-from sample_node import SampleNode
 from scenarios import (
     SCENARIOS, Bench, Scenario, populate, remote_of)
+from support.nodes.sample_node import SampleNode
 
 OBJECT_BYTES = 6000
 
@@ -86,15 +86,16 @@ def _same(played: Disk, real: Disk) -> None:
     for at, names in real.folders.items():
         assert set(played.folders.get(at, ())) == set(names), at
         for name, number in names.items():
-            one = played.files[played.folders[at][name]]
-            assert one.data == real.files[number].data, (at, name)
-            assert one.xattrs == real.files[number].xattrs, (at, name)
+            file = played.files[played.folders[at][name]]
+            assert file.data == real.files[number].data, (at, name)
+            assert file.xattrs == real.files[number].xattrs, (at, name)
 
 
 def _try(root: str, scenario: Scenario, disk: Disk) -> List[str]:
     _empty(root)
     disk.build(root)
-    failures = ['before recovery: ' + one for one in _lost(root, scenario)]
+    failures = ['before recovery: ' + failure
+                for failure in _lost(root, scenario)]
     bench = Bench(root, scenario.with_hdd)
     try:
         bench.recover()
@@ -103,8 +104,8 @@ def _try(root: str, scenario: Scenario, disk: Disk) -> List[str]:
         failures.append('repeated: %r' % err)
     finally:
         bench.close()
-    return failures + ['after recovery: ' + one
-                       for one in _lost(root, scenario)]
+    return failures + ['after recovery: ' + failure
+                       for failure in _lost(root, scenario)]
 
 
 def _lost(root: str, scenario: Scenario) -> List[str]:
@@ -133,17 +134,17 @@ def main() -> int:
     folder = tempfile.mkdtemp(prefix='r02-', dir=shm)
     print('seed %d' % args.seed)
     try:
-        found = campaign(folder, SCENARIOS, args.most, args.seed, say=print)
+        outcome = campaign(folder, SCENARIOS, args.most, args.seed, say=print)
         twin = campaign(folder, SCENARIOS[1:2], args.most, args.seed,
                         with_syncs=False)
     finally:
         shutil.rmtree(folder)
-    for text in found.lost[:50]:
+    for text in outcome.lost[:50]:
         print('LOST: ' + text)
-    print('R02: %d states, %d lost' % (found.states, len(found.lost)))
+    print('R02: %d states, %d lost' % (outcome.states, len(outcome.lost)))
     print('R02 wrong twin (no fsync of files): %d states, %d lost '
           '(must be more than 0)' % (twin.states, len(twin.lost)))
-    return 1 if found.lost or not twin.lost else 0
+    return 1 if outcome.lost or not twin.lost else 0
 
 
 if __name__ == '__main__':

@@ -31,16 +31,16 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 os.pardir))
 
-from fault.faulty_s3 import FaultyS3
 from fault.outage import Server
-from fault.wan_link import WanLink
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine, precondition, rule, run_state_machine_as_test)
 from support import pattern, tier, wait_until
+from support.edges.faulty_s3 import FaultyS3
+from support.edges.wan_link import WanLink
+from support.nodes.tuned_cluster import TunedCluster
 from swiftclient import ClientException
-from tuned_cluster import TunedCluster
 
 from swift_dss.aio import configs, layout, processes
 
@@ -300,11 +300,11 @@ class Machine(RuleBasedStateMachine):
             self.model[name] = self.model.get(name, [None]) + [becomes]
 
     def _read(self, name: str,
-              some: Optional[Tuple[int, int]] = None) -> None:
+              span: Optional[Tuple[int, int]] = None) -> None:
         _COUNTS['steps'] += 1
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
-            status, body, text = self._fetch(name, some)
+            status, body, text = self._fetch(name, span)
             if status < 500:
                 break
             _COUNTS['refused'] += 1
@@ -316,22 +316,22 @@ class Machine(RuleBasedStateMachine):
             time.sleep(0.5)
         _COUNTS['reads'] += 1
         may = self.model.get(name, [None])
-        right = [one for one in may
-                 if _answer(one, some) == (status, body, text)]
+        right = [value for value in may
+                 if _answer(value, span) == (status, body, text)]
         if not right:
             raise Divergence('%s %s: %d with %d bytes %r, not %s' % (
-                name, some, status, len(body), text,
+                name, span, status, len(body), text,
                 [(answer[0], len(answer[1]), answer[2]) for answer in (
-                    _answer(one, some) for one in may)]))
-        if some is None:
+                    _answer(value, span) for value in may)]))
+        if span is None:
             self.model[name] = right[:1]
 
-    def _fetch(self, name: str, some: Optional[Tuple[int, int]]
+    def _fetch(self, name: str, span: Optional[Tuple[int, int]]
                ) -> Tuple[int, bytes, str]:
-        if self.stale_cache and (name, some) in self._cache:
-            return self._cache[name, some]
-        headers = {} if some is None else {
-            'Range': 'bytes=%d-%d' % (some[0], some[0] + some[1] - 1)}
+        if self.stale_cache and (name, span) in self._cache:
+            return self._cache[name, span]
+        headers = {} if span is None else {
+            'Range': 'bytes=%d-%d' % (span[0], span[0] + span[1] - 1)}
         try:
             said, body = self.swift.get_object(
                 self.container, name, headers=headers)
@@ -341,10 +341,10 @@ class Machine(RuleBasedStateMachine):
             return 503, b'', ''  # cut short
         if len(body) != int(said['content-length']):
             return 503, b'', ''  # cut short, and it can be told
-        found = (206 if 'content-range' in said else 200, body,
-                 said.get('x-object-meta-text', ''))
-        self._cache[name, some] = found
-        return found
+        answer = (206 if 'content-range' in said else 200, body,
+                  said.get('x-object-meta-text', ''))
+        self._cache[name, span] = answer
+        return answer
 
     def _tier(self, *words: str) -> None:
         try:
@@ -357,15 +357,15 @@ class Machine(RuleBasedStateMachine):
         return str(self.swift.get_auth()[0].rpartition('/')[2])
 
 
-def _answer(one: Optional[Tuple[bytes, str]],
-            some: Optional[Tuple[int, int]]) -> Tuple[int, bytes, str]:
+def _answer(value: Optional[Tuple[bytes, str]],
+            span: Optional[Tuple[int, int]]) -> Tuple[int, bytes, str]:
     """What Swift says of an object that is this."""
-    if one is None:
+    if value is None:
         return 404, b'', ''
-    body, text = one
-    if some is None:
+    body, text = value
+    if span is None:
         return 200, body, text
-    start, length = some
+    start, length = span
     if start >= len(body):
         return (416, b'', '') if body else (200, b'', text)
     return 206, body[start:start + length], text
@@ -402,19 +402,19 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     world = World()
     try:
-        found = campaign(world, args.examples, args.steps, args.seed)
+        divergence = campaign(world, args.examples, args.steps, args.seed)
         counts = dict(_COUNTS)
         twin = campaign(world, 3, args.steps, args.seed, True)
     finally:
         world.close()
-    if found:
-        print('WRONG: ' + found)
+    if divergence:
+        print('WRONG: ' + divergence)
     print('R31: %(steps)d steps, %(reads)d reads judged, %(evictions)d '
           'evictions, %(kills)d kills, %(outages)d outages, %(refused)d '
           'reads refused while S3 was away' % counts + ', %d divergences'
-          % bool(found))
+          % bool(divergence))
     print('R31 wrong twin: %s (must diverge)' % (twin or 'no divergence'))
-    return 1 if found or not twin or not counts['reads'] else 0
+    return 1 if divergence or not twin or not counts['reads'] else 0
 
 
 if __name__ == '__main__':

@@ -46,8 +46,8 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from fault.edge_writes import Edge, Most
 from fault.outage import KIB, MIB, processes, require
-from fault.wan_link import WanLink
 from support import tier, wait_until
+from support.edges.wan_link import WanLink
 
 from swift_dss.aio import configs, layout
 from swift_dss.bench import figures
@@ -208,9 +208,9 @@ class Dss(System):
 
     def said(self) -> str:
         with self._asking:
-            found = tier(self._edge.cluster, 'status')
-        return json.dumps([found['gateway'], [
-            device['pressure']['backlog'] for device in found['devices']]])
+            status = tier(self._edge.cluster, 'status')
+        return json.dumps([status['gateway'], [
+            device['pressure']['backlog'] for device in status['devices']]])
 
 
 class _Far(System):
@@ -258,12 +258,12 @@ class _Far(System):
 
     def missing(self, wanted: Dict[str, str]) -> List[str]:
         there = _listing(self._server, self._bucket)
-        found = {key.rpartition('/')[2]: etag for key, etag
+        etags = {key.rpartition('/')[2]: etag for key, etag
                  in there.items()}
         # An ETag of one PUT is an MD5; of several parts it says nothing.
         return [name for name, digest in wanted.items()
-                if found.get(name) != digest and (
-                    '-' not in found.get(name, '')
+                if etags.get(name) != digest and (
+                    '-' not in etags.get(name, '')
                     or self._digest(name) != digest)]
 
     def _digest(self, name: str) -> str:
@@ -394,7 +394,7 @@ class S3fs(_Far):
         super().close()
 
 
-SYSTEMS = {one.name: one for one in (Dss, Rclone, S3fs)}
+SYSTEMS = {system.name: system for system in (Dss, Rclone, S3fs)}
 
 
 def _listing(server: Any, bucket: str) -> Dict[str, str]:
@@ -412,14 +412,14 @@ def _listens(port: int) -> bool:
 
 
 def _tree_bytes(folder: str) -> int:
-    found = 0
+    total = 0
     for root, _, names in os.walk(folder):
         for name in names:
             try:
-                found += os.stat(os.path.join(root, name)).st_blocks * 512
+                total += os.stat(os.path.join(root, name)).st_blocks * 512
             except FileNotFoundError:
                 continue
-    return found
+    return total
 
 
 class Writes:
@@ -433,7 +433,7 @@ class Writes:
 
     def run(self, label: str, sizes: Iterator[int], threads: int) -> float:
         """Write objects of these sizes; seconds."""
-        def one(numbered: Any) -> None:
+        def put(numbered: Any) -> None:
             number, length = numbered
             name, body = '%s-%05d' % (label, number), os.urandom(length)
             try:
@@ -446,7 +446,7 @@ class Writes:
                 self.acknowledged[name] = hashlib.md5(body).hexdigest()
         began = time.monotonic()
         with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(one, enumerate(sizes)))
+            list(pool.map(put, enumerate(sizes)))
         return time.monotonic() - began
 
     def settle(self) -> int:
@@ -466,7 +466,7 @@ class Writes:
 
 def small(system: System, scale: float) -> Dict[str, Any]:
     """Workload 1."""
-    found: Dict[str, Any] = {}
+    values: Dict[str, Any] = {}
     for label, size, count in (('4k', 4 * KIB, 400), ('256k', 256 * KIB,
                                                       40)):
         writes = Writes(system)
@@ -475,12 +475,12 @@ def small(system: System, scale: float) -> Dict[str, Any]:
         seconds = writes.run('small-' + label, iter([size] * count), 4)
         lost = writes.settle()
         whole = time.monotonic() - began
-        found.update({
+        values.update({
             label + ' writes/s': round(count / seconds, 1),
             label + ' s until in S3': round(whole, 1),
             label + ' S3 objects': system.objects() - before,
             label + ' failed': writes.failed, label + ' lost': lost})
-    return found
+    return values
 
 
 def cache(system: System, scale: float) -> Dict[str, Any]:
@@ -525,19 +525,20 @@ def checkpoint(system: System, scale: float) -> Dict[str, Any]:
 
 
 #: The outage last: from there on writes are not tried again.
-WORKLOADS = {one.__name__: one for one in (small, cache, checkpoint,
-                                           outage)}
+WORKLOADS = {workload.__name__: workload
+             for workload in (small, cache, checkpoint,
+                              outage)}
 
 
 def compare(names: List[str], rate: float, scale: float,
             say: Callable[[str], None]) -> Dict[str, Dict[str, Any]]:
     """All workloads of all systems, by system and figure."""
-    found: Dict[str, Dict[str, Any]] = {}
+    values: Dict[str, Dict[str, Any]] = {}
     edge = Edge(1 << 30, rate)
     try:
         for name in names:
             system = SYSTEMS[name](edge)
-            found[name] = {}
+            values[name] = {}
             try:
                 for label, workload in WORKLOADS.items():
                     began = time.monotonic()
@@ -546,7 +547,7 @@ def compare(names: List[str], rate: float, scale: float,
                     except (AssertionError, OSError) as err:
                         # The others are compared all the same.
                         figure = {'gave up': str(err)[:60]}
-                    found[name].update({
+                    values[name].update({
                         '%s: %s' % (label, key): value
                         for key, value in figure.items()})
                     say('%s %s: %.0f s, %s' % (
@@ -555,16 +556,16 @@ def compare(names: List[str], rate: float, scale: float,
                 system.close()
     finally:
         edge.close()
-    return found
+    return values
 
 
-def text(found: Dict[str, Dict[str, Any]]) -> str:
+def text(values: Dict[str, Dict[str, Any]]) -> str:
     """A row for each figure, a column for each system."""
     labels = list(dict.fromkeys(
-        label for figures_ in found.values() for label in figures_))
+        label for figures_ in values.values() for label in figures_))
     return figures.table(
-        ['figure', *found], [[label] + [
-            str(found[name].get(label, '')) for name in found]
+        ['figure', *values], [[label] + [
+            str(values[name].get(label, '')) for name in values]
             for label in labels])
 
 
@@ -583,13 +584,13 @@ def main() -> int:
                 '%s is not installed', name)
     # What was started is ended, however this ends.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    found = compare(names, args.rate, args.scale,
-                    lambda line: print(line, file=sys.stderr, flush=True))
-    print(text(found))
+    values = compare(names, args.rate, args.scale,
+                     lambda line: print(line, file=sys.stderr, flush=True))
+    print(text(values))
     if args.json:
         with open(args.json, 'w') as out:
-            json.dump(found, out, indent=1, sort_keys=True)
-    ours = found.get('dss', {})
+            json.dump(values, out, indent=1, sort_keys=True)
+    ours = values.get('dss', {})
     return int(any(value for key, value in ours.items()
                    if key.endswith((' lost', ' failed', ': lost',
                                     ': failed', ': gave up'))))

@@ -385,26 +385,26 @@ def run_checkpoint(args: argparse.Namespace) -> None:
     data = Checkpoint(args.writers, args.object)
     edge = Edge(2 * args.writers * args.object, args.rate,
                 replicas=args.replicas, chunk_bytes=args.chunk_kib * KIB)
-    found = {'writers': args.writers, 'object': args.object,
-             'replicas': args.replicas, 'chunk_kib': args.chunk_kib,
-             'rate': args.rate}
+    report = {'writers': args.writers, 'object': args.object,
+              'replicas': args.replicas, 'chunk_kib': args.chunk_kib,
+              'rate': args.rate}
     try:
         swift = edge.cluster.connection()
         if args.vanilla:
             # The bound: the same servers with Swift's own diskfile.
             swift.put_container('vanilla', {'X-Storage-Policy': 'vanilla'})
-            found['vanilla'] = written_back(edge, data, 'vanilla')
+            report['vanilla'] = written_back(edge, data, 'vanilla')
             for number in range(args.writers):
                 swift.delete_object('vanilla', 'checkpoint-%d' % number)
         swift.close()
-        found['written_back'] = written_back(edge, data, BUCKET)
+        report['written_back'] = written_back(edge, data, BUCKET)
         if args.sync:
             wait_until(edge.empty, 3600, 'all of it is in S3')
             through = straight_through(edge, data)
-            found['sync_seconds'] = round(through, 2)
-            found['times'] = round(
-                through / found['written_back']['seconds'], 1)
-        print(json.dumps(found, sort_keys=True))
+            report['sync_seconds'] = round(through, 2)
+            report['times'] = round(
+                through / report['written_back']['seconds'], 1)
+        print(json.dumps(report, sort_keys=True))
     finally:
         edge.close()
         data.close()
@@ -433,8 +433,8 @@ def main(argv: Optional[List[str]] = None) -> int:
     writes.add_argument('--no-sync', dest='sync', action='store_false',
                         help='leave out what goes straight to S3')
     writes.set_defaults(run=run_checkpoint)
-    for one in (rows, writes):
-        one.add_argument('--rate', type=float, default=12.5e6)
+    for verb in (rows, writes):
+        verb.add_argument('--rate', type=float, default=12.5e6)
     args = parser.parse_args(argv)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     args.run(args)

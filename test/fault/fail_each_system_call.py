@@ -101,13 +101,13 @@ class Shim:
 
 def open_files(root: str) -> Dict[int, str]:
     """Descriptors of this process on files under ``root``."""
-    found = {}
+    paths = {}
     for name in os.listdir('/proc/self/fd'):
         with contextlib.suppress(OSError):
             path = os.readlink('/proc/self/fd/' + name)
             if path.startswith(root):
-                found[int(name)] = path
-    return found
+                paths[int(name)] = path
+    return paths
 
 
 def _leaked(root: str) -> List[str]:
@@ -156,12 +156,14 @@ def _case(folder: str, scenario: Scenario, nth: int, fault: Fault,
     with fresh(folder, scenario) as root:
         seen, fired, wrong = _child(root, scenario, nth, fault)
         failures = [wrong] if wrong else []
-        failures += ['after it: ' + one for one in judge(root, scenario)]
+        failures += ['after it: ' + failure
+                     for failure in judge(root, scenario)]
         bench = Bench(root, scenario.with_hdd)
         try:
             bench.recover()
             scenario.run(bench)
-            failures += ['repeated: ' + one for one in judge(root, scenario)]
+            failures += ['repeated: ' + failure
+                         for failure in judge(root, scenario)]
             if where(bench) != goal:
                 failures.append('ends elsewhere than the untouched run')
             for base in (bench.node.device_path, bench.node.capacity_path):
@@ -211,15 +213,15 @@ def campaign(folder: str, scenarios: List[Scenario], per_scenario: int = 0,
                 seen, hit, failures = _case(folder, scenario, nth, fault,
                                             goal)
                 if seen < nth:
-                    wrong += ['%s, untouched: %s' % (scenario.name, one)
-                              for one in failures]
+                    wrong += ['%s, untouched: %s' % (scenario.name, failure)
+                              for failure in failures]
                     break
                 cases += 1
                 fired += hit > 0
                 wrong += ['%s, call %d, %s%s: %s' % (
                     scenario.name, nth, fault.name,
-                    ' for ever' if fault.for_ever else '', one)
-                    for one in failures]
+                    ' for ever' if fault.for_ever else '', failure)
+                    for failure in failures]
         say('%-16s %5d faults fired, %d wrong' % (
             scenario.name, fired - before, len(wrong) - lost))
     return Outcome(cases, fired, wrong)
@@ -275,19 +277,19 @@ def main() -> int:
     folder = tempfile.mkdtemp(prefix='r12-', dir='/dev/shm' if os.path.isdir(
         '/dev/shm') else None)
     try:
-        found = campaign(folder, [
-            one for one in SCENARIOS if args.only in (None, one.name)],
-            args.per_scenario, print)
+        outcome = campaign(folder, [
+            scenario for scenario in SCENARIOS
+            if args.only in (None, scenario.name)], args.per_scenario, print)
         twin = campaign(folder, [WRONG_TWIN], 40)
     finally:
         shutil.rmtree(folder)
-    for text in found.wrong[:50]:
+    for text in outcome.wrong[:50]:
         print('WRONG: ' + text)
     print('R12: %d calls, %d faults fired, %d wrong' % (
-        found.cases, found.fired, len(found.wrong)))
+        outcome.cases, outcome.fired, len(outcome.wrong)))
     print('R12 wrong twin: %d faults fired, %d wrong (must be more than 0)'
           % (twin.fired, len(twin.wrong)))
-    return 1 if found.wrong or not found.fired or not twin.wrong else 0
+    return 1 if outcome.wrong or not outcome.fired or not twin.wrong else 0
 
 
 if __name__ == '__main__':

@@ -122,7 +122,7 @@ def empty(disk: str) -> None:
 
 def refused(bench: Bench) -> List[str]:
     """Versions with local bytes that the daemon's reader does not give."""
-    found = []
+    refusals = []
     for place in bench.node.places():
         try:
             local = bench.local.describe(place.version, place.partition)
@@ -131,8 +131,8 @@ def refused(bench: Bench) -> List[str]:
                     if extent.tiers & (Tier.SSD | Tier.HDD):
                         reader.read(extent.offset, extent.length)
         except (DssError, OSError) as err:
-            found.append('%s: %r' % (place.version.key, err))
-    return found
+            refusals.append('%s: %r' % (place.version.key, err))
+    return refusals
 
 
 class _Pass(NamedTuple):
@@ -154,11 +154,12 @@ def _pass(folder: str, scenario: Scenario, disk: str,
             except (DssError, OSError) as err:
                 no_room = err
             no_reads = refused(bench)
-            wrong = ['full: ' + one for one in judge(root, scenario)]
+            wrong = ['full: ' + failure for failure in judge(root, scenario)]
             ended = no_room is None and where(bench) == goal
             empty(path)
             scenario.run(bench)
-            wrong += ['repeated: ' + one for one in judge(root, scenario)]
+            wrong += ['repeated: ' + failure
+                      for failure in judge(root, scenario)]
             if where(bench) != goal:
                 wrong.append('ends elsewhere than the untouched run')
         except Exception as err:  # a campaign reports whatever went wrong
@@ -182,7 +183,7 @@ def campaign(folder: str, scenarios: List[Scenario], step_bytes: int,
             goal = where(bench)
             bench.close()
         for disk in DISKS:
-            for what, fill, step in (('bytes', fill_bytes, step_bytes),
+            for unit, fill, step in (('bytes', fill_bytes, step_bytes),
                                      ('inodes', fill_inodes, 1)):
                 left = 0
                 while True:
@@ -192,8 +193,8 @@ def campaign(folder: str, scenarios: List[Scenario], step_bytes: int,
                     fired += done.found_no_room
                     no_reads += len(done.refused)
                     wrong += ['%s, %d %s on the %s: %s' % (
-                        scenario.name, left, what, DISKS[disk], one)
-                        for one in done.wrong + done.refused]
+                        scenario.name, left, unit, DISKS[disk], failure)
+                        for failure in done.wrong + done.refused]
                     if not done.found_no_room or len(wrong) > 100:
                         break
                     # An HDD is full long before its last block.
@@ -214,19 +215,21 @@ def main() -> int:
         '/dev/shm') else None)
     try:
         with small_disks(folder):
-            found = campaign(folder, [
-                one for one in SCENARIOS if args.only in (None, one.name)],
+            outcome = campaign(folder, [
+                scenario for scenario in SCENARIOS
+                if args.only in (None, scenario.name)],
                 args.step_kib << 10, print)
             twin = campaign(folder, [WRONG_TWIN], 64 << 10)
     finally:
         shutil.rmtree(folder)
-    for text in found.wrong[:50]:
+    for text in outcome.wrong[:50]:
         print('WRONG: ' + text)
     print('R14: %d passes, %d without room, %d reads refused, %d wrong' % (
-        found.passes, found.fired, found.refused_reads, len(found.wrong)))
+        outcome.passes, outcome.fired, outcome.refused_reads,
+        len(outcome.wrong)))
     print('R14 wrong twin: %d passes, %d wrong (must be more than 0)' % (
         twin.passes, len(twin.wrong)))
-    return 1 if found.wrong or not found.fired or not twin.wrong else 0
+    return 1 if outcome.wrong or not outcome.fired or not twin.wrong else 0
 
 
 if __name__ == '__main__':

@@ -24,21 +24,22 @@ import random
 import shutil
 import sys
 import tempfile
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple
+from typing import Any, Dict, Iterator, List, NamedTuple
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 os.pardir))
 
-from fault.gateway_node import (
-    Collector, CountingMetrics, FixedRanks, FolderVersions, conf_for)
-from functional.s3_servers import BUCKET, VersityServer
 from support import pattern, wait_until
+from support.edges.s3_servers import BUCKET, VersityServer
+from support.nodes.gateway_node import (
+    Collector, CountingMetrics, FixedRanks, FolderVersions, conf_for)
 
 from swift_dss.core.classes import ClassSpec, ClassTable
-from swift_dss.core.errors import DssError
+from swift_dss.core.errors import DssError, RemoteCorrupt
 from swift_dss.core.spans import ClassMap
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.down import source
+from swift_dss.gateway.parts import Outside
 from swift_dss.gateway.service import Gateway
 from swift_dss.wire.control import FetchRequest
 
@@ -90,7 +91,8 @@ class Rot:
     @contextlib.contextmanager
     def _running(self) -> Iterator[Gateway]:
         gateway = Gateway(self._conf, lambda: TABLE, self._local, _LOG,
-                          CountingMetrics(), ranks=FixedRanks())
+                          CountingMetrics(),
+                          outside=Outside(ranks=FixedRanks()))
         gateway.start()
         try:
             yield gateway
@@ -98,12 +100,12 @@ class Rot:
             gateway.stop()
 
     def kept(self) -> Dict[str, List[str]]:
-        """What we keep, by kind: files."""
+        """What we keep, by kind: files that have bytes."""
         def local(pattern_: str) -> List[str]:
             return glob.glob(os.path.join(self._root, pattern_),
                              recursive=True)
         bucket = os.path.join(self._server.root, 'data', BUCKET, PREFIX)
-        found: Dict[str, List[str]] = {
+        paths: Dict[str, List[str]] = {
             'residency': local('local/**/*+residency'),
             'queue': local('gateway.db'), 'book': local('bundles.db'),
             'bundle': [], 'sums': [], 'data': []}
@@ -111,19 +113,21 @@ class Rot:
             for name in names:
                 kind = 'bundle' if os.sep + 'bundles' in folder else \
                     'sums' if name.endswith('.sums') else 'data'
-                found[kind].append(os.path.join(folder, name))
-        return found
+                path = os.path.join(folder, name)
+                if os.path.getsize(path):
+                    paths[kind].append(path)
+        return paths
 
     def read(self) -> List[str]:
         """Each object: 'right', 'refused' or what is wrong with it."""
-        found = []
+        readings = []
         try:
             with self._running() as gateway:
                 for version, body in self._bodies.items():
-                    found.append(self._read(gateway, version, body))
+                    readings.append(self._read(gateway, version, body))
         except DssError:
-            found.append('refused')
-        return found
+            readings.append('refused')
+        return readings
 
     def _read(self, gateway: Gateway, version: VersionId,
               body: bytes) -> str:
@@ -155,29 +159,29 @@ def flips(rot: Rot, count: int, seed: int) -> Outcome:
                 target.seek(at)
                 target.write(bytes((right[at] ^ (1 << bit),)))
             try:
-                found = rot.read()
+                readings = rot.read()
             except Exception as err:  # a campaign reports what went wrong
-                found = ['wrong: ended with %r' % err]
+                readings = ['wrong: ended with %r' % err]
             finally:
                 if before:
                     _put_back(folder, before)
                 with open(path, 'r+b') as target:
                     target.write(right)
             done += 1
-            noticed += set(found) != {'right'}
+            noticed += set(readings) != {'right'}
             wrong += ['%s, bit %d of byte %d of %d: %s' % (
-                kind, bit, at, len(right), one) for one in found
-                if one.startswith('wrong')]
+                kind, bit, at, len(right), reading) for reading in readings
+                if reading.startswith('wrong')]
     return Outcome(done, noticed, wrong)
 
 
 def _beside(folder: str) -> Dict[str, bytes]:
     """The databases of a node."""
-    found = {}
+    contents = {}
     for path in glob.glob(os.path.join(folder, '*.db*')):
         with open(path, 'rb') as source:
-            found[path] = source.read()
-    return found
+            contents[path] = source.read()
+    return contents
 
 
 def _put_back(folder: str, before: Dict[str, bytes]) -> None:
@@ -191,18 +195,21 @@ def _put_back(folder: str, before: Dict[str, bytes]) -> None:
 @contextlib.contextmanager
 def trusting() -> Iterator[None]:
     """The wrong twin: whatever comes has the right digest."""
-    right = source.Source._checked
+    right = source.Source.blocks
 
-    def unchecked(self: source.Source, local: Any, offset: int, length: int,
-                  looks: Callable[[bytes], bool],
-                  reader: Any = None) -> bytes:
-        return right(self, local, offset, length, lambda raw: True, reader)
+    def unchecked(self: source.Source, local: Any, _plan: source.Plan,
+                  offset: int, length: int) -> Iterator[bytes]:
+        data = b''
+        with contextlib.suppress(RemoteCorrupt):
+            for block in self.unproven(local):
+                data += block
+        yield data[offset:offset + length]
 
-    source.Source._checked = unchecked  # type: ignore[method-assign]
+    source.Source.blocks = unchecked  # type: ignore[method-assign]
     try:
         yield
     finally:
-        source.Source._checked = right  # type: ignore[method-assign]
+        source.Source.blocks = right  # type: ignore[method-assign]
 
 
 def main() -> int:
@@ -217,19 +224,19 @@ def main() -> int:
     try:
         rot = Rot(server, folder)
         assert set(rot.read()) == {'right'}
-        found = flips(rot, args.flips, args.seed)
+        outcome = flips(rot, args.flips, args.seed)
         with trusting():
             twin = flips(rot, 5, args.seed)
     finally:
         server.close()
         shutil.rmtree(folder)
-    for text in found.wrong[:50]:
+    for text in outcome.wrong[:50]:
         print('WRONG: ' + text)
     print('R18: %d flips, %d noticed, %d wrong' % (
-        found.flips, found.noticed, len(found.wrong)))
+        outcome.flips, outcome.noticed, len(outcome.wrong)))
     print('R18 wrong twin: %d flips, %d wrong (must be more than 0)' % (
         twin.flips, len(twin.wrong)))
-    return 1 if found.wrong or not found.noticed or not twin.wrong else 0
+    return 1 if outcome.wrong or not outcome.noticed or not twin.wrong else 0
 
 
 if __name__ == '__main__':

@@ -109,15 +109,16 @@ class Outcome:
 
     def line(self) -> str:
         """One line for the reader."""
-        one = self.counts
+        counts = self.counts
         return ('%d flips: %d on SSDs, %d on HDDs; %d whole GETs, %d of '
                 'ranges, %d audits; %d of the byte were right and %d copies '
                 'mended, %d ended before the block, %d were 409; '
                 '%d wrong bytes out' % (
-                    one['ssd'] + one['hdd'], one['ssd'], one['hdd'],
-                    one['whole'], one['ranges'], one['audits'],
-                    one['elsewhere'], one['mended'], one['ended'],
-                    one['409'], one['wrong']))
+                    counts['ssd'] + counts['hdd'], counts['ssd'],
+                    counts['hdd'],
+                    counts['whole'], counts['ranges'], counts['audits'],
+                    counts['elsewhere'], counts['mended'], counts['ended'],
+                    counts['409'], counts['wrong']))
 
 
 class Server:
@@ -141,12 +142,15 @@ class Server:
         utils.set_swift_dir(root)
         storage_policy.reload_storage_policies()
         utils.validate_hash_conf()
+        from swift.obj.diskfile import DiskFileRouter
         from swift_dss.objserver.server import DssObjectController
         self.conf = {'devices': os.path.join(root, 'devices'),
                      'mount_check': 'false', 'swift_dir': root,
                      'fallocate_reserve': '0', 'log_level': 'CRITICAL',
                      'dss_conf': os.path.join(root, 'dss.conf')}
         self.app = DssObjectController(self.conf)
+        self.auditors = DiskFileRouter(self.conf, utils.get_logger(
+            self.conf))
         self.things = [self._thing(number, size, placed)
                        for number, (size, placed) in enumerate(
                            (size, placed) for size in _SIZES
@@ -216,8 +220,8 @@ class Server:
             self.device, 'objects-1' if thing.policy else 'objects', '0')
         digest = utils.hash_path('a', 'c', thing.name)
         folder = os.path.join(folder, digest[-3:], digest)
-        name = sorted(one for one in os.listdir(folder)
-                      if one.endswith('.data'))[-1]
+        name = sorted(name for name in os.listdir(folder)
+                      if name.endswith('.data'))[-1]
         version = layout.version_of_path('d1', os.path.join(folder, name))
         assert version is not None
         return switch.Place(self.device, self.capacity, version, '0',
@@ -235,13 +239,12 @@ class Server:
         """What an auditor reads until something stops it."""
         from swift.obj.diskfile import AuditLocation
         policy = storage_policy.POLICIES[int(thing.policy)]
-        found = self.app._diskfile_router[policy] \
-            .get_diskfile_from_audit_location(AuditLocation(
-                self.place(thing).hash_dir, 'd1', '0', policy))
+        disk_file = self.auditors[policy].get_diskfile_from_audit_location(
+            AuditLocation(self.place(thing).hash_dir, 'd1', '0', policy))
         given = b''
         try:
-            with found.open():
-                reader = found.reader()
+            with disk_file.open():
+                reader = disk_file.reader()
             for part in reader:
                 given += part
         except Exception:
@@ -260,15 +263,15 @@ class Server:
 def copies(place: switch.Place) -> Dict[str, Tuple[str, List[Any]]]:
     """Tier to the path of its file and the extents that it has."""
     with switch.LiveVersion(place) as live:
-        found = {'ssd': (live.path, []), 'hdd': (
+        by_tier = {'ssd': (live.path, []), 'hdd': (
             place.capacity.file_path(place.version), [])}
         for extent in live.residency.extents:
-            for tier, (_, extents) in found.items():
-                if tier in [one.name.lower() for one in (
+            for tier, (_, extents) in by_tier.items():
+                if tier in [bit.name.lower() for bit in (
                         switch.Tier.SSD, switch.Tier.HDD)
-                        if extent.tiers & one]:
+                        if extent.tiers & bit]:
                     extents.append(extent)
-    return found
+    return by_tier
 
 
 def flip(path: str, at: int, chance: random.Random) -> None:
@@ -295,15 +298,15 @@ def one_flip(server: Server, outcome: Outcome) -> None:
     chance, counts = server.random, outcome.counts
     thing = chance.choice(server.things)
     place = server.place(thing)
-    found = {tier: one for tier, one in copies(place).items() if one[1]}
-    tier = chance.choice(sorted(found))
-    path, extents = found[tier]
+    by_tier = {tier: copy for tier, copy in copies(place).items() if copy[1]}
+    tier = chance.choice(sorted(by_tier))
+    path, extents = by_tier[tier]
     extent = chance.choice(extents)
     at = extent.offset + chance.randrange(extent.length)
     flip(path, at, chance)
     counts[tier] += 1
-    is_twice = len([one for one in found.values() if any(
-        other.offset <= at < other.end for other in one[1])]) > 1
+    is_twice = len([copy for copy in by_tier.values() if any(
+        other.offset <= at < other.end for other in copy[1])]) > 1
     spans = spans_of(len(thing.body), at, chance)
     chance.shuffle(spans)
     for span in spans[:3]:
@@ -313,7 +316,7 @@ def one_flip(server: Server, outcome: Outcome) -> None:
         counts['whole' if span == (0, len(thing.body)) else 'ranges'] += 1
         right = thing.body[slice(*span)]
         counts['wrong'] += sum(
-            one != other for one, other in zip(given, right)) \
+            byte != other for byte, other in zip(given, right)) \
             + max(0, len(given) - len(right))
         if given == right:
             counts['elsewhere'] += span[0] <= at < span[1]
@@ -329,7 +332,7 @@ def one_flip(server: Server, outcome: Outcome) -> None:
         counts['audits'] += 1
         given = server.audit(thing)
         counts['wrong'] += sum(
-            one != other for one, other in zip(given, thing.body))
+            byte != other for byte, other in zip(given, thing.body))
     if not server.is_there(thing):
         server.put(thing)
         return
@@ -371,14 +374,14 @@ def main() -> int:
     args = options.parse_args()
     logging.getLogger().addHandler(logging.NullHandler())
     with tempfile.TemporaryDirectory(prefix='dss-', dir=args.on) as root:
-        found = flips(root, args.flips, args.seed)
-    print('R18: ' + found.line(), flush=True)
+        outcome = flips(root, args.flips, args.seed)
+    print('R18: ' + outcome.line(), flush=True)
     with tempfile.TemporaryDirectory(prefix='dss-', dir=args.on) as root:
         twin = flips(root, min(50, args.flips), args.seed, checks=False)
     print('R18: twin: %s' % twin.line().replace(
         '%d flips' % twin.counts.total(), 'flips'))
-    is_right = not (found.counts['wrong'] or found.counts['wrong answers']
-                    or found.counts['not mended'])
+    is_right = not (outcome.counts['wrong'] or outcome.counts['wrong answers']
+                    or outcome.counts['not mended'])
     caught = twin.counts['wrong'] > 0
     print('twin %s' % ('caught' if caught else 'NOT caught'))
     return 0 if is_right and caught else 1

@@ -12,13 +12,14 @@ import os
 import sys
 from types import SimpleNamespace
 
-from fault.gateway_node import (
+from support import wait_until
+from support.nodes.gateway_node import (
     Collector, CountingMetrics, FixedRanks, FolderVersions, OnlyHere,
     conf_for)
-from support import wait_until
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.parts import Outside
 from swift_dss.gateway.service import Gateway
 from swift_dss.wire.control import FetchRequest
 
@@ -38,13 +39,15 @@ def main() -> int:
     local = FolderVersions(root)
     metrics = CountingMetrics()
     gateway = Gateway(conf, ClassTable, local, logging.getLogger('child'),
-                      metrics, ranks=FixedRanks(), primaries=OnlyHere(local))
+                      metrics,
+                      outside=Outside(
+                          ranks=FixedRanks(), primaries=OnlyHere(local)))
     gateway.start()
     version = version_of(name)
     if verb == 'upload':
         gateway.enqueue_upload(version, '7')
     elif verb == 'delete':
-        gateway.enqueue_delete(version, '7')
+        gateway.enqueue_deletes([(version, '7')])
     elif verb == 'fill':
         sink = Collector()
         length = local.residency(version).content_length

@@ -27,9 +27,9 @@ from typing import Callable, Dict, Iterator, List, NamedTuple, Optional
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(sys.path[0], os.pardir))
 
-from sample_node import SampleNode
 from scenarios import (
     SCENARIOS, Bench, Scenario, populate, remote_of)
+from support.nodes.sample_node import SampleNode
 
 from swift_dss.core.residency import Residency, Tier
 from swift_dss.io import steps
@@ -104,16 +104,17 @@ def _kill(folder: str, scenario: Scenario, point: str,
             os.WTERMSIG(status) == signal.SIGKILL, \
             '%s did not fire in %s: status %#x' % (
                 point, scenario.name, status)
-        failures = ['before recovery: ' + one
-                    for one in judge(root, scenario)]
+        failures = ['before recovery: ' + failure
+                    for failure in judge(root, scenario)]
         started = time.monotonic()
         bench = Bench(root, scenario.with_hdd)
         bench.recover()
         seconds = time.monotonic() - started
-        failures += ['after recovery: ' + one
-                     for one in judge(root, scenario)]
+        failures += ['after recovery: ' + failure
+                     for failure in judge(root, scenario)]
         scenario.run(bench)
-        failures += ['repeated: ' + one for one in judge(root, scenario)]
+        failures += ['repeated: ' + failure
+                     for failure in judge(root, scenario)]
         if where(bench) != goal:
             failures.append('ends elsewhere than the untouched run')
         left = os.listdir(layout.stub_tmp_dir(bench.node.device_path)) \
@@ -152,12 +153,12 @@ def _in_child(root: str, scenario: Scenario, point: str) -> int:
 
 def where(bench: Bench) -> Dict[str, Residency]:
     """Residency of every version: what a move changes."""
-    found = {}
+    residencies = {}
     for place in bench.node.places():
         with LiveVersion(place) as live:
-            found[place.version.key] = live.residency
+            residencies[place.version.key] = live.residency
             _check_invariant(place, live)
-    return found
+    return residencies
 
 
 def _check_invariant(place: Place, live: LiveVersion) -> None:
@@ -247,18 +248,18 @@ def main() -> int:
     folder = tempfile.mkdtemp(prefix='r01-', dir=args.on or shm)
     try:
         with on_xfs(folder) if args.xfs else contextlib.nullcontext():
-            found = campaign(folder, SCENARIOS, args.per_scenario, print)
+            outcome = campaign(folder, SCENARIOS, args.per_scenario, print)
             twin = campaign(folder, [WRONG_TWIN])
     finally:
         shutil.rmtree(folder)
-    for text in found.lost:
+    for text in outcome.lost:
         print('LOST: ' + text)
     print('R01: %d kills at %d steps, %d lost, worst recovery %.3f s' % (
-        found.kills, found.step_count, len(found.lost),
-        found.worst_recovery_seconds))
+        outcome.kills, outcome.step_count, len(outcome.lost),
+        outcome.worst_recovery_seconds))
     print('R01 wrong twin: %d kills, %d lost (must be more than 0)' % (
         twin.kills, len(twin.lost)))
-    return 1 if found.lost or not twin.lost else 0
+    return 1 if outcome.lost or not twin.lost else 0
 
 
 if __name__ == '__main__':

@@ -26,8 +26,8 @@ from typing import Dict, List, NamedTuple
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(sys.path[0], os.pardir))
 
-from daemon_node import SECONDS, DaemonProcess, Died, write_node
-from sample_node import SampleNode, sample_bytes
+from support.nodes.daemon_node import SECONDS, DaemonProcess, Died, write_node
+from support.nodes.sample_node import SampleNode, sample_bytes
 
 from swift_dss.core.spans import ClassMap
 from swift_dss.io import steps
@@ -131,12 +131,12 @@ def campaign(folder: str, every: int = 1) -> Outcome:
             run.stop()
             assert code == -signal.SIGKILL, '%s did not fire: %r' % (
                 point, code)
-            lost += ['%s at once: %s' % (point, one)
-                     for one in run.node.lost()]
+            lost += ['%s at once: %s' % (point, name)
+                     for name in run.node.lost()]
             worst = max(worst, run.begin())
             run.settle()
-            lost += ['%s after recovery: %s' % (point, one)
-                     for one in run.node.lost()]
+            lost += ['%s after recovery: %s' % (point, name)
+                     for name in run.node.lost()]
             run.stop()
     return Outcome(len(points), len(hits), lost, worst)
 
@@ -161,14 +161,14 @@ def main() -> int:
     shm = '/dev/shm' if os.path.isdir('/dev/shm') else None
     folder = tempfile.mkdtemp(prefix='r01d-', dir=args.on or shm)
     try:
-        found = campaign(folder, args.every)
+        outcome = campaign(folder, args.every)
     finally:
         shutil.rmtree(folder)
-    for text in found.lost:
+    for text in outcome.lost:
         print('LOST: ' + text)
     print('R01 (daemon): %d kills at %d steps, %d lost, worst recovery '
-          '%.2f s' % found._replace(lost=len(found.lost)))
-    return 1 if found.lost else 0
+          '%.2f s' % outcome._replace(lost=len(outcome.lost)))
+    return 1 if outcome.lost else 0
 
 
 if __name__ == '__main__':

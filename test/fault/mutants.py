@@ -90,8 +90,8 @@ class Ran(NamedTuple):
 def mutants() -> List[Mutant]:
     """The list, in its order."""
     with open(LIST, 'rb') as source:
-        found = tomllib.load(source)['mutant']
-    return [Mutant(**dict(one, tests=tuple(one['tests']))) for one in found]
+        rows = tomllib.load(source)['mutant']
+    return [Mutant(**dict(row, tests=tuple(row['tests']))) for row in rows]
 
 
 def changed(mutant: Mutant, text: str) -> str:
@@ -183,7 +183,7 @@ def copy_of_tree(target: str) -> None:
             shutil.copy2(source, target)
 
 
-def page(found: Sequence[Mutant]) -> str:
+def page(listed: Sequence[Mutant]) -> str:
     """The manual's page of the list."""
     lines = [
         'Mutants: guards that are taken out',
@@ -206,15 +206,15 @@ def page(found: Sequence[Mutant]) -> str:
         '     - file',
         '     - the guard that it takes out',
         '     - the harm without it']
-    for one in found:
-        lines += ['   * - %s' % one.name, '     - ``%s``' % one.file,
-                  '     - %s' % one.guard, '     - %s' % one.loss]
+    for mutant in listed:
+        lines += ['   * - %s' % mutant.name, '     - ``%s``' % mutant.file,
+                  '     - %s' % mutant.guard, '     - %s' % mutant.loss]
     return '\n'.join(lines) + '\n'
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
     """The last line: ``58 of 60 killed (96.7 %)``."""
-    killed = sum(_is_killed(one) for one in outcomes)
+    killed = sum(_is_killed(outcome) for outcome in outcomes)
     return '%d of %d killed (%.1f %%)' % (
         killed, len(outcomes), 100.0 * killed / max(1, len(outcomes)))
 
@@ -224,20 +224,22 @@ def main() -> int:
     args = _arguments()
     # The copies go, and what runs in them, also if somebody ends this.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    found = mutants()
+    listed = mutants()
     if args.page:
-        print(page(found), end='')
+        print(page(listed), end='')
         return 0
     wanted = set(filter(None, args.only.split(',')))
-    unknown = wanted - {one.name for one in found}
+    unknown = wanted - {mutant.name for mutant in listed}
     if unknown:
         print('no such mutant: ' + ', '.join(sorted(unknown)))
         return 2
-    chosen = [one for one in found if not wanted or one.name in wanted]
+    chosen = [mutant for mutant in listed
+              if not wanted or mutant.name in wanted]
     outcomes = campaign(chosen, args.jobs, args.listed)
     if args.json:
         with open(args.json, 'w', encoding='utf-8') as target:
-            json.dump([_plain(one) for one in outcomes], target, indent=1)
+            json.dump([_plain(outcome) for outcome in outcomes], target,
+                      indent=1)
     print(summary(outcomes))
     return 0 if outcomes and all(map(_is_killed, outcomes)) else 1
 
@@ -256,7 +258,7 @@ def campaign(chosen: Sequence[Mutant], jobs: int,
         if not _is_sound(os.path.join(folder, '0'), chosen):
             return []
 
-        def one(mutant: Mutant) -> Outcome:
+        def judged(mutant: Mutant) -> Outcome:
             tree = trees.get()
             try:
                 return judge(mutant, tree, listed)
@@ -267,14 +269,14 @@ def campaign(chosen: Sequence[Mutant], jobs: int,
         outcomes = []
         with ThreadPoolExecutor(jobs) as pool, _ended_with(pool):
             for done in as_completed([
-                    pool.submit(one, mutant) for mutant in chosen]):
+                    pool.submit(judged, mutant) for mutant in chosen]):
                 outcome = done.result()
                 outcomes.append(outcome)
                 print(_ROW % (
                     outcome.mutant.name, outcome.mutant.file,
                     '%.0f' % outcome.seconds,
                     outcome.problem or outcome.killed_by), flush=True)
-    return sorted(outcomes, key=lambda found: chosen.index(found.mutant))
+    return sorted(outcomes, key=lambda outcome: chosen.index(outcome.mutant))
 
 
 # -- inside --------------------------------------------------------------
@@ -353,8 +355,8 @@ def _is_sound(tree: str, chosen: Sequence[Mutant]) -> bool:
         print('tests would look at %s, not at the copy' % where.strip())
         return False
     names: Dict[str, None] = {}
-    for one in chosen:
-        names.update(dict.fromkeys(one.tests))
+    for mutant in chosen:
+        names.update(dict.fromkeys(mutant.tests))
     ran = run_tests(tree, list(names), _ROOM_SECONDS)
     if ran.status:
         print('without any mutant the tests fail already:\n'

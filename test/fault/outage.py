@@ -44,11 +44,11 @@ from typing import Any, Dict, List, Optional, Sequence
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 os.pardir))
 
-from fault.faulty_s3 import FaultyS3
-from fault.wan_link import WanLink
 from support import tier, wait_until
+from support.edges.faulty_s3 import FaultyS3
+from support.edges.wan_link import WanLink
+from support.nodes.tuned_cluster import TunedCluster
 from swiftclient import ClientException
-from tuned_cluster import TunedCluster
 
 from swift_dss.aio import configs, layout, processes
 
@@ -60,7 +60,7 @@ TABLE = ''.join(
         number, name, rank) for number, name, rank in (
             (0, 'bulk', 0), (1, 'normal', 50), (2, 'alarm', 90)))
 FAULTS = ('refused', 'hung', 'slow', 'throttled', 'lying', 'gone')
-#: Those that S3 itself commits, by name of :mod:`fault.faulty_s3`.
+#: Those that S3 itself commits, by name of :mod:`support.edges.faulty_s3`.
 ARMED = {'throttled': '503', 'gone': 'gone', 'lying': 'swallow'}
 #: What a link is when it is "slow": far under any ingest.
 SLOW_BYTES = 20 * KIB
@@ -286,7 +286,7 @@ class Campaign:
         step = self.size / self.rate
         started = time.monotonic()
 
-        def one(class_name: str) -> None:
+        def put(class_name: str) -> None:
             made = self.put(class_name)
             done.append(made)
             if made.status != 201:
@@ -298,15 +298,15 @@ class Campaign:
                     len(refused) < len(CLASSES):
                 at = started + number * step
                 time.sleep(max(0.0, at - time.monotonic()))
-                pool.submit(one, CLASSES[number % len(CLASSES)])
+                pool.submit(put, CLASSES[number % len(CLASSES)])
                 number += 1
         return done
 
     # -- looking ---------------------------------------------------------
 
     def _gateway(self) -> Dict[str, Any]:
-        found: Dict[str, Any] = tier(self.cluster, 'status')['gateway']
-        return found
+        status: Dict[str, Any] = tier(self.cluster, 'status')['gateway']
+        return status
 
     def settled(self) -> bool:
         """All that waits is in S3."""
@@ -325,10 +325,10 @@ class Campaign:
                    if hashlib.md5(swift.get_object(BUCKET, name)[1]
                                   ).hexdigest() != digest]
         swift.close()
-        found = self._bucket_digests()
+        digests = self._bucket_digests()
         return missing + [name for name, digest in
                           self.acknowledged.items()
-                          if digest not in found]
+                          if digest not in digests]
 
     def _bucket_digests(self) -> Dict[str, str]:
         import boto3
@@ -419,13 +419,14 @@ class Campaign:
         figures.first_seconds_requests = sum(
             request.at < returned + FIRST_SECONDS for request in new)
         figures.first_requests_at_once = max(
-            [sum(one.at <= request.at < one.ended for one in new)
+            [sum(transfer.at <= request.at < transfer.ended
+                 for transfer in new)
              for request in new[:FIRST_REQUESTS]] or [0])
         # Every answer lets one more go. On a slow link transfers were under
         # way all the time.
         require(figures.fault == 'slow' or all(
-            sum(one.at <= request.at < one.ended for one in new)
-            <= AT_ONCE + sum(one.ended <= request.at for one in new)
+            sum(transfer.at <= request.at < transfer.ended for transfer in new)
+            <= AT_ONCE + sum(transfer.ended <= request.at for transfer in new)
             for request in new[:FIRST_REQUESTS]),
                 '%s: %d requests at once when S3 was back', figures.fault,
                 figures.first_requests_at_once)
@@ -439,8 +440,8 @@ class Campaign:
         for request in self.faulty.requests[before:]:
             if request.method == 'PUT':
                 at.setdefault(request.key.split('/')[-2], request.at)
-        waits = sorted(at[hash_of[one.name]] - one.begun for one in puts
-                       if hash_of.get(one.name) in at)
+        waits = sorted(at[hash_of[put.name]] - put.begun for put in puts
+                       if hash_of.get(put.name) in at)
         require(waits, '%s: no new write of the top class came in during '
                 'the drain', figures.fault)
         figures.new_write_in_s3_seconds = waits[len(waits) // 2]
@@ -477,33 +478,33 @@ class Campaign:
 
     def _judge_ingest(self, figures: Figures, puts: List[Put],
                       started: float) -> None:
-        for one in puts:
-            if one.status == 201:
+        for put in puts:
+            if put.status == 201:
                 figures.accepted += 1
                 continue
             figures.refused += 1
-            require(one.status == 503 and (one.retry_after or '').isdigit(),
+            require(put.status == 503 and (put.retry_after or '').isdigit(),
                     '%s: %s was answered %s, Retry-After %s', figures.fault,
-                    one.name, one.status, one.retry_after)
-            after = int(one.retry_after or 0)
+                    put.name, put.status, put.retry_after)
+            after = int(put.retry_after or 0)
             figures.retry_after[after] = figures.retry_after.get(
                 after, 0) + 1
             figures.slowest_refusal_seconds = max(
-                figures.slowest_refusal_seconds, one.seconds)
-            at = one.begun - started
-            figures.first_refusal_seconds[one.class_name] = min(
-                figures.first_refusal_seconds.get(one.class_name, at), at)
+                figures.slowest_refusal_seconds, put.seconds)
+            at = put.begun - started
+            figures.first_refusal_seconds[put.class_name] = min(
+                figures.first_refusal_seconds.get(put.class_name, at), at)
         first = figures.first_refusal_seconds
         require(set(first) == set(CLASSES), '%s: refused only %s',
                 figures.fault, sorted(first))
         figures.accepted_bytes_before = self.size * sum(
-            one.status == 201 and one.begun - started < min(first.values())
-            for one in puts)
+            put.status == 201 and put.begun - started < min(first.values())
+            for put in puts)
         figures.refusal_ratio = round(
             min(first.values()) / figures.expected_seconds, 3)
         figures.rate_held = round(
-            self.size * sum(one.begun - started < min(first.values())
-                            for one in puts)
+            self.size * sum(put.begun - started < min(first.values())
+                            for put in puts)
             / min(first.values()) / self.rate, 3)
         require(figures.accepted_bytes_before >= (self.least - 0.05)
                 * self.budget,
@@ -571,9 +572,9 @@ class Campaign:
                             if fault == 'lying' else armed.fired)
             if fault == 'slow':
                 return self.link.up_gate.passed > passed
-            found = self._gateway()
-            return found['last_error'] not in ('', before) or \
-                fault == 'hung' and bool(found['uploading'])
+            status = self._gateway()
+            return status['last_error'] not in ('', before) or \
+                fault == 'hung' and bool(status['uploading'])
 
         try:
             wait_until(met, _MET_SECONDS, 'the fault is met')

@@ -1,6 +1,6 @@
 #!/usr/bin/env python
-"""N0 to N6, the defects of a cluster, each planted again: at which seed does
-the simulation find it?
+"""N0 to N6, the defects of a cluster, and B1, of bundles, each planted again:
+at which seed does the simulation find it?
 
 Each takes the guard out that mended the defect (``sim_twins.py``) and runs
 seed after seed until one breaks a promise that it keeps without the defect.
@@ -43,7 +43,9 @@ DEFECTS = {
     'N5': (sim_twins.stubs_fetch_their_bytes,
            'a stub that moves fetches its bytes'),
     'N6': (sim_twins.posts_replace_all,
-           'a POST takes what another one has set')}
+           'a POST takes what another one has set'),
+    'B1': (sim_twins.who_died_before_its_bundle_is_its_first_member,
+           'a delete while a bundle is packed kills its first member')}
 
 
 class Planted(NamedTuple):
@@ -89,16 +91,17 @@ def look_for_all(names: List[str], seeds: int, jobs: int
     for name in names:
         with Progress('planted: %s: seeds' % name,
                       lines_seconds=60.0) as shown:
-            found = look(name, seeds, jobs, functools.partial(
+            outcome = look(name, seeds, jobs, functools.partial(
                 shown.show, total=seeds))
-        yield found
+        yield outcome
 
 
-def _line(found: Planted) -> str:
+def _line(outcome: Planted) -> str:
     return '%s  %-8s %5.0f s  %s%s' % (
-        found.name, 'seed %d' % found.seed if found.seed >= 0 else 'none',
-        found.seconds, found.what, found.violation and ': '
-        + found.violation[:90])
+        outcome.name,
+        'seed %d' % outcome.seed if outcome.seed >= 0 else 'none',
+        outcome.seconds, outcome.what, outcome.violation and ': '
+        + outcome.violation[:90])
 
 
 def main() -> int:
@@ -113,12 +116,12 @@ def main() -> int:
         # The order of a set is part of what a seed decides.
         os.environ['PYTHONHASHSEED'] = '0'
         os.execv(sys.executable, [sys.executable] + sys.argv)
-    found = []
-    for one in look_for_all(args.only.split(','), args.seeds, args.jobs):
-        found.append(one)
-        print(json.dumps(one._asdict()) if args.json else _line(one),
+    outcomes = []
+    for outcome in look_for_all(args.only.split(','), args.seeds, args.jobs):
+        outcomes.append(outcome)
+        print(json.dumps(outcome._asdict()) if args.json else _line(outcome),
               flush=True)
-    return int(any(one.seed < 0 for one in found))
+    return int(any(outcome.seed < 0 for outcome in outcomes))
 
 
 if __name__ == '__main__':

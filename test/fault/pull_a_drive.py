@@ -29,8 +29,8 @@ from typing import Callable, Dict, List, NamedTuple
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(sys.path[0], os.pardir))
 
-from sample_node import read_version, sample_bytes
 from scenarios import Bench
+from support.nodes.sample_node import read_version, sample_bytes
 
 from swift_dss.core.errors import DssError
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
@@ -99,37 +99,37 @@ class Life:
     def step(self) -> None:
         """Something happens to some object, as far as it can."""
         name = self._dice.choice(NAMES)
-        what = self._dice.choice((
+        verb = self._dice.choice((
             'write', 'write', 'clean', 'clean 9', 'demote', 'demote 5',
             'promote', 'send', 'evict', 'drop', 'delete'))
-        if what == 'write' or name not in self.places:
+        if verb == 'write' or name not in self.places:
             self.write(name)
             return
-        if what == 'delete':
+        if verb == 'delete':
             self.delete(name)
             return
         try:
-            self._move(what, self.places[name])
+            self._move(verb, self.places[name])
         except (DssError, OSError):
             pass  # without its drive much cannot be done
 
-    def _move(self, what: str, place: Place) -> None:
+    def _move(self, verb: str, place: Place) -> None:
         local, version = self.bench.local, place.version
-        one = place.partition
-        if what.startswith('clean'):
-            local.clean(version, one, [9] if '9' in what else ())
-        elif what.startswith('demote'):
-            local.demote(version, one, [5] if '5' in what else ())
-        elif what == 'promote':
-            local.promote(version, one)
-        elif what == 'send':
+        partition = place.partition
+        if verb.startswith('clean'):
+            local.clean(version, partition, [9] if '9' in verb else ())
+        elif verb.startswith('demote'):
+            local.demote(version, partition, [5] if '5' in verb else ())
+        elif verb == 'promote':
+            local.promote(version, partition)
+        elif verb == 'send':
             self._remote[version.key] = self._bodies[version.key]
-            local.record_remote(version, one, RemoteCopy(
+            local.record_remote(version, partition, RemoteCopy(
                 's3', version.key, 'e', 1.0))
-        elif what == 'evict':
-            local.demote(version, one, to_hdd=False)
+        elif verb == 'evict':
+            local.demote(version, partition, to_hdd=False)
         else:
-            local.drop_capacity(version, one)
+            local.drop_capacity(version, partition)
 
     def pull(self) -> None:
         """The drive goes; sometimes another one comes in its place."""
@@ -160,11 +160,11 @@ class Life:
 
     def _by_format(self, name: str, place: Place, body: bytes) -> List[str]:
         try:
-            found = read_version(place, self._remote)
+            read_back = read_version(place, self._remote)
         except (OSError, ValueError, KeyError) as err:
             return ['%s cannot be read: %r' % (name, err)]
-        return [] if found == body else [
-            '%s is read as %s' % (name, self._whose(found))]
+        return [] if read_back == body else [
+            '%s is read as %s' % (name, self._whose(read_back))]
 
     def _by_daemon(self, name: str, place: Place, body: bytes) -> List[str]:
         local = self.bench.local
@@ -180,8 +180,8 @@ class Life:
             return [] if self._was_other else ['%s: %r' % (name, err)]
         return []
 
-    def _whose(self, found: bytes) -> str:
-        digest = hashlib.md5(found).hexdigest()
+    def _whose(self, content: bytes) -> str:
+        digest = hashlib.md5(content).hexdigest()
         return next(('version ' + key for key, body in self._bodies.items()
                      if hashlib.md5(body).hexdigest() == digest),
                     'bytes of no version')
@@ -228,8 +228,8 @@ def campaign(folder: str, lives: int, seed: int,
                     life.step()
                 stale += life.back()
                 spoil(life)
-                wrong += ['seed %d: %s' % (number, one)
-                          for one in life.judge()]
+                wrong += ['seed %d: %s' % (number, failure)
+                          for failure in life.judge()]
                 if spoil is by_name_alone:
                     break
         finally:
@@ -247,18 +247,20 @@ def main() -> int:
     folder = tempfile.mkdtemp(prefix='r17-', dir='/dev/shm' if os.path.isdir(
         '/dev/shm') else None)
     try:
-        found = campaign(folder, args.lives, args.seed)
+        outcome = campaign(folder, args.lives, args.seed)
         twin = campaign(folder, 20, args.seed, by_name_alone)
     finally:
         shutil.rmtree(folder)
-    for text in found.wrong[:50]:
+    for text in outcome.wrong[:50]:
         print('WRONG: ' + text)
     print('R17: %d lives, %d drives pulled and returned, %d stale files on '
-          'them, %d wrong' % (found.lives, found.pulls, found.stale_files,
-                              len(found.wrong)))
+          'them, %d wrong' % (outcome.lives, outcome.pulls,
+                              outcome.stale_files,
+                              len(outcome.wrong)))
     print('R17 wrong twin: %d drives, %d wrong (must be more than 0)' % (
         twin.pulls, len(twin.wrong)))
-    return 1 if found.wrong or not found.stale_files or not twin.wrong else 0
+    is_right = outcome.stale_files and twin.wrong and not outcome.wrong
+    return 0 if is_right else 1
 
 
 if __name__ == '__main__':

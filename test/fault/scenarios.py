@@ -11,7 +11,7 @@ import logging
 import os
 from typing import Callable, Dict, List, NamedTuple
 
-from sample_node import SampleNode, Vouching, sample_bytes
+from support.nodes.sample_node import SampleNode, Vouching, sample_bytes
 
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.config import NodeConf
@@ -62,7 +62,7 @@ class Bench:
 
     def close(self) -> None:
         """Let the index go."""
-        self.local.index.close()
+        self.local.index.file.close()
 
     def recover(self) -> None:
         """What the daemon does before anything else at its start."""
@@ -76,7 +76,7 @@ class Bench:
     def each(self, move: Callable[[VersionId, str], object]) -> None:
         """Do a move to every version that is there."""
         for place in sorted(self.node.places(),
-                            key=lambda one: one.version.key):
+                            key=lambda place: place.version.key):
             try:
                 move(place.version, place.partition)
             except VersionGone:
@@ -151,8 +151,8 @@ def _drop(bench: Bench) -> None:
 def _fill(bench: Bench) -> None:
     """Bring everything back in two ranges, the way a read would."""
     for version in bench.versions():
-        place = next((one for one in bench.node.places()
-                      if one.version == version), None)
+        place = next((candidate for candidate in bench.node.places()
+                      if candidate.version == version), None)
         if place is None:
             raise TierUnavailable('the device cannot be read')
         body = {len(body): body for body in contents(
@@ -179,11 +179,11 @@ def _all_remote(bench: Bench) -> None:
         _drop(bench)
 
 
-def _two(one: Callable[[Bench], None],
-         other: Callable[[Bench], None]) -> Callable[[Bench], None]:
+def _two(first: Callable[[Bench], None],
+         second: Callable[[Bench], None]) -> Callable[[Bench], None]:
     def both(bench: Bench) -> None:
-        one(bench)
-        other(bench)
+        first(bench)
+        second(bench)
     return both
 
 

@@ -7,19 +7,27 @@ nothing about the guard.
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Tuple
 
+from swift_dss.core.residency import Residency
+from swift_dss.gateway.bundle import book, follow
 from swift_dss.gateway.collect import keys
-from swift_dss.gateway.mend import arrivals, witness
+from swift_dss.gateway.mend import witness
+from swift_dss.gateway.restore import arrivals
 from swift_dss.gateway.up import deletes
 from swift_dss.io import capacity, newest, switch
+from swift_dss.io.sums import blocks
 from swift_dss.objserver import posts, writer
+from swift_dss.objserver.reader import BytesUnavailable
 from swift_dss.objserver.travel import adopting, sending
 from swift_dss.strategy import agreement
 from swift_dss.strategy.agreement import Verdict
 from swift_dss.tier import policies
+from swift_dss.tier.index.pins import NONE
+from swift_dss.tier.local.departures import Departures
 from swift_dss.tier.local.local import Local
-from swift_dss.wire import layout
+from swift_dss.tier.local.mover import Mover
+from swift_dss.wire import classmap, layout
 
 
 def one_replica_decides(patch: Any) -> None:
@@ -64,9 +72,9 @@ def posts_replace_all(patch: Any) -> None:
 
 def a_class_cancels_an_expiry(patch: Any) -> None:
     """Swift's controller sees when to delete what a POST leaves alone."""
-    def presented(self: Any, disk_file: Any, found: Any) -> Any:
-        return dict(found, **{'X-Timestamp': before(
-            self, disk_file, found)['X-Timestamp']})
+    def presented(self: Any, disk_file: Any, metadata: Any) -> Any:
+        return dict(metadata, **{'X-Timestamp': before(
+            self, disk_file, metadata)['X-Timestamp']})
     before = posts.Post.presented
     patch(posts.Post, 'presented', presented)
 
@@ -74,11 +82,11 @@ def a_class_cancels_an_expiry(patch: Any) -> None:
 def an_expiry_is_for_ever(patch: Any) -> None:
     """A POST without X-Delete-At leaves the one that is there."""
     def merged(disk_file: Any, metadata: Any) -> Any:
-        found = before(disk_file, metadata)
+        post = before(disk_file, metadata)
         until = disk_file.get_datafile_metadata().get('X-Delete-At')
         if until:
-            found.metadata.setdefault('X-Delete-At', until)
-        return found
+            post.metadata.setdefault('X-Delete-At', until)
+        return post
     before = posts.merged
     patch(posts, 'merged', merged)
 
@@ -109,9 +117,17 @@ def names_are_not_synced(patch: Any) -> None:
 
 
 def one_object_ends_its_session(patch: Any) -> None:
-    """What cannot be read ends a session of ssync where it is reached. Seeds
-    seldom draw what it takes; ``test_sim`` tells that story itself."""
-    patch(sending, 'pack', sending._ready)
+    """What cannot be read ends a session of ssync where it is reached."""
+    def pack(*args: Any) -> Any:
+        try:
+            parcel = before(*args)
+        except sending.Skipped as err:
+            raise BytesUnavailable(str(err)) from err
+        if not parcel.metadata:
+            raise BytesUnavailable('it was to be left out')
+        return parcel
+    before = sending.pack
+    patch(sending, 'pack', pack)
 
 
 def nobody_is_asked(patch: Any) -> None:
@@ -121,7 +137,12 @@ def nobody_is_asked(patch: Any) -> None:
 
 def fragments_are_not_looked_for(patch: Any) -> None:
     """A fragment that S3 has is rebuilt from the stubs of others."""
-    patch(adopting, 'adopt', lambda manager, wanted: True)
+    patch(adopting, 'adopt', lambda *_args: adopting.Answer.SETTLED)
+
+
+def a_book_forgets_what_was_lost(patch: Any) -> None:
+    """The bundle of a fragment that went with its drive is not known."""
+    patch(follow.Follower, '_is_lost', lambda *_args: False)
 
 
 def one_fragment_is_enough(patch: Any) -> None:
@@ -137,14 +158,61 @@ class _AllDurable:
 
     def parse_data_file(self, name: str) -> Any:
         """As it is, but durable."""
-        found = layout.parse_data_file(name)
-        return found and found[:2] + (True,)
+        parts = layout.parse_data_file(name)
+        return parts and parts[:2] + (True,)
 
 
 def writes_count_before_they_are_committed(patch: Any) -> None:
     """A primary with a fragment of a PUT that failed says that it has
     something newer."""
     patch(newest, 'layout', _AllDurable())
+
+
+def an_event_is_believed(patch: Any) -> None:
+    """A PUT has its row though a DELETE has overtaken it meanwhile."""
+    def row(self: Any, event: Any) -> Any:
+        if not event.name or event.version.frag_index is not None:
+            return None
+        return self._row(
+            event.version, event.partition, event.name,
+            Residency.whole(event.size), classmap.decode(event.map_text),
+            event.at, event.at, False, NONE)
+    patch(Mover, 'row_of_put', row)
+
+
+def only_newer_versions_replace(patch: Any) -> None:
+    """A row stays where the disk has an older version."""
+    def check(self: Any, row: Any) -> Any:
+        newest = self._local.newest(row.version, row.partition)
+        return (newest is None or newest >= row.version.timestamp) and \
+            before(self, row)
+    before = Departures.check
+    patch(Departures, 'check', check)
+
+
+def moves_write_where_readers_read(patch: Any) -> None:
+    """A move changes the data file that is there, and does not put another
+    one in its place. Blocks have no checksums, as an option allows."""
+    def exchange(new: str, name: str) -> None:
+        with open(new, 'rb') as source, open(name, 'r+b') as target:
+            target.truncate(0)
+            target.write(source.read())
+            target.flush()
+            said = {key: os.getxattr(source.fileno(), key)
+                    for key in os.listxattr(source.fileno())}
+            for key in set(os.listxattr(target.fileno())) - set(said):
+                os.removexattr(target.fileno(), key)
+            for key, value in said.items():
+                os.setxattr(target.fileno(), key, value)
+            os.fsync(target.fileno())
+    patch(switch, 'exchange', exchange)
+    patch(blocks, 'load', lambda *_args: None)
+
+
+def who_died_before_its_bundle_is_its_first_member(patch: Any) -> None:
+    """A version that was deleted while its bundle was packed keeps its row in
+    the book, with the number that no member has yet."""
+    patch(book, '_UNPLACED', 'members WHERE 0 AND bundle')
 
 
 #: Name to what takes the guard out.
@@ -164,4 +232,16 @@ TWINS: Dict[str, Callable[[Any], None]] = {
     'one fragment is enough': one_fragment_is_enough,
     'writes count before they are committed':
         writes_count_before_they_are_committed,
-    'nobody is asked': nobody_is_asked}
+    'nobody is asked': nobody_is_asked,
+    'one object ends its session': one_object_ends_its_session}
+#: Those that cost bytes of S3 and break no promise of a run.
+MOVING_TWINS: Dict[str, Callable[[Any], None]] = {
+    'a book forgets what was lost': a_book_forgets_what_was_lost}
+#: Those that matter in what one verb does alone, and the others never show.
+VERBS_TWINS: Dict[str, Tuple[str, Callable[[Any], None]]] = {
+    'an event is believed': ('race', an_event_is_believed),
+    'only newer versions replace': ('put-back', only_newer_versions_replace),
+    'moves write where readers read':
+        ('get-slowly', moves_write_where_readers_read),
+    'who died before its bundle is its first member':
+        ('interrupt', who_died_before_its_bundle_is_its_first_member)}

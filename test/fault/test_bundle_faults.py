@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from fault import bundle_faults
-from fault.faulty_s3 import FaultyS3
-from functional.s3_servers import VersityServer
+from support.edges.faulty_s3 import FaultyS3
+from support.edges.s3_servers import VersityServer
 
 
 @pytest.fixture(scope='module')
@@ -17,11 +17,11 @@ def server():
 
 def test_success_that_is_a_lie_at_every_call_of_up_and_back(
         server, tmp_path):
-    found = bundle_faults.campaign(server, str(tmp_path), ['swallow'], True)
-    assert not found.wrong
-    assert found.lives > 4 and found.fired
+    outcome = bundle_faults.campaign(server, str(tmp_path), ['swallow'], True)
+    assert not outcome.wrong
+    assert outcome.lives > 4 and outcome.fired
     print('R24-R28 bundles: %d lives, %d faults fired, 0 wrong' % (
-        found.lives, found.fired))
+        outcome.lives, outcome.fired))
 
 
 def test_nothing_is_left_beside_a_bundle_that_goes(server, tmp_path):
@@ -40,5 +40,5 @@ def test_nothing_is_left_beside_a_bundle_that_goes(server, tmp_path):
 
 
 def test_a_bundle_that_is_not_proven_is_lost(server, tmp_path):
-    found = bundle_faults.twin(server, str(tmp_path))
-    assert found.fired and found.wrong
+    outcome = bundle_faults.twin(server, str(tmp_path))
+    assert outcome.fired and outcome.wrong

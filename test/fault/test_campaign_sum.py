@@ -10,7 +10,7 @@ import campaign
 import pytest
 
 HERE = os.path.dirname(os.path.abspath(campaign.__file__))
-SCRIPTS = sorted({one.script for one in campaign.CAMPAIGNS} - {'-m'})
+SCRIPTS = sorted({listed.script for listed in campaign.CAMPAIGNS} - {'-m'})
 
 
 def test_figures_are_added_up_and_those_of_twins_are_not():
@@ -27,29 +27,29 @@ def test_nothing_that_fired_is_not_right(tmp_path, monkeypatch):
     script = tmp_path / 'none.py'
     script.write_text("print('R99: 0 faults fired, 0 wrong')\n")
     monkeypatch.setattr(campaign, '_HERE', str(tmp_path))
-    found = campaign.run(campaign.Campaign('R99', 'x', 'none.py'), False)
-    assert not found.is_right and not found.caught
+    result = campaign.run(campaign.Campaign('R99', 'x', 'none.py'), False)
+    assert not result.is_right and not result.caught
     script.write_text("print('R99: 3 faults fired, 0 wrong')\n")
-    found = campaign.run(campaign.Campaign('R99', 'x', 'none.py'), False)
-    assert not found.is_right, 'a twin that was not seen was not caught'
+    result = campaign.run(campaign.Campaign('R99', 'x', 'none.py'), False)
+    assert not result.is_right, 'a twin that was not seen was not caught'
     script.write_text("print('R99: 3 faults fired, 0 wrong')\n"
                       "print('R99 wrong twin: 1 fired, 1 wrong')\n")
-    found = campaign.run(campaign.Campaign('R99', 'x', 'none.py'), False)
-    assert found.is_right and (found.fired, found.caught) == (3, 1)
+    result = campaign.run(campaign.Campaign('R99', 'x', 'none.py'), False)
+    assert result.is_right and (result.fired, result.caught) == (3, 1)
     script.write_text("print('wrong: lost x')\nraise SystemExit(1)\n")
-    found = campaign.run(campaign.Campaign(
+    result = campaign.run(campaign.Campaign(
         'R99', 'x', 'none.py', twin=False), False)
-    assert found.caught and found.is_right
+    assert result.caught and result.is_right
 
 
 def test_every_campaign_is_there():
-    for one in campaign.CAMPAIGNS:
-        if one.script == '-m':
-            paths = [word for word in one.short if word.endswith('.py')]
+    for listed in campaign.CAMPAIGNS:
+        if listed.script == '-m':
+            paths = [word for word in listed.short if word.endswith('.py')]
             assert paths and all(os.path.exists(os.path.join(
                 HERE, os.pardir, path)) for path in paths)
         else:
-            assert os.path.exists(os.path.join(HERE, one.script))
+            assert os.path.exists(os.path.join(HERE, listed.script))
 
 
 @pytest.mark.parametrize('script', SCRIPTS)

@@ -54,8 +54,8 @@ def test_each_writer_sends_bytes_of_its_own(handler: Any) -> None:
     seconds, clients = stall(
         lambda number: data.put(handler.target, 'c/o%d' % number, number), 3)
     assert seconds > 0 and len(clients) == 3
-    bodies = {one['path']: one['body'] for one in handler.got}
-    assert {one['token'] for one in handler.got} == {'token'}
+    bodies = {request['path']: request['body'] for request in handler.got}
+    assert {request['token'] for request in handler.got} == {'token'}
     assert len(set(data.etags)) == 3
     for number, etag in enumerate(data.etags):
         body = bodies['/v1/a/c/o%d' % number]

@@ -9,14 +9,15 @@ from scenarios import SCENARIOS
 SEED = 1
 
 
-@pytest.mark.parametrize('scenario', SCENARIOS, ids=lambda one: one.name)
+@pytest.mark.parametrize('scenario', SCENARIOS,
+                         ids=lambda scenario: scenario.name)
 def test_no_crash_state_loses_anything(tmp_path, scenario):
-    found = cut_the_power.campaign(str(tmp_path), [scenario], 3, SEED)
-    assert found.states > 1
-    assert found.lost == []
+    outcome = cut_the_power.campaign(str(tmp_path), [scenario], 3, SEED)
+    assert outcome.states > 1
+    assert outcome.lost == []
 
 
 def test_the_campaign_sees_a_missing_fsync(tmp_path):
-    found = cut_the_power.campaign(str(tmp_path), SCENARIOS[1:2], 3, SEED,
+    outcome = cut_the_power.campaign(str(tmp_path), SCENARIOS[1:2], 3, SEED,
                          with_syncs=False)
-    assert found.lost
+    assert outcome.lost

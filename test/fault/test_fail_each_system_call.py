@@ -17,7 +17,7 @@ def test_a_failing_call_loses_nothing_and_the_careless_are_caught():
          '12'], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, timeout=600)
     assert done.returncode == 0, done.stdout
-    found = re.search(r'^R12: .* (\d+) faults fired, 0 wrong$',
+    match = re.search(r'^R12: .* (\d+) faults fired, 0 wrong$',
                       done.stdout, re.MULTILINE)
-    assert found and int(found.group(1)) > 5, done.stdout
-    print(found.group())
+    assert match and int(match.group(1)) > 5, done.stdout
+    print(match.group())

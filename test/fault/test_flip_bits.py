@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from fault import flip_bits
-from functional.s3_servers import VersityServer
+from support.edges.s3_servers import VersityServer
 
 
 @pytest.fixture(scope='module')
@@ -16,11 +16,11 @@ def rot(tmp_path_factory):
 
 def test_a_flipped_bit_is_refused_or_does_not_matter(rot):
     assert set(rot.read()) == {'right'}
-    found = flip_bits.flips(rot, 1, 7)
-    assert found.wrong == []
-    assert found.noticed, 'every flip was where nobody looks'
+    outcome = flip_bits.flips(rot, 1, 7)
+    assert outcome.wrong == []
+    assert outcome.noticed, 'every flip was where nobody looks'
     print('R18: %d flips, %d noticed, 0 wrong' % (
-        found.flips, found.noticed))
+        outcome.flips, outcome.noticed))
 
 
 def test_a_gateway_that_does_not_look_is_caught(rot):

@@ -11,11 +11,11 @@ from scenarios import SCENARIOS
 
 
 def test_drives_that_return_give_no_stale_byte(tmp_path):
-    found = pull_a_drive.campaign(str(tmp_path), 15, 1)
-    assert found.wrong == []
-    assert found.stale_files > 0, 'nothing stale was ever there'
+    outcome = pull_a_drive.campaign(str(tmp_path), 15, 1)
+    assert outcome.wrong == []
+    assert outcome.stale_files > 0, 'nothing stale was ever there'
     print('R17: %d drives pulled and returned, %d stale files on them, 0 '
-          'wrong' % (found.pulls, found.stale_files))
+          'wrong' % (outcome.pulls, outcome.stale_files))
 
 
 def test_a_cache_that_knows_names_alone_is_caught(tmp_path):
@@ -25,12 +25,12 @@ def test_a_cache_that_knows_names_alone_is_caught(tmp_path):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason='makes file systems')
 def test_without_room_nothing_is_lost_and_reads_go_on(tmp_path):
-    demote = [one for one in SCENARIOS if one.name == 'demote']
+    demote = [scenario for scenario in SCENARIOS if scenario.name == 'demote']
     with fill_the_disk.small_disks(str(tmp_path)):
-        found = fill_the_disk.campaign(str(tmp_path), demote, 1 << 20)
+        outcome = fill_the_disk.campaign(str(tmp_path), demote, 1 << 20)
         twin = fill_the_disk.campaign(
             str(tmp_path), [fill_the_disk.WRONG_TWIN], 1 << 20)
-    assert found.wrong == [] and found.refused_reads == 0
-    assert found.fired > 5 and twin.wrong
+    assert outcome.wrong == [] and outcome.refused_reads == 0
+    assert outcome.fired > 5 and twin.wrong
     print('R14: %d passes, %d without room, 0 reads refused, 0 wrong' % (
-        found.passes, found.fired))
+        outcome.passes, outcome.fired))

@@ -14,9 +14,9 @@ import sys
 import time
 
 import pytest
-from fault.gateway_node import FolderVersions
-from functional.s3_servers import BUCKET, VersityServer
 from support import md5, pattern
+from support.edges.s3_servers import BUCKET, VersityServer
+from support.nodes.gateway_node import FolderVersions
 
 from swift_dss.core.residency import Tier
 from swift_dss.io import steps
@@ -75,9 +75,7 @@ class Run:
     def intact_copies(self):
         """Whole and right copies of the version, by the judge's eyes."""
         copies = 0
-        data = self.local.open(self.version, '7')
-        raw = data._source.read()
-        data.close()
+        raw = self.local.raw(self.version)
         residency = self.local.residency(self.version)
         if not any(not extent.tiers & (Tier.SSD | Tier.HDD)
                    for extent in residency.extents):
@@ -101,8 +99,8 @@ class Run:
 
     def uploads_left(self):
         answer = self.server.client().list_multipart_uploads(Bucket=BUCKET)
-        return [found['Key'] for found in answer.get('Uploads', ())
-                if found['Key'] == self.key]
+        return [upload['Key'] for upload in answer.get('Uploads', ())
+                if upload['Key'] == self.key]
 
 
 def steps_of(server, root, size, verb):
@@ -122,10 +120,10 @@ def steps_of(server, root, size, verb):
 @pytest.mark.parametrize('size', sorted(SIZES))
 @pytest.mark.parametrize('verb', ['upload', 'fill', 'delete'])
 def test_kill_at_each_step_then_restart(server, tmp_path, size, verb):
-    found = steps_of(server, tmp_path / 'learn', size, verb)
-    assert len(found) >= 2, found
+    counts = steps_of(server, tmp_path / 'learn', size, verb)
+    assert len(counts) >= 2, counts
     kills, worst = 0, 0.0
-    for name, count in found.items():
+    for name, count in counts.items():
         for nth in sorted({1, min(2, count), count}):
             seed = '%s-%s-%s-%d' % (size, verb, name, nth)
             run = Run(server, tmp_path / seed, size, seed)
@@ -144,4 +142,4 @@ def test_kill_at_each_step_then_restart(server, tmp_path, size, verb):
             if (name, size, verb) == ('upload.part', 'parts', 'upload'):
                 assert 'parts_resumed %d' % nth in said
     print('R01 gateway %-7s %-8s %d kills at %s; 0 lost; worst recovery '
-          '%.1f s' % (verb, size, kills, ', '.join(found), worst))
+          '%.1f s' % (verb, size, kills, ', '.join(counts), worst))

@@ -5,13 +5,12 @@ Each names the products in whose trackers it was found.
 
 from __future__ import annotations
 
-import os
 import threading
 
 import pytest
-from fault.gateway_node import Collector
 from fault.test_gateway_faults import Rig
 from support import pattern, wait_until
+from support.nodes.gateway_node import Collector
 
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.pressure import Backlog
@@ -89,12 +88,12 @@ def test_a_start_reads_the_whole_cache(faulty, tmp_path, monkeypatch):
     looked = []
     for verb in ('describe', 'open', 'newest'):
         monkeypatch.setattr(
-            'fault.gateway_node.FolderVersions.' + verb,
+            'support.nodes.gateway_node.FolderVersions.' + verb,
             lambda self, version, partition: looked.append(version))
     again = Rig(faulty, tmp_path, remote_after_seconds=1e9)
     try:
         assert again.gateway.status()['uploads'] == 200
-        wait_until(lambda: again.gateway.jobs.due.is_awaited(), 30,
+        wait_until(lambda: again.gateway.parts.jobs.due.is_awaited(), 30,
                    'it has looked for work')
         assert looked == []
     finally:
@@ -126,8 +125,7 @@ def test_what_was_missing_stays_missing(rig, faulty):
 def test_the_local_copy_is_lost_and_a_get_fails(rig):
     """SeaweedFS 5747: S3 has it."""
     version, body = up(rig, 'lost')
-    path = rig.local._path(version, 'bytes')
-    os.unlink(path)
+    rig.local.lose(version)
     whole, sink = rig.fetch(version)
     assert whole and sink.data == body
 
@@ -139,7 +137,7 @@ def test_delete_and_create_are_reordered_at_the_far_end(
     armed = faulty.arm('503', lambda r: r.method == 'DELETE', times=3)
     new = rig.local.put('again', pattern(4000, 'new'), '1700000002.00000')
     rig.local.unlink(old)
-    rig.gateway.enqueue_delete(old, '7')
+    rig.gateway.enqueue_deletes([(old, '7')])
     rig.gateway.enqueue_upload(new, '7')
     wait_until(lambda: armed.fired == 3, 60)
     rig.settle()
@@ -154,7 +152,7 @@ def test_a_herd_of_readers_asks_as_often_as_there_are_readers(rig, faulty):
     rig.local.drop_local(version)
     rig.local.room = False
     since = len(faulty.requests)
-    found, gate = [], threading.Barrier(13)
+    answers, gate = [], threading.Barrier(13)
 
     def read(leaves):
         class Reader(Collector):
@@ -167,9 +165,9 @@ def test_a_herd_of_readers_asks_as_often_as_there_are_readers(rig, faulty):
         try:
             rig.gateway.fetch(FetchRequest(
                 version, '7', 0, len(body), 0, 10.0, True), sink)
-            found.append(sink.data == body)
+            answers.append(sink.data == body)
         except OSError:
-            found.append(None)
+            answers.append(None)
 
     threads = [threading.Thread(target=read, args=(number == 0,))
                for number in range(12)]
@@ -178,7 +176,7 @@ def test_a_herd_of_readers_asks_as_often_as_there_are_readers(rig, faulty):
     gate.wait(30)
     for thread in threads:
         thread.join(60)
-    assert found.count(True) == 11 and found.count(None) == 1
+    assert answers.count(True) == 11 and answers.count(None) == 1
     ranges = [r.head.split(b'ange: ')[1].split(b'\r\n')[0]
               for r in faulty.requests[since:]
               if r.method == 'GET' and b'ange: bytes' in r.head]

@@ -47,12 +47,12 @@ def timed(rig, version, deadline=DEADLINE):
 
 def test_a_hanging_s3_costs_the_first_reader_no_deadline_and_others_nothing(
         cold):
-    one, two, three, parts = cold.bodies
+    first, second, third, parts = cold.bodies
     cold.faulty.arm('hang', times=0)
-    status, seconds = timed(cold, one)
+    status, seconds = timed(cold, first)
     print('first: %d after %.1f s' % (status, seconds))
     assert status == 503 and seconds < DEADLINE - 0.5
-    for version in (one, two, three, parts):
+    for version in (first, second, third, parts):
         status, seconds = timed(cold, version)
         print('then: %d after %.2f s' % (status, seconds))
         assert status == 503 and seconds < 1
@@ -63,16 +63,16 @@ def test_a_hanging_s3_costs_the_first_reader_no_deadline_and_others_nothing(
 
 def test_readers_that_come_together_wait_together(cold):
     cold.faulty.arm('hang', times=0)
-    found = []
+    answers = []
     readers = [threading.Thread(
-        target=lambda one=version: found.append(timed(cold, one)))
+        target=lambda own=version: answers.append(timed(cold, own)))
         for version in cold.bodies for _ in range(8)]
     for reader in readers:
         reader.start()
     for reader in readers:
         reader.join()
-    assert {status for status, _ in found} == {503}
-    assert max(seconds for _, seconds in found) < DEADLINE - 0.5
+    assert {status for status, _ in answers} == {503}
+    assert max(seconds for _, seconds in answers) < DEADLINE - 0.5
 
 
 def test_a_short_deadline_is_kept(cold):
@@ -84,8 +84,8 @@ def test_a_short_deadline_is_kept(cold):
 def test_an_idle_node_finds_out_by_itself(cold, monkeypatch):
     monkeypatch.setattr(alarm, 'IDLE_SECONDS', 0.5)
     cold.faulty.arm('hang', times=0)
-    cold.gateway.jobs.due.ring()
-    wait_until(lambda: cold.gateway.jobs.due.ring() or cold.breaker.state
+    cold.gateway.parts.jobs.due.ring()
+    wait_until(lambda: cold.gateway.parts.jobs.due.ring() or cold.breaker.state
                is not BreakerState.CLOSED, 10, 'nobody asked for anything')
     status, seconds = timed(cold, next(iter(cold.bodies)))
     assert status == 503 and seconds < 1

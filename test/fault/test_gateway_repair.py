@@ -6,10 +6,10 @@ import os
 from types import SimpleNamespace
 
 import pytest
-from fault.faulty_s3 import FaultyS3
 from fault.test_gateway_faults import Rig
-from functional.s3_servers import BUCKET
 from support import md5, pattern, wait_until
+from support.edges.faulty_s3 import FaultyS3
+from support.edges.s3_servers import BUCKET
 
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.errors import RemoteCorrupt, RemoteUnavailable
@@ -88,7 +88,7 @@ class Edge:
 
     def wrong_in_s3(self, name):
         """What the records of both devices name, by the bucket itself."""
-        found = []
+        devices = []
         for number, version in enumerate(self.copies[name]):
             remote = self.remote(name, number)
             body = self.bodies[name]
@@ -98,8 +98,8 @@ class Edge:
             except self.real.client().exceptions.NoSuchKey:
                 data = b''
             if data != body:
-                found.append(version.device)
-        return found
+                devices.append(version.device)
+        return devices
 
     def is_safe(self, name):
         """No device has lost a byte of its own."""
@@ -113,7 +113,7 @@ class Edge:
     def delete(self, name):
         for version in self.copies[name]:
             self.rig.local.tombstone(version, '1800000000.00000')
-            self.rig.gateway.enqueue_delete(version, '7')
+            self.rig.gateway.enqueue_deletes([(version, '7')])
         self.rig.settle()
 
     def close(self):
@@ -129,8 +129,8 @@ def make_edge(real, tmp_path):
         made.append(Edge(real, tmp_path, kinds, **options))
         return made[-1]
     yield make
-    for one in made:
-        one.close()
+    for edge in made:
+        edge.close()
 
 
 @pytest.fixture
@@ -198,19 +198,20 @@ def test_readers_of_what_s3_lost_do_not_have_it_repaired_each_time(
         make_edge):
     edge = make_edge(MORE)
     gateway, now, asked = edge.rig.gateway, [1000.0], []
-    inner = gateway.repairs.repair
+    repairs = gateway.parts.mend.repairs
+    inner = repairs.repair
 
     def repair(copies):
         asked.append(copies[0][0])
         return inner(copies)
 
-    gateway.repairs.repair = repair
-    gateway.repairs.clock = SimpleNamespace(monotonic=lambda: now[0])
+    repairs.repair = repair
+    repairs.clock = SimpleNamespace(monotonic=lambda: now[0])
     for name in ('one', 'two'):
         for version in edge.copies[name]:
             edge.rig.local.drop_local(version)
         edge.lose(name)
-    one, other = edge.copies['one'][0], edge.copies['two'][0]
+    first, other = edge.copies['one'][0], edge.copies['two'][0]
 
     def read(version):
         heard = len(asked) + paused()
@@ -222,16 +223,16 @@ def test_readers_of_what_s3_lost_do_not_have_it_repaired_each_time(
         return edge.rig.metrics.counters.get('gateway.repair_paused', 0)
 
     for _ in range(5):
-        read(one)
-    assert (asked, paused()) == ([one], 4)
+        read(first)
+    assert (asked, paused()) == ([first], 4)
     read(other)
-    assert asked == [one, other], 'each has its own pause'
+    assert asked == [first, other], 'each has its own pause'
     now[0] += 29
-    read(one)
+    read(first)
     now[0] += 1
     for _ in range(2):
-        read(one)
-    assert (asked, paused()) == ([one, other, one], 6)
+        read(first)
+    assert (asked, paused()) == ([first, other, first], 6)
 
 
 def test_what_only_s3_had_is_told_and_left_as_it_is(make_edge):
@@ -326,7 +327,6 @@ def test_a_repair_that_dies_is_done_again(make_edge):
 
 def test_twin_that_takes_the_word_of_s3_is_caught(edge):
     edge.rot('one')
-    edge.rig.gateway._repairer._hands = \
-        edge.rig.gateway._repairer._hands._replace(prove=lambda local: None)
+    edge.rig.gateway.parts.supply.prove = lambda local: None
     assert edge.repair('one') is Repaired.RIGHT
     assert edge.wrong_in_s3('one') == ['sda', 'sdb']

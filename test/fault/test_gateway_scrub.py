@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 import pytest
-from fault.faulty_s3 import FaultyS3
 from fault.test_gateway_faults import Rig
-from functional.s3_servers import BUCKET
 from support import pattern, wait_until
+from support.edges.faulty_s3 import FaultyS3
+from support.edges.s3_servers import BUCKET
 
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.spans import ClassMap
@@ -53,11 +53,12 @@ class Bucket:
         rows = [(number, version, '7') for number, version
                 in enumerate(self.bodies, 1)]
         notes = []
-        before = self.rig.gateway.scrubber.status()['passes']
-        self.rig.gateway.scrubber.start(
+        before = self.rig.gateway.parts.mend.scrubber.status()['passes']
+        self.rig.gateway.parts.mend.scrubber.start(
             lambda after: [row for row in rows if row[0] > after], 0,
             notes.append)
-        wait_until(lambda: self.rig.gateway.scrubber.status()['passes']
+        scrubber = self.rig.gateway.parts.mend.scrubber
+        wait_until(lambda: scrubber.status()['passes']
                    > before, 60, 'a pass is over')
         assert notes == [len(rows), 0], 'it can be gone on with'
         return self.rig.gateway.status()['scrub']
@@ -76,9 +77,9 @@ def bucket(real, tmp_path):
 
 def test_what_is_right_is_read_and_left_alone(bucket):
     since = len(bucket.faulty.requests)
-    found = bucket.scrub()
-    assert (found['versions'], found['wrong']) == (3, 0)
-    assert found['bytes'] == sum(map(len, bucket.bodies.values()))
+    counts = bucket.scrub()
+    assert (counts['versions'], counts['wrong']) == (3, 0)
+    assert counts['bytes'] == sum(map(len, bucket.bodies.values()))
     assert {request.method for request in bucket.faulty.requests[since:]} \
         == {'GET'}
 
@@ -86,8 +87,8 @@ def test_what_is_right_is_read_and_left_alone(bucket):
 def test_what_rotted_is_sent_anew_where_it_is_whole(bucket):
     for version in bucket.bodies:
         bucket.rot(version)
-    found = bucket.scrub()
-    assert (found['wrong'], found['sent_anew']) == (3, 3)
+    counts = bucket.scrub()
+    assert (counts['wrong'], counts['sent_anew']) == (3, 3)
     bucket.rig.local.room = False
     for version, body in bucket.bodies.items():
         assert not bucket.rig.local.residency(version).remote.in_bundle
@@ -100,14 +101,14 @@ def test_what_is_only_there_is_told_and_not_touched(bucket):
     bucket.rig.local.drop_local(version)
     bucket.rot(version)
     before = bucket.rig.local.residency(version)
-    found = bucket.scrub()
-    assert (found['wrong'], found['sent_anew']) == (1, 0)
+    counts = bucket.scrub()
+    assert (counts['wrong'], counts['sent_anew']) == (1, 0)
     assert bucket.rig.local.residency(version) == before
 
 
 def test_while_s3_is_away_nothing_is_called_wrong(bucket, monkeypatch):
     monkeypatch.setattr('swift_dss.gateway.mend.scrub._AGAIN_SECONDS', 0.05)
     armed = bucket.faulty.arm('503', lambda r: r.method == 'GET', times=12)
-    found = bucket.scrub()
+    counts = bucket.scrub()
     assert armed.fired == 12
-    assert (found['versions'], found['wrong']) == (3, 0)
+    assert (counts['versions'], counts['wrong']) == (3, 0)

@@ -6,6 +6,6 @@ import kill_the_daemon
 
 
 def test_a_killed_daemon_loses_nothing(tmp_path):
-    found = kill_the_daemon.campaign(str(tmp_path), every=12)
-    assert found.kills >= 3
-    assert found.lost == []
+    outcome = kill_the_daemon.campaign(str(tmp_path), every=12)
+    assert outcome.kills >= 3
+    assert outcome.lost == []

@@ -9,8 +9,8 @@ import mutants
 #: So many are made in each run: another handful every day.
 A_DAY = 3
 #: Those whose tests start a server take longer.
-QUICK = [one for one in mutants.mutants() if all(
-    test.startswith('unit/') for test in one.tests)]
+QUICK = [mutant for mutant in mutants.mutants() if all(
+    test.startswith('unit/') for test in mutant.tests)]
 
 
 def test_some_of_them_are_noticed(capsys):
@@ -27,11 +27,12 @@ def test_some_of_them_are_noticed(capsys):
 
 def test_a_change_that_no_test_notices_survives(tmp_path):
     """The wrong twin: nothing is taken out."""
-    one = next(one for one in QUICK if one.file == 'wire/registers.py')
+    mutant = next(mutant for mutant in QUICK
+                  if mutant.file == 'wire/registers.py')
     mutants.copy_of_tree(str(tmp_path))
-    found = mutants.judge(one._replace(new=one.old + '  # the same'),
-                          str(tmp_path), listed=True)
-    assert (found.killed_by, found.problem) == (mutants.SURVIVED, '')
-    assert mutants.summary([found]) == '0 of 1 killed (0.0 %)'
-    gone = one._replace(tests=('unit/wire/test_registers.py::test_none',))
+    outcome = mutants.judge(mutant._replace(new=mutant.old + '  # the same'),
+                            str(tmp_path), listed=True)
+    assert (outcome.killed_by, outcome.problem) == (mutants.SURVIVED, '')
+    assert mutants.summary([outcome]) == '0 of 1 killed (0.0 %)'
+    gone = mutant._replace(tests=('unit/wire/test_registers.py::test_none',))
     assert mutants.judge(gone, str(tmp_path), listed=True).problem

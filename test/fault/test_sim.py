@@ -12,42 +12,61 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import List, Tuple
 
 import pytest
 from fault import planted
-from fault.sim_twins import TWINS, one_object_ends_its_session
+from fault.sim_twins import (
+    MOVING_TWINS, TWINS, VERBS_TWINS, one_object_ends_its_session)
 
 from swift_dss.cli.table import Progress
+from swift_dss.core.errors import TierUnavailable
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.bundle import pack
+from swift_dss.gateway.link import turns
+from swift_dss.gateway.link.breaker import Breaker
+from swift_dss.gateway.restore.catalog import Catalog
 from swift_dss.io import switch
 from swift_dss.sim import runs
 from swift_dss.sim.cluster import REPLICATED, Cluster
 from swift_dss.sim.conf import SCHEMES, schemes
+from swift_dss.sim.daemon import Daemon
 from swift_dss.sim.disks import hash_of
-from swift_dss.sim.studies import lost_state, subsets
+from swift_dss.sim.model import Violation
+from swift_dss.sim.studies import lost_state, moves, subsets
 from swift_dss.sim.studies.stage import stage
+from swift_dss.sim.verbs import WEIGHTS
 from swift_dss.sim.world import clock as clocks
-from swift_dss.sim.world import databases
+from swift_dss.sim.world import databases, locks, memory
 from swift_dss.sim.world.power import Power
 from swift_dss.sim.world.s3 import MOODS
 from swift_dss.tier.index.index import Index
+from swift_dss.tier.local.locks import VersionLocks
 
 NODES, STEPS = 5, 80
 #: A short campaign ends after so many seeds or seconds, and tries these at
 #: least; ``swift-dss sim --campaign`` goes on.
-SEEDS, SECONDS, LEAST_SEEDS = 3000, 120, 20
+SEEDS, SECONDS, LEAST_SEEDS = 1500, 300, 50
 #: A twin that is not found in so many is not found.
 TWIN_SEEDS = 200
+#: In so many a twin is not found without the verb that finds it.
+ALONE_SEEDS = 40
 #: At which state is lost; ``swift-dss sim --lost-state`` has no end.
-POINTS, TWIN_POINTS = 30, 8
+POINTS, TWIN_POINTS = 30, 40
+#: Objects whose stubs move; ``swift-dss sim --moves`` has no end.
+MOVED, TWIN_MOVED = 32, 16
 #: Faults that meet in a campaign.
 FAULTS = {'HDD lost', 'HDD not mounted', 'SSD lost', 'state lost', 'clock off',
           'cut off from S3', 'cut off from nodes', 'daemon killed',
           'key forgotten', 'key of a stub forgotten', 'left the ring',
           'restored', 'session cut', 'expired', 'power cut',
-          'file unreadable', 'disk fails', 'not committed'} | {
+          'file unreadable', 'disk fails', 'not committed',
+          'writes exchanged', 'writes in flight', 'drive taken out',
+          'stale drive', 'GET under way', 'interrupted'} | {
               'S3 ' + mood for mood in MOODS if mood != 'well'}
 
 
@@ -60,7 +79,11 @@ FIRST_VERBS = {
     'post': 6, 'unmount': 3}
 
 
-#: Objects of that time: none was erasure-coded.
+#: Verbs of the time when twins and other seeds were found.
+SECOND_VERBS = {verb: often for verb, often in WEIGHTS.items() if verb not in (
+    'race', 'take-out', 'put-back', 'get-slowly', 'interrupt')}
+
+#: Objects of the first time: none was erasure-coded.
 FIRST_NAMES = tuple(REPLICATED)
 
 
@@ -123,14 +146,14 @@ def test_a_campaign_that_is_interrupted_says_from_where_to_go_on():
         '--campaign', '--json', '--from', '5', '--seeds',
         str(said['seeds']), '--jobs', '1').stdout)
     assert not whole['interrupted']
-    for what in ('next', 'faults', 'acknowledged', 'daemon_steps',
-                 'transitions', 'written_bytes'):
-        assert whole[what] == said[what], what
+    for count in ('next', 'faults', 'acknowledged', 'daemon_steps',
+                  'transitions', 'written_bytes'):
+        assert whole[count] == said[count], count
 
 
 def workers_of(pid: int) -> List[int]:
     """Processes of a campaign that ignore SIGINT: they run seeds."""
-    found = []
+    pids = []
     for folder in Path('/proc').glob('[0-9]*'):
         try:
             said = dict(line.split(':', 1) for line in
@@ -138,8 +161,8 @@ def workers_of(pid: int) -> List[int]:
         except (OSError, ValueError):
             continue
         if int(said['PPid']) == pid and int(said['SigIgn'], 16) & 2:
-            found.append(int(folder.name))
-    return found
+            pids.append(int(folder.name))
+    return pids
 
 
 def test_progress_is_whole_lines_where_there_is_no_terminal():
@@ -196,29 +219,29 @@ def test_a_database_is_emptied_before_another_run_gets_it(tmp_path):
     with databases.installed():
         for number in (1, 2):
             path.touch()
-            with contextlib.closing(Index(str(path))) as index:
-                assert index.get_state('word') == ''
-                index.set_state('word', str(number))
-            with contextlib.closing(Index(str(path))) as index:
-                assert index.get_state('word') == str(number)
+            with contextlib.closing(Index(str(path)).file) as file:
+                assert file.get_state('word') == ''
+                file.set_state('word', str(number))
+            with contextlib.closing(Index(str(path)).file) as file:
+                assert file.get_state('word') == str(number)
             path.unlink()
     path.touch()
     with databases.installed():
-        with contextlib.closing(Index(str(path))) as index:
-            assert index.get_state('word') == ''
+        with contextlib.closing(Index(str(path)).file) as file:
+            assert file.get_state('word') == ''
 
 
 def test_a_simulated_daemon_knows_no_other_clock(tmp_path):
     real = (time.time, time.monotonic, time.sleep)
     # What other tests of this process have left.
-    before = [owner_of(one) for one in gc.get_referrers(*real)]
+    before = [owner_of(referrer) for referrer in gc.get_referrers(*real)]
     clock = clocks.Clock(random.Random(1))
     with clocks.installed(clock), databases.installed():
         cluster = Cluster(str(tmp_path), NODES, random.Random(1), clock)
         cluster.nodes['n1'].work()
         held = {type(owner).__module__ for owner in map(
             owner_of, gc.get_referrers(*real))
-            if not any(owner is one for one in before)}
+            if not any(owner is known for known in before)}
         cluster.close()
     # Whose is asked of the resolver now and then; here they are numbers.
     assert {name for name in held if name.startswith('swift_dss.')
@@ -241,17 +264,36 @@ def test_another_seed_gives_another_run():
 @pytest.mark.parametrize('name', TWINS)
 def test_a_guard_that_is_taken_out_is_missed(name, monkeypatch):
     TWINS[name](monkeypatch.setattr)
-    assert any(outcome_of(seed).violation for seed in range(TWIN_SEEDS))
+    assert any(runs.run(
+        runs.plan(seed, NODES, STEPS, SECOND_VERBS), NODES, seed).violation
+        for seed in range(TWIN_SEEDS))
+
+
+@pytest.mark.parametrize('name', VERBS_TWINS)
+def test_a_verb_finds_what_no_other_one_does(name, monkeypatch):
+    verb, plant = VERBS_TWINS[name]
+    plant(monkeypatch.setattr)
+    # In the midst of a daemon's work others may do what each verb does.
+    verbs = {drawn: often for drawn, often in WEIGHTS.items()
+             if drawn == verb or drawn != 'interrupt'}
+    others = {drawn: often for drawn, often in verbs.items() if drawn != verb}
+    assert any(runs.run(
+        runs.plan(seed, NODES, STEPS, verbs), NODES, seed).violation
+        for seed in range(TWIN_SEEDS))
+    assert not any(runs.run(
+        runs.plan(seed, NODES, STEPS, others), NODES, seed).violation
+        for seed in range(ALONE_SEEDS))
 
 
 def test_a_planted_defect_is_found_and_its_seed_is_said():
     shown: List[int] = []
-    found = planted.look('N0', TWIN_SEEDS, 1, shown.append)
-    assert shown == list(range(1, found.seed + 1))
-    assert 'not ours' in found.violation
-    assert not planted.broken(found.seed), 'it was planted here, too'
+    outcome = planted.look('N0', TWIN_SEEDS, 1, shown.append)
+    assert shown == list(range(1, outcome.seed + 1))
+    assert 'not ours' in outcome.violation
+    assert not planted.broken(outcome.seed), 'it was planted here, too'
     # The others take longer: the command looks for them all.
-    assert list(planted.DEFECTS) == ['N%d' % one for one in range(7)]
+    assert list(planted.DEFECTS) == [
+        'N%d' % number for number in range(7)] + ['B1']
 
 
 def test_a_defect_that_is_not_found_says_so():
@@ -338,17 +380,18 @@ def test_refused_writes_in_bundles_of_a_lost_node_are_no_leak():
     group = subsets.Group('n1', 'after', 40.0, False)
     with stage(random.Random(1), subsets.NODES, hdds=False) as cluster:
         cluster.ring.names.remove('n6')
-        first = [one for one in subsets.histories() if cluster.ring.primaries(
-            cluster.ring.partition(hash_of(one.name)))[0] == 'n1'][:20]
+        first = [history for history in subsets.histories()
+                 if cluster.ring.primaries(
+            cluster.ring.partition(hash_of(history.name)))[0] == 'n1'][:20]
         cluster.ring.names.append('n6')
         # More is alive than absent, or gc would be careful.
-        found = subsets._Run(cluster, group, [
-            one._replace(class_id=1, reached=((0,), (), ()))
-            for one in first[:4]] + [
-                one._replace(class_id=2, reached=((0, 1, 2), (), ()))
-                for one in first[4:]]).run()
-    assert len(first) == 20 and not found.said
-    assert found.refused_bytes > 1000 and found.leaked_bytes == 0
+        outcome = subsets._Run(cluster, group, [
+            history._replace(class_id=1, reached=((0,), (), ()))
+            for history in first[:4]] + [
+                history._replace(class_id=2, reached=((0, 1, 2), (), ()))
+                for history in first[4:]]).run()
+    assert len(first) == 20 and not outcome.said
+    assert outcome.refused_bytes > 1000 and outcome.leaked_bytes == 0
 
 
 def test_state_that_is_lost_restores_nothing_that_was_deleted():
@@ -366,10 +409,12 @@ def test_state_that_is_lost_restores_nothing_that_was_deleted():
 
 def test_lost_state_sees_deletes_that_are_in_the_queue_alone(monkeypatch):
     TWINS['deletes are in the queue alone'](monkeypatch.setattr)
-    found = lost_state.Found()
+    outcome = lost_state.Found()
     for seed in range(1, TWIN_POINTS + 1):
-        found.add(lost_state.run(seed))
-    assert found.is_broken and found.orphans and found.restored
+        outcome.add(lost_state.run(seed))
+        if outcome.orphans and outcome.restored:
+            break
+    assert outcome.is_broken and outcome.orphans and outcome.restored
 
 
 @pytest.mark.parametrize('seed', (3, 4))
@@ -377,10 +422,49 @@ def test_a_point_of_lost_state_is_the_same_each_time(seed):
     assert lost_state.run(seed) == lost_state.run(seed)
 
 
+def test_stubs_that_move_cost_no_byte_of_s3():
+    done = swift_dss('--moves', str(MOVED), '--json', '--jobs', '1')
+    said = json.loads(done.stdout)
+    assert said['said'] == [] and not done.returncode
+    assert said['objects'] == MOVED and said['stubs'] >= 3 * MOVED
+    assert said['readable'] == said['read'] == MOVED * (
+        len(moves.EXPERIMENTS) + 1)
+    assert list(said['rows']) == list(moves.EXPERIMENTS)
+    for experiment, rows in said['rows'].items():
+        del rows[moves.MARKS]
+        for row in rows.values():
+            assert not row['data_bytes'], experiment
+            assert not {'GET', 'PUT', 'DELETE'} & set(row['asked'])
+            assert row['asked'].get('HEAD', 0) <= row['stubs']
+    # Of each kind something came, where it could.
+    came = {experiment: {kind for kind, row in rows.items() if row['stubs']}
+            for experiment, rows in said['rows'].items()}
+    fragments = {kind for kind in moves.KINDS if 'fragments' in kind}
+    assert came['lost SSD'] == set(moves.KINDS)
+    assert came['EC move'] == fragments
+    assert came['join'] and came['leave']
+
+
+@pytest.mark.parametrize('twin, why', [
+    ('stubs fetch their bytes', 'has cost bytes of S3'),
+    ('fragments are not looked for', 'has cost bytes of S3'),
+    ('a book forgets what was lost', 'has bytes of')])
+def test_stubs_that_fetch_their_bytes_are_seen(twin, why, monkeypatch):
+    MOVING_TWINS.get(twin, TWINS.get(twin))(monkeypatch.setattr)
+    outcome = moves.run(1, TWIN_MOVED)
+    assert outcome.is_broken and outcome.total().asked['GET']
+    assert outcome.total().data_bytes
+    assert any(why in text for text in outcome.said), outcome.said[:3]
+
+
+def test_a_study_of_moves_is_the_same_each_time():
+    assert moves.run(3, 8) == moves.run(3, 8)
+
+
 def synced(path):
     """A file's bytes and its name are on the disk."""
-    for one in (path, path.parent):
-        fd = os.open(one, os.O_RDONLY)
+    for synced_path in (path, path.parent):
+        fd = os.open(synced_path, os.O_RDONLY)
         os.fsync(fd)
         os.close(fd)
 
@@ -419,12 +503,12 @@ UNSYNCED = {
 
 
 @pytest.mark.parametrize('is_late', (False, True))
-@pytest.mark.parametrize('what', UNSYNCED)
+@pytest.mark.parametrize('change', UNSYNCED)
 def test_a_power_cut_takes_what_was_not_synced_and_nothing_else(
-        what, is_late, tmp_path):
+        change, is_late, tmp_path):
     """Each state that it may leave is met, and no other one; what is older
     than half a minute was written."""
-    do, allowed = UNSYNCED[what]
+    do, allowed = UNSYNCED[change]
     clock = clocks.Clock(random.Random(1))
     met = []
     for seed in range(60):
@@ -442,15 +526,15 @@ def test_a_power_cut_takes_what_was_not_synced_and_nothing_else(
                 power.written()
             power.is_on = False
             power.cut((str(disk),), random.Random(seed))
-        left = {one.name: None if one.is_dir() else one.read_bytes()
-                for one in disk.iterdir()}
+        left = {file.name: None if file.is_dir() else file.read_bytes()
+                for file in disk.iterdir()}
         assert left in allowed
         assert 'old' not in left or left['old'] != b'old' or \
             os.getxattr(disk / 'old', 'user.said') == b'old'
         met.append(left)
-    assert all(one in met for one in (
+    assert all(state in met for state in (
         allowed[-1:] if is_late else allowed))
-    assert not is_late or all(one == allowed[-1] for one in met)
+    assert not is_late or all(state == allowed[-1] for state in met)
 
 
 def test_a_power_cut_takes_commits_that_were_not_to_be_durable(tmp_path):
@@ -461,30 +545,32 @@ def test_a_power_cut_takes_commits_that_were_not_to_be_durable(tmp_path):
         with databases.installed() as kept:
             kept.is_followed = True
             with contextlib.closing(sqlite3.connect(
-                    str(path), isolation_level=None)) as one:
-                one.execute('CREATE TABLE said (word)')
+                    str(path), isolation_level=None)) as database:
+                database.execute('CREATE TABLE said (word)')
                 for word, mode in enumerate((
                         'NORMAL', 'FULL', 'NORMAL', 'NORMAL')):
-                    one.execute('PRAGMA synchronous=' + mode)
-                    one.execute('BEGIN')
-                    one.execute('INSERT INTO said VALUES (?)', (word,))
-                    one.execute('COMMIT')
+                    database.execute('PRAGMA synchronous=' + mode)
+                    database.execute('BEGIN')
+                    database.execute('INSERT INTO said VALUES (?)', (word,))
+                    database.execute('COMMIT')
                     kept.copy()
-                one.execute('BEGIN')
-                one.execute('INSERT INTO said VALUES (9)')
+                database.execute('BEGIN')
+                database.execute('INSERT INTO said VALUES (9)')
                 kept.lose(str(path), random.Random(seed))
-                left.add(tuple(row[0] for row in one.execute(
+                left.add(tuple(row[0] for row in database.execute(
                     'SELECT word FROM said')))
-                one.execute('DROP TABLE said')
+                database.execute('DROP TABLE said')
     assert left == {(0, 1), (0, 1, 2), (0, 1, 2, 3)}
 
 
 @pytest.mark.parametrize('arguments, why', (
     (('--nodes', '2'), '--nodes 2: give 4 or more'),
     (('--seeds', '3'), '--seeds and --seconds are for --campaign'),
-    (('--campaign', '--subsets'), 'give --subsets, --lost-state or '),
+    (('--campaign', '--subsets'), 'give --subsets, --lost-state, '),
     (('--lost-state', '0'), '--lost-state 0: give 1 or more'),
-    (('--lost-state', '3', '--subsets'), 'give --subsets, --lost-state or '),
+    (('--lost-state', '3', '--subsets'), 'give --subsets, --lost-state, '),
+    (('--lost-state', '3', '--moves', '3'), 'give --subsets, --lost-state, '),
+    (('--moves', '0'), '--moves 0: give 1 or more'),
     (('--campaign', '--jobs', '0'), '--jobs 0: give 1 or more')))
 def test_options_that_mean_nothing_are_refused(arguments, why):
     done = swift_dss(*arguments)
@@ -624,11 +710,157 @@ def test_the_order_of_sets_decides_nothing(hash_seed):
          'for seed in (3011, 3020):\n'
          '    print(runs.run(runs.plan(seed, 5, 80), 5, seed).trace)'],
         capture_output=True, text=True, timeout=600, check=True,
-        env=dict(os.environ, PYTHONHASHSEED=one)).stdout
-        for one in ('0', hash_seed)]
+        env=dict(os.environ, PYTHONHASHSEED=salt)).stdout
+        for salt in ('0', hash_seed)]
     assert said[0] == said[1] and 'the replicator of' in said[0]
 
 
 def test_a_post_file_that_a_power_cut_brings_back_is_void():
     """Seed in which the next POST took on what such a file had."""
-    assert outcome_of(800).violation == ''
+    steps = runs.plan(800, NODES, STEPS, SECOND_VERBS)
+    assert runs.run(steps, NODES, 800).violation == ''
+
+
+def test_what_is_remembered_of_disks_is_what_they_have(monkeypatch):
+    """Whatever a run does to them."""
+    asked = []
+
+    def of(kept, read, key):
+        now = read(*key)
+        asked.append((read, key) in kept)
+        assert kept.setdefault((read, key), now) == now
+        return now
+    monkeypatch.setattr(memory.Memory, '_of', staticmethod(of))
+    for seed in range(700, 712):
+        assert outcome_of(seed).violation == ''
+    # Work that changes no file leaves what is remembered: 77 %, else 62 %.
+    assert sum(asked) > 0.7 * len(asked)
+
+
+def test_writes_come_to_each_replica_in_an_order_of_its_own():
+    """The newest that was acknowledged is there at rest, whatever came last.
+    """
+    met = set()
+    for seed in range(40):
+        done = runs.run([
+            runs.Step('race', name='/a/c0/k', number=4, seed=seed),
+            runs.Step('get', name='/a/c0/k')], NODES, 1)
+        assert not done.violation
+        met.add((done.coverage.faults.get('writes exchanged', 0) > 0,
+                 told(done)[1].partition(': ')[2][:3],
+                 'by' in told(done)[0] or '2 took' in told(done)[0]))
+    assert {(True, '200', True), (True, '404', True)} <= met
+
+
+def test_a_late_write_of_fragments_breaks_off_before_it_stores_any():
+    for seed in range(20):
+        done = runs.run([runs.Step('race', name=CODED, number=4, seed=seed)],
+                        NODES, 1, SCHEMES[0])
+        assert not done.violation
+        if done.coverage.faults:
+            assert done.coverage.faults == {'writes exchanged': 1}
+            assert '0 took' in told(done)[0] or 'DELETE' in told(done)[0]
+
+
+@pytest.mark.parametrize('number', (1, 2))
+@pytest.mark.parametrize('write', ('put', 'delete'))
+def test_a_drive_that_was_taken_out_brings_nothing_back(number, write):
+    """An SSD, or its HDD with it; before or after S3 has what it had."""
+    for before in ([], [runs.Step('work', 'n1', number=3),
+                        runs.Step('pass', seed=5),
+                        runs.Step('work', 'n1', number=3)]):
+        done = runs.run(
+            [runs.Step('put', name='/a/c0/k', number=1, seed=3)] + before + [
+                runs.Step('take-out', node, number=number)
+                for node in ('n1', 'n2', 'n3')] + [
+                    runs.Step('replicate', 'n%d' % node_number)
+                    for node_number in range(1, 6)
+                ] + [runs.Step(write, name='/a/c0/k', number=1, seed=4),
+                     runs.Step('work', 'n1', number=3), runs.Step('put-back'),
+                     runs.Step('put-back')], NODES, 1)
+        assert not done.violation
+        assert done.coverage.faults['drive taken out'] > 0
+        assert done.coverage.faults['stale drive'] > 0
+
+
+def test_a_get_goes_on_while_its_version_moves():
+    """All of its bytes, or too few; and the same each time."""
+    ends = set()
+    for seed in range(12):
+        steps = [runs.Step('get-slowly', name='/a/c0/k', number=1, seed=seed),
+                 runs.Step('work', number=3, node='n1')]
+        done = runs.run(steps, NODES, 1)
+        assert not done.violation
+        assert done.trace == runs.run(steps, NODES, 1).trace
+        end, _, meanwhile = told(done)[0].partition(', meanwhile ')
+        ends.add(('all' if ': all from' in end else 'of 140000 bytes' in end,
+                  'demote' in meanwhile, 'delete' in meanwhile))
+    assert {('all', True, False), ('all', False, True)} <= ends
+    assert any(end is True for end, _, _ in ends)
+
+
+def test_others_act_in_the_midst_of_what_a_daemon_does():
+    """Clients, other nodes, and threads of the same daemon; and the same each
+    time."""
+    met = set()
+    for seed in range(12):
+        steps = [runs.Step('interrupt', 'n1', '/a/c0/k', 3, seed)]
+        done = runs.run(steps, NODES, 1)
+        assert not done.violation
+        assert shown(done) == shown(runs.run(steps, NODES, 1))
+        said = told(done)[0].partition('in its midst: ')[2]
+        assert done.coverage.faults.get('interrupted', 0) == (
+            said != 'nobody')
+        met.update(word for word in (
+            'at bundle.planned', 'DELETE', 'PUT', 'POST', 'GET',
+            'the daemon of', 'its other threads', 'nobody') if word in said)
+    assert len(met) == 8
+
+
+def test_a_thread_that_would_wait_for_another_one_gives_up(tmp_path):
+    """In a simulation they are one."""
+    version = VersionId('d1', 0, '0' * 32, '4000000000.00000')
+    with locks.installed():
+        held = VersionLocks()
+        with held.hold(version):
+            with pytest.raises(TierUnavailable), held.hold(version):
+                pass
+            with held.hold(replace(version, device='d2')):
+                pass
+        with held.hold(version):
+            pass
+        baton = pack.Baton()
+        with baton.hold():
+            with pytest.raises(TierUnavailable), baton.hold():
+                pass
+        with baton.hold():
+            pass
+        sending = turns.Turns(Breaker(), 1, threading.Event())
+        with sending.take():
+            with pytest.raises(TierUnavailable), sending.take():
+                pass
+        with sending.take():
+            pass
+
+
+def test_an_error_in_the_midst_of_a_daemon_is_no_error_of_its_work(
+        monkeypatch):
+    """The run ends with it, though the product catches what its work raises.
+    """
+    def broken(*_args):
+        raise Violation('bytes were lost')
+    monkeypatch.setattr(Daemon, 'work_beside', broken)
+    assert any(runs.run([runs.Step('interrupt', 'n1', '/a/c0/k', 3, seed)],
+                        NODES, 1).violation == 'bytes were lost'
+               for seed in range(12))
+
+
+def test_s3_that_offers_no_version_that_a_node_has_there_is_seen(
+        monkeypatch):
+    """A restore would not bring it back."""
+    steps = [runs.Step('put', name='/a/c0/k', number=1, seed=3)]
+    assert not runs.run(steps, NODES, 1).violation
+    walk = Catalog.walk
+    monkeypatch.setattr(Catalog, 'walk', lambda self: [
+        held for held in walk(self) if held.name != '/a/c0/k'])
+    assert 'S3 does not offer' in runs.run(steps, NODES, 1).violation

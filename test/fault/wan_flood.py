@@ -27,13 +27,14 @@ from typing import Any, Dict, List, Optional
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 os.pardir))
 
-from fault.gateway_node import (
-    Collector, CountingMetrics, FixedRanks, FolderVersions, conf_for)
-from fault.wan_link import WanLink
-from functional.s3_servers import VersityServer
 from support import pattern, wait_until
+from support.edges.s3_servers import VersityServer
+from support.edges.wan_link import WanLink
+from support.nodes.gateway_node import (
+    Collector, CountingMetrics, FixedRanks, FolderVersions, conf_for)
 
 from swift_dss.core.classes import ClassSpec, ClassTable
+from swift_dss.gateway.parts import Outside
 from swift_dss.gateway.service import Gateway
 from swift_dss.wire.control import FetchRequest
 
@@ -61,7 +62,8 @@ class Flood:
             conf_for(self._server, self._root, self.link.url,
                      part_bytes=8 * 1024 * 1024, read_timeout_seconds=20.0),
             lambda: table, self.local, logging.getLogger('flood'),
-            CountingMetrics(), ranks=FixedRanks())
+            CountingMetrics(),
+            outside=Outside(ranks=FixedRanks()))
         self.gateway.start()
         self._top = [self._make('top%d' % number, size)
                      for number in range(8)]

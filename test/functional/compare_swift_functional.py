@@ -169,7 +169,7 @@ def run_tests(cluster: Cluster, source: str,
 
 def verdicts(xml: str) -> Dict[str, str]:
     """What a JUnit file says about each test."""
-    found: Dict[str, str] = {}
+    by_test: Dict[str, str] = {}
     for case in ElementTree.parse(xml).iter('testcase'):
         verdict = 'passed'
         for child in case:
@@ -177,8 +177,8 @@ def verdicts(xml: str) -> Dict[str, str]:
                 verdict = 'failed'
             elif child.tag == 'skipped':
                 verdict = 'skipped'
-        found['%s::%s' % (case.get('classname'), case.get('name'))] = verdict
-    return found
+        by_test['%s::%s' % (case.get('classname'), case.get('name'))] = verdict
+    return by_test
 
 
 def summary(verdict_of: Dict[str, str]) -> str:

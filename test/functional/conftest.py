@@ -10,7 +10,7 @@ import os
 from typing import Any, Callable, Iterator, List
 
 import pytest
-from functional.s3_servers import (
+from support.edges.s3_servers import (
     MinioServer, S3Server, SwiftServer, VersityServer)
 
 
@@ -20,7 +20,7 @@ SERVERS = [VersityServer, SwiftServer] + (
 
 
 @pytest.fixture(scope='module', params=SERVERS,
-                ids=[one.name for one in SERVERS])
+                ids=[kind.name for kind in SERVERS])
 def server(request: Any) -> Iterator[S3Server]:
     """A real S3 server, empty."""
     made = request.param()

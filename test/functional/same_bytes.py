@@ -22,8 +22,8 @@ from typing import Callable, Dict, List, NamedTuple, Set, Tuple
 sys.path.insert(0, os.path.join(os.path.dirname(
     os.path.abspath(__file__)), os.pardir))
 
-import raw_http
 from support import await_listings, pattern
+from support.edges import raw_http
 
 from swift_dss.aio import layout
 from swift_dss.aio.cluster import Cluster
@@ -129,7 +129,7 @@ class Traffic:
     def _container(self) -> str:
         return self._path.rpartition('/')[2]
 
-    def _send(self, what: str, method: str, name: str,
+    def _send(self, label: str, method: str, name: str,
               headers: Dict[str, str], body: bytes = b'') -> None:
         answer = raw_http.request(
             self._port, method, self._path + name,
@@ -140,7 +140,7 @@ class Traffic:
                 headers.get('Destination', name).rpartition('/')[2]
                 .partition('?')[0])
         text = answer.body
-        if what == 'listing':
+        if label == 'listing':
             text = _listed(json.loads(text))
         elif answer.status >= 300 or answer.status == 206 and \
                 b'byteranges' in answer.headers.get(
@@ -149,7 +149,7 @@ class Traffic:
             text = b'' if answer.status >= 300 else _without_border(answer)
         shown = tuple(_neutral(answer.headers.get(header), self._container())
                       for header in SEEN)
-        self.seen.append(Seen('%s %s' % (what, name), answer.status, shown,
+        self.seen.append(Seen('%s %s' % (label, name), answer.status, shown,
                               text.replace(self._container().encode(),
                                            b'CONTAINER')))
 

@@ -19,8 +19,8 @@ import sys
 import uuid
 from typing import Callable, Dict, Iterator, List, NamedTuple, Tuple
 
-import raw_http
 from spoof_ways import ACCOUNT, Forgery, Ways
+from support.edges import raw_http
 
 from swift_dss.aio import layout, processes
 from swift_dss.aio.cluster import Cluster
@@ -37,7 +37,8 @@ TRUSTED = (
     'X-Object-Sysmeta-Dss-Seal', names.TRANSIENT_MAP,
     names.TRANSIENT_MAP + '-0', names.CONTAINER_SYSMETA_CLASS,
     names.ACCOUNT_SYSMETA_CLASSES, names.BACKEND_READER,
-    names.BACKEND_IF_LOCAL)
+    names.BACKEND_IF_LOCAL, names.RESTORED,
+    names.CONTAINER_SYSMETA_LIFECYCLE + '-0')
 
 _READER = re.compile('[0-9a-f]{%d}$' % MAX_READER_CHARS)
 _TRUSTED_NAME = re.compile(
@@ -275,9 +276,9 @@ def main() -> int:
           '%d arrived' % (blind.combinations, len(blind.arrived)))
     print('     wrong twin (neither): %d combinations, %d arrived, by '
           '%d of the ways' % (bare.combinations, len(bare.arrived),
-                              len({found[0] for found in bare.arrived})))
-    for found in (result.arrived + blind.arrived)[:20]:
-        print('     ARRIVED: %s' % (found,))
+                              len({arrival[0] for arrival in bare.arrived})))
+    for arrival in (result.arrived + blind.arrived)[:20]:
+        print('     ARRIVED: %s' % (arrival,))
     return int(bool(result.arrived or blind.arrived or not bare.arrived))
 
 

@@ -16,10 +16,10 @@ import time
 from typing import Callable, Dict, List, NamedTuple
 from urllib.parse import quote
 
-import raw_http
 from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
+from support.edges import raw_http
 
 ACCOUNT = 'AUTH_test'
 TEMPURL_KEY = 'spoof-key'
@@ -69,6 +69,7 @@ class Ways:
             's3 PUT': self._s3_put, 's3 metadata': self._s3_meta,
             's3 copy': self._s3_copy, 's3 initiate': self._s3_initiate,
             's3 part': self._s3_part, 's3 complete': self._s3_complete,
+            's3 lifecycle': self._s3_lifecycle,
             'container PUT': self._container_put,
             'container POST': self._container_post,
             'account POST': self._account_post}
@@ -306,6 +307,11 @@ class Ways:
                   '</PartNumber><ETag>%s</ETag></Part>'
                   '</CompleteMultipartUpload>' % etag).encode(),
             line=forged.line)
+
+    def _s3_lifecycle(self, forged):
+        # One that sets rules sends headers of ours.
+        return self._s3('GET', '/%s?lifecycle=' % self._name('s3'),
+                        line=forged.line)
 
 
 def _field(name: str, value: str) -> bytes:

@@ -8,10 +8,10 @@ import logging
 import types
 
 import pytest
-from fault.wan_link import WanLink
 from functional import test_gateway_relocate as relocate
-from functional.s3_servers import VersityServer
 from support import wait_until
+from support.edges.s3_servers import VersityServer
+from support.edges.wan_link import WanLink
 from swift.common.swob import Request
 
 from swift_dss.core.rules import Rules
@@ -62,7 +62,7 @@ class Chain:
         app = asked.Pressures({}, logger)
 
         def ask(server, tally):
-            return pressures.Answer(wire.decode_node(Request.blank(
+            return pressures.Answer(wire.Devices(Request.blank(
                 names.PRESSURE_PATH, headers={
                     names.BACKEND_ADMISSIONS: tally}).get_response(
                         app).body))
@@ -100,7 +100,8 @@ class Chain:
         return self.keeper().state.pressure.backlog
 
     def close(self):
-        self.link.mend() if self.link._listener is None else None
+        if self.link.is_cut:
+            self.link.mend()
         self.node.daemon.stop()
         self.link.stop()
 

@@ -9,8 +9,8 @@ import subprocess
 import sys
 
 import pytest
-from functional import raw_http
 from support import data_files, pattern, wait_until
+from support.edges import raw_http
 from swift.common import constraints
 
 from swift_dss.aio import layout, processes
@@ -71,7 +71,7 @@ def test_every_policy_gives_back_what_it_got(cluster, swift, policy, size):
     assert int(headers['content-length']) == size
     files = data_files(cluster, 'AUTH_test', name, 'o%d' % size,
                        layout.POLICIES.index(policy))
-    assert len({found.device for found in files}) == 3
+    assert len({file.device for file in files}) == 3
 
 
 def test_s3_and_swift_see_the_same_object(swift, s3):

@@ -14,8 +14,8 @@ import urllib.request
 from email.utils import parsedate_to_datetime
 
 import pytest
-from beds import bed
 from support import first_line_with, md5, pattern, wait_until
+from support.nodes.beds import bed
 
 from swift_dss.aio import layout, processes, storage
 from swift_dss.aio.bed.network import Network
@@ -31,8 +31,8 @@ def made():
     if os.geteuid() != 0:
         pytest.skip('needs root')
     with bed(nodes=3, options={
-            'gateway': {'take_over_seconds': '8'}}) as one:
-        yield one
+            'gateway': {'take_over_seconds': '8'}}) as new_bed:
+        yield new_bed
 
 
 @pytest.mark.parametrize('policy', layout.POLICIES)
@@ -44,9 +44,9 @@ def test_every_policy_gives_back_what_it_got(made, policy):
     reply = client.get('all-%s/o' % policy)
     assert (reply.status, md5(reply.body)) == (200, md5(body))
     path = '/AUTH_test/all-%s/o' % policy
-    files = [one for one in made.files(path) if one.kind == 'data']
-    assert sorted(one.node for one in files) == ['n1', 'n2', 'n3']
-    assert {one.policy for one in files} == {made.policy_of(
+    files = [file for file in made.files(path) if file.kind == 'data']
+    assert sorted(file.node for file in files) == ['n1', 'n2', 'n3']
+    assert {file.policy for file in files} == {made.policy_of(
         'all-' + policy)}
 
 
@@ -70,7 +70,7 @@ def test_one_object_server_can_be_written_past_the_proxies(made):
         'X-Timestamp': '1700000000.00000',
         'Content-Type': 'text/plain'}, body=b'here alone')
     assert reply.status == 201
-    assert [one.node for one in made.files(path)] == [node]
+    assert [file.node for file in made.files(path)] == [node]
     assert made.direct(node, 'GET', path).body == b'here alone'
     others = set(made.plan.nodes) - {node}
     assert {made.direct(other, 'HEAD', path).status
@@ -239,7 +239,7 @@ def test_nodes_come_and_go_and_every_object_stays(made):
     for name in bodies:
         path = '/AUTH_test/' + name
         policy = made.policy_of(name.partition('/')[0])
-        assert sorted(one.node for one in made.files(path)) == sorted(
+        assert sorted(file.node for file in made.files(path)) == sorted(
             made.primaries(path, policy))
     made.remove('n4')
     made.rebalance()
@@ -438,9 +438,9 @@ def test_rings_may_have_names_and_nothing_is_left_of_a_bed():
 
 def test_without_rsync_it_names_the_package(monkeypatch, capsys):
     """Container databases would be lost with a drive."""
-    found = shutil.which
+    which = shutil.which
     monkeypatch.setattr(shutil, 'which', lambda tool, *options:
-                        None if tool == 'rsync' else found(tool, *options))
+                        None if tool == 'rsync' else which(tool, *options))
     monkeypatch.setattr(os, 'geteuid', lambda: 0)
     monkeypatch.setattr(storage, 'why_no_loops', lambda: '')
     assert cli.main(['aio', 'start', '--nodes', '3', '--root',

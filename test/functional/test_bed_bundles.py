@@ -8,16 +8,16 @@ import time
 from typing import Any, Dict, Iterator, List
 
 import pytest
-from beds import add_classes, bed
 from support import md5, pattern, wait_until
-from test_bed_deletes import gc
+from support.nodes.beds import (
+    add_classes, bed, demote, gc, set_in_proxies)
 
 from swift_dss.aio.bed.bed import Bed
 
 pytestmark = [pytest.mark.cluster, pytest.mark.root]
 SIZE = 2000
-#: ``error_suppression_interval`` of a bed's proxies, and a second more.
-SUPPRESSED_SECONDS = 6.0
+#: A proxy goes by a node that it had errors of, for so long.
+SUPPRESSED_SECONDS = 1.0
 TINY = '\n[class:5]\nname = tiny\nrank = 5\nbundle = true\n'
 
 
@@ -28,29 +28,32 @@ def made() -> Iterator[Bed]:
     with bed(nodes=3, options={'gateway': {
             'remote_after_seconds': '4', 'bundle_age_seconds': '10',
             'take_over_seconds': '120',
-            'delete_delay_seconds': '3'}}) as one:
-        add_classes(one, TINY)
-        yield one
+            'delete_delay_seconds': '3'}}) as new_bed:
+        set_in_proxies(new_bed, 'app:proxy-server',
+                       error_suppression_interval=str(
+            SUPPRESSED_SECONDS))
+        add_classes(new_bed, TINY)
+        yield new_bed
 
 
 def _put(made: Bed, prefix: str, containers: int,
          each: int) -> Dict[str, bytes]:
     client = made.client()
-    found = {}
+    bodies = {}
     for number in range(containers):
         container = '%s%d' % (prefix, number)
         client.container(container, 'dss')
-        for one in range(each):
-            path = '%s/%d' % (container, one)
-            found[path] = pattern(SIZE, path)
-            assert client.put(path, found[path], {
+        for file_number in range(each):
+            path = '%s/%d' % (container, file_number)
+            bodies[path] = pattern(SIZE, path)
+            assert client.put(path, bodies[path], {
                 'X-DSS-Object-Class': 'tiny'}).status == 201
-    return found
+    return bodies
 
 
 def _sent(made: Bed, path: str) -> bool:
-    return sum(one.residency is not None and one.residency.remote is not None
-               for one in made.files('/AUTH_test/' + path)) == 3
+    return sum(file.residency is not None and file.residency.remote is not None
+               for file in made.files('/AUTH_test/' + path)) == 3
 
 
 @pytest.mark.parametrize('containers, each, most_puts',
@@ -61,26 +64,22 @@ def test_bytes_go_up_once_and_are_read_without_any_one_node(
     bodies = _put(made, 'b%d-' % containers, containers, each)
     wait_until(lambda: all(_sent(made, path) for path in bodies), 110,
                'three records of each')
-    puts = [one for one in made.s3.requests('PUT')
-            if '/bundles/' in '/' + one['key']
-            or made_of_versions(one['key'])]
-    sent = sum(one['sent'] for one in puts)
+    puts = [request for request in made.s3.requests('PUT')
+            if '/bundles/' in '/' + request['key']
+            or made_of_versions(request['key'])]
+    sent = sum(request['sent'] for request in puts)
     print('figure: %d containers of %d: %d PUTs, %d bytes of %d' % (
         containers, each, len(puts), sent, SIZE * len(bodies)))
     assert len(puts) <= most_puts, puts
     for node in made.plan.nodes:
-        done = made.tool(node, 'tier', 'demote', '--config', '{conf}',
-                         '--to', 'remote', '--container',
-                         'AUTH_test/b%d-0' % containers)
-        assert not done.returncode, done.stderr
+        demote(made, node, container='AUTH_test/b%d-0' % containers)
     for node in made.plan.nodes:
         made.kill(node)
         try:
             _read(made, bodies)
         finally:
             made.revive(node)
-        # The proxy goes by a node that it had errors of, for so long.
-        time.sleep(SUPPRESSED_SECONDS)
+        time.sleep(SUPPRESSED_SECONDS * 1.5)
     _delete(made, bodies)
 
 
@@ -89,15 +88,13 @@ def test_tools_take_members_of_others_as_their_own(made: Bed) -> None:
     wait_until(lambda: all(_sent(made, path) for path in bodies), 110,
                'three records of each')
     for path in bodies:
-        assert len({one.residency.remote.key for one in _files(made, path)
-                    if one.residency is not None
-                    and one.residency.remote is not None}) == 1, path
+        assert len({file.residency.remote.key for file in _files(made, path)
+                    if file.residency is not None
+                    and file.residency.remote is not None}) == 1, path
     _verify(made)
     for node in made.plan.nodes:
-        for number in range(3):
-            found = _tool(made, node, 'relocate', '--container',
-                          'AUTH_test/tools%d' % number)
-            assert found['relocated'] == found['versions'] == 5
+        report = _tool(made, node, 'relocate', '--class', 'tiny')
+        assert report['relocated'] == report['versions'] == 15
     _read(made, bodies)
     first = next(iter(bodies))
     assert made.client().post(first, {
@@ -107,13 +104,13 @@ def test_tools_take_members_of_others_as_their_own(made: Bed) -> None:
         for node in made.plan.nodes), 60, 'the bucket to know of the POST')
     # A node loses what it has, its own bundles and what leans on others.
     made.lose_drive('n1', 'd1')
-    assert not any(one.node == 'n1' for path in bodies
-                   for one in _files(made, path))
-    found = _tool(made, 'n1', 'restore')
-    assert found['failed'] == 0 and found['versions'] >= len(bodies)
-    assert all(sum(one.node == 'n1' for one in _files(made, path)) == 1
+    assert not any(file.node == 'n1' for path in bodies
+                   for file in _files(made, path))
+    report = _tool(made, 'n1', 'restore')
+    assert report['failed'] == 0 and report['versions'] >= len(bodies)
+    assert all(sum(file.node == 'n1' for file in _files(made, path)) == 1
                for path in bodies)
-    time.sleep(SUPPRESSED_SECONDS)
+    time.sleep(SUPPRESSED_SECONDS * 1.5)
     _read(made, bodies)
     _verify(made)
     assert made.client().get(first).headers[
@@ -122,16 +119,16 @@ def test_tools_take_members_of_others_as_their_own(made: Bed) -> None:
 
 
 def _files(made: Bed, path: str) -> List[Any]:
-    return [one for one in made.files('/AUTH_test/' + path)
-            if one.kind == 'data']
+    return [file for file in made.files('/AUTH_test/' + path)
+            if file.kind == 'data']
 
 
 def _tool(made: Bed, node: str, verb: str, *words: str) -> Dict[str, Any]:
     done = made.tool(node, 'gateway', verb, '--config', '{conf}', '--json',
                      *words)
     assert not done.returncode, (node, verb, done.stdout, done.stderr)
-    found: Dict[str, Any] = json.loads(done.stdout)
-    return found
+    report: Dict[str, Any] = json.loads(done.stdout)
+    return report
 
 
 def _verify(made: Bed) -> None:
@@ -145,13 +142,13 @@ def _delete(made: Bed, bodies: Dict[str, bytes]) -> None:
         assert client.delete(path).status == 204
 
     def empty() -> Any:
-        return all(_is_empty(gc(made, node, '--dry-run'))
+        return all(_is_empty(gc(made, node, dry_run=True))
                    for node in made.plan.nodes)
     wait_until(empty, 150, 'nothing to be left')
 
 
-def _is_empty(found: Dict[str, Any]) -> bool:
-    return not (found['versions'] or found['bundles'])
+def _is_empty(report: Dict[str, Any]) -> bool:
+    return not (report['versions'] or report['bundles'])
 
 
 def made_of_versions(key: str) -> bool:

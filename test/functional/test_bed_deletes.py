@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import glob
-import json
 import os
 import time
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Iterator, List
 
 import pytest
-from beds import await_tiers, bed
 from support import md5, pattern, wait_until
+from support.nodes.beds import ask, await_tiers, bed, demote, gc
 
 from swift_dss.aio.bed.bed import Bed
-from swift_dss.core.errors import TierUnavailable
 
 pytestmark = [pytest.mark.cluster, pytest.mark.root]
 
 #: From a delete to that in S3, and between the primaries.
-DELAY, TAKE_OVER = 3, 5
+DELAY, TAKE_OVER = 2, 3
 
 
 @pytest.fixture(scope='module')
@@ -27,8 +25,8 @@ def made() -> Iterator[Bed]:
         pytest.skip('needs root')
     with bed(nodes=3, options={'gateway': {
             'remote_after_seconds': '1', 'delete_delay_seconds': str(DELAY),
-            'take_over_seconds': str(TAKE_OVER)}}) as one:
-        yield one
+            'take_over_seconds': str(TAKE_OVER)}}) as new_bed:
+        yield new_bed
 
 
 def far(made: Bed, name: str, body: bytes) -> str:
@@ -38,29 +36,12 @@ def far(made: Bed, name: str, body: bytes) -> str:
     assert client.put('del/' + name, body).status == 201
     path = '/AUTH_test/del/' + name
     wait_until(lambda: sum(
-        one.residency is not None and one.residency.remote is not None
-        for one in made.files(path)) == 3, 60, 'three copies of ' + name)
+        file.residency is not None and file.residency.remote is not None
+        for file in made.files(path)) == 3, 60, 'three copies of ' + name)
     for node in made.plan.nodes:
-        done = made.tool(node, 'tier', 'demote', '--config', '{conf}',
-                         '--to', 'remote', path)
-        assert not done.returncode, done.stderr
+        demote(made, node, object=path)
     await_tiers(made, path, 'remote')
     return path
-
-
-def gc(made: Bed, node: str, *words: str) -> Dict[str, Any]:
-    found: Dict[str, Any] = wait_until(
-        lambda: _one_pass(made, node, words), 120, 'a pass of gc')
-    return found
-
-
-def _one_pass(made: Bed, node: str, words: Tuple[str, ...]) -> Any:
-    done = made.tool(node, 'gateway', 'gc', '--config', '{conf}', '--json',
-                     *words)
-    if done.returncode == TierUnavailable.exit_code:
-        return None  # the daemon makes one by itself just now
-    assert not done.returncode, done.stderr
-    return json.loads(done.stdout)
 
 
 def deleted(made: Bed, path: str) -> List[Any]:
@@ -83,16 +64,18 @@ def test_a_delete_that_one_primary_got_takes_nothing_from_the_others(
         reply = client.get('del/one')
         assert (reply.status, md5(reply.body)) == (200, md5(body))
     made.rebalance()
-    assert gc(made, first, '--all')['removed'] == 0
+    assert gc(made, first, everything=True)['removed'] == 0
     assert client.get('del/one').status == 200
     # Now everybody hears of it, and the key goes once.
     assert client.delete('del/one').status == 204
     wait_until(lambda: deleted(made, path), DELAY + TAKE_OVER + 60,
                'the key to go')
-    assert not gc(made, first, '--all', '--dry-run')['dead']
+    assert not gc(made, first, everything=True, dry_run=True)['dead']
 
 
 def test_queues_that_are_lost_forget_nothing(made: Bed) -> None:
+    before = gc(made, made.plan.nodes[0], everything=True,
+                dry_run=True)['live']
     paths = [far(made, 'lost%d' % number, pattern(70000, str(number)))
              for number in range(4)]
     client = made.client()
@@ -101,7 +84,7 @@ def test_queues_that_are_lost_forget_nothing(made: Bed) -> None:
     for path in paths[:3]:
         assert client.delete(path[len('/AUTH_test/'):]).status == 204
     wait_until(lambda: all(
-        [one.kind for one in made.files(path)] == ['ts'] * 3
+        [file.kind for file in made.files(path)] == ['ts'] * 3
         for path in paths[:3]), 30, 'tombstones')
     for node in made.plan.nodes:
         member = made.node(node)
@@ -109,14 +92,12 @@ def test_queues_that_are_lost_forget_nothing(made: Bed) -> None:
                               recursive=True):
             os.unlink(name)
         member.restart('tierd')
-    some = made.plan.nodes[0]
-    wait_until(lambda: not made.tool(
-        some, 'tier', 'status', '--config', '{conf}').returncode, 30,
-        'a daemon')
+    node = made.plan.nodes[0]
+    assert ask(made, node, 'status')
     assert not any(deleted(made, path) for path in paths)
-    gc(made, some, '--all')
-    again = gc(made, some, '--all', '--dry-run')
-    assert (again['dead'], again['live']) == (0, 1), again
+    gc(made, node, everything=True)
+    again = gc(made, node, everything=True, dry_run=True)
+    assert (again['dead'], again['live']) == (0, before + 1), again
     assert all(deleted(made, path) for path in paths[:3])
     assert client.get(paths[3][len('/AUTH_test/'):]).status == 200
 
@@ -128,8 +109,8 @@ def test_a_stub_whose_key_is_lost_gives_way_to_bytes_of_others(
     keeper, *others = made.primaries(path)
     done = made.tool(keeper, 'tier', 'promote', '--config', '{conf}', path)
     assert not done.returncode, done.stderr
-    wait_until(lambda: [one.node for one in made.files(path)
-                        if one.residency and one.residency.is_local]
+    wait_until(lambda: [file.node for file in made.files(path)
+                        if file.residency and file.residency.is_local]
                == [keeper], 60, 'bytes on ' + keeper)
     client = made.client()
     assert client.request('POST', 'del/gone', headers={
@@ -138,8 +119,8 @@ def test_a_stub_whose_key_is_lost_gives_way_to_bytes_of_others(
     try:
         for node in others:
             assert made.direct(node, 'GET', path).status in (404, 409)
-        wait_until(lambda: [one.node for one in made.files(path)
-                            if one.kind == 'data'] == [keeper], 60,
+        wait_until(lambda: [file.node for file in made.files(path)
+                            if file.kind == 'data'] == [keeper], 60,
                    'the stubs to leave')
         made.rebalance()
         for node in made.primaries(path):

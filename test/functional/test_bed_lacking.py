@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any, Iterator, List
 
 import pytest
-from beds import bed
 from support import md5, pattern, wait_until
+from support.nodes.beds import ask, bed
 
 from swift_dss.aio.bed.bed import Bed
 from swift_dss.wire.records.blocks import BLOCK_BYTES
@@ -25,8 +24,8 @@ def made() -> Iterator[Bed]:
     # On the SSDs alone: neither the HDDs nor S3 have a copy.
     with bed(nodes=3, options={
             'tier': {'clean_after_seconds': '7200'},
-            'gateway': {'remote_after_seconds': '7200'}}) as one:
-        yield one
+            'gateway': {'remote_after_seconds': '7200'}}) as new_bed:
+        yield new_bed
 
 
 def put(made: Bed, name: str, body: bytes) -> str:
@@ -39,13 +38,14 @@ def put(made: Bed, name: str, body: bytes) -> str:
 
 
 def files(made: Bed, path: str) -> List[Any]:
-    return [one for one in made.files(path) if one.kind == 'data']
+    return [file for file in made.files(path) if file.kind == 'data']
 
 
 def flip(made: Bed, path: str, node: str, block: int) -> None:
     """A disk changes a byte, behind everybody's back."""
-    one, = [one for one in files(made, path) if one.node == node]
-    with open(one.path, 'r+b') as target:
+    replica, = [replica for replica in files(made, path)
+                if replica.node == node]
+    with open(replica.path, 'r+b') as target:
         target.seek(block * BLOCK_BYTES + 7)
         was = target.read(1)[0]
         target.seek(block * BLOCK_BYTES + 7)
@@ -53,10 +53,8 @@ def flip(made: Bed, path: str, node: str, block: int) -> None:
 
 
 def lacking(made: Bed, node: str) -> int:
-    done = made.tool(node, 'tier', 'status', '--config', '{conf}', '--json')
-    assert not done.returncode, done.stderr
     return sum(int(device['lacking'])
-               for device in json.loads(done.stdout)['devices'])
+               for device in ask(made, node, 'status')['devices'])
 
 
 def is_right(made: Bed, path: str, body: bytes) -> bool:
@@ -80,7 +78,7 @@ def test_one_bad_replica_is_brought_back_by_the_others(made: Bed) -> None:
     bad, *others = made.primaries(path)
     flip(made, path, bad, 2)
     meet(made, bad, path, 2)
-    wait_until(lambda: {one.node for one in files(made, path)}
+    wait_until(lambda: {file.node for file in files(made, path)}
                == set(others), 60, 'the bad one to go')
     made.rebalance()
     assert is_right(made, path, body)
@@ -118,7 +116,7 @@ def test_three_replicas_with_a_bad_place_each_stay_one_object(
                 206, body[first:first + 1001])
     # One of them can be read again: the others get theirs from there.
     flip(made, path, nodes[1], 2)
-    wait_until(lambda: {one.node for one in files(made, path)}
+    wait_until(lambda: {file.node for file in files(made, path)}
                == {nodes[1]}, 200, 'the bad ones to go')
     made.rebalance()
     assert is_right(made, path, body)

@@ -10,12 +10,11 @@ import time
 from typing import Any, Dict, Iterator, List, Optional, Set
 
 import pytest
-from beds import add_classes, bed
 from support import wait_until
+from support.nodes.beds import add_classes, bed, gc
 
 from swift_dss.aio import processes
 from swift_dss.aio.bed.bed import Bed
-from swift_dss.core.errors import TierUnavailable
 
 pytestmark = [pytest.mark.cluster, pytest.mark.root]
 
@@ -41,9 +40,10 @@ def made() -> Iterator[Bed]:
         pytest.skip('needs root')
     with bed(nodes=3, options={'gateway': {
             'remote_after_seconds': '1', 'bundle_age_seconds': '1',
-            'delete_delay_seconds': '1', 'take_over_seconds': '3'}}) as one:
-        add_classes(one, CLASSES)
-        yield one
+            'delete_delay_seconds': '1',
+            'take_over_seconds': '3'}}) as new_bed:
+        add_classes(new_bed, CLASSES)
+        yield new_bed
 
 
 def point(made: Bed, number: int, dice: random.Random
@@ -108,31 +108,16 @@ def wipe(made: Bed, name: str) -> None:
     assert json.loads(done.stdout)['written']
 
 
-def gc(made: Bed, name: str, *words: str) -> Dict[str, Any]:
-    found: Dict[str, Any] = wait_until(
-        lambda: one_pass(made, name, words), 120, 'a pass of gc')
-    return found
-
-
-def one_pass(made: Bed, name: str, words: Any) -> Any:
-    done = made.tool(name, 'gateway', 'gc', '--config', '{conf}', '--all',
-                     '--json', *words)
-    if done.returncode == TierUnavailable.exit_code:
-        return None  # the daemon makes one by itself just now
-    assert not done.returncode, done.stderr
-    return json.loads(done.stdout)
-
-
 def offered(made: Bed) -> Dict[str, Set[str]]:
     """Keys under which the bucket has versions, and of which objects."""
     done = made.tool(made.plan.nodes[0], 'gateway', 'ls', '--config',
                      '{conf}', '--json')
     assert not done.returncode, done.stderr
-    found: Dict[str, Set[str]] = {}
+    by_key: Dict[str, Set[str]] = {}
     for row in json.loads(done.stdout):
-        found.setdefault(row['key'], set()).add(
+        by_key.setdefault(row['key'], set()).add(
             row['name'][len('/AUTH_test/'):])
-    return found
+    return by_key
 
 
 def wrong(made: Bed, promised: Dict[str, Optional[bytes]]) -> List[str]:
@@ -164,12 +149,12 @@ def test_lost_state_brings_nothing_back_and_leaves_nothing(
         """A bundle that has a living member keeps the dead ones for a day:
         until then a packer that lives tells of them."""
         for name in made.plan.nodes:
-            gc(made, name)
+            gc(made, name, everything=True)
         return sorted(key for key, names in offered(made).items()
                       if not names & kept)
     # Replaced bundles and deletes go when they are due.
     wait_until(lambda: not orphans(), 240, 'keys of what is deleted to go')
-    last = gc(made, made.plan.nodes[0], '--dry-run')
+    last = gc(made, made.plan.nodes[0], everything=True, dry_run=True)
     assert (last['dead'], last['absent'], last['members_absent']) == (
         0, 0, 0), last
     assert not wrong(made, promised)

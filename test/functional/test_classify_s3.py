@@ -66,14 +66,6 @@ def test_a_bad_class_is_an_error_that_says_why(s3, bucket):
     assert 'platinum' in str(caught.value)
 
 
-def test_tagging_is_what_this_swift_says_of_tagging(s3, bucket):
-    # s3api refuses tags before any other middleware sees them.
-    with pytest.raises(ClientError) as caught:
-        s3.put_object(Bucket=bucket, Key='bad', Body=BODY,
-                      Tagging='dss-class=gold')
-    assert caught.value.response['Error']['Code'] == 'NotImplemented'
-
-
 def test_copy_keeps_the_class_unless_replaced(swift, s3, bucket):
     s3.put_object(Bucket=bucket, Key='k', Body=BODY,
                   Metadata={'dss-class': 'gold'})

@@ -6,10 +6,10 @@ import json
 import logging
 import uuid
 
-from fault.gateway_node import (
+from support import md5, pattern, wait_until
+from support.nodes.gateway_node import (
     DEVICE, Collector, CountingMetrics, FixedRanks, FolderVersions, OnlyHere,
     conf_for)
-from support import md5, pattern, wait_until
 
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.residency import Tier
@@ -18,6 +18,7 @@ from swift_dss.gateway.bundle import since
 from swift_dss.gateway.bundle.read import is_bundle
 from swift_dss.gateway.restore.catalog import Catalog, Held, open_client
 from swift_dss.gateway.ports import Upload
+from swift_dss.gateway.parts import Outside
 from swift_dss.gateway.service import Gateway
 from swift_dss.wire import bundle
 from swift_dss.wire.control import FetchRequest
@@ -49,17 +50,23 @@ class Node:
         self.metrics = CountingMetrics()
         self.gateway = Gateway(
             self.conf, lambda: TABLE, self.local, LOG, self.metrics,
-            ranks=FixedRanks(self.ranks), primaries=OnlyHere(
-                self.local, *self.others))
+            outside=Outside(
+                ranks=FixedRanks(self.ranks),
+                primaries=OnlyHere(self.local, *self.others)))
         self.gateway.start()
 
     def put(self, name, data, class_id=1, **options):
         return self.local.put(name, data, class_map=ClassMap.uniform(
             class_id), **options)
 
-    def upload(self, versions):
+    def enqueue(self, versions):
+        # All at once: a first one that waits alone for a bundle's age gets
+        # a key of its own.
         self.gateway.enqueue_uploads([
             Upload(version, '7', True, class_id=1) for version in versions])
+
+    def upload(self, versions):
+        self.enqueue(versions)
         self.settle()
 
     def settle(self):
@@ -87,9 +94,9 @@ class Node:
 
     def members(self, key):
         raw = self.server.body(key)
-        return {one.record['metadata']['name']: raw[
-            one.offset:one.offset + one.stored_bytes]
-            for one in bundle.scan(raw)}
+        return {member.record['metadata']['name']: raw[
+            member.offset:member.offset + member.stored_bytes]
+            for member in bundle.scan(raw)}
 
 
 def test_small_versions_share_an_object_and_come_back(server, node):
@@ -102,10 +109,10 @@ def test_small_versions_share_an_object_and_come_back(server, node):
         node.prefix, large.object_hash[-3:], large.key))
     assert len(node.listed()) == 1 + len(node.bundles())
     assert 1 <= len(node.bundles()) <= 3
-    found = {}
+    members = {}
     for key in node.bundles():
-        found.update(node.members(key))
-    assert found == {'/a/c/' + name: body for name, body in bodies.items()}
+        members.update(node.members(key))
+    assert members == {'/a/c/' + name: body for name, body in bodies.items()}
     for name, body in bodies.items():
         version = versions[name]
         if not body:
@@ -131,12 +138,12 @@ def test_a_bundle_has_one_account_and_class(server, node):
     for key in node.bundles():
         raw = server.body(key)
         head = bundle.read_head(raw)[0]
-        for one in bundle.scan(raw):
+        for member in bundle.scan(raw):
             seen += 1
-            assert one.record['metadata']['name'].startswith(
+            assert member.record['metadata']['name'].startswith(
                 '/%s/' % head['account'])
-            assert one.record['map'].endswith(
-                str(head['classes'][0])), one.record['map']
+            assert member.record['map'].endswith(
+                str(head['classes'][0])), member.record['map']
     assert seen == 12
     assert len(node.bundles()) >= 4
 
@@ -149,7 +156,7 @@ def test_overwrites_and_deletes_are_told_and_written_anew(server, node):
     for number in range(0, 10, 2):
         version = versions.pop(number)
         node.local.tombstone(version, '1800000000.00000')
-        node.gateway.enqueue_delete(version, '7')
+        node.gateway.enqueue_deletes([(version, '7')])
     node.settle()
 
     def rewritten():
@@ -168,14 +175,14 @@ def test_the_bucket_is_told_who_is_dead(server, tmp_path, nodes):
     versions = [node.put('t%d' % n, b'x' * 5000) for n in range(4)]
     node.upload(versions)
     node.local.tombstone(versions[2], '1800000000.00000')
-    node.gateway.enqueue_delete(versions[2], '7')
+    node.gateway.enqueue_deletes([(versions[2], '7')])
     key, = node.bundles()
     wait_until(lambda: key + since.SUFFIX in node.listed(), 30)
     node.gateway.stop()
     node.start()
     for version in versions[:2] + versions[3:]:
         node.local.tombstone(version, '1800000000.00000')
-        node.gateway.enqueue_delete(version, '7')
+        node.gateway.enqueue_deletes([(version, '7')])
     wait_until(lambda: not node.listed(), 30, 'an empty bundle goes')
 
 
@@ -192,8 +199,8 @@ def test_a_replica_on_another_node_leans_on_the_first_ones_bundle(
         other.put(*item)
     other.upload(versions)
     key, = first.bundles()
-    assert {other.local.residency(one).remote.key
-            for one in versions} == {key}
+    assert {other.local.residency(version).remote.key
+            for version in versions} == {key}
     for version, body in zip(versions, bodies.values()):
         other.local.drop_local(version)
         assert other.fetch(version) == body
@@ -202,7 +209,7 @@ def test_a_replica_on_another_node_leans_on_the_first_ones_bundle(
 def test_a_newest_version_is_never_dead(server, node):
     version = node.put('keep', b'k' * 999)
     node.upload([version])
-    node.gateway.enqueue_delete(version, '7')
+    node.gateway.enqueue_deletes([(version, '7')])
     node.settle()
     assert node.metrics.counters['gateway.deletes_refused'] == 1
     assert node.gateway.status()['bundles']['dead_bytes'] == 0
@@ -213,8 +220,7 @@ def test_a_newest_version_is_never_dead(server, node):
 def test_what_rotted_here_is_left_out_and_the_others_go(server, node):
     good, bad = node.put('good', b'g' * 5000), node.put('bad', b'b' * 5000)
     node.local.corrupt(bad)
-    for version in (good, bad):
-        node.gateway.enqueue_upload(version, '7')
+    node.enqueue([good, bad])
     wait_until(lambda: node.local.residency(good).remote is not None, 30)
     assert node.local.residency(bad).remote is None
     wait_until(lambda: any('LocalCorrupt' in text for text in
@@ -227,23 +233,22 @@ def test_a_post_and_rot_between_parking_and_packing_are_seen(server, node):
     """What the book has of a version is not what goes up then."""
     before = {name: node.put(name, pattern(900, name))
               for name in ('same', 'posted', 'rotten')}
-    pack_all = node.gateway._bundler._packer._pack_all
+    packer = node.gateway.parts.bundles.packer
+    flush = packer.flush
     parked = []
 
-    def meanwhile(packed, members):
-        parked.extend(member.record for member in members)
+    def meanwhile(claim):
+        parked.extend(member.record for member in claim.members)
         node.local.post(before['posted'], {'X-Object-Meta-A': 'new'})
         node.local.corrupt(before['rotten'])
-        pack_all(packed, members)
-    node.gateway._bundler._packer._pack_all = meanwhile
-    node.gateway.enqueue_uploads([
-        Upload(version, '7', True, class_id=1)
-        for version in before.values()])
+        return flush(claim)
+    packer.flush = meanwhile
+    node.enqueue(before.values())
     wait_until(lambda: node.local.residency(before['posted']).remote, 60)
     assert len(parked) == 3 and all(parked)
-    records = {one.record['metadata']['name']: one.record['metadata']
+    records = {member.record['metadata']['name']: member.record['metadata']
                for key in node.bundles()
-               for one in bundle.scan(server.body(key))}
+               for member in bundle.scan(server.body(key))}
     assert sorted(records) == ['/a/c/posted', '/a/c/same']
     assert records['/a/c/posted']['X-Object-Meta-A'] == 'new'
     assert node.local.residency(before['rotten']).remote is None
@@ -259,11 +264,11 @@ def test_replicas_of_the_node_lean_on_one_bundle(server, tmp_path, nodes):
     other = node.put('other', pattern(90000, 'other'))
     node.upload(twins + [other])
     assert len(node.bundles()) == 1
-    remotes = {node.local.residency(one).remote.key for one in twins}
+    remotes = {node.local.residency(twin).remote.key for twin in twins}
     assert remotes == set(node.bundles())
     # Both follow when the bundle is written anew.
     node.local.tombstone(other, '1800000000.00000')
-    node.gateway.enqueue_delete(other, '7')
+    node.gateway.enqueue_deletes([(other, '7')])
     wait_until(lambda: not remotes & set(node.listed()), 60)
     for twin in twins:
         node.local.drop_local(twin)
@@ -276,15 +281,16 @@ def test_nothing_is_sent_while_s3_is_away_and_all_of_it_after(
     server.stop()
     try:
         versions = [node.put('w%d' % n, b'w' * 3000) for n in range(5)]
-        for version in versions:
-            node.gateway.enqueue_upload(version, '7')
+        node.enqueue(versions)
         wait_until(lambda: node.gateway.status()['bundles']['waiting'] == 5
                    and node.gateway.status()['bundles']['last_error'], 60)
     finally:
         server.start()
     node.settle()
-    assert len(node.bundles()) == 1
-    assert all(node.local.residency(one).remote for one in versions)
+    # A bundle whose reply came too late was given up, and its key goes.
+    wait_until(lambda: len(node.bundles()) == 1, 30, 'one bundle')
+    assert len({node.local.residency(version).remote.key
+                for version in versions}) == 1
     assert json.dumps(node.gateway.status())
 
 
@@ -299,8 +305,8 @@ def test_a_post_after_the_upload_renews_the_record(server, node):
 
     def records():
         catalog = Catalog(node.conf.gateway, open_client(node.conf.gateway))
-        return {one.name: one.record.metadata.get('X-Object-Meta-Colour')
-                for one in catalog.walk() if isinstance(one, Held)}
+        return {member.name: member.record.metadata.get('X-Object-Meta-Colour')
+                for member in catalog.walk() if isinstance(member, Held)}
     wait_until(lambda: records() == {
         '/a/c/small': 'red', '/a/c/large': 'red'}, 30)
     # And a second one; written anew, it is in the bundle itself.
@@ -315,18 +321,18 @@ def test_the_catalog_leaves_out_who_is_dead(server, tmp_path, nodes):
     versions = {n: node.put('c%d' % n, b'%d' % n * 900) for n in range(4)}
     node.upload(versions.values())
     node.local.tombstone(versions[1], '1800000000.00000')
-    node.gateway.enqueue_delete(versions[1], '7')
+    node.gateway.enqueue_deletes([(versions[1], '7')])
 
     def held():
         catalog = Catalog(node.conf.gateway, open_client(node.conf.gateway))
-        return {one.name: one for one in catalog.walk()}
+        return {member.name: member for member in catalog.walk()}
     wait_until(lambda: '/a/c/c1' not in held(), 30)
-    found = held()
-    assert set(found) == {'/a/c/c0', '/a/c/c2', '/a/c/c3'}
+    offered = held()
+    assert set(offered) == {'/a/c/c0', '/a/c/c2', '/a/c/c3'}
     for number in (0, 2, 3):
         version = versions[number]
         mine = node.local.residency(version).remote
-        theirs = found['/a/c/c%d' % number].remote
+        theirs = offered['/a/c/c%d' % number].remote
         assert (mine.key, mine.offset, mine.etag, mine.endpoint) == (
             theirs.key, theirs.offset, theirs.etag, theirs.endpoint)
 
@@ -339,4 +345,4 @@ def test_what_finds_no_room_waits_for_the_next_bundle(
     node.upload(versions)
     assert sorted(len(node.members(key)) for key in node.bundles()) in (
         [1, 2, 2], [1, 1, 1, 2], [1, 1, 1, 1, 1], [2, 2])
-    assert all(node.local.residency(one).remote for one in versions)
+    assert all(node.local.residency(version).remote for version in versions)

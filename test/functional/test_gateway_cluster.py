@@ -38,9 +38,9 @@ class Bucket:
     def __call__(self, object_hash):
         pages = self.client.get_paginator('list_objects_v2').paginate(
             Bucket=layout.CLOUD_BUCKET)
-        return sorted(found['Key'] for page in pages
-                      for found in page.get('Contents', ())
-                      if object_hash in found['Key'])
+        return sorted(row['Key'] for page in pages
+                      for row in page.get('Contents', ())
+                      if object_hash in row['Key'])
 
 
 class Thing:
@@ -103,11 +103,11 @@ def test_the_bucket_alone_says_what_an_object_is(
     wait_until(thing.all_remote, 60)
     key, = bucket(thing.object_hash)
     head = bucket.client.head_object(Bucket=layout.CLOUD_BUCKET, Key=key)
-    found = metadata.decode({meta.lower(): value for meta, value
-                             in head['Metadata'].items()})
-    assert found.metadata['name'] == '/AUTH_test/%s/%s' % (container, name)
-    assert found.etag == md5(thing.body) == head['ETag'].strip('"')
-    assert key.endswith(found.version.key)
+    record = metadata.decode({meta.lower(): value for meta, value
+                              in head['Metadata'].items()})
+    assert record.metadata['name'] == '/AUTH_test/%s/%s' % (container, name)
+    assert record.etag == md5(thing.body) == head['ETag'].strip('"')
+    assert key.endswith(record.version.key)
 
 
 def test_deleted_objects_leave_the_bucket(

@@ -7,14 +7,13 @@ import io
 import json
 import logging
 import os
-import sys
 import time
 import uuid
 
 import pytest
-from daemon_node import write_node
-from functional.s3_servers import BUCKET, VersityServer
 from support import md5, wait_until
+from support.edges.s3_servers import BUCKET, VersityServer
+from support.nodes.daemon_node import write_node
 
 from swift_dss.cli.main import main
 from swift_dss.core.spans import ClassMap
@@ -23,11 +22,8 @@ from swift_dss.tier.doors.asking import answers
 from swift_dss.tier.inforce import Source
 from swift_dss.wire.control import Event, EventKind
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir,
-                                'fault'))
-
-from gateway_node import FixedRanks
-from sample_node import SampleNode, read_version, sample_bytes
+from support.nodes.gateway_node import FixedRanks
+from support.nodes.sample_node import SampleNode, read_version, sample_bytes
 
 LOGGER = logging.getLogger('relocate-test')
 SIZE = 100000
@@ -75,7 +71,7 @@ class Node:
                 'read_timeout_seconds': '5'}, **gateway)}
         self.conf_path = write_node(root, self.options, CLASSES)
         self.daemon = Daemon(Source(self.conf_path), LOGGER)
-        self.daemon.node.gateway.line.ranks = FixedRanks()
+        self.daemon.node.gateway.parts.jobs.line.ranks = FixedRanks()
         self.daemon.start()
         self.bodies = []
 
@@ -107,7 +103,7 @@ class Node:
         return code, json.loads(out.getvalue() or 'null')
 
     def local_bytes(self):
-        return sum(one['ssd'] + one['hdd'] for one in
+        return sum(counts['ssd'] + counts['hdd'] for counts in
                    self.daemon.node.index.occupancy('sda').values())
 
     def all_right(self):
@@ -127,83 +123,83 @@ def node(tmp_path, server):
         made.append(Node(str(tmp_path / 'n'), server, **gateway))
         return made[-1]
     yield make
-    for one in made:
-        if answers(os.path.join(one.node.root, 'run', 'admin.sock')):
-            one.daemon.stop()
+    for edge in made:
+        if answers(os.path.join(edge.node.root, 'run', 'admin.sock')):
+            edge.daemon.stop()
 
 
 def test_the_command_sends_waits_and_drops(node):
-    found = node()
+    edge = node()
     for number in range(6):
-        found.put(number)
-    found.put(9, class_id=5)
-    assert found.local_bytes() >= 7 * SIZE
-    code, said = found.cli('relocate', '--device', 'sda', '--seconds', '60')
+        edge.put(number)
+    edge.put(9, class_id=5)
+    assert edge.local_bytes() >= 7 * SIZE
+    code, said = edge.cli('relocate', '--device', 'sda', '--seconds', '60')
     assert code == 1, 'one of them has to stay'
     assert said['relocated'] == 6 and said['versions'] == 7
     assert 'stays on this cluster' in said['failed'][0]
-    assert found.local_bytes() == SIZE
-    assert found.all_right()
+    assert edge.local_bytes() == SIZE
+    assert edge.all_right()
 
 
 def test_without_s3_nothing_is_dropped_and_it_is_said(node, server):
-    found = node(url='http://127.0.0.1:9')
-    found.put(1)
-    code, said = found.cli('relocate', '--device', 'sda', '--seconds', '1')
+    edge = node(url='http://127.0.0.1:9')
+    edge.put(1)
+    code, said = edge.cli('relocate', '--device', 'sda', '--seconds', '1')
     assert code == 1 and said['relocated'] == 0
-    assert found.local_bytes() >= SIZE
+    assert edge.local_bytes() >= SIZE
 
 
 def test_a_stop_sends_what_s3_has_not_got(node):
-    found = node(relocate_stop_seconds='60')
+    edge = node(relocate_stop_seconds='60')
     for number in range(8):
-        found.put(number)
-    assert len(found.remote()) == 0
-    found.daemon.stop()
-    assert len(found.remote()) == 8
-    assert found.all_right()
+        edge.put(number)
+    assert len(edge.remote()) == 0
+    edge.daemon.stop()
+    assert len(edge.remote()) == 8
+    assert edge.all_right()
 
 
 def test_a_stop_sends_nothing_unless_asked(node):
-    found = node()
-    found.put(1)
-    found.daemon.stop()
-    assert found.remote() == {}
+    edge = node()
+    edge.put(1)
+    edge.daemon.stop()
+    assert edge.remote() == {}
 
 
 def test_above_the_share_the_least_recently_used_go(node):
-    found = node(spill_at='0.000001')
+    edge = node(spill_at='0.000001')
     for number in range(5):
-        found.put(number)
-    device = found.daemon.node.devices.get('sda')
+        edge.put(number)
+    device = edge.daemon.node.devices.get('sda')
 
     def spilled():
-        found.daemon.node.relocator.spill(device)
-        return found.local_bytes() == 0
+        edge.daemon.node.relocator.spill(device)
+        return edge.local_bytes() == 0
 
     wait_until(spilled, 60, 'all of it is in S3 alone')
-    assert found.all_right()
-    assert found.daemon.node.metrics.snapshot()['tier.spilled'] >= 5
+    assert edge.all_right()
+    assert edge.daemon.node.metrics.snapshot()['tier.spilled'] >= 5
 
 
 def test_advice_comes_from_what_was_measured(node):
-    found = node()
-    found.put(1)
-    load, now = found.daemon.node.ledger.workload, time.time() + 61
+    edge = node()
+    edge.put(1)
+    load, now = edge.daemon.node.ledger.workload, time.time() + 61
     load.look(now, True)
     load.look(now + 10, False)
     load.look(now + 310, False)
-    code, said = found.cli('advise')
+    code, said = edge.cli('advise')
     assert code in (0, 1)
     assert said['workload']['outage_seconds'] == 300.0
     assert said['workload']['largest_bytes'] == SIZE
-    assert {one['area'] for one in said['advice']} == {
+    assert {advice['area'] for advice in said['advice']} == {
         'data', 'metadata', 'log'}
 
 
 def test_the_policy_is_for_this_bucket_and_prefix(node):
-    found = node()
-    code, said = found.cli('policy')
+    edge = node()
+    code, said = edge.cli('policy')
     assert code == 0
     assert said['Statement'][1]['Resource'] == 'arn:aws:s3:::%s/%s*' % (
-        BUCKET, found.prefix)
+        BUCKET, edge.prefix)

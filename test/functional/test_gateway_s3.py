@@ -7,17 +7,18 @@ import threading
 import uuid
 
 import pytest
-from fault.gateway_node import (
+from support import md5, pattern, wait_until
+from support.edges.s3_servers import VersityServer
+from support.nodes.gateway_node import (
     Collector, CountingMetrics, FixedRanks, FolderVersions, OnlyHere,
     conf_for)
-from functional.s3_servers import VersityServer
-from support import md5, pattern, wait_until
 
 from swift_dss.core.classes import ClassSpec, ClassTable, RemoteMode
 from swift_dss.core.residency import Tier
 from swift_dss.core.spans import ClassMap, Span
 from swift_dss.gateway.down import source
 from swift_dss.gateway.form import digests, metadata
+from swift_dss.gateway.parts import Outside
 from swift_dss.gateway.service import Gateway
 from swift_dss.wire.control import FetchRequest
 
@@ -45,8 +46,9 @@ class Node:
         self.metrics = CountingMetrics()
         self.gateway = Gateway(
             self.conf, lambda: table or ClassTable(), self.local, LOG,
-            self.metrics, ranks=FixedRanks(ranks),
-            primaries=OnlyHere(self.local))
+            self.metrics,
+            outside=Outside(
+                ranks=FixedRanks(ranks), primaries=OnlyHere(self.local)))
         self.gateway.start()
 
     def upload(self, version):
@@ -202,12 +204,12 @@ def test_names_metadata_and_classes_lie_in_the_bucket(server, node):
         sidecar = None
         if metadata.has_sidecar(user):
             sidecar = server.body(key + metadata.META_SUFFIX)
-        found = metadata.decode(user, sidecar)
+        record = metadata.decode(user, sidecar)
         local = node.local.describe(version, '7')
-        assert found.metadata == local.metadata
-        assert found.etag == local.etag
-        assert found.version.key == version.key
-    assert metadata.has_sidecar(user) and found.class_map_text[:3] == 'm1:'
+        assert record.metadata == local.metadata
+        assert record.etag == local.etag
+        assert record.version.key == version.key
+    assert metadata.has_sidecar(user) and record.class_map_text[:3] == 'm1:'
 
 
 def test_followers_prove_and_do_not_send(server, nodes, tmp_path):
@@ -245,7 +247,7 @@ def test_a_follower_with_rotten_bytes_vouches_for_nothing(
     wait_until(lambda: node.metrics.counters.get('gateway.local_corrupt'))
     assert node.key(version) not in server.list_keys()
     assert node.local.residency(version).remote is None
-    wait_until(lambda: not server.uploads(), what='nothing left behind')
+    wait_until(lambda: not server.uploads(), awaited='nothing left behind')
 
 
 def test_fragments_have_keys_of_their_own(server, node):
@@ -266,12 +268,12 @@ def test_overwrites_and_deletes_reach_the_bucket(server, node):
     new = node.local.put('o', pattern(100, 'new'), '1700000002.00000')
     node.local.unlink(old)
     node.gateway.enqueue_upload(new, '7')
-    node.gateway.enqueue_delete(old, '7')
+    node.gateway.enqueue_deletes([(old, '7')])
     node.settle()
     assert [key.rpartition('/')[2] for key in mine(server, node)] == [
         '1700000002.00000']
     node.local.tombstone(new, '1700000003.00000')
-    node.gateway.enqueue_delete(new)
+    node.gateway.enqueue_deletes([(new, '')])
     node.settle()
     assert not mine(server, node)
 
@@ -279,7 +281,7 @@ def test_overwrites_and_deletes_reach_the_bucket(server, node):
 def test_the_newest_version_is_never_deleted(server, node):
     version = node.local.put('keep', b'keep me')
     node.upload(version)
-    node.gateway.enqueue_delete(version, '7')
+    node.gateway.enqueue_deletes([(version, '7')])
     node.settle()
     assert server.body(node.key(version)) == b'keep me'
     assert node.metrics.counters['gateway.deletes_refused'] == 1

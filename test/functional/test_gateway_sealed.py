@@ -8,8 +8,8 @@ import zlib
 
 import pytest
 from functional import test_gateway_bundles
-from functional.s3_servers import BUCKET
 from support import pattern, wait_until
+from support.edges.s3_servers import BUCKET
 
 from swift_dss.core.errors import BadConfig
 from swift_dss.core.residency import Tier
@@ -52,7 +52,7 @@ def put_all(node):
 def seen_in_bucket(node):
     """Everywhere that the canary shows, raw or packed."""
     client = node.server.client()
-    found = []
+    keys = []
     for key in node.listed():
         answer = client.get_object(Bucket=BUCKET, Key=key)
         raw = answer['Body'].read()
@@ -65,8 +65,8 @@ def seen_in_bucket(node):
         except ValueError:
             pass
         if any(CANARY.encode() in view for view in views):
-            found.append(key)
-    return found
+            keys.append(key)
+    return keys
 
 
 def unpacked(raw):
@@ -96,11 +96,11 @@ def test_the_bucket_sees_no_plaintext(server, tmp_path, nodes, sealed):
         node.gateway.enqueue_renewals([(version, '7')])
     wait_until(lambda: len([key for key in node.listed() if key.endswith(
         ('.meta', '.since'))]) == 3, 30)
-    found = seen_in_bucket(node)
+    keys = seen_in_bucket(node)
     if not sealed:
-        assert len(found) >= 6, found
+        assert len(keys) >= 6, keys
         return
-    assert not found
+    assert not keys
     for name, body in bodies().items():
         version = versions[name]
         node.local.drop_local(version)
@@ -109,15 +109,15 @@ def test_the_bucket_sees_no_plaintext(server, tmp_path, nodes, sealed):
         assert node.fetch(version) == body
         assert node.local.residency(version).bytes_on(
             Tier.HDD) == len(body)
-    held = {one.name: one for one in Catalog(
+    held = {member.name: member for member in Catalog(
         node.conf.gateway, open_client(node.conf.gateway)).walk()}
     assert len(held) == 3
     for name, version in versions.items():
-        one = held['/acc-%s/con-%s/%s' % (CANARY, CANARY, name)]
+        own = held['/acc-%s/con-%s/%s' % (CANARY, CANARY, name)]
         mine = node.local.residency(version).remote
-        assert (one.remote.key, one.remote.offset, one.remote.seal) == (
+        assert (own.remote.key, own.remote.offset, own.remote.seal) == (
             mine.key, mine.offset, mine.seal)
-        assert one.record.metadata['X-Object-Meta-Later'] == CANARY * 2
+        assert own.record.metadata['X-Object-Meta-Later'] == CANARY * 2
 
 
 def test_keys_rotate(server, tmp_path, nodes):
@@ -145,15 +145,16 @@ def test_keys_rotate(server, tmp_path, nodes):
     for name, body in all_bodies.items():
         node.local.drop_local(old[name])
         assert node.fetch(old[name]) == body
-    found = list(Catalog(node.conf.gateway, open_client(
+    entries = list(Catalog(node.conf.gateway, open_client(
         node.conf.gateway)).walk())
-    assert len(found) == 5 and all(isinstance(one, Held) for one in found)
+    assert len(entries) == 5 and all(isinstance(entry, Held)
+                                     for entry in entries)
     # And with a key that is not there nothing is made up.
     write_keys(path, 'k3', 'k3')
-    found = list(Catalog(node.conf.gateway, open_client(
+    entries = list(Catalog(node.conf.gateway, open_client(
         node.conf.gateway)).walk())
-    assert found and all(isinstance(one, Unreadable)
-                         and 'k2' in one.reason for one in found)
+    assert entries and all(isinstance(entry, Unreadable)
+                           and 'k2' in entry.reason for entry in entries)
 
 
 def test_moved_and_changed_blocks_are_never_let_out(

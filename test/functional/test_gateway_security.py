@@ -15,17 +15,18 @@ import urllib.request
 import uuid
 
 import pytest
-from daemon_node import DaemonProcess, write_node
-from fault.gateway_node import (
+from support import md5, wait_until
+from support.edges.s3_servers import BUCKET, VersityServer
+from support.nodes.daemon_node import DaemonProcess, write_node
+from support.nodes.gateway_node import (
     Collector, CountingMetrics, FixedRanks, FolderVersions, OnlyHere,
     conf_for)
-from functional.s3_servers import BUCKET, VersityServer
-from support import md5, wait_until
 
 from swift_dss.aio import processes
 from swift_dss.cli.main import main
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.spans import ClassMap
+from swift_dss.gateway.parts import Outside
 from swift_dss.gateway.service import Gateway
 from swift_dss.wire.control import FetchRequest
 
@@ -62,7 +63,7 @@ def tls(tmp_path_factory):
     port = processes.free_base_port(1, first=27480)
     with open(os.path.join(str(folder), 'log'), 'wb') as log:
         process = subprocess.Popen(
-            [plain._binary, '--port', '127.0.0.1:%d' % port, '--cert', cert,
+            [plain.binary, '--port', '127.0.0.1:%d' % port, '--cert', cert,
              '--key', key, '--quiet', 'posix',
              os.path.join(plain.root, 'data')],
             env=dict(os.environ, ROOT_ACCESS_KEY=plain.access_key,
@@ -86,8 +87,9 @@ class Node:
         self.metrics = CountingMetrics()
         self.gateway = Gateway(
             self.conf, lambda: table or ClassTable(), self.local, LOG,
-            self.metrics, ranks=FixedRanks(),
-            primaries=OnlyHere(self.local))
+            self.metrics,
+            outside=Outside(
+                ranks=FixedRanks(), primaries=OnlyHere(self.local)))
         self.gateway.start()
 
     def remote(self, version):
@@ -249,12 +251,12 @@ def everything(root, process):
 
 
 def hits(root, process):
-    found, scanned = [], 0
+    places, scanned = [], 0
     for where, data in everything(root, process):
         scanned += len(data)
         if SECRET.encode() in data:
-            found.append(where)
-    return found, scanned
+            places.append(where)
+    return places, scanned
 
 
 @pytest.mark.parametrize('url', ['refusing', 'http://127.0.0.1:9'])
@@ -278,9 +280,9 @@ def test_a_planted_secret_is_nowhere_to_be_seen(server, tmp_path, url):
             return None
 
         assert wait_until(asked, 30)
-        found, scanned = hits(root, process)
-        print('S16: %d bytes scanned, %d hits' % (scanned, len(found)))
-        assert found == []
+        places, scanned = hits(root, process)
+        print('S16: %d bytes scanned, %d hits' % (scanned, len(places)))
+        assert places == []
         # The wrong twin: a log line as others have written it.
         with open(log, 'ab') as leak:
             leak.write(b'PUT with key ' + SECRET.encode())

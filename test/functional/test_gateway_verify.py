@@ -6,10 +6,10 @@ import hashlib
 import os
 
 import pytest
-from functional.s3_servers import BUCKET, VersityServer
 from functional.test_gateway_relocate import SIZE, Node
-from sample_node import PARTITION, read_version
 from support import md5, wait_until
+from support.edges.s3_servers import BUCKET, VersityServer
+from support.nodes.sample_node import PARTITION, read_version
 from swift.obj.diskfile import read_metadata, write_metadata
 
 from swift_dss.core.errors import BadConfig
@@ -103,14 +103,14 @@ def test_what_s3_lacks_is_sent_anew_only_if_asked(edge):
     for name in ('lost', 'on hdd', 'away'):
         edge.lose(name)
     bucket = edge.remote()
-    code, found = edge.cli('verify', '--read')
-    assert (code, found['problems'], found['repairable']) == (1, 4, 3)
+    code, report = edge.cli('verify', '--read')
+    assert (code, report['problems'], report['repairable']) == (1, 4, 3)
     assert edge.remote() == bucket, 'looking changes nothing'
-    code, found = edge.cli('verify', '--read', '--repair')
-    assert code == 1, found['repair']
-    assert found['repair']['done'] == {'sent': 3, 'failed': 1}
-    assert len(found['repair']['failed']) == 1
-    assert 'o4' in found['repair']['failed'][0]
+    code, report = edge.cli('verify', '--read', '--repair')
+    assert code == 1, report['repair']
+    assert report['repair']['done'] == {'sent': 3, 'failed': 1}
+    assert len(report['repair']['failed']) == 1
+    assert 'o4' in report['repair']['failed'][0]
     for name in ('rotten', 'lost', 'right', 'on hdd'):
         assert edge.in_s3(name) == edge.digests[name]
         assert edge.here(name) == edge.digests[name]
@@ -118,8 +118,8 @@ def test_what_s3_lacks_is_sent_anew_only_if_asked(edge):
     assert edge.residency('away').remote.key == key
     edge.server.client().put_object(Bucket=BUCKET, Key=key,
                                     Body=edge.bodies[4][1])
-    code, found = edge.cli('verify', '--read', '--local', '--repair')
-    assert (code, found['repair']['done']) == (0, {})
+    code, report = edge.cli('verify', '--read', '--local', '--repair')
+    assert (code, report['repair']['done']) == (0, {})
 
 
 def test_what_came_after_the_bucket_was_listed_is_not_missed(
@@ -127,30 +127,30 @@ def test_what_came_after_the_bucket_was_listed_is_not_missed(
     hidden = {edge.key('right'), edge.key('lost')}
     listing = S3Client.listing
     monkeypatch.setattr(S3Client, 'listing', lambda *args: (
-        one for one in listing(*args) if one.key not in hidden))
-    code, found = edge.cli('verify', '--read')
-    assert (code, found['problems'], found['remote']) == (0, 0, 5)
+        listed for listed in listing(*args) if listed.key not in hidden))
+    code, report = edge.cli('verify', '--read')
+    assert (code, report['problems'], report['remote']) == (0, 0, 5)
     edge.lose('lost')
-    code, found = edge.cli('verify')
-    assert (code, found['problems']) == (1, 1)
-    assert edge.key('lost') in found['said'][0]
+    code, report = edge.cli('verify')
+    assert (code, report['problems']) == (1, 1)
+    assert edge.key('lost') in report['said'][0]
 
 
 def test_what_is_wrong_here_is_fetched_anew(edge):
     flip(edge.places['rotten'].data_file())
     flip(edge.capacity_file('on hdd'))
     assert edge.here('rotten') != edge.digests['rotten']
-    code, found = edge.cli('verify', '--read')
+    code, report = edge.cli('verify', '--read')
     assert code == 0, 'only --local looks at the devices'
-    code, found = edge.cli('verify', '--local')
-    assert (code, found['problems'], found['repairable']) == (1, 2, 2)
-    code, found = edge.cli('verify', '--local', '--repair')
-    assert (code, found['repair']['done']) == (0, {'fetched': 2})
+    code, report = edge.cli('verify', '--local')
+    assert (code, report['problems'], report['repairable']) == (1, 2, 2)
+    code, report = edge.cli('verify', '--local', '--repair')
+    assert (code, report['repair']['done']) == (0, {'fetched': 2})
     for name in ('rotten', 'on hdd'):
         assert edge.here(name) == edge.digests[name]
     os.unlink(edge.capacity_file('on hdd'))
-    code, found = edge.cli('verify', '--local', '--repair')
-    assert (code, found['repair']['done']) == (0, {'fetched': 1})
+    code, report = edge.cli('verify', '--local', '--repair')
+    assert (code, report['repair']['done']) == (0, {'fetched': 1})
     assert edge.here('on hdd') == edge.digests['on hdd']
     assert edge.cli('verify', '--local')[0] == 0
 
@@ -164,8 +164,8 @@ def test_wrong_bytes_stay_until_s3_is_proven(edge, twin):
     edge.lose('lost')
     if twin:
         edge.daemon.node.gateway.prove = lambda local: None
-    code, found = edge.cli('verify', '--local', '--repair')
-    assert code == 1 and found['repair']['done']['failed']
+    code, report = edge.cli('verify', '--local', '--repair')
+    assert code == 1 and report['repair']['done']['failed']
     if twin:
         assert edge.residency('lost').tiers == Tier.REMOTE
     else:
@@ -185,8 +185,8 @@ def test_an_older_record_is_renewed(edge):
         write_metadata(data, dict(read_metadata(data),
                                   **{'X-Object-Meta-Colour': 'red'}))
     assert edge.cli('verify', '--records')[1]['stale'] == 1
-    code, found = edge.cli('verify', '--records', '--repair')
-    assert (code, found['repair']['done']) == (0, {'renewed': 1})
+    code, report = edge.cli('verify', '--records', '--repair')
+    assert (code, report['repair']['done']) == (0, {'renewed': 1})
     wait_until(lambda: not edge.cli('verify', '--records')[1]['stale'], 30,
                'the bucket knows')
 

@@ -12,11 +12,11 @@ import io
 import time
 
 import pytest
-from daemon_node import write_node
-from functional.s3_servers import BUCKET, VersityServer
 from functional.test_gateway_relocate import CLASSES, SIZE, Node
-from sample_node import Vouching, read_version
 from support import md5, wait_until
+from support.edges.s3_servers import BUCKET, VersityServer
+from support.nodes.daemon_node import write_node
+from support.nodes.sample_node import Vouching, read_version
 
 from swift_dss.cli.main import main
 from swift_dss.core.residency import Tier
@@ -65,15 +65,15 @@ class Edge(Node):
 
     def lost(self):
         """Versions whose bytes are not all here."""
-        found = []
+        keys = []
         for place, body in self.bodies:
             try:
                 right = md5(read_version(place, {})) == md5(body)
             except (OSError, KeyError, ValueError):
                 right = False
             if not right:
-                found.append(place.version.key)
-        return found
+                keys.append(place.version.key)
+        return keys
 
     def reload(self, classes=CLASSES, **sections):
         """The daemon goes on with other options."""
@@ -154,8 +154,8 @@ def make(tmp_path, server):
         made.append(Edge(str(tmp_path / 'n'), server, **options))
         return made[-1]
     yield begin
-    for one in made:
-        one.daemon.stop()
+    for edge in made:
+        edge.daemon.stop()
 
 
 @pytest.mark.parametrize('way,with_hdd', WAYS, ids=IDS)
@@ -169,7 +169,7 @@ def test_no_way_drops_what_s3_has_lost(make, way, with_hdd):
     assert asked >= 1, 'the way did not even try'
     assert edge.counted('gateway.proof_sent_again') == asked
     wait_until(lambda: sum(
-        one.startswith(edge.prefix) for one in edge.server.list_keys())
+        key.startswith(edge.prefix) for key in edge.server.list_keys())
         >= asked, 60, 'what was missing is there again')
 
 
@@ -222,7 +222,15 @@ def test_what_was_lost_leaves_once_it_is_there_again(make):
     assert edge.all_right()
 
 
-def test_a_key_with_other_bytes_is_put_right_first(make):
+def later(edge, monkeypatch):
+    """S3's answers of until now are not believed any more."""
+    clock = edge.daemon.node.gateway.parts.around.clock
+    now = clock.monotonic
+    monkeypatch.setattr(clock, 'monotonic',
+                        lambda: now() + witness.ANSWER_SECONDS)
+
+
+def test_a_key_with_other_bytes_is_put_right_first(make, monkeypatch):
     edge = make()
     place, _ = edge.bodies[0]
     for body in (b'short', b'x' * SIZE):
@@ -230,7 +238,7 @@ def test_a_key_with_other_bytes_is_put_right_first(make):
             Bucket=BUCKET, Key=edge.residency(place).remote.key, Body=body)
         edge.tier('demote', '--device', 'sda', '--to', 'remote')
         assert edge.all_right()
-        edge.daemon.node.gateway.witness._answers.clear()
+        later(edge, monkeypatch)
         edge.tier('promote', '--device', 'sda')
         wait_until(lambda: not edge.lost(), 60, 'all is here again')
 
@@ -259,10 +267,7 @@ def test_one_request_serves_what_leaves_together(make, monkeypatch):
             edge.daemon.node.local.ask_ahead(
                 [(place.version, place.partition)] * 5, Tier.SSD | Tier.HDD)
     assert edge.counted('gateway.proof_requests') == COUNT
-    clock = edge.daemon.node.gateway.witness._clock
-    monkeypatch.setattr(
-        edge.daemon.node.gateway.witness, '_clock',
-        lambda: clock() + witness.ANSWER_SECONDS)
+    later(edge, monkeypatch)
     edge.daemon.node.local.ask_ahead([(
         edge.bodies[0][0].version, edge.bodies[0][0].partition)],
         Tier.SSD | Tier.HDD)
@@ -278,9 +283,9 @@ def test_the_scrub_finds_what_is_missing_before_anything_leaves(make):
     wait_until(lambda: edge.counted('gateway.proof_sent_again') == COUNT,
                120, 'all are sent again')
     wait_until(lambda: sum(
-        one.startswith(edge.prefix) for one in edge.server.list_keys())
+        key.startswith(edge.prefix) for key in edge.server.list_keys())
         == COUNT, 60, 'all are there again')
     assert edge.lost() == []
-    found = edge.daemon.upkeep.status()['gateway']['scrub']['keys']
-    assert found['missing'] == COUNT and found['lost'] == 0
-    assert edge.daemon.node.index.get_state('asked_for') != ''
+    counts = edge.daemon.upkeep.status()['gateway']['scrub']['keys']
+    assert counts['missing'] == COUNT and counts['lost'] == 0
+    assert edge.daemon.node.index.file.get_state('asked_for') != ''

@@ -37,7 +37,7 @@ def _path(container, name):
 
 
 def _tiers(cluster, path):
-    return {found.residency.tiers for found in replicas(cluster, path)}
+    return {replica.residency.tiers for replica in replicas(cluster, path)}
 
 
 def test_from_the_command_line_all_the_way_and_back(
@@ -48,23 +48,24 @@ def test_from_the_command_line_all_the_way_and_back(
            any_container, 'sunset.jpg', cwd=str(tmp_path))
     path = _path(any_container, 'sunset.jpg')
 
-    found = replicas(cluster, path)
-    assert len(found) == 3
-    for one in found:
-        assert one.residency.tiers & Tier.SSD
-        assert one.class_map.class_at(0) == 25
-        assert os.path.getsize(one.path) == one.content_length
+    on_disk = replicas(cluster, path)
+    assert len(on_disk) == 3
+    for replica in on_disk:
+        assert replica.residency.tiers & Tier.SSD
+        assert replica.class_map.class_at(0) == 25
+        assert os.path.getsize(replica.path) == replica.content_length
 
     # The daemon hears of an upload a moment after the client's answer.
     tier_command(cluster, 'settle')
     tier_command(cluster, 'demote', path)
-    for one in replicas(cluster, path):
-        assert not one.residency.tiers & Tier.SSD
-        assert one.residency.tiers & Tier.HDD
-        assert os.path.getsize(one.path) \
-            == one.content_length + STUB_SURPLUS
+    for replica in replicas(cluster, path):
+        assert not replica.residency.tiers & Tier.SSD
+        assert replica.residency.tiers & Tier.HDD
+        assert os.path.getsize(replica.path) \
+            == replica.content_length + STUB_SURPLUS
         # Its blocks are gone, not only its mark set.
-        assert os.stat(one.path).st_blocks * 512 < one.content_length // 10
+        on_disk_bytes = os.stat(replica.path).st_blocks * 512
+        assert on_disk_bytes < replica.content_length // 10
     assert _swift(cluster, 'download', any_container, 'sunset.jpg',
                   '-o', '-') == body
 
@@ -86,8 +87,8 @@ def test_through_s3_with_the_class_in_the_metadata(cluster, swift, s3,
     s3.put_object(Bucket=container, Key='sunset.jpg', Body=body,
                   Metadata={'dss-class': 'gold'})
     path = _path(container, 'sunset.jpg')
-    assert {one.class_map.class_at(0)
-            for one in replicas(cluster, path)} == {25}
+    assert {replica.class_map.class_at(0)
+            for replica in replicas(cluster, path)} == {25}
     headers = swift.head_object(container, 'sunset.jpg')
     assert headers['x-dss-object-class'] == '25'
     drop_local(cluster, path)
@@ -136,8 +137,8 @@ def test_many_readers_of_one_remote_object_cause_one_fill(
     swift.put_object(container, 'herd', body,
                      headers={'X-DSS-Object-Class': 'gold'})
     path = _path(container, 'herd')
-    found = drop_local(cluster, path)
-    key = found[0].residency.remote.key
+    stubs = drop_local(cluster, path)
+    key = stubs[0].residency.remote.key
     log = os.path.join(cluster.conf.log, 'cloud-object-server.log')
     begin = os.path.getsize(log)
 
@@ -242,12 +243,12 @@ def test_range_classes_place_each_part_of_an_object(cluster, swift,
     swift.put_object(container, 'clip', body, headers={
         'X-DSS-Object-Class': 'bronze',
         'X-DSS-Range-Class': '0-65536-gold,1048576-65536-gold'})
-    found = replicas(cluster, _path(container, 'clip'))
-    assert len(found) == 3
-    for one in found:
-        assert one.class_map.class_at(0) == 25
-        assert one.class_map.class_at(65536) == 27
-        assert one.class_map.class_at(1048576) == 25
+    on_disk = replicas(cluster, _path(container, 'clip'))
+    assert len(on_disk) == 3
+    for replica in on_disk:
+        assert replica.class_map.class_at(0) == 25
+        assert replica.class_map.class_at(65536) == 27
+        assert replica.class_map.class_at(1048576) == 25
     assert swift.get_object(container, 'clip')[1] == body
 
 
@@ -260,7 +261,7 @@ def test_status_counts_what_the_disks_hold(cluster, swift, container):
     for row in rows:
         assert row['name'] == _path(container, 'o')
         assert row['size'] == 100000
-        assert [one['class_id'] for one in row['classes']] == [9]
+        assert [counts['class_id'] for counts in row['classes']] == [9]
     counted = tier(cluster, 'status')['classes']['9']
     assert counted['objects'] == 3
     assert counted['total'] == 300000

@@ -9,7 +9,7 @@ from typing import Any, Iterator, Tuple
 import pytest
 from kernel_view import (
     CLASS_MAP, MIB, SIZE, loop_xfs, observe, table, why_not, wrong_rows)
-from object_node import running_node
+from support.nodes.object_node import running_node
 
 from swift_dss.core.spans import ClassMap
 
@@ -20,8 +20,8 @@ pytestmark = [pytest.mark.root,
 @pytest.fixture(scope='module')
 def disk() -> Iterator[Tuple[str, str]]:
     with tempfile.TemporaryDirectory(dir='/var/tmp') as folder:
-        with loop_xfs(folder) as found:
-            yield found
+        with loop_xfs(folder) as mounted:
+            yield mounted
 
 
 def test_every_span_arrives_with_its_class(disk: Any) -> None:
@@ -32,8 +32,8 @@ def test_every_span_arrives_with_its_class(disk: Any) -> None:
     for line in table(seen).splitlines():
         print('figure: ' + line)
     assert wrong_rows(seen) == 0
-    assert sum(sum(hints.values()) for rows in seen.values()
-               for _span, hints in rows) == 2 * SIZE
+    assert [sum(span.length for span, _hints in rows)
+            for rows in seen.values()] == [SIZE, SIZE]
 
 
 def test_what_is_read_ahead_has_the_class_of_the_object(
@@ -45,7 +45,7 @@ def test_what_is_read_ahead_has_the_class_of_the_object(
                       carrier='ioprio') as node:
         seen = observe(node, device, ClassMap.uniform(5), 8 * MIB)
     assert wrong_rows(seen) == 0
-    assert sum(seen['GET'][0][1].values()) == 8 * MIB
+    assert [span.length for span, _hints in seen['GET']] == [8 * MIB]
 
 
 def test_a_carrier_that_carries_nothing_is_seen_as_such(

@@ -7,12 +7,12 @@ import os
 import shutil
 import socket
 import tempfile
-import threading
 from typing import Any, Iterator, List
 
 import pytest
-from object_node import ObjectNode, make_node, running_node
 from support import md5, pattern, wait_until
+from support.edges.fetch_door import FetchDoor
+from support.nodes.object_node import ObjectNode, make_node, running_node
 
 from swift_dss.core.limits import MAX_READER_CHARS
 from swift_dss.core.residency import Extent, RemoteCopy, Residency, Tier
@@ -111,13 +111,13 @@ def test_an_unmounted_hdd_is_507_before_the_first_byte(
 
 def make_remote(node: Any, name: str) -> None:
     with open(node.data_file(name), 'rb+') as target:
-        found = residency_store.load(target.fileno())
-        assert found is not None
+        residency = residency_store.load(target.fileno())
+        assert residency is not None
         residency_store.store(target.fileno(), Residency(
-            found.content_length, tuple(
+            residency.content_length, tuple(
                 Extent(extent.offset, extent.length,
                        extent.tiers if extent.tiers & Tier.SSD
-                       else Tier.REMOTE) for extent in found.extents),
+                       else Tier.REMOTE) for extent in residency.extents),
             RemoteCopy('s3', 'key', 'etag', 1.0)))
 
 
@@ -131,40 +131,22 @@ def test_remote_bytes_without_a_daemon_are_409_with_a_reason(
         'Range': 'bytes=0-99'}).body == BODY[:100]
 
 
-class Daemon:
+class Daemon(FetchDoor):
     """The tier daemon's side of ``fetch.sock``."""
 
     def __init__(self, node: Any, reply: control.FetchReply,
                  short_by: int = 0) -> None:
         self.requests: List[control.FetchRequest] = []
         self._reply, self._short_by = reply, short_by
-        self._path = os.path.join(node.root, 'run', 'fetch.sock')
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.bind(self._path)
-        self._socket.listen(8)
-        threading.Thread(target=self._serve, daemon=True).start()
+        super().__init__(node.root)
 
-    def _serve(self) -> None:
-        while True:
-            try:
-                one, _ = self._socket.accept()
-            except OSError:
-                return
-            with one, one.makefile('rb') as lines:
-                request = control.decode_fetch(lines.readline())
-                self.requests.append(request)
-                one.sendall(control.encode_fetch_reply(self._reply))
-                if self._reply.status == 200:
-                    end = request.offset + request.length - self._short_by
-                    one.sendall(BODY[request.offset:end])
-
-    def __enter__(self) -> Daemon:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
-        os.unlink(self._path)
+    def answer(self, line: bytes, asker: socket.socket) -> None:
+        request = control.decode_fetch(line)
+        self.requests.append(request)
+        asker.sendall(control.encode_fetch_reply(self._reply))
+        if self._reply.status == 200:
+            end = request.offset + request.length - self._short_by
+            asker.sendall(BODY[request.offset:end])
 
 
 def test_remote_bytes_are_streamed_from_the_daemon(
@@ -202,19 +184,19 @@ def test_who_reads_a_stub_is_told_at_once_and_by_name(
                     word, Range='bytes=%d-%d' % (number, number + 99)))
             node.request('GET', name, headers=dict(
                 word, Range='bytes=1500000-1500009'))
-            found: List[control.Event] = []
-            while len(found) < 4:
+            events: List[control.Event] = []
+            while len(events) < 4:
                 line, = control.split_events(heard.recv(65536))
                 event = control.decode_event(line)
                 if event.client:
-                    found.append(event)
+                    events.append(event)
             assert [(event.offset, event.length, event.client)
-                    for event in found] == [
+                    for event in events] == [
                 (number, 100, 'r' * MAX_READER_CHARS)
                 for number in range(4)]
         finally:
             os.unlink(path)
-    assert [one.client for one in daemon.requests] == [
+    assert [request.client for request in daemon.requests] == [
         'r' * MAX_READER_CHARS]
 
 

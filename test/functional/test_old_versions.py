@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from functional.s3_servers import BUCKET, VersityServer
 from functional.test_gateway_relocate import Node
 from support import wait_until
+from support.edges.s3_servers import BUCKET, VersityServer
 
 from swift_dss.gateway.collect import old_versions
-from swift_dss.gateway.link.client import S3Client, S3Rejected
+from swift_dss.gateway.link.client import MARKS, S3Client, S3Rejected
 
 
 @pytest.fixture(scope='module')
@@ -39,12 +39,12 @@ def node(tmp_path, server):
 
 def listed(node):
     """(versions, markers) that the bucket has of our keys."""
-    found = node.server.client().list_object_versions(
+    answer = node.server.client().list_object_versions(
         Bucket=BUCKET, Prefix=node.prefix)
 
     def ours(kind):
-        return [one['Key'] for one in found.get(kind, ())
-                if not one['Key'].endswith('.dss-owner')]
+        return [row['Key'] for row in answer.get(kind, ())
+                if not row['Key'].endswith(MARKS)]
     return ours('Versions'), ours('DeleteMarkers')
 
 
@@ -77,8 +77,8 @@ def test_old_versions_and_markers_go_and_nothing_comes_back(node):
 def test_a_version_that_cannot_go_keeps_the_marker_that_hides_it(
         node, monkeypatch):
     really = S3Client.delete_version
-    size = {one.version: one.size for one in S3Client.versions(
-        node.daemon.node.gateway._client, node.prefix)}
+    size = {old.version: old.size for old in S3Client.versions(
+        node.daemon.node.gateway.parts.client, node.prefix)}
 
     def refuse(client, key, version):
         if key == node.deleted and size[version]:

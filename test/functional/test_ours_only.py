@@ -17,8 +17,8 @@ import pytest
 from support import (
     await_remote, data_files, md5, pattern, quarantined, tier, tier_command,
     wait_until)
+from support.nodes.tuned_cluster import TunedCluster
 from swiftclient.exceptions import ClientException
-from tuned_cluster import TunedCluster
 
 from swift_dss.aio import layout
 from swift_dss.wire import names
@@ -68,12 +68,12 @@ def _each(cluster: TunedCluster, names: Iterable[str],
     """Do something with each object, some at a time, in their order."""
     here = threading.local()
 
-    def one(name: str) -> Any:
+    def done(name: str) -> Any:
         if not hasattr(here, 'client'):
             here.client = cluster.connection()
         return do(here.client, name)
     with concurrent.futures.ThreadPoolExecutor(_BESIDE) as pool:
-        return list(pool.map(one, names))
+        return list(pool.map(done, names))
 
 
 def _put(cluster: TunedCluster, policy: str) -> Stored:

@@ -9,9 +9,9 @@ import threading
 import uuid
 
 import pytest
-from functional.s3_servers import BUCKET, VersityServer
 from functional.test_gateway_relocate import Node
 from support import wait_until
+from support.edges.s3_servers import BUCKET, VersityServer
 
 from swift_dss.core.errors import DssError
 from swift_dss.gateway.form import cluster, owner
@@ -75,13 +75,13 @@ def make(tmp_path, server):
                             **gateway))
         return made[-1]
     yield begin
-    for one in made:
-        one.daemon.stop()
+    for node in made:
+        node.daemon.stop()
 
 
 def keys(node):
-    return sorted(one for one in node.server.list_keys()
-                  if one.startswith(node.prefix))
+    return sorted(key for key in node.server.list_keys()
+                  if key.startswith(node.prefix))
 
 
 def test_a_second_cluster_sends_nothing_and_deletes_nothing(make):
@@ -98,7 +98,7 @@ def test_a_second_cluster_sends_nothing_and_deletes_nothing(make):
     wait_until(lambda: 'belongs to cluster' in second.state(), 30)
     # All the deletes that its own objects give rise to.
     for place, _ in first.bodies:
-        second.daemon.node.gateway.enqueue_delete(place.version, '7')
+        second.daemon.node.gateway.enqueue_deletes([(place.version, '7')])
     for verb in (['relocate', '--device', 'sda', '--seconds', '5'],
                  ['drain', '--to', 'remote', '--seconds', '5'],
                  ['rekey', '--seconds', '5'], ['restore'], ['owner']):
@@ -118,7 +118,7 @@ def test_the_client_itself_refuses(make):
     first.put(0)
     first.uploaded()
     second = make('two', 'two')
-    client = second.daemon.node.gateway._client
+    client = second.daemon.node.gateway.parts.client
     for call in (lambda: client.put(first.prefix + 'x', b'x', b'0' * 16),
                  lambda: client.delete(keys(first)[0]),
                  lambda: client.begin_multipart(first.prefix + 'x', {})):
@@ -148,7 +148,7 @@ def test_it_is_handed_over(make, monkeypatch):
     assert (code, said['state']) == (0, 'ours')
     second.uploaded()
     with pytest.raises(NotOurs):
-        first.daemon.node.gateway._client.delete(first.prefix + 'x')
+        first.daemon.node.gateway.parts.client.delete(first.prefix + 'x')
     assert first.cli('owner')[1]['state'] == "another cluster's"
 
 
@@ -156,7 +156,7 @@ def test_a_foreign_mark_is_not_read_for_each_victim(make):
     first = make('one', 'one')
     first.put(0)
     first.uploaded()
-    client = make('two', 'two').daemon.node.gateway._client
+    client = make('two', 'two').daemon.node.gateway.parts.client
     with pytest.raises(NotOurs):
         client.delete(first.prefix + 'x')
     before = client.throughput.operations()['get_object']
@@ -172,7 +172,7 @@ def test_a_mark_of_something_else_stops_it_too(make):
         node.server.client().put_object(
             Bucket=BUCKET, Key=node.prefix + OWNER_KEY, Body=body)
         with pytest.raises(NotOurs, match='does not name the owner'):
-            node.daemon.node.gateway.prefix.owner.require(0.0)
+            node.daemon.node.gateway.parts.link.prefix.owner.require(0.0)
 
 
 def test_of_many_that_come_at_once_one_wins(make):
@@ -201,7 +201,8 @@ def test_of_many_that_come_at_once_one_wins(make):
         assert len(won) == 1, turn
 
 
-def test_what_leaves_is_not_left_to_another_clusters_prefix(make):
+def test_what_leaves_is_not_left_to_another_clusters_prefix(
+        make, monkeypatch):
     first = make('one', 'one')
     first.put(0)
     first.uploaded()
@@ -209,7 +210,11 @@ def test_what_leaves_is_not_left_to_another_clusters_prefix(make):
     first.server.client().put_object(
         Bucket=BUCKET, Key=first.prefix + OWNER_KEY,
         Body=json.dumps(other).encode())
-    first.daemon.node.gateway.prefix.owner._read_at = -1e9
+    # The mark was read so long ago that it is read again.
+    clock = first.daemon.node.gateway.parts.around.clock
+    now = clock.monotonic
+    monkeypatch.setattr(clock, 'monotonic',
+                        lambda: now() + owner.WRITE_SECONDS)
     place, _ = first.bodies[0]
     with pytest.raises(DssError, match='belongs to cluster'):
         first.daemon.node.local.demote(place.version, place.partition,

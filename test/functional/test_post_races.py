@@ -7,8 +7,8 @@ from typing import Any, Dict, List
 
 import pytest
 import swiftclient
-from probe import direct
 from support import data_files
+from support.rigs import direct_answers as direct
 
 from swift_dss.wire import names, registers
 
@@ -20,7 +20,7 @@ RACES = 30
 def test_races_lose_neither(cluster: Any, swift: Any,
                             any_container: str) -> None:
     url, token = swift.get_auth()
-    found: List[Dict[str, str]] = []
+    heads: List[Dict[str, str]] = []
     for number in range(RACES):
         name = 'o%d' % number
         swift.put_object(any_container, name, b'x' * 100,
@@ -40,14 +40,14 @@ def test_races_lose_neither(cluster: Any, swift: Any,
         both = [threading.Thread(target=client, args=(name, headers))
                 for headers in ({'X-Object-Meta-M': 'posted'},
                                 {'X-DSS-Object-Class': '7'})]
-        for one in both:
-            one.start()
-        for one in both:
-            one.join()
+        for thread in both:
+            thread.start()
+        for thread in both:
+            thread.join()
         assert not failed, failed
-        found.append(swift.head_object(any_container, name))
-    assert {head['x-object-meta-m'] for head in found} == {'posted'}
-    assert {head['x-dss-object-class'] for head in found} == {'7'}
+        heads.append(swift.head_object(any_container, name))
+    assert {head['x-object-meta-m'] for head in heads} == {'posted'}
+    assert {head['x-dss-object-class'] for head in heads} == {'7'}
 
 
 def test_a_replica_that_missed_a_post_gets_it(
@@ -61,10 +61,10 @@ def test_a_replica_that_missed_a_post_gets_it(
     assert len(files) == 3
     now = float(swift.head_object(container, 'o')['x-timestamp'])
 
-    def post(replica: Any, when: int, what: str) -> None:
+    def post(replica: Any, when: int, kind: str) -> None:
         at = '%016.05f' % (now + when)
         headers = {'X-Timestamp': at, 'X-Object-Meta-M': str(when)}
-        if what == 'class':
+        if kind == 'class':
             headers = {'X-Timestamp': '1', names.MAP_AT: at,
                        names.META_AT: registers.NEVER,
                        names.TRANSIENT_MAP: str(when)}
@@ -81,8 +81,8 @@ def test_a_replica_that_missed_a_post_gets_it(
     for _round in range(3):
         cluster.run_once('object-replicator')
     seen = [direct.request(
-        cluster.conf.object_port, 'HEAD', one.device, one.partition, path,
-        0).headers for one in files]
+        cluster.conf.object_port, 'HEAD', file.device, file.partition, path,
+        0).headers for file in files]
     assert [(head['x-object-meta-m'], head[names.TRANSIENT_MAP.lower()])
             for head in seen] == [('3', '4')] * 3
     assert len({head['x-backend-timestamp'] for head in seen}) == 1

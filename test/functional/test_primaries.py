@@ -5,14 +5,12 @@ from __future__ import annotations
 import http.client
 import os
 import socket
-import sys
 import time
 
 import pytest
+from support.clocks import StillClock
 
-sys.path.insert(0, os.path.dirname(__file__))
-
-from object_node import running_node
+from support.nodes.object_node import running_node
 
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
 from swift_dss.core.version import VersionId
@@ -220,8 +218,7 @@ def test_a_server_that_does_not_answer_is_left_alone_for_a_while(ours):
         nobody.bind(('127.0.0.1', 0))
         port = nobody.getsockname()[1]
     put(ours, 'o', T2)
-    now = [0.0]
-    asked = RingPrimaries(Nodes(ours.port, port), None, lambda: now[0])
+    asked = RingPrimaries(Nodes(ours.port, port), None, StillClock())
     assert asked.ask([wanted(ours, 'o')] * 3) == [[Answer(T2), None]] * 3
     with socket.socket() as listener:
         listener.bind(('127.0.0.1', port))

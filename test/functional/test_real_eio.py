@@ -12,16 +12,13 @@ import http.client
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 
 import pytest
 from support import md5, pattern, wait_until
 
-sys.path.insert(0, os.path.dirname(__file__))
-
-from daemon_node import DaemonProcess
-from object_node import make_node
+from support.nodes.daemon_node import DaemonProcess
+from support.nodes.object_node import make_node
 
 from swift_dss.aio import storage
 from swift_dss.core.residency import Residency, Tier
@@ -121,10 +118,10 @@ class Node:
                 Residency.whole(SIZE)
 
     def tiers(self, name):
-        found = Tier.NONE
+        all_tiers = Tier.NONE
         for extent in self.residency(name).extents:
-            found |= extent.tiers
-        return found
+            all_tiers |= extent.tiers
+        return all_tiers
 
     def hdd_file(self, name):
         return self.capacity.file_path(self.place(name).version)
@@ -178,9 +175,9 @@ def remove_sums(node, name):
 
 def has_sums(node, name):
     with open(node.server.data_file(name), 'rb') as source:
-        found = blocks.load(source.fileno(), SIZE)
-        return found is not None and all(
-            found.expected(block) for block in range(SIZE // 65536 + 1))
+        sums = blocks.load(source.fileno(), SIZE)
+        return sums is not None and all(
+            sums.expected(block) for block in range(SIZE // 65536 + 1))
 
 
 def is_clean(node, name):

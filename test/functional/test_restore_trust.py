@@ -12,11 +12,11 @@ import time
 import zlib
 
 import pytest
-from fault.gateway_node import OnlyHere
-from functional.s3_servers import BUCKET, VersityServer
 from functional.test_gateway_bundles import Node
 from functional.test_gateway_sealed import write_keys
 from support import md5, pattern
+from support.edges.s3_servers import BUCKET, VersityServer
+from support.nodes.gateway_node import OnlyHere
 
 from swift_dss.core.residency import Residency
 from swift_dss.core.version import VersionId
@@ -64,12 +64,12 @@ class Written:
     def targets(self, held):
         return [Target('sda', 7, 0)]
 
-    def write(self, what, target=None):
+    def write(self, item, target=None):
         if target is None:
-            self.places.append(what)
+            self.places.append(item)
         else:
-            self.versions.append((what.name, what.record.version.timestamp,
-                                  what.record.etag))
+            self.versions.append((item.name, item.record.version.timestamp,
+                                  item.record.etag))
         return True
 
     def list_in_container(self, held):
@@ -134,13 +134,13 @@ class Bucket:
                 'record', 0, raw))[0], **{encrypt.SEAL_META: made.text}))
 
     def singles(self):
-        return [one for one in self.node.listed() if not one.startswith((
+        return [key for key in self.node.listed() if not key.startswith((
             self.node.prefix + 'bundles/', self.node.prefix + 'containers/',
             self.node.prefix + 'accounts/'))]
 
     def copy(self, key, to):
-        found = self.s3.get_object(Bucket=BUCKET, Key=key)
-        self.put(to, found['Body'].read(), metadata=found['Metadata'])
+        answer = self.s3.get_object(Bucket=BUCKET, Key=key)
+        self.put(to, answer['Body'].read(), metadata=answer['Metadata'])
 
     def restore(self, **trust):
         written = Written()
@@ -152,9 +152,9 @@ class Bucket:
                 **trust)), Cluster(lambda version: True, OnlyHere()),
             open_place=lambda key, data: encrypt.open_envelope(
                 self.file, data))
-        found = work.run(Catalog(self.node.conf.gateway, client),
-                         lambda now: None)
-        return written, found, work.problems
+        restored = work.run(Catalog(self.node.conf.gateway, client),
+                            lambda now: None)
+        return written, restored, work.problems
 
 
 @pytest.fixture
@@ -163,25 +163,25 @@ def bucket(server, tmp_path):
 
 
 def mine(bucket):
-    return sorted(('/a/c/o%d' % n, one.timestamp) for n, one
+    return sorted(('/a/c/o%d' % n, version.timestamp) for n, version
                   in enumerate(bucket.versions))
 
 
 def taken(written):
-    return sorted(one[:2] for one in written.versions)
+    return sorted(version[:2] for version in written.versions)
 
 
 def test_all_that_was_sent_comes_back(bucket):
-    written, found, problems = bucket.restore()
+    written, restored, problems = bucket.restore()
     assert (taken(written), problems) == (mine(bucket), [])
     assert [place.path for place in written.places] == ['/a/c']
-    assert found.refused == 0
+    assert restored.refused == 0
 
 
 def plant(bucket):
     """Ten kinds of evil, ``EACH`` of each."""
-    one = bucket.singles()[0]
-    head = bucket.s3.head_object(Bucket=BUCKET, Key=one)
+    source = bucket.singles()[0]
+    head = bucket.s3.head_object(Bucket=BUCKET, Key=source)
     for n in range(EACH):
         name = '/a/c/evil%d' % n
         bucket.put_version(name)
@@ -194,9 +194,9 @@ def plant(bucket):
         bucket.put_place('/a/c', CLUSTER, key=restore_places.key_of(
             bucket.node.prefix, '/a/copy%d' % n))
         # A copy of what is sealed, as another version and as another name.
-        bucket.copy(one, remote_key(bucket.node.prefix, VersionId(
+        bucket.copy(source, remote_key(bucket.node.prefix, VersionId(
             'sda', 0, md5(b'o0'), '%d.00000' % (1795000000 + n), None)))
-        bucket.copy(one, remote_key(bucket.node.prefix, VersionId(
+        bucket.copy(source, remote_key(bucket.node.prefix, VersionId(
             'sda', 0, md5(b'as%d' % n), '1700000000.00000', None)))
         # Sealed by another cluster that has the same key file.
         bucket.put_version('/a/c/theirs%d' % n, seal=True,
@@ -217,26 +217,27 @@ def test_none_of_a_thousand_planted_records_is_taken(bucket):
     """The experiment: 1,000 planted, 0 taken."""
     plant(bucket)
     assert bucket.planted == 10 * EACH
-    written, found, problems = bucket.restore()
-    extra = [one for one in taken(written) if one not in mine(bucket)]
+    written, restored, problems = bucket.restore()
+    extra = [version for version in taken(written)
+             if version not in mine(bucket)]
     places = [place.path for place in written.places
               if place.path != '/a/c']
     print('%d planted, %d taken, %d refused' % (
-        bucket.planted, len(extra) + len(places), found.refused))
+        bucket.planted, len(extra) + len(places), restored.refused))
     assert (extra, places) == ([], [])
     assert taken(written) == mine(bucket), 'and all of ours is'
-    assert found.refused == bucket.planted == len(problems)
+    assert restored.refused == bucket.planted == len(problems)
 
 
 def test_told_to_it_takes_what_is_not_sealed_but_no_future(bucket):
     bucket.put_version('/a/c/old')
     bucket.put_version('/a/c/future', FUTURE)
     bucket.put_place('/a/open', '', sealed=False)
-    written, found, _ = bucket.restore(only_sealed=False)
+    written, restored, _ = bucket.restore(only_sealed=False)
     assert taken(written) == sorted(
         mine(bucket) + [('/a/c/old', '1700000000.00000')])
     assert '/a/open' in [place.path for place in written.places]
-    assert found.refused == 1
+    assert restored.refused == 1
 
 
 def test_without_a_key_file_copies_and_the_future_are_refused(
@@ -250,10 +251,10 @@ def test_without_a_key_file_copies_and_the_future_are_refused(
     bucket.put_version('/a/c/o1', 'no-timestamp')
     bucket.put_place('/a/x', CLUSTER, sealed=False,
                      x_backend_put_timestamp=FUTURE)
-    written, found, problems = bucket.restore()
+    written, restored, problems = bucket.restore()
     assert [name for name, _ in taken(written)] == [
         '/a/c/o%d' % n for n in range(6)] + ['/a/c/skewed']
-    assert (written.places, found.refused) == ([], 4), problems
+    assert (written.places, restored.refused) == ([], 4), problems
 
 
 @pytest.mark.parametrize('suffix', [metadata.META_SUFFIX, SUFFIX])
@@ -275,16 +276,16 @@ def test_a_record_that_was_planted_beside_sealed_data_is_refused(
     else:
         raw = zlib.compress(b'{"v": 1, "dead": [0, 1, 2]}')
     bucket.put(key + suffix, raw)
-    written, found, problems = bucket.restore()
-    assert found.failed == 1 and len(problems) == 1
-    assert all(one in mine(bucket) for one in taken(written))
+    written, restored, problems = bucket.restore()
+    assert restored.failed == 1 and len(problems) == 1
+    assert all(version in mine(bucket) for version in taken(written))
     assert len(taken(written)) < 6
 
 
 def test_what_earlier_releases_sealed_still_opens(bucket):
     """Their records of places name no cluster; all else is as it was."""
     bucket.put_place('/a/old', '')
-    written, found, problems = bucket.restore()
+    written, restored, problems = bucket.restore()
     assert (taken(written), problems) == (mine(bucket), [])
     assert sorted(place.path for place in written.places) == [
         '/a/c', '/a/old']

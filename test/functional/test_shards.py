@@ -17,9 +17,9 @@ from collections import Counter
 from typing import Any, Dict, Iterator, List, Tuple
 
 import pytest
-from daemon_node import DaemonProcess, Died, write_node
-from fault.sample_node import SampleNode, read_version
 from support import pattern, wait_until
+from support.nodes.daemon_node import DaemonProcess, Died, write_node
+from support.nodes.sample_node import SampleNode, read_version
 
 from swift_dss.cli.main import main as cli
 from swift_dss.io.switch import Place
@@ -100,13 +100,13 @@ class Node:
             [sys.executable, '-m', 'swift_dss.cli.main', 'tier', 'ls',
              '--json', '--config', self.conf_path],
             capture_output=True, text=True, check=True)
-        found: List[Dict[str, Any]] = json.loads(done.stdout)
-        return found
+        rows: List[Dict[str, Any]] = json.loads(done.stdout)
+        return rows
 
     def is_whole(self) -> bool:
         """Each version is in one index, once."""
-        found = Counter((row['device'], row['hash']) for row in self.rows())
-        return found == Counter(
+        counts = Counter((row['device'], row['hash']) for row in self.rows())
+        return counts == Counter(
             (place.version.device, place.version.object_hash)
             for place in self.places.values())
 
@@ -144,11 +144,11 @@ def test_one_status_and_every_verb_for_all_shards(
     node.daemon.start()
     node.judge()
     status = node.daemon.ask({'verb': 'status'})
-    assert [one['name'] for one in status['devices']] == list(DEVICES)
-    assert sorted(sum((one['devices'] for one in status['shards']), [])) \
+    assert [device['name'] for device in status['devices']] == list(DEVICES)
+    assert sorted(sum((shard['devices'] for shard in status['shards']), [])) \
         == list(DEVICES)
     assert status['classes']['0']['objects'] == len(node.places)
-    assert len({one['pid'] for one in status['shards']}) == 2
+    assert len({shard['pid'] for shard in status['shards']}) == 2
 
     def said(*words: str) -> Tuple[int, Any]:
         code = cli(['tier', words[0], '--json', '--config', node.conf_path,
@@ -161,7 +161,7 @@ def test_one_status_and_every_verb_for_all_shards(
     assert (code, moved['moved']) == (0, 1) and moved['rows'][0]['hdd']
     code, moved = said('demote', '--container', 'a/c')
     assert (code, moved['moved']) == (0, len(node.places))
-    assert all(one['ssd'] == 0 for one in node.rows())
+    assert all(row['ssd'] == 0 for row in node.rows())
     code, moved = said('promote', '--device', 'sdd')
     assert (code, moved['moved']) == (0, OBJECTS)
     code, text = said('demote', '/a/c/nobody')
@@ -173,15 +173,15 @@ def test_one_status_and_every_verb_for_all_shards(
     assert len(said('sweep')[1]) == len(said('rebuild')[1]) == len(DEVICES)
     cli(['tier', 'status', '--config', node.conf_path])
     out = capsys.readouterr().out
-    for one in status['shards']:
-        assert 'shard %d: process %d' % (one['number'], one['pid']) in out
+    for shard in status['shards']:
+        assert 'shard %d: process %d' % (shard['number'], shard['pid']) in out
 
 
 def test_a_shard_that_dies_is_started_again_and_hears_all(
         node: Node) -> None:
     node.daemon.start()
     node.judge()
-    before = {one['number']: one for one in
+    before = {row['number']: row for row in
               node.daemon.ask({'verb': 'status'})['shards']}
     victim = node.layout()['sdb']
     os.kill(before[victim]['pid'], signal.SIGKILL)
@@ -191,8 +191,8 @@ def test_a_shard_that_dies_is_started_again_and_hears_all(
     node.tell(node.put(other, 'while'))
 
     def again() -> Any:
-        shard = next(one for one in node.daemon.ask(
-            {'verb': 'status'})['shards'] if one['number'] == victim)
+        shard = next(row for row in node.daemon.ask(
+            {'verb': 'status'})['shards'] if row['number'] == victim)
         return shard['answers'] and shard['restarts'] == 1 and shard
     assert wait_until(again, 60, 'the shard is back')['pid'] \
         != before[victim]['pid']
@@ -204,7 +204,7 @@ def test_shards_end_with_their_parent_and_the_next_one_waits(
         node: Node) -> None:
     node.daemon.start()
     node.judge()
-    pids = [one['pid'] for one in
+    pids = [shard['pid'] for shard in
             node.daemon.ask({'verb': 'status'})['shards']]
     node.daemon.process.kill()
     node.daemon.process.wait()

@@ -19,11 +19,12 @@ import boto3
 import pytest
 from botocore.config import Config
 from support import md5, pattern, quarantined, tier, wait_until
-from tuned_cluster import TunedCluster
+from support.nodes.tuned_cluster import TunedCluster
 
 from swift_dss.aio import layout
 from swift_dss.cli.ask import ask, read_conf, result
 from swift_dss.cli.main import main as cli
+from swift_dss.gateway.link.client import MARKS
 from swift_dss.wire import shards
 
 pytestmark = pytest.mark.cluster
@@ -85,8 +86,8 @@ class Things:
             self.containers.append(container)
             self.client.put_container(container, headers={
                 'X-Storage-Policy': policy})
-            for one in range(number):
-                name = 'o%02d' % one
+            for at in range(number):
+                name = 'o%02d' % at
                 body = pattern(size, container + name)
                 self.client.put_object(container, name, body, headers={
                     'X-DSS-Object-Class': class_})
@@ -137,8 +138,8 @@ class Things:
 
 
 def _shards(cluster: Divided) -> List[Dict[str, Any]]:
-    found: List[Dict[str, Any]] = tier(cluster, 'status').get('shards', [])
-    return found
+    shards: List[Dict[str, Any]] = tier(cluster, 'status').get('shards', [])
+    return shards
 
 
 def _keys(cluster: Divided) -> List[str]:
@@ -150,31 +151,31 @@ def _keys(cluster: Divided) -> List[str]:
         config=Config(s3={'addressing_style': 'path'}))
     pages = client.get_paginator('list_objects_v2').paginate(
         Bucket=layout.CLOUD_BUCKET)
-    return [found['Key'] for page in pages
-            for found in page.get('Contents', ())]
+    return [row['Key'] for page in pages
+            for row in page.get('Contents', ())]
 
 
 def test_a_swift_with_shards(divided: Divided) -> None:
     things = Things(divided)
     before = _shards(divided)
-    assert len(before) == 2 and all(one['devices'] for one in before)
+    assert len(before) == 2 and all(shard['devices'] for shard in before)
     things.leave()
 
     # A shard dies while its objects are read from S3.
     os.kill(before[0]['pid'], signal.SIGKILL)
     assert things.wrong() == []
-    wait_until(lambda: all(one['answers'] for one in _shards(divided)), 60,
+    wait_until(lambda: all(shard['answers'] for shard in _shards(divided)), 60,
                'the shard is back')
-    assert sum(one['restarts'] for one in _shards(divided)) == 1
+    assert sum(shard['restarts'] for shard in _shards(divided)) == 1
     things.leave()
 
     # Every device changes sides, while nothing but S3 has the bytes.
     divided.divide('%s; %s' % tuple(
-        ' '.join(one['devices']) for one in reversed(before)))
+        ' '.join(shard['devices']) for shard in reversed(before)))
     result(ask(read_conf(divided.conf.path('etc', 'dss.conf')),
                {'verb': 'reload'}))
-    assert [one['devices'] for one in _shards(divided)] == [
-        one['devices'] for one in reversed(before)]
+    assert [shard['devices'] for shard in _shards(divided)] == [
+        shard['devices'] for shard in reversed(before)]
     wait_until(lambda: not tier(divided, 'status')['rebuild_needed'], 60,
                'the devices are read')
     assert len(things.rows()) == 3 * len(things.bodies)
@@ -208,5 +209,5 @@ def test_a_swift_with_shards(divided: Divided) -> None:
     assert cli(['gateway', 'gc', '--all', '--absent', '--config',
                 divided.conf.path('etc', 'dss.conf')]) == 0
     assert [key for key in _keys(divided) if not key.startswith(
-        ('.dss-owner', 'accounts/', 'containers/'))] == []
+        (*MARKS, 'accounts/', 'containers/'))] == []
     assert quarantined(divided) == []

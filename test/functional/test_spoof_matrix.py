@@ -19,9 +19,9 @@ def _chosen(way, header, spelling):
 
 @pytest.fixture(scope='module')
 def spied(cluster):
-    found = spoof_matrix.SpiedCluster(cluster)
-    yield found
-    found.close()
+    spied_cluster = spoof_matrix.SpiedCluster(cluster)
+    yield spied_cluster
+    spied_cluster.close()
 
 
 def test_nothing_forged_arrives(cluster, spied):
@@ -45,6 +45,6 @@ def test_the_harness_sees_what_a_bare_proxy_lets_through(cluster, spied):
     _url, token = cluster.connection().get_auth()
     result = spoof_matrix.run(spied, spied.bare_proxy(), token,
                               spoof_matrix.only_plain)
-    arrived = {found[0] for found in result.arrived}
+    arrived = {arrival[0] for arrival in result.arrived}
     assert {'PUT', 'POST', 'COPY', 'SLO manifest', 'symlink', 'versioned',
             'tempurl header', 's3 PUT', 'container POST'} <= arrived

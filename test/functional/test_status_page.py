@@ -14,15 +14,16 @@ import urllib.request
 from html.parser import HTMLParser
 
 import pytest
-from functional.s3_servers import VersityServer
 from functional.test_gateway_relocate import Node
 from support import wait_until
+from support.edges.s3_servers import VersityServer
 
 from swift_dss.aio import processes
 from swift_dss.gateway import service
 from swift_dss.gateway.down import source
 from swift_dss.gateway.form import verify
 from swift_dss.gateway.link import client
+from swift_dss.gateway.link.throughput import SAMPLE_SECONDS
 from swift_dss.gateway.up import upload
 from swift_dss.tier.doors.html import page
 from swift_dss.tier.local import local
@@ -34,7 +35,25 @@ _VOID = {'meta', 'path', 'polyline', 'polygon', 'br'}
 
 
 @pytest.fixture(scope='module')
-def node(tmp_path_factory):
+def patch():
+    with pytest.MonkeyPatch.context() as made:
+        yield made
+
+
+def measure(gateway, patch):
+    """Three samples of a link that takes 1 MB a second."""
+    clock, up = gateway.parts.around.clock, gateway.throughput.up
+    for _ in range(3):
+        now = clock.monotonic
+        with up.busy():
+            patch.setattr(clock, 'monotonic',
+                          lambda now=now: now() + SAMPLE_SECONDS)
+            up.moved(int(1e6 * SAMPLE_SECONDS))
+    assert up.outlook().samples >= 3
+
+
+@pytest.fixture(scope='module')
+def node(tmp_path_factory, patch):
     """A node at work, with everything that can be shown."""
     server = VersityServer()
     port = processes.free_base_port(1, first=27780)
@@ -53,11 +72,10 @@ def node(tmp_path_factory):
         made.put(number)
     wait_until(lambda: not made.daemon.node.gateway.status()['uploads'], 60)
     made.daemon.node.ledger.hits.count(0, 1, 100)
-    for _ in range(3):
-        made.daemon.node.gateway.throughput.up._forecast.observe(1e6)
+    measure(made.daemon.node.gateway, patch)
     # A device's budget is told of in its keeper's next round.
     wait_until(lambda: made.daemon.node.settle(1e9) and all(
-        one.state.pressure for one in made.daemon.node.keepers), 60)
+        keeper.state.pressure for keeper in made.daemon.node.keepers), 60)
     for _ in range(3):
         made.daemon.upkeep.publish()
     yield made
@@ -113,17 +131,17 @@ def test_the_page_shows_all_of_it_and_asks_for_nothing_else(node):
 
 
 def test_names_are_escaped(node):
-    found = node.daemon.upkeep.status()
-    found['classes'][0]['name'] = '<script>alert(1)</script>'
-    text = page(found, node.daemon.upkeep.history.samples())
+    status = node.daemon.upkeep.status()
+    status['classes'][0]['name'] = '<script>alert(1)</script>'
+    text = page(status, node.daemon.upkeep.history.samples())
     assert '<script>' not in text and '&lt;script&gt;' in text
 
 
 def test_the_json_has_the_same_numbers(node):
     _, text = read(node.url + '/status.json')
-    found = json.loads(text)
-    assert found['admissions'] == {'0': {'accept': 5, 'retry': 2}}
-    assert found['link']['operations']['put_object'] >= 4
+    status = json.loads(text)
+    assert status['admissions'] == {'0': {'accept': 5, 'retry': 2}}
+    assert status['link']['operations']['put_object'] >= 4
 
 
 @pytest.mark.parametrize('host', ['evil.example', 'evil.example:80', ''])
@@ -143,16 +161,16 @@ def test_there_is_nothing_but_get(node):
 
 def counted_names():
     """Counters that code of ours can count, although it has not yet."""
-    found = set()
+    names = set()
     for module in (client, service, source, upload, verify, local):
         text = pathlib.Path(module.__file__).read_text()
-        found |= {'swift_dss_' + name.replace('.', '_') + '_total'
+        names |= {'swift_dss_' + name.replace('.', '_') + '_total'
                   for name in re.findall(
                       r"count\(\s*'([a-z_.]+)'", text)}
-        found |= {'swift_dss_gateway_%s_total' % name for name in
+        names |= {'swift_dss_gateway_%s_total' % name for name in
                   re.findall(r"counter = '([a-z_]+)'", text)}
-    found.add('swift_dss_gateway_remote_corrupt_total')
-    return found
+    names.add('swift_dss_gateway_remote_corrupt_total')
+    return names
 
 
 def exported(node):
@@ -172,17 +190,17 @@ def test_every_metric_that_is_asked_for_is_exported(node, name):
 
 
 def test_the_dashboard_is_one(node):
-    found = json.loads((ETC / 'grafana-dashboard.json').read_text())
+    dashboard = json.loads((ETC / 'grafana-dashboard.json').read_text())
     taken = set()
-    for panel in found['panels']:
+    for panel in dashboard['panels']:
         at = panel['gridPos']
         cells = {(x, y) for x in range(at['x'], at['x'] + at['w'])
                  for y in range(at['y'], at['y'] + at['h'])}
         assert not cells & taken and at['x'] + at['w'] <= 24
         taken |= cells
         assert all(target['expr'] for target in panel['targets'])
-    assert len({panel['id'] for panel in found['panels']}) == len(
-        found['panels'])
+    assert len({panel['id'] for panel in dashboard['panels']}) == len(
+        dashboard['panels'])
 
 
 def test_the_rules_are_rules():

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from swift_dss.bench.traces import readers
+from swift_dss.replay.traces import readers
 from swift_dss.wire import tracing
 
 pytestmark = pytest.mark.cluster

@@ -8,11 +8,11 @@ import tempfile
 from typing import Any, Dict, Iterator, List, Tuple
 
 import pytest
-from moving_nodes import (
+from support import md5, pattern
+from support.nodes.moving_nodes import (
     Daemon, fragment, make_ring, one_pass, put_fragment, record_of,
     running_nodes, send_to_s3, tagged_headers)
-from object_node import ObjectNode
-from support import md5, pattern
+from support.nodes.object_node import ObjectNode
 from swift.obj.diskfile import read_metadata
 
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
@@ -85,10 +85,10 @@ def test_a_node_that_joins_gets_records_and_asks_s3_once_each(
     assert len(daemon.proofs) == COUNT and not daemon.fetches
     for name, body in made.items():
         path = there.data_file_in(name, 1, device='sdb')
-        found = record_of(path)
-        assert found.tiers == Tier.REMOTE
-        assert found.remote is not None
-        assert found.remote.key in s3 and found.remote.verified_at == 2.0
+        record = record_of(path)
+        assert record.tiers == Tier.REMOTE
+        assert record.remote is not None
+        assert record.remote.key in s3 and record.remote.verified_at == 2.0
         assert os.stat(path).st_blocks < 64
         answer = there.request('GET', name, device='sdb', partition=1)
         assert answer.body == body
@@ -118,6 +118,39 @@ def test_what_s3_does_not_prove_is_refused_and_stays(
         came = there.request('HEAD', name, device='sdb', partition=2)
         assert came.status == (404 if name in missing else 200)
         assert os.path.exists(here.data_file_in(name, 2))
+
+
+def test_a_handoff_gives_up_no_bytes_that_s3_has_lost(
+        nodes: List[ObjectNode], stem: str, s3: Dict[str, bytes]) -> None:
+    """The primary has stubs of the same versions; of one it has the bytes."""
+    here, there = nodes[:2]
+    make_ring(nodes, 1, [(here, 'sda', 0), (there, 'sdb', 1)])
+    made = {'%s-%d' % (stem, number): pattern(
+        70000 + number, stem) for number in range(COUNT)}
+    for number, (name, body) in enumerate(made.items()):
+        for node, device in ((here, 'sda'), (there, 'sdb')):
+            assert node.request('PUT', name, body, dict(
+                tagged_headers(ClassMap.uniform(1)), **{
+                    'X-Timestamp': '17000000%02d.00000' % number}),
+                device=device, partition=5).status == 201
+        if number:
+            s3[send_to_s3(there.data_file_in(name, 5, device='sdb'))] = body
+    assert len(s3) == COUNT - 1
+    lost = s3.popitem()
+    with Daemon(here, s3) as mine:
+        for expected in (COUNT - 1, 2 * (COUNT - 1)):
+            one_pass(here, 5)
+            assert len(mine.proofs) == expected
+            assert all(proof.leaves for proof in mine.proofs)
+            assert all(os.path.exists(here.data_file_in(name, 5))
+                       for name in made)
+        s3.update([lost])
+        files = [here.data_file_in(name, 5) for name in made]
+        one_pass(here, 5)
+        assert not any(map(os.path.exists, files))
+    for name in made:
+        assert there.request('HEAD', name, device='sdb',
+                             partition=5).status == 200
 
 
 def test_many_refusals_do_not_end_a_session(
@@ -154,9 +187,9 @@ def test_what_a_stub_has_here_is_read_from_s3_there(
 
     assert len(daemon.proofs) == COUNT and not daemon.fetches
     for name, body in made.items():
-        found = record_of(there.data_file_in(name, 4, device='sdb'))
+        record = record_of(there.data_file_in(name, 4, device='sdb'))
         assert [(extent.length, extent.tiers)
-                for extent in found.extents] == [(len(body), Tier.REMOTE)]
+                for extent in record.extents] == [(len(body), Tier.REMOTE)]
         assert there.request('GET', name, device='sdb',
                              partition=4).body == body
 
@@ -173,8 +206,8 @@ def test_what_only_an_hdd_that_is_away_has_stays_in_s3(
     try:
         one_pass(here, 5)
         for name, body in made.items():
-            found = record_of(there.data_file_in(name, 5, device='sdb'))
-            assert found.tiers == Tier.REMOTE
+            record = record_of(there.data_file_in(name, 5, device='sdb'))
+            assert record.tiers == Tier.REMOTE
             assert there.request('GET', name, device='sdb',
                                  partition=5).body == body
     finally:
@@ -211,8 +244,8 @@ def test_a_stock_server_stores_no_stub_for_data(
     answer = nodes[2].request('PUT', stem, sent, headers, policy=policy,
                               device='sde', partition=7)
     assert answer.status == 422
-    assert not [found for _, _, files in os.walk(nodes[2].hash_dir(
-        stem, policy, 'sde', 7)) for found in files]
+    assert not [name for _, _, files in os.walk(nodes[2].hash_dir(
+        stem, policy, 'sde', 7)) for name in files]
 
 
 def test_who_is_no_session_of_ssync_sends_no_stub(
@@ -269,9 +302,9 @@ def _two_fragments(there: ObjectNode, stem: str, partition: int,
                                    homes[index], partition, timestamp)
             path = there.data_file_in(name, partition, 1, homes[index])
             with open(path, 'rb') as source:
-                found = read_metadata(source)
+                metadata = read_metadata(source)
             key = send_to_s3(path)
-            s3[key], daemon.metadata[key] = archive, found
+            s3[key], daemon.metadata[key] = archive, metadata
         shutil.rmtree(there.hash_dir(name, 1, homes[2], partition))
     return made
 

@@ -7,11 +7,11 @@ import tempfile
 from typing import Any, Dict, Iterator, List
 
 import pytest
-from moving_nodes import (
+from support import pattern
+from support.nodes.moving_nodes import (
     fragment, make_ring, one_pass, put_fragment, running_nodes, send_to_s3,
     tagged_headers)
-from object_node import ObjectNode
-from support import pattern
+from support.nodes.object_node import ObjectNode
 
 from swift_dss.core.spans import ClassMap
 from swift_dss.wire import layout
@@ -57,13 +57,13 @@ def _names(made: Dict[str, bytes], first: int, step: int) -> List[str]:
 
 def _read(node: ObjectNode, names: Any, device: str,
           partition: int) -> Dict[str, bytes]:
-    found = {}
+    bodies = {}
     for name in names:
         answer = node.request('GET', name, device=device,
                               partition=partition)
         if answer.status == 200:
-            found[name] = answer.body
-    return found
+            bodies[name] = answer.body
+    return bodies
 
 
 def test_all_that_has_local_bytes_comes_back_in_one_pass(
@@ -78,8 +78,8 @@ def test_all_that_has_local_bytes_comes_back_in_one_pass(
 
     said = one_pass(here, 1)
 
-    found = _read(there, made, 'sdb', 1)
-    assert found == {name: made[name] for name in local}
+    bodies = _read(there, made, 'sdb', 1)
+    assert bodies == {name: made[name] for name in local}
     assert '4 failures to 8 successes' in said
 
 
@@ -172,13 +172,13 @@ def _fragments(node: ObjectNode, stem: str, partition: int,
 
 def _read_fragments(node: ObjectNode, names: Any, device: str,
                     partition: int) -> Dict[str, bytes]:
-    found = {}
+    bodies = {}
     for name in names:
         answer = node.request('GET', name, policy=1, device=device,
                               partition=partition)
         if answer.status == 200:
-            found[name] = answer.body
-    return found
+            bodies[name] = answer.body
+    return bodies
 
 
 def test_fragments_leave_one_by_one_where_some_cannot_be_read(

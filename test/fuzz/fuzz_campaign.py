@@ -17,6 +17,7 @@ import tracemalloc
 from typing import Any, Callable, Iterable, List, Tuple
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(1, os.path.join(sys.path[0], os.pardir))
 
 import evil_dss
 import parser_fuzz

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Tuple
 
 import evil_dss
-from swift_dss.client import classlist
+from support.ranges import parse_range_class
+
+from swift_dss.client import classlist, info
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadClassInput, DssError
@@ -69,11 +71,11 @@ def _text(raw: bytes) -> str:
 
 
 def _headers(raw: bytes) -> None:
-    class_map = headers.parse_range_class(_text(raw), TABLE, 3)
+    class_map = parse_range_class(_text(raw), TABLE, 3)
     size = class_map.end + 1
     again = headers.format_range_class(class_map, size, 1 << 20)
     if again is not None:
-        assert headers.parse_range_class(again, TABLE, 3, size) == class_map
+        assert parse_range_class(again, TABLE, 3, size) == class_map
 
 
 def _dss(raw: bytes) -> None:
@@ -165,11 +167,11 @@ def _patterns(raw: bytes) -> None:
     glob = Glob.of(text)
     glob.matches(text * 4)
     try:
-        found = regexes.compile_bounded(text)
+        pattern = regexes.compile_bounded(text)
     except ValueError as err:
         raise BadClassInput('regex', str(err)) from None
     for name in ('a' * 1024, 'a' * 1023 + '!', (text * 1024)[:1024]):
-        found.fullmatch(name)
+        pattern.fullmatch(name)
 
 
 def _good_bundle() -> bytes:
@@ -298,6 +300,9 @@ def targets() -> List[Target]:
         Target('layout', _layout, (
             b'1700000000.00000#2#d.data',
             b'objects-1/12/aaa/%s/1700000000.00000.data' % (b'a' * 32))),
+        Target('info', lambda raw: _ignore(info.decode(raw, 'url')), (
+            b'{"dss": {"classes": {"gold": 25, "Plain": 0}, "max_spans": 9,'
+            b' "max_section_bytes": 4096}}',)),
         Target('lists', _lists, (b'0-4k-25, 8k-1-gold # x\n',
                                  b'offset,length,class\n0,5,1\n',
                                  b'25*100 gold 0*3')),

@@ -9,10 +9,9 @@ import json
 import pathlib
 
 import pytest
-
-from swift_dss.bench import chunk_traces, enforcers
-from swift_dss.block.core_library import ChunkLibrary, load
-from swift_dss.strategy.eviction.chunks.ordered import ChunkOrdered
+from support.chunk_oracle import chunk_traces, enforcers
+from support.chunk_oracle.core_library import ChunkLibrary, load
+from support.chunk_oracle.ordered import ChunkOrdered
 
 GOLDEN = json.loads(
     (pathlib.Path(__file__).parent / 'chunks.json').read_text())

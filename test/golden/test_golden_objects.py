@@ -12,11 +12,11 @@ import os
 import pathlib
 
 import pytest
-from simple_caches import SimpleGdsf
+from support.rigs.simple_caches import SimpleGdsf
 
-from swift_dss.bench.replay import classing, plan, simulator
-from swift_dss.bench.replay.setup import Setup
-from swift_dss.bench.traces import generators, readers
+from swift_dss.replay import classing, plan, simulator
+from swift_dss.replay.setup import Setup
+from swift_dss.replay.traces import generators, readers
 from swift_dss.strategy.eviction.objects import orders
 from swift_dss.strategy.eviction.objects.verbs import HIT
 
@@ -37,14 +37,14 @@ def counts(trace):
     """Strategy to (accesses that hit, that came in, that stayed out)."""
     table = classing.table_for(trace, None)
     ready = plan.plan(trace)
-    found = {'accesses': ready.accesses}
+    golden = {'accesses': ready.accesses}
     for name in STRATEGIES:
         setup = Setup(
             name, int(ready.footprint_bytes * SHARE), table)
-        outcome = bytes(simulator._outcomes(
+        outcome = bytes(simulator.outcomes(
             ready, setup.make_cache(), setup, None))
-        found[name] = [outcome.count(code) for code in (1, 0, 2)]
-    return found
+        golden[name] = [outcome.count(code) for code in (1, 0, 2)]
+    return golden
 
 
 def read(name, folder=None):
@@ -91,24 +91,24 @@ def test_gdsf_hits_where_a_sorted_list_hits(name, share):
                        lambda size: setup.penalty(size, 0))
     wanted = bytes(map(other.access, ready.keys.tolist(),
                        ready.sizes.tolist()))
-    outcome = bytes(simulator._outcomes(
+    outcome = bytes(simulator.outcomes(
         ready, setup.make_cache(), setup, None))
-    found = bytes(code == HIT for code in outcome)
-    assert 0 < sum(found) < len(found)
-    assert found == wanted
+    hits = bytes(code == HIT for code in outcome)
+    assert 0 < sum(hits) < len(hits)
+    assert hits == wanted
     print('%s, %d %%: %d of %d accesses hit'
-          % (name, 100 * share, sum(found), len(found)))
+          % (name, 100 * share, sum(hits), len(hits)))
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--traces')
     options = parser.parse_args()
-    found = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
+    golden = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
     for name in GENERATED + (PUBLISHED if options.traces else ()):
-        found[name] = of(name, options.traces)
-        print(name, found[name], flush=True)
-        GOLDEN.write_text(json.dumps(found, indent=1, sort_keys=True) + '\n')
+        golden[name] = of(name, options.traces)
+        print(name, golden[name], flush=True)
+        GOLDEN.write_text(json.dumps(golden, indent=1, sort_keys=True) + '\n')
 
 
 if __name__ == '__main__':

@@ -16,9 +16,9 @@ from typing import Any, Dict
 from block_node import (
     MIB, TABLE, Disk, Writer, block, call, need, save_classes)
 
-from swift_dss.block.format_crc import flip
-from swift_dss.block.tools import examine
-from swift_dss.block.tools_device import SsdDevice
+from swift_dss.block.ondisk.blocks import flip
+from swift_dss.block.ondisk.reading import examine
+from swift_dss.block.ondisk.device import SsdDevice
 
 said: Dict[str, Any] = {}
 
@@ -63,6 +63,16 @@ def refusals(create: Any, ssd: Disk, hdd: Disk) -> None:
     need('dd', 'if=/dev/zero', 'of=' + ssd.path, 'bs=1M', 'count=1')
     note('origin_has_swap', block(*create))
     need('wipefs', '-qa', hdd.path)
+    with open(ssd.path, 'r+b') as device:
+        device.seek(ssd.mib * MIB - 1024)
+        device.write(b'Intel Raid ISM Cfg Sig. 1.0.00')
+    note('ssd_has_raid', block(*create))
+    note('forced', block(*create, '--force'))
+    note('forced_signature', call('blkid', '-p', ssd.path))
+    note('wiped', block('remove', 'fast', '--wipe'))
+    with open('/run/tab', 'w') as out:
+        out.write('fast %s %s\n' % (ssd.path, hdd.path))
+    note('attach_empty', block('attach', 'fast', '--tab', '/run/tab'))
     note('one_device', block('create', 'fast', '--ssd', hdd.path, '--origin',
                              hdd.path))
 
@@ -163,6 +173,21 @@ def stops(writer: Writer, create: Any, ssd: Disk, hdd: Disk) -> None:
     note('warm', block(*create))
     note('warm_rows', block('message', 'fast', 'classes'))
     note('warm_differences', writer.differences())
+    attached(writer, ssd, hdd)
+
+
+def attached(writer: Writer, ssd: Disk, hdd: Disk) -> None:
+    """By the file of the node, as at boot."""
+    writer.write(65536, 16384, 11, 3)
+    note('stop_attached', block('remove', 'fast', '--keep-dirty'))
+    with open('/run/tab', 'w') as out:
+        out.write('fast %s %s high=61,low=31,idle-ms=0\nhand /dev/x /dev/y '
+                  'noauto\nwrong\n' % (ssd.path, hdd.path))
+    note('attach', block('attach', 'fast', '--tab', '/run/tab'))
+    note('attach_again', block('attach', '--all', '--tab', '/run/tab'))
+    note('attach_none', block('attach', 'x', '--tab', '/run/tab'))
+    note('attached_differences', writer.differences())
+    note('attached_table', call('dmsetup', 'table', 'fast'))
 
 
 def crash(writer: Writer, create: Any, ssd: Disk, hdd: Disk) -> None:
@@ -204,10 +229,10 @@ def repairs(writer: Writer, create: Any, ssd: Disk) -> None:
 def damage(path: str) -> None:
     """Turn a bit over in the block of a region that has dirty chunks."""
     with SsdDevice(path, write=True) as device:
-        found = examine(device.read, device.sectors)
-        region = [one for one in found.regions if one.block and any(
-            record.dirty for record in one.block.records)][0]
-        sector = found.superblock.region_sector(region.number, region.copy)
+        ssd = examine(device.read, device.sectors)
+        region = [region for region in ssd.regions if region.block and any(
+            record.dirty for record in region.block.records)][0]
+        sector = ssd.superblock.region_sector(region.number, region.copy)
         device.write(sector, flip(device.read(sector, 8), 5000))
         device.sync()
 

@@ -9,12 +9,11 @@ import sys
 from typing import Any, Dict
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.dirname(HERE),
-                os.path.join(os.path.dirname(HERE), 'functional')]
+sys.path.insert(0, os.path.dirname(HERE))
 
-import object_node  # noqa: E402
 from block_node import block, call, need  # noqa: E402
-from daemon_node import DaemonProcess  # noqa: E402
+from support.nodes import object_node  # noqa: E402
+from support.nodes.daemon_node import DaemonProcess  # noqa: E402
 
 from swift_dss.core.spans import ClassMap  # noqa: E402
 from swift_dss.wire import classmap, names  # noqa: E402

@@ -138,16 +138,16 @@ class Writer:
 
     def differences(self, path: str = '') -> List[int]:
         """Offsets whose bytes are not those that were written last."""
-        found = []
+        sectors = []
         fd = os.open(path or self.path, os.O_RDONLY | os.O_DIRECT)
         try:
             for at, data in sorted(self.wanted.items()):
                 os.preadv(fd, [memoryview(self._buffer)[:4096]], at)
                 if self._buffer[:4096] != data:
-                    found.append(at)
+                    sectors.append(at)
         finally:
             os.close(fd)
-        return found
+        return sectors
 
 
 def pattern(at: int, length: int, seed: int) -> bytes:
@@ -162,7 +162,7 @@ def save_classes(rank: int = 100) -> None:
         out.write(CLASSES % rank)
 
 
-def counters(found: Any, name: str, class_id: int) -> Any:
+def counters(rows: Any, name: str, class_id: int) -> Any:
     """The class's row of a status in JSON."""
-    return [one for one in found if one['name'] == name][0][
+    return [row for row in rows if row['name'] == name][0][
         'classes'].get(str(class_id), {})

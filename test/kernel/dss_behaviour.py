@@ -121,11 +121,11 @@ def small_misses(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     device.read(0, 8192)
     device.write(65536, b'w' * 4096)
     device.read(65536, 4096)
-    found = {'hdd_read_sectors': sectors(hdd, 2) - before,
-             'ssd_read_sectors': sectors(ssd, 2) - hits,
-             'hdd_write_sectors': sectors(hdd, 6)}
+    report = {'hdd_read_sectors': sectors(hdd, 2) - before,
+              'ssd_read_sectors': sectors(ssd, 2) - hits,
+              'hdd_write_sectors': sectors(hdd, 6)}
     device.close()
-    return found
+    return report
 
 
 def flags(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
@@ -137,35 +137,35 @@ def flags(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
                 '15,5,always,back,0,65536,1,32,-',
                 '16,5,always,around,0,65536,1,0,-')
     device = Direct(dss.path)
-    found: Dict[str, Any] = {}
+    report: Dict[str, Any] = {}
     fill(device, range(1), 0)
-    found['never'] = dss.status()['used']
+    report['never'] = dss.status()['used']
     fill(device, range(1, 2), 11)
-    found['evict_before'] = dss.status()['used']
+    report['evict_before'] = dss.status()['used']
     fill(device, range(1, 2), 11)
-    found['evict_after_hit'] = dss.status()['used']
+    report['evict_after_hit'] = dss.status()['used']
     fill(device, range(2, 3), 12)
     fill(device, range(2, 4), 13)
-    found['no_allocate'] = dss.status()['classes']
+    report['no_allocate'] = dss.status()['classes']
     fill(device, range(4, 5), 14)
     set_class(14)
     device.write(2 * CHUNK_BYTES, b'x' * 4096)
-    found['direct_hdd'] = dss.status()['used']
+    report['direct_hdd'] = dss.status()['used']
     set_class(15)
     for page in range(64):
         device.read(100 * CHUNK_BYTES + page * 8192, 8192)
-    found['sequential'] = dss.stats()[15]['bypass_sequential']
+    report['sequential'] = dss.stats()[15]['bypass_sequential']
     set_class(16)
     device.write(200 * CHUNK_BYTES, b'x' * 4096)
-    found['around'] = dss.status()['classes'].get(16)
+    report['around'] = dss.status()['classes'].get(16)
     # Unclassified writeback leaves the class that is there.
     set_class(12)
     device.write(300 * CHUNK_BYTES, b'x' * 4096)
     set_class(0)
     device.write(300 * CHUNK_BYTES, b'y' * 4096)
-    found['sticky'] = dss.status()['classes'][12][1]
+    report['sticky'] = dss.status()['classes'][12][1]
     device.close()
-    return found
+    return report
 
 
 def discards(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
@@ -324,12 +324,12 @@ def fetched_after(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     misses = hdd_reads(hdd)
     same = device.read(0, 1 << 20) == bytes(5 * 4096) + b'w' * 4096 + bytes(
         250 * 4096)
-    found = {'written': written, 'overtaken': overtaken, 'read': read,
-             'all': all_of_it, 'right': same,
-             'read_again': hdd_reads(hdd) - misses}
+    report = {'written': written, 'overtaken': overtaken, 'read': read,
+              'all': all_of_it, 'right': same,
+              'read_again': hdd_reads(hdd) - misses}
     device.close()
     dss.remove()
-    return found
+    return report
 
 
 def beside(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
@@ -344,7 +344,7 @@ def beside(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     before = hdd_reads(hdd)
     right = device.read(40 * 4096, 8192) == data[40 * 4096:42 * 4096]
     time.sleep(0.2)
-    found: Dict[str, Any] = {
+    report: Dict[str, Any] = {
         'used': dss.status()['used'], 'misses': dss.status()['misses'],
         'promoted': dss.stats()[0]['promoted_sectors'],
         'hdd_reads': hdd_reads(hdd) - before}
@@ -353,19 +353,19 @@ def beside(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     reads = hdd_reads(ssd)
     right = right and device.read(32 * 4096, 32 * 4096) \
         == data[32 * 4096:64 * 4096]
-    found['ssd_reads'] = hdd_reads(ssd) - reads
+    report['ssd_reads'] = hdd_reads(ssd) - reads
     # What is dirty is read with what is not.
     device.write(50 * 4096, b'w' * 4096)
     right = right and device.read(49 * 4096 + 512, 8192) == (
         data[49 * 4096 + 512:50 * 4096] + b'w' * 4096
         + data[51 * 4096:51 * 4096 + 512])
-    found['read_again'] = hdd_reads(hdd) - before - found['hdd_reads']
+    report['read_again'] = hdd_reads(hdd) - before - report['hdd_reads']
     # A chunk in the middle of a span that is not there.
     dss.message('demote', str(45 * 8), '8')
     dss.message('after', '0')
     right = right and device.read(43 * 4096, 5 * 4096) \
         == data[43 * 4096:48 * 4096]
-    found['right'] = right
+    report['right'] = right
     for sector in range(4096, 4096 + 2 * ssd.sectors, 2048):
         device.read(sector * 512, 1 << 20)
     time.sleep(0.2)
@@ -373,11 +373,11 @@ def beside(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     full, evictions = dss.status(), dss.status()['evictions']
     device.read(hdd.sectors * 512 - (1 << 20), 4096)
     time.sleep(0.2)
-    found['full'] = full['used'] == full['slots']
-    found['evicted'] = dss.status()['evictions'] - evictions
+    report['full'] = full['used'] == full['slots']
+    report['evicted'] = dss.status()['evictions'] - evictions
     device.close()
     dss.remove()
-    return found
+    return report
 
 
 def past(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
@@ -392,7 +392,7 @@ def past(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     before = hdd_counts(hdd)
     device.write(4096, data[4096:])
     right = device.read(4096, len(data) - 4096) == data[4096:]
-    found: Dict[str, Any] = {'alone': _more(hdd, before)}
+    report: Dict[str, Any] = {'alone': _more(hdd, before)}
     # One chunk in the middle lies on the SSD.
     set_class(12)
     device.write(5 * CHUNK_BYTES, b'w' * CHUNK_BYTES)
@@ -404,7 +404,7 @@ def past(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     device.write(4096, data[:-4096])
     data = data[:4096] + data[:-4096]
     right = right and device.read(4096, len(data) - 4096) == data[4096:]
-    found['around'] = _more(hdd, before)
+    report['around'] = _more(hdd, before)
     # Who wants one of many that are being written waits for all of them.
     thread = threading.Thread(target=device.write, args=(0, data))
     thread.start()
@@ -412,19 +412,19 @@ def past(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     set_class(12)
     begin = time.monotonic()
     device.write(10 * CHUNK_BYTES, b'v' * CHUNK_BYTES)
-    found['waited'] = time.monotonic() - begin > 0.001
+    report['waited'] = time.monotonic() - begin > 0.001
     thread.join()
     data = data[:10 * CHUNK_BYTES] + b'v' * CHUNK_BYTES \
         + data[11 * CHUNK_BYTES:]
     counts = dss.stats()[11]
-    found['misses'] = counts['misses'], counts['bypass_never']
+    report['misses'] = counts['misses'], counts['bypass_never']
     dss.message('drain')
     device.close()
     dss.remove()
     origin = Direct(hdd.path)
-    found['right'] = right and origin.read(0, len(data)) == data
+    report['right'] = right and origin.read(0, len(data)) == data
     origin.close()
-    return found
+    return report
 
 
 def missed(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
@@ -447,17 +447,17 @@ def missed(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     # Here and below, on the guest's clock: the fills are done after the
     # reads.
     time.sleep(0.01)
-    found: Dict[str, Any] = {'one': _more(hdd, before)[0],
-                             'promoted': dss.stats()[11]['promoted_sectors']}
+    report: Dict[str, Any] = {'one': _more(hdd, before)[0],
+                              'promoted': dss.stats()[11]['promoted_sectors']}
     right = right and device.read(CHUNK_BYTES, 4 * CHUNK_BYTES) \
         == data[CHUNK_BYTES:5 * CHUNK_BYTES]
-    found['again'] = _more(hdd, before)[0] - found['one']
+    report['again'] = _more(hdd, before)[0] - report['one']
     # All slots but two are taken.
     slots = dss.status()['slots']
     for chunk in range(64, 64 + slots - 2 - dss.status()['used']):
         device.read(chunk * CHUNK_BYTES, 4096)
     time.sleep(0.01)
-    found['free'] = slots - dss.status()['used']
+    report['free'] = slots - dss.status()['used']
     set_class(12)
     before = hdd_counts(hdd)
     begin, length = 5 * CHUNK_BYTES, 5 * CHUNK_BYTES
@@ -465,13 +465,13 @@ def missed(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
         right = right and device.read(begin, length) \
             == data[begin:begin + length]
         time.sleep(0.01)
-    found['two'] = _more(hdd, before)[0]
+    report['two'] = _more(hdd, before)[0]
     counts = dss.stats()[12]
-    found['passed'] = counts['misses'], counts['bypass_room']
-    found['right'] = right
+    report['passed'] = counts['misses'], counts['bypass_room']
+    report['right'] = right
     device.close()
     dss.remove()
-    return found
+    return report
 
 
 def doubled(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
@@ -487,18 +487,18 @@ def doubled(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     set_class(11)
     before, ssd_before = hdd_counts(hdd), hdd_counts(ssd)
     device.write(4096, data[4096:])
-    found: Dict[str, Any] = {
+    report: Dict[str, Any] = {
         'new': [_more(hdd, before)[1], _more(ssd, ssd_before)[1]]}
     before = hdd_counts(hdd)
     right = device.read(4096, len(data) - 4096) == data[4096:]
-    found['read'] = _more(hdd, before)[0]
+    report['read'] = _more(hdd, before)[0]
     # Again, over what is there.
     data = data[::-1]
     device.write(4096, data[4096:])
     dss.message('drain')
-    found['again'] = _more(hdd, before)[1]
+    report['again'] = _more(hdd, before)[1]
     right = right and device.read(4096, len(data) - 4096) == data[4096:]
-    found['again_read'] = _more(hdd, before)[0]
+    report['again_read'] = _more(hdd, before)[0]
     # Half of it has no place on the SSD.
     far = 64 * CHUNK_BYTES
     set_class(11)
@@ -506,23 +506,23 @@ def doubled(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     set_class(12)
     before = hdd_counts(hdd)
     device.write(far, data[:8 * CHUNK_BYTES])
-    found['mixed'] = _more(hdd, before)[1]
+    report['mixed'] = _more(hdd, before)[1]
     right = right and device.read(far, 8 * CHUNK_BYTES) \
         == data[:8 * CHUNK_BYTES]
-    found['mixed_read'] = _more(hdd, before)[0]
+    report['mixed_read'] = _more(hdd, before)[0]
     device.close()
     discards = hdd_counts(hdd)[11]
     os.system('blkdiscard --offset %d --length %d %s'
               % (128 * CHUNK_BYTES, 32 * CHUNK_BYTES, dss.path))
-    found['discards'] = hdd_counts(hdd)[11] - discards
+    report['discards'] = hdd_counts(hdd)[11] - discards
     dss.message('drain')
-    found['dirty'] = dss.status()['dirty_grains']
+    report['dirty'] = dss.status()['dirty_grains']
     dss.remove()
     origin = Direct(hdd.path)
-    found['right'] = right and origin.read(4096, len(data) - 4096) \
+    report['right'] = right and origin.read(4096, len(data) - 4096) \
         == data[4096:]
     origin.close()
-    return found
+    return report
 
 
 def _more(disk: Disk, before: List[int]) -> List[int]:
@@ -533,7 +533,7 @@ def _more(disk: Disk, before: List[int]) -> List[int]:
 
 def turns(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     """Reads come to the HDD by class; without classes as they arrived."""
-    found: Dict[str, Any] = {}
+    report: Dict[str, Any] = {}
     for strategy in ('strict', 'lru'):
         dss = Dss(ssd.path, hdd.path, hdd.sectors, CHUNK,
                   'format idle_ms 0 %s' % strategy)
@@ -557,9 +557,9 @@ def turns(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
         threads[12].start()
         for thread in threads:
             thread.join()
-        found[strategy] = ended.index(12)
+        report[strategy] = ended.index(12)
         dss.remove()
-    return found
+    return report
 
 
 def flush_of_others(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
@@ -584,13 +584,13 @@ def flush_of_others(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     hdd.power(False)
     hdd.power(True)
     kept = Direct(hdd.path)
-    found = {'first': first, 'again': again,
-             'flushes': written - first, 'groups': groups['groups'],
-             'grouped': groups['grouped'], 'kept': (kept.read(0, 512)[:1]
-                      + kept.read(1 << 20, 512)[:1]).decode()}
+    report = {'first': first, 'again': again,
+              'flushes': written - first, 'groups': groups['groups'],
+              'grouped': groups['grouped'], 'kept': (kept.read(0, 512)[:1]
+                       + kept.read(1 << 20, 512)[:1]).decode()}
     kept.close()
     dss.remove()
-    return found
+    return report
 
 
 def hdd_reads(hdd: Disk) -> int:
@@ -604,17 +604,17 @@ def hdd_counts(hdd: Disk) -> List[int]:
 
 def memory(ssd: Disk, hdd: Disk) -> Dict[str, Any]:
     """Bytes of memory for each 4 KiB of SSD, by the kernel's own list."""
-    found = {}
+    report = {}
     for chunk, features in ((8, 'idle_ms 0'), (512, 'format'),
                             (2048, 'format')):
         before = vmalloc_bytes()
         dss = Dss(ssd.path, hdd.path, hdd.sectors, chunk, features)
         pages = dss.status()['slots'] * chunk // 8
-        found[str(chunk)] = (vmalloc_bytes() - before) / pages
+        report[str(chunk)] = (vmalloc_bytes() - before) / pages
         dss.remove()
         with open(ssd.path, 'r+b') as file:
             file.write(bytes(8192))
-    return found
+    return report
 
 
 def vmalloc_bytes() -> int:

@@ -27,6 +27,8 @@ def main() -> None:
     seed = seed_from(sys.argv[1:])
     chunk, grain = int(sys.argv[2]), int(sys.argv[3])
     cuts, requests = int(sys.argv[4]), int(sys.argv[5])
+    # Each round has a stage, and nobody but the cleaner flushes the HDD.
+    is_staged = sys.argv[6:] == ['staged']
     chance = random.Random(seed)
     machine = Machine(chunk, grain)
     shadow = Shadow(machine.disks['hdd'].sectors)
@@ -36,10 +38,17 @@ def main() -> None:
     for number in range(cuts):
         # In every other round nobody reads, and the cleaner takes several
         # rows with one flush.
-        writes = number % 2 == 1
+        writes = is_staged or number % 2 == 1
         dss.message('watermarks', *(('10', '5') if writes else ('50', '25')))
+        # With a stage class 11 becomes dirty by that alone. A few slots are
+        # soon full.
+        few = 2 if chunk <= 64 else 10
+        stage = chance.choice((few, 40) if is_staged else (0, few, 40))
+        dss.message('stage', str(stage))
+        dss.message('class', ROWS[1] + (',0' if stage else ''))
         load = Load(shadow, dss.path, seed + number, threads=6,
-                    flush_every=chance.choice((5, 200, NEVER)),
+                    flush_every=NEVER if is_staged
+                    else chance.choice((5, 200, NEVER)),
                     reads=not writes)
         dss.message(chance.choice(('ahead', 'after')), str(4 * chunk))
         load.start()
@@ -48,6 +57,7 @@ def main() -> None:
             dss.message('mode', chance.choice(MODES))
             load.wait(chance.randrange(1, requests))
         before = dss.status()
+        waits = dss.stats()[-1]['stage_waits']
         machine.cut()
         load.stop()
         machine.lose_power(dss)
@@ -64,6 +74,7 @@ def main() -> None:
         dss.message('check')
         rounds.append({
             'io_errors': load.io_errors, 'lost': lost,
+            'stage_waits': waits,
             'used_before': before['used'], 'used_after': after['used'],
             'dirty_before': before['dirty_grains'],
             'dirty_after': after['dirty_grains'],

@@ -50,35 +50,35 @@ def cut(dss: Dss, hdd: Disk, waits_for: int) -> Dict[str, Any]:
         time.sleep(0.0001)
     for thread in threads:
         thread.join(5.0)
-    found = {'ended': ended, 'grouped': dss.stats()[-1]['grouped'] - grouped}
+    report = {'ended': ended, 'grouped': dss.stats()[-1]['grouped'] - grouped}
     if len(ended) < len(threads):
-        return found
-    found['right'] = device.read(0, 4 * CHUNK_BYTES) == b'w' * 4 * CHUNK_BYTES
+        return report
+    report['right'] = device.read(0, 4 * CHUNK_BYTES) == b'w' * 4 * CHUNK_BYTES
     device.close()
     # No stop, no flush: the power is gone.
     hdd.power(False)
     hdd.power(True)
     origin = Direct(hdd.path)
-    found['kept'] = ''.join(
+    report['kept'] = ''.join(
         origin.read(chunk * CHUNK_BYTES, 512)[:1].decode()
         for chunk in (0, 2, 3))
     origin.close()
     dss.remove()
-    return found
+    return report
 
 
 def main() -> None:
-    found = []
+    reports = []
     for waits_for in (0, 3):
         # The SSD takes longer than the guest needs to send all three.
         ssd = Disk('ssd%d' % waits_for, 16, 500)
         hdd = Disk('hdd%d' % waits_for, 128, 2000, 1, 1)
         dss = Dss(ssd.path, hdd.path, hdd.sectors, CHUNK, 'idle_ms 0')
         dss.message('classes', *CLASSES)
-        found.append(cut(dss, hdd, waits_for))
-        if 'right' not in found[-1]:
+        reports.append(cut(dss, hdd, waits_for))
+        if 'right' not in reports[-1]:
             break
-    print(json.dumps(found), flush=True)
+    print(json.dumps(reports), flush=True)
 
 
 main()

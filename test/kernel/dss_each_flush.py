@@ -28,10 +28,12 @@ INTENT = b'intent'
 SSD_SECTORS = 4096 + 512
 HDD_SECTORS = 4096
 CHUNK = 64
-FEATURES = 'idle_ms 20 high 40 low 10 %s'
+FEATURES = 'idle_ms 20 high 40 low 10 stage %d %s'
 ROWS = ('0,0,room,back,0,65536,1,0,-', '11,700,always,back,0,65536,1,0,-',
         '12,600,always,through,0,65536,1,0,-',
         '25,900,always,around,0,65536,1,0,-')
+#: With a stage nothing of these classes is dirty but by it.
+STAGED_ROWS = (ROWS[0] + ',0', ROWS[1] + ',0', ROWS[2], ROWS[3])
 
 
 class Entry(NamedTuple):
@@ -64,24 +66,30 @@ def read_log(path: str) -> Iterator[Entry]:
     device.close()
 
 
-def start(mode: str) -> Dss:
+def start(mode: str, stage: int) -> Dss:
     for name, begin, sectors in (('ssd', 0, SSD_SECTORS),
                                  ('hdd', SSD_SECTORS, HDD_SECTORS)):
         dmsetup('create', 'l' + name, '--table', '0 %d linear %s %d' % (
             sectors, dm_path('logged'), begin))
     return Dss(dm_path('lssd'), dm_path('lhdd'), HDD_SECTORS, CHUNK,
-               FEATURES % mode)
+               FEATURES % (stage, mode))
 
 
-def load(seed: int, requests: int, shadow: Shadow) -> List[Dict[int, int]]:
-    """Requests of all classes in all modes; what each mark promises."""
+def load(seed: int, requests: int, stage: int, shadow: Shadow
+         ) -> Tuple[List[Dict[int, int]], int]:
+    """Requests of all classes in all modes.
+
+    :param stage: percent of the SSD
+    :returns: what each mark promises, and how often a class had dirty
+        chunks in the stage
+    """
     chance = random.Random(seed)
-    dss = start('writeback')
-    dss.message('classes', *ROWS)
+    dss = start('writeback', stage)
+    dss.message('classes', *(STAGED_ROWS if stage else ROWS))
     device = Direct(dss.path)
     promised: List[Dict[int, int]] = []
     kept: Dict[int, int] = {}
-    intents = 0
+    intents = staged = 0
     for number in range(requests):
         set_class(chance.choice((0, 11, 12, 25)))
         sector = int(HDD_SECTORS * chance.random() ** 2)
@@ -90,12 +98,15 @@ def load(seed: int, requests: int, shadow: Shadow) -> List[Dict[int, int]]:
             shadow.write(device, sector, count)
         else:
             shadow.check(device, sector, count)
-        before, intents = intents, dss.stats()[-1]['intents']
+        told = dss.stats()
+        before, intents = intents, told[-1]['intents']
+        staged += bool(stage) and any(
+            row.get('dirty') for row in told.values())
         if intents > before:
             dmsetup('message', 'logged', '0', 'mark', INTENT.decode())
         if chance.random() < 0.3:
             shadow.flush(device)
-            kept = {one: version for one, version
+            kept = {number: version for number, version
                     in enumerate(shadow.kept) if version}
             dmsetup('message', 'logged', '0', 'mark', str(len(promised)))
             promised.append(kept)
@@ -106,7 +117,7 @@ def load(seed: int, requests: int, shadow: Shadow) -> List[Dict[int, int]]:
     dmsetup('remove', 'dss')
     for name in ('lssd', 'lhdd', 'logged'):
         dmsetup('remove', name)
-    return promised
+    return promised, staged
 
 
 def examine(image: bytearray, least: Dict[int, int], shadow: Shadow,
@@ -187,10 +198,10 @@ def replay(log: List[Entry], promised: List[Dict[int, int]], shadow: Shadow,
             continue
         examine(image, least, shadow, disks)
         torn = bytearray(sure)
-        for one in loose:
-            if one.flags & FUA or chance.random() < 0.5:
-                begin = one.sector * SECTOR
-                torn[begin:begin + len(one.data)] = one.data
+        for late in loose:
+            if late.flags & FUA or chance.random() < 0.5:
+                begin = late.sector * SECTOR
+                torn[begin:begin + len(late.data)] = late.data
         examine(torn, least, shadow, disks)
         examined += 1
     return examined
@@ -199,17 +210,18 @@ def replay(log: List[Entry], promised: List[Dict[int, int]], shadow: Shadow,
 def main() -> None:
     seed = seed_from(sys.argv[1:])
     requests, points = int(sys.argv[2]), int(sys.argv[3])
+    stage = int(sys.argv[4]) if sys.argv[4:] else 0
     base = Disk('base', 8, 80, 64, cache_mib=1)
     record = Disk('record', 256, 10)
     disks = (Disk('ssd', 3, 10), Disk('hdd', 3, 10))
     dmsetup('create', 'logged', '--table', '0 %d log-writes %s %s' % (
         SSD_SECTORS + HDD_SECTORS, base.path, record.path))
     shadow = Shadow(HDD_SECTORS)
-    promised = load(seed, requests, shadow)
+    promised, staged = load(seed, requests, stage, shadow)
     log = list(read_log(record.path))
     examined = replay(log, promised, shadow, disks, points, seed)
     print(json.dumps({
-        'entries': len(log), 'promises': len(promised),
+        'entries': len(log), 'promises': len(promised), 'staged': staged,
         'points': sum(bool(entry.flags & (FLUSH | FUA)) for entry in log),
         'intents': sum(bool(entry.flags & MARK) and entry.data == INTENT
                        for entry in log),

@@ -29,6 +29,10 @@ for _kind, _option in (('xfs', 'size=1k'), ('ext4', '1k')):
     MAKE[_kind + '-1k'] = MAKE[_kind] + ['-b', _option]
     CHECK[_kind + '-1k'] = CHECK[_kind]
 CLASSES = (0, 11, 12, 25)
+#: Of the mode "staged": nothing is dirty but by the stage.
+STAGED_ROWS = tuple('%d,%d,always,back,0,65536,1,0,-,0' % (class_id, rank)
+                    for rank, class_id in enumerate((*CLASSES, 1)))
+STAGE = '10'
 SSD_MIB, HDD_MIB = 8, 400
 
 #: Every operation that fsx knows.
@@ -82,7 +86,12 @@ class Device:
             dmsetup('create', 'lhdd', '--table', '0 %d linear %s 0' % (
                 disk.sectors, disk.path))
             return dm_path('lhdd')
-        self._dss = self._machine.start(self._mode)
+        staged = self._mode == 'staged'
+        self._dss = self._machine.start(
+            'writeback' if staged else self._mode)
+        if staged:
+            self._dss.message('classes', *STAGED_ROWS)
+            self._dss.message('stage', STAGE)
         return str(self._dss.path)
 
     def settle(self) -> None:
@@ -95,10 +104,11 @@ class Device:
         """What the cache did, so that nobody passes by doing nothing."""
         if not self._dss:
             return {}
-        status = self._dss.status()
+        status = dict(self._dss.status(), stage_waits=self._dss.stats()[
+            -1]['stage_waits'])
         return {name: status[name] for name in (
             'read_hits', 'write_hits', 'promotions', 'evictions',
-            'cleaned', 'ssd_errors', 'hdd_errors')}
+            'cleaned', 'stage_waits', 'ssd_errors', 'hdd_errors')}
 
     def cut(self) -> None:
         self._machine.cut()
@@ -160,24 +170,25 @@ def fsx(job: Dict[str, Any], path: str, device: Device) -> Dict[str, Any]:
                  '%s/fsx.%d' % (MOUNT, class_id)],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT))
-        said = [one.communicate()[0] for one in running]
+        said = [process.communicate()[0] for process in running]
     set_class(0)
-    found: Dict[str, Any] = {
-        'status': [one.returncode for one in running],
+    report: Dict[str, Any] = {
+        'status': [process.returncode for process in running],
         'said': [text.decode('utf-8', 'replace')[-500:]
-                 for text, one in zip(said, running) if one.returncode]}
+                 for text, process in zip(said, running)
+                 if process.returncode]}
     must('umount', MOUNT)
     device.settle()
     must('mount', path, MOUNT)
-    found['files'] = [digest('%s/fsx.%d' % (MOUNT, class_id))
-                      for class_id in CLASSES]
-    return found
+    report['files'] = [digest('%s/fsx.%d' % (MOUNT, class_id))
+                       for class_id in CLASSES]
+    return report
 
 
 def stress(job: Dict[str, Any], _path: str, _device: Device
            ) -> Dict[str, Any]:
     """stress-ng's stressors, one after the other, two of each."""
-    found = {}
+    report = {}
     with Forgetting():
         for number, name in enumerate(job['stressors']):
             print(name, file=sys.stderr, flush=True)
@@ -188,11 +199,11 @@ def stress(job: Dict[str, Any], _path: str, _device: Device
                        '--timeout', '300s',
                        *job['stressor_options'].get(name, ()),
                        preload=job['resting'])
-            found[name] = done.returncode
+            report[name] = done.returncode
             if done.returncode == 2:
-                found[name + ' said'] = (done.stdout + done.stderr)[-800:]
+                report[name + ' said'] = (done.stdout + done.stderr)[-800:]
     set_class(0)
-    return found
+    return report
 
 
 def _write_and_cut(words: List[str], device: Device) -> None:
@@ -214,10 +225,10 @@ def _write_and_cut(words: List[str], device: Device) -> None:
 def fio(job: Dict[str, Any], path: str, device: Device) -> Dict[str, Any]:
     """Synchronous writes of many sizes, in random order, and a power cut;
     all are read back, before and after the chunks left the SSD."""
-    found: Dict[str, Any] = {'right': True, 'repair': [], 'verified': 0}
+    report: Dict[str, Any] = {'right': True, 'repair': [], 'verified': 0}
     for number in range(job['cuts']):
-        for one in range(FIO_JOBS):
-            with open('%s/fio.%d' % (MOUNT, one), 'wb') as file:
+        for fio_job in range(FIO_JOBS):
+            with open('%s/fio.%d' % (MOUNT, fio_job), 'wb') as file:
                 file.write(bytes(job['fio_bytes']))
                 file.flush()
                 os.fsync(file.fileno())
@@ -233,20 +244,20 @@ def fio(job: Dict[str, Any], path: str, device: Device) -> Dict[str, Any]:
         for _again in range(2):
             done = run(*seeded, '--verify_only=1')
             if done.returncode:
-                found['right'] = False
-                found['said'] = [
+                report['right'] = False
+                report['said'] = [
                     line for line in (done.stdout + done.stderr).split('\n')
                     if line.startswith(('verify', 'fio'))]
             else:
                 told = json.loads(done.stdout[done.stdout.index('{'):])
-                found['verified'] += sum(one['read']['total_ios']
-                                         for one in told['jobs'])
+                report['verified'] += sum(job_row['read']['total_ios']
+                                          for job_row in told['jobs'])
             must('umount', MOUNT)
-            found['repair'].append(run(
+            report['repair'].append(run(
                 *CHECK[job['file_system']], path).returncode)
             device.settle()
             must('mount', path, MOUNT)
-    return found
+    return report
 
 
 PARTS: Dict[str, Callable[[Dict[str, Any], str, Device], Dict[str, Any]]] = {

@@ -4,7 +4,8 @@ Each case has devices of its own making: a load runs, one device begins to
 fail, something is asked of dm-dss meanwhile, the device heals, and every
 sector is read. A reader may get an error, or a version that was written and
 not replaced by an acknowledged one: nothing else, at no time. The one
-argument is JSON: cases as [seed, device, fault, moment].
+argument is JSON: cases as [seed, device, fault, moment], and perhaps the
+percentage of the SSD that is a stage.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ CHUNKS = (64, 8)
 ROWS = ('0,0,room,back,0,65536,1,0,-', '11,700,always,back,0,65536,1,0,-',
         '12,600,always,through,0,65536,1,0,-',
         '25,900,always,around,0,65536,1,0,-')
+#: With a stage nothing of these classes is dirty but by it.
+STAGED_ROWS = (ROWS[0] + ',0', ROWS[1] + ',0', ROWS[2], ROWS[3])
 LINEAR = '0 %d linear %s 0'
 FLAKEY = '0 %d flakey %s 0 %d 1000000 %s'
 #: Tables of a failing device; 'lies' is the twin that has to be caught.
@@ -63,9 +66,11 @@ class Stubborn(Load):
 class Case:
     """Both disks, each below a device whose table can be changed."""
 
-    def __init__(self, seed: int, disks: Dict[str, Disk]) -> None:
+    def __init__(self, seed: int, disks: Dict[str, Disk],
+                 stage: int) -> None:
         self.chance = random.Random(seed)
         self.seed = seed
+        self._stage = stage
         self.disks = disks
         self.shadow = Shadow(disks['hdd'].sectors)
         for name, disk in disks.items():
@@ -75,12 +80,13 @@ class Case:
             dmsetup('create', 'l' + name, '--table',
                     LINEAR % (disk.sectors, disk.path))
         self.dss = self.start()
-        self.dss.message('classes', *ROWS)
+        self.dss.message('classes', *(STAGED_ROWS if stage else ROWS))
 
     def start(self) -> Dss:
         chunk = CHUNKS[(self.seed + self.seed // 1000) % len(CHUNKS)]
         dss = Dss(dm_path('lssd'), dm_path('lhdd'),
-                  self.disks['hdd'].sectors, chunk, 'idle_ms 50')
+                  self.disks['hdd'].sectors, chunk,
+                  'idle_ms 50 stage %d' % self._stage)
         dss.message('after', '256')
         return dss
 
@@ -147,7 +153,7 @@ class Case:
         table = self.dss.table
         if health == 'given_up':
             # It could not be marked, and the HDD has everything.
-            table = table.replace(' 2 idle_ms', ' 3 format idle_ms')
+            table = table.replace(' 4 idle_ms', ' 5 format idle_ms')
         dmsetup('load', 'dss', '--table', table)
         dmsetup('resume', 'dss')
         if health != 'given_up':
@@ -166,9 +172,9 @@ class Case:
 
 
 def run(seed: int, name: str, fault: str, moment: str,
-        disks: Dict[str, Disk]) -> Dict[str, Any]:
+        disks: Dict[str, Disk], stage: int = 0) -> Dict[str, Any]:
     """One case."""
-    case = Case(seed, disks)
+    case = Case(seed, disks, stage)
     load = Stubborn(case.shadow, case.dss.path, seed, threads=4)
     load.start()
     load.wait(150)
@@ -187,16 +193,17 @@ def run(seed: int, name: str, fault: str, moment: str,
         load.stop()
     case.read_all(case.dss.path)
     status = case.dss.status()
-    found = {'fired': bool(load.io_errors or status['ssd_errors']
-                           or status['hdd_errors']),
-             'errors': load.io_errors}
+    report = {'fired': bool(load.io_errors or status['ssd_errors']
+                            or status['hdd_errors']),
+              'errors': load.io_errors,
+              'stage_waits': case.dss.stats()[-1]['stage_waits']}
     if moment == 'start' and not restarted(case, name, fault):
-        found['end'] = 'not started'
-        return found
+        report['end'] = 'not started'
+        return report
     if moment != 'start':
         case.heal(name)
-    found['end'] = healed(case)
-    return found
+    report['end'] = healed(case)
+    return report
 
 
 def restarted(case: Case, name: str, fault: str) -> bool:
@@ -218,8 +225,8 @@ def restarted(case: Case, name: str, fault: str) -> bool:
         if name == 'ssd':
             case.after_cut()
         return True
-    for one in case.disks:
-        dmsetup('remove', 'l' + one)
+    for disk_name in case.disks:
+        dmsetup('remove', 'l' + disk_name)
     return False
 
 
@@ -246,17 +253,17 @@ def healed(case: Case) -> str:
 def main() -> None:
     disks = {'ssd': Disk('ssd', SSD_MIB, 80),
              'hdd': Disk('hdd', HDD_MIB, 1000, 4)}
-    cases: List[Tuple[int, str, str, str]] = json.loads(sys.argv[1])
+    cases: List[Tuple[Any, ...]] = json.loads(sys.argv[1])
     rows = []
-    for seed, name, fault, moment in cases:
+    for case in cases:
+        seed, name, fault, moment, *stage = case
         try:
-            found = run(seed, name, fault, moment, disks)
+            report = run(seed, name, fault, moment, disks, *stage)
         except (Exception, KeyboardInterrupt):
-            print('case %s' % json.dumps([seed, name, fault, moment]),
-                  file=sys.stderr)
+            print('case %s' % json.dumps(case), file=sys.stderr)
             traceback.print_exc()
             raise
-        rows.append(dict(found, case=[seed, name, fault, moment]))
+        rows.append(dict(report, case=case))
     print(json.dumps(rows))
 
 

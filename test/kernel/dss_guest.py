@@ -87,24 +87,24 @@ class Dss:
         names = ('read_hits', 'write_hits', 'misses', 'promotions',
                  'bypasses', 'evictions', 'cleaned', 'ssd_errors',
                  'hdd_errors')
-        found: Dict[str, Any] = {
+        status: Dict[str, Any] = {
             'health': words[1], 'mode': words[2], 'strategy': words[3],
             'used': int(used), 'slots': int(slots),
             'dirty': int(words[7]), 'dirty_grains': int(words[8])}
-        found.update(zip(names, map(int, words[9:18])))
-        found['classes'] = {
-            int(one.split(':')[0]): tuple(map(int, one.split(':')[1:]))
-            for one in words[18:]}
-        return found
+        status.update(zip(names, map(int, words[9:18])))
+        status['classes'] = {
+            int(word.split(':')[0]): tuple(map(int, word.split(':')[1:]))
+            for word in words[18:]}
+        return status
 
     def stats(self) -> Dict[int, Dict[str, int]]:
         """Counters by class; those of the device at -1."""
-        found = {}
+        rows = {}
         for line in self.message('stats').splitlines():
             row = {key: int(value) for key, value in
                    (word.split('=') for word in line.split())}
-            found[row.pop('class', -1)] = row
-        return found
+            rows[row.pop('class', -1)] = row
+        return rows
 
     def reload(self, table: str) -> None:
         dmsetup('suspend', self.name)
@@ -222,14 +222,14 @@ class Shadow:
     def write(self, device: Direct, sector: int, count: int) -> None:
         """Write the next versions."""
         span = range(sector, sector + count)
-        for one in span:
-            self.issued[one] += 1
+        for number in span:
+            self.issued[number] += 1
         device.write(sector * SECTOR, b''.join(
-            self.bytes_of(one, self.issued[one]) for one in span))
+            self.bytes_of(number, self.issued[number]) for number in span))
         with self._lock:
-            for one in span:
-                self.done[one] = self.issued[one]
-                self._since.append((one, self.issued[one]))
+            for number in span:
+                self.done[number] = self.issued[number]
+                self._since.append((number, self.issued[number]))
 
     def flush(self, device: Direct) -> None:
         with self._lock:
@@ -246,14 +246,14 @@ class Shadow:
     def check(self, device: Direct, sector: int, count: int) -> None:
         """Read, and compare with what may be there at that time."""
         span = range(sector, sector + count)
-        least = [self.done[one] for one in span]
+        least = [self.done[number] for number in span]
         data = device.read(sector * SECTOR, count * SECTOR)
-        for index, one in enumerate(span):
+        for index, number in enumerate(span):
             version = self.version_of(
-                one, data[index * SECTOR:(index + 1) * SECTOR])
-            if not least[index] <= version <= self.issued[one]:
+                number, data[index * SECTOR:(index + 1) * SECTOR])
+            if not least[index] <= version <= self.issued[number]:
                 raise WrongBytes('sector %d: version %d, not %d..%d' % (
-                    one, version, least[index], self.issued[one]))
+                    number, version, least[index], self.issued[number]))
 
     def check_all(self, device: Direct, step: int = 512) -> None:
         for sector in range(0, len(self.done), step):
@@ -269,16 +269,17 @@ class Shadow:
             count = min(step, len(self.done) - begin)
             data = device.read(begin * SECTOR, count * SECTOR)
             for index in range(count):
-                one = begin + index
+                number = begin + index
                 version = self.version_of(
-                    one, data[index * SECTOR:(index + 1) * SECTOR])
-                if not self.kept[one] <= version <= self.issued[one]:
+                    number, data[index * SECTOR:(index + 1) * SECTOR])
+                if not self.kept[number] <= version <= self.issued[number]:
                     raise WrongBytes(
                         'after a crash, sector %d: version %d, not %d..%d'
-                        % (one, version, self.kept[one], self.issued[one]))
-                lost += version < self.done[one]
-                self.done[one] = self.issued[one] = version
-                self.kept[one] = version
+                        % (number, version, self.kept[number],
+                           self.issued[number]))
+                lost += version < self.done[number]
+                self.done[number] = self.issued[number] = version
+                self.kept[number] = version
         self._since = []
         return lost
 
@@ -331,7 +332,7 @@ class Load:
         """Until that many more were made, or a thread ended by an error."""
         goal = self.requests + requests
         while self.requests < goal and not self.errors \
-                and any(one.is_alive() for one in self._threads):
+                and any(thread.is_alive() for thread in self._threads):
             time.sleep(0.005)
 
     def _guard(self, seed: int, index: int, threads: int) -> None:

@@ -100,7 +100,7 @@ def main() -> None:
     print(json.dumps({
         'hits': after['read_hits'] - before['read_hits'],
         'misses': after['misses'] - before['misses'],
-        'ns': {name: [round(one) for one in sorted(times)]
+        'ns': {name: [round(duration) for duration in sorted(times)]
                for name, times in best.items()}}))
 
 

@@ -33,12 +33,12 @@ def found(script: str, args: Sequence[Any] = (), module: str = 'dm-dss',
 
 
 def wrong_twin(folder: str, changes: Sequence[Tuple[str, str, str]]) -> str:
-    """dm-dss with lines replaced, built for the plain kernel.
+    """dm-dss with lines replaced, built for the kernel of the guests.
 
     :param changes: file, text that occurs in it once, its replacement
     :returns: the module
     """
-    kernel = build.kernel('plain', print)
+    kernel = build.kernel(VARIANT, print)
     build.copy_sources('dm-dss', folder)
     for name, before, after in changes:
         path = os.path.join(folder, name)

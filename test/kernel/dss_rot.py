@@ -19,8 +19,9 @@ from typing import Any, Dict, List
 from dm_ioctl import dmsetup
 from dss_guest import Direct, Disk, Dss
 
-from swift_dss.block.format import BLOCK_SECTORS, Superblock
-from swift_dss.block.tools import examine
+from swift_dss.block.ondisk.blocks import BLOCK_SECTORS
+from swift_dss.block.ondisk.superblock import Superblock
+from swift_dss.block.ondisk.reading import examine
 
 CHUNK = 8
 BLOCK = 4096
@@ -120,10 +121,10 @@ def hurt(pair: Pair, saved: List[bytes], chance: random.Random) -> int:
     def read(sector: int, count: int) -> bytes:
         return bytes(ssd[sector * 512:(sector + count) * 512])
 
-    found = examine(read, len(ssd) // 512)
-    superblock: Superblock = found.superblock
-    newest = max(region.seq for region in found.regions)
-    old = [region for region in found.regions if 0 < region.seq < newest]
+    examined = examine(read, len(ssd) // 512)
+    superblock: Superblock = examined.superblock
+    newest = max(region.seq for region in examined.regions)
+    old = [region for region in examined.regions if 0 < region.seq < newest]
     for region in chance.sample(old, chance.randint(1, min(3, len(old)))):
         for copy in chance.choice(((0,), (1,), (0, 1))):
             at = superblock.region_sector(region.number, copy) * 512
@@ -141,7 +142,7 @@ def table(seed: int, rounds: int) -> Dict[str, Any]:
     """Damage after damage."""
     chance = random.Random(seed)
     pair = Pair()
-    found: Dict[str, Any] = {
+    report: Dict[str, Any] = {
         'started': 0, 'refused': 0, 'wrong': 0, 'disagreed': 0, 'dirty': 0,
         'quiet_started': 0}
     for number in range(rounds):
@@ -150,20 +151,20 @@ def table(seed: int, rounds: int) -> Dict[str, Any]:
             saved, wanted = prepared(pair, chance, quiet)
         refusals = hurt(pair, saved, chance)
         dss = starts(pair)
-        found['disagreed'] += bool(refusals) == bool(dss)
+        report['disagreed'] += bool(refusals) == bool(dss)
         if not dss:
-            found['refused'] += 1
+            report['refused'] += 1
             continue
-        found['started'] += 1
-        found['quiet_started'] += quiet
-        found['dirty'] += dss.status()['dirty']
+        report['started'] += 1
+        report['quiet_started'] += quiet
+        report['dirty'] += dss.status()['dirty']
         device = Direct(dss.path)
-        found['wrong'] += sum(
-            device.read(one * BLOCK, BLOCK) != data
-            for one, data in wanted.items())
+        report['wrong'] += sum(
+            device.read(block * BLOCK, BLOCK) != data
+            for block, data in wanted.items())
         device.close()
         dss.remove()
-    return found
+    return report
 
 
 def origin() -> Dict[str, Any]:
@@ -171,13 +172,13 @@ def origin() -> Dict[str, Any]:
     pair = Pair()
     named = 'writeback idle_ms 0 origin_id '
     Direct(pair.hdd.path).write(0, pattern(1, 1))
-    found: Dict[str, Any] = {}
+    report: Dict[str, Any] = {}
 
     def attempt(step: str, features: str) -> None:
         dss = starts(pair, features)
-        found[step] = dss is not None
+        report[step] = dss is not None
         if dss:
-            found[step + '_table'] = subprocess.run(
+            report[step + '_table'] = subprocess.run(
                 ['dmsetup', 'table', 'dss'], check=True, capture_output=True,
                 text=True).stdout.strip()
             dss.remove()
@@ -198,7 +199,7 @@ def origin() -> Dict[str, Any]:
         attempt('written_' + step, named + IDS[1])
         Direct(pair.hdd.path).write(place, was)
         attempt('restored_' + step, named + IDS[1])
-    return found
+    return report
 
 
 def main() -> None:

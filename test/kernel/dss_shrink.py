@@ -28,12 +28,12 @@ def main() -> None:
     try:
         load.wait(3000)
         before = dss.status()
-        found: Dict[str, Any] = {'before': before['slots'], 'refused': []}
+        report: Dict[str, Any] = {'before': before['slots'], 'refused': []}
         for words in (('shrink', '8'), ('shrink', 'x'), ('shrink', '')):
             try:
                 dss.message(*words)
             except RuntimeError:
-                found['refused'].append(words[1])
+                report['refused'].append(words[1])
         dss.message('shrink', str(after_mib * 2048))
         load.wait(1000)
         after = dss.status()
@@ -57,12 +57,12 @@ def main() -> None:
     shadow.check_all(device)
     device.close()
     dss.remove()
-    found.update(
+    report.update(
         after=after['slots'], used=after['used'], dirty=before['dirty'],
         used_before=before['used'], reloaded=reloaded['slots'],
         kept=reloaded['used'], shrunk=sum(
             row['evicted_shrink'] for key, row in stats.items() if key >= 0))
-    print(json.dumps(found))
+    print(json.dumps(report))
 
 
 main()

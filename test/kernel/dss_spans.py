@@ -57,7 +57,7 @@ def spans(seed: int, requests: int, mode: str, ahead: int,
             bytes_now[begin:end] = data
         # On the guest's clock: fills end before the next request.
         time.sleep(0.01)
-    found = {'counts': {
+    report = {'counts': {
         class_id: {name: value for name, value in row.items()
                    if name.startswith(('read_hits', 'write_hits', 'misses',
                                        'takes', 'bypass', 'evicted',
@@ -65,7 +65,7 @@ def spans(seed: int, requests: int, mode: str, ahead: int,
         for class_id, row in dss.stats().items() if class_id >= 0}}
     with open('/sys/block/hdd/stat') as file:
         words = file.read().split()
-    found['hdd'] = [int(words[0]), int(words[4])]
+    report['hdd'] = [int(words[0]), int(words[4])]
     dss.message('drain')
     device.close()
     dss.remove()
@@ -74,8 +74,8 @@ def spans(seed: int, requests: int, mode: str, ahead: int,
         right &= origin.read(begin, MOST_BYTES) == \
             bytes_now[begin:begin + MOST_BYTES]
     origin.close()
-    found['right'] = right
-    return found
+    report['right'] = right
+    return report
 
 
 print(json.dumps(spans(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3],

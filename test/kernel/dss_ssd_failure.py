@@ -44,7 +44,7 @@ def main() -> None:
         device.flush()
     fault = '1 error_writes' if readable else '2 error_reads error_writes'
     change(ssd, BAD % (ssd.sectors, ssd.path, fault))
-    found = {
+    report = {
         # A miss wants to fill: the write to the SSD fails.
         'fill': attempt(lambda: device.read(3 << 20, 4096)),
         'write': attempt(lambda: device.write(4 << 20, new)),
@@ -52,18 +52,18 @@ def main() -> None:
         'clean_read': attempt(lambda: device.read(0, 8192)),
         'clean_right': device.read(0, 8192) == old,
         'health': dss.status()['health']}
-    found['dirty_read'] = attempt(lambda: device.read(1 << 20, 8192))
+    report['dirty_read'] = attempt(lambda: device.read(1 << 20, 8192))
     if readable and dirty:
         dss.message('drain')
-    found['health_after'] = dss.status()['health']
-    found['write_after'] = attempt(lambda: device.write(5 << 20, new))
-    found['flush_after'] = attempt(device.flush)
-    found['ssd_errors'] = dss.status()['ssd_errors']
+    report['health_after'] = dss.status()['health']
+    report['write_after'] = attempt(lambda: device.write(5 << 20, new))
+    report['flush_after'] = attempt(device.flush)
+    report['ssd_errors'] = dss.status()['ssd_errors']
     device.close()
     change(ssd, GOOD % (ssd.sectors, ssd.path))
     dss.remove()
-    found['hdd_has'] = Direct(hdd.path).read(1 << 20, 8192).decode()[0]
-    print(json.dumps(found))
+    report['hdd_has'] = Direct(hdd.path).read(1 << 20, 8192).decode()[0]
+    print(json.dumps(report))
 
 
 main()

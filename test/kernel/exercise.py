@@ -1,7 +1,7 @@
 """Exercisers of file systems over dm-dss, against the plain disk.
 
 ``python test/kernel/exercise.py`` runs, on XFS and on ext4, each over the
-plain disk and over dm-dss in two modes,
+plain disk and over dm-dss in two modes and with a stage,
 
 * ``fsx`` (from the Rust registry: ``cargo install fsx``), one for each of
   four classes side by side, with every operation that it knows;
@@ -33,7 +33,8 @@ from swift_dss.block.lab import cache
 FILE_SYSTEMS = ('xfs', 'ext4')
 #: With blocks that are smaller than a page.
 SMALL_BLOCKS = ('xfs-1k', 'ext4-1k')
-MODES = ('writeback', 'writethrough')
+#: In "staged" nothing is dirty but by the stage.
+MODES = ('writeback', 'writethrough', 'staged')
 PARTS = ('fsx', 'stress-ng', 'fio')
 #: stress-ng's class ``filesystem``.
 STRESSORS = (
@@ -115,21 +116,21 @@ def job(file_system: str, device: str, parts: Sequence[str], seed: int,
 
 def exercised(told: Dict[str, Any], module: str = 'dm-dss') -> Dict[str, Any]:
     """Run a guest; its outcome."""
-    found: Dict[str, Any] = dss_lab.found(
+    report: Dict[str, Any] = dss_lab.found(
         'dss_exercise.py', [json.dumps(told)], module,
         timeout=GUEST_SECONDS)
-    return found
+    return report
 
 
 def faults(outcome: Dict[str, Any], plain: Dict[str, Any]) -> List[str]:
     """What is wrong with an outcome: by itself, and beside the plain
     disk's."""
     lines = []
-    for part, found in outcome.items():
-        if any(found['checked']):
+    for part, result in outcome.items():
+        if any(result['checked']):
             lines.append('%s: the checker found %s' % (
-                part, found['checked']))
-        for name, value in found.items():
+                part, result['checked']))
+        for name, value in result.items():
             if value != plain[part].get(name):
                 lines.append('%s: %s is %r, on the plain disk %r' % (
                     part, name, value, plain[part].get(name)))
@@ -151,17 +152,17 @@ def compared(parts: Sequence[str], file_systems: Sequence[str],
     for file_system in file_systems:
         plain = exercised(job(file_system, 'plain', parts, seed, **changes))
         for mode in ('plain',) + tuple(modes):
-            found = plain if mode == 'plain' else exercised(
+            report = plain if mode == 'plain' else exercised(
                 job(file_system, mode, parts, seed, **changes))
-            wrong = faults(found['outcome'], plain['outcome'])
+            wrong = faults(report['outcome'], plain['outcome'])
             count += len(wrong)
-            passed = sum(status == 0 for name, status in found[
+            passed = sum(status == 0 for name, status in report[
                 'outcome'].get('stress-ng', {}).items() if name != 'checked')
             print('%s, %s: %d differences; %d stressors passed, fio '
                   'verified %d blocks; %s' % (
                       file_system, mode, len(wrong), passed,
-                      found['outcome'].get('fio', {}).get('verified', 0),
-                      json.dumps(found['cache'])))
+                      report['outcome'].get('fio', {}).get('verified', 0),
+                      json.dumps(report['cache'])))
             for line in wrong:
                 print('  ' + line)
             sys.stdout.flush()

@@ -17,10 +17,10 @@ READS = 2000
 
 def measure(chunk: int, rounds: int) -> Any:
     """Times of one read in nanoseconds, of each round, by target."""
-    found = guests.found('dss_hits.py', [chunk, rounds], virtual_time=False,
-                         modules=('dm-dss',), timeout=600)
-    assert (found['hits'], found['misses']) == (rounds * READS, 0), found
-    return found['ns']
+    report = guests.found('dss_hits.py', [chunk, rounds], virtual_time=False,
+                          modules=('dm-dss',), timeout=600)
+    assert (report['hits'], report['misses']) == (rounds * READS, 0), report
+    return report['ns']
 
 
 def main() -> int:

@@ -6,6 +6,8 @@
 ``read:SECTOR:COUNT`` and ``write:SECTOR:COUNT`` time one request, ``sync`` a
 flush, ``pause:NS`` sleeps. Requests with ``+`` between are under way together,
 each begun a microsecond after the one before it.
+``lab_disk.py DEVICE counts STEP...`` prints the disk's counters in the end,
+too.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import mmap
 import os
 import random
+import subprocess
 import sys
 import threading
 import time
@@ -88,9 +91,9 @@ def together(fd: int, steps: List[str]) -> List[int]:
     """How long each took."""
     taken = [0] * len(steps)
 
-    def one(number: int) -> None:
+    def serve(number: int) -> None:
         taken[number] = request(fd, steps[number])
-    threads = [threading.Thread(target=one, args=(number,))
+    threads = [threading.Thread(target=serve, args=(number,))
                for number in range(len(steps))]
     for thread in threads:
         thread.start()
@@ -122,6 +125,9 @@ def main() -> None:
         loads(fd)
     else:
         script(fd, sys.argv[3:])
+    if sys.argv[2] == 'counts':
+        sys.stdout.flush()
+        subprocess.run(['dmsetup', 'status', sys.argv[1]], check=True)
 
 
 if __name__ == '__main__':

@@ -75,7 +75,7 @@ def panic() -> None:
         for line in maps:
             place, rights = line.split()[:2]
             if 'x' in rights and 'w' not in rights:
-                start, end = (int(one, 16) for one in place.split('-'))
+                start, end = (int(address, 16) for address in place.split('-'))
                 try:
                     memory.seek(start)
                     memory.write(bytes(end - start))

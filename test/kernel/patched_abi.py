@@ -49,8 +49,8 @@ def opened(path: str, flags: int = os.O_RDWR) -> int:
     return os.open(path, flags | O_CLASSIFIED | os.O_CREAT, 0o600)
 
 
-def differs(found: Any, wanted: Any) -> str:
-    return '' if found == wanted else '%r, not %r' % (found, wanted)
+def differs(result: Any, wanted: Any) -> str:
+    return '' if result == wanted else '%r, not %r' % (result, wanted)
 
 
 def refusal(call: Callable[..., Any], *args: Any) -> str:
@@ -120,9 +120,9 @@ def writev_counts_and_writes_the_data_only(path: str) -> str:
 @check
 def readv_counts_and_reads_the_data_only(path: str) -> str:
     fd = filled(path, b'abcdef')
-    byte, one, two = first(31), bytearray(2), bytearray(9)
-    counts = [os.readv(fd, [byte, one, two]), os.readv(fd, [byte, one])]
-    return differs((counts, bytes(byte), bytes(one), bytes(two)),
+    byte, short, long = first(31), bytearray(2), bytearray(9)
+    counts = [os.readv(fd, [byte, short, long]), os.readv(fd, [byte, short])]
+    return differs((counts, bytes(byte), bytes(short), bytes(long)),
                    ([6, 0], b'\x1f', b'ab', b'cdef\0\0\0\0\0'))
 
 
@@ -210,13 +210,13 @@ def a_bad_pointer_is_efault(path: str) -> str:
     fd = filled(path)
     data = ctypes.create_string_buffer(4)
     vector = struct.pack('=QQQQ', 8, 1, ctypes.addressof(data), 4)
-    found = []
+    answers = []
     for number in (19, 20):  # readv, writev
         result = _LIBC.syscall(number, fd, vector, 2)
-        found.append((result, errno.errorcode.get(ctypes.get_errno())))
+        answers.append((result, errno.errorcode.get(ctypes.get_errno())))
     result = _LIBC.syscall(19, fd, ctypes.c_void_p(8), 2)
-    found.append((result, errno.errorcode.get(ctypes.get_errno())))
-    return differs(found, [(-1, 'EFAULT')] * 3)
+    answers.append((result, errno.errorcode.get(ctypes.get_errno())))
+    return differs(answers, [(-1, 'EFAULT')] * 3)
 
 
 @check
@@ -272,7 +272,7 @@ def aio_refuses_vectors_and_takes_the_rest(path: str) -> str:
     data = ctypes.create_string_buffer(4)
     vector = ctypes.create_string_buffer(struct.pack(
         '=QQ', ctypes.addressof(data), 4))
-    found = []
+    answers = []
     for code, place, length in (
             (_AIO_PREADV, vector, 1), (_AIO_PREAD, data, 4)):
         block = ctypes.create_string_buffer(struct.pack(
@@ -280,9 +280,9 @@ def aio_refuses_vectors_and_takes_the_rest(path: str) -> str:
             ctypes.addressof(place), length, 0, 0, 0, 0))
         blocks = (ctypes.c_void_p * 1)(ctypes.addressof(block))
         result = _LIBC.syscall(_IO_SUBMIT, context, 1, blocks)
-        found.append(result if result >= 0
-                     else errno.errorcode[ctypes.get_errno()])
-    return differs((found, data.raw), ([_REFUSED, 1], _PAGE[:4]))
+        answers.append(result if result >= 0
+                       else errno.errorcode[ctypes.get_errno()])
+    return differs((answers, data.raw), ([_REFUSED, 1], _PAGE[:4]))
 
 
 @check
@@ -291,33 +291,33 @@ def io_uring_refuses_vectors_and_takes_the_rest(path: str) -> str:
     plain = os.open(path, os.O_RDWR)
     data = bytearray(4)
     with uring.Ring() as ring:
-        found = [
+        answers = [
             ring.vector(uring.READV, fd, [data], 0),
             ring.vector(uring.WRITEV, fd, [data], 0),
             ring.vector(uring.READV, plain, [data], 0, RWF_CLASSIFIED),
             ring.vector(uring.READV, plain, [data], 0),
             ring.buffer(uring.READ, fd, data, 0)]
-    return differs((found, bytes(data)),
+    return differs((answers, bytes(data)),
                    ([-errno.EOPNOTSUPP] * 3 + [4, 4], _PAGE[:4]))
 
 
 def results(folder: str) -> Iterator[Tuple[str, str]]:
     for number, (name, function) in enumerate(CHECKS):
         try:
-            found = function(os.path.join(folder, '%d' % number))
+            wrong = function(os.path.join(folder, '%d' % number))
         except Exception as err:
-            found = '%s: %s' % (type(err).__name__, err)
+            wrong = '%s: %s' % (type(err).__name__, err)
         for fd in range(3, 100):
             with contextlib.suppress(OSError):
                 os.close(fd)
-        yield name, found or ''
+        yield name, wrong or ''
 
 
 def main(device: str, kinds: Sequence[str]) -> int:
     for kind in kinds:
         with mounted(device, kind) as folder:
-            for name, found in results(folder):
-                print(json.dumps([kind, name, found]), flush=True)
+            for name, wrong in results(folder):
+                print(json.dumps([kind, name, wrong]), flush=True)
     return 0
 
 

@@ -80,8 +80,8 @@ class File:
         done = os.preadv(fd, [class_id, data], offset, flags)
         self.compare(offset, bytes(data[:done]), length)
 
-    def compare(self, offset: int, found: bytes, length: int) -> None:
-        assert found == self.wanted[offset:offset + length], (
+    def compare(self, offset: int, data: bytes, length: int) -> None:
+        assert data == self.wanted[offset:offset + length], (
             'read of %d at %d differs' % (length, offset))
 
     def truncate(self) -> None:

@@ -19,7 +19,7 @@ from patched_view import drain, limit, mounted
 from kernel_view import (
     CLASS_MAP, SIZE, Issue, followed, observe, seen_by_span, table,
     wrong_rows)
-from object_node import running_node
+from support.nodes.object_node import running_node
 
 from swift_dss.core.spans import Span
 from swift_dss.io import carriers
@@ -46,10 +46,10 @@ def by_carrier(carrier: carriers.Carrier, device: str, path: str) -> Seen:
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
     expect_random(fd)
     with followed(device, reads):
-        found = b''.join(
+        data = b''.join(
             read_exact(carrier, fd, span.length, span.offset, span.class_id)
             for span in spans)
-    assert found == body
+    assert data == body
     os.close(fd)
     return {'write': seen_by_span(path, CLASS_MAP, SIZE, writes, 'W'),
             'read': seen_by_span(path, CLASS_MAP, SIZE, reads, 'R')}

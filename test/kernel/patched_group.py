@@ -49,8 +49,8 @@ def group_of(raw: List[int]) -> Tuple[int, int, int]:
 
 def commands() -> List[Tuple[int, int, int]]:
     with open(_TRACING + 'trace') as source:
-        return [group_of([int(byte, 16) for byte in found.split()])
-                for found in _RAW.findall(source.read())]
+        return [group_of([int(byte, 16) for byte in words.split()])
+                for words in _RAW.findall(source.read())]
 
 
 def each_class(device: str, write: bool) -> Dict[str, Any]:
@@ -72,19 +72,19 @@ def each_class(device: str, write: bool) -> Dict[str, Any]:
 def main(device: str) -> int:
     switch, = glob.glob('/sys/block/%s/device/scsi_disk/*/'
                         'storage_class_group' % os.path.basename(device))
-    found: Dict[str, Any] = {}
+    report: Dict[str, Any] = {}
     with open(switch) as source:
-        found['default'] = source.read().strip()
+        report['default'] = source.read().strip()
     for state in ('0', '1'):
         put(switch, state)
-        found[state] = {'write': each_class(device, True),
-                        'read': each_class(device, False)}
+        report[state] = {'write': each_class(device, True),
+                         'read': each_class(device, False)}
     try:
         put(switch, 'maybe')
-        found['nonsense'] = 'taken'
+        report['nonsense'] = 'taken'
     except OSError as err:
-        found['nonsense'] = err.strerror
-    print(json.dumps(found))
+        report['nonsense'] = err.strerror
+    print(json.dumps(report))
     return 0
 
 

@@ -119,11 +119,11 @@ def drain() -> None:
     raise TimeoutError('the flusher leaves %s dirty' % rows['Dirty'])
 
 
-def differs(found: Dict[int, List[int]], wanted: Sequence[int]) -> str:
+def differs(hints: Dict[int, List[int]], wanted: Sequence[int]) -> str:
     """Pages that went with another class than theirs, or not at all."""
-    wrong = ['%d: %r, not %d' % (page, found.get(page), class_id)
+    wrong = ['%d: %r, not %d' % (page, hints.get(page), class_id)
              for page, class_id in enumerate(wanted)
-             if found.get(page) != [class_id]]
+             if hints.get(page) != [class_id]]
     return '%d of %d pages: %s' % (
         len(wrong), len(wanted), '; '.join(wrong[:6])) if wrong else ''
 
@@ -378,11 +378,11 @@ def main(device: str, kinds: Sequence[str]) -> int:
                 sight = Sight(device, os.path.join(
                     folder, statement.__name__))
                 try:
-                    found = statement(sight)
+                    wrong = statement(sight)
                 except Exception as err:
-                    found = '%s: %s' % (type(err).__name__, err)
+                    wrong = '%s: %s' % (type(err).__name__, err)
                 sight.close()
-                print(json.dumps([kind, statement.__name__, found]),
+                print(json.dumps([kind, statement.__name__, wrong]),
                       flush=True)
     return 0
 

@@ -33,9 +33,9 @@ def test_every_set_up_serves_right_bytes_and_counts(work, setup):
 
 
 def test_two_runs_are_one_run(work):
-    one, two = (compare.measure(work, 'dm-dss', compare.Plan(), print)
-                for _ in range(2))
-    assert one.phases == two.phases
+    first, second = (compare.measure(work, 'dm-dss', compare.Plan(), print)
+                     for _ in range(2))
+    assert first.phases == second.phases
 
 
 def test_a_disk_that_loses_writes_is_seen(work, monkeypatch):
@@ -49,11 +49,11 @@ def test_a_disk_that_loses_writes_is_seen(work, monkeypatch):
 
 def test_chunks_are_compared_with_no_cache():
     plan = chunks.Plan(chunks=(32,), modes=('through',), scale=1024)
-    found = chunks.measure(plan, print)
-    names = [row['setup'] for row in found['rows']]
+    report = chunks.measure(plan, print)
+    names = [row['setup'] for row in report['rows']]
     assert names == ['no cache', 'dm-dss', 'dm-cache']
-    none, ours = found['rows'][:2]
+    none, ours = report['rows'][:2]
     # What the first run brought, the second one finds.
     assert chunks.saved(ours, none, 'second') > \
         chunks.saved(ours, none, 'first') > 0
-    assert 'no cache' in chunks.text(found)
+    assert 'no cache' in chunks.text(report)

@@ -25,9 +25,11 @@ def parsed(step):
 
 @pytest.mark.parametrize('step, text', [
     ('ssd_has_ext4', 'SSD /dev/mapper/s carries ext4; --force writes over'),
+    ('ssd_has_raid', 'carries isw_raid_member; --force'),
     ('ssd_is_mounted', 'is mounted on /run/m'),
     ('origin_has_swap', 'origin /dev/mapper/h carries swap; --adopt'),
     ('remove_in_use', 'fast is in use'),
+    ('attach_empty', '/dev/mapper/s has no cache: "swift-dss block create"'),
     ('other_origin', 'is the cache of another origin than'),
     ('written_origin', 'does not have the bytes that it had'),
     ('format_dirty', 'dirty chunks')])
@@ -45,16 +47,24 @@ def test_what_might_cost_data_is_refused(said, step, text):
     ('shrink_too_far', 71, 'Invalid argument'),
     ('shrink_typo', 78, 'not a size'), ('in_use', 75, 'in use'),
     ('check_wiped', 8, 'no copy of the superblock'),
+    ('attach_none', 69, 'no device x in /run/tab'),
+    ('attach_again', 78, 'line 3: 1 words'),
     ('no_device', 69, 'no dm-dss device fast')])
 def test_mistakes_are_named(said, step, code, text):
-    found, _out, err = said[step]
-    assert (found, text in err) == (code, True), err
+    exit_code, _out, err = said[step]
+    assert (exit_code, text in err) == (code, True), err
+
+
+def test_no_signature_is_left_on_an_ssd_that_was_written_over(said):
+    assert parsed(said['forced'])['cache'] == 'new'
+    # blkid knows nothing there.
+    assert said['forced_signature'][:2] == [2, '']
 
 
 def test_new_cache_is_empty(said):
-    found = parsed(said['create'])
-    assert (found['cache'], found['used_slots']) == ('new', 0)
-    assert found['slots'] > 1000
+    report = parsed(said['create'])
+    assert (report['cache'], report['used_slots']) == ('new', 0)
+    assert report['slots'] > 1000
 
 
 def test_status_counts_by_class(said):
@@ -72,6 +82,14 @@ def test_status_counts_by_class(said):
     assert 0 < reads['p50_us'] <= reads['p99.9_us'] <= 1024
     assert reads['p99.9_us'] <= max(reads['max_us'], 1)
     assert device['dirty_bytes'] == 16 * (16384 + 4096 + 4096)
+
+
+def test_device_of_the_tab_is_attached_warm_and_as_it_says(said):
+    code, out, err = said['attach']
+    assert (code, out) == (0, '/dev/mapper/fast: attached\n'), err
+    assert said['attach_again'][1] == '/dev/mapper/fast: there already\n'
+    assert said['attached_differences'] == []
+    assert 'high 61 low 31 idle_ms 0' in said['attached_table'][1]
 
 
 def test_status_is_a_table_for_people(said):
@@ -101,17 +119,17 @@ def test_watch_brings_a_changed_file_and_leaves_what_the_kernel_says(said):
 
 
 def test_both_devices_grow_under_the_class_table(said):
-    found = parsed(said['resize'])
-    assert found['sectors'] == 96 * 2048
-    assert found['slots'] > found['slots_before'] + 500
+    report = parsed(said['resize'])
+    assert report['sectors'] == 96 * 2048
+    assert report['slots'] > report['slots_before'] + 500
     assert said['resized_differences'] == []
     assert said['resized_rows'] == said['rows']
 
 
 def test_end_of_the_ssd_is_given_up(said):
-    found = parsed(said['shrink'])
+    report = parsed(said['shrink'])
     # Eight of 48 MiB, to a whole number of regions.
-    assert 400 < found['slots_before'] - found['slots'] < 800
+    assert 400 < report['slots_before'] - report['slots'] < 800
     assert said['shrunk_differences'] == []
 
 
@@ -124,8 +142,8 @@ def test_clean_stop_is_sound_and_warm(said):
     assert dump['dirty_chunks'] == verdict['dirty_chunks'] > 0
     assert len(dump['segments']) == 2
     assert dump['class_rows']['17']['rank'] == 90
-    assert {one['origin_sector'] for one in dump['chunk_list']
-            if one['class'] == 11} >= {number * 128 for number in range(16)}
+    assert {chunk['origin_sector'] for chunk in dump['chunk_list']
+            if chunk['class'] == 11} >= {number * 128 for number in range(16)}
     warm = parsed(said['warm'])
     assert (warm['cache'], warm['used_slots']) == ('warm', dump['chunks'])
     assert said['warm_differences'] == []

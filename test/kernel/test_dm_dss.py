@@ -7,17 +7,17 @@ import pytest
 
 
 def behaviour(name: str) -> dict:
-    found = dss_lab.found('dss_behaviour.py', [name])
-    assert isinstance(found, dict)
-    return found
+    report = dss_lab.found('dss_behaviour.py', [name])
+    assert isinstance(report, dict)
+    return report
 
 
 def test_clean_stop_keeps_classes_dirty_bytes_order_and_class_table():
-    found = behaviour('warm')
-    assert found['same'] and found['dirty_kept'] and found['rows']
-    assert found['used'] == found['slots']
-    assert found['younger_hit'] == 2
-    assert found['oldest_missed'] == 1
+    report = behaviour('warm')
+    assert report['same'] and report['dirty_kept'] and report['rows']
+    assert report['used'] == report['slots']
+    assert report['younger_hit'] == 2
+    assert report['oldest_missed'] == 1
 
 
 def test_sieve_keeps_what_was_used_again_and_over_a_clean_stop():
@@ -27,23 +27,23 @@ def test_sieve_keeps_what_was_used_again_and_over_a_clean_stop():
 
 
 def test_small_miss_of_a_large_chunk_moves_only_what_was_asked_for():
-    found = behaviour('small_misses')
+    report = behaviour('small_misses')
     # 8 KiB, and the grain around 512 bytes.
-    assert found['hdd_read_sectors'] == 16 + 8
-    assert found['ssd_read_sectors'] == 16 + 8
-    assert found['hdd_write_sectors'] == 0
+    assert report['hdd_read_sectors'] == 16 + 8
+    assert report['ssd_read_sectors'] == 16 + 8
+    assert report['hdd_write_sectors'] == 0
 
 
 def test_what_a_miss_brings_behind_itself_is_in_nobodys_way():
-    found = behaviour('fetched_after')
+    report = behaviour('fetched_after')
     # The HDD takes 2 ms, and was reading that grain.
-    assert found['written'] < 0.001
+    assert report['written'] < 0.001
     # It read those 128 KiB for nothing: the reader's own grain alone came.
-    assert found['overtaken'] == 8
-    assert found['read'] < 0.003
+    assert report['overtaken'] == 8
+    assert report['read'] < 0.003
     # All but the grain that was written.
-    assert found['all'] == 255 * 8
-    assert found['right'] and found['read_again'] == 0
+    assert report['all'] == 255 * 8
+    assert report['right'] and report['read_again'] == 0
 
 
 def test_window_over_many_chunks_takes_free_slots_and_is_read_at_once():
@@ -56,28 +56,28 @@ def test_window_over_many_chunks_takes_free_slots_and_is_read_at_once():
 
 
 def test_class_flags_do_what_they_say():
-    found = behaviour('flags')
-    assert found['never'] == 0
-    assert (found['evict_before'], found['evict_after_hit']) == (1, 0)
-    assert found['no_allocate'] == {'12': [1, 0]}
-    assert found['direct_hdd'] == 0
-    assert found['sequential'] > 50
-    assert found['around'] is None
-    assert found['sticky'] == 1
+    report = behaviour('flags')
+    assert report['never'] == 0
+    assert (report['evict_before'], report['evict_after_hit']) == (1, 0)
+    assert report['no_allocate'] == {'12': [1, 0]}
+    assert report['direct_hdd'] == 0
+    assert report['sequential'] > 50
+    assert report['around'] is None
+    assert report['sticky'] == 1
 
 
 def test_discarded_bytes_are_neither_kept_nor_cleaned():
-    found = behaviour('discards')
-    assert found['before'] - found['after'] == 4 * 8
-    assert found['zero'] and found['kept']
+    report = behaviour('discards')
+    assert report['before'] - report['after'] == 4 * 8
+    assert report['zero'] and report['kept']
 
 
 def test_ssd_and_origin_grow_online_and_a_shorter_origin_is_refused():
-    found = behaviour('resize')
-    assert found['right'] and found['last'] and found['refused']
-    assert found['kept'] == 40
-    assert found['grown'] > 1.9 * found['small']
-    assert found['full'] == found['used'] == found['grown']
+    report = behaviour('resize')
+    assert report['right'] and report['last'] and report['refused']
+    assert report['kept'] == 40
+    assert report['grown'] > 1.9 * report['small']
+    assert report['full'] == report['used'] == report['grown']
 
 
 def test_wrong_tables_messages_and_devices_are_refused_and_change_nothing():
@@ -111,9 +111,9 @@ def test_chunks_that_both_devices_get_are_one_request():
 
 
 def test_who_reads_the_hdd_has_its_turn_by_class():
-    found = behaviour('turns')
+    report = behaviour('turns')
     # Two were there before it; without classes all twelve are.
-    assert found == {'strict': 2, 'lru': 12}
+    assert report == {'strict': 2, 'lru': 12}
 
 
 def test_flush_does_not_wait_for_what_others_gave_the_hdd():
@@ -130,46 +130,46 @@ def test_write_that_is_cut_while_it_waits_ends_and_is_durable():
 
 
 def test_memory_is_32_bytes_a_page_at_4_kib_and_one_at_256_kib():
-    found = behaviour('memory')
-    assert 10 < found['8'] <= 32
-    assert found['512'] <= 1
-    assert found['2048'] <= 1
+    report = behaviour('memory')
+    assert 10 < report['8'] <= 32
+    assert report['512'] <= 1
+    assert report['2048'] <= 1
 
 
 @pytest.mark.parametrize('fault', ['dead', 'readable'])
 def test_ssd_that_fails_with_nothing_dirty_is_left_out(fault):
-    found = dss_lab.found('dss_ssd_failure.py', ['clean', fault])
-    assert found['ssd_errors'] > 0
-    assert found['health'] == found['health_after'] == 'given_up'
+    report = dss_lab.found('dss_ssd_failure.py', ['clean', fault])
+    assert report['ssd_errors'] > 0
+    assert report['health'] == report['health_after'] == 'given_up'
     for action in ('fill', 'write', 'write_again', 'clean_read',
                    'write_after', 'flush_after'):
-        assert found[action] == 'ok', action
-    assert found['clean_right']
+        assert report[action] == 'ok', action
+    assert report['clean_right']
 
 
 def test_dead_ssd_with_dirty_bytes_refuses_writes_and_serves_clean_ones():
-    found = dss_lab.found('dss_ssd_failure.py', ['dirty', 'dead'])
-    assert found['health'] == found['health_after'] == 'refusing'
-    assert found['clean_read'] == 'ok' and found['clean_right']
+    report = dss_lab.found('dss_ssd_failure.py', ['dirty', 'dead'])
+    assert report['health'] == report['health_after'] == 'refusing'
+    assert report['clean_read'] == 'ok' and report['clean_right']
     for action in ('write_again', 'dirty_read', 'write_after',
                    'flush_after'):
-        assert found[action] == 'errno 5', action
-    assert found['hdd_has'] == 'o'
+        assert report[action] == 'errno 5', action
+    assert report['hdd_has'] == 'o'
 
 
 def test_dirty_bytes_of_an_ssd_that_still_reads_are_saved():
-    found = dss_lab.found('dss_ssd_failure.py', ['dirty', 'readable'])
-    assert found['health_after'] == 'given_up'
-    assert found['write_after'] == found['flush_after'] == 'ok'
-    assert found['hdd_has'] == 'n'
+    report = dss_lab.found('dss_ssd_failure.py', ['dirty', 'readable'])
+    assert report['health_after'] == 'given_up'
+    assert report['write_after'] == report['flush_after'] == 'ok'
+    assert report['hdd_has'] == 'n'
 
 
 @pytest.mark.parametrize('chunk, grain', [
     (8, 8), (8, 1), (64, 8), (64, 1), (512, 8), (2048, 8)])
 def test_every_reader_gets_the_right_bytes_whatever_is_switched(chunk, grain):
-    found = dss_lab.found('dss_integrity.py', [chunk, chunk, grain, 3000])
-    assert found['requests'] >= 3000
-    assert found['disturbed'] >= 30
-    assert found['io_errors'] == 0
-    assert found['left_dirty'] == 0
-    assert found['grown'] and found['slots'][1] > found['slots'][0]
+    report = dss_lab.found('dss_integrity.py', [chunk, chunk, grain, 3000])
+    assert report['requests'] >= 3000
+    assert report['disturbed'] >= 30
+    assert report['io_errors'] == 0
+    assert report['left_dirty'] == 0
+    assert report['grown'] and report['slots'][1] > report['slots'][0]

@@ -9,26 +9,26 @@ TRUSTING = ('dss_load.c', 'dss_lost_counts(load)) {', 'false) {')
 
 
 def test_rotten_table_blocks_cost_no_byte_in_silence():
-    found = dss_lab.found('dss_rot.py', ['table', 11, 60])
-    assert found['wrong'] == found['disagreed'] == 0
-    assert found['started'] > 5 and found['refused'] > 5
-    assert found['dirty'] > 1000
+    report = dss_lab.found('dss_rot.py', ['table', 11, 60])
+    assert report['wrong'] == report['disagreed'] == 0
+    assert report['started'] > 5 and report['refused'] > 5
+    assert report['dirty'] > 1000
     # What was quiet has a twin: one rotten copy of it costs nothing.
-    assert found['quiet_started'] > 3
+    assert report['quiet_started'] > 3
 
 
 def test_wrong_twin_that_takes_what_it_can_read_is_caught(tmp_path):
     module = dss_lab.wrong_twin(str(tmp_path), [TRUSTING])
-    found = dss_lab.found('dss_rot.py', ['table', 11, 30], module)
-    assert found['wrong'] > 0
-    assert found['disagreed'] > 0
+    report = dss_lab.found('dss_rot.py', ['table', 11, 30], module)
+    assert report['wrong'] > 0
+    assert report['disagreed'] > 0
 
 
 def test_another_origin_is_refused():
-    found = dss_lab.found('dss_rot.py', ['origin'])
-    started = {step for step, value in found.items() if value is True}
+    report = dss_lab.found('dss_rot.py', ['origin'])
+    started = {step for step, value in report.items() if value is True}
     assert started == {'first', 'same', 'rebound', 'restored_begin',
                        'restored_far'}
-    assert found['same_table'].endswith('origin_id ' + '11' * 16)
+    assert report['same_table'].endswith('origin_id ' + '11' * 16)
     # It is for the one time.
-    assert found['rebound_table'].endswith('origin_id ' + '22' * 16)
+    assert report['rebound_table'].endswith('origin_id ' + '22' * 16)

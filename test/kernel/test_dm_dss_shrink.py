@@ -13,15 +13,15 @@ FORGETFUL = ('dss_shrink.c', 'dss_evict_over_limit(d)) {', 'false) {')
 
 @pytest.mark.parametrize('chunk', [8, 64])
 def test_smaller_ssd_costs_no_byte(chunk):
-    found = dss_lab.found('dss_shrink.py', [chunk, chunk])
-    assert found['refused'] == ['8', 'x', '']
-    assert found['dirty'] > 0
-    assert 0 < found['after'] < found['before']
-    assert found['after'] == found['reloaded']
-    assert found['used_before'] > found['after'] >= found['used']
-    assert found['shrunk'] >= found['used_before'] - found['after']
+    report = dss_lab.found('dss_shrink.py', [chunk, chunk])
+    assert report['refused'] == ['8', 'x', '']
+    assert report['dirty'] > 0
+    assert 0 < report['after'] < report['before']
+    assert report['after'] == report['reloaded']
+    assert report['used_before'] > report['after'] >= report['used']
+    assert report['shrunk'] >= report['used_before'] - report['after']
     # What lay before the cut stayed, warm.
-    assert found['kept'] > found['after'] // 2
+    assert report['kept'] > report['after'] // 2
 
 
 def test_wrong_twin_that_forgets_the_end_is_caught(tmp_path):

@@ -11,16 +11,28 @@ CASES = (
     (5, 'ssd', 'reads', 'start'), (21, 'ssd', 'now and then', 'load'),
     (17, 'ssd', 'gone', 'flush'), (8, 'ssd', 'writes', 'switch'),
     (41, 'hdd', 'all', 'load'), (56, 'hdd', 'bad blocks', 'start'))
+#: The same with a stage, which is full now and then.
+STAGED = tuple((*case, 5) for case in CASES)
 
 
 def test_readers_of_failing_devices_get_errors_or_right_bytes():
     rows = fail_a_device.examined([list(case) for case in CASES])
     assert [row['case'] for row in rows] == [list(case) for case in CASES]
     assert all(row['fired'] for row in rows), rows
+    assert not any(row['stage_waits'] for row in rows), rows
     ends = {tuple(row['case'][1:]): row['end'] for row in rows}
     # Dirty bytes of a dead SSD: nobody may forget that they were there.
     assert ends['ssd', 'all', 'reload'] == 'refusing'
     assert ends['ssd', 'reads', 'start'] == 'not started'
+    assert ends['hdd', 'all', 'load'] == 'ok'
+
+
+def test_readers_with_a_stage_get_errors_or_right_bytes():
+    rows = fail_a_device.examined([list(case) for case in STAGED])
+    assert all(row['fired'] for row in rows), rows
+    assert any(row['stage_waits'] for row in rows), rows
+    ends = {tuple(row['case'][1:4]): row['end'] for row in rows}
+    assert ends['ssd', 'all', 'reload'] == 'refusing'
     assert ends['hdd', 'all', 'load'] == 'ok'
 
 

@@ -22,14 +22,14 @@ def _checkpatch(paths: Sequence[str]) -> List[str]:
     """Its complaints about files."""
     script = os.path.join(build.kernel('plain', print).tree, 'scripts',
                           'checkpatch.pl')
-    found = subprocess.run(
+    listing = subprocess.run(
         ['perl', script, '--no-tree', '--file'] + list(paths),
         capture_output=True, text=True).stdout
     # It has read each of them, and its totals are what we make of it.
-    totals = _TOTAL.findall(found)
-    complaints = re.findall(r'^(?:ERROR|WARNING): .*$', found, re.M)
-    assert len(totals) == len(paths), found
-    assert sum(map(int, sum(totals, ()))) == len(complaints), found
+    totals = _TOTAL.findall(listing)
+    complaints = re.findall(r'^(?:ERROR|WARNING): .*$', listing, re.M)
+    assert len(totals) == len(paths), listing
+    assert sum(map(int, sum(totals, ()))) == len(complaints), listing
     return complaints
 
 

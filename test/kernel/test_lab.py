@@ -25,15 +25,15 @@ def run(*args, **options):
 
 def traces(marker):
     """Processes whose command line has the marker, and files of runs."""
-    found = []
+    entries = []
     for entry in os.listdir('/proc'):
         try:
             with open('/proc/%s/cmdline' % entry, 'rb') as source:
                 if marker.encode() in source.read():
-                    found.append(entry)
+                    entries.append(entry)
         except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
             pass
-    return found
+    return entries
 
 
 def digest(path):
@@ -75,12 +75,12 @@ def test_an_hour_of_sleep_takes_no_hour():
 
 
 def test_chance_is_the_same_in_every_guest_until_another_seed_is_given():
-    one, two = run('draw').output, run('draw').output
-    assert one == two
-    assert len(one.strip()) == 64
-    assert run('draw', kernel_options=['random-seed=2']).output != one
+    first, second = run('draw').output, run('draw').output
+    assert first == second
+    assert len(first.strip()) == 64
+    assert run('draw', kernel_options=['random-seed=2']).output != first
     # And in real time it is chance.
-    assert run('draw', virtual_time=False).output != one
+    assert run('draw', virtual_time=False).output != first
 
 
 def test_process_left_behind_does_not_hold_the_guest():

@@ -14,6 +14,8 @@ PLAIN = ('d=hdd,rotation_ns=8000000,outer_rate=64000000,inner_rate=64000000,'
          'seek_linear_ns=2000000,write_settle_ns=500000,switch_ns=0,'
          'overhead_ns=100000,interface_rate=512000000,depth=1,'
          'cache_bytes=%d,ahead_bytes=%d:64M')
+#: With a switch of 1 ms a track has 1125 sectors, so the rate is the same.
+SKEWED = PLAIN.replace('switch_ns=0', 'switch_ns=1000000')
 
 #: In virtual time the one thing that costs the processor time is to look at
 #: the clock: 256 ns, by the program and by the kernel on a request's way.
@@ -32,8 +34,8 @@ def times(in_lab, device, *steps):
 
 def close(got, wanted, within=CLOCK_NS):
     assert len(got) == len(wanted), got
-    for number, (one, other) in enumerate(zip(got, wanted)):
-        assert abs(one - other) <= within, (number, got, wanted)
+    for number, (shown, other) in enumerate(zip(got, wanted)):
+        assert abs(shown - other) <= within, (number, got, wanted)
 
 
 def test_read_waits_for_its_sector_to_come_round(in_lab):
@@ -62,11 +64,62 @@ def test_arm_that_comes_too_late_waits_a_turn(in_lab):
 
 
 def test_write_without_cache_settles_first(in_lab):
-    # 0.1 ms overhead and 0.5 ms settling: sector 60 (0.48 ms) is missed,
-    # a read would not have missed it.
+    # 0.1 ms overhead and 0.5 ms settling, as the head has not written: sector
+    # 60 (0.48 ms) is missed, a read would not have missed it.
     close(times(in_lab, PLAIN % (0, 0), 'at:8000000', 'write:60:8',
                 'at:8000000', 'read:60:8'),
           [8000000 + 480000 + 64000, 480000 + 64000])
+
+
+def test_write_where_the_head_writes_has_nothing_to_settle(in_lab):
+    # On the same track sector 60 is met. From track 66 the way takes 2.1 ms
+    # and settling 0.5: sector 320 (2.56 ms) is missed, 340 (2.72 ms) is not.
+    close(times(in_lab, PLAIN % (0, 0), 'at:8000000', 'write:100:8',
+                'at:8000000', 'write:60:8', 'at:8000000', 'write:66500:8',
+                'at:8000000', 'write:320:8', 'at:8000000', 'write:66500:8',
+                'at:8000000', 'write:340:8'),
+          [800000 + 64000, 480000 + 64000, 4000000 + 64000,
+           8000000 + 2560000 + 64000, 4000000 + 64000, 2720000 + 64000])
+
+
+def test_gap_between_writes_of_the_cache_passes_under_the_head(in_lab):
+    # Sectors 100..107 are written until 0.864 ms, 116..123 wait in the cache
+    # then: after a gap of 64 us they are written until 0.992 ms. Were they
+    # commands of the medium, their overhead would miss the gap: a turn more.
+    close(times(in_lab, PLAIN % (1 << 20, 0), 'at:8000000', 'write:100:8',
+                'write:116:8', 'sync'),
+          [108000, 108000, 992000 - 216000 + 100000])
+
+
+def test_gap_over_the_end_of_a_track_costs_a_switch(in_lab):
+    # A sector is 64/9 us. Sectors 1100..1115 are written until 7.936 ms. Track
+    # 1 begins with sector 1125, skewed by 1 ms: 1132 is there 0.05 ms later,
+    # at 9.05 ms, and 16 sectors pass in 0.114 ms.
+    close(times(in_lab, SKEWED % (1 << 20, 0), 'at:8000000',
+                'write:1100:16', 'write:1132:16', 'sync'),
+          [116000, 116000, 9163556 - 232000 + 100000])
+
+
+def test_disk_understands_a_command_while_the_medium_works(in_lab):
+    # With room for two in the disk the second's overhead is over by 0.864 ms,
+    # when the first is done: 16 sectors later it is met. With room for one it
+    # is told of then, and misses it.
+    for depth, second in ((2, 992000), (1, 8000000 + 992000)):
+        close(times(in_lab, PLAIN.replace('depth=1', 'depth=%d' % depth) % (
+            0, 0), 'at:8000000', 'read:100:8+read:116:8'),
+            [864000, second - 1000], THREADS_NS)
+
+
+def test_small_operations_of_the_medium_are_counted_apart(in_lab):
+    # 8 sectors from 0.8 ms on; 129 are more than 64 KiB.
+    result = in_lab('lab_disk.py', '/dev/mapper/d', 'counts', 'at:8000000',
+                    'read:100:8', 'at:8000000', 'read:200:129',
+                    devices=[PLAIN % (0, 0)])
+    counts = dict(word.split('=') for word in result.output.split()
+                  if '=' in word)
+    assert counts['small'] == '1'
+    assert abs(int(counts['small_ns']) - 864000) < CLOCK_NS
+    assert abs(int(counts['busy_ns']) - 864000 - 2632000) < 2 * CLOCK_NS
 
 
 def test_cached_write_costs_the_interface_and_flush_the_medium(in_lab):
@@ -180,7 +233,7 @@ def test_same_load_takes_the_same_time_on_every_run(in_lab, preset):
 
 
 def test_another_disk_takes_another_time(in_lab):
-    one, other = (in_lab('lab_disk.py', '/dev/mapper/d', 'loads',
-                         devices=['d=hdd,rotation_ns=%d:256M' % turn])
-                  for turn in (8333333, 8333334))
-    assert one.output != other.output
+    first, other = (in_lab('lab_disk.py', '/dev/mapper/d', 'loads',
+                           devices=['d=hdd,rotation_ns=%d:256M' % turn])
+                    for turn in (8333333, 8333334))
+    assert first.output != other.output

@@ -16,12 +16,12 @@ def _found(kind: str, variant: str = 'patched') -> Dict[str, Any]:
 
 @pytest.mark.parametrize('kind', ['xfs', 'ext4'])
 def test_the_interface_is_as_documented(kind: str) -> None:
-    found = _found(kind)
-    assert len(found) > 20
-    assert not {name: wrong for name, wrong in found.items() if wrong}
+    results = _found(kind)
+    assert len(results) > 20
+    assert not {name: wrong for name, wrong in results.items() if wrong}
 
 
 def test_a_kernel_without_the_patches_fails_almost_all_of_it() -> None:
-    found = _found('xfs', 'plain')
-    right = {name for name, wrong in found.items() if not wrong}
-    assert len(right) < len(found) // 3, right
+    results = _found('xfs', 'plain')
+    right = {name for name, wrong in results.items() if not wrong}
+    assert len(right) < len(results) // 3, right

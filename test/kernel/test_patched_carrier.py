@@ -11,19 +11,19 @@ import pytest
 @pytest.mark.parametrize('kind', ['xfs', 'ext4'])
 def test_every_span_arrives_with_its_class_and_nobody_syncs(
         kind: str, capsys: Any) -> None:
-    found, = patched_guests.rows(
+    row, = patched_guests.rows(
         'patched_carrier.py', [patched_guests.DISK, kind])
     with capsys.disabled():
-        print('\n%(carrier_table)s\n%(server_table)s' % found)
-    assert (found['carrier'], found['refused']) == ('classified', [])
-    assert found['carrier_wrong'] == 0
-    assert found['server_wrong'] == 0
+        print('\n%(carrier_table)s\n%(server_table)s' % row)
+    assert (row['carrier'], row['refused']) == ('classified', [])
+    assert row['carrier_wrong'] == 0
+    assert row['server_wrong'] == 0
 
 
 def test_without_the_patches_the_next_best_is_taken() -> None:
-    found, = patched_guests.rows(
+    row, = patched_guests.rows(
         'patched_carrier.py', [patched_guests.DISK, 'xfs'], 'plain')
-    assert found['carrier'] == 'ioprio'
-    assert found['refused'] == [
+    assert row['carrier'] == 'ioprio'
+    assert row['refused'] == [
         'classified: this kernel has no RWF_CLASSIFIED']
-    assert found['server_wrong'] == 0
+    assert row['server_wrong'] == 0

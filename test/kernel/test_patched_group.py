@@ -17,23 +17,23 @@ _FORMS = {
 }
 
 
-def _commands(found: Dict[str, Any], form: Any) -> List[int]:
+def _commands(row: Dict[str, Any], form: Any) -> List[int]:
     """The group numbers; all commands are of the form."""
     assert {(code, action) for code, action, _group
-            in found['commands']} == {form}
-    return [group for _code, _action, group in found['commands']]
+            in row['commands']} == {form}
+    return [group for _code, _action, group in row['commands']]
 
 
 @pytest.mark.parametrize('form', sorted(_FORMS))
 def test_the_class_is_the_group_number_where_it_is_switched_on(
         form: str) -> None:
     options, write, read = _FORMS[form]
-    found, = patched_guests.rows(
+    row, = patched_guests.rows(
         'patched_group.py', [patched_guests.DISK],
         options=patched_guests.DISK_OPTIONS + options)
-    assert found['default'] == '0'
-    assert found['nonsense'] == 'Invalid argument'
-    off, on = found['0'], found['1']
+    assert row['default'] == '0'
+    assert row['nonsense'] == 'Invalid argument'
+    off, on = row['0'], row['1']
     assert _commands(off['write'], write) == [0] * CLASSES
     assert _commands(off['read'], read) == [0] * CLASSES
     assert off['write']['counts'] == {'0': CLASSES}
@@ -44,8 +44,8 @@ def test_the_class_is_the_group_number_where_it_is_switched_on(
 
 
 def test_new_disks_start_as_the_module_says() -> None:
-    found, = patched_guests.rows(
+    row, = patched_guests.rows(
         'patched_group.py', [patched_guests.DISK],
         options=patched_guests.DISK_OPTIONS + (
             'sd_mod.storage_class_group=1',))
-    assert found['default'] == '1'
+    assert row['default'] == '1'

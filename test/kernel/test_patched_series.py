@@ -49,10 +49,10 @@ def _checkpatch(patch: str) -> str:
     script = os.path.join(build.kernel('patched', print).tree, 'scripts',
                           'checkpatch.pl')
     # By standard input: a name that git knows would be read as source.
-    found = subprocess.run(
+    run = subprocess.run(
         ['perl', script, '--no-tree', '--strict', '--ignore',
          _NOT_OURS, '-'], input=patch, capture_output=True, text=True)
-    return found.stdout
+    return run.stdout
 
 
 @pytest.mark.parametrize('path', _series(), ids=os.path.basename)

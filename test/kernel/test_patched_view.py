@@ -11,11 +11,11 @@ import pytest
 
 def _found(kind: str, variant: str) -> Dict[str, Any]:
     """What is wrong, by statement; all were tried."""
-    found = {name: wrong for _kind, name, wrong in patched_guests.rows(
+    results = {name: wrong for _kind, name, wrong in patched_guests.rows(
         'patched_view.py', [patched_guests.DISK, kind], variant)}
-    assert set(found) == {statement.__name__ for statement
-                          in patched_view.STATEMENTS}
-    return {name: wrong for name, wrong in found.items() if wrong}
+    assert set(results) == {statement.__name__ for statement
+                            in patched_view.STATEMENTS}
+    return {name: wrong for name, wrong in results.items() if wrong}
 
 
 @pytest.mark.parametrize('kind', sorted(patched_view.KINDS))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import dss_lab
+import pytest
 import dss_each_flush
 
 
@@ -30,7 +31,9 @@ def test_half_of_the_points_are_first_flushes_after_an_intent():
     assert everything == set(range(200))
 
 
-def test_starts_from_some_points_lose_nothing():
-    found = dss_lab.found('dss_each_flush.py', [77, 60, 6])
-    assert found['examined'] == 6
-    assert found['intents'] and found['promises']
+@pytest.mark.parametrize('stage', [0, 20])
+def test_starts_from_some_points_lose_nothing(stage):
+    report = dss_lab.found('dss_each_flush.py', [77, 60, 6, stage])
+    assert report['examined'] == 6
+    assert report['intents'] and report['promises']
+    assert bool(report['staged']) == bool(stage)

@@ -28,13 +28,13 @@ class Ring:
         if self._fd < 0:
             number = ctypes.get_errno()
             raise OSError(number, 'io_uring_setup: ' + os.strerror(number))
-        found = _PARAMS.unpack(params.raw)
-        self._sq, self._cq = found[10:20], found[20:30]
+        numbers = _PARAMS.unpack(params.raw)
+        self._sq, self._cq = numbers[10:20], numbers[20:30]
         # One mapping has both rings (IORING_FEAT_SINGLE_MMAP).
-        size = max(self._sq[6] + found[0] * 4, self._cq[5] + found[1] * 16)
+        size = max(self._sq[6] + numbers[0] * 4, self._cq[5] + numbers[1] * 16)
         self._rings = mmap.mmap(self._fd, size, offset=_SUBMISSION)
-        self._entries = mmap.mmap(self._fd, found[0] * 64, offset=_ENTRIES)
-        self._mask = found[0] - 1, found[1] - 1
+        self._entries = mmap.mmap(self._fd, numbers[0] * 64, offset=_ENTRIES)
+        self._mask = numbers[0] - 1, numbers[1] - 1
 
     def __enter__(self) -> Ring:
         return self

@@ -13,8 +13,8 @@ import tempfile
 from typing import Any, Dict, Iterator
 
 import pytest
-import stubs
-from tuned_cluster import TunedCluster
+from support.nodes.tuned_cluster import TunedCluster
+from support.rigs import remote_stubs as stubs
 
 from swift_dss.aio import configs, layout, processes, storage
 from swift_dss.aio.cluster import Cluster, printer

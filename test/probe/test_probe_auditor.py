@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 import pytest
-import stubs
 from support import md5, quarantined, wait_until
+from support.rigs import remote_stubs as stubs
 
 from swift_dss.core.residency import Tier
 
@@ -15,22 +15,23 @@ pytestmark = pytest.mark.cluster
 
 def test_stubs_are_neither_quarantined_nor_recalled(any_objects, cluster):
     made = any_objects.make_all(('whole',) + stubs.ALL_STUBS)
-    before = {copy.path: copy.residency for one in made
-              for copy in any_objects.copies(one)}
+    before = {copy.path: copy.residency for obj in made
+              for copy in any_objects.copies(obj)}
     quarantines, recalls = len(quarantined(cluster)), \
         stubs.cloud_reads(cluster)
     cluster.run_once('object-auditor')
     assert len(quarantined(cluster)) == quarantines
     assert stubs.cloud_reads(cluster) == recalls
-    after = {copy.path: copy.residency for one in made
-             for copy in any_objects.copies(one)}
+    after = {copy.path: copy.residency for obj in made
+             for copy in any_objects.copies(obj)}
     assert after == before
     stubs.say('auditor, %s: %d stubs of %d files, '
               '0 false quarantines, 0 recalls' % (
                   any_objects.policy_name,
-                  sum(one.is_stub for one in before.values()), len(before)))
-    for one in made:
-        assert any_objects.get(one) == one.body
+                  sum(residency.is_stub for residency in before.values()),
+                  len(before)))
+    for obj in made:
+        assert any_objects.get(obj) == obj.body
     # The judge can see: a client's read does go to the cloud.
     assert stubs.cloud_reads(cluster) > recalls
 
@@ -38,7 +39,7 @@ def test_stubs_are_neither_quarantined_nor_recalled(any_objects, cluster):
 @pytest.mark.damage
 def test_rot_on_the_hdd_is_found_and_healed(any_objects, cluster):
     made = any_objects.make_all(stubs.LOCAL_STUBS)
-    victims = [any_objects.copies(one)[0] for one in made]
+    victims = [any_objects.copies(obj)[0] for obj in made]
     for victim in victims:
         _flip_a_bit(any_objects.capacity_path(victim),
                     victim.content_length // 2)
@@ -51,15 +52,15 @@ def test_rot_on_the_hdd_is_found_and_healed(any_objects, cluster):
     # The daemon asks the other primaries first.
     wait_until(lambda: len(hashes()) == len(victims), 60,
                'the daemon to put them aside')
-    for one, victim in zip(made, victims):
-        assert any_objects.copy_on(one, victim.device) is None
-        assert len(any_objects.copies(one)) == 2
-        assert any_objects.get(one) == one.body
+    for obj, victim in zip(made, victims):
+        assert any_objects.copy_on(obj, victim.device) is None
+        assert len(any_objects.copies(obj)) == 2
+        assert any_objects.get(obj) == obj.body
     any_objects.heal()
-    for one, victim in zip(made, victims):
-        healed = any_objects.copy_on(one, victim.device)
+    for obj, victim in zip(made, victims):
+        healed = any_objects.copy_on(obj, victim.device)
         assert healed is not None and healed.etag == victim.etag
-        reply = any_objects.direct(one, healed)
+        reply = any_objects.direct(obj, healed)
         assert (reply.status, md5(reply.body)) == (200, victim.etag)
     stubs.say('auditor, %s: %d flipped bits on HDDs, %d quarantined, '
               'healed from the others' % (
@@ -68,10 +69,10 @@ def test_rot_on_the_hdd_is_found_and_healed(any_objects, cluster):
 
 @pytest.mark.damage
 def test_rot_on_the_hdd_is_found_behind_a_sound_ssd(any_objects, cluster):
-    one = any_objects.make('whole')
-    any_objects.demote(one)
-    any_objects.promote(one)
-    victim = any_objects.copies(one)[0]
+    obj = any_objects.make('whole')
+    any_objects.demote(obj)
+    any_objects.promote(obj)
+    victim = any_objects.copies(obj)[0]
     path = any_objects.capacity_path(victim)
     _flip_a_bit(path, victim.content_length // 2)
     before = quarantined(cluster)
@@ -79,17 +80,17 @@ def test_rot_on_the_hdd_is_found_behind_a_sound_ssd(any_objects, cluster):
     assert quarantined(cluster) == before
     wait_until(lambda: not os.path.exists(path), 10, 'the copy to go')
     # What the SSD's bytes are evicted to is a new copy of them.
-    any_objects.demote(one)
-    found = any_objects.copy_on(one, victim.device)
-    assert found.residency.is_stub
-    reply = any_objects.direct(one, found)
+    any_objects.demote(obj)
+    copy = any_objects.copy_on(obj, victim.device)
+    assert copy.residency.is_stub
+    reply = any_objects.direct(obj, copy)
     assert (reply.status, md5(reply.body)) == (200, victim.etag)
 
 
 @pytest.mark.damage
 def test_what_an_hdd_lost_comes_from_the_cloud(any_objects, cluster):
     made = any_objects.make_all((stubs.BACKED, stubs.BACKED))
-    victims = [any_objects.copies(one)[0] for one in made]
+    victims = [any_objects.copies(obj)[0] for obj in made]
     for victim in victims:
         os.unlink(any_objects.capacity_path(victim))
     before = quarantined(cluster)
@@ -98,11 +99,11 @@ def test_what_an_hdd_lost_comes_from_the_cloud(any_objects, cluster):
     assert (reply.status, md5(reply.body)) == (200, victims[0].etag)
     cluster.run_once('object-auditor')
     assert quarantined(cluster) == before
-    for one, victim in zip(made, victims):
-        wait_until(lambda one=one, victim=victim: not any_objects.copy_on(
-            one, victim.device).residency.tiers & Tier.HDD, 10,
-            'the record of %s' % one.name)
-        assert any_objects.get(one) == one.body
+    for obj, victim in zip(made, victims):
+        wait_until(lambda obj=obj, victim=victim: not any_objects.copy_on(
+            obj, victim.device).residency.tiers & Tier.HDD, 10,
+            'the record of %s' % obj.name)
+        assert any_objects.get(obj) == obj.body
 
 
 def _flip_a_bit(path, offset):

@@ -7,8 +7,8 @@ import os
 import subprocess
 
 import pytest
-import stubs
 from support import md5, quarantined, wait_until
+from support.rigs import remote_stubs as stubs
 
 from swift_dss.aio import storage
 from swift_dss.core.residency import Tier
@@ -21,18 +21,18 @@ DEVICE = 'd2'
 def test_a_lost_ssd_is_rebuilt_from_the_other_copies(any_objects, loops):
     """An empty file system takes its place, as after a swap of drives."""
     made = any_objects.make_all(('whole',) + stubs.ALL_STUBS)
-    lost = [(one, copy) for one in made
-            for copy in any_objects.copies(one) if copy.device == DEVICE]
+    lost = [(obj, copy) for obj in made
+            for copy in any_objects.copies(obj) if copy.device == DEVICE]
     assert lost, 'nothing lay on the lost device'
     before = set(quarantined(loops))
     _replace(loops, loops.conf.path('devices', DEVICE), 'ssd')
-    for one in made:
-        assert any_objects.get(one) == one.body
+    for obj in made:
+        assert any_objects.get(obj) == obj.body
     _heal_all(any_objects, loops)
-    for one, old in lost:
-        fresh = any_objects.copy_on(one, DEVICE)
+    for obj, old in lost:
+        fresh = any_objects.copy_on(obj, DEVICE)
         assert fresh is not None and fresh.etag == old.etag
-        reply = any_objects.direct(one, fresh)
+        reply = any_objects.direct(obj, fresh)
         assert reply.status == 200 and md5(reply.body) == old.etag
     assert not set(quarantined(loops)) - before
     _settled(any_objects)
@@ -45,8 +45,8 @@ def test_a_lost_hdd_is_rebuilt_from_the_other_copies(any_objects, loops):
     made = _made_with_a_leaning_copy(any_objects)
     on_ssd_too = any_objects.make(stubs.HDD)
     any_objects.promote(on_ssd_too)
-    leaning = [(one, copy) for one in made
-               for copy in any_objects.copies(one)
+    leaning = [(obj, copy) for obj in made
+               for copy in any_objects.copies(obj)
                if copy.device == DEVICE and _leans(copy)]
     assert leaning, 'nothing lay on the lost HDD'
     mount = loops.conf.path('hdd', DEVICE)
@@ -55,25 +55,25 @@ def test_a_lost_hdd_is_rebuilt_from_the_other_copies(any_objects, loops):
     Capacity(mount, DEVICE).initialise()
     assert any_objects.capacity_id(DEVICE) != old_id
     before = set(quarantined(loops))
-    for one in made + [on_ssd_too]:
-        assert any_objects.get(one) == one.body
+    for obj in made + [on_ssd_too]:
+        assert any_objects.get(obj) == obj.body
     loops.run_once('object-auditor')
     # The daemon asks the other primaries first.
-    wait_until(lambda: all(any_objects.copy_on(one, DEVICE) is None
-                           for one, _ in leaning), 60,
+    wait_until(lambda: all(any_objects.copy_on(obj, DEVICE) is None
+                           for obj, _ in leaning), 60,
                'the daemon to put them aside')
     new = set(quarantined(loops)) - before
     assert all('/%s/' % DEVICE in path for path in new)
     # What has its bytes elsewhere has lost nothing and stays.
-    for one in made + [on_ssd_too]:
-        if one.name not in [each.name for each, _ in leaning]:
-            assert len(any_objects.copies(one)) == 3
+    for obj in made + [on_ssd_too]:
+        if obj.name not in [each.name for each, _ in leaning]:
+            assert len(any_objects.copies(obj)) == 3
     any_objects.heal()
-    for one, old in leaning:
-        fresh = any_objects.copy_on(one, DEVICE)
+    for obj, old in leaning:
+        fresh = any_objects.copy_on(obj, DEVICE)
         assert fresh is not None and fresh.etag == old.etag
         assert fresh.capacity_id in ('', any_objects.capacity_id(DEVICE))
-        reply = any_objects.direct(one, fresh)
+        reply = any_objects.direct(obj, fresh)
         assert reply.status == 200 and md5(reply.body) == old.etag
     any_objects.settle()
     any_objects.demote(on_ssd_too)
@@ -95,14 +95,14 @@ def test_an_unmounted_hdd_is_unavailable_and_comes_back(
     mount = loops.conf.path('hdd', DEVICE)
     asked = 0
     with _unmounted(loops, mount, 'hdd'):
-        for one in made:
-            copy = any_objects.copy_on(one, DEVICE)
+        for obj in made:
+            copy = any_objects.copy_on(obj, DEVICE)
             if copy is not None:
                 leans = _leans(copy)
                 asked += leans
-                reply = any_objects.direct(one, copy)
-                assert reply.status == (507 if leans else 200), one.name
-            assert any_objects.get(one) == one.body
+                reply = any_objects.direct(obj, copy)
+                assert reply.status == (507 if leans else 200), obj.name
+            assert any_objects.get(obj) == obj.body
         assert asked, 'nothing lay on the unmounted HDD'
         for name in ('object-auditor', 'object-replicator',
                      'object-reconstructor'):
@@ -110,12 +110,12 @@ def test_an_unmounted_hdd_is_unavailable_and_comes_back(
         assert len(quarantined(loops)) == before
         _put_and_read(any_objects)
         assert os.listdir(mount) == [], 'written under the mount point'
-    for one in made:
-        copy = any_objects.copy_on(one, DEVICE)
+    for obj in made:
+        copy = any_objects.copy_on(obj, DEVICE)
         if copy is not None:
-            reply = any_objects.direct(one, copy)
+            reply = any_objects.direct(obj, copy)
             assert (reply.status, md5(reply.body)) == (
-                200, copy.etag), one.name
+                200, copy.etag), obj.name
     _settled(any_objects)
     stubs.say('unmounted HDD, %s: %d copies answered 507, others served, 0 '
               'false quarantines' % (any_objects.policy_name, asked))
@@ -126,7 +126,7 @@ def _made_with_a_leaning_copy(objects):
     ``DEVICE``: the ring, not we, says where copies go."""
     made = objects.make_all(('whole',) + stubs.ALL_STUBS)
     while not any(copy.device == DEVICE and _leans(copy)
-                  for one in made for copy in objects.copies(one)):
+                  for obj in made for copy in objects.copies(obj)):
         assert len(made) < 40, 'the ring gives nothing to %s' % DEVICE
         made.append(objects.make(stubs.HDD))
     return made
@@ -148,13 +148,13 @@ def _put_and_read(objects):
 
 def _settled(objects):
     """The keeper sees the device again: moves work."""
-    one = objects.make('whole')
+    obj = objects.make('whole')
 
     def moved():
-        found = stubs.admin(objects.cluster, 'demote', object=one.path)
-        return not found['failed']
+        counts = stubs.admin(objects.cluster, 'demote', object=obj.path)
+        return not counts['failed']
     wait_until(moved, 30, 'demotion after the drive came back')
-    assert objects.get(one) == one.body
+    assert objects.get(obj) == obj.body
 
 
 def _heal_all(objects, cluster):

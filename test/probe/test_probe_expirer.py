@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 import pytest
-import stubs
 from support import data_files, quarantined, wait_until
+from support.rigs import remote_stubs as stubs
 from swiftclient import ClientException
 
 pytestmark = pytest.mark.cluster
@@ -14,19 +14,19 @@ pytestmark = pytest.mark.cluster
 
 def test_expired_stubs_leave_every_tier(any_objects, cluster, swift):
     made = any_objects.make_all(('whole',) + stubs.ALL_STUBS)
-    keys = [_hash(any_objects.copies(one)[0]) for one in made]
-    held = [any_objects.capacity_path(copy) for one in made
-            for copy in any_objects.copies(one)]
+    keys = [_hash(any_objects.copies(obj)[0]) for obj in made]
+    held = [any_objects.capacity_path(copy) for obj in made
+            for copy in any_objects.copies(obj)]
     held = [path for path in held if os.path.exists(path)]
     assert held, 'nothing lies on an HDD'
     in_cloud = [key for key in keys if stubs.cloud_keys(cluster, key)]
     assert len(in_cloud) == 2
     recalls = stubs.cloud_reads(cluster)
     quarantines = len(quarantined(cluster))
-    for one in made:
-        swift.post_object(one.container, one.name,
+    for obj in made:
+        swift.post_object(obj.container, obj.name,
                           {'X-Delete-After': '1'})
-    wait_until(lambda: all(_gone(swift, one) for one in made), 20,
+    wait_until(lambda: all(_gone(swift, obj) for obj in made), 20,
                'expiry')
     wait_until(lambda: _expire(cluster, any_objects, made), 60,
                'deletion by the expirer')
@@ -47,9 +47,9 @@ def _hash(copy):
     return copy.path.split(os.sep)[-2]
 
 
-def _gone(swift, one):
+def _gone(swift, obj):
     try:
-        swift.head_object(one.container, one.name)
+        swift.head_object(obj.container, obj.name)
     except ClientException as err:
         return err.http_status == 404
     return False
@@ -60,5 +60,5 @@ def _expire(cluster, objects, made):
     cluster.run_once('object-updater')
     cluster.run_once('container-updater')
     cluster.run_once('object-expirer')
-    return not any(data_files(cluster, stubs.ACCOUNT, one.container,
-                              one.name, one.policy) for one in made)
+    return not any(data_files(cluster, stubs.ACCOUNT, obj.container,
+                              obj.name, obj.policy) for obj in made)

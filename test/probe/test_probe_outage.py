@@ -6,8 +6,8 @@ import contextlib
 import time
 
 import pytest
-import stubs
 from support import quarantined, wait_until
+from support.rigs import remote_stubs as stubs
 from swiftclient import ClientException
 
 pytestmark = pytest.mark.cluster
@@ -48,8 +48,8 @@ class _Side:
     def go_on(self):
         """What has to work meanwhile, and what has to fail, and how."""
         objects, remote, mixed = self.objects, self.remote, self.mixed
-        for one in self.made[:3]:
-            assert objects.get(one) == one.body
+        for obj in self.made[:3]:
+            assert objects.get(obj) == obj.body
         status, headers, self.seconds = _refused(objects, remote)
         assert status == 503 and headers['retry-after'] == '7'
         assert self.seconds < DEADLINE_SECONDS
@@ -64,8 +64,8 @@ class _Side:
         """What has to come back by itself."""
         wait_until(lambda: _readable(self.objects, self.remote), 60,
                    'reads from the cloud')
-        for one in self.made:
-            assert self.objects.get(one) == one.body
+        for obj in self.made:
+            assert self.objects.get(obj) == obj.body
         wait_until(lambda: self.objects.all_remote(self.written), 90,
                    'upload of what was put meanwhile')
 
@@ -79,14 +79,14 @@ def _outage(cluster):
         cluster.start_cloud()
 
 
-def _refused(objects, one):
+def _refused(objects, obj):
     """Status, headers and seconds of a GET that is not retried."""
     connection = objects.cluster.connection()
     connection.retries = 0
     begin = time.monotonic()
     try:
         with pytest.raises(ClientException) as caught:
-            connection.get_object(one.container, one.name)
+            connection.get_object(obj.container, obj.name)
     finally:
         connection.close()
     headers = {name.lower(): value for name, value
@@ -94,28 +94,28 @@ def _refused(objects, one):
     return caught.value.http_status, headers, time.monotonic() - begin
 
 
-def _readable(objects, one):
+def _readable(objects, obj):
     try:
-        return objects.get(one) == one.body
+        return objects.get(obj) == obj.body
     except ClientException as err:
         assert err.http_status == 503
         return False
 
 
-def _head(objects, one):
+def _head(objects, obj):
     return int(objects.swift.head_object(
-        one.container, one.name)['content-length'])
+        obj.container, obj.name)['content-length'])
 
 
-def _range(objects, one, first, last):
+def _range(objects, obj, first, last):
     return objects.swift.get_object(
-        one.container, one.name,
+        obj.container, obj.name,
         headers={'Range': 'bytes=%d-%d' % (first, last)})[1]
 
 
 def _put(objects):
-    one = stubs.Object(objects.container, 'meanwhile',
+    obj = stubs.Object(objects.container, 'meanwhile',
                        b'meanwhile' * 40000, objects.policy)
-    objects.swift.put_object(one.container, one.name, one.body, headers={
+    objects.swift.put_object(obj.container, obj.name, obj.body, headers={
         'X-DSS-Object-Class': 'cloud'})
-    return one
+    return obj

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 import pytest
-import stubs
 from support import quarantined, wait_until
+from support.rigs import remote_stubs as stubs
 
 from swift_dss.wire import names
 
@@ -48,25 +48,25 @@ DAMAGES = (_flip, _remove, _swap, _stray, _grow)
 def test_a_damaged_record_fails_closed_and_is_healed(any_objects, cluster):
     made = any_objects.make_all([stubs.HDD] * len(DAMAGES))
     victims = []
-    for one, damage in zip(made, DAMAGES):
-        victim = any_objects.copies(one)[0]
+    for obj, damage in zip(made, DAMAGES):
+        victim = any_objects.copies(obj)[0]
         victims.append(victim)
         damage(victim, any_objects)
         before = set(quarantined(cluster))
-        reply = any_objects.direct(one, victim)
+        reply = any_objects.direct(obj, victim)
         assert reply.status >= 400, damage
-        assert len(reply.body) < 4096 and one.body[:64] not in reply.body
+        assert len(reply.body) < 4096 and obj.body[:64] not in reply.body
         # Of what the HDD should have, the tier daemon asks the other primaries
         # first.
         new = wait_until(lambda before=before: set(
             quarantined(cluster)) - before, 60, damage.__name__)
         assert all('/%s/' % victim.device in path for path in new)
-        assert any_objects.get(one) == one.body
+        assert any_objects.get(obj) == obj.body
     any_objects.heal()
-    for one, victim in zip(made, victims):
-        healed = any_objects.copy_on(one, victim.device)
+    for obj, victim in zip(made, victims):
+        healed = any_objects.copy_on(obj, victim.device)
         assert healed is not None and healed.is_whole
-        assert any_objects.direct(one, healed).status == 200
+        assert any_objects.direct(obj, healed).status == 200
     stubs.say('quarantine, %s: %d kinds of damage refused, served by '
               'others, healed' % (any_objects.policy_name, len(made)))
 
@@ -74,13 +74,13 @@ def test_a_damaged_record_fails_closed_and_is_healed(any_objects, cluster):
 def test_a_damaged_record_of_a_whole_file_costs_nothing(
         any_objects, cluster):
     """All bytes are there: the file is served, and is not damage."""
-    one = any_objects.make(stubs.HDD)
-    any_objects.promote(one)
+    obj = any_objects.make(stubs.HDD)
+    any_objects.promote(obj)
     before = set(quarantined(cluster))
-    for copy in any_objects.copies(one):
+    for copy in any_objects.copies(obj):
         _flip(copy, any_objects)
-    for copy in any_objects.copies(one):
-        assert any_objects.direct(one, copy).status == 200
-    assert any_objects.get(one) == one.body
+    for copy in any_objects.copies(obj):
+        assert any_objects.direct(obj, copy).status == 200
+    assert any_objects.get(obj) == obj.body
     cluster.run_once('object-auditor')
     assert set(quarantined(cluster)) == before

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-import stubs
 from support import md5, quarantined
+from support.rigs import remote_stubs as stubs
 from swift.obj.diskfile import read_metadata
 
 from swift_dss.core.residency import Tier
@@ -15,25 +15,25 @@ pytestmark = pytest.mark.cluster
 
 def test_emptied_devices_are_filled_from_stubs(any_objects, cluster):
     made = any_objects.make_all(stubs.ALL_STUBS)
-    lost = [any_objects.copies(one)[0] for one in made]
+    lost = [any_objects.copies(obj)[0] for obj in made]
     before = len(quarantined(cluster))
     for copy in lost:
         any_objects.lose(copy)
     any_objects.heal()
-    for one, victim in zip(made, lost):
-        fresh = any_objects.copy_on(one, victim.device)
-        assert fresh is not None, 'nothing came back of %s' % one.name
-        _judge(any_objects, one, victim, fresh)
-        for copy in any_objects.copies_but(one, victim.device):
+    for obj, victim in zip(made, lost):
+        fresh = any_objects.copy_on(obj, victim.device)
+        assert fresh is not None, 'nothing came back of %s' % obj.name
+        _judge(any_objects, obj, victim, fresh)
+        for copy in any_objects.copies_but(obj, victim.device):
             assert copy.residency.is_stub, 'a source was warmed by a copy'
-        assert any_objects.get(one) == one.body
+        assert any_objects.get(obj) == obj.body
         stubs.say('%s of %s: whole copy rebuilt from stubs, class kept' % (
             'reconstructor' if any_objects.policy_name == 'dss-ec'
-            else 'ssync', one.name.rpartition('-')[0]))
+            else 'ssync', obj.name.rpartition('-')[0]))
     assert len(quarantined(cluster)) == before
 
 
-def _judge(objects, one, lost, fresh):
+def _judge(objects, obj, lost, fresh):
     """The new copy is the old one, byte for byte, class and all."""
     assert (fresh.content_length, fresh.etag) == (
         lost.content_length, lost.etag)
@@ -42,11 +42,11 @@ def _judge(objects, one, lost, fresh):
     assert fresh.capacity_id == (
         objects.capacity_id(fresh.device)
         if fresh.residency.tiers & Tier.HDD else '')
-    assert _map(fresh) == _map(objects.copies_but(one, fresh.device)[0])
-    answer = objects.direct(one, fresh)
+    assert _map(fresh) == _map(objects.copies_but(obj, fresh.device)[0])
+    answer = objects.direct(obj, fresh)
     assert answer.status == 200 and not answer.cut
     assert md5(answer.body) == lost.etag
-    head = objects.direct(one, fresh, 'HEAD')
+    head = objects.direct(obj, fresh, 'HEAD')
     assert any(name.startswith(names.SYSMETA_MAP.lower())
                for name in head.headers)
 
@@ -61,8 +61,8 @@ def _map(copy):
 def test_a_whole_round_of_daemons_moves_nothing(
         objects, ec_objects, cluster):
     """Replicas may lie on different tiers and still be in sync."""
-    made = [(kind, one) for kind in (objects, ec_objects)
-            for one in kind.make_all(stubs.ALL_STUBS)]
+    made = [(kind, obj) for kind in (objects, ec_objects)
+            for obj in kind.make_all(stubs.ALL_STUBS)]
     before = _residencies(made)
     recalls = stubs.cloud_reads(cluster)
     quarantines = len(quarantined(cluster))
@@ -74,10 +74,10 @@ def test_a_whole_round_of_daemons_moves_nothing(
     assert len(quarantined(cluster)) == quarantines
     stubs.say('replicator, reconstructor, updater, auditor: %d stubs, 0 '
               'false quarantines, 0 recalls' % len(before))
-    for kind, one in made:
-        assert kind.get(one) == one.body
+    for kind, obj in made:
+        assert kind.get(obj) == obj.body
 
 
 def _residencies(made):
-    return {copy.path: copy.residency for kind, one in made
-            for copy in kind.copies(one)}
+    return {copy.path: copy.residency for kind, obj in made
+            for copy in kind.copies(obj)}

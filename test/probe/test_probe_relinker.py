@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 import pytest
-import stubs
 from support import quarantined
+from support.rigs import remote_stubs as stubs
 from swift.common.ring.builder import RingBuilder
 
 from swift_dss.aio import processes
@@ -50,8 +50,8 @@ def test_a_partition_power_increase_keeps_every_byte(
     any_objects.heal()
     assert stubs.cloud_reads(cluster) == recalls
     assert len(quarantined(cluster)) == quarantines
-    for one in made:
-        assert any_objects.get(one) == one.body
+    for obj in made:
+        assert any_objects.get(obj) == obj.body
     stubs.say('relinker, %s: %d data files relinked and cleaned, moves '
               'refused meanwhile, 0 false quarantines, 0 recalls' % (
                   any_objects.policy_name, links))
@@ -97,8 +97,8 @@ def _relink(cluster, objects, action):
 def _links(objects, made):
     """How many names all data files of some objects have together."""
     links = {}
-    for one in made:
-        for copy in objects.copies(one):
+    for obj in made:
+        for copy in objects.copies(obj):
             stat = os.stat(copy.path)
             # An inode's number is unique on its own device only.
             links[stat.st_dev, stat.st_ino] = stat.st_nlink
@@ -107,20 +107,20 @@ def _links(objects, made):
 
 def _read_local(objects, made):
     """What lies on this node reads fine, without going to the cloud."""
-    for one in made:
-        if not objects.all_remote(one):
-            assert objects.get(one) == one.body, one.name
+    for obj in made:
+        if not objects.all_remote(obj):
+            assert objects.get(obj) == obj.body, obj.name
         else:
-            head = objects.swift.head_object(one.container, one.name)
-            assert int(head['content-length']) == len(one.body)
+            head = objects.swift.head_object(obj.container, obj.name)
+            assert int(head['content-length']) == len(obj.body)
 
 
 def _move_some(cluster, objects, made, refused):
     """Demote a whole object and promote a stub, if that is allowed."""
     whole, stub = made[1], made[-2]
-    for verb, one, tiers in (('demote', whole, Tier.HDD),
+    for verb, obj, tiers in (('demote', whole, Tier.HDD),
                              ('promote', stub, Tier.SSD | Tier.HDD)):
-        found = stubs.admin(cluster, verb, object=one.path)
-        assert bool(found['failed']) == refused, found
-        for copy in objects.copies(one):
+        counts = stubs.admin(cluster, verb, object=obj.path)
+        assert bool(counts['failed']) == refused, counts
+        for copy in objects.copies(obj):
             assert refused or copy.residency.tiers == tiers

@@ -13,7 +13,7 @@ import time
 import pytest
 import swiftclient
 from support import md5, pattern, quarantined, replicas, wait_until
-from tuned_cluster import TunedCluster
+from support.nodes.tuned_cluster import TunedCluster
 
 from swift_dss.aio import configs, layout, processes
 from swift_dss.aio.cluster import STORES
@@ -60,10 +60,10 @@ def gateway(edge, *arguments, code=0):
     from swift_dss.cli import main as cli
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        found = cli.main(['gateway', arguments[0], '--json', '--config',
-                          edge.conf.path('etc', 'dss.conf')]
-                         + list(arguments[1:]))
-    assert found == code, err.getvalue() or out.getvalue()
+        status = cli.main(['gateway', arguments[0], '--json', '--config',
+                           edge.conf.path('etc', 'dss.conf')]
+                          + list(arguments[1:]))
+    assert status == code, err.getvalue() or out.getvalue()
     return json.loads(out.getvalue())
 
 
@@ -85,10 +85,11 @@ def lose(edge):
     os.makedirs(edge.conf.path('run', 'recon'))
     for name in names:
         edge.spawn(name)
-    edge._await_ports({name: edge.conf.base_port + offset
-                       for name, offset in STORES})
+    ports = [edge.conf.base_port + offset for _, offset in STORES]
+    wait_until(lambda: all(map(processes.listening, ports)), 120, 'servers')
     edge.spawn('tierd')
-    edge._await_tierd()
+    wait_until(lambda: processes.listening_unix(
+        edge.conf.path('run', 'admin.sock')), 120, 'tierd')
 
 
 class Wrote:
@@ -106,15 +107,15 @@ class Wrote:
         self.bodies[container, name] = body
 
     def headers(self):
-        found = {}
+        headers = {}
         for container, name in self.bodies:
             head = self.swift.head_object(container, name)
-            found[container, name] = {
+            headers[container, name] = {
                 key: head.get(key) for key in (
                     'etag', 'content-length', 'content-type',
                     'x-timestamp', 'x-object-meta-colour',
                     'x-dss-object-class', 'last-modified')}
-        return found
+        return headers
 
 
 def write_all(swift):
@@ -146,10 +147,10 @@ def test_a_lost_edge_comes_back_from_the_bucket_alone(edge):
     swift.delete_object('plain', 'gone')
     swift.delete_object('plain', 'gone-too')
     del wrote.bodies['plain', 'gone'], wrote.bodies['plain', 'gone-too']
-    paths = ['/AUTH_test/%s/%s' % one for one in wrote.bodies]
+    paths = ['/AUTH_test/%s/%s' % name for name in wrote.bodies]
     wait_until(lambda: all(
-        one.residency.remote or not one.residency.content_length
-        for path in paths for one in replicas(edge, path)), 120,
+        replica.residency.remote or not replica.residency.content_length
+        for path in paths for replica in replicas(edge, path)), 120,
         'all of it in S3')
     # A POST after the upload.
     swift.post_object('plain', 'large', {
@@ -164,23 +165,25 @@ def test_a_lost_edge_comes_back_from_the_bucket_alone(edge):
     versions = swift.get_container('kept', query_string='versions')[1]
 
     def told():
-        """Deletes, renewed records and containers are in the bucket."""
+        """Deletes, renewed records, containers and an object without a
+        byte, of which no record says so, are in the bucket."""
         rows = {}
         for row in gateway(edge, 'ls'):
             rows.setdefault(row['name'], set()).add(
                 row['metadata'].get('X-Object-Meta-Colour'))
         return '/AUTH_test/plain/gone' not in rows and \
             '/AUTH_test/plain/gone-too' not in rows and \
+            '/AUTH_test/plain/empty' in rows and \
             rows['/AUTH_test/plain/large'] == {'blue'} and \
             rows['/AUTH_test/plain/dir/caf\u00e9 3'] == {'green'} and \
             len(gateway(edge, 'ls', '--places')) >= 4
     wait_until(told, 120, 'the bucket knows all')
     lose(edge)
     began = time.monotonic()
-    found = gateway(edge, 'restore')
+    report = gateway(edge, 'restore')
     took = time.monotonic() - began
-    assert found['failed'] == 0 and found['written'] == found['versions']
-    assert found['places'] >= 4
+    assert report['failed'] == 0 and report['written'] == report['versions']
+    assert report['places'] >= 4
     swift = edge.connection()
     wrote.swift = swift
     after = wrote.headers()
@@ -198,10 +201,10 @@ def test_a_lost_edge_comes_back_from_the_bucket_alone(edge):
                 for row in swift.get_container(container)[1]] == wanted
     assert swift.get_container('kept', query_string='versions')[
         1] == versions
-    stubs = [one for path in paths for one in replicas(edge, path)]
+    stubs = [stub for path in paths for stub in replicas(edge, path)]
     assert stubs and all(
-        one.residency.tiers == Tier.REMOTE for one in stubs
-        if one.residency.content_length)
+        stub.residency.tiers == Tier.REMOTE for stub in stubs
+        if stub.residency.content_length)
     for (container, name), body in wrote.bodies.items():
         assert md5(swift.get_object(container, name)[1]) == md5(body), name
     old = [row['version_id'] for row in versions if not row['is_latest']]
@@ -213,21 +216,21 @@ def test_a_lost_edge_comes_back_from_the_bucket_alone(edge):
     assert again['written'] == 0 and again['failed'] == 0
     assert wrote.headers() == before
     print('figure: restore of %d versions, %d bytes: %.1f s, %d problems' % (
-        found['versions'], found['length'], took, found['failed']))
+        report['versions'], report['length'], took, report['failed']))
 
 
 @pytest.mark.root
 def test_what_was_restored_is_verified_and_drained_both_ways(edge):
     """After the test above: stubs of everything, some of them filled."""
     swift = edge.connection()
-    paths = {one: '/AUTH_test/%s/%s' % (one, row['name'])
-             for one in ('plain', 'frags') for row in
-             swift.get_container(one)[1]}
+    paths = {container: '/AUTH_test/%s/%s' % (container, row['name'])
+             for container in ('plain', 'frags') for row in
+             swift.get_container(container)[1]}
     assert paths
-    found = gateway(edge, 'verify', '--read', '--records')
-    assert found['problems'] == 0 and found['dirty'] == 0
-    assert found['unknown'] == 0 and found['stale'] == 0
-    assert found['read_bytes'] > 9 << 20 and found['remote'] > 40
+    report = gateway(edge, 'verify', '--read', '--records')
+    assert report['problems'] == 0 and report['dirty'] == 0
+    assert report['unknown'] == 0 and report['stale'] == 0
+    assert report['read_bytes'] > 9 << 20 and report['remote'] > 40
     # Out: everything here, as stock Swift wants it.
     if gateway(edge, 'drain', '--to', 'remote')['moved']:
         assert gateway(edge, 'verify')['stubs'] > 40
@@ -252,15 +255,15 @@ def test_what_was_restored_is_verified_and_drained_both_ways(edge):
         authurl=edge.conf.cloud_url + '/auth/v1.0',
         user='%s:%s' % (account, user), key=key)
     cloud.delete_object(layout.CLOUD_BUCKET, lost['key'])
-    found = gateway(edge, 'verify', code=1)
-    assert found['problems'] and all(
-        'is not in the bucket' in text for text in found['said'])
-    assert found['repairable'] == found['problems']
+    report = gateway(edge, 'verify', code=1)
+    assert report['problems'] and all(
+        'is not in the bucket' in text for text in report['said'])
+    assert report['repairable'] == report['problems']
     # And comes back from what is here.
     done = gateway(edge, 'verify', '--local', '--repair')['repair']['done']
     assert set(done) == {'sent'}
-    found = gateway(edge, 'verify', '--read', '--local')
-    assert found['problems'] == 0 and found['here_bytes'] > 9 << 20
+    report = gateway(edge, 'verify', '--read', '--local')
+    assert report['problems'] == 0 and report['here_bytes'] > 9 << 20
 
 
 def made_beside_the_bucket(edge, swift):
@@ -286,8 +289,8 @@ def made_beside_the_bucket(edge, swift):
                         layout.CLOUD_BUCKET, '%sbundles/%s/%s' % (
                             prefix, os.path.basename(path), name),
                         source.read())
-    found = gateway(edge, 'restore', '--container', 'AUTH_test/incoming')
-    assert (found['written'], found['failed']) == (3, 0)
+    report = gateway(edge, 'restore', '--container', 'AUTH_test/incoming')
+    assert (report['written'], report['failed']) == (3, 0)
     assert [row['name'] for row in swift.get_container('incoming')[1]] == [
         'in-0', 'in-1', 'in-2']
     for number in range(3):

@@ -15,8 +15,8 @@ import sys
 import time
 
 import pytest
-import stubs
 from support import md5, quarantined, tier, wait_until
+from support.rigs import remote_stubs as stubs
 from swiftclient import ClientException
 
 from swift_dss.aio import processes
@@ -37,18 +37,18 @@ def stock(cluster):
 
 
 def test_stock_sends_no_wrong_byte_of_a_stub(any_objects, cluster, stock):
-    made = [one for _ in range(2)
-            for one in any_objects.make_all(stubs.ALL_STUBS)]
+    made = [obj for _ in range(2)
+            for obj in any_objects.make_all(stubs.ALL_STUBS)]
     refused = asked = 0
-    for number, one in enumerate(made):
-        for turn, copy in enumerate(any_objects.copies(one)):
+    for number, obj in enumerate(made):
+        for turn, copy in enumerate(any_objects.copies(obj)):
             first = (number + turn) % len(ASKS)
             for headers in ASKS[first:] + ASKS[:first]:
-                reply = any_objects.direct(one, copy, headers=headers,
+                reply = any_objects.direct(obj, copy, headers=headers,
                                            port=stock)
                 asked += 1
                 refused += reply.status >= 400
-                assert reply.status in (404, 503), (one.name, headers)
+                assert reply.status in (404, 503), (obj.name, headers)
                 assert b'<html' in reply.body or not reply.body
     stubs.say('stock server, %s: %d stubs asked %d times, %d refused, 0 '
               'wrong bytes' % (any_objects.policy_name, 3 * len(made),
@@ -56,11 +56,11 @@ def test_stock_sends_no_wrong_byte_of_a_stub(any_objects, cluster, stock):
 
 
 def test_stock_serves_whole_files(any_objects, stock, cluster):
-    one = any_objects.make('whole')
+    obj = any_objects.make('whole')
     whole_and_on_hdd = any_objects.make(stubs.HDD)
     any_objects.promote(whole_and_on_hdd)
     before = set(quarantined(cluster))
-    for each in (one, whole_and_on_hdd):
+    for each in (obj, whole_and_on_hdd):
         _same_answers(any_objects, each, stock)
     assert set(quarantined(cluster)) == before
 
@@ -81,20 +81,20 @@ def test_after_an_uninstall_stock_reads_everything(any_objects, cluster,
             code, said = _command(cluster, 'tier', 'verify', '--stock')
             assert (code, said['stubs'], said['quarantined']) == (0, 0, 0)
             before = set(quarantined(cluster))
-            for one in made:
-                _same_bytes(any_objects, one, port)
+            for obj in made:
+                _same_bytes(any_objects, obj, port)
             _run_stock_auditor(cluster)
             new = set(quarantined(cluster)) - before
-            hashes = [copy.path.split(os.sep)[-2] for one in made
-                      for copy in any_objects.copies(one)]
+            hashes = [copy.path.split(os.sep)[-2] for obj in made
+                      for copy in any_objects.copies(obj)]
             assert len(hashes) == 3 * len(made)
             assert not [path for path in new if any(
-                one in path for one in hashes)]
+                object_hash in path for object_hash in hashes)]
         finally:
             cluster.restart('object-server')
             cluster.restart('tierd')
-    for one in made:
-        assert any_objects.get(one) == one.body
+    for obj in made:
+        assert any_objects.get(obj) == obj.body
     stubs.say('uninstall, %s: %d files read by stock Swift, 0 quarantined by '
               'its auditor' % (any_objects.policy_name, len(hashes)))
 
@@ -126,15 +126,15 @@ def test_stock_started_by_mistake_loses_nothing(any_objects, cluster, states):
     any_objects.swift.post_object(any_objects.container, posted.name,
                                   {'X-Object-Meta-Later': 'yes'})
     gone, newer = any_objects.make_all(states[:2])
-    copies = {one: any_objects.copies(one) for one in made + [gone, newer]}
+    copies = {obj: any_objects.copies(obj) for obj in made + [gone, newer]}
     with _stock(cluster) as port:
-        for one in made + [gone, newer]:
-            for copy in copies[one]:
-                any_objects.direct(one, copy, port=port)
+        for obj in made + [gone, newer]:
+            for copy in copies[obj]:
+                any_objects.direct(obj, copy, port=port)
         _run_stock_auditor(cluster)
     whole = made[-1]
-    for one in made[:-1]:
-        assert not _is_hidden(cluster, copies[one])
+    for obj in made[:-1]:
+        assert not _is_hidden(cluster, copies[obj])
     for copy in copies[whole]:
         assert os.path.exists(copy.path)
     assert _is_hidden(cluster, copies[gone] + copies[newer]) == []
@@ -148,25 +148,26 @@ def test_stock_started_by_mistake_loses_nothing(any_objects, cluster, states):
         any_objects.swift.delete_object(any_objects.container, gone.name)
     any_objects.settle()
     tier(cluster, 'sweep')
-    code, found = _verify(cluster)
+    code, report = _verify(cluster)
     number = 3 * len(made[:-1])
-    assert (code, found['quarantined'], found['replaced']) == (
+    assert (code, report['quarantined'], report['replaced']) == (
         1, number, before + 6)
-    assert {one.path for one in made[:-1]} == {
-        one['name'] for one in found['patients']}
-    in_s3 = {one['name'] for one in found['patients'] if 's3' in one['has']}
+    assert {obj.path for obj in made[:-1]} == {
+        patient['name'] for patient in report['patients']}
+    in_s3 = {patient['name'] for patient in report['patients']
+             if 's3' in patient['has']}
     assert bool(in_s3) == (states is stubs.ALL_STUBS)
-    code, found = _command(cluster, 'gateway', 'gc', '--all', '--absent')
-    assert (code, found['absent'], found['members_absent']) == (0, 0, 0)
-    assert found['quarantined'] + found['members_quarantined'] >= len(in_s3)
-    code, found = _verify(cluster, '--repair')
-    assert (code, found['repair']['done']) == (0, {'healed': number})
-    for one in made:
-        assert any_objects.get(one) == one.body
-        for copy in any_objects.copies(one):
-            reply = any_objects.direct(one, copy)
+    code, report = _command(cluster, 'gateway', 'gc', '--all', '--absent')
+    assert (code, report['absent'], report['members_absent']) == (0, 0, 0)
+    assert report['quarantined'] + report['members_quarantined'] >= len(in_s3)
+    code, report = _verify(cluster, '--repair')
+    assert (code, report['repair']['done']) == (0, {'healed': number})
+    for obj in made:
+        assert any_objects.get(obj) == obj.body
+        for copy in any_objects.copies(obj):
+            reply = any_objects.direct(obj, copy)
             assert (reply.status, md5(reply.body)) == (200, copy.etag)
-        assert len(any_objects.copies(one)) == 3
+        assert len(any_objects.copies(obj)) == 3
     headers = any_objects.swift.head_object(any_objects.container,
                                             posted.name)
     assert headers['x-object-meta-later'] == 'yes'
@@ -175,19 +176,19 @@ def test_stock_started_by_mistake_loses_nothing(any_objects, cluster, states):
     with pytest.raises(ClientException):
         any_objects.swift.get_object(any_objects.container, gone.name)
     any_objects.heal()
-    for one in made:
-        assert any_objects.get(one) == one.body
+    for obj in made:
+        assert any_objects.get(obj) == obj.body
     assert _verify(cluster)[0] == 0
     stubs.say('stock by mistake, %s, %s: %d files quarantined, %d brought '
               'back, 0 lost' % (any_objects.policy_name, '+'.join(states),
                                 number, number))
 
 
-def _same_answers(objects, one, port):
-    for copy in objects.copies(one):
+def _same_answers(objects, obj, port):
+    for copy in objects.copies(obj):
         for headers in ASKS:
-            ours = objects.direct(one, copy, headers=headers)
-            theirs = objects.direct(one, copy, headers=headers, port=port)
+            ours = objects.direct(obj, copy, headers=headers)
+            theirs = objects.direct(obj, copy, headers=headers, port=port)
             assert ours.status == theirs.status < 300
             if ',' not in headers.get('Range', ''):
                 # Several ranges are parted by a random boundary.
@@ -195,9 +196,9 @@ def _same_answers(objects, one, port):
             assert len(ours.body) == len(theirs.body)
 
 
-def _same_bytes(objects, one, port):
-    for copy in objects.copies(one):
-        theirs = objects.direct(one, copy, port=port)
+def _same_bytes(objects, obj, port):
+    for copy in objects.copies(obj):
+        theirs = objects.direct(obj, copy, port=port)
         assert (theirs.status, md5(theirs.body)) == (200, copy.etag)
 
 

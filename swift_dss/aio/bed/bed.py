@@ -119,8 +119,8 @@ class Bed(Changes):
 
     def files(self, path: str) -> List[look.Found]:
         """Every file of an object on any node's disks."""
-        return [found for name in self.plan.nodes
-                for found in look.files(self.plan, name, path)]
+        return [placed for name in self.plan.nodes
+                for placed in look.files(self.plan, name, path)]
 
     def quarantined(self) -> List[str]:
         """Everything that any server has quarantined."""

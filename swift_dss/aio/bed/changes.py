@@ -130,12 +130,12 @@ class Changes(Frame):
 
     # -- drives ----------------------------------------------------------
 
-    def lose_drive(self, name: str, device: str, what: str = 'ssd',
+    def lose_drive(self, name: str, device: str, drive: str = 'ssd',
                    replace: bool = True) -> None:
         """Take a drive away under the running servers, with all that it
         holds, and put an empty one in its place.
 
-        :param what: of :data:`DRIVES`
+        :param drive: of :data:`DRIVES`
         :param replace: False leaves the place empty, as a call with True
             finds it later
         """
@@ -143,11 +143,11 @@ class Changes(Frame):
         if device not in conf.device_names:
             raise BadConfig('%s has no drive %s; it has %s' % (
                 name, device, ', '.join(conf.device_names)))
-        if what not in DRIVES:
+        if drive not in DRIVES:
             raise BadConfig('%r is no kind of drive: %s' % (
-                what, ' or '.join(DRIVES)))
-        target = conf.path('devices' if what == 'ssd' else 'hdd', device)
-        stem = '%s-%s' % (what, device)
+                drive, ' or '.join(DRIVES)))
+        target = conf.path('devices' if drive == 'ssd' else 'hdd', device)
+        stem = '%s-%s' % (drive, device)
         if os.path.ismount(target):
             storage.unmount(target)
         storage.discard(conf.root, stem)
@@ -156,9 +156,9 @@ class Changes(Frame):
         # Another name: the old image lives until the last file is closed.
         image = conf.path('images', '%s-%s.img' % (
             stem, uuid.uuid4().hex[:8]))
-        size = conf.ssd_bytes if what == 'ssd' else conf.hdd_bytes
+        size = conf.ssd_bytes if drive == 'ssd' else conf.hdd_bytes
         storage.make_loops([(image, target, size)])
-        if what == 'hdd':
+        if drive == 'hdd':
             Capacity(target, device).initialise()
 
     # -- nodes -----------------------------------------------------------

@@ -43,7 +43,17 @@ def configure(plan: Plan, member: str) -> None:
     if ours in files:
         files[ours] = with_options(files[ours], plan.dss_options(member))
     files['etc/rsyncd.conf'] = _rsyncd(conf)
+    proxy = 'etc/proxy-server.conf'
+    if proxy in files and member in plan.versions:
+        files[proxy] = _for_version(files[proxy], plan.versions[member])
     configs.write(conf, files)
+
+
+def _for_version(text: str, packages: str) -> str:
+    """A proxy's configuration that another version understands."""
+    if os.path.isdir(os.path.join(packages, 'swift_dss', 'proxy', 's3')):
+        return text
+    return text.replace(configs.OUR_S3API, configs.STOCK_S3API)
 
 
 def clock_file(conf: AioConf) -> str:

@@ -211,10 +211,10 @@ class Frame:
 
         :raises BadConfig: the bed has none of that name
         """
-        found = self.member(name)
-        if not isinstance(found, Node):
+        member = self.member(name)
+        if not isinstance(member, Node):
             raise BadConfig('%s is no storage node' % name)
-        return found
+        return member
 
     @property
     def nodes(self) -> List[Node]:
@@ -224,10 +224,10 @@ class Frame:
     def status(self) -> Dict[str, Dict[str, List[int]]]:
         """Member to process to its pids; none: it should run and does
         not."""
-        found = processes.living(self._is_mine)
+        living = processes.living(self._is_mine)
         report = {}
         for name in self.plan.members:
-            running = found.get(self.plan.path(name), {})
+            running = living.get(self.plan.path(name), {})
             report[name] = {process: running.get(process, []) for process
                             in self.member(name).expected()}
         return report

@@ -101,8 +101,8 @@ def files(plan: Plan, node: str, path: str) -> List[Found]:
     """Every file of one object on a node's disks, in any policy."""
     conf = plan.conf(node)
     wanted = hash_of(plan, path)
-    return [found for found in every_file(plan, node, wanted[-3:])
-            if os.path.basename(os.path.dirname(found.path)) == wanted
+    return [placed for placed in every_file(plan, node, wanted[-3:])
+            if os.path.basename(os.path.dirname(placed.path)) == wanted
             ] if conf.devices else []
 
 
@@ -134,12 +134,12 @@ def every_file(plan: Plan, node: str,
 
 def quarantined(conf: AioConf) -> List[str]:
     """Everything that servers of a node have quarantined."""
-    found: List[str] = []
+    paths: List[str] = []
     for device in conf.device_names:
         for folder, _folders, names in os.walk(
                 conf.path('devices', device, 'quarantined')):
-            found += [os.path.join(folder, name) for name in names]
-    return found
+            paths += [os.path.join(folder, name) for name in names]
+    return paths
 
 
 def _hash_folders(top: str, suffix: str) -> Iterator[str]:

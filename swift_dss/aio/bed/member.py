@@ -146,10 +146,10 @@ class Member:
         if not processes.wait(ready, processes.PORT_DEADLINE_SECONDS):
             raise self._failed(name, 'does not answer on ' + where)
 
-    def _failed(self, name: str, what: str) -> processes.StartFailed:
+    def _failed(self, name: str, reason: str) -> processes.StartFailed:
         log = self._log(name)
         return processes.StartFailed('%s of %s %s; the end of %s:\n%s' % (
-            name, self.name, what, log, processes.tail(log)))
+            name, self.name, reason, log, processes.tail(log)))
 
 
 class Node(Member):
@@ -159,12 +159,12 @@ class Node(Member):
         """The object server answers on the first device's port, as soon as
         the rings have it."""
         conf = self.conf
-        found = {'object-server': conf.device_port(conf.device_names[0])
+        ports = {'object-server': conf.device_port(conf.device_names[0])
                  if self.in_rings else 0,
                  'container-server': conf.container_port,
                  'account-server': conf.account_port}
-        found[_RSYNC] = _RSYNC_PORT
-        return found
+        ports[_RSYNC] = _RSYNC_PORT
+        return ports
 
     @property
     def in_rings(self) -> bool:
@@ -237,10 +237,10 @@ class Store(Member):
 
     def servers(self) -> Dict[str, int]:
         """The second Swift listens on loopback only."""
-        found = {'cloud-' + name: self.conf.cloud_port + offset
+        ports = {'cloud-' + name: self.conf.cloud_port + offset
                  for name, offset in cluster.STORES}
-        found['door'] = DOOR_PORT
-        return found
+        ports['door'] = DOOR_PORT
+        return ports
 
     def _answers(self, port: int) -> bool:
         host = self.address if port == DOOR_PORT else '127.0.0.1'

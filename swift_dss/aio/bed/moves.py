@@ -128,14 +128,14 @@ def _count(files: Set[_File]) -> Dict[str, int]:
 
 
 def _files(plan: Plan, folders: Sequence[str]) -> Set[_File]:
-    found: Set[_File] = set()
+    files: Set[_File] = set()
     for node in plan.nodes:
         conf = plan.conf(node)
         for device in conf.device_names:
             for folder in folders:
                 top = conf.path('devices', device, folder)
                 for where, _folders, names in os.walk(top):
-                    found.update(
+                    files.update(
                         (node, os.path.join(where, name)) for name in names
                         if os.path.splitext(name)[1] in _KINDS)
-    return found
+    return files

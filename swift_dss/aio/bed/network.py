@@ -87,8 +87,8 @@ class Network:
 
     def members(self) -> List[str]:
         """The members that have a namespace now."""
-        found = [name[len(self._prefix):] for name in self._all()]
-        return [name for name in found if name != _SWITCH]
+        names = [name[len(self._prefix):] for name in self._all()]
+        return [name for name in names if name != _SWITCH]
 
     def _all(self) -> List[str]:
         try:
@@ -217,8 +217,8 @@ class Network:
 
     def cuts(self) -> Dict[str, List[str]]:
         """Member to the addresses that its packets don't reach."""
-        found = {member: self._cuts(member) for member in self.members()}
-        return {member: lost for member, lost in found.items() if lost}
+        cuts = {member: self._cuts(member) for member in self.members()}
+        return {member: lost for member, lost in cuts.items() if lost}
 
     def _cuts(self, member: str) -> List[str]:
         text = self._within(member, 'neighbour show nud permanent dev eth0')

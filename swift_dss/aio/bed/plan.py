@@ -210,8 +210,8 @@ def new(root: str, nodes: int, proxies: int = 1, drives: int = 0,
     :param drives: of a node; 0 makes as many as the policies need
     """
     return Plan(root=root, nodes=['n%d' % (k + 1) for k in range(nodes)],
-               proxies=['p%d' % (k + 1) for k in range(proxies)],
-               drives=drives or fitting_drives(nodes), **options)
+                proxies=['p%d' % (k + 1) for k in range(proxies)],
+                drives=drives or fitting_drives(nodes), **options)
 
 
 def save(plan: Plan) -> None:

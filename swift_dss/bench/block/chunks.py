@@ -144,11 +144,11 @@ def saved(row: Mapping[str, Any], none: Mapping[str, Any], phase: str,
                                none['phases'][phase][group]['mean_us'])
 
 
-def text(found: Mapping[str, Any]) -> str:
+def text(outcome: Mapping[str, Any]) -> str:
     """The table: of all requests, of reads alone, and the maxima."""
-    none = found['rows'][0]
+    none = outcome['rows'][0]
     lines = []
-    for row in found['rows']:
+    for row in outcome['rows']:
         cells = ['%s%s' % (row['setup'], ' %d KiB, %s' % (
             row['chunk_kib'], row['mode']) if row['chunk_kib'] else '')]
         for phase in PHASES:
@@ -166,16 +166,16 @@ def text(found: Mapping[str, Any]) -> str:
         head += [phase + ' mean ms', 'saved %', 'of reads', 'write ms',
                  'max read', 'max write']
     return '%s\norigin: %s\n%s\n%s' % (
-        found['what'], found['plan']['origin'], figures.table(head, lines),
-        verdict(found))
+        outcome['what'], outcome['plan']['origin'], figures.table(head, lines),
+        verdict(outcome))
 
 
-def verdict(found: Mapping[str, Any]) -> str:
+def verdict(outcome: Mapping[str, Any]) -> str:
     """Which cells of dm-dss reach the goals: of reads, of all requests, and
     with no request slower than the slowest without a cache.
     """
-    none = found['rows'][0]
-    mine = [row for row in found['rows'] if row['setup'] == 'dm-dss']
+    none = outcome['rows'][0]
+    mine = [row for row in outcome['rows'] if row['setup'] == 'dm-dss']
     said = []
     for name, group in (('reads', 'read'), ('all requests', 'all')):
         good = [row for row in mine

@@ -21,8 +21,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from swift_dss.bench import figures
 from swift_dss.bench.block import driver, guest, load, targets
-from swift_dss.bench.block.load import Phase, Workload
-from swift_dss.bench.chunk_traces import NoTrace
+from swift_dss.bench.block.load import NoTrace, Phase, Workload
 from swift_dss.bench.choices import require_known
 from swift_dss.block import lab
 
@@ -44,6 +43,7 @@ class Plan:
     :param chunk_bytes: of dm-dss; dm-cache takes 32 KiB at least
     :param ahead_bytes, after_bytes: the window that dm-dss fetches with a
         read that missed, and after it
+    :param stage: percent of dm-dss's slots that writes of any class may use
     :param hdd, ssd: presets of the laboratory, with changes
     :param timeout: real seconds of one guest
     """
@@ -55,6 +55,7 @@ class Plan:
     chunk_bytes: int = 64 * 1024
     ahead_bytes: int = 64 * 1024
     after_bytes: int = 0
+    stage: int = 0
     mode: str = 'back'
     hdd: str = 'hdd'
     ssd: str = 'sata-ssd'
@@ -90,8 +91,8 @@ def measure(workload: Workload, setup: str, plan: Plan, say: Say,
         request failed, or did not get the bytes that it had to
     """
     phases = list(workload.phases)
-    if plan.check and any(one.flags & driver.WRITE
-                          for phase in phases for one in phase.requests):
+    if plan.check and any(request.flags & driver.WRITE
+                          for phase in phases for request in phase.requests):
         phases.append(load.checks(workload))
     with tempfile.TemporaryDirectory(
             prefix='dss-bench-', dir='/dev/shm' if os.access(
@@ -153,7 +154,7 @@ def _job(workload: Workload, setup: str, plan: Plan, phases: List[Phase],
                        'threads': phase.threads, 'seconds': phase.seconds})
     return {'setup': setup, 'driver': driver.build(say),
             'phases': listed, 'mode': plan.mode,
-            'ahead_bytes': plan.ahead_bytes,
+            'stage': plan.stage, 'ahead_bytes': plan.ahead_bytes,
             'after_bytes': plan.after_bytes,
             'classes': workload.ranks, 'cache_bytes': workload.cache_bytes,
             # In the guest's own memory, which is otherwise idle.
@@ -192,16 +193,16 @@ def _read(phases: Sequence[Phase], job: Mapping[str, Any],
     for phase, listed, answer in zip(phases, job['phases'],
                                      result['phases']):
         with open(listed['times'], 'rb') as times:
-            found = driver.outcome(
+            outcome = driver.outcome(
                 answer['summary'], times.read(), len(phase.requests))
-        if found.wrong or found.failed:
+        if outcome.wrong or outcome.failed:
             raise driver.DriverFailed(
                 '%s, %s: %d blocks with wrong bytes, %d requests failed: %s'
-                % (job['setup'], phase.name, found.wrong, found.failed,
-                   found.trouble))
+                % (job['setup'], phase.name, outcome.wrong, outcome.failed,
+                   outcome.trouble))
         if phase.measured:
             told[phase.name] = dict(
-                driver.summary(phase.requests, found),
+                driver.summary(phase.requests, outcome),
                 status=answer['status'],
                 **deltas(answer['before'], answer['after']))
     return told
@@ -213,22 +214,22 @@ def deltas(before: Mapping[str, Any],
 
     :returns: ``hits`` (ratios: ``all``, ``read``, by class) and ``disks``
     """
-    one, two = before['counters'], after['counters']
+    first, last = before['counters'], after['counters']
     hits: Dict[str, float] = {}
     for name, top, bottom in (('all', 'hits', 'lookups'),
                               ('read', 'read_hits', 'reads')):
-        if top in two and bottom in two:
-            hits[name] = figures.ratio(two[top] - one[top],
-                                       two[bottom] - one[bottom])
+        if top in last and bottom in last:
+            hits[name] = figures.ratio(last[top] - first[top],
+                                       last[bottom] - first[bottom])
     nothing = {'hits': 0, 'lookups': 0}
-    for class_id, row in two.get('classes', {}).items():
-        was = one.get('classes', {}).get(class_id, nothing)
+    for class_id, row in last.get('classes', {}).items():
+        was = first.get('classes', {}).get(class_id, nothing)
         hits[class_id] = figures.ratio(row['hits'] - was['hits'],
                                        row['lookups'] - was['lookups'])
     disks = {name: {field: value - before['disks'][name][field]
                     for field, value in row.items()}
              for name, row in after['disks'].items()}
-    return {'hits': hits, 'disks': disks, 'counters': two}
+    return {'hits': hits, 'disks': disks, 'counters': last}
 
 
 def compare(plan: Plan, say: Say) -> Dict[str, Any]:
@@ -265,10 +266,10 @@ def _made(name: str, plan: Plan, say: Say) -> Optional[Workload]:
         return None
 
 
-def text(found: Mapping[str, Any]) -> str:
+def text(outcome: Mapping[str, Any]) -> str:
     """The tables: set-ups, then classes of each."""
     parts = []
-    for row in found['workloads']:
+    for row in outcome['workloads']:
         for phase in row['setups'][0]['phases']:
             parts.append('%s, %s: %s' % (row['workload'], phase,
                                          row['what']))

@@ -19,7 +19,6 @@
  * The clock is CLOCK_MONOTONIC, read once before and once after a request:
  * nothing spins, so it runs in a guest whose clock only devices advance.
  */
-/* long: one program, built by one call of the compiler */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -64,31 +64,31 @@ def encode(requests: Iterable[Request]) -> bytes:
     :raises DriverFailed: says which request cannot be, and why
     """
     parts = []
-    for number, one in enumerate(requests):
-        reason = _reason(one)
+    for number, request in enumerate(requests):
+        reason = _reason(request)
         if reason:
             raise DriverFailed('request %d: %s' % (number, reason))
         parts.append(_REQUEST.pack(
-            one.offset, one.length, one.class_id, one.flags,
-            priority_of(one.class_id), one.wait_ns))
+            request.offset, request.length, request.class_id, request.flags,
+            priority_of(request.class_id), request.wait_ns))
     return b''.join(parts)
 
 
-def _reason(one: Request) -> str:
-    if one.offset < 0 or one.offset % BLOCK_BYTES:
+def _reason(request: Request) -> str:
+    if request.offset < 0 or request.offset % BLOCK_BYTES:
         return 'offset %d is not a multiple of %d' % (
-            one.offset, BLOCK_BYTES)
-    if not 0 < one.length <= MAX_BYTES or one.length % BLOCK_BYTES:
+            request.offset, BLOCK_BYTES)
+    if not 0 < request.length <= MAX_BYTES or request.length % BLOCK_BYTES:
         return 'length %d is not a multiple of %d up to %d' % (
-            one.length, BLOCK_BYTES, MAX_BYTES)
-    if not 0 <= one.class_id < CLASSES:
-        return 'class %d is not in 0..%d' % (one.class_id, CLASSES - 1)
-    if one.flags & ~(WRITE | CHAINED | FLUSH | DUE):
-        return 'flags %d are unknown' % one.flags
-    if one.flags & FLUSH and not one.flags & WRITE:
+            request.length, BLOCK_BYTES, MAX_BYTES)
+    if not 0 <= request.class_id < CLASSES:
+        return 'class %d is not in 0..%d' % (request.class_id, CLASSES - 1)
+    if request.flags & ~(WRITE | CHAINED | FLUSH | DUE):
+        return 'flags %d are unknown' % request.flags
+    if request.flags & FLUSH and not request.flags & WRITE:
         return 'a flush belongs to a write'
-    if one.wait_ns < 0:
-        return 'it waits %d ns' % one.wait_ns
+    if request.wait_ns < 0:
+        return 'it waits %d ns' % request.wait_ns
     return ''
 
 
@@ -144,26 +144,26 @@ def outcome(summary: str, times: bytes, count: int) -> Outcome:
     return Outcome(seconds, columns[1::2], wrong, failed, trouble)
 
 
-def summary(requests: Sequence[Request], found: Outcome) -> Dict[str, Any]:
+def summary(requests: Sequence[Request], outcome: Outcome) -> Dict[str, Any]:
     """Figures of a list: of all, and by class and direction.
 
     Latencies are exact: each is one of the list's requests.
     """
     groups: Dict[str, List[int]] = {}
     lengths: Dict[str, int] = {}
-    for one, taken in zip(requests, found.taken_ns):
+    for request, taken in zip(requests, outcome.taken_ns):
         if not taken:
             continue
-        direction = 'write' if one.flags & WRITE else 'read'
-        for name in ('all', direction, str(one.class_id)):
+        direction = 'write' if request.flags & WRITE else 'read'
+        for name in ('all', direction, str(request.class_id)):
             groups.setdefault(name, []).append(taken)
-            lengths[name] = lengths.get(name, 0) + one.length
-    told = {name: _figures(taken, lengths[name], found.seconds)
+            lengths[name] = lengths.get(name, 0) + request.length
+    told = {name: _figures(taken, lengths[name], outcome.seconds)
             for name, taken in groups.items()}
-    empty = _figures([], 0, found.seconds)
+    empty = _figures([], 0, outcome.seconds)
     return {
-        'seconds': found.seconds, 'wrong': found.wrong,
-        'failed': found.failed, 'trouble': found.trouble,
+        'seconds': outcome.seconds, 'wrong': outcome.wrong,
+        'failed': outcome.failed, 'trouble': outcome.trouble,
         'all': told.get('all', empty), 'read': told.get('read', empty),
         'write': told.get('write', empty),
         'classes': {name: told[name] for name in sorted(

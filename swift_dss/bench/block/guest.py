@@ -49,18 +49,18 @@ def main(path: str) -> int:
     with open(path) as source:
         job: Dict[str, Any] = json.load(source)
     target = targets.TARGETS[job['setup']](job)
-    found: Dict[str, Any] = {'phases': []}
+    report: Dict[str, Any] = {'phases': []}
     try:
         device = target.start()
         for phase in job['phases']:
-            found['phases'].append(_replay(target, device, job, phase))
+            report['phases'].append(_replay(target, device, job, phase))
     except (targets.TargetFailed, OSError) as err:
-        found['failure'] = str(err)
+        report['failure'] = str(err)
     with open(job['result'], 'w') as out:
-        json.dump(found, out)
+        json.dump(report, out)
         out.flush()
         os.fsync(out.fileno())
-    return 1 if 'failure' in found else 0
+    return 1 if 'failure' in report else 0
 
 
 if __name__ == '__main__':

@@ -23,9 +23,14 @@ from typing import (
 from swift_dss.bench import cacs
 from swift_dss.bench.block.driver import (
     BLOCK_BYTES, CHAINED, FLUSH, MAX_BYTES, WRITE, Request)
-from swift_dss.bench.chunk_traces import NoTrace
+from swift_dss.core.errors import DssError
 
 MIB = 1 << 20
+
+
+class NoTrace(DssError):
+    """A trace is missing or damaged."""
+
 
 #: The longest request of those that make up an object.
 _OBJECT_BYTES = 256 * 1024
@@ -190,9 +195,10 @@ def _classed(raw: Iterable[Tuple[int, int, bool]]) -> Tuple[
         {block for first, last, _write in spans
          for block in range(first, last + 1)}))}
     region = max(1, -(-len(place) // _REGIONS))
-    found = Counter(place[first] // region for first, _l, _w in spans)
-    ranks = {_FIRST_CLASS + one: 10 + 10 * rank for rank, one in enumerate(
-        sorted(range(_REGIONS), key=lambda one: found[one]))}
+    counts = Counter(place[first] // region for first, _l, _w in spans)
+    rising = sorted(range(_REGIONS), key=lambda number: counts[number])
+    ranks = {_FIRST_CLASS + number: 10 + 10 * rank
+             for rank, number in enumerate(rising)}
     requests = []
     for first, last, write in spans:
         class_id = _FIRST_CLASS + place[first] // region
@@ -278,9 +284,9 @@ def plain(count: int = REQUESTS, seed: int = 1, threads: int = 4,
 
 def checks(workload: Workload) -> Phase:
     """Everything that was ever written, read once more."""
-    touched = sorted({one.offset // MAX_BYTES
+    touched = sorted({request.offset // MAX_BYTES
                       for phase in workload.phases
-                      for one in phase.requests if one.flags & WRITE})
+                      for request in phase.requests if request.flags & WRITE})
     return Phase('check', [
         Request(number * MAX_BYTES, MAX_BYTES) for number in touched], 1,
         measured=False)

@@ -7,6 +7,7 @@ size of a chunk. Hit ratios are each target's own.
 
 from __future__ import annotations
 
+import glob
 import os
 import subprocess
 import time
@@ -92,17 +93,23 @@ def model(name: str) -> Dict[str, int]:
 
 
 class Target:
-    """One set-up over the disks ``/dev/mapper/hdd`` and ``.../ssd``.
+    """One set-up over two disks.
 
     :param job: ``cache_bytes``, ``chunk_bytes``, ``mode`` (``back`` or
-        ``through``), ``classes`` (id to rank)
+        ``through``), ``classes`` (id to rank); ``hdd`` and ``ssd``, if they
+        are not ``/dev/mapper/hdd`` and ``.../ssd``; ``tag``, which ends
+        the names of its devices where a guest has several caches
     """
-
-    hdd = '/dev/mapper/hdd'
-    ssd = '/dev/mapper/ssd'
 
     def __init__(self, job: Mapping[str, Any]) -> None:
         self.job = job
+        self.hdd: str = job.get('hdd', '/dev/mapper/hdd')
+        self.ssd: str = job.get('ssd', '/dev/mapper/ssd')
+        self.tag: str = job.get('tag', '')
+
+    def make(self, name: str, sectors: int, rest: str) -> str:
+        """A device-mapper device of this cache; its path."""
+        return _create(name + self.tag, sectors, rest)
 
     def start(self) -> str:
         """Set it up; the device that the requests go to."""
@@ -138,21 +145,21 @@ class DmCache(Target):
 
     def start(self) -> str:
         slack = SLACK_BYTES // _SECTOR
-        meta = _create('ssd-meta', slack, 'linear %s 0' % self.ssd)
-        data = _create('ssd-data', _sectors(self.ssd) - slack,
-                       'linear %s %d' % (self.ssd, slack))
-        return _create('cached', _sectors(self.hdd),
-                       'cache %s %s %s %d 2 metadata2 %s smq 0' % (
-                           meta, data, self.hdd,
-                           self.job['chunk_bytes'] // _SECTOR,
-                           {'back': 'writeback', 'through': 'writethrough'}[
-                               self.job['mode']]))
+        meta = self.make('ssd-meta', slack, 'linear %s 0' % self.ssd)
+        data = self.make('ssd-data', _sectors(self.ssd) - slack,
+                         'linear %s %d' % (self.ssd, slack))
+        return self.make('cached', _sectors(self.hdd),
+                         'cache %s %s %s %d 2 metadata2 %s smq 0' % (
+                             meta, data, self.hdd,
+                             self.job['chunk_bytes'] // _SECTOR,
+                             {'back': 'writeback',
+                              'through': 'writethrough'}[self.job['mode']]))
 
     def counters(self) -> Counters:
         return dm_cache_counters(self.detail())
 
     def detail(self) -> str:
-        return command('dmsetup', 'status', 'cached').strip()
+        return command('dmsetup', 'status', 'cached' + self.tag).strip()
 
 
 def dm_cache_counters(status: str) -> Counters:
@@ -173,16 +180,16 @@ class DmWritecache(Target):
     """dm-writecache on an SSD: writes only."""
 
     def start(self) -> str:
-        data = _create('ssd-data', self.job['cache_bytes'] // _SECTOR,
-                       'linear %s 0' % self.ssd)
-        return _create('cached', _sectors(self.hdd),
-                       'writecache s %s %s 4096 0' % (self.hdd, data))
+        data = self.make('ssd-data', self.job['cache_bytes'] // _SECTOR,
+                         'linear %s 0' % self.ssd)
+        return self.make('cached', _sectors(self.hdd),
+                         'writecache s %s %s 4096 0' % (self.hdd, data))
 
     def counters(self) -> Counters:
         return dm_writecache_counters(self.detail())
 
     def detail(self) -> str:
-        return command('dmsetup', 'status', 'cached').strip()
+        return command('dmsetup', 'status', 'cached' + self.tag).strip()
 
 
 def dm_writecache_counters(status: str) -> Counters:
@@ -201,12 +208,18 @@ def dm_writecache_counters(status: str) -> Counters:
 class Bcache(Target):
     """bcache; its superblocks are written by us."""
 
+    _name = 'bcache0'
+
     def start(self) -> str:
         size = self.job['cache_bytes']
-        ssd = _create('ssd-data', size // _SECTOR, 'linear %s 0' % self.ssd)
+        ssd = self.make('ssd-data', size // _SECTOR, 'linear %s 0' % self.ssd)
         bucket = 1 << max(13, (size // _BCACHE_BUCKETS).bit_length() - 1)
-        pair = bcache.superblocks(size, min(bucket, 1 << 19),
-                                        b'dss-bench-bcache')
+        pair = bcache.superblocks(
+            size, min(bucket, 1 << 19),
+            (b'dss-bench-bcache' + self.tag.encode('ascii'))[-16:])
+        # They are numbered in the order of their coming.
+        self._name = 'bcache%d' % len(glob.glob('/sys/block/bcache*'))
+        folder = '/sys/block/%s/bcache' % self._name
         for path, content in zip((ssd, self.hdd), pair):
             with open(path, 'r+b') as device:
                 device.seek(bcache.SUPER_BYTES)
@@ -214,16 +227,17 @@ class Bcache(Target):
                 device.flush()
                 os.fsync(device.fileno())
             _put(_BCACHE + '/register', path)
-        _wait(lambda: os.path.isdir('/sys/block/bcache0/bcache/cache'),
+        _wait(lambda: os.path.isdir(folder + '/cache'),
               'bcache did not attach its cache')
-        _put('/sys/block/bcache0/bcache/cache_mode', {
+        _put(folder + '/cache_mode', {
             'back': 'writeback', 'through': 'writethrough'}[
                 self.job['mode']])
-        _wait(lambda: os.path.exists('/dev/bcache0'), 'no /dev/bcache0')
-        return '/dev/bcache0'
+        node = '/dev/' + self._name
+        _wait(lambda: os.path.exists(node), 'no ' + node)
+        return node
 
     def counters(self) -> Counters:
-        folder = '/sys/block/bcache0/bcache/stats_total/'
+        folder = '/sys/block/%s/bcache/stats_total/' % self._name
         values = {name: int(_get(folder + name)) for name in (
             'cache_hits', 'cache_misses', 'cache_bypass_hits',
             'cache_bypass_misses')}
@@ -234,7 +248,7 @@ class Bcache(Target):
 
     def detail(self) -> str:
         return ' '.join('%s=%s' % (name, _get(
-            '/sys/block/bcache0/bcache/' + name)) for name in (
+            '/sys/block/%s/bcache/%s' % (self._name, name))) for name in (
                 'state', 'cache_mode', 'dirty_data'))
 
 
@@ -265,6 +279,7 @@ class Dss(Target):
                        % (ssd, self.hdd, self.job['chunk_bytes'] // _SECTOR,
                           {'back': 'writeback', 'through': 'writethrough'}[
                               self.job['mode']], self._strategy))
+        _message('stage', str(self.job.get('stage', 0)))
         for name in ('ahead', 'after'):
             _message(name, '%d' % (self.job[name + '_bytes'] // _SECTOR))
         rows = dss_rows(self.job['classes'], self._inner)
@@ -276,7 +291,7 @@ class Dss(Target):
         return dss_counters(_message('stats'))
 
     def detail(self) -> str:
-        return command('dmsetup', 'status', 'cached').strip()
+        return command('dmsetup', 'status', 'cached' + self.tag).strip()
 
 
 def _message(*words: str) -> str:
@@ -302,17 +317,17 @@ def dss_counters(stats: str) -> Counters:
     requests that the SSD really served are hits.
     """
     classes: Dict[str, Dict[str, int]] = {}
-    found: Dict[str, int] = {}
+    totals: Dict[str, int] = {}
     for line in stats.splitlines():
         row = dict(word.split('=', 1) for word in line.split())
         numbers = {name: int(value) for name, value in row.items()}
         if 'class' in numbers:
             classes[str(numbers.pop('class'))] = numbers
         else:
-            found.update(numbers)
-    if not found:
+            totals.update(numbers)
+    if not totals:
         raise TargetFailed('not statistics of dm-dss: %r' % stats)
-    told: Counters = dict(found, hits=0, lookups=0, classes={})
+    told: Counters = dict(totals, hits=0, lookups=0, classes={})
     for class_id, row_of in classes.items():
         hits = row_of['read_hits'] + row_of['write_hits'] \
             - row_of['grain_misses']

@@ -10,13 +10,11 @@ are those of the workloads of *Storage on the Edge* (Table I), counts are
 scaled.
 """
 
-# long: node, server and figures of one measurement.
+
 from __future__ import annotations
 
 import contextlib
 import gc
-import hashlib
-import logging
 import os
 import random
 import shutil
@@ -26,30 +24,16 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 from urllib.parse import urlsplit
 
-from swift.obj.diskfile import write_metadata
 
 from swift_dss.bench import cpu, figures
 from swift_dss.bench.cluster.bundles_link import Link
-from swift_dss.core.classes import ClassSpec, ClassTable
-from swift_dss.core.config import GatewayConf, NodeConf, TierConf
+from swift_dss.bench.cluster.bundles_node import Counts, Node, Nowhere
+from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import DssError
-from swift_dss.core.residency import Tier
-from swift_dss.core.spans import ClassMap
 from swift_dss.core.version import VersionId
-from swift_dss.gateway.peers.ranks import Ranks
-from swift_dss.gateway.ports import Sink
 from swift_dss.gateway.restore.catalog import open_client
-from swift_dss.gateway.ports import Upload
-from swift_dss.gateway.service import Gateway
 from swift_dss.tier.main import GC_THRESHOLD
-from swift_dss.tier.devices import Devices
-from swift_dss.tier.inforce import InForce
-from swift_dss.tier.index.index import Index
-from swift_dss.tier.local.local import Local
-from swift_dss.tier.metrics import Metrics
-from swift_dss.wire import classmap, names
-from swift_dss.wire.control import FetchReply, FetchRequest
-from swift_dss.wire.layout import hash_dir
+from swift_dss.wire.control import FetchRequest
 
 #: Workload to (bytes of an object, objects): Table I, counts scaled.
 WORKLOADS = {'tiny': (4096, 24000), 'small': (262144, 480),
@@ -62,7 +46,6 @@ VARIANTS = ('single', 'bundled')
 PUT_PRICE, GET_PRICE = 0.005 / 1000, 0.0004 / 1000
 _READS = 40
 _MEGA = 1e6
-_DONE_SECONDS = 900.0
 
 
 @dataclass(frozen=True)
@@ -123,47 +106,18 @@ class Figures:
     server_cpu: float = 0.0
 
 
-class _Nowhere(Sink):
-
-    def __init__(self) -> None:
-        self.length = 0
-        self.status = 0
-        self.digest = hashlib.md5()
-
-    def begin(self, reply: FetchReply) -> None:
-        """See :meth:`Sink.begin`."""
-        self.status = reply.status
-
-    def write(self, data: bytes) -> None:
-        """See :meth:`Sink.write`."""
-        self.length += len(data)
-        self.digest.update(data)
-
-
-class _First(Ranks):
-    """Every device is first: there is one."""
-
-    def rank(self, version: VersionId) -> int:
-        """See :meth:`Ranks.rank`."""
-        return 0
-
-    def partition(self, version: VersionId) -> str:
-        """See :meth:`Ranks.partition`."""
-        return '7'
-
-
 def measure(plan: Plan,
             say: Callable[[str], None] = lambda line: None
             ) -> List[Figures]:
     """Every workload, by itself and in bundles."""
-    found = []
+    runs = []
     with _server(plan, say) as conf, _garbage_as_in_the_daemon():
         for workload in plan.workloads:
             for variant in VARIANTS:
-                found.append(_measure(plan, conf, workload, variant))
+                runs.append(_measure(plan, conf, workload, variant))
                 say('%s %s: %.1f s' % (workload, variant,
-                                       found[-1].seconds))
-    return found
+                                       runs[-1].seconds))
+    return runs
 
 
 @contextlib.contextmanager
@@ -189,7 +143,7 @@ def _measure(plan: Plan, conf: GatewayConf, workload: str,
     try:
         with Link(int(urlsplit(conf.url).port or 80), plan.rtt_seconds,
                   plan.link_bits) as link:
-            node = _Node(root, replace(
+            node = Node(root, replace(
                 conf, url='http://127.0.0.1:%d' % link.port,
                 prefix='%s-%s-%d/' % (workload, variant, time.time_ns())),
                 variant == 'bundled')
@@ -209,26 +163,26 @@ def _measure(plan: Plan, conf: GatewayConf, workload: str,
     return figure
 
 
-def _upload(node: _Node, link: Link, versions: List[VersionId],
+def _upload(node: Node, link: Link, versions: List[VersionId],
             figure: Figures) -> None:
-    before = link.sent['up']
+    before, operations = link.sent['up'], node.operations
     node.queue(versions)
-    node.wait_for(len(versions), figure)
+    node.wait_for(len(versions))
     figure.seconds = time.monotonic() - node.began
     figure.wait_p50 = figures.percentile(node.waits, 50)
     figure.wait_p99 = figures.percentile(node.waits, 99)
     figure.link_sent_bytes = link.sent['up'] - before
-    _count(node, figure, {})
+    _count(node, figure, operations)
 
 
-def _drain(node: _Node, link: Link, versions: List[VersionId],
+def _drain(node: Node, link: Link, versions: List[VersionId],
            figure: Figures) -> None:
     """Send the versions that were queued while the link was cut."""
     link.cut()
     node.queue(versions)
     node.wait_until(lambda: not node.gateway.link().up and (
         figure.variant == 'single'
-        or node.waiting() == len(versions)), figure)
+        or node.waiting() == len(versions)))
     done = len(node.waits)
     if done > figure.objects - len(versions):
         raise DssError('something went over a link that is cut')
@@ -236,12 +190,13 @@ def _drain(node: _Node, link: Link, versions: List[VersionId],
     operations = node.operations
     pids = cpu.listeners(link.to)
     worked = _worked(link, pids)
+    before = link.sent['up']
     link.mend()
     # Its next question to S3 comes when the breaker's wait is over: that
     # is no matter of the link.
-    node.wait_until(lambda: node.gateway.link().up, figure)
-    before, began = link.sent['up'], time.monotonic()
-    node.wait_for(figure.objects, figure)
+    node.wait_until(lambda: node.gateway.link().up)
+    began = time.monotonic()
+    node.wait_for(figure.objects)
     figure.drain_seconds = time.monotonic() - began
     figure.daemon_cpu, figure.link_cpu, figure.server_cpu = (
         after - then for after, then in zip(_worked(link, pids), worked))
@@ -255,11 +210,11 @@ def _worked(link: Link, pids: List[int]) -> Tuple[float, float, float]:
     return time.process_time(), link.cpu_seconds, cpu.seconds(pids)
 
 
-def _count(node: _Node, figure: Figures,
+def _count(node: Node, figure: Figures,
            before: Dict[str, int]) -> None:
     """Requests since then, and their price."""
     after = node.operations
-    done = _Counts({name: after[name] - before.get(name, 0)
+    done = Counts({name: after[name] - before.get(name, 0)
                     for name in after})
     figure.puts += done['put_object'] + done['upload_part'] + \
         2 * done['create_multipart_upload']
@@ -267,7 +222,7 @@ def _count(node: _Node, figure: Figures,
     figure.price = figure.puts * PUT_PRICE + figure.gets * GET_PRICE
 
 
-def _read(node: _Node, link: Link, versions: List[VersionId], size: int,
+def _read(node: Node, link: Link, versions: List[VersionId], size: int,
           figure: Figures, seed: int) -> None:
     """Some versions come back that have no byte here any more."""
     dice = random.Random(seed)
@@ -275,7 +230,7 @@ def _read(node: _Node, link: Link, versions: List[VersionId], size: int,
     took = []
     for version in dice.sample(versions, min(_READS, len(versions))):
         node.local.demote(version, '7', to_hdd=False)
-        sink = _Nowhere()
+        sink = Nowhere()
         began = time.monotonic()
         node.gateway.fetch(FetchRequest(
             version, '7', 0, size, 0, 60.0, False), sink)
@@ -291,121 +246,7 @@ def _read(node: _Node, link: Link, versions: List[VersionId], size: int,
 def _stored(conf: GatewayConf, url: str) -> int:
     """Bytes in the bucket, all keys of the run."""
     client = open_client(replace(conf, url=url))
-    return sum(one.size for one in client.listing(conf.prefix))
-
-
-class _Node:
-    """One device in a folder, its index and its gateway."""
-
-    def __init__(self, root: str, gateway: GatewayConf,
-                 bundled: bool) -> None:
-        logger = logging.getLogger('dss-bench')
-        logger.addHandler(logging.NullHandler())
-        logger.propagate = False
-        self.conf = NodeConf(
-            devices=os.path.join(root, 'devices'), mount_check=False,
-            run_dir=os.path.join(root, 'run'), swift_dir=root,
-            tier=TierConf(index_dir=root, min_demote_bytes=0),
-            gateway=gateway)
-        os.makedirs(os.path.join(self.conf.devices, 'sda'))
-        os.makedirs(self.conf.run_dir)
-        table = ClassTable.of([ClassSpec(0, 'plain', 0),
-                               ClassSpec(1, 'small', 1, bundle=bundled)])
-        metrics = Metrics(self.conf, logger)
-        self.index = Index(os.path.join(root, 'index.db'))
-        self.local = Local(InForce(self.conf, table), Devices(self.conf),
-                           self.index, metrics)
-        self.gateway = Gateway(self.conf, lambda: table, self.local, logger,
-                               metrics, ranks=_First(root))
-        self.local.witness = self.gateway.witness
-        self.etags: Dict[str, str] = {}
-        self.waits: List[float] = []
-        self.began = 0.0
-        self.local.on_remote = self._arrived
-        self.gateway.start()
-
-    def queue(self, versions: List[VersionId]) -> None:
-        """S3 is to get these now."""
-        self.began = time.monotonic()
-        self.gateway.enqueue_uploads([Upload(version, '7', True, 1)
-                                      for version in versions])
-
-    def waiting(self) -> int:
-        """Versions that wait for a bundle, or are in one under way."""
-        found = self.gateway.status()['bundles']
-        return int(found['waiting'])
-
-    def wait_for(self, arrivals: int, figure: Figures) -> None:
-        """Until the records of so many versions name a proven copy."""
-        # Asking for the status would disturb the measurement.
-        self.wait_until(lambda: len(self.waits) >= arrivals, figure)
-        self.wait_until(lambda: not self.gateway.status()['uploads'],
-                        figure)
-
-    def wait_until(self, holds: Callable[[], bool],
-                   figure: Figures) -> None:
-        """:raises DssError: it takes too long"""
-        deadline = time.monotonic() + _DONE_SECONDS
-        while not holds():
-            if time.monotonic() > deadline:
-                raise DssError('%s %s: %r' % (
-                    figure.workload, figure.variant, self.gateway.status()))
-            time.sleep(0.02)
-
-    @property
-    def operations(self) -> Any:
-        """Requests to S3 so far, by operation."""
-        return _Counts(self.gateway.throughput.operations())
-
-    def _arrived(self, version: VersionId, length: int) -> None:
-        self.waits.append(time.monotonic() - self.began)
-
-    def make(self, size: int, count: int, seed: int) -> List[VersionId]:
-        """Versions as Swift's diskfile leaves them, half of them deep."""
-        dice = random.Random(seed)
-        made = []
-        timestamp = '%016.5f' % (time.time() - 3600)
-        for number in range(count):
-            name = '/a/c/%sobject-%06d' % (
-                'one/two/three/' if number % 2 else '', number)
-            version = VersionId('sda', 0, hashlib.md5(
-                name.encode()).hexdigest(), timestamp)
-            data = dice.getrandbits(8 * size).to_bytes(size, 'big')
-            folder = hash_dir(os.path.join(self.conf.devices, 'sda'), 0,
-                              '7', version.object_hash)
-            os.makedirs(folder)
-            etag = hashlib.md5(data).hexdigest()
-            metadata = {
-                'name': name, 'X-Timestamp': timestamp, 'ETag': etag,
-                'Content-Length': str(size),
-                'Content-Type': 'application/octet-stream'}
-            metadata.update(classmap.to_headers(
-                names.SYSMETA_MAP, ClassMap.uniform(1)))
-            with open(os.path.join(folder, timestamp + '.data'),
-                      'wb') as target:
-                target.write(data)
-                write_metadata(target, metadata)
-            self.etags[version.key] = etag
-            self.local.mover.track(version, '7')
-            made.append(version)
-        return made
-
-    def close(self) -> None:
-        """End the gateway."""
-        assert all(self.local.describe(
-            VersionId('sda', int(policy), object_hash, timestamp),
-            '7').residency.tiers & Tier.REMOTE
-            for policy, object_hash, timestamp in (
-                key.split('/') for key in self.etags)), 'not all in S3'
-        self.gateway.stop()
-        self.index.close()
-
-
-class _Counts(Dict[str, int]):
-    """A counter without counts is 0."""
-
-    def __missing__(self, key: str) -> int:
-        return 0
+    return sum(listed.size for listed in client.listing(conf.prefix))
 
 
 class _server:
@@ -449,11 +290,11 @@ class _server:
             shutil.rmtree(self._root, ignore_errors=True)
 
 
-def report(plan: Plan, found: List[Figures]) -> Dict[str, Any]:
+def report(plan: Plan, runs: List[Figures]) -> Dict[str, Any]:
     """For ``--json``."""
     shown = asdict(plan)
     shown.pop('secret_file')
-    return {'plan': shown, 'figures': [asdict(one) for one in found]}
+    return {'plan': shown, 'figures': [asdict(run) for run in runs]}
 
 
 def text(report_: Dict[str, Any]) -> str:
@@ -463,61 +304,61 @@ def text(report_: Dict[str, Any]) -> str:
         figures.table(
             ('upload', 'objects', 'MB/s', 'of the link', 'until durable '
              'p50 s', 'p99 s', 'backlog MB/s', 'objects/s', 'of the link'),
-            [_upload_row(one) for one in rows]),
+            [_upload_row(row) for row in rows]),
         figures.table(
             ('requests', 'PUT', 'GET, HEAD', 'PUT per 1,000',
-             '$ per million objects'), [_price_row(one) for one in rows]),
+             '$ per million objects'), [_price_row(row) for row in rows]),
         figures.table(
             ('in the bucket, and back', 'data MB', 'stored more',
              'sent more', 'read MB', 'read more', 'p50 ms'),
-            [_bytes_row(one) for one in rows]),
+            [_bytes_row(row) for row in rows]),
         figures.table(
             ('processor, ms an object of the backlog', 'daemon', 'link',
-             'server'), [_cpu_row(one) for one in rows]),
+             'server'), [_cpu_row(row) for row in rows]),
         '\n'.join(_saved(rows))))
 
 
-def _upload_row(one: Dict[str, Any]) -> List[str]:
-    data, count = one['data_bytes'] / 2, one['objects'] / 2
-    return ['%s %s' % (one['workload'], one['variant']),
-            str(one['objects']),
-            '%.2f' % (data / one['seconds'] / _MEGA),
-            '%.0f %%' % (100 * one['fresh_share']),
-            '%.2f' % one['wait_p50'], '%.2f' % one['wait_p99'],
-            '%.2f' % (data / one['drain_seconds'] / _MEGA),
-            '%.0f' % (count / one['drain_seconds']),
-            '%.0f %%' % (100 * one['link_share'])]
+def _upload_row(row: Dict[str, Any]) -> List[str]:
+    data, count = row['data_bytes'] / 2, row['objects'] / 2
+    return ['%s %s' % (row['workload'], row['variant']),
+            str(row['objects']),
+            '%.2f' % (data / row['seconds'] / _MEGA),
+            '%.0f %%' % (100 * row['fresh_share']),
+            '%.2f' % row['wait_p50'], '%.2f' % row['wait_p99'],
+            '%.2f' % (data / row['drain_seconds'] / _MEGA),
+            '%.0f' % (count / row['drain_seconds']),
+            '%.0f %%' % (100 * row['link_share'])]
 
 
-def _price_row(one: Dict[str, Any]) -> List[str]:
-    return ['%s %s' % (one['workload'], one['variant']),
-            str(one['puts']), str(one['gets']),
-            '%.2f' % (1000 * one['puts'] / one['objects']),
-            '%.2f' % (one['price'] / one['objects'] * _MEGA)]
+def _price_row(row: Dict[str, Any]) -> List[str]:
+    return ['%s %s' % (row['workload'], row['variant']),
+            str(row['puts']), str(row['gets']),
+            '%.2f' % (1000 * row['puts'] / row['objects']),
+            '%.2f' % (row['price'] / row['objects'] * _MEGA)]
 
 
-def _bytes_row(one: Dict[str, Any]) -> List[str]:
-    data = one['data_bytes']
-    return ['%s %s' % (one['workload'], one['variant']),
+def _bytes_row(row: Dict[str, Any]) -> List[str]:
+    data = row['data_bytes']
+    return ['%s %s' % (row['workload'], row['variant']),
             '%.1f' % (data / _MEGA),
-            '%.1f %%' % (100.0 * (one['stored_bytes'] - data) / data),
-            '%.1f %%' % (100.0 * (one['link_sent_bytes'] - data) / data),
-            '%.2f' % (one['read_bytes'] / _MEGA),
-            '%.1f %%' % (100.0 * (one['link_read_bytes']
-                                  - one['read_bytes'])
-                         / one['read_bytes']),
-            '%.0f' % one['read_p50_ms']]
+            '%.1f %%' % (100.0 * (row['stored_bytes'] - data) / data),
+            '%.1f %%' % (100.0 * (row['link_sent_bytes'] - data) / data),
+            '%.2f' % (row['read_bytes'] / _MEGA),
+            '%.1f %%' % (100.0 * (row['link_read_bytes']
+                                  - row['read_bytes'])
+                         / row['read_bytes']),
+            '%.0f' % row['read_p50_ms']]
 
 
-def _cpu_row(one: Dict[str, Any]) -> List[str]:
-    count = one['objects'] / 2
-    return ['%s %s' % (one['workload'], one['variant'])] + [
-        '%.3f' % (1000 * one[name] / count)
+def _cpu_row(row: Dict[str, Any]) -> List[str]:
+    count = row['objects'] / 2
+    return ['%s %s' % (row['workload'], row['variant'])] + [
+        '%.3f' % (1000 * row[name] / count)
         for name in ('daemon_cpu', 'link_cpu', 'server_cpu')]
 
 
 def _saved(rows: List[Dict[str, Any]]) -> Iterator[str]:
-    by_name = {(one['workload'], one['variant']): one for one in rows}
+    by_name = {(row['workload'], row['variant']): row for row in rows}
     for workload in WORKLOADS:
         single = by_name.get((workload, 'single'))
         bundled = by_name.get((workload, 'bundled'))
@@ -535,11 +376,11 @@ def draw(report_: Dict[str, Any], path: str) -> None:
     from swift_dss.bench import plots
     plt = plots.pyplot()
     rows = report_['figures']
-    labels = ['%s\n%s' % (one['workload'], one['variant']) for one in rows]
+    labels = ['%s\n%s' % (row['workload'], row['variant']) for row in rows]
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4))
-    left.bar(labels, [100 * one['link_share'] for one in rows])
+    left.bar(labels, [100 * row['link_share'] for row in rows])
     left.set_ylabel('% of the link')
-    right.bar(labels, [one['puts'] for one in rows])
+    right.bar(labels, [row['puts'] for row in rows])
     right.set_yscale('log')
     right.set_ylabel('PUT requests')
     figure.tight_layout()

@@ -62,14 +62,14 @@ class Link:
     @property
     def cpu_seconds(self) -> float:
         """Processor time of the link so far."""
-        found: float = self._ask('cpu')
-        return found
+        seconds: float = self._ask('cpu')
+        return seconds
 
     @property
     def sent(self) -> Dict[str, int]:
         """Bytes that went ``up`` and ``down`` so far."""
-        found: Dict[str, int] = self._ask('sent')
-        return found
+        counts: Dict[str, int] = self._ask('sent')
+        return counts
 
     def _ask(self, word: str) -> Any:
         self._ours.send(word)
@@ -89,16 +89,34 @@ def _carry(pipe: Any, port: int, rtt_seconds: float,
                 continue
             if word != 'sent':
                 link.set_cut(word == 'cut')
-            pipe.send(dict(link.sent))
+            pipe.send(dict(link.pace.sent))
 
 
-class Paced(DelayedLink):
-    """A far link at a rate, both ways, and counted.
+class Pace:
+    """A line at a rate, one in each direction, and counted.
 
     The delivery time of each byte follows from its arrival and the bytes
     before it, not from when this process gets to run: on a busy machine the
     process is late at times, and a link that lost that time would be slower.
+
+    :ivar sent: bytes that went ``up`` and ``down``
     """
+
+    def __init__(self, bytes_per_second: float) -> None:
+        self._rate = bytes_per_second
+        self._free_at: Dict[str, float] = {}
+        self.sent = {'up': 0, 'down': 0}
+
+    def leaves_at(self, direction: str, length: int, now: float) -> float:
+        """When so many bytes that have come by now are on their way."""
+        self.sent[direction] += length
+        at = max(now, self._free_at.get(direction, 0.0)) + length / self._rate
+        self._free_at[direction] = at
+        return at
+
+
+class Paced(DelayedLink):
+    """A far link at a rate, both ways, and counted."""
 
     #: As little as makes up for being 40 ms late at 100 Mbit/s.
     window = 8
@@ -106,9 +124,7 @@ class Paced(DelayedLink):
     def __init__(self, port: int, rtt_seconds: float,
                  bits_per_second: float) -> None:
         super().__init__(port, rtt_seconds)
-        self._rate = bits_per_second / 8
-        self._free_at: Dict[str, float] = {}
-        self.sent = {'up': 0, 'down': 0}
+        self.pace = Pace(bits_per_second / 8)
         self._is_cut = False
 
     def __enter__(self) -> Paced:
@@ -138,11 +154,8 @@ class Paced(DelayedLink):
 
     def leaves_at(self, source: Any, length: int) -> float:
         """See :meth:`DelayedLink.leaves_at`."""
-        self.sent[source.direction] += length
-        at = max(self._loop.time(), self._free_at.get(
-            source.direction, 0.0)) + length / self._rate
-        self._free_at[source.direction] = at
-        return at
+        return self.pace.leaves_at(source.direction, length,
+                                   self._loop.time())
 
 
 class _Source(NamedTuple):

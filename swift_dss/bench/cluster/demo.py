@@ -168,27 +168,27 @@ class Demo:
         """Until every replica knows of a verified copy in S3."""
         begin = said = time.monotonic()
         while True:
-            found = self._ours()
-            without = sum(1 for replica in found
+            replicas = self._ours()
+            without = sum(1 for replica in replicas
                           if replica.residency.remote is None
                           and replica.content_length)
             if not without:
                 break
             if time.monotonic() - begin > DEADLINE_SECONDS:
                 raise DemoFailed('%d of %d replicas have no copy in S3' % (
-                    without, len(found)))
+                    without, len(replicas)))
             if time.monotonic() - said >= 2.0:
                 said = time.monotonic()
                 self._say('to S3: %d of %d replicas verified' % (
-                    len(found) - without, len(found)))
+                    len(replicas) - without, len(replicas)))
             wait(lambda: False, 0.5)
         self._say('all %d replicas have a verified copy in S3, after %.1f s'
-                  % (len(found), time.monotonic() - begin))
+                  % (len(replicas), time.monotonic() - begin))
 
     def _drop(self) -> None:
         """Take every local byte, as an operator would."""
-        found = self._ours()
-        self._check_cloud(found)
+        replicas = self._ours()
+        self._check_cloud(replicas)
         self._say('S3 lists every copy with its full length')
         for name in samples.CONTAINERS:
             self._tier('demote', '--to', 'remote', '--container',
@@ -201,7 +201,7 @@ class Demo:
                              '%s' % (len(left), left[0].path))
 
     def _tier(self, *arguments: str) -> Any:
-        """What "swift-dss tier" answers."""
+        """The answer of "swift-dss tier"."""
         command = [sys.executable, '-m', 'swift_dss.cli.main', 'tier',
                    arguments[0], '--json', '--config',
                    self._conf.path('etc', 'dss.conf')]
@@ -213,10 +213,10 @@ class Demo:
                 done.stderr.decode('utf-8', 'replace').strip()))
         return json.loads(done.stdout)
 
-    def _check_cloud(self, found: Sequence[Replica]) -> None:
+    def _check_cloud(self, replicas: Sequence[Replica]) -> None:
         """Ask S3 itself for every copy that the records speak of."""
         listed = self._cloud_listing()
-        for replica in found:
+        for replica in replicas:
             remote = replica.residency.remote
             if remote is None:
                 continue

@@ -224,11 +224,11 @@ def _check_tiers(client: Client) -> None:
     ours = SYSTEMS[0]
     for heat, wanted in (('hot', 'ssd'), ('cold', 'hdd')):
         path = '%s/0' % ours.container(heat)
-        found = client.head(path).get(names.TIER.lower(), '')
+        tiers = client.head(path).get(names.TIER.lower(), '')
         # A hot object may have its HDD copy already; that is no matter.
-        if found.split('+')[0] != wanted:
+        if tiers.split('+')[0] != wanted:
             raise BenchFailed('%s lies on %r instead of %s' % (
-                path, found, wanted))
+                path, tiers, wanted))
 
 
 def _reads(container: str, number: int, clients: int, count: int,
@@ -328,7 +328,7 @@ def _median_of(percent: float, rounds: Sequence[List[float]]) -> float:
 def _rounds(phases: Sequence[Phase],
             system: System) -> List[Dict[str, float]]:
     """Of each round: p50 and p99, idle and flooded, and their ratios."""
-    found = []
+    rows = []
     mine = {(phase.round_number, phase.flooded): phase.hot_ms
             for phase in phases if phase.system == system.name}
     for number in sorted({number for number, _flooded in mine}):
@@ -341,14 +341,14 @@ def _rounds(phases: Sequence[Phase],
                 'p%d_idle_ms' % percent: idle,
                 'p%d_flooded_ms' % percent: flooded,
                 'p%d_ratio' % percent: figures.ratio(flooded, idle)})
-        found.append(row)
-    return found
+        rows.append(row)
+    return rows
 
 
-def text(found: Dict[str, Any]) -> str:
+def text(outcome: Dict[str, Any]) -> str:
     """The table."""
     rows = []
-    for row in found['systems']:
+    for row in outcome['systems']:
         idle, flooded = row['idle'], row['flooded']
         rows.append([row['system']] + [figures.number(value, digits)
                     for value, digits in (
@@ -362,7 +362,7 @@ def text(found: Dict[str, Any]) -> str:
     rounds = '\n'.join('%-11s  p99 by round: %s' % (
         row['system'], ', '.join('%.1f -> %.1f (x%.2f)' % (
             each['p99_idle_ms'], each['p99_flooded_ms'], each['p99_ratio'])
-            for each in row['rounds'])) for row in found['systems'])
+            for each in row['rounds'])) for row in outcome['systems'])
     return '%s\n%s\n%s' % (figures.table(
         ['hot reads', 'p50 idle', 'flooded', 'ratio', 'p99 idle',
          'flooded', 'ratio', 'worker p99 idle', 'flooded', 'flood MB/s',

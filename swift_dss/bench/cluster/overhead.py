@@ -235,31 +235,31 @@ def compare(runs: Sequence[Run], cell: Cell,
     vanilla = {run.round_number: run for run in runs
                if run.cell == cell and run.variant == VANILLA.name}
     pairs = [(of_variant[at], vanilla[at]) for at in sorted(of_variant)]
-    found: Dict[str, float] = {
+    medians: Dict[str, float] = {
         'per_second': figures.median(
             [run.per_second for run, _ in pairs]),
         'p50_ms': figures.median([run.p50_ms for run, _ in pairs]),
         'cpu_ms': figures.median([run.front_cpu_ms for run, _ in pairs]),
         'failures': sum(run.failures for run, _ in pairs)}
     for server in cpu.FRONT + cpu.BEHIND:
-        found[server.replace('-', '_') + '_cpu_ms'] = figures.median(
+        medians[server.replace('-', '_') + '_cpu_ms'] = figures.median(
             [run.cpu_ms.get(server, 0.0) for run, _ in pairs])
     for name, ratios in (
             ('throughput', [figures.ratio(run.per_second, base.per_second)
                             for run, base in pairs]),
             ('cpu', [figures.ratio(run.front_cpu_ms, base.front_cpu_ms)
                      for run, base in pairs])):
-        found[name] = figures.median(ratios)
-        found[name + '_low'], found[name + '_high'] = (
+        medians[name] = figures.median(ratios)
+        medians[name + '_low'], medians[name + '_high'] = (
             min(ratios), max(ratios))
-    return found
+    return medians
 
 
 def overall(runs: Sequence[Run], variant: str) -> Dict[str, float]:
     """Medians of the ratios over all cells."""
     cells = list(dict.fromkeys(run.cell for run in runs))
-    found = [compare(runs, cell, variant) for cell in cells]
-    return {name: figures.median([each[name] for each in found])
+    medians = [compare(runs, cell, variant) for cell in cells]
+    return {name: figures.median([each[name] for each in medians])
             for name in ('throughput', 'cpu')}
 
 
@@ -293,15 +293,15 @@ def text(runs: Sequence[Run]) -> str:
                '%d' % cell.concurrency, figures.number(
                    base['per_second'], 1), figures.number(base['cpu_ms'])]
         for name in variants:
-            found = compare(runs, cell, name)
-            row += [figures.number(found['throughput']),
-                    figures.number(found['cpu'])]
+            ratios = compare(runs, cell, name)
+            row += [figures.number(ratios['throughput']),
+                    figures.number(ratios['cpu'])]
         rows.append(row)
     last = ['median', '', '', '']
     for name in variants:
-        found = overall(runs, name)
-        last += [figures.number(found['throughput']),
-                 figures.number(found['cpu'])]
+        ratios = overall(runs, name)
+        last += [figures.number(ratios['throughput']),
+                 figures.number(ratios['cpu'])]
     failures = sum(run.failures for run in runs)
     return '%s\n%s\n\n%s' % (
         figures.table(head, rows + [last]),
@@ -316,10 +316,10 @@ def _servers(runs: Sequence[Run], cells: Sequence[Cell]) -> str:
     servers = cpu.FRONT + cpu.BEHIND
     rows = []
     for variant in dict.fromkeys(run.variant for run in runs):
-        found = [compare(runs, cell, variant) for cell in cells]
+        medians = [compare(runs, cell, variant) for cell in cells]
         rows.append([variant] + [figures.number(sum(
             each[server.replace('-', '_') + '_cpu_ms']
-            for each in found) / len(found)) for server in servers])
+            for each in medians) / len(medians)) for server in servers])
     return '%s\nMilliseconds of CPU a request, mean of all rows above; %s ' \
         'works behind the requests\nand is in no ratio.' % (
             figures.table(['CPU ms', *servers], rows),

@@ -174,7 +174,7 @@ def store(target: Target, plan: Plan) -> None:
     client.make_container(CONTAINER, 'dss')
 
     def put(name: str, size: int) -> str:
-        body = _body('%s %d' % (name, plan.seed), size)
+        body = body_of('%s %d' % (name, plan.seed), size)
         client.must(Request('PUT', '%s/%s' % (CONTAINER, name), size=size,
                             body=_blocks(body)))
         return hashlib.md5(body).hexdigest()
@@ -200,7 +200,7 @@ def _put_large(client: Client, plan: Plan,
                         body=[raw], query='multipart-manifest=put'))
 
 
-def _body(seed: str, size: int) -> bytes:
+def body_of(seed: str, size: int) -> bytes:
     dice = random.Random(seed)
     return dice.getrandbits(size * 8).to_bytes(size, 'big')
 
@@ -220,14 +220,14 @@ def _cell(target: Target, conf: Any, plan: Plan, strategy: str,
         _empty(conf)
         if turn == min(1, turns - 1):
             before = _counts(conf)
-        found = _read(target, plan, workload)
+        reads = _read(target, plan, workload)
         if turn or turns == 1:
-            samples += found
+            samples += reads
     after = _counts(conf)
     spent = {name: after[name] - before[name] for name in after}
     say('%s, %s: %d reads, median %.1f ms' % (
         strategy, workload, len(samples),
-        figures.median([one.seconds for one in samples]) * 1000))
+        figures.median([read.seconds for read in samples]) * 1000))
     return Cell(strategy, workload, samples, spent)
 
 
@@ -238,7 +238,7 @@ def _read(target: Target, plan: Plan, workload: str) -> List[Sample]:
     if workload == 'segments':
         client.must(Request('GET', '%s/whole' % CONTAINER,
                             query='multipart-manifest=get'))
-    for request, length in _requests(plan, workload):
+    for request, length in requests_of(plan, workload):
         sample = client.do(request)
         if sample.status not in (200, 206) or sample.length != length:
             raise BenchFailed('%s: status %d, %d bytes of %d' % (
@@ -249,7 +249,7 @@ def _read(target: Target, plan: Plan, workload: str) -> List[Sample]:
     return samples
 
 
-def _requests(plan: Plan, workload: str) -> Iterator[Tuple[Request, int]]:
+def requests_of(plan: Plan, workload: str) -> Iterator[Tuple[Request, int]]:
     """The objects to read, and their bytes."""
     if workload == 'chains':
         names = ['chain-%d' % number for number in range(plan.chain)]
@@ -291,13 +291,13 @@ def _ask(conf: Any, request: Dict[str, Any]) -> Any:
 def _counts(conf: Any) -> Dict[str, float]:
     """Figures of prefetching, once nothing is on its way."""
     def quiet() -> bool:
-        found = _ask(conf, {'verb': 'status'})['prefetch']
-        return not found['waiting'] and not found['coming']
+        prefetch = _ask(conf, {'verb': 'status'})['prefetch']
+        return not prefetch['waiting'] and not prefetch['coming']
 
     if not processes.wait(quiet, SECONDS):
         raise BenchFailed('prefetching does not come to rest')
-    found = _ask(conf, {'verb': 'status'})['prefetch']
-    return {name: float(value) for name, value in found.items()
+    prefetch = _ask(conf, {'verb': 'status'})['prefetch']
+    return {name: float(value) for name, value in prefetch.items()
             if isinstance(value, (int, float))}
 
 
@@ -307,10 +307,10 @@ def _send(conf: Any, say: Say) -> None:
 
     def sent() -> bool:
         _ask(conf, {'verb': 'settle', 'seconds': 10.0})
-        found = _ask(conf, {'verb': 'status'})
-        return not found['gateway']['uploads'] and not any(
-            one['total'] - one['remote'] for one
-            in found['classes'].values())
+        status = _ask(conf, {'verb': 'status'})
+        return not status['gateway']['uploads'] and not any(
+            counts['total'] - counts['remote'] for counts
+            in status['classes'].values())
 
     if not processes.wait(sent, SECONDS * 2):
         raise BenchFailed('S3 did not get everything')
@@ -335,13 +335,13 @@ def report(plan: Plan, cells: Sequence[Cell]) -> Dict[str, Any]:
     """All figures, as plain values."""
     rows = []
     for cell in cells:
-        ms = [one.seconds * 1000 for one in cell.samples]
-        base = [one.seconds * 1000 for other in cells
+        ms = [read.seconds * 1000 for read in cell.samples]
+        base = [read.seconds * 1000 for other in cells
                 if (other.strategy, other.workload) == (
-                    'none', cell.workload) for one in other.samples]
-        local = [one.seconds * 1000 for other in cells
+                    'none', cell.workload) for read in other.samples]
+        local = [read.seconds * 1000 for other in cells
                  if (other.strategy, other.workload) == (
-                     LOCAL, cell.workload) for one in other.samples]
+                     LOCAL, cell.workload) for read in other.samples]
         row: Dict[str, Any] = {
             'waited_ms': max(0.0, figures.median(ms) - figures.median(
                 local)) if local else math.nan,
@@ -363,10 +363,10 @@ def report(plan: Plan, cells: Sequence[Cell]) -> Dict[str, Any]:
             'think_ms': plan.think_seconds * 1000, 'cells': rows}
 
 
-def text(found: Dict[str, Any]) -> str:
+def text(outcome: Dict[str, Any]) -> str:
     """The report as a table."""
     return 'S3 behind %.0f ms, %.0f ms between reads\n%s' % (
-        found['rtt_ms'], found['think_ms'], figures.table(
+        outcome['rtt_ms'], outcome['think_ms'], figures.table(
             ('reads', 'prefetch', 'p50 ms', 'p90 ms', 'p99 ms',
              'above local', 'gain p50',
              'p90', 'useful', 'late', 'wasted', 'unread', '$ 1e-6'),
@@ -379,4 +379,4 @@ def text(found: Dict[str, Any]) -> str:
               figures.number(row['p90_gain'], 1),
               '%d' % row['useful_pieces'], '%d' % row['late_pieces'],
               '%d' % row['wasted_pieces'], '%d' % row['unread_pieces'],
-              '%.1f' % (row['dollars'] * 1e6)) for row in found['cells']]))
+              '%.1f' % (row['dollars'] * 1e6)) for row in outcome['cells']]))

@@ -47,9 +47,9 @@ class Placed:
 
 def sample() -> List[Placed]:
     """The same objects at every call."""
-    found = cacs.sample(COUNT, SEED, SCALE, at_least=2)
+    objects = cacs.sample(COUNT, SEED, SCALE, at_least=2)
     return [Placed(_TURNS[number % len(_TURNS)], obj)
-            for number, obj in enumerate(found)]
+            for number, obj in enumerate(objects)]
 
 
 def rules() -> str:
@@ -83,12 +83,12 @@ def digests(connect: Callable[[], Any], placed: Iterable[Placed]
             ) -> Iterator[Tuple[Placed, str]]:
     """Get them, several at once; yields (object, MD5 of the answer)."""
     def get(item: Placed, connection: Any) -> str:
-        found = hashlib.md5()  # nosec: compared with Swift's ETag
+        digest = hashlib.md5()  # nosec: compared with Swift's ETag
         _headers, body = connection.get_object(
             item.container, item.obj.name, resp_chunk_size=_READ_BYTES)
         for chunk in body:
-            found.update(chunk)
-        return found.hexdigest()
+            digest.update(chunk)
+        return digest.hexdigest()
     return _each(connect, placed, get)
 
 

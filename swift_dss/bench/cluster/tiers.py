@@ -9,7 +9,9 @@ too. The same requests go to each *set-up*:
 ``lru``
     the cache evicts the least recently used bytes, whatever their class
 ``classes``
-    lowest rank first, LRU inside a class
+    lowest rank first, LRU inside a class; every copy has a share
+``warm``
+    the same with one warm copy of each object
 ``hdd``, ``ssd``
     the two ends: nothing on SSD, and everything
 
@@ -18,8 +20,10 @@ A *hit* is a read that the node which answered served from SSD alone.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
+import sqlite3
 import time
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence
@@ -31,6 +35,7 @@ from swift_dss.bench.cluster import load
 from swift_dss.bench.cluster.bed import Bed, BenchCluster, Options, change
 from swift_dss.bench.cluster.client import BenchFailed, Client, Request, Sample
 from swift_dss.bench.cluster.cold import Cold
+from swift_dss.tier.space import INDEX_FILE
 from swift_dss.wire import names, pressure
 
 Say = Callable[[str], None]
@@ -57,11 +62,11 @@ class Plan:
     seconds: float = 30.0
     devices: int = 4
     hdd_iops: int = 60
-    setups: Sequence[str] = ('lru', 'classes')
+    setups: Sequence[str] = ('lru', 'classes', 'warm')
 
 
 QUICK = Plan(objects=200, warm_seconds=8.0, seconds=10.0)
-SETUPS = ('hdd', 'lru', 'classes', 'ssd')
+SETUPS = ('hdd', 'lru', 'classes', 'warm', 'ssd')
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,7 @@ class Result:
     """The result of one set-up.
 
     :param on_ssd_bytes: of the objects' bytes at the end, by the devices
+    :param distinct_bytes: of them, each object once
     """
 
     setup: str
@@ -77,6 +83,7 @@ class Result:
     failures: int
     budget_bytes: int
     on_ssd_bytes: int
+    distinct_bytes: int
 
 
 def objects_of(plan: Plan) -> List[CacsObject]:
@@ -114,10 +121,12 @@ class TiersCluster(BenchCluster):
     def _configure(self) -> None:
         super()._configure()
         allocate = 'never' if self.setup == 'hdd' else 'always'
-        change(self.conf.path('etc', 'dss-classes.conf'), {
-            'class:%d' % class_id: {'allocate': allocate, 'floor': '0',
-                                    'remote': 'never'}
+        path = self.conf.path('etc', 'dss-classes.conf')
+        change(path, {'class:%d' % class_id: {
+            'allocate': allocate, 'floor': '0', 'remote': 'never'}
             for class_id in cacs.CLASS_IDS.values()})
+        change(path, {'DEFAULT': {
+            'warm_copies': '1' if self.setup == 'warm' else '3'}})
 
 
 def cluster_of(setup: str) -> Any:
@@ -161,11 +170,13 @@ def measure(bed: Bed, plan: Plan, setup: str, say: Say) -> Result:
             plan.seconds)
     used = [_pressure(conf.run, device).ssd_used_bytes
             for device in conf.device_names]
+    distinct = _distinct_bytes(conf.path('state', INDEX_FILE))
     say('%s: %d reads, %d failed; comparing every object' % (
         setup, len(outcome.samples), outcome.failures))
     _compare(bed, objects)
     return Result(setup, outcome.good, outcome.seconds, outcome.failures,
-                  budget_bytes(plan, setup) * plan.devices, sum(used))
+                  budget_bytes(plan, setup) * plan.devices, sum(used),
+                  distinct)
 
 
 def _puts(objects: Sequence[CacsObject]) -> Iterator[Request]:
@@ -192,6 +203,17 @@ def _pressure(run_dir: str, device: str) -> pressure.Pressure:
         return pressure.decode(source.read())
 
 
+def _distinct_bytes(index: str) -> int:
+    """Bytes of objects that are on some SSD, by the daemon's index."""
+    with contextlib.closing(sqlite3.connect(
+            'file:%s?mode=ro' % index, uri=True)) as db:
+        total, = db.execute(
+            'SELECT total(ssd) FROM (SELECT max(s.ssd) AS ssd FROM span s '
+            'JOIN version v ON v.id = s.version_id GROUP BY v.hash, '
+            's.class_id)').fetchone()
+    return int(total)
+
+
 def _settle(run_dir: str, devices: Sequence[str], room_bytes: int,
             say: Say) -> None:
     """Wait until the daemon has brought every device into its room."""
@@ -199,10 +221,10 @@ def _settle(run_dir: str, devices: Sequence[str], room_bytes: int,
 
     def settled() -> bool:
         try:
-            found = [_pressure(run_dir, device) for device in devices]
+            pressures = [_pressure(run_dir, device) for device in devices]
         except FileNotFoundError:
             return False  # The daemon has not looked yet.
-        return all(each.ssd_used_bytes <= room_bytes for each in found)
+        return all(each.ssd_used_bytes <= room_bytes for each in pressures)
 
     if processes.wait(settled, SETTLE_SECONDS):
         say('the SSDs are in their room after %.1f s' % (
@@ -215,8 +237,8 @@ def _settle(run_dir: str, devices: Sequence[str], room_bytes: int,
 def _compare(bed: Bed, objects: Sequence[CacsObject]) -> None:
     client = Client(bed.target)
     for obj in objects:
-        found = client.get_bytes('%s/%s' % (CONTAINER, obj.name))
-        if found != b''.join(cacs.body(obj)):
+        body = client.get_bytes('%s/%s' % (CONTAINER, obj.name))
+        if body != b''.join(cacs.body(obj)):
             raise BenchFailed('%s: other bytes than were stored' % obj.name)
     client.close()
 
@@ -255,16 +277,17 @@ def report(results: Sequence[Result],
             'setup': result.setup, 'failures': result.failures,
             'budget_bytes': result.budget_bytes,
             'on_ssd_bytes': result.on_ssd_bytes,
+            'distinct_bytes': result.distinct_bytes,
             'all': summary(result.samples, result.seconds),
             'classes': {name: summary(by_class[name], result.seconds)
                         for name in sorted(by_class)}})
     return {'bench': 'tiers', 'share': share, 'setups': rows}
 
 
-def text(found: Mapping[str, Any]) -> str:
+def text(outcome: Mapping[str, Any]) -> str:
     """The table: a line for each class of each set-up."""
     rows = []
-    for setup in found['setups']:
+    for setup in outcome['setups']:
         for name, row in [*setup['classes'].items(), ('all', setup['all'])]:
             rows.append(['%s %s' % (setup['setup'], name)] + [
                 '%d' % row['reads'],
@@ -277,8 +300,10 @@ def text(found: Mapping[str, Any]) -> str:
     lines = [figures.table(
         ['set-up, class', 'reads', 'hit %', 'bytes hit %', 'MB/s',
          'p50 ms', 'p95 ms', 'p99 ms'], rows)]
-    for setup in found['setups']:
-        lines.append('%s: %.1f MB of %.1f MB on SSD, %d reads failed' % (
-            setup['setup'], setup['on_ssd_bytes'] / 1e6,
-            setup['budget_bytes'] / 1e6, setup['failures']))
+    for setup in outcome['setups']:
+        lines.append('%s: %.1f MB of %.1f MB on SSD, %.1f MB of objects; %d '
+                     'reads failed' % (
+                         setup['setup'], setup['on_ssd_bytes'] / 1e6,
+                         setup['budget_bytes'] / 1e6,
+                         setup['distinct_bytes'] / 1e6, setup['failures']))
     return '\n'.join(lines)

@@ -5,10 +5,15 @@ each a zone, three replicas, XFS on
 
 ``hdd``, ``ssd``
     one modelled disk each: the two ends
+``scattered``
+    ``hdd`` where files begin and are read as stock Swift does it: ``[io]
+    placement = false`` and ``whole_read_bytes = 0``
 ``lru``
     dm-dss that is blind to classes: one LRU
 ``classes``
     dm-dss in order of class, LRU inside a class
+``bcache``, ``dm-cache``, ``dm-writecache``
+    Linux's caches, at their own defaults, in write-back mode
 
 The caches have an SSD of ``share`` of the data's bytes. All set-ups run the
 same Swift, with the same classes; only the parts below XFS differ. All objects
@@ -21,8 +26,6 @@ is over the time in which its own clients were at work, and that of all of
 them is the sum.
 """
 
-# long: the plan, its set-ups and its results are one experiment.
-
 from __future__ import annotations
 
 import json
@@ -31,19 +34,26 @@ import os
 import random
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Callable, Dict, List, Mapping, Sequence
 
 from swift_dss.bench import cacs, figures
+from swift_dss.bench.block import targets
 from swift_dss.bench.choices import require_known
-from swift_dss.bench.lab import cacs_lab_guest
+from swift_dss.bench.lab import cacs_bound, cacs_lab_guest
+from swift_dss.bench.lab.cacs_lab_figures import summary
 from swift_dss.block import lab
 from swift_dss.core.errors import BadConfig
 
 Say = Callable[[str], None]
 
 REPLICAS = 3
-SETUPS = ('hdd', 'lru', 'classes', 'ssd')
+SETUPS = ('scattered', 'hdd', 'lru', 'classes', 'bcache', 'dm-cache',
+          'dm-writecache', 'ssd')
+#: That are run if nothing else is said.
+USUAL = ('hdd', 'lru', 'classes', 'ssd')
+#: Set-ups of :mod:`swift_dss.bench.block.targets`.
+THIRD_PARTIES = ('bcache', 'dm-cache', 'dm-writecache')
 PHASES = ('upload', 'download')
 
 _MIB = 1 << 20
@@ -52,9 +62,13 @@ _LEAST_DISK_BYTES = 512 * _MIB
 #: does not shrink with the model, its metadata and Swift's databases. On an
 #: SSD of usual size they would be negligible.
 METADATA_BYTES = 6 * _MIB
+#: XFS's journal: the least that mkfs makes on sectors of 512 bytes, and on
+#: those of 4 KiB, which dm-writecache has. It gets the difference as SSD.
+JOURNAL_BYTES = 4 * _MIB
+_JOURNALS = {'dm-writecache': 7 * _MIB}
 GUEST_BYTES = 1536 * _MIB
-#: Names of dm-dss's strategies.
-_STRATEGIES = {'hdd': '', 'ssd': '', 'lru': 'lru', 'classes': 'strict'}
+#: Names of dm-dss's strategies, in the set-ups that have it.
+_STRATEGIES = {'lru': 'lru', 'classes': 'strict'}
 
 
 @dataclass(frozen=True)
@@ -68,8 +82,12 @@ class Plan:
     :param reads: downloads
     :param watermarks: percent of the SSD that is dirty when cleaning
         begins and ends
+    :param stage: percent of the SSD that writes of any class may use
     :param link_mbit: of each device's link, each way, as its node would
         have; 0 is none
+    :param cached: the proxy remembers accounts and containers, as with
+        memcached
+    :param workers: of the proxy and the object server; 0 is one process each
     :param jobs: guests at once
     :param timeout: of each guest, real seconds
     """
@@ -84,10 +102,13 @@ class Plan:
     devices: int = 4
     chunk_bytes: int = 16384
     watermarks: Sequence[int] = (50, 25)
+    stage: int = 0
     link_mbit: int = 1000
+    cached: bool = False
+    workers: int = 0
     hdd: str = 'hdd'
     ssd: str = 'sata-ssd'
-    setups: Sequence[str] = SETUPS
+    setups: Sequence[str] = USUAL
     jobs: int = 2
     timeout: float = 3600.0
 
@@ -97,11 +118,12 @@ QUICK = Plan(objects=50, reads=50)
 
 @dataclass(frozen=True)
 class Goal:
-    """A published figure, and where ours is.
+    """A published figure or one of this project, and where ours is.
 
-    :param against: the set-up that ``classes`` is divided by
+    :param against: the set-up that ours is divided by
     :param field: of a phase
     :param inverse: less is better
+    :param ours: the set-up that has to meet it
     """
 
     name: str
@@ -110,6 +132,7 @@ class Goal:
     against: str
     field: str = 'mb_per_second'
     inverse: bool = False
+    ours: str = 'classes'
 
 
 #: Chen, Mesnier, Hahn; and the goals of this project.
@@ -126,6 +149,10 @@ GOALS = (
          'p50_ms', True),
     Goal('upload bandwidth / SSD only', 0.85, 'upload', 'ssd'),
     Goal('download bandwidth / SSD only', 0.85, 'download', 'ssd'),
+    Goal('HDDs: upload bandwidth / as Swift has files', 1.3, 'upload',
+         'scattered', ours='hdd'),
+    Goal('HDDs: download bandwidth / as Swift has files', 1.3, 'download',
+         'scattered', ours='hdd'),
 )
 
 
@@ -158,13 +185,29 @@ def disk_bytes(plan: Plan) -> int:
                math.ceil(2 * device_data_bytes(plan) / _MIB) * _MIB)
 
 
+def has_cache(setup: str) -> bool:
+    """Whether there is an SSD before an HDD."""
+    return setup in _STRATEGIES or setup in THIRD_PARTIES
+
+
+def room_bytes(plan: Plan, setup: str) -> int:
+    """SSD of a device; what dm-cache has beside its cache is given to it."""
+    return cache_bytes(plan) + journal_bytes(setup) - JOURNAL_BYTES + (
+        targets.SLACK_BYTES if setup == 'dm-cache' else 0)
+
+
+def journal_bytes(setup: str) -> int:
+    """Of XFS on a device."""
+    return _JOURNALS.get(setup, JOURNAL_BYTES)
+
+
 def devices_of(plan: Plan, setup: str) -> List[str]:
     """The modelled disks of a guest."""
     full = disk_bytes(plan) // _MIB
-    room = math.ceil(cache_bytes(plan) / _MIB)
-    disks = {'hdd': [('ssd', plan.hdd, full)],
-             'ssd': [('ssd', plan.ssd, full)]}.get(setup, [
-                 ('slow', plan.hdd, full), ('fast', plan.ssd, room)])
+    room = math.ceil(room_bytes(plan, setup) / _MIB)
+    disks = [('slow', plan.hdd, full), ('fast', plan.ssd, room)] \
+        if has_cache(setup) else \
+        [('ssd', plan.ssd if setup == 'ssd' else plan.hdd, full)]
     return ['%s-d%d=%s:%dM' % (name, number + 1, preset, size)
             for number in range(plan.devices)
             for name, preset, size in disks]
@@ -176,11 +219,16 @@ def job_of(plan: Plan, setup: str) -> Dict[str, Any]:
             'scale': plan.scale, 'clients': plan.clients,
             'crowds': plan.crowds, 'reads': reads_of(plan),
             'devices': plan.devices,
-            'strategy': _STRATEGIES[setup],
+            'strategy': _STRATEGIES.get(setup, ''),
+            'placement': setup != 'scattered',
+            'target': setup if setup in THIRD_PARTIES else '',
             'cache_bytes': cache_bytes(plan),
+            'room_bytes': room_bytes(plan, setup),
+            'journal_bytes': journal_bytes(setup),
             'chunk_bytes': plan.chunk_bytes,
-            'watermarks': list(plan.watermarks),
-            'link_mbit': plan.link_mbit}
+            'watermarks': list(plan.watermarks), 'stage': plan.stage,
+            'link_mbit': plan.link_mbit, 'cached': plan.cached,
+            'workers': plan.workers}
 
 
 def check(plan: Plan) -> None:
@@ -193,32 +241,41 @@ def check(plan: Plan) -> None:
             raise BadConfig('--%s %s: more than 0' % (
                 name, getattr(plan, name)))
     if cache_bytes(plan) < METADATA_BYTES + _MIB \
-            and set(plan.setups) & {'lru', 'classes'}:
+            and any(map(has_cache, plan.setups)):
         raise BadConfig('--share %g of %s a device is not 1 MiB of SSD: more '
                         '--objects or --scale' % (
                             plan.share, figures.size_text(
                                 device_data_bytes(plan))))
 
 
-def measure(plan: Plan, say: Say) -> Dict[str, Any]:
-    """All set-ups, ``jobs`` at once; the report.
+def measure_seeds(plan: Plan, seeds: Sequence[int], say: Say
+                  ) -> List[Dict[str, Any]]:
+    """All set-ups with the objects of each seed, ``jobs`` guests at once; a
+    report for each.
 
     :raises BadConfig: a plan that cannot be measured
     :raises lab.GuestDied: a guest failed; with its words
     """
-    check(plan)
-
-    def one(setup: str) -> Dict[str, Any]:
-        phases = guest(setup, job_of(plan, setup), devices_of(plan, setup),
-                       GUEST_BYTES + 6 * sum(
-                           obj.size for obj in objects_of(plan)),
-                       plan.timeout, say)
-        return {'setup': setup, 'phases': {
-            phase['name']: summary(phase, plan.crowds)
-            for phase in phases}}
+    plans = [replace(plan, seed=seed) for seed in seeds]
+    for of_seed in plans:
+        check(of_seed)
     with ThreadPoolExecutor(plan.jobs) as pool:
-        rows = list(pool.map(one, plan.setups))
-    return report(plan, rows)
+        rows = list(pool.map(
+            lambda pair: _measure_one(pair[0], pair[1], say),
+            [(of_seed, setup) for of_seed in plans
+             for setup in plan.setups]))
+    count = len(plan.setups)
+    return [report(of_seed, rows[at * count:(at + 1) * count])
+            for at, of_seed in enumerate(plans)]
+
+
+def _measure_one(plan: Plan, setup: str, say: Say) -> Dict[str, Any]:
+    phases = guest('%s, seed %d' % (setup, plan.seed), job_of(plan, setup),
+                   devices_of(plan, setup), GUEST_BYTES + 6 * sum(
+                       obj.size for obj in objects_of(plan)),
+                   plan.timeout, say)
+    return {'setup': setup, 'phases': {
+        phase['name']: summary(phase, plan.crowds) for phase in phases}}
 
 
 def guest(name: str, job: Mapping[str, Any], devices: Sequence[str],
@@ -244,8 +301,8 @@ def guest(name: str, job: Mapping[str, Any], devices: Sequence[str],
             result.stderr.decode('utf-8', 'replace')[-6000:]))
     say('%s: %.1f s of virtual time in %.1f s' % (
         name, result.virtual_seconds, result.real_seconds))
-    found: List[Dict[str, Any]] = json.loads(result.output)
-    return found
+    rows: List[Dict[str, Any]] = json.loads(result.output)
+    return rows
 
 
 def _progress(name: str, say: Say) -> lab.machine.Sink:
@@ -255,102 +312,6 @@ def _progress(name: str, say: Say) -> lab.machine.Sink:
                 if line.strip():
                     say('%s: %s' % (name, line))
     return sink
-
-
-def summary(phase: Mapping[str, Any],
-            crowds: bool = False) -> Dict[str, Any]:
-    """One phase of one set-up: in all, by class, by kind of disk.
-
-    :param crowds: kinds are judged each by its own time
-    """
-    rows: List[Dict[str, Any]] = phase['requests']
-    found = group(rows, phase['seconds'])
-    for at, name in enumerate(('kinds', 'classes')):
-        groups: Dict[str, List[Dict[str, Any]]] = {}
-        for row in rows:
-            groups.setdefault(row['label'].split()[at], []).append(row)
-        found[name] = {label: group(groups[label], phase['seconds'])
-                       for label in sorted(groups)}
-    if crowds:
-        found['kinds'] = by_own_time(rows)
-        found['mb_per_second'] = sum(
-            kind['mb_per_second'] for kind in found['kinds'].values())
-    found['disks'] = disks(phase)
-    found['cache'] = cache(phase)
-    return found
-
-
-def by_own_time(rows: Sequence[Mapping[str, Any]]
-                ) -> Dict[str, Dict[str, Any]]:
-    """The rate of each kind's clients over their *own* time of work, because
-    each kind ends at another time.
-    """
-    kinds: Dict[str, List[Mapping[str, Any]]] = {}
-    for row in rows:
-        kinds.setdefault(row['label'].split()[0], []).append(row)
-    return {name: group(kinds[name], max(
-        row['at'] + row['seconds'] for row in kinds[name]))
-        for name in sorted(kinds)}
-
-
-def group(rows: Sequence[Mapping[str, Any]],
-           seconds: float) -> Dict[str, Any]:
-    good = [row for row in rows if row['status'] // 100 == 2]
-    count = sum(row['bytes'] for row in good)
-    waits = [row['seconds'] for row in good]
-    return {
-        'seconds': seconds, 'requests': len(good),
-        'failures': len(rows) - len(good), 'bytes': count,
-        'mb_per_second': figures.ratio(count / 1e6, seconds),
-        'request_mb_per_second': figures.ratio(count / 1e6, sum(waits)),
-        'mean_ms': figures.ratio(1e3 * sum(waits), len(waits)),
-        'p50_ms': 1e3 * figures.median(waits),
-        'p99_ms': 1e3 * figures.percentile(waits, 99),
-        'max_ms': 1e3 * max(waits, default=math.nan)}
-
-
-def disks(phase: Mapping[str, Any]) -> Dict[str, Any]:
-    """The work of the disks in the run, summed by role; ``later``: their
-    writes after the last answer.
-    """
-    found: Dict[str, Dict[str, float]] = {}
-    for name, after in phase['after']['disks'].items():
-        before = phase['before']['disks'][name]
-        settled = phase['settled']['disks'][name]
-        row = found.setdefault(name.split('-')[0], dict.fromkeys(
-            ('disks', 'reads', 'writes', 'read_bytes', 'write_bytes',
-             'busy_ms', 'later_write_bytes', 'seeks', 'flushes',
-             'medium_ms'), 0))
-        row['disks'] += 1
-        for field in ('reads', 'writes', 'read_bytes', 'write_bytes',
-                      'busy_ms'):
-            row[field] += after[field] - before[field]
-        row['later_write_bytes'] += \
-            settled['write_bytes'] - after['write_bytes']
-        was, now = (phase[when].get('models', {}).get(name, {})
-                    for when in ('before', 'after'))
-        for field, told, unit in (('seeks', 'seeks', 1),
-                                  ('flushes', 'flushes', 1),
-                                  ('medium_ms', 'busy_ns', 1e6)):
-            row[field] += (now.get(told, 0) - was.get(told, 0)) / unit
-    for row in found.values():
-        row['busy'] = figures.ratio(
-            row['busy_ms'] / 1e3, phase['seconds'] * row['disks'])
-    return found
-
-
-def cache(phase: Mapping[str, Any]) -> Dict[str, Any]:
-    """The counts of the caches in the run, summed by class id."""
-    found: Dict[str, Dict[str, int]] = {}
-    for name, after in phase['after'].get('caches', {}).items():
-        before = phase['before']['caches'][name]['classes']
-        for class_id, row in after['classes'].items():
-            into = found.setdefault(class_id, {})
-            for field, value in row.items():
-                if isinstance(value, (int, float)):
-                    into[field] = into.get(field, 0) + value - \
-                        before.get(class_id, {}).get(field, 0)
-    return found
 
 
 def report(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
@@ -364,90 +325,36 @@ def report(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
             'class_shares': shares,
             'cache_bytes': cache_bytes(plan) * plan.devices,
             'disk_bytes': disk_bytes(plan) * plan.devices,
-            'setups': list(rows), 'goals': goals(rows)}
+            'setups': list(rows), 'goals': goals(rows),
+            'bounds': bounds_of(plan)}
+
+
+def bounds_of(plan: Plan) -> Dict[str, Any]:
+    """Of each phase, the best that HDDs below a cache could do."""
+    objects = objects_of(plan)
+    room = (cache_bytes(plan) - METADATA_BYTES) * plan.devices
+    return {'upload': asdict(cacs_bound.upload(
+        objects, REPLICAS, room, plan.devices, plan.hdd)),
+        'download': asdict(cacs_bound.download(
+            objects, reads_of(plan), room, plan.devices, plan.hdd))}
 
 
 def goals(rows: Sequence[Mapping[str, Any]]) -> List[Dict[str, Any]]:
     """Published figures beside ours, of the set-ups that were run."""
     by_name = {row['setup']: row['phases'] for row in rows}
-    found = []
+    reached = []
     for goal in GOALS:
-        if 'classes' in by_name and goal.against in by_name:
+        if goal.ours in by_name and goal.against in by_name:
             ours, theirs = (by_name[name][goal.phase][goal.field]
-                            for name in ('classes', goal.against))
+                            for name in (goal.ours, goal.against))
             value = figures.ratio(theirs, ours) if goal.inverse \
                 else figures.ratio(ours, theirs)
-            found.append({'name': goal.name, 'published': goal.published,
-                          'ours': value, 'met': value >= goal.published})
-    return found
+            reached.append({'name': goal.name, 'published': goal.published,
+                            'ours': value, 'met': value >= goal.published})
+    return reached
 
 
-def failures(found: Mapping[str, Any]) -> int:
+def failures(outcome: Mapping[str, Any]) -> int:
     """Requests that were not answered with 2xx, in all set-ups."""
-    return sum(phase['failures'] for row in found['setups']
+    return sum(phase['failures'] for row in outcome['setups']
                for phase in row['phases'].values())
-
-
-def text(found: Mapping[str, Any]) -> str:
-    """For people."""
-    parts = ['%s of data; SSD of the caches: %s (%.1f %% of the copies, '
-             '%s of it for metadata)' % (
-        figures.size_text(found['data_bytes']),
-        figures.size_text(found['cache_bytes']),
-        100 * figures.ratio(found['cache_bytes'],
-                            REPLICAS * found['data_bytes']),
-        figures.size_text(METADATA_BYTES * found['plan']['devices']))]
-    for phase in PHASES:
-        parts += ['', _phase_table(found, phase)]
-    parts += ['', _disk_table(found)]
-    if found['goals']:
-        parts += ['', figures.table(
-            ('class order', 'published', 'ours', ''),
-            [(row['name'], '%.2f' % row['published'],
-              figures.number(row['ours']), 'met' if row['met'] else 'missed')
-             for row in found['goals']])]
-    return '\n'.join(parts)
-
-
-def _phase_table(found: Mapping[str, Any], phase: str) -> str:
-    rows: List[Sequence[str]] = []
-    of = 'kinds' if found['plan']['crowds'] else 'classes'
-    for row in found['setups']:
-        mine = row['phases'][phase]
-        rows.append(_cells(row['setup'], 'all', 1.0, mine))
-        for name, group in mine[of].items():
-            rows.append(_cells('', name, figures.ratio(
-                group['bytes'], mine['bytes']), group))
-    return figures.table(
-        (phase, of, 'of bytes', 'requests', 'MB/s', 'MB/s a request',
-         'mean ms', 'p50 ms', 'p99 ms', 'failed'), rows)
-
-
-def _cells(setup: str, name: str, share: float,
-           group: Mapping[str, Any]) -> Sequence[str]:
-    return (setup, name, '%.0f %%' % (100 * share), str(group['requests']),
-            figures.number(group['mb_per_second']),
-            figures.number(group['request_mb_per_second']),
-            figures.number(group['mean_ms'], 1),
-            figures.number(group['p50_ms'], 1),
-            figures.number(group['p99_ms'], 1), str(group['failures']))
-
-
-def _disk_table(found: Mapping[str, Any]) -> str:
-    rows = []
-    for row in found['setups']:
-        for phase, mine in row['phases'].items():
-            for name, disk in mine['disks'].items():
-                rows.append((
-                    row['setup'], phase,
-                    {'fast': 'ssd', 'slow': 'hdd'}.get(name, row['setup']),
-                    '%d' % disk['reads'], '%.1f' % (
-                        disk['read_bytes'] / 1e6),
-                    '%d' % disk['writes'], '%.1f' % (
-                        disk['write_bytes'] / 1e6),
-                    '%.0f %%' % (100 * disk['busy']),
-                    '%d' % disk['seeks'], '%d' % disk['flushes'],
-                    '%.1f' % (disk['later_write_bytes'] / 1e6)))
-    return figures.table(
-        ('disks', 'phase', '', 'reads', 'MB', 'writes', 'MB', 'busy',
-         'seeks', 'flushes', 'MB written later'), rows)

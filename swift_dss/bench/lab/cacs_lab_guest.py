@@ -27,18 +27,19 @@ from swift_dss.block.table import TargetTable
 from swift_dss.core.classes import Allocate
 from swift_dss.core.errors import DssError
 from swift_dss.io.carriers.ioprio import IoprioCarrier
-from swift_dss.strategy.eviction.chunks.verbs import ChunkRow, Flag
+from swift_dss.strategy.eviction.chunks import ChunkRow, Flag
 
 ROOT = '/tmp/cacs-lab'
 CONTAINER = 'cacs'
 
 #: Without unmeasured modules, because loading them costs real time.
-PIPELINE = 'catch_errors gatekeeper tempauth %sproxy-server'
+PIPELINE = 'catch_errors gatekeeper %stempauth %sproxy-server'
 
 #: A journal in proportion to the small disks, which mkfs.xfs only makes with
 #: the switch for unsupported sizes.
 MKFS = ('mkfs.xfs', '-q', '-f', '--unsupported', '-m', 'rmapbt=0,reflink=0',
-        '-l', 'size=4m')
+        '-i', 'size=1024')
+_JOURNAL_BYTES = 4 << 20
 
 #: Account and container databases are metadata of the application.
 METADATA_CLASS = 1
@@ -59,7 +60,12 @@ class GuestCluster(BenchCluster):
 
     def __init__(self, conf: layout.AioConf, job: Dict[str, Any]) -> None:
         super().__init__(conf, printer(sys.stderr), {
-            'tier': {'engine': 'block'}, 'gateway': {'enabled': 'false'}})
+            # Without dm-dss it is a plain Swift on plain disks.
+            'tier': {'engine': 'block' if job['strategy'] else 'file'},
+            'gateway': {'enabled': 'false'},
+            # Else files begin and are read as Swift has it.
+            'io': {} if job.get('placement', True) else {
+                'placement': 'false', 'whole_read_bytes': '0'}})
         self._job = job
 
     def _make(self, keep: bool) -> None:
@@ -67,7 +73,8 @@ class GuestCluster(BenchCluster):
             path = make_device(self._job, name)
             target = self.conf.path('devices', name)
             os.makedirs(target, exist_ok=True)
-            storage.run(*(MKFS + (path,)))
+            storage.run(*MKFS, '-l', 'size=%d' % self._job.get(
+                'journal_bytes', _JOURNAL_BYTES), path)
             storage.run('mount', '-t', 'xfs', '-o', 'noatime', path, target)
         super()._make(keep)
 
@@ -75,8 +82,11 @@ class GuestCluster(BenchCluster):
         super()._configure()
         etc = self.conf.etc
         ours = 'dss ' if configs.has(self.conf, 'proxy') else ''
+        cached = 'memory ' if self._job.get('cached') else ''
         bed.change(os.path.join(etc, 'proxy-server.conf'), {
-            'pipeline:main': {'pipeline': PIPELINE % ours},
+            'pipeline:main': {'pipeline': PIPELINE % (cached, ours)},
+            'filter:memory': {'paste.filter_factory':
+                              'swift_dss.aio.memory:filter_factory'},
             'app:proxy-server': _SLOWEST})
         link = self._job.get('link_mbit', 0)
         bed.change(os.path.join(etc, 'object-server.conf'), {
@@ -118,20 +128,33 @@ def directed(ssd_classes: Sequence[int]) -> Dict[int, ChunkRow]:
             else away for class_id in range(32)}
 
 
+def has_cache(job: Dict[str, Any]) -> bool:
+    """Whether a Swift device is an SSD before an HDD."""
+    return bool(job['strategy'] or job.get('target'))
+
+
 def make_device(job: Dict[str, Any], name: str) -> str:
-    """The block device of a Swift device: a disk, or dm-dss on two."""
+    """The block device of a Swift device: a disk, or a cache on two."""
     path = '/dev/mapper/ssd-' + name
-    if not job['strategy']:
+    if not has_cache(job):
         return path
     ssd, hdd = ('/dev/mapper/%s-%s' % (kind, name)
                 for kind in ('fast', 'slow'))
+    room = job.get('room_bytes', job['cache_bytes'])
     targets.command(
         'dmsetup', 'create', 'room-' + name, '--table',
-        '0 %d linear %s 0' % (job['cache_bytes'] // _SECTOR, ssd))
+        '0 %d linear %s 0' % (room // _SECTOR, ssd))
+    if job.get('target'):
+        return targets.TARGETS[job['target']]({
+            'hdd': hdd, 'ssd': '/dev/mapper/room-' + name, 'mode': 'back',
+            'tag': '-' + name, 'cache_bytes': room,
+            'chunk_bytes': max(job['chunk_bytes'],
+                               targets.DM_CACHE_LEAST_BYTES)}).start()
     control.create('ssd-' + name, TargetTable(
         _sectors(hdd), '/dev/mapper/room-' + name, hdd,
         job['chunk_bytes'] // _SECTOR, strategy=job['strategy'],
         meta_class=METADATA_CLASS,
+        stage=job.get('stage', 0),
         **dict(zip(('high', 'low'), job.get('watermarks', ())))))
     return path
 
@@ -198,19 +221,19 @@ def _get(obj: cacs.CacsObject) -> client.Request:
 
 
 def _look(job: Dict[str, Any], names: Sequence[str]) -> Dict[str, Any]:
-    kinds = ('fast', 'slow') if job['strategy'] else ('ssd',)
-    found: Dict[str, Any] = {'disks': {
+    kinds = ('fast', 'slow') if has_cache(job) else ('ssd',)
+    counters: Dict[str, Any] = {'disks': {
         '%s-%s' % (kind, name): targets.disk(
             '/dev/mapper/%s-%s' % (kind, name))
         for name in names for kind in kinds}, 'models': {
         '%s-%s' % (kind, name): targets.model(
             '%s-%s' % (kind, name)) for name in names for kind in kinds}}
     if job['strategy']:
-        found['caches'] = {name: targets.dss_counters(
+        counters['caches'] = {name: targets.dss_counters(
             control.message('ssd-' + name, ['stats'])) for name in names}
-        found['status'] = {name: control.run(['status', 'ssd-' + name])
-                           for name in names}
-    return found
+        counters['status'] = {name: control.run(['status', 'ssd-' + name])
+                              for name in names}
+    return counters
 
 
 def _forget() -> None:
@@ -247,10 +270,10 @@ def _phase(name: str, job: Dict[str, Any], names: Sequence[str],
 def crowds(job: Dict[str, Any], objects: Sequence[cacs.CacsObject]
            ) -> List[List[cacs.CacsObject]]:
     """The work of each crowd of clients: one crowd, or one a kind."""
-    found: Dict[str, List[cacs.CacsObject]] = {}
+    by_kind: Dict[str, List[cacs.CacsObject]] = {}
     for obj in objects:
-        found.setdefault(obj.kind if job['crowds'] else '', []).append(obj)
-    return list(found.values())
+        by_kind.setdefault(obj.kind if job['crowds'] else '', []).append(obj)
+    return list(by_kind.values())
 
 
 def mix(job: Dict[str, Any], target: client.Target,
@@ -287,8 +310,8 @@ def _verify(target: client.Target,
     connection = client.Client(target)
     for obj in least.values():
         got = connection.get_bytes('%s/%s' % (CONTAINER, obj.name))
-        found = hashlib.md5(got).hexdigest()  # nosec: Swift's ETag
-        if found != cacs.digest(obj):
+        digest = hashlib.md5(got).hexdigest()  # nosec: Swift's ETag
+        if digest != cacs.digest(obj):
             raise DssError('%s: other bytes than were written' % obj.name)
     connection.close()
 
@@ -299,7 +322,8 @@ def main(path: str) -> None:
         job = json.load(source)
     conf = layout.AioConf(
         root=ROOT, base_port=8080, devices=job['devices'],
-        storage='folders', background=False, hdd_iops=0)
+        storage='folders', background=False, hdd_iops=0,
+        workers=job.get('workers', 0))
     with guest_cluster.running(GuestCluster(conf, job)):
         target = client.authenticate(
             conf.auth_url, 'test:tester', 'testing')

@@ -7,8 +7,9 @@ from typing import Any, Mapping
 from swift_dss.bench.lab import cacs_traffic
 from swift_dss.bench.plots import COLOURS, pyplot, save
 
-_COLOURS = {'hdd': '#999999', 'lru': COLOURS[1], 'classes': COLOURS[0],
-            'ssd': COLOURS[2]}
+_COLOURS = {'scattered': '#cccccc', 'hdd': '#999999', 'lru': COLOURS[1],
+            'classes': COLOURS[0], 'ssd': COLOURS[2], 'bcache': '#b07aa1',
+            'dm-cache': '#9c755f', 'dm-writecache': '#bab0ac'}
 
 
 def draw(report: Mapping[str, Any], path: str) -> None:
@@ -37,14 +38,20 @@ def draw(report: Mapping[str, Any], path: str) -> None:
     save(figure, path)
 
 
+def draw_first(report: Mapping[str, Any], path: str) -> None:
+    """The same for the first of several seeds."""
+    draw(report['seeds'][0], path)
+
+
 def _by_class(axis: Any, report: Mapping[str, Any], phase: str) -> None:
     rows = report['setups']
     classes = list(rows[0]['phases'][phase]['classes'])
+    width = 0.8 / len(rows)
     for at, row in enumerate(rows):
         groups = row['phases'][phase]['classes']
-        axis.bar([x + (at - (len(rows) - 1) / 2) * 0.2
+        axis.bar([x + (at - (len(rows) - 1) / 2) * width
                   for x in range(len(classes))],
-                 [groups[name]['mean_ms'] for name in classes], width=0.2,
+                 [groups[name]['mean_ms'] for name in classes], width=width,
                  color=_COLOURS[row['setup']], label=row['setup'])
     axis.set_yscale('log')
     axis.set_ylabel('mean latency, ms')

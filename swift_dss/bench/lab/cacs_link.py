@@ -19,7 +19,7 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, Iterable, Iterator, Tuple
 
-from eventlet import sleep
+from swift_dss.io import waiting
 
 App = Callable[..., Iterable[bytes]]
 IN, OUT = 'in', 'out'
@@ -36,7 +36,7 @@ class Link:
 
     def __init__(self, rate: float,
                  clock: Callable[[], float] = time.monotonic,
-                 wait: Callable[[float], Any] = sleep) -> None:
+                 wait: Callable[[float], Any] = waiting.sleep) -> None:
         self._rate = rate
         self._clock = clock
         self._wait = wait

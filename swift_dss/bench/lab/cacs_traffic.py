@@ -18,6 +18,7 @@ from typing import Any, Dict, List, Mapping, Sequence
 from swift_dss.bench import cacs, figures
 from swift_dss.bench.choices import require_known
 from swift_dss.bench.lab import cacs_lab
+from swift_dss.bench.lab.cacs_lab_figures import by_own_time, disks
 from swift_dss.core.errors import BadConfig
 
 Say = cacs_lab.Say
@@ -98,7 +99,7 @@ def job_of(plan: Plan, setup: str) -> Dict[str, Any]:
 
 def kind_class(name: str) -> int:
     """The class id of a kind."""
-    kind, = (one for one in cacs.KINDS if one.name == name)
+    kind, = (kind for kind in cacs.KINDS if kind.name == name)
     return cacs.CLASS_IDS[kind.class_name]
 
 
@@ -122,36 +123,36 @@ def measure(plan: Plan, say: Say) -> Dict[str, Any]:
     check(plan)
     total = sum(obj.size for obj in objects_of(plan))
 
-    def one(setup: str) -> Dict[str, Any]:
+    def run(setup: str) -> Dict[str, Any]:
         phase, = cacs_lab.guest(
             setup, job_of(plan, setup), devices_of(plan, setup),
             cacs_lab.GUEST_BYTES + 8 * total, plan.timeout, say)
         return {'setup': setup, 'kinds': kinds(phase),
-                'disks': cacs_lab.disks(phase)}
+                'disks': disks(phase)}
     with ThreadPoolExecutor(plan.jobs) as pool:
-        rows = list(pool.map(one, plan.setups))
+        rows = list(pool.map(run, plan.setups))
     return {'bench': 'cacs-traffic', 'plan': asdict(plan),
             'data_bytes': total, 'setups': rows}
 
 
 def kinds(phase: Mapping[str, Any]) -> Dict[str, Dict[str, Any]]:
     """The results of each kind's clients."""
-    found = cacs_lab.by_own_time(phase['requests'])
-    return {name: found[name] for name in KINDS}
+    groups = by_own_time(phase['requests'])
+    return {name: groups[name] for name in KINDS}
 
 
-def failures(found: Mapping[str, Any]) -> int:
+def failures(outcome: Mapping[str, Any]) -> int:
     """Requests that were not answered with 2xx."""
-    return sum(group['failures'] for row in found['setups']
+    return sum(group['failures'] for row in outcome['setups']
                for group in row['kinds'].values())
 
 
-def text(found: Mapping[str, Any]) -> str:
+def text(outcome: Mapping[str, Any]) -> str:
     """Bandwidth and latency by kind, with the speed-up over ``hdd`` and
     the published one."""
-    base = {row['setup']: row['kinds'] for row in found['setups']}.get('hdd')
+    base = {row['setup']: row['kinds'] for row in outcome['setups']}.get('hdd')
     lines = []
-    for row in found['setups']:
+    for row in outcome['setups']:
         for at, (name, group) in enumerate(row['kinds'].items()):
             published = PUBLISHED.get(row['setup'])
             lines.append((
@@ -166,7 +167,7 @@ def text(found: Mapping[str, Any]) -> str:
                 '%.1f' % published[at] if published else '-',
                 str(group['failures'])))
     return '%s of data, %d clients of each kind\n%s' % (
-        figures.size_text(found['data_bytes']), found['plan']['clients'],
+        figures.size_text(outcome['data_bytes']), outcome['plan']['clients'],
         figures.table(('on SSD', 'kind', 'requests', 'MB/s', 'mean ms',
                        'p50 ms', 'p99 ms', 'x hdd', 'published', 'failed'),
                       lines))

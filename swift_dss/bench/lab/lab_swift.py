@@ -94,9 +94,9 @@ def _guest(policy: str, disks: List[str], specs: Dict[str, str],
             result.stderr.decode('utf-8', 'replace')[-4000:]))
     say('%.1f s of virtual time in %.1f s' % (
         result.virtual_seconds, result.real_seconds))
-    found: List[Dict[str, Any]] = json.loads(result.output)
-    return [Row(one['disk'], one['method'], one['size'], one['values'])
-            for one in found]
+    rows: List[Dict[str, Any]] = json.loads(result.output)
+    return [Row(row['disk'], row['method'], row['size'], row['values'])
+            for row in rows]
 
 
 def _progress(say: Callable[[str], None]) -> lab.machine.Sink:

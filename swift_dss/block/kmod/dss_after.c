@@ -67,20 +67,7 @@ static void dss_after_end(struct bio *bio)
 
 static void dss_after_read(struct dss_move *move)
 {
-	blk_opf_t opf = REQ_OP_READ | REQ_RAHEAD;
-	struct bio *bio = dss_row_bio(move, false, opf, dss_after_end);
-	struct dss_move *next;
-
-	if (bio) {
-		submit_bio_noacct(bio);
-		return;
-	}
-	for (; move; move = next) {
-		next = move->next;
-		move->next = NULL;
-		submit_bio_noacct(dss_row_bio(move, false, opf,
-					      dss_after_end));
-	}
+	dss_row_submit(move, false, REQ_OP_READ | REQ_RAHEAD, dss_after_end);
 }
 
 static void dss_after_next(struct dss_io *io);
@@ -181,6 +168,7 @@ static bool dss_beside_may_come(struct dss *d, const struct dss_io *one,
 	__must_hold(&d->lock)
 {
 	return d->health == DSS_OK && !d->suspended && !d->shrinking &&
+	       !d->picturing &&
 	       d->mode != DSS_GLOBAL_PASS &&
 	       d->nr_after < dss_most_after(d) &&
 	       dss_core_lookup(d->core, dss_to_oblock(one->oblock)) ==

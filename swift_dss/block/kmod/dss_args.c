@@ -117,6 +117,10 @@ static int dss_parse_feature(struct dss *d, struct dm_arg_set *as,
 		d->low_parts = number * DSS_PARTS / 100;
 		return 0;
 	}
+	if (!strcasecmp(name, "stage") && number <= 100) {
+		d->stage_parts = number * DSS_PARTS / 100;
+		return 0;
+	}
 	if (!strcasecmp(name, "idle_ms") && number <= 3600000) {
 		d->idle_ms = number;
 		return 0;

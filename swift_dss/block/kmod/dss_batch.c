@@ -9,20 +9,6 @@
 
 #include "dss_copy.h"
 
-struct dss_batch {
-	struct dss *d;
-	dss_slot_t slots[DSS_CLEAN_RUNS];
-	u64 oblocks[DSS_CLEAN_RUNS];
-	struct dss_move *moves[DSS_CLEAN_RUNS];
-	u32 nr_slots;
-	u32 nr_moves;
-	unsigned int nr_pages;
-	atomic_t pending;
-	struct completion done;
-	u32 failed_flushes;	/* before it was written */
-	bool failed;
-};
-
 /* Context: end. */
 static void dss_batch_end(struct bio *bio)
 {
@@ -108,6 +94,17 @@ static bool dss_next_run(struct dss *d, struct dss_io *run, unsigned int from)
 	return true;
 }
 
+/*
+ * Fills need pages, too: without other memory they have half of those that are
+ * kept back.
+ */
+static bool dss_batch_has_room(const struct dss_batch *batch)
+{
+	return batch->nr_moves < DSS_BATCH_SLOTS &&
+	       (batch->nr_pages < DSS_POOL_PAGES / 2 ||
+		READ_ONCE(batch->d->pages.curr_nr) > DSS_POOL_PAGES / 2);
+}
+
 /* Makes moves of the dirty runs of one slot, as far as the batch has room. */
 static void dss_batch_add(struct dss_batch *batch, u32 index)
 {
@@ -118,8 +115,7 @@ static void dss_batch_add(struct dss_batch *batch, u32 index)
 	struct dss_move *move;
 	bool found, busy;
 
-	while (batch->nr_moves < DSS_CLEAN_RUNS &&
-	       batch->nr_pages < DSS_POOL_PAGES / 2) {
+	while (dss_batch_has_room(batch)) {
 		spin_lock_irq(&d->lock);
 		found = dss_next_run(d, &run, from);
 		dss_core_slot_state(d->core, run.slot, NULL, &class_id);
@@ -157,72 +153,14 @@ static int dss_compare_oblocks(const void *a, const void *b, const void *priv)
 	return left < right ? -1 : left > right;
 }
 
-static bool dss_batch_pull_beside(struct dss_batch *batch, u64 oblock)
-	__must_hold(&batch->d->lock)
+/* A large batch gives d->lock back now and then. */
+static void dss_batch_breathe(struct dss *d, u32 i)
+	__must_hold(&d->lock)
 {
-	dss_slot_t slot = dss_core_pull_beside(batch->d->core,
-					       dss_to_oblock(oblock));
-
-	if (slot == DSS_NO_SLOT)
-		return false;
-	batch->slots[batch->nr_slots] = slot;
-	batch->oblocks[batch->nr_slots++] = oblock;
-	return true;
-}
-
-/* The last one that was pulled takes its dirty neighbours along. */
-static void dss_batch_widen(struct dss_batch *batch)
-	__must_hold(&batch->d->lock)
-{
-	u64 first = batch->oblocks[batch->nr_slots - 1], last = first;
-	u32 most = min_t(u32, DSS_CLEAN_RUNS, batch->nr_slots - 1 +
-			 max_t(u32, 1, DSS_CLEAN_BESIDE >>
-			       batch->d->chunk_shift));
-
-	while (batch->nr_slots < most && dss_batch_pull_beside(batch, last + 1))
-		last++;
-	while (batch->nr_slots < most && first &&
-	       dss_batch_pull_beside(batch, first - 1))
-		first--;
-}
-
-/* Pulls slots from the core, lowest class first: how many. */
-static u32 dss_batch_pull_some(struct dss_batch *batch, u32 most)
-	__must_hold(&batch->d->lock)
-{
-	struct dss *d = batch->d;
-	dss_oblock_t oblock;
-	u32 i, nr;
-
-	most = min(most, DSS_CLEAN_RUNS - batch->nr_slots);
-	nr = dss_core_pull_dirty(d->core, batch->slots + batch->nr_slots,
-				 most);
-	for (i = 0; i < nr; i++) {
-		dss_core_slot_state(d->core, batch->slots[batch->nr_slots],
-				    &oblock, NULL);
-		batch->oblocks[batch->nr_slots++] = dss_from_oblock(oblock);
-	}
-	return nr;
-}
-
-/* Beside requests neighbours go along: they cost the HDD no other way. */
-static bool dss_batch_pull(struct dss_batch *batch, u32 most,
-			   enum dss_clean how)
-{
-	u32 rows = how == DSS_CLEAN_READS ? 1 : DSS_CLEAN_ROWS;
-	struct dss *d = batch->d;
-	u32 enough = max_t(u32, 1, DSS_CLEAN_SECTORS >> d->chunk_shift);
-
-	batch->nr_slots = 0;
-	spin_lock_irq(&d->lock);
-	if (how == DSS_CLEAN_IDLE && most > 1)
-		dss_batch_pull_some(batch, most);
-	else
-		while (rows-- && batch->nr_slots < min(most, enough) &&
-		       dss_batch_pull_some(batch, 1))
-			dss_batch_widen(batch);
+	if (!i || i % DSS_BATCH_PULLS)
+		return;
 	spin_unlock_irq(&d->lock);
-	return batch->nr_slots;
+	spin_lock_irq(&d->lock);
 }
 
 /* Rule 4: chunks that the table may still name elsewhere. */
@@ -233,8 +171,10 @@ static bool dss_batch_was_evicted(struct dss_batch *batch)
 	u32 i;
 
 	spin_lock_irq(&d->lock);
-	for (i = 0; i < batch->nr_moves && !was; i++)
+	for (i = 0; i < batch->nr_moves && !was; i++) {
+		dss_batch_breathe(d, i);
 		was = dss_was_evicted(d, batch->moves[i]->io.oblock);
+	}
 	spin_unlock_irq(&d->lock);
 	return was;
 }
@@ -252,6 +192,7 @@ static void dss_batch_finish(struct dss_batch *batch, bool durable)
 	for (i = 0; i < batch->nr_moves; i++) {
 		struct dss_io *io = &batch->moves[i]->io;
 
+		dss_batch_breathe(d, i);
 		dss_unhash(io);
 		if (io->status) {
 			batch->failed = true;
@@ -267,10 +208,12 @@ static void dss_batch_finish(struct dss_batch *batch, bool durable)
 			dss_set_unsettled(d, io->slot, io->first, io->nr);
 		dss_clear_dirty(d, io->slot, io->first, io->nr);
 	}
-	for (i = 0; i < batch->nr_slots; i++)
+	for (i = 0; i < batch->nr_slots; i++) {
+		dss_batch_breathe(d, i);
 		dss_core_cleaned(d->core, batch->slots[i],
 				 !dss_any(d, d->dirty, batch->slots[i], 0,
 					  d->grains));
+	}
 	spin_unlock_irq(&d->lock);
 	for (i = 0; i < batch->nr_moves; i++)
 		dss_move_free(batch->moves[i]);
@@ -286,8 +229,10 @@ static void dss_batch_settle(struct dss_batch *batch)
 	u32 i;
 
 	spin_lock_irq(&d->lock);
-	for (i = 0; i < batch->nr_moves; i++)
+	for (i = 0; i < batch->nr_moves; i++) {
+		dss_batch_breathe(d, i);
 		dss_wrote_hdd(d, batch->moves[i]->io.oblock);
+	}
 	spin_unlock_irq(&d->lock);
 	if (!dss_flush_hdd(d) &&
 	    READ_ONCE(d->failed_flushes) == batch->failed_flushes)
@@ -316,23 +261,23 @@ static void dss_batch_fail_unread(struct dss_batch *batch)
  * Return: whether it did something and nothing went wrong.
  */
 bool dss_clean_batch(struct dss_batch *batch, u32 most,
-			    enum dss_clean how)
+		     enum dss_clean how, bool sweep)
 {
 	struct dss *d = batch->d;
-	u32 order[DSS_CLEAN_RUNS];
 	u32 i;
 
 	batch->nr_moves = 0;
 	batch->nr_pages = 0;
 	batch->failed = false;
-	if (!dss_batch_pull(batch, most, how))
+	if (!(sweep ? dss_pull_sweep(batch, how) :
+	      dss_pull_lowest(batch, most, how)))
 		return false;
 	for (i = 0; i < batch->nr_slots; i++)
-		order[i] = i;
-	sort_r(order, batch->nr_slots, sizeof(*order), dss_compare_oblocks,
-	       NULL, batch);
+		batch->order[i] = i;
+	sort_r(batch->order, batch->nr_slots, sizeof(*batch->order),
+	       dss_compare_oblocks, NULL, batch);
 	for (i = 0; i < batch->nr_slots; i++)
-		dss_batch_add(batch, order[i]);
+		dss_batch_add(batch, batch->order[i]);
 	dss_batch_submit(batch, true, REQ_OP_READ);
 	dss_batch_fail_unread(batch);
 	if (READ_ONCE(d->health) == DSS_OK && dss_batch_was_evicted(batch) &&
@@ -357,11 +302,49 @@ bool dss_clean_batch(struct dss_batch *batch, u32 most,
 
 struct dss_batch *dss_batch_create(struct dss *d)
 {
-	struct dss_batch *batch = kzalloc(sizeof(*batch), GFP_KERNEL);
+	struct dss_batch *batch = kvzalloc(sizeof(*batch), GFP_KERNEL);
 
-	if (batch) {
-		batch->d = d;
-		init_completion(&batch->done);
-	}
+	if (!batch)
+		return NULL;
+	batch->d = d;
+	init_completion(&batch->done);
 	return batch;
+}
+
+/**
+ * dss_batch_stage() - be ready for a stage
+ *
+ * Call it before the core has one. May be called again.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int dss_batch_stage(struct dss_batch *batch)
+{
+	struct dss_sweep *sweep;
+
+	if (batch->sweep)
+		return 0;
+	sweep = dss_sweep_create(batch->d);
+	if (!sweep)
+		return -ENOMEM;
+	/* The cleaner may be at work: pairs with dss_batch_begin(). */
+	smp_store_release(&batch->sweep, sweep);
+	return 0;
+}
+
+void dss_batch_destroy(struct dss_batch *batch)
+{
+	if (batch)
+		kvfree(batch->sweep);
+	kvfree(batch);
+}
+
+/* The cleaner begins again: chunks have become dirty. */
+void dss_batch_begin(struct dss_batch *batch)
+{
+	/* Pairs with dss_batch_stage(). */
+	struct dss_sweep *sweep = smp_load_acquire(&batch->sweep);
+
+	if (sweep)
+		dss_sweep_renew(sweep);
 }

@@ -137,10 +137,17 @@ static u32 dss_pass_picture(struct dss *d, struct dss_pass *pass)
 	u32 nr = 0;
 
 	spin_lock_irq(&d->lock);
+	dss_picture_begin(d);
+	while (d->health == DSS_OK &&
+	       dss_picture(d, &pass->cursor, pass->twins, &nr)) {
+		spin_unlock_irq(&d->lock);
+		cond_resched();
+		spin_lock_irq(&d->lock);
+	}
+	dss_picture_end(d);
+	/* Only now: these cover all that was drawn. */
 	pass->hdd |= d->want_hdd_flush;
 	d->want_hdd_flush = false;
-	if (d->health == DSS_OK)
-		nr = dss_picture(d, &pass->cursor, pass->twins);
 	pass->ssd = d->health == DSS_OK &&
 		    ((d->ssd_wrote && d->want_ssd_flush) ||
 		     (d->ssd_named && nr));
@@ -202,7 +209,7 @@ static void dss_pass_release(struct dss *d, struct dss_pass *pass)
 		error = -EIO;
 	list_for_each_entry(io, &pass->waiters, list) {
 		if (!error)
-			continue;
+			break;
 		io->status = BLK_STS_IOERR;
 		/* Marked, but not written: the origin is as good. */
 		if ((io->kind == DSS_WRITE_SSD ||
@@ -210,9 +217,12 @@ static void dss_pass_release(struct dss *d, struct dss_pass *pass)
 		    !(io->flags & (DSS_IO_HAD_DIRTY | DSS_IO_ENDED)))
 			dss_invalidate_parts(io);
 	}
-	list_for_each_entry(io, &pass->waiters, list)
-		if (io->kind == DSS_FLUSH && d->health == DSS_GIVEN_UP)
+	list_for_each_entry(io, &pass->waiters, list) {
+		if (d->health != DSS_GIVEN_UP)
+			break;
+		if (io->kind == DSS_FLUSH)
 			io->status = errno_to_blk_status(pass->hdd_error);
+	}
 	d->nr_commits++;
 	spin_unlock_irq(&d->lock);
 	list_for_each_entry_safe(io, next, &pass->waiters, list) {
@@ -253,8 +263,8 @@ static void dss_write_twins(struct dss *d, struct dss_pass *waited)
 		dss_kick_commit(d);
 		return;
 	}
-	spin_lock_irq(&d->lock);
 	seq = dss_twin_seq(d);
+	spin_lock_irq(&d->lock);
 	if (pass.ssd_error || pass.hdd_error || d->health != DSS_OK ||
 	    seq <= d->twin_seq) {
 		spin_unlock_irq(&d->lock);

@@ -15,6 +15,8 @@ void dss_move_aim(struct dss_move *move, bool ssd, blk_opf_t opf,
 		  bio_end_io_t *end);
 struct bio *dss_row_bio(struct dss_move *first, bool ssd, blk_opf_t opf,
 			bio_end_io_t *end);
+void dss_row_submit(struct dss_move *first, bool ssd, blk_opf_t opf,
+		    bio_end_io_t *end);
 struct dss_move *dss_row_end(struct bio *bio);
 void dss_move_free(struct dss_move *move);
 
@@ -32,7 +34,10 @@ void dss_fill_hold(struct dss_io *fill)
 	__must_hold(&fill->d->lock);
 void dss_fill_give(struct dss_io *fill, struct dss_io *user);
 
-/* ---- dss_batch.c. Context: the cleaner's worker ---- */
+/* ---- dss_sweep.c. Context: the cleaner's worker ---- */
+struct dss_sweep *dss_sweep_create(struct dss *d);	/* control */
+void dss_sweep_renew(struct dss_sweep *sweep);
+bool dss_sweep_next(struct dss_sweep *sweep, bool fresh, u64 *oblock);
 
 /* The HDD's other users decide how much of it the cleaner takes. */
 enum dss_clean {
@@ -41,8 +46,33 @@ enum dss_clean {
 	DSS_CLEAN_READS,	/* readers: a row at a time */
 };
 
+struct dss_batch {
+	struct dss *d;
+	struct dss_sweep *sweep;	/* NULL: there was no stage yet */
+	dss_slot_t slots[DSS_BATCH_SLOTS];
+	u64 oblocks[DSS_BATCH_SLOTS];
+	u32 order[DSS_BATCH_SLOTS];
+	struct dss_move *moves[DSS_BATCH_SLOTS];
+	u32 nr_slots;
+	u32 nr_moves;
+	unsigned int nr_pages;
+	atomic_t pending;
+	struct completion done;
+	u32 failed_flushes;	/* before it was written */
+	bool failed;
+};
+
+/* ---- dss_pull.c. Context: the cleaner's worker ---- */
+bool dss_pull_lowest(struct dss_batch *batch, u32 most, enum dss_clean how);
+bool dss_pull_sweep(struct dss_batch *batch, enum dss_clean how);
+
+/* ---- dss_batch.c. Context: the cleaner's worker ---- */
 struct dss_batch *dss_batch_create(struct dss *d);	/* control */
-bool dss_clean_batch(struct dss_batch *batch, u32 most, enum dss_clean how);
+int dss_batch_stage(struct dss_batch *batch);		/* control */
+void dss_batch_destroy(struct dss_batch *batch);	/* control */
+void dss_batch_begin(struct dss_batch *batch);
+bool dss_clean_batch(struct dss_batch *batch, u32 most, enum dss_clean how,
+		     bool sweep);
 
 /* ---- dss_clean.c ---- */
 void dss_clean_work(struct work_struct *work);

@@ -44,6 +44,21 @@ static bool dss_must_wait(struct dss_io *io, bool through)
 			     dss_write_mode(io) != DSS_GLOBAL_BACK));
 }
 
+/*
+ * Whether a chunk of the request left its slot while the table is being drawn:
+ * it must not get another one yet.
+ */
+static bool dss_left_meanwhile(const struct dss_io *io)
+	__must_hold(&io->d->lock)
+{
+	struct dss_io one = dss_no_part(io);
+
+	while (dss_next_chunk(io, &one))
+		if (dss_has_left(io->d, one.oblock))
+			return true;
+	return false;
+}
+
 /**
  * dss_decide() - which way a request goes
  * @io: dss_place() has placed it
@@ -60,6 +75,11 @@ enum dss_next dss_decide(struct dss_io *io, bool in_map)
 	enum dss_next next;
 
 	d->last_request = jiffies;
+	if (d->picturing && dss_left_meanwhile(io)) {
+		io->then = NULL;
+		list_add_tail(&io->list, &d->unpictured);
+		return DSS_NEXT_WAIT;
+	}
 	if (dss_is_long(io) && dss_goes_alone(io, through, in_map) &&
 	    !dss_limit(io, dss_first_nr(io), in_map))
 		return DSS_NEXT_CUT;
@@ -83,7 +103,7 @@ enum dss_next dss_decide(struct dss_io *io, bool in_map)
 		io->slot = DSS_NO_SLOT;
 	if (bio_op(io->bio) == REQ_OP_DISCARD)
 		return dss_discard(io);
-	if (!(io->flags & DSS_IO_COUNTED) &&
+	if (!(io->flags & (DSS_IO_COUNTED | DSS_IO_HELD)) &&
 	    dss_core_run(d->core, io->class_id, begin,
 			 dss_part_end(io, io->oblock) - begin))
 		io->flags |= DSS_IO_RUN;

@@ -10,10 +10,14 @@
 
 #include "dss_slots.h"
 
+static u32 dss_bucket_of(const struct dss *d, u64 oblock)
+{
+	return hash_64(oblock >> d->span_shift, ilog2(DSS_BUCKETS));
+}
+
 static struct hlist_head *dss_bucket(struct dss *d, u64 oblock)
 {
-	return &d->inflight[hash_64(oblock >> d->span_shift,
-				    ilog2(DSS_BUCKETS))];
+	return &d->inflight[dss_bucket_of(d, oblock)];
 }
 
 /* Counted from the origin's first one. */
@@ -58,7 +62,9 @@ void dss_defer(struct dss_io *io)
 	__must_hold(&io->d->lock)
 {
 	lockdep_assert_held(&io->d->lock);
-	list_add_tail(&io->list, &io->d->deferred);
+	list_add_tail(&io->list,
+		      &io->d->deferred[dss_bucket_of(io->d, io->oblock)]);
+	io->d->nr_waiting++;
 	io->d->nr_deferred++;
 }
 
@@ -68,6 +74,7 @@ void dss_unhash(struct dss_io *io)
 {
 	struct dss *d = io->d;
 	struct dss_io *other, *next;
+	struct list_head *waiting;
 
 	lockdep_assert_held(&d->lock);
 	if (!(io->flags & DSS_IO_HASHED))
@@ -75,11 +82,13 @@ void dss_unhash(struct dss_io *io)
 	io->flags &= ~DSS_IO_HASHED;
 	d->nr_inflight--;
 	hlist_del(&io->node);
-	list_for_each_entry_safe(other, next, &d->deferred, list) {
+	waiting = &d->deferred[dss_bucket_of(d, io->oblock)];
+	list_for_each_entry_safe(other, next, waiting, list) {
 		if (other->oblock > dss_last_oblock(io) ||
 		    io->oblock > dss_last_oblock(other))
 			continue;
 		list_del(&other->list);
+		d->nr_waiting--;
 		dss_again(other);
 	}
 }

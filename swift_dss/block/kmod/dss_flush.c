@@ -6,6 +6,20 @@
  */
 #include "dss_table.h"
 
+static void dss_settle_all(struct dss *d)
+{
+	u32 region = 0;
+
+	spin_lock_irq(&d->lock);
+	dss_settle_begin(d);
+	while ((region = dss_settle(d, region)) < d->nr_regions) {
+		spin_unlock_irq(&d->lock);
+		cond_resched();
+		spin_lock_irq(&d->lock);
+	}
+	spin_unlock_irq(&d->lock);
+}
+
 /*
  * Make the HDD's writes durable, and settle them. One at a time: a caller that
  * comes during another flush waits, and flushes again only if more was
@@ -37,11 +51,11 @@ int dss_flush_hdd(struct dss *d)
 		bitmap_or(d->volatile_new, d->volatile_new, d->volatile_old,
 			  DSS_HASH_BITS);
 		dss_group_failed(d);
-	} else {
-		dss_settle(d);
 	}
 	bitmap_zero(d->volatile_old, DSS_HASH_BITS);
 	spin_unlock_irq(&d->lock);
+	if (!error)
+		dss_settle_all(d);
 	mutex_unlock(&d->hdd_mutex);
 	return error;
 }

@@ -15,6 +15,10 @@ unsigned int dss_class_of(const struct dss *d, const struct bio *bio);
 
 /* ---- dss_queue.c. Context: any ---- */
 void dss_ready(struct dss_io *io, void (*then)(struct dss_io *io));
+void dss_starve(struct dss_io *io, void (*then)(struct dss_io *io));
+void dss_starved_work(struct work_struct *work);
+void dss_send(struct dss *d, struct bio *bio);
+void dss_send_work(struct work_struct *work);
 void dss_again(struct dss_io *io)
 	__must_hold(&io->d->lock);
 void dss_wait_commit(struct dss_io *io, void (*then)(struct dss_io *io))

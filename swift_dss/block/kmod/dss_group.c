@@ -90,7 +90,7 @@ void dss_group_issue(struct dss_io *io)
 	admitted = dss_group_admit(io);
 	spin_unlock_irqrestore(&io->d->lock, irq);
 	if (admitted)
-		submit_bio_noacct(io->bio);
+		dss_send(io->d, io->bio);
 }
 
 /*

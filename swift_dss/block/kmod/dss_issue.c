@@ -98,7 +98,7 @@ static void dss_both_later(struct dss_io *io)
 	unsigned long irq;
 
 	if (io->first + io->nr <= io->d->grains) {
-		dss_ready(io, dss_issue);
+		dss_starve(io, dss_issue);
 		return;
 	}
 	spin_lock_irqsave(&io->d->lock, irq);
@@ -106,8 +106,8 @@ static void dss_both_later(struct dss_io *io)
 	spin_unlock_irqrestore(&io->d->lock, irq);
 }
 
-/* Gives the same pages to both devices. */
-static void dss_issue_both(struct dss_io *io)
+/* Gives the same pages to both devices; in map it may wait for the HDD. */
+void dss_issue_both(struct dss_io *io, bool in_map)
 {
 	struct bio_list copies = BIO_EMPTY_LIST;
 	unsigned int chunk = 0, nr = 0;
@@ -131,7 +131,10 @@ static void dss_issue_both(struct dss_io *io)
 	dss_aim_hdd(io);
 	while ((copy = bio_list_pop(&copies)))
 		submit_bio_noacct(copy);
-	submit_bio_noacct(io->bio);
+	if (in_map)
+		submit_bio_noacct(io->bio);
+	else
+		dss_send(io->d, io->bio);
 }
 
 /* Goes on after a commit; io->status says how that ended. */
@@ -157,9 +160,9 @@ void dss_issue(struct dss_io *io)
 		return;
 	}
 	if (io->kind == DSS_WRITE_BOTH)
-		dss_issue_both(io);
+		dss_issue_both(io, false);
 	else if (io->flags & DSS_IO_GROUPED)
 		dss_group_issue(io);
 	else
-		submit_bio_noacct(io->bio);
+		dss_send(io->d, io->bio);
 }

@@ -62,23 +62,9 @@ static void dss_keep_end(struct bio *bio)
 	}
 }
 
-/* Writes a row of slots; each alone if they cannot be together. */
 static void dss_keep_write(struct dss_move *move)
 {
-	struct dss_move *next;
-	struct bio *bio;
-
-	bio = dss_row_bio(move, true, REQ_OP_WRITE, dss_keep_end);
-	if (bio) {
-		submit_bio_noacct(bio);
-		return;
-	}
-	for (; move; move = next) {
-		next = move->next;
-		move->next = NULL;
-		submit_bio_noacct(dss_row_bio(move, true, REQ_OP_WRITE,
-					      dss_keep_end));
-	}
+	dss_row_submit(move, true, REQ_OP_WRITE, dss_keep_end);
 }
 
 /* After a commit; io->status says how that ended. Context: its worker. */

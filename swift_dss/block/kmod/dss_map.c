@@ -50,7 +50,7 @@ static void dss_cut(struct dss_io *io)
 	if (!bio) {
 		/* Pieces end in this worker: it must not wait for one. */
 		dss_place(io);
-		dss_ready(io, NULL);
+		dss_starve(io, NULL);
 		return;
 	}
 	piece = container_of(bio, struct dss_piece, bio);
@@ -59,11 +59,13 @@ static void dss_cut(struct dss_io *io)
 	dss_io_init(d, &piece->io, bio);
 	piece->io.class_id = io->class_id;
 	piece->io.flags = io->flags & DSS_IO_HDD_ONLY;
+	if (io->flags & DSS_IO_HELD)
+		piece->io.flags |= io->flags & (DSS_IO_HELD | DSS_IO_RUN);
 	piece->io.parent = io;
 	dss_place(&piece->io);
 	bio_inc_remaining(io->bio);
 	bio_advance(io->bio, sectors << SECTOR_SHIFT);
-	io->flags &= ~(DSS_IO_COUNTED | DSS_IO_RUN);
+	io->flags &= ~(DSS_IO_COUNTED | DSS_IO_RUN | DSS_IO_HELD);
 	io->flags |= DSS_IO_CUT;
 	dss_place(io);
 	dss_ready(&piece->io, NULL);
@@ -92,7 +94,7 @@ static bool dss_process(struct dss_io *io, bool in_map)
 		dss_no_memory(io);
 		return true;
 	case DSS_NEXT_BOTH:
-		dss_issue(io);
+		dss_issue_both(io, in_map);
 		return false;
 	case DSS_NEXT_GIVE:
 		dss_fill_give(io->fill, io);
@@ -116,7 +118,7 @@ static bool dss_process(struct dss_io *io, bool in_map)
 static void dss_reprocess(struct dss_io *io)
 {
 	if (dss_process(io, false))
-		submit_bio_noacct(io->bio);
+		dss_send(io->d, io->bio);
 }
 
 void dss_work(struct work_struct *work)

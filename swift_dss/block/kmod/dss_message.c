@@ -28,6 +28,22 @@ static int dss_message_watermarks(struct dss *d, const char *high,
 	return error;
 }
 
+static int dss_message_stage(struct dss *d, const char *text)
+{
+	u32 percent;
+
+	if (kstrtou32(text, 10, &percent) || percent > 100)
+		return -EINVAL;
+	if (percent && dss_batch_stage(d->batch))
+		return -ENOMEM;
+	spin_lock_irq(&d->lock);
+	d->stage_parts = percent * DSS_PARTS / 100;
+	dss_core_set_stage(d->core, d->stage_parts);
+	spin_unlock_irq(&d->lock);
+	dss_kick_cleaner(d, 0);
+	return 0;
+}
+
 static int dss_message_strategy(struct dss *d, const char *name)
 {
 	int which = dss_parse_name(name, dss_strategy_names, DSS_NR_MODE);
@@ -179,6 +195,7 @@ static void dss_reset_counters(struct dss *d)
 	d->nr_deferred = 0;
 	d->nr_groups = 0;
 	d->nr_grouped = 0;
+	d->nr_stage_waits = 0;
 	spin_unlock_irq(&d->lock);
 }
 
@@ -231,6 +248,8 @@ static int dss_message_any(struct dss *d, unsigned int argc, char **argv,
 		return dss_message_shrink(d, argv[1]);
 	if (argc == 2 && !strcasecmp(verb, "strategy"))
 		return dss_message_strategy(d, argv[1]);
+	if (argc == 2 && !strcasecmp(verb, "stage"))
+		return dss_message_stage(d, argv[1]);
 	if (argc == 2)
 		return dss_message_number(d, verb, argv[1]);
 	if (argc == 3 && !strcasecmp(verb, "watermarks"))

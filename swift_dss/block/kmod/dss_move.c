@@ -131,6 +131,24 @@ struct bio *dss_row_bio(struct dss_move *first, bool ssd, blk_opf_t opf,
 	return bio;
 }
 
+/* Submits a row as one bio; without memory for it, each move by itself. */
+void dss_row_submit(struct dss_move *first, bool ssd, blk_opf_t opf,
+		    bio_end_io_t *end)
+{
+	struct bio *bio = dss_row_bio(first, ssd, opf, end);
+	struct dss_move *next;
+
+	if (bio) {
+		submit_bio_noacct(bio);
+		return;
+	}
+	for (; first; first = next) {
+		next = first->next;
+		first->next = NULL;
+		submit_bio_noacct(dss_row_bio(first, ssd, opf, end));
+	}
+}
+
 /*
  * The end of such a bio: notes its outcome in each of the moves, and lets it
  * go. Its pool may go with the last of the moves, so this comes first.

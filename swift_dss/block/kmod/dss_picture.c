@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The picture of the table: what it is to say of the slots, drawn at one moment
- * into the pages of the commit.
+ * The picture of the table: what it is to say of the slots, drawn into the pages
+ * of the commit. Interrupts are off meanwhile, so it is drawn a few regions at a
+ * time. A chunk that left one region after that was drawn must not come into
+ * another before the end: two regions of one commit would name it, and no start
+ * could tell which counts. Requests for such chunks wait (dss_decide.c).
  *
  * Call all of it with d->lock held.
  */
@@ -102,16 +105,28 @@ static u32 dss_next_region(const struct dss *d, u32 region, bool twins)
 		find_next_bit(d->pending, d->nr_regions, region);
 }
 
-/* Return: how many regions were pictured. */
-u32 dss_picture(struct dss *d, u32 *cursor, bool twins)
+void dss_picture_begin(struct dss *d)
+	__must_hold(&d->lock)
+{
+	d->commit_seq++;
+	d->picturing = true;
+}
+
+/**
+ * dss_picture() - draw a few regions
+ * @nr: how many are drawn; d->lock may be let go between two calls
+ *
+ * Return: whether there may be more.
+ */
+bool dss_picture(struct dss *d, u32 *cursor, bool twins, u32 *nr)
 	__must_hold(&d->lock)
 {
 	struct dss_commit *commit = &d->commit;
-	u32 region, nr = 0;
+	u32 end = min(*nr + DSS_PICTURE_REGIONS, DSS_COMMIT_REGIONS);
+	u32 region;
 
-	d->commit_seq++;
 	for (region = dss_next_region(d, *cursor, twins);
-	     region < d->nr_regions && nr < DSS_COMMIT_REGIONS;
+	     region < d->nr_regions && *nr < end;
 	     region = dss_next_region(d, region + 1, twins)) {
 		if (twins) {
 			__clear_bit(region, d->lagging);
@@ -122,16 +137,29 @@ u32 dss_picture(struct dss *d, u32 *cursor, bool twins)
 		}
 		__set_bit(region, d->writing);
 		dss_hand_over_stale(d, region);
-		dss_draw_region(d, region, page_address(commit->pages[nr]));
-		commit->regions[nr++] = region;
+		dss_draw_region(d, region, page_address(commit->pages[*nr]));
+		commit->regions[(*nr)++] = region;
 		*cursor = region + 1;
 	}
-	return nr;
+	return *nr == end && end < DSS_COMMIT_REGIONS;
 }
 
-/* Up to which seq every region's last change is in both copies. */
-u64 dss_twin_seq(const struct dss *d)
+/* Requests that waited for the end of it are judged again. */
+void dss_picture_end(struct dss *d)
 	__must_hold(&d->lock)
+{
+	d->picturing = false;
+	if (list_empty(&d->unpictured))
+		return;
+	list_splice_tail_init(&d->unpictured, &d->ready);
+	queue_work(d->wq, &d->work);
+}
+
+/*
+ * Up to which seq every region's last change is in both copies. Call it with
+ * meta_mutex held: only commits change what it reads.
+ */
+u64 dss_twin_seq(const struct dss *d)
 {
 	u64 seq = d->commit_seq;
 	u32 region;

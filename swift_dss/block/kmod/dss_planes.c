@@ -138,6 +138,14 @@ bool dss_was_evicted(const struct dss *d, u64 oblock)
 	return test_bit(hash, d->evicted) || test_bit(hash, d->evicted_old);
 }
 
+/* The same since the last commit began. */
+bool dss_has_left(const struct dss *d, u64 oblock)
+	__must_hold(&d->lock)
+{
+	lockdep_assert_held(&d->lock);
+	return test_bit(dss_chunk_hash(oblock), d->evicted);
+}
+
 /*
  * The origin was given bytes of a chunk, not durably. The same filter: a
  * false yes of dss_is_volatile() costs a flush.
@@ -202,18 +210,15 @@ void dss_evict(struct dss *d, dss_slot_t slot, enum dss_evict reason)
 
 /*
  * The origin was flushed: grains that were unsettled before it began, and are
- * not being written now, are settled.
+ * not being written now, can be settled. This finds out which are not.
  */
-void dss_settle(struct dss *d)
+void dss_settle_begin(struct dss *d)
 	__must_hold(&d->lock)
 {
-	u32 region, first, nr;
 	struct dss_io *io, part;
 	unsigned int i, chunk;
 
 	lockdep_assert_held(&d->lock);
-	if (bitmap_empty(d->unsettled_regions, d->nr_regions))
-		return;
 	for (i = 0; i < DSS_BUCKETS; i++)
 		hlist_for_each_entry(io, &d->inflight[i], node) {
 			if (io->kind != DSS_WRITE_BOTH)
@@ -223,9 +228,26 @@ void dss_settle(struct dss *d)
 				__set_bit(dss_region_of(d, part.slot),
 					  d->unsettled_new);
 		}
-	for_each_set_bit(region, d->unsettled_regions, d->nr_regions) {
-		if (test_bit(region, d->unsettled_new))
-			continue;
+}
+
+/*
+ * The others are settled, from region @from on and a few at a time: what is
+ * written meanwhile marks its region as one that is not.
+ *
+ * Return: where to go on.
+ */
+u32 dss_settle(struct dss *d, u32 from)
+	__must_hold(&d->lock)
+{
+	u32 region, first, nr, most = DSS_SETTLE_REGIONS;
+
+	lockdep_assert_held(&d->lock);
+	for (region = from; most--; region++) {
+		region = find_next_andnot_bit(d->unsettled_regions,
+					      d->unsettled_new,
+					      d->nr_regions, region);
+		if (region >= d->nr_regions)
+			break;
 		nr = dss_region_slots(d, region, &first);
 		dss_plane_clear(d->unsettled,
 				dss_bit(d, dss_to_slot(first), 0),
@@ -233,4 +255,5 @@ void dss_settle(struct dss *d)
 		__clear_bit(region, d->unsettled_regions);
 		dss_touch_region(d, dss_to_slot(first));
 	}
+	return region;
 }

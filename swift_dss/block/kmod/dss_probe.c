@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What lies on the SSD, or would fit there: segments, regions and slots. Changes
+ * Segments, regions and slots that lie on the SSD, or would fit there. Changes
  * nothing on the SSD.
  *
  * Context: control; no other thread has the device.

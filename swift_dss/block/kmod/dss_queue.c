@@ -22,6 +22,69 @@ void dss_ready(struct dss_io *io, void (*then)(struct dss_io *io))
 	queue_work(d->wq, &d->work);
 }
 
+/*
+ * The same, but a while later: there was no memory, and at once there would
+ * be none. Requests that end meanwhile give theirs back.
+ */
+void dss_starve(struct dss_io *io, void (*then)(struct dss_io *io))
+{
+	struct dss *d = io->d;
+	unsigned long irq;
+
+	io->then = then;
+	spin_lock_irqsave(&d->lock, irq);
+	list_add_tail(&io->list, &d->starved);
+	queue_delayed_work(d->wq, &d->starved_work, DSS_STARVED);
+	spin_unlock_irqrestore(&d->lock, irq);
+}
+
+void dss_starved_work(struct work_struct *work)
+{
+	struct dss *d = container_of(to_delayed_work(work), struct dss,
+				     starved_work);
+
+	spin_lock_irq(&d->lock);
+	list_splice_tail_init(&d->starved, &d->ready);
+	spin_unlock_irq(&d->lock);
+	queue_work(d->wq, &d->work);
+}
+
+/*
+ * Gives a bio to its device. An HDD takes so many at a time and lets whoever
+ * gives it more wait; so a worker of its own does, and those that commit and
+ * decide, also for the SSD, go on.
+ */
+void dss_send(struct dss *d, struct bio *bio)
+{
+	unsigned long irq;
+
+	if (bio->bi_bdev != d->hdd->bdev) {
+		submit_bio_noacct(bio);
+		return;
+	}
+	spin_lock_irqsave(&d->lock, irq);
+	bio_list_add(&d->sending, bio);
+	spin_unlock_irqrestore(&d->lock, irq);
+	queue_work(d->send_wq, &d->send_work);
+}
+
+void dss_send_work(struct work_struct *work)
+{
+	struct dss *d = container_of(work, struct dss, send_work);
+	struct bio_list sending;
+	struct blk_plug plug;
+	struct bio *bio;
+
+	spin_lock_irq(&d->lock);
+	sending = d->sending;
+	bio_list_init(&d->sending);
+	spin_unlock_irq(&d->lock);
+	blk_start_plug(&plug);
+	while ((bio = bio_list_pop(&sending)))
+		submit_bio_noacct(bio);
+	blk_finish_plug(&plug);
+}
+
 /* The worker judges the request again. */
 void dss_again(struct dss_io *io)
 	__must_hold(&io->d->lock)

@@ -67,8 +67,8 @@ static enum dss_next dss_read_ssd(struct dss_io *io)
 /* ---- what is not here ---- */
 
 /*
- * How many grains of a read the SSD has nothing of, and nobody changes. The
- * first chunk's part is so; then in whole chunks, but for the last.
+ * Count the grains of a read that the SSD lacks, and that no request changes.
+ * The first chunk's part is so; then in whole chunks, but for the last.
  */
 static unsigned int dss_missing_grains(const struct dss_io *io)
 	__must_hold(&io->d->lock)

@@ -50,6 +50,7 @@ enum dss_kind {
 #define DSS_IO_CUT		(1U << 12)	/* pieces of it are apart */
 #define DSS_IO_TURN		(1U << 13)	/* the HDD has it to read */
 #define DSS_IO_FILLED		(1U << 14)	/* a fill that has its bytes */
+#define DSS_IO_HELD		(1U << 15)	/* its run was told: dss_stage.c */
 
 struct dss;
 

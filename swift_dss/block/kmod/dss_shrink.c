@@ -114,12 +114,10 @@ static int dss_empty_the_end(struct dss *d)
 static void dss_cut_off(struct dss *d, const struct dss_cut *cut)
 {
 	struct dss_segment *last = &d->segments[cut->nr_segments - 1];
-	u32 gone = d->nr_regions - cut->nr_regions, region;
+	u32 gone = d->nr_regions - cut->nr_regions;
 
-	for (region = cut->nr_regions; region < d->nr_regions; region++)
-		if (test_bit(region, d->pending))
-			d->nr_pending--;
 	bitmap_clear(d->pending, cut->nr_regions, gone);
+	d->nr_pending = bitmap_weight(d->pending, cut->nr_regions);
 	bitmap_clear(d->lagging, cut->nr_regions, gone);
 	bitmap_clear(d->unsettled_regions, cut->nr_regions, gone);
 	bitmap_clear(d->unsettled_new, cut->nr_regions, gone);

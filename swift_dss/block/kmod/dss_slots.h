@@ -71,7 +71,11 @@ bool dss_is_volatile(const struct dss *d, u64 oblock)
 	__must_hold(&d->lock);
 bool dss_was_evicted(const struct dss *d, u64 oblock)
 	__must_hold(&d->lock);
-void dss_settle(struct dss *d)
+bool dss_has_left(const struct dss *d, u64 oblock)
+	__must_hold(&d->lock);
+void dss_settle_begin(struct dss *d)
+	__must_hold(&d->lock);
+u32 dss_settle(struct dss *d, u32 from)
 	__must_hold(&d->lock);
 
 /* ---- dss_turn.c: requests that wait for the HDD ---- */
@@ -91,5 +95,13 @@ bool dss_turn_begin(struct dss_io *io, sector_t sectors,
 	__must_hold(&io->d->lock);
 void dss_turn_end(struct dss_io *io)
 	__must_hold(&io->d->lock);
+
+/* ---- dss_stage.c ---- */
+bool dss_stage_hold(struct dss_io *io, unsigned int how)
+	__must_hold(&io->d->lock);
+s64 dss_stage_open(struct dss *d, bool stuck)
+	__must_hold(&d->lock);
+bool dss_stage_release(struct dss *d, s64 *room)
+	__must_hold(&d->lock);
 
 #endif /* DSS_SLOTS_H */

@@ -37,8 +37,8 @@
  * Contexts:
  *   map      dss_map(): the submitter's. Never waits for memory
  *   end      of a bio: interrupts may be off. Never sleeps
- *   worker   "dss-io", "dss-commit", "dss-group", "dss-clean": may sleep. All
- *            but the cleaner serve requests, so they wait for no memory that a
+ *   worker   "dss-io", "dss-commit", "dss-group", "dss-send", "dss-clean": may
+ *            sleep. All but the cleaner serve requests, so they wait for no memory that a
  *            request may be needed to free
  *   control  constructor, suspension, messages: may sleep
  *
@@ -73,7 +73,9 @@
 
 #define DSS_BUCKETS		1024	/* of requests in flight */
 #define DSS_HASH_BITS		65536	/* see dss_was_evicted() */
-#define DSS_COMMIT_REGIONS	64	/* table blocks written at once */
+#define DSS_COMMIT_REGIONS	64U	/* table blocks written at once */
+#define DSS_PICTURE_REGIONS	8U	/* drawn at once: 25 us */
+#define DSS_SETTLE_REGIONS	256U	/* settled at once */
 #define DSS_POOL_PAGES		1024	/* kept back for moves; 4 MiB */
 #define DSS_POOL_MOVES		64
 #define DSS_AFTER_FILLS		4	/* at once, without a reader */
@@ -83,10 +85,15 @@
 #define DSS_CLEAN_BESIDE	2048	/* sectors that go together; 1 MiB */
 #define DSS_CLEAN_ROWS		8	/* such rows, flushed together */
 #define DSS_CLEAN_SECTORS	4096	/* of all these; 2 MiB */
+#define DSS_STAGE_ROWS		64	/* of the stage, flushed together */
+#define DSS_STAGE_SECTORS	16384	/* of all these; 8 MiB */
+#define DSS_BATCH_SLOTS		2048	/* the same in the smallest chunks */
+#define DSS_BATCH_PULLS		64U	/* with d->lock held */
 #define DSS_TURN_SECTORS	1024	/* that the HDD has to read at once */
 #define DSS_GROUP_SECTORS	16384	/* made durable together; 8 MiB */
 #define DSS_GROUP_BELOW		2048	/* where some are of a lower class */
 #define DSS_TICK		HZ	/* settle and commit the rest */
+#define DSS_STARVED		1	/* jiffies until memory is asked again */
 #define DSS_LATENCY_BUCKETS	26	/* 2^n microseconds */
 #define DSS_WRITE_HINTS		8
 
@@ -154,6 +161,7 @@ struct dss_held {
 
 struct dss {
 	struct dm_target *ti;
+	struct list_head claim;		/* dss_claim.c */
 	struct dm_dev *ssd;
 	struct dm_dev *hdd;
 	sector_t chunk_sectors;
@@ -171,6 +179,7 @@ struct dss {
 	u8 hint_class[DSS_WRITE_HINTS];
 	u32 high_parts;
 	u32 low_parts;
+	u32 stage_parts;
 	unsigned int idle_ms;		/* 0: no cleaning when idle */
 	unsigned int ahead_sectors;	/* read with a miss; 0: no more */
 	unsigned int after_sectors;	/* read after a miss; 0: none */
@@ -207,20 +216,28 @@ struct dss {
 	struct hlist_head inflight[DSS_BUCKETS];
 	u32 nr_inflight;
 	u32 nr_after;			/* DSS_IO_AFTER under way */
-	struct list_head deferred;	/* wait for a range */
+	struct list_head deferred[DSS_BUCKETS];	/* wait for a range */
+	u32 nr_waiting;			/* in these */
 	struct list_head ready;		/* for the worker */
+	struct list_head starved;	/* the same, but not at once */
+	struct bio_list sending;	/* for the HDD: dss_send() */
 	struct list_head committing;	/* wait for a commit */
+	struct list_head unpictured;	/* wait for the end of a picture */
 	/* Reads of the HDD: dss_turn.c */
 	struct dss_held reads;		/* wait for their turn */
 	sector_t turn_sectors;		/* of those that the HDD has */
 	unsigned long last_read;	/* of the HDD, in jiffies; 0: none */
 	/* Writes past the SSD that are durable when they end: dss_group.c */
 	struct dss_held held;		/* wait for the next group */
+	/* Writes that wait for room: dss_stage.c */
+	struct dss_held staged;
+	bool stage_stuck;		/* the cleaner does not get on */
 	struct list_head gathered;	/* of this one, given to the HDD */
 	u32 group_left;			/* of this one, on their way there */
 	sector_t group_sectors;		/* of this one */
 	u32 group_rank;			/* the highest in it */
 	bool group_flushing;		/* it is closed */
+	bool picturing;			/* dss_picture.c */
 	bool want_twins;
 	bool want_hdd_flush;
 	bool want_ssd_flush;
@@ -247,10 +264,13 @@ struct dss {
 	struct workqueue_struct *commit_wq;
 	struct workqueue_struct *clean_wq;
 	struct workqueue_struct *group_wq;
+	struct workqueue_struct *send_wq;
 	struct work_struct work;
+	struct work_struct send_work;
 	struct work_struct group_work;
 	struct work_struct commit_work;
 	struct work_struct fail_work;
+	struct delayed_work starved_work;
 	struct delayed_work clean_work;
 	struct delayed_work tick_work;
 	wait_queue_head_t idle;		/* no move left; nothing dirty */
@@ -292,6 +312,7 @@ struct dss {
 	u64 nr_groups;
 	u64 nr_grouped;
 	u64 nr_deferred;
+	u64 nr_stage_waits;
 };
 
 #endif /* DSS_STATE_H */

@@ -60,6 +60,7 @@ void dss_unpack_classes(struct dss *d, const struct dss_super *super)
 	}
 }
 
+/* The versions change under meta_mutex alone; call it with that. */
 u32 dss_table_sum(const struct dss *d)
 {
 	u32 sum = ~0, region;
@@ -84,7 +85,6 @@ static void dss_pack_super(struct dss *d, struct dss_super *super)
 	super->seq = cpu_to_le64(d->super_seq);
 	super->commit_seq = cpu_to_le64(d->commit_seq);
 	super->flags = cpu_to_le32(d->super_flags);
-	super->table_sum = cpu_to_le32(dss_table_sum(d));
 	super->chunk_sectors = cpu_to_le32(d->chunk_sectors);
 	super->grain_sectors = cpu_to_le32(d->grain_sectors);
 	super->record_bytes = cpu_to_le32(d->record_bytes);
@@ -130,6 +130,7 @@ int dss_meta_mark(struct dss *d, u32 flags)
 	spin_lock_irq(&d->lock);
 	dss_pack_super(d, super);
 	spin_unlock_irq(&d->lock);
+	super->table_sum = cpu_to_le32(dss_table_sum(d));
 	super->csum = cpu_to_le32(dss_crc(super));
 	error = dss_sync_io(d, REQ_OP_WRITE | REQ_META | REQ_SYNC |
 			    REQ_PREFLUSH | REQ_FUA,

@@ -32,10 +32,13 @@ int dss_meta_load(struct dss *d);
 int dss_flush_hdd(struct dss *d);
 
 /* ---- dss_picture.c: the table as it is to be ---- */
-u32 dss_picture(struct dss *d, u32 *cursor, bool twins)
+void dss_picture_begin(struct dss *d)
 	__must_hold(&d->lock);
-u64 dss_twin_seq(const struct dss *d)
+bool dss_picture(struct dss *d, u32 *cursor, bool twins, u32 *nr)
 	__must_hold(&d->lock);
+void dss_picture_end(struct dss *d)
+	__must_hold(&d->lock);
+u64 dss_twin_seq(const struct dss *d);	/* with meta_mutex held */
 
 /* ---- dss_commit.c ---- */
 void dss_commit_work(struct work_struct *work);

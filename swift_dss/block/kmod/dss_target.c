@@ -6,6 +6,7 @@
  */
 #include <linux/module.h>
 #include <linux/random.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
@@ -62,8 +63,9 @@ static int dss_create_core(struct dss *d, char **error)
 		return -EINVAL;
 	}
 	if (dss_core_set_mode(d->core, d->strategy) ||
-	    dss_core_set_watermarks(d->core, d->high_parts, d->low_parts)) {
-		*error = "Strategy or watermarks";
+	    dss_core_set_watermarks(d->core, d->high_parts, d->low_parts) ||
+	    dss_core_set_stage(d->core, d->stage_parts)) {
+		*error = "Strategy, watermarks or stage";
 		return -EINVAL;
 	}
 	return 0;
@@ -109,15 +111,20 @@ static int dss_create_workers(struct dss *d)
 				      WQ_UNBOUND, 3);
 	d->group_wq = alloc_workqueue("dss-group", WQ_MEM_RECLAIM |
 				      WQ_HIGHPRI | WQ_UNBOUND, 1);
+	d->send_wq = alloc_workqueue("dss-send", WQ_MEM_RECLAIM |
+				     WQ_HIGHPRI | WQ_UNBOUND, 1);
 	d->batch = dss_batch_create(d);
 	return d->wq && d->commit_wq && d->clean_wq && d->group_wq &&
-	       d->batch ? 0 : -ENOMEM;
+	       d->send_wq && d->batch &&
+	       (!d->stage_parts || !dss_batch_stage(d->batch)) ? 0 : -ENOMEM;
 }
 
 static void dss_destroy(struct dss *d)
 {
 	unsigned int i;
 
+	if (d->send_wq)
+		destroy_workqueue(d->send_wq);
 	if (d->group_wq)
 		destroy_workqueue(d->group_wq);
 	if (d->clean_wq)
@@ -126,7 +133,7 @@ static void dss_destroy(struct dss *d)
 		destroy_workqueue(d->commit_wq);
 	if (d->wq)
 		destroy_workqueue(d->wq);
-	kfree(d->batch);
+	dss_batch_destroy(d->batch);
 	for (i = 0; i < DSS_COMMIT_REGIONS; i++)
 		if (d->commit.pages[i])
 			__free_page(d->commit.pages[i]);
@@ -153,21 +160,23 @@ static void dss_destroy(struct dss *d)
 	vfree(d->unsettled);
 	vfree(d->dirty);
 	vfree(d->valid);
+	dss_unclaim(d);
 	if (d->hdd)
 		dm_put_device(d->ti, d->hdd);
 	if (d->ssd)
 		dm_put_device(d->ti, d->ssd);
-	kfree(d);
+	kvfree(d);
 }
 
 static struct dss *dss_alloc(struct dm_target *ti)
 {
-	struct dss *d = kzalloc(sizeof(*d), GFP_KERNEL);
+	struct dss *d = kvzalloc(sizeof(*d), GFP_KERNEL);
 	unsigned int i;
 
 	if (!d)
 		return NULL;
 	d->ti = ti;
+	INIT_LIST_HEAD(&d->claim);
 	d->meta_class = 1;
 	d->high_parts = DSS_PARTS / 2;
 	d->low_parts = DSS_PARTS / 4;
@@ -177,18 +186,25 @@ static struct dss *dss_alloc(struct dm_target *ti)
 	mutex_init(&d->meta_mutex);
 	mutex_init(&d->hdd_mutex);
 	mutex_init(&d->message_mutex);
-	for (i = 0; i < DSS_BUCKETS; i++)
+	for (i = 0; i < DSS_BUCKETS; i++) {
 		INIT_HLIST_HEAD(&d->inflight[i]);
-	INIT_LIST_HEAD(&d->deferred);
+		INIT_LIST_HEAD(&d->deferred[i]);
+	}
 	INIT_LIST_HEAD(&d->ready);
+	INIT_LIST_HEAD(&d->starved);
 	INIT_LIST_HEAD(&d->committing);
+	INIT_LIST_HEAD(&d->unpictured);
 	dss_held_init(&d->reads);
 	dss_held_init(&d->held);
+	dss_held_init(&d->staged);
 	INIT_LIST_HEAD(&d->gathered);
+	bio_list_init(&d->sending);
 	INIT_WORK(&d->work, dss_work);
+	INIT_WORK(&d->send_work, dss_send_work);
 	INIT_WORK(&d->commit_work, dss_commit_work);
 	INIT_WORK(&d->group_work, dss_group_work);
 	INIT_WORK(&d->fail_work, dss_fail_work);
+	INIT_DELAYED_WORK(&d->starved_work, dss_starved_work);
 	INIT_DELAYED_WORK(&d->clean_work, dss_clean_work);
 	INIT_DELAYED_WORK(&d->tick_work, dss_tick_work);
 	init_waitqueue_head(&d->idle);
@@ -223,6 +239,7 @@ static int dss_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 		return -ENOMEM;
 	}
 	error = dss_parse_table(d, argc, argv, &ti->error);
+	error = error ?: dss_claim(d, &ti->error);
 	error = error ?: dss_meta_probe(d, &ti->error);
 	error = error ?: dss_create_core(d, &ti->error);
 	if (!error) {
@@ -250,6 +267,7 @@ static void dss_dtr(struct dm_target *ti)
 	dss_sysfs_remove(d);
 	cancel_delayed_work_sync(&d->tick_work);
 	cancel_delayed_work_sync(&d->clean_work);
+	cancel_delayed_work_sync(&d->starved_work);
 	dss_destroy(d);
 }
 
@@ -263,16 +281,23 @@ static void dss_go_on(struct dss *d)
 		dss_meta_mark_or_fail(d, 0);
 }
 
-/* The first time, the cache is read back; then requests may come. */
+/*
+ * The first time, the cache is read back; then requests may come.
+ *
+ * While the device stands still, to wait for memory may be to wait for its own
+ * requests. So suspension and resume run as with GFP_NOIO.
+ */
 static int dss_preresume(struct dm_target *ti)
 {
 	struct dss *d = ti->private;
+	unsigned int noio = memalloc_noio_save();
 	int error = 0;
 
 	if (d->loaded)
 		dss_go_on(d);
 	else
 		error = dss_meta_load(d);
+	memalloc_noio_restore(noio);
 	if (error) {
 		DMERR("%s: cannot start from the SSD %s: error %d",
 		      dm_table_device_name(ti->table), d->ssd->name, error);
@@ -285,9 +310,11 @@ static int dss_preresume(struct dm_target *ti)
 static void dss_resume(struct dm_target *ti)
 {
 	struct dss *d = ti->private;
+	unsigned int noio = memalloc_noio_save();
 
 	d->last_request = jiffies;
 	dss_sysfs_add(d);
+	memalloc_noio_restore(noio);
 	queue_delayed_work(d->clean_wq, &d->tick_work, DSS_TICK);
 }
 
@@ -295,6 +322,7 @@ static void dss_resume(struct dm_target *ti)
 static void dss_postsuspend(struct dm_target *ti)
 {
 	struct dss *d = ti->private;
+	unsigned int noio = memalloc_noio_save();
 
 	d->suspended = true;
 	dss_sysfs_remove(d);
@@ -307,6 +335,7 @@ static void dss_postsuspend(struct dm_target *ti)
 	if (d->loaded && dss_meta_stop(d))
 		DMWARN("%s: the next start is one after a crash",
 		       dm_table_device_name(ti->table));
+	memalloc_noio_restore(noio);
 }
 
 static int dss_iterate_devices(struct dm_target *ti,
@@ -334,7 +363,7 @@ static void dss_io_hints(struct dm_target *ti, struct queue_limits *limits)
 
 static struct target_type dss_target = {
 	.name = "dss",
-	.version = {1, 1, 0},
+	.version = DSS_TARGET_VERSION,
 	.module = THIS_MODULE,
 	.ctr = dss_ctr,
 	.dtr = dss_dtr,
@@ -364,4 +393,5 @@ module_exit(dss_exit);
 
 MODULE_DESCRIPTION("device-mapper: SSD in front of an HDD, by class");
 MODULE_AUTHOR("The swift-dss project");
+MODULE_VERSION(DSS_MODULE_VERSION);
 MODULE_LICENSE("GPL");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What operators see: the status line, and lines of counters. Field by field in
+ * For operators: the status line, and lines of counters. Field by field in
  * doc/source/dm-dss.rst.
  *
  * Call it with d->lock held, unless a function says otherwise.
@@ -55,10 +55,10 @@ unsigned int dss_tell_device(const struct dss *d, char *result,
 {
 	unsigned int sz = 0;
 
-	DMEMIT("commits=%llu table_writes=%llu intents=%llu deferred=%llu groups=%llu grouped=%llu ssd_errors=%llu hdd_errors=%llu unsettled_regions=%u\n",
+	DMEMIT("commits=%llu table_writes=%llu intents=%llu deferred=%llu groups=%llu grouped=%llu stage_waits=%llu ssd_errors=%llu hdd_errors=%llu unsettled_regions=%u\n",
 	       d->nr_commits, d->nr_table_writes, d->nr_intents,
-	       d->nr_deferred, d->nr_groups, d->nr_grouped, d->ssd_errors,
-	       d->hdd_errors,
+	       d->nr_deferred, d->nr_groups, d->nr_grouped,
+	       d->nr_stage_waits, d->ssd_errors, d->hdd_errors,
 	       bitmap_weight(d->unsettled_regions, d->nr_regions));
 	return sz;
 }
@@ -160,12 +160,14 @@ static void dss_emit_table(struct dss *d, char *result, unsigned int maxlen)
 
 	DMEMIT("%s %s %llu %u %s %s grain %llu meta_class %u high %u low %u idle_ms %u",
 	       d->ssd->name, d->hdd->name, (u64)d->chunk_sectors,
-	       12 + (d->ahead_sectors ? 2 : 0) +
+	       12 + (d->stage_parts ? 2 : 0) + (d->ahead_sectors ? 2 : 0) +
 	       (d->after_sectors ? 2 : 0) + (known ? 2 : 0),
 	       dss_mode_names[d->mode], dss_strategy_names[d->strategy],
 	       (u64)d->grain_sectors, d->meta_class,
 	       dss_percent(d->high_parts), dss_percent(d->low_parts),
 	       d->idle_ms);
+	if (d->stage_parts)
+		DMEMIT(" stage %u", dss_percent(d->stage_parts));
 	if (d->ahead_sectors)
 		DMEMIT(" ahead %u", d->ahead_sectors);
 	if (d->after_sectors)

@@ -28,6 +28,10 @@ int dss_parse_name(const char *name, const char *const *names,
 int dss_parse_table(struct dss *d, unsigned int argc, char **argv,
 		    char **error);
 
+/* ---- dss_claim.c: whose SSD and HDD are ---- */
+int dss_claim(struct dss *d, char **error);
+void dss_unclaim(struct dss *d);
+
 /* ---- dss_rows.c ---- */
 int dss_message_classes(struct dss *d, unsigned int argc, char **argv,
 			bool all);

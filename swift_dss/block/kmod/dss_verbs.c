@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What decisions are made of: a request's place, its slot, its device.
+ * Parts of decisions: a request's place, its slot, its device.
  *
  * Call it with d->lock held, unless a function says otherwise.
  */
@@ -137,7 +137,7 @@ enum dss_next dss_to_hdd(struct dss_io *io, enum dss_kind kind)
 
 static void dss_submit(struct dss_io *io)
 {
-	submit_bio_noacct(io->bio);
+	dss_send(io->d, io->bio);
 }
 
 /* A read with a waiting reader. */
@@ -157,7 +157,8 @@ static bool dss_may_dirty(const struct dss_io *io)
 
 	return io->slot == DSS_NO_SLOT ||
 	       dss_core_slot_state(d->core, io->slot, NULL, NULL) &
-	       DSS_SLOT_DIRTY || dss_core_may_dirty(d->core, io->class_id);
+	       DSS_SLOT_DIRTY || dss_core_may_dirty(d->core, io->class_id) ||
+	       dss_core_stage_room(d->core);
 }
 
 /* The stricter write mode of device and class. */

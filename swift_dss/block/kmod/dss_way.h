@@ -119,6 +119,7 @@ void dss_group_work(struct work_struct *work);
 
 /* ---- dss_issue.c ---- */
 void dss_issue(struct dss_io *io);	/* any; never waits for memory */
+void dss_issue_both(struct dss_io *io, bool in_map);	/* the same */
 int dss_retry(struct dss_io *io)
 	__must_hold(&io->d->lock);
 

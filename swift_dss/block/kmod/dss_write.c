@@ -104,6 +104,8 @@ static enum dss_next dss_write_back(struct dss_io *io)
 	struct dss *d = io->d;
 	bool commit = dss_intend(io, false);
 
+	if (!dss_core_may_dirty(d->core, io->class_id))
+		dss_core_stage(d->core, io->slot);
 	dss_core_set_dirty(d->core, io->slot);
 	if (dss_core_cleaning_goal(d->core))
 		dss_kick_cleaner(d, 0);
@@ -247,6 +249,22 @@ static bool dss_may_follow(const struct dss_io *io, unsigned int nr,
 		io->slot == DSS_NO_SLOT;
 }
 
+/* Whether it has to wait for room in the stage, and does. */
+static bool dss_waits_for_stage(struct dss_io *io, enum dss_global_mode mode,
+				bool around)
+	__must_hold(&io->d->lock)
+{
+	unsigned int how = DSS_MISS_DIRTY;
+
+	if (around || dss_asked_mode(io) != DSS_GLOBAL_BACK)
+		return false;
+	if (io->slot != DSS_NO_SLOT)
+		return mode != DSS_GLOBAL_BACK && dss_stage_hold(io, 0);
+	if (io->flags & DSS_IO_RUN)
+		how |= DSS_MISS_SEQUENTIAL;
+	return dss_stage_hold(io, how);
+}
+
 /**
  * dss_write() - the way of a write for which nothing stands in the way
  * @io: its @slot is that of its first chunk
@@ -264,6 +282,8 @@ enum dss_next dss_write(struct dss_io *io, bool in_map)
 		return DSS_NEXT_REFUSE;
 	}
 	nr = dss_write_run(io, mode, &around);
+	if (dss_waits_for_stage(io, mode, around))
+		return DSS_NEXT_WAIT;
 	follow = dss_may_follow(io, nr, mode);
 	if (follow && mode == DSS_GLOBAL_THROUGH)
 		nr = dss_both_grains(io);

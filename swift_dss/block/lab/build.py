@@ -186,16 +186,17 @@ def module_sources(name: str) -> Tuple[str, List[str]]:
     :returns: the folder with its Kbuild file; no files if it has none
     """
     folder = os.path.normpath(os.path.join(kmod(), dict(MODULES)[name]))
-    found = []
+    sources = []
     for place, folders, names in os.walk(folder):
         if place == kmod():
-            folders[:] = [one for one in folders if one not in _NOT_OF_DSS]
-        found += [os.path.join(place, one) for one in names
-                  if one.endswith(('.c', '.h'))
-                  and not one.endswith('.mod.c') or one == 'Kbuild']
-    if os.path.join(folder, 'Kbuild') not in found:
+            folders[:] = [name for name in folders if name not in _NOT_OF_DSS]
+        sources += [os.path.join(place, name) for name in names
+                    if name.endswith(('.c', '.h'))
+                    and not name.endswith('.mod.c')
+                    or name in ('Kbuild', 'dkms.conf')]
+    if os.path.join(folder, 'Kbuild') not in sources:
         return folder, []
-    return folder, sorted(found)
+    return folder, sorted(sources)
 
 
 def module_folder(kernel_folder: str, name: str) -> str:
@@ -269,7 +270,7 @@ def module_paths(made_for: Kernel, names: Optional[Sequence[str]],
         if name not in dict(MODULES):
             if not os.path.isfile(name):
                 raise BadConfig('no module %s: ours are %s' % (
-                    name, ', '.join(one for one, _folder in MODULES)))
+                    name, ', '.join(module for module, _folder in MODULES)))
             paths.append(os.path.abspath(name))
             continue
         path = module(made_for, name, say)

@@ -31,7 +31,8 @@ PACKAGES = {
     'dpkg-deb': 'dpkg', 'flex': 'flex', 'gcc': 'gcc', 'gzip': 'gzip',
     'make': 'make', 'patch': 'patch', 'tar': 'tar', 'xz': 'xz-utils',
     'qemu-system-x86_64': 'qemu-system-x86', 'mkfs.xfs': 'xfsprogs',
-    'depmod': 'kmod',
+    'depmod': 'kmod', 'mmdebstrap': 'mmdebstrap', 'mke2fs': 'e2fsprogs',
+    'debugfs': 'e2fsprogs', 'chroot': 'coreutils',
 }
 
 _STAMP = 'complete'
@@ -127,7 +128,7 @@ def missing(commands: Sequence[str]) -> List[str]:
                    if not shutil.which(name, path=path)})
 
 
-def need(commands: Sequence[str], what: str) -> None:
+def need(commands: Sequence[str], purpose: str) -> None:
     """Refuse early if the build could not be done later.
 
     :raises BadConfig: names the packages to install
@@ -135,10 +136,10 @@ def need(commands: Sequence[str], what: str) -> None:
     packages = missing(commands)
     if packages:
         raise BadConfig('%s needs packages that are not installed: '
-                        'apt-get install %s' % (what, ' '.join(packages)))
+                        'apt-get install %s' % (purpose, ' '.join(packages)))
 
 
-def call(command: Sequence[str], cwd: str, what: str,
+def call(command: Sequence[str], cwd: str, job: str,
          stdin: str = os.devnull) -> str:
     """Run a command that should not fail.
 
@@ -151,11 +152,11 @@ def call(command: Sequence[str], cwd: str, what: str,
     text = said.decode('utf-8', 'replace')
     if process.returncode:
         raise BuildFailed('%s failed with %d:\n%s' % (
-            what, process.returncode, last_lines(text)))
+            job, process.returncode, last_lines(text)))
     return text
 
 
-def call_long(command: Sequence[str], cwd: str, what: str, log: str,
+def call_long(command: Sequence[str], cwd: str, job: str, log: str,
               say: Say, every_seconds: float = 20.0) -> None:
     """As :func:`call`, for minutes: says how many steps were done.
 
@@ -171,7 +172,7 @@ def call_long(command: Sequence[str], cwd: str, what: str, log: str,
             steps += line.startswith(b'  ')
             if time.monotonic() - said >= every_seconds:
                 said = time.monotonic()
-                say('%s: %d steps done' % (what, steps))
+                say('%s: %d steps done' % (job, steps))
         process.wait()
     if process.returncode:
         with open(log, errors='replace') as source:
@@ -179,7 +180,7 @@ def call_long(command: Sequence[str], cwd: str, what: str, log: str,
         wrong = [line for line in lines
                  if 'rror' in line or 'warning:' in line] or lines
         raise BuildFailed('%s failed with %d:\n%s' % (
-            what, process.returncode, '\n'.join(wrong[-20:])))
+            job, process.returncode, '\n'.join(wrong[-20:])))
 
 
 @contextlib.contextmanager

@@ -36,6 +36,13 @@ PRESETS: Dict[str, Tuple[str, Dict[str, int]]] = {
         'overhead_ns': 18000, 'write_ns': 26000,
         'interface_rate': 530000000, 'depth': 32,
         'cache_bytes': 32 * _MIB, 'volatile': 0, 'flush_ns': 50000}),
+    'intel-710': ('ssd', {
+        'channels': 10, 'page_bytes': 16384, 'read_ns': 40000,
+        'program_ns': 725000, 'collect_ns': 3520000,
+        'channel_rate': 400000000,
+        'overhead_ns': 10000, 'write_ns': 60000,
+        'interface_rate': 275000000, 'depth': 32,
+        'cache_bytes': 64 * _MIB, 'volatile': 0, 'flush_ns': 50000}),
     'nvme': ('ssd', {
         'channels': 48, 'page_bytes': 16384, 'read_ns': 68500,
         'program_ns': 749000, 'collect_ns': 1076000,
@@ -72,11 +79,11 @@ def parse_device(text: str) -> Device:
 
     :raises BadClassInput: names the error
     """
-    found = _SPEC.match(text)
-    if not found:
+    match = _SPEC.match(text)
+    if not match:
         raise BadClassInput('--device', '%r is not NAME=PRESET[,KEY=VALUE'
                             '...]:SIZE with a SIZE as 512M or 4G' % text)
-    name, preset, changes, number, unit = found.groups()
+    name, preset, changes, number, unit = match.groups()
     if preset not in PRESETS:
         raise BadClassInput('--device', 'no preset %r in %r: there are %s' % (
             preset, text, ', '.join(PRESETS)))

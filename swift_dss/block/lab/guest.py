@@ -196,7 +196,7 @@ def bury(command_pid: int, status: Optional[int]) -> Optional[int]:
 
 
 def copy(source: int, sink: int) -> bool:
-    """Copy what is there; False at the end of the stream."""
+    """Copy the bytes that are there; False at the end of the stream."""
     try:
         data = os.read(source, 1 << 16)
     except BlockingIOError:

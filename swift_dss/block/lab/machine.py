@@ -7,14 +7,11 @@ guest's memory (but for shared folders), and its processes die with ours.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import re
-import resource
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -23,7 +20,7 @@ from dataclasses import dataclass
 from typing import (
     Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple)
 
-from swift_dss.block.lab import build, cache, guest
+from swift_dss.block.lab import build, cache, guest, processes
 from swift_dss.block.lab.devices import Device, parse_device
 from swift_dss.core.errors import BadConfig, DssError
 
@@ -40,9 +37,6 @@ TIMED_OUT = 124
 COMPLAINED = 70
 
 _POLL_SECONDS = 0.02
-_GRACE_SECONDS = 30.0
-_PR_SET_PDEATHSIG = 1
-_ADDR_NO_RANDOMIZE = 0x0040000
 
 #: The kernel's words for its own faults.
 _COMPLAINT = re.compile(
@@ -143,10 +137,10 @@ def run(script: str, args: Sequence[str] = (), *,
 
 def _command(script: str, args: Sequence[str]) -> List[str]:
     if os.sep not in script and not os.path.exists(script):
-        found = shutil.which(script)
-        if not found:
+        path = shutil.which(script)
+        if not path:
             raise BadConfig('no program or file %s' % script)
-        return [found] + list(args)
+        return [path] + list(args)
     path = os.path.abspath(script)
     if not os.path.isfile(path):
         raise BadConfig('no file %s' % path)
@@ -223,7 +217,7 @@ def _boot(binary: str, folder: str, virtual_time: bool, memory: str,
 
     :returns: its exit status, None if it had to be killed
     """
-    process = _start(
+    process = processes.start(
         _command_line(binary, virtual_time, memory, kernel_options),
         folder)
     try:
@@ -236,7 +230,7 @@ def _boot(binary: str, folder: str, virtual_time: bool, memory: str,
             if time.monotonic() > deadline:
                 return None
     finally:
-        _end(process)
+        processes.end(process)
         tails.take()
 
 
@@ -258,68 +252,6 @@ def _command_line(binary: str, virtual_time: bool, memory: str,
         command += ['time-travel=inf-cpu', 'time-travel-start=%d' % (
             EPOCH_SECONDS * 10**9), 'random-seed=%d' % SEED]
     return command + list(kernel_options)
-
-
-def _start(command: List[str], folder: str) -> subprocess.Popen[bytes]:
-    env = {'PATH': os.defpath, 'TMPDIR': os.path.dirname(folder)}
-    parent = os.getpid()
-    libc = ctypes.CDLL(None)
-
-    def prepare() -> None:
-        # A killed parent must not leave a machine running.
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        # The same addresses, so the same memory, at every start.
-        libc.personality(_ADDR_NO_RANDOMIZE)
-        if os.getppid() != parent:
-            os._exit(1)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-    with open(os.path.join(folder, 'console'), 'wb') as console:
-        return subprocess.Popen(
-            command, cwd=folder, env=env, stdin=subprocess.DEVNULL,
-            stdout=console, stderr=console, start_new_session=True,
-            preexec_fn=prepare)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill the rest of a guest: each of its processes is a process of the
-    machine, all in one group.
-
-    Blocks until the last of them is gone, for a process that was killed
-    lives on until its memory is given back.
-
-    :raises subprocess.TimeoutExpired: if one stays
-    """
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    process.wait(_GRACE_SECONDS)
-    deadline = time.monotonic() + _GRACE_SECONDS
-    while _alive(process.pid):
-        if time.monotonic() > deadline:
-            raise subprocess.TimeoutExpired(process.args, _GRACE_SECONDS)
-        time.sleep(_POLL_SECONDS)
-
-
-def _alive(group: int) -> bool:
-    """Whether a process of the group runs; one that only waits to be asked
-    for its status does not."""
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    for entry in os.listdir('/proc'):
-        try:
-            with open('/proc/%d/stat' % int(entry), 'rb') as source:
-                # The name before it may hold spaces and parentheses.
-                state, _, its_group = source.read().rpartition(
-                    b')')[2].split()[:3]
-        except (ValueError, FileNotFoundError, ProcessLookupError):
-            continue
-        if int(its_group) == group and state not in (b'Z', b'X'):
-            return True
-    return False
 
 
 def _result(folder: str, ended: Optional[int], tails: _Tails,

@@ -92,8 +92,8 @@ def _download(package: str, folder: str, say: cache.Say) -> None:
 
 
 def _fetched(package: str) -> str:
-    found = glob.glob(os.path.join(cache.root(), package + '_*.deb'))
-    return max(found, key=os.path.getmtime) if found else ''
+    packages = glob.glob(os.path.join(cache.root(), package + '_*.deb'))
+    return max(packages, key=os.path.getmtime) if packages else ''
 
 
 def _of(path: str) -> Source:

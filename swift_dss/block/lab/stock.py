@@ -86,12 +86,12 @@ def _release(kernel: str) -> str:
     package = KERNELS[kernel]
     text = cache.call(['apt-cache', 'show', '--no-all-versions', package],
                       os.sep, 'apt-cache show %s' % package)
-    found = re.search(r'^Depends:.*\blinux-image-(%s\.\S+-cloud-amd64)\b'
+    match = re.search(r'^Depends:.*\blinux-image-(%s\.\S+-cloud-amd64)\b'
                       % re.escape(kernel), text, re.M)
-    if not found:
+    if not match:
         raise BadConfig('%s is not %s here: the machine\'s Debian mirror '
                         'has another' % (package, kernel))
-    return found.group(1)
+    return match.group(1)
 
 
 def _unpack(made: Stock, say: Say) -> None:
@@ -152,16 +152,16 @@ def run(kernel: str, timeout: float, say: Say,
     try:
         archive = _initramfs(made, names, ours, folder)
         say('booting %s' % made.release)
-        text = _boot(made, archive, timeout, sink)
+        text = boot(made, archive, timeout, sink)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    found = _RESULT.search(text)
+    result = _RESULT.search(text)
     wrong = [line for line in text.splitlines() if _COMPLAINT.search(line)
              and 'module verification failed' not in line]
-    if not found or found.group(1) != '0' or wrong:
+    if not result or result.group(1) != '0' or wrong:
         raise GuestDied('%s: %s\n%s\n%s' % (
             made.release,
-            'status %s' % found.group(1) if found else 'no result',
+            'status %s' % result.group(1) if result else 'no result',
             '\n'.join(wrong), cache.last_lines(text, 40)))
     return text
 
@@ -208,25 +208,46 @@ def _initramfs(made: Stock, names: Sequence[str], ours: Sequence[str],
                folder: str) -> str:
     """A root with busybox, dmsetup, the modules and the smoke test."""
     root = os.path.join(folder, 'root')
-    for place in ('bin', 'dev', 'proc', 'sys', 'tmp', 'modules', 'smoke'):
-        os.makedirs(os.path.join(root, place))
+    put_busybox(root)
+    for place in ('tmp', 'smoke'):
+        os.mkdir(os.path.join(root, place))
     path = cache.environment()['PATH']
-    shutil.copy(str(shutil.which('busybox', path=path)),
-                os.path.join(root, 'bin', 'busybox'))
     _with_libraries(str(shutil.which('dmsetup', path=path)), root)
-    for number, module_path in enumerate(
-            _dependencies(made, _THEIRS) + list(ours)):
-        name = '%02d-%s.ko' % (number, _module_name(module_path))
-        with open(os.path.join(root, 'modules', name), 'wb') as out:
-            out.write(_plain(module_path))
+    put_modules(made, _THEIRS, ours, os.path.join(root, 'modules'))
     smoke = os.path.join(build.kmod(), 'lab', 'smoke')
     for name in names:
         script = os.path.join(smoke, name + '.sh')
         if os.path.exists(script):
             shutil.copy(script, os.path.join(root, 'smoke'))
     shutil.copy(os.path.join(smoke, 'init'), os.path.join(root, 'init'))
+    return pack(root, os.path.join(folder, 'initramfs.gz'))
+
+
+def put_busybox(root: str) -> None:
+    """Begin the root of an initramfs: its folders, and busybox."""
+    for place in ('bin', 'dev', 'proc', 'sys', 'modules'):
+        os.makedirs(os.path.join(root, place))
+    shutil.copy(str(shutil.which(
+        'busybox', path=cache.environment()['PATH'])),
+        os.path.join(root, 'bin', 'busybox'))
+
+
+def put_modules(made: Stock, names: Sequence[str], ours: Sequence[str],
+                folder: str) -> None:
+    """Put modules in a folder; their names sort in the order of loading.
+
+    :param names: of the kernel's own; those that they need come too
+    :param ours: files of further ones
+    """
+    for number, path in enumerate(_dependencies(made, names) + list(ours)):
+        name = '%02d-%s.ko' % (number, _module_name(path))
+        with open(os.path.join(folder, name), 'wb') as out:
+            out.write(_plain(path))
+
+
+def pack(root: str, archive: str) -> str:
+    """Make an initramfs of a folder that has an ``init``; its file."""
     os.chmod(os.path.join(root, 'init'), 0o755)
-    archive = os.path.join(folder, 'initramfs.gz')
     cache.call(['sh', '-c', 'find . | cpio --quiet -o -H newc | gzip -1 > '
                 '"$0"', archive], root, 'packing the initramfs')
     return archive
@@ -242,15 +263,26 @@ def _with_libraries(program: str, root: str) -> None:
         shutil.copy(path, target)
 
 
-def _boot(made: Stock, archive: str, timeout: float,
-          sink: Callable[[str], None]) -> str:
+def boot(made: Stock, archive: str, timeout: float,
+         sink: Callable[[str], None] = lambda line: None,
+         words: Sequence[str] = (), options: Sequence[str] = ()) -> str:
+    """Boot a kernel with an initramfs, until the machine stops.
+
+    :param timeout: seconds
+    :param sink: called with each line of the console
+    :param words: more of the kernel's command line
+    :param options: more of QEMU's: disks, serial lines
+    :returns: the console's text
+    :raises GuestDied: time ran out; with the end of the console
+    """
     process = subprocess.Popen(
         ['qemu-system-x86_64', '-accel', 'tcg', '-cpu', 'Skylake-Client',
          '-m', _MEMORY, '-nographic', '-no-reboot', '-nodefaults',
          '-serial', 'stdio', '-kernel',
          os.path.join(made.root, 'boot', 'vmlinuz-' + made.release),
          '-initrd', archive, '-append',
-         'console=ttyS0 mitigations=off panic=-1 quiet loglevel=4'],
+         ' '.join(('console=ttyS0 mitigations=off panic=-1 quiet loglevel=4',
+                   *words)), *options],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, env=cache.environment(),
         start_new_session=True)

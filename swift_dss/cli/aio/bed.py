@@ -81,24 +81,24 @@ def status(root: str, args: argparse.Namespace) -> int:
     """Every member with its processes."""
     bed = Bed.running(root)
     members = bed.status()
-    running = all(pids for found in members.values()
-                  for pids in found.values())
+    running = all(pids for servers in members.values()
+                  for pids in servers.values())
     if args.json:
         print(json.dumps({
             'root': root, 'running': running,
             'members': {name: {
                 'address': bed.plan.address(name),
                 'namespace': bed.network.namespace(name),
-                'notes': _notes(bed, name), 'processes': found}
-                for name, found in members.items()},
+                'notes': _notes(bed, name), 'processes': servers}
+                for name, servers in members.items()},
             'cuts': bed.network.cuts()}, indent=2, sort_keys=True))
         return 0 if running else 1
     print('root     %s' % root)
-    for name, found in members.items():
+    for name, servers in members.items():
         print('%-8s %s in %s%s' % (
             name, bed.plan.address(name), bed.network.namespace(name),
             ''.join('; ' + note for note in _notes(bed, name))))
-        for process, pids in found.items():
+        for process, pids in servers.items():
             print('  %-24s %s' % (process, ' '.join(map(str, pids))
                                   if pids else 'NOT RUNNING'))
     for name, lost in bed.network.cuts().items():

@@ -24,7 +24,7 @@ def configure(verbs: Any) -> None:
     _configure_nodes(verbs.add_parser(
         'node', help='nodes of a bed come, go, die, are cut off'))
     _configure_s3(verbs.add_parser(
-        's3', help='what a bed\'s S3 was asked, and what it gets wrong'))
+        's3', help='requests of a bed\'s S3, and its faults'))
 
 
 def _configure_nodes(node: argparse.ArgumentParser) -> None:

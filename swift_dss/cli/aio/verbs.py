@@ -187,13 +187,13 @@ def _conf_or_blank(root: str) -> AioConf:
 
 def _status(root: str, args: argparse.Namespace) -> int:
     conf = layout.load(root)
-    found = processes.find(root)
+    running = processes.find(root)
     expected = Cluster(conf).expected()
     report: Dict[str, Any] = {
         'root': root, 'storage': conf.storage, 'auth': conf.auth_url,
         's3': conf.s3_url, 'cloud': conf.cloud_url,
-        'processes': {name: found.get(name, []) for name in expected},
-        'running': all(name in found for name in expected)}
+        'processes': {name: running.get(name, []) for name in expected},
+        'running': all(name in running for name in expected)}
     if args.json:
         print(json.dumps(report, indent=2, sort_keys=True))
     else:
@@ -202,7 +202,7 @@ def _status(root: str, args: argparse.Namespace) -> int:
         print('s3       %s' % conf.s3_url)
         print('cloud    %s' % conf.cloud_url)
         for name in expected:
-            pids = found.get(name)
+            pids = running.get(name)
             print('%-24s %s' % (name, ' '.join(map(str, pids))
                                 if pids else 'NOT RUNNING'))
     return 0 if report['running'] else 1

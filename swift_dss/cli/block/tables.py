@@ -4,54 +4,55 @@ from __future__ import annotations
 
 from typing import Any, Dict, List
 
+from swift_dss.block.ondisk.device import grain_list
+from swift_dss.block.ondisk.findings import Examined
 from swift_dss.block.table import MODES, STRATEGIES
-from swift_dss.block.tools import Examined
-from swift_dss.block.tools_device import grain_list
 from swift_dss.cli.table import share, size, table
 
 
-def status(found: List[Dict[str, Any]]) -> str:
+def status(devices: List[Dict[str, Any]]) -> str:
     """Devices, then classes of each."""
-    parts = [_devices(found)]
-    for one in found:
-        if one['classes']:
-            parts += ['%s, by class' % one['name'], _classes(one)]
-            parts += [text for text in (_reasons(one), _latency(one))
+    parts = [_devices(devices)]
+    for device in devices:
+        if device['classes']:
+            parts += ['%s, by class' % device['name'], _classes(device)]
+            parts += [text for text in (_reasons(device), _latency(device))
                       if text]
     return '\n\n'.join(parts)
 
 
-def _devices(found: List[Dict[str, Any]]) -> str:
+def _devices(devices: List[Dict[str, Any]]) -> str:
     return table(
         ('DEVICE', 'HEALTH', 'MODE', 'STRATEGY', 'CHUNK>', 'SSD>', 'USED>',
          'DIRTY>', 'HITS>', 'MISSES', 'PROMOTED', 'BYPASSED', 'EVICTED',
          'ERRORS'),
-        [(one['name'], one['health'], one['mode'], one['strategy'],
-          size(one['chunk_bytes']), size(one['ssd_bytes']),
-          share(one['used_slots'], one['slots']), size(one['dirty_bytes']),
-          share(one['read_hits'] + one['write_hits'], one['read_hits']
-                + one['write_hits'] + one['misses']),
-          one['misses'], one['promotions'], one['bypasses'],
-          one['evictions'], one['ssd_errors'] + one['hdd_errors'])
-         for one in found])
+        [(device['name'], device['health'], device['mode'], device['strategy'],
+          size(device['chunk_bytes']), size(device['ssd_bytes']),
+          share(device['used_slots'], device['slots']),
+          size(device['dirty_bytes']),
+          share(device['read_hits'] + device['write_hits'], device['read_hits']
+                + device['write_hits'] + device['misses']),
+          device['misses'], device['promotions'], device['bypasses'],
+          device['evictions'], device['ssd_errors'] + device['hdd_errors'])
+         for device in devices])
 
 
-def _classes(one: Dict[str, Any]) -> str:
+def _classes(device: Dict[str, Any]) -> str:
     return table(
         ('CLASS', 'ID', 'ON SSD>', 'OF>', 'DIRTY>', 'READ>', 'WRITTEN>',
          'HITS', 'MISSES', 'RATIO>', 'PROMOTED>', 'CLEANED>'),
         [(row['name'], class_id, size(row['bytes']),
-          share(row['slots'], one['slots']),
-          size(row['dirty_slots'] * one['chunk_bytes']),
+          share(row['slots'], device['slots']),
+          size(row['dirty_slots'] * device['chunk_bytes']),
           size(row['read_bytes']), size(row['written_bytes']), row['hits'],
           row['misses'], share(row['hits'], row['hits'] + row['misses']),
           size(row['promoted_bytes']), size(row['cleaned_bytes']))
-         for class_id, row in sorted(one['classes'].items())])
+         for class_id, row in sorted(device['classes'].items())])
 
 
-def _reasons(one: Dict[str, Any]) -> str:
+def _reasons(device: Dict[str, Any]) -> str:
     rows = []
-    for _class_id, row in sorted(one['classes'].items()):
+    for _class_id, row in sorted(device['classes'].items()):
         texts = [' '.join('%s %d' % pair for pair in row[kind].items()
                           if pair[1]) or '-'
                  for kind in ('bypasses', 'evictions')]
@@ -61,14 +62,14 @@ def _reasons(one: Dict[str, Any]) -> str:
                  rows) if rows else ''
 
 
-def _latency(one: Dict[str, Any]) -> str:
+def _latency(device: Dict[str, Any]) -> str:
     rows = []
-    for _class_id, row in sorted(one['classes'].items()):
-        for op, found in sorted(row['latency'].items()):
-            rows.append((row['name'], op, found['count'],
-                         _time(found['mean_us']), _time(found['p50_us']),
-                         _time(found['p99_us']), _time(found['p99.9_us']),
-                         _time(found['max_us'])))
+    for _class_id, row in sorted(device['classes'].items()):
+        for op, figures in sorted(row['latency'].items()):
+            rows.append((row['name'], op, figures['count'],
+                         _time(figures['mean_us']), _time(figures['p50_us']),
+                         _time(figures['p99_us']), _time(figures['p99.9_us']),
+                         _time(figures['max_us'])))
     return table(('CLASS', 'OP', 'COUNT', 'MEAN>', 'P50<=>', 'P99<=>',
                   'P99.9<=>', 'MAX>'), rows) if rows else ''
 
@@ -81,9 +82,9 @@ def _time(microseconds: float) -> str:
     return '%.2f s' % (microseconds / 1e6)
 
 
-def examined(found: Examined, chunks: bool) -> Dict[str, Any]:
+def examined(state: Examined, chunks: bool) -> Dict[str, Any]:
     """The contents of a cache, for JSON."""
-    superblock = found.superblock
+    superblock = state.superblock
     geometry = superblock.geometry
     made: Dict[str, Any] = {
         'uuid': superblock.uuid.hex(), 'seq': superblock.seq,
@@ -106,9 +107,9 @@ def examined(found: Examined, chunks: bool) -> Dict[str, Any]:
             'write_mode': row.write_mode, 'flags': int(row.flags),
             'dirty_cap_parts': row.dirty_cap_parts}
             for class_id, row in sorted(superblock.classes.items())},
-        'classes': _sums(found),
-        'chunks': len(found.chunks), 'dirty_chunks': len(found.dirty),
-        'findings': verdict(found)['findings'], 'starts': not found.refusals}
+        'classes': _sums(state),
+        'chunks': len(state.chunks), 'dirty_chunks': len(state.dirty),
+        'findings': verdict(state)['findings'], 'starts': not state.refusals}
     if chunks:
         made['chunk_list'] = [
             {'oblock': oblock, 'slot': chunk.slot,
@@ -118,39 +119,40 @@ def examined(found: Examined, chunks: bool) -> Dict[str, Any]:
              'ssd_sector': superblock.slot_sector(chunk.slot),
              'valid': _grains(chunk.record.valid, geometry.grains),
              'dirty': _grains(chunk.record.dirty, geometry.grains)}
-            for oblock, chunk in sorted(found.chunks.items())]
+            for oblock, chunk in sorted(state.chunks.items())]
     return made
 
 
-def verdict(found: Examined) -> Dict[str, Any]:
-    """What ``check`` says, for JSON."""
+def verdict(state: Examined) -> Dict[str, Any]:
+    """The verdict of ``check``, for JSON."""
     return {
-        'verdict': found.worst.name.lower(), 'exit_code': found.exit_code,
-        'starts': not found.refusals, 'refusals': found.refusals,
-        'clean': found.superblock.is_clean, 'chunks': len(found.chunks),
-        'dirty_chunks': len(found.dirty),
-        'findings': [{'kind': one.kind.name.lower(), 'sector': one.sector,
-                      'region': one.region, 'text': one.text}
-                     for one in found.findings]}
+        'verdict': state.worst.name.lower(), 'exit_code': state.exit_code,
+        'starts': not state.refusals, 'refusals': state.refusals,
+        'clean': state.superblock.is_clean, 'chunks': len(state.chunks),
+        'dirty_chunks': len(state.dirty),
+        'findings': [{'kind': finding.kind.name.lower(),
+                      'sector': finding.sector,
+                      'region': finding.region, 'text': finding.text}
+                     for finding in state.findings]}
 
 
-def verdict_text(path: str, found: Examined) -> str:
+def verdict_text(path: str, state: Examined) -> str:
     """The same for people."""
-    lines = ['%s: %s: %s' % (path, one.kind.name.lower(), one.text)
-             for one in found.findings]
+    lines = ['%s: %s: %s' % (path, finding.kind.name.lower(), finding.text)
+             for finding in state.findings]
     words = {0: 'sound', 1: 'damaged, and repair mends it without loss',
              4: 'damaged, and something has to be decided: see repair'}
     lines.append('%s: %s; %d chunks, %d of them dirty' % (
-        path, words[found.exit_code], len(found.chunks), len(found.dirty)))
-    if found.refusals:
+        path, words[state.exit_code], len(state.chunks), len(state.dirty)))
+    if state.refusals:
         lines.append('%s: the kernel would not start: %s' % (
-            path, '; '.join(found.refusals)))
+            path, '; '.join(state.refusals)))
     return '\n'.join(lines)
 
 
-def dump_text(found: Examined, chunks: bool) -> str:
+def dump_text(state: Examined, chunks: bool) -> str:
     """The contents of a cache, for people."""
-    made = examined(found, chunks)
+    made = examined(state, chunks)
     parts = [table(('CACHE', ''), [
         (name.replace('_', ' '), _text(name, made[name])) for name in (
             'uuid', 'seq', 'clean', 'failed', 'mode', 'strategy',
@@ -159,23 +161,23 @@ def dump_text(found: Examined, chunks: bool) -> str:
             'starts')])]
     parts.append(table(
         ('SEGMENT', 'TABLE AT', 'DATA AT', 'FIRST SLOT', 'SLOTS'),
-        [(number, one.table_sector, one.data_sector, one.first_slot,
-          one.nr_slots)
-         for number, one in enumerate(found.superblock.segments)]))
+        [(number, row.table_sector, row.data_sector, row.first_slot,
+          row.nr_slots)
+         for number, row in enumerate(state.superblock.segments)]))
     if made['classes']:
         parts.append(table(
             ('CLASS', 'CHUNKS', 'VALID>', 'DIRTY>'),
-            [(class_id, one['chunks'], size(one['valid_bytes']),
-              size(one['dirty_bytes']))
-             for class_id, one in sorted(made['classes'].items())]))
+            [(class_id, row['chunks'], size(row['valid_bytes']),
+              size(row['dirty_bytes']))
+             for class_id, row in sorted(made['classes'].items())]))
     if chunks and made['chunk_list']:
         parts.append(table(
             ('CHUNK', 'SLOT', 'CLASS', 'USED', 'ORIGIN SECTOR',
              'SSD SECTOR', 'VALID', 'DIRTY'),
-            [(one['oblock'], one['slot'], one['class'], one['recency'],
-              one['origin_sector'], one['ssd_sector'],
-              ','.join(one['valid']) or '-', ','.join(one['dirty']) or '-')
-             for one in made['chunk_list']]))
+            [(row['oblock'], row['slot'], row['class'], row['recency'],
+              row['origin_sector'], row['ssd_sector'],
+              ','.join(row['valid']) or '-', ','.join(row['dirty']) or '-')
+             for row in made['chunk_list']]))
     return '\n\n'.join(parts)
 
 
@@ -185,10 +187,10 @@ def _text(name: str, value: Any) -> str:
     return size(value) if name.endswith('_bytes') else str(value)
 
 
-def _sums(found: Examined) -> Dict[int, Dict[str, int]]:
-    grain = found.superblock.grain_sectors * 512
+def _sums(state: Examined) -> Dict[int, Dict[str, int]]:
+    grain = state.superblock.grain_sectors * 512
     sums: Dict[int, Dict[str, int]] = {}
-    for chunk in found.chunks.values():
+    for chunk in state.chunks.values():
         into = sums.setdefault(chunk.record.class_id, dict.fromkeys(
             ('chunks', 'valid_bytes', 'dirty_bytes'), 0))
         into['chunks'] += 1

@@ -49,22 +49,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         metavar='COLUMN[=PRICE]',
                         help='with --at-least: columns to choose')
     parser.add_argument('--at-least', type=float,
-                        help='what of the target has to come out')
+                        help='share of the target that has to come out')
 
 
 def run(args: argparse.Namespace, conf: NodeConf) -> int:
     """Print the advice; 1 if something is too small."""
     if args.learn:
         return _learn(args)
-    found = _status(conf)
-    load = _load(args, found)
-    advices = advise.advise(load, conf.gateway.headroom, _has(found))
-    warnings = list((found or {}).get('space', {}).get('warnings', ()))
+    status = _status(conf)
+    load = _load(args, status)
+    advices = advise.advise(load, conf.gateway.headroom, _has(status))
+    warnings = list((status or {}).get('space', {}).get('warnings', ()))
     if args.json:
         print(json_text({
             'workload': dataclasses.asdict(load), 'warnings': warnings,
-            'advice': [dict(dataclasses.asdict(one), verdict=one.verdict)
-                       for one in advices]}))
+            'advice': [dict(dataclasses.asdict(advice), verdict=advice.verdict)
+                       for advice in advices]}))
     else:
         print('ingest %s/s, %.1f objects/s, outage %s, largest %s, '
               '%d versions\n' % (
@@ -72,30 +72,30 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
                   seconds(load.outage_seconds), size(load.largest_bytes),
                   load.population))
         print(table(('AREA', 'SHOULD>', 'HAS>', '', 'WHY'), [
-            (one.area, size(one.wants_bytes), size(one.has_bytes),
-             one.verdict, one.why) for one in advices]))
+            (advice.area, size(advice.wants_bytes), size(advice.has_bytes),
+             advice.verdict, advice.why) for advice in advices]))
         for text in warnings:
             print('warning: ' + text)
-    return int(any(one.verdict == 'too small' for one in advices))
+    return int(any(advice.verdict == 'too small' for advice in advices))
 
 
 def _status(conf: NodeConf) -> Optional[Dict[str, Any]]:
     try:
-        found: Dict[str, Any] = result(ask(conf, {'verb': 'status'}))
-        return found
+        status: Dict[str, Any] = result(ask(conf, {'verb': 'status'}))
+        return status
     except TierUnavailable:
         return None  # all figures may come from the command line
 
 
 def _load(args: argparse.Namespace,
-          found: Optional[Dict[str, Any]]) -> advise.Workload:
-    seen = (found or {}).get('workload', {})
-    devices = (found or {}).get('devices', [])
+          status: Optional[Dict[str, Any]]) -> advise.Workload:
+    seen = (status or {}).get('workload', {})
+    devices = (status or {}).get('devices', [])
     ingest = parse_bytes(args.ingest) if args.ingest else seen.get(
         'ingest_rate', 0)
     if not ingest:
         raise BadConfig('nothing was measured yet%s: say --ingest and '
-                        '--largest' % ('' if found else
+                        '--largest' % ('' if status else
                                        ', and no tier daemon answers'))
     largest = parse_bytes(args.largest) if args.largest else seen.get(
         'largest_bytes', 0)
@@ -109,16 +109,16 @@ def _load(args: argparse.Namespace,
         sum(device['totals']['objects'] for device in devices))
 
 
-def _has(found: Optional[Dict[str, Any]]) -> Dict[str, int]:
-    if found is None:
+def _has(status: Optional[Dict[str, Any]]) -> Dict[str, int]:
+    if status is None:
         return {}
     has: Dict[str, int] = {}
-    budgets = [device['pressure']['backlog'] for device in found['devices']
+    budgets = [device['pressure']['backlog'] for device in status['devices']
                if device['pressure'] and device['pressure'].get('backlog')]
     if budgets:
-        has['data'] = sum(one['budget_bytes'] + one['reserve_bytes']
-                          for one in budgets)
-    for area in found.get('space', {}).get('areas', ()):
+        has['data'] = sum(budget['budget_bytes'] + budget['reserve_bytes']
+                          for budget in budgets)
+    for area in status.get('space', {}).get('areas', ()):
         if area['kind'] in ('metadata', 'log'):
             has[area['kind']] = area['budget_bytes'] or (
                 area['free_bytes'] + area['used_bytes'])

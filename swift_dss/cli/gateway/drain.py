@@ -24,15 +24,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, conf: NodeConf) -> int:
     """Ask the daemon; 1 if some could not be moved."""
     with Progress('drain', quiet=args.json) as progress:
-        found = result(
+        answer = result(
             ask(conf, {'verb': 'drain', 'to': args.to,
                        'seconds': args.seconds}),
             lambda said: progress.show(said['done'], said['of']))
-    for text in found['failed']:
+    for text in answer['failed']:
         print('swift-dss gateway drain: ' + text, file=sys.stderr)
     if args.json:
-        print(json_text(found))
+        print(json_text(answer))
     else:
         print('%d versions; %d were moved, %d could not be' % (
-            found['versions'], found['moved'], found['failures']))
-    return 1 if found['failures'] else 0
+            answer['versions'], answer['moved'], answer['failures']))
+    return 1 if answer['failures'] else 0

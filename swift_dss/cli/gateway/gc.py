@@ -14,7 +14,7 @@ from swift_dss.core.config import NodeConf
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument('--dry-run', action='store_true',
-                        help='say what would be removed, and change nothing')
+                        help='list keys to be removed; change nothing')
     parser.add_argument('--all', action='store_true',
                         help="look through all of the bucket, not only "
                         "this node's part of it")
@@ -32,39 +32,39 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
     if args.versions:
         return gc_versions.run(args, conf)
     with Progress('gc', quiet=args.json) as progress:
-        found = result(
+        answer = result(
             ask(conf, {'verb': 'gc', 'dry_run': args.dry_run,
                        'everything': args.all, 'absent': args.absent}),
             lambda now: progress.show(
                 now['versions'], None, '%d dead, %d removed' % (
                     now['dead'], now['removed'])))
     if args.json:
-        print(json_text(found))
-        return 1 if found['failed'] else 0
-    for text in found['said']:
+        print(json_text(answer))
+        return 1 if answer['failed'] else 0
+    for text in answer['said']:
         print('swift-dss gateway gc: ' + text, file=sys.stderr)
     print('%d versions: %d live, %d that nothing needs, %d waiting for a '
           'primary, %d of silent nodes' % (
-              found['versions'], found['live'], found['dead'],
-              found['held'], found['silent']))
+              answer['versions'], answer['live'], answer['dead'],
+              answer['held'], answer['silent']))
     print('%d bundles without a keeper: %d that nothing needs, %d kept here '
           'from now on; %d dead members' % (
-              found['bundles'], found['bundles_dead'], found['adopted'],
-              found['members']))
-    absent = found['absent'] + found['members_absent']
+              answer['bundles'], answer['bundles_dead'], answer['adopted'],
+              answer['members']))
+    absent = answer['absent'] + answer['members_absent']
     if absent:
         print('%d versions of %s that no node has%s' % (
-            absent, size(found['absent_bytes']),
+            absent, size(answer['absent_bytes']),
             '' if args.absent else ': see --absent'))
-    hidden = found['quarantined'] + found['members_quarantined']
+    hidden = answer['quarantined'] + answer['members_quarantined']
     if hidden:
         print('%d versions of %s that only files in quarantine name: see '
               '"swift-dss tier verify"; nothing of them is removed' % (
-                  hidden, size(found['quarantined_bytes'])))
-    if found['foreign']:
-        print('%d keys under the prefix are none of ours' % found['foreign'])
+                  hidden, size(answer['quarantined_bytes'])))
+    if answer['foreign']:
+        print('%d keys under the prefix are none of ours' % answer['foreign'])
     print('%s: %s; %d keys removed, %d deletes noted again, %d problems' % (
         'would be freed' if args.dry_run else 'found dead',
-        size(found['dead_bytes']), found['removed'], found['requeued'],
-        found['failed']))
-    return 1 if found['failed'] else 0
+        size(answer['dead_bytes']), answer['removed'], answer['requeued'],
+        answer['failed']))
+    return 1 if answer['failed'] else 0

@@ -20,16 +20,16 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
     owner_of(conf, client).require()
     work = OldVersions(client, conf.gateway.prefix, args.dry_run)
     with Progress('gc', quiet=args.json) as progress:
-        found = work.run(lambda now: progress.show(
+        totals = work.run(lambda now: progress.show(
             now.keys, None, '%d old versions' % now.versions))
     for text in work.problems:
         print('swift-dss gateway gc: ' + text, file=sys.stderr)
     if args.json:
-        print(json_text(dict(asdict(found), problems=work.problems)))
+        print(json_text(dict(asdict(totals), problems=work.problems)))
     else:
         print('%d keys: %d old versions of %s and %d delete markers; '
               '%d removed%s, %d failed' % (
-                  found.keys, found.versions, size(found.length),
-                  found.markers, found.removed,
-                  ' (dry run)' if args.dry_run else '', found.failed))
-    return 1 if found.failed else 0
+                  totals.keys, totals.versions, size(totals.length),
+                  totals.markers, totals.removed,
+                  ' (dry run)' if args.dry_run else '', totals.failed))
+    return 1 if totals.failed else 0

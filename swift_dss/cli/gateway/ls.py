@@ -34,12 +34,12 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
     rows: List[Dict[str, Any]] = []
     damaged = 0
     catalog = Catalog(conf.gateway, open_client(conf.gateway))
-    for found in catalog.walk():
-        if isinstance(found, Unreadable):
+    for entry in catalog.walk():
+        if isinstance(entry, Unreadable):
             damaged += 1
-            _say(found.key, found.reason)
-        elif isinstance(found, Held) and found.name.startswith(wanted):
-            rows.append(_row(found))
+            _say(entry.key, entry.reason)
+        elif isinstance(entry, Held) and entry.name.startswith(wanted):
+            rows.append(_row(entry))
             if args.limit and len(rows) >= args.limit:
                 break
     if args.json:
@@ -51,21 +51,21 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
     return 1 if damaged else 0
 
 
-def _row(found: Held) -> Dict[str, Any]:
-    record = found.record
-    return {'name': found.name, 'timestamp': record.version.timestamp,
+def _row(held: Held) -> Dict[str, Any]:
+    record = held.record
+    return {'name': held.name, 'timestamp': record.version.timestamp,
             'policy': record.version.policy,
             'frag': record.version.frag_index,
             'size': record.content_length, 'etag': record.etag,
-            'map': record.class_map_text, 'key': found.remote.key,
-            'offset': found.remote.offset,
+            'map': record.class_map_text, 'key': held.remote.key,
+            'offset': held.remote.offset,
             'metadata': dict(record.metadata)}
 
 
 def _places(args: argparse.Namespace, conf: NodeConf) -> int:
     client = open_client(conf.gateway)
     keys = KeyFile(conf.gateway.key_file)
-    found: List[places.Place] = []
+    copies: List[places.Place] = []
     skipped: List[str] = []
 
     def skip(key: str, why: str) -> None:
@@ -75,17 +75,17 @@ def _places(args: argparse.Namespace, conf: NodeConf) -> int:
     failures = KeyFailures()
     for key in places.listed(client, conf.gateway.prefix):
         with failures.of(key, skip):
-            found.append(places.decode(open_envelope(
+            copies.append(places.decode(open_envelope(
                 keys, client.get_small(key, places.MAX_BYTES))[0]))
     if args.json:
-        print(json.dumps([place._asdict() for place in found], indent=2,
+        print(json.dumps([place._asdict() for place in copies], indent=2,
                          sort_keys=True))
     else:
         print(table(('account or container', 'policy', 'metadata'), [
             (place.path, place.headers.get(places.POLICY_HEADER),
              ', '.join(sorted(name for name in place.headers
                               if not name.startswith('x-backend-'))))
-            for place in found]))
+            for place in copies]))
     return 1 if skipped else 0
 
 

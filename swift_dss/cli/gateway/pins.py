@@ -34,13 +34,13 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
         print(json_text({'devices': devices, 'versions': rows}))
         return 0
     print(table(('device', 'cap>', 'cut-off>', 'pinned by rule>'), [
-        (one['device'], size(one['cap_bytes']), size(one['cut_off']),
-         size(one['pinned_bytes'])) for one in devices]))
+        (device['device'], size(device['cap_bytes']), size(device['cut_off']),
+         size(device['pinned_bytes'])) for device in devices]))
     print()
     print(table(('device', 'up to>', 'versions', 'bytes>', ''), [
-        (one['device'], size(bucket['up_to']), bucket['versions'],
+        (device['device'], size(bucket['up_to']), bucket['versions'],
          size(bucket['bytes']), 'pinned' if bucket['pinned'] else '')
-        for one in devices for bucket in one['sizes']]))
+        for device in devices for bucket in device['sizes']]))
     if rows:
         print()
         print(table(('device', 'object', 'size>', 'why'), [

@@ -19,14 +19,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, conf: NodeConf) -> int:
     """Ask the daemon; 1 if something is still under another key."""
     with Progress('rekey', quiet=args.json) as progress:
-        found = result(
+        answer = result(
             ask(conf, {'verb': 'rekey', 'seconds': args.seconds}),
             lambda said: progress.show(said['done'], said['of']))
-    for text in found['failed']:
+    for text in answer['failed']:
         print('swift-dss gateway rekey: ' + text, file=sys.stderr)
     if args.json:
-        print(json_text(found))
+        print(json_text(answer))
     else:
         print('%d versions; %d changed, %d could not be' % (
-            found['versions'], found['changed'], found['failures']))
-    return 1 if found['failures'] else 0
+            answer['versions'], answer['changed'], answer['failures']))
+    return 1 if answer['failures'] else 0

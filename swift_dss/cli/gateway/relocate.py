@@ -33,12 +33,12 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
         if value is not None:
             request[name] = value
     with Progress('relocate', quiet=args.json) as progress:
-        found = result(ask(conf, request), lambda said: progress.show(
+        answer = result(ask(conf, request), lambda said: progress.show(
             said['done'], said['of']))
-    print(json_text(found) if args.json else
+    print(json_text(answer) if args.json else
           '%d of %d versions are in S3 alone' % (
-              found['relocated'], found['versions']))
+              answer['relocated'], answer['versions']))
     if not args.json:
-        for text in found['failed']:
+        for text in answer['failed']:
             print('swift-dss gateway relocate: ' + text, file=sys.stderr)
-    return 1 if found['failed'] else 0
+    return 1 if answer['failed'] else 0

@@ -73,8 +73,8 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
             books.of_device, time.time()),
         lambda key, data: open_envelope(keys, data))
     with Progress('restore', quiet=args.json) as progress:
-        found = work.run(Catalog(conf.gateway, client),
-                         lambda now: progress.show(
+        totals = work.run(Catalog(conf.gateway, client),
+                          lambda now: progress.show(
                              now.keys, None, '%d versions, %d written' % (
                                  now.versions, now.written)))
     books.close()
@@ -83,15 +83,15 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
     if not args.no_index:
         _index(conf)
     if args.json:
-        print(json_text(dict(plain(found), problems=work.problems)))
+        print(json_text(dict(plain(totals), problems=work.problems)))
     else:
         print('%d accounts and containers; %d versions of %s belong here, '
               '%d were written; %d are replaced or deleted; %d failed, %d of '
               'them refused' % (
-                  found.places, found.versions, size(found.length),
-                  found.written, found.obsolete, found.failed,
-                  found.refused))
-    return 1 if found.failed else 0
+                  totals.places, totals.versions, size(totals.length),
+                  totals.written, totals.obsolete, totals.failed,
+                  totals.refused))
+    return 1 if totals.failed else 0
 
 
 def _index(conf: NodeConf) -> None:
@@ -112,8 +112,8 @@ def become_owner(conf: NodeConf) -> None:
     if os.geteuid():
         return
     for name in sorted(os.listdir(conf.devices)):
-        found = os.stat(os.path.join(conf.devices, name))
-        if found.st_uid:
-            os.setegid(found.st_gid)
-            os.seteuid(found.st_uid)
+        info = os.stat(os.path.join(conf.devices, name))
+        if info.st_uid:
+            os.setegid(info.st_gid)
+            os.seteuid(info.st_uid)
         return

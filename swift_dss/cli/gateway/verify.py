@@ -53,50 +53,50 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
         work = Comparison(conf, open_client(conf.gateway), wrong, args.read,
                           args.records, args.local)
         with Progress('verify', quiet=args.json) as progress:
-            found = work.run(lambda now: progress.show(
+            state = work.run(lambda now: progress.show(
                 now.versions, None, '%d keys' % now.keys))
-        if args.stock and found.stubs:
-            found.problem('%d versions lack bytes here: drain first'
-                          % found.stubs)
-        for text in found.said:
+        if args.stock and state.stubs:
+            state.problem('%d versions lack bytes here: drain first'
+                          % state.stubs)
+        for text in state.said:
             print('swift-dss gateway verify: ' + text, file=sys.stderr)
         repaired = repair(wrong, conf, args.json,
                           args.old) if args.repair else None
     if args.json:
-        shown = dict(plain(found))
+        shown = dict(plain(state))
         if repaired is not None:
             shown['repair'] = repaired
         print(json_text(shown))
     else:
-        _show(found, args)
+        _show(state, args)
         if repaired is not None:
             show_ends(repaired)
     if repaired is None:
-        return 1 if found.problems else 0
+        return 1 if state.problems else 0
     # Problems that name no version cannot be repaired.
     return 1 if repaired['done'].get('failed') or \
-        found.problems > wrong.problems else 0
+        state.problems > wrong.problems else 0
 
 
-def _show(found: Any, args: argparse.Namespace) -> None:
+def _show(state: Any, args: argparse.Namespace) -> None:
     print('%d versions here: %d in S3, %d not; %d lack bytes here' % (
-        found.versions, found.remote, found.dirty, found.stubs))
-    if found.quarantined:
+        state.versions, state.remote, state.dirty, state.stubs))
+    if state.quarantined:
         print('%d are in quarantine: --repair brings back what can be; %d '
               'keys are named by them alone, and are kept' % (
-                  found.quarantined, found.quarantined_keys))
+                  state.quarantined, state.quarantined_keys))
     print('%d keys there: %d that nothing here names; %d records are '
           'older than those here' % (
-              found.keys, found.unknown, found.stale))
+              state.keys, state.unknown, state.stale))
     if args.read:
-        print('%s read back and proven' % size(found.read_bytes))
+        print('%s read back and proven' % size(state.read_bytes))
     if args.local:
-        print('%s on the devices read and proven' % size(found.here_bytes))
+        print('%s on the devices read and proven' % size(state.here_bytes))
     hint = ''
-    if found.problems and not args.repair:
+    if state.problems and not args.repair:
         hint = ', of which --repair has the right bytes for %d' % (
-            found.repairable)
-    print('%d problems%s' % (found.problems, hint))
+            state.repairable)
+    print('%d problems%s' % (state.problems, hint))
 
 
 def show_ends(repaired: Dict[str, Any]) -> None:

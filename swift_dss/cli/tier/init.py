@@ -32,7 +32,7 @@ def run(args: argparse.Namespace, conf: NodeConf) -> List[Dict[str, str]]:
     :raises BadConfig: no such device, or an HDD that seems not mounted;
         nothing was marked
     """
-    found = []
+    folders = []
     for device in devices_of(args, conf):
         path = capacity_path(conf, device)
         if not path:
@@ -41,9 +41,9 @@ def run(args: argparse.Namespace, conf: NodeConf) -> List[Dict[str, str]]:
             continue
         if not args.force:
             _check_mounted(path, os.path.join(conf.devices, device))
-        found.append(Capacity(path, device))
-    return [{'device': one.device, 'folder': one.path,
-             'identity': one.initialise()} for one in found]
+        folders.append(Capacity(path, device))
+    return [{'device': folder.device, 'folder': folder.path,
+             'identity': folder.initialise()} for folder in folders]
 
 
 def devices_of(args: argparse.Namespace, conf: NodeConf) -> List[str]:

@@ -19,6 +19,7 @@ from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig, TierUnavailable
 from swift_dss.io.place import arms, groups
 from swift_dss.wire import layout
+from swift_dss.wire.settings.nodeconf import capacity_path
 
 _FILES = 1000
 
@@ -43,18 +44,20 @@ def run(args: argparse.Namespace, conf: NodeConf) -> List[Dict[str, Any]]:
     """
     if args.files < 1:
         raise BadConfig('--files %d: at least 1' % args.files)
-    found = []
+    looks = []
     for device in devices_of(args, conf):
         path = os.path.join(conf.devices, device)
         try:
             if args.remove:
                 groups.remove(path)
-                found.append({'device': device})
+                if capacity_path(conf, device):
+                    groups.remove(capacity_path(conf, device))
+                looks.append({'device': device})
             else:
-                found.append(_look(device, path, args))
+                looks.append(_look(device, path, args))
         except OSError as err:
             raise TierUnavailable('%s: %s' % (device, err)) from err
-    return found
+    return looks
 
 
 def _look(device: str, path: str, args: argparse.Namespace

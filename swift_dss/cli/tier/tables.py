@@ -8,28 +8,28 @@ from swift_dss.cli.block import tables
 from swift_dss.cli.table import seconds, share, size, table
 
 
-def status(found: Dict[str, Any]) -> str:
+def status(answer: Dict[str, Any]) -> str:
     """Header, devices, classes, gateway, prefetch."""
-    parts = [_header(found), _devices(found['devices']),
-             _classes(found['classes'])]
-    kernel = [device['block'] for device in found['devices']
+    parts = [_header(answer), _devices(answer['devices']),
+             _classes(answer['classes'])]
+    kernel = [device['block'] for device in answer['devices']
               if device.get('block')]
     if kernel:
         parts.append(tables.status(kernel))
-    if found['gateway'] is not None:
-        parts.append(_gateway(found['gateway']))
-        parts.append(_link(found['link']))
-    parts += ['warning: ' + text for text in found['space']['warnings']]
-    parts.append(_prefetch(found.get('prefetch') or {}))
+    if answer['gateway'] is not None:
+        parts.append(_gateway(answer['gateway']))
+        parts.append(_link(answer['link']))
+    parts += ['warning: ' + text for text in answer['space']['warnings']]
+    parts.append(_prefetch(answer.get('prefetch') or {}))
     return '\n\n'.join(part for part in parts if part)
 
 
-def _header(found: Dict[str, Any]) -> str:
+def _header(answer: Dict[str, Any]) -> str:
     text = 'tier daemon %d, up %s; engine %s, eviction %s, carrier %s; %d ' \
         'events waiting' % (
-            found['pid'], seconds(found['up_seconds']), found['engine'],
-            found['eviction'], found['carrier'], found['event_backlog'])
-    for shard in found.get('shards', ()):
+            answer['pid'], seconds(answer['up_seconds']), answer['engine'],
+            answer['eviction'], answer['carrier'], answer['event_backlog'])
+    for shard in answer.get('shards', ()):
         text += '\nshard %d: %s, %s; %s' % (
             shard['number'],
             'process %d, up %s' % (shard['pid'], seconds(
@@ -38,11 +38,11 @@ def _header(found: Dict[str, Any]) -> str:
             'started again %d times' % shard['restarts']
             if shard['restarts'] else 'never started again',
             ' '.join(shard['devices']))
-    if found['rebuild_needed']:
+    if answer['rebuild_needed']:
         text += '\nthe index is being rebuilt: figures are not complete'
-    elif found['sweep_needed']:
+    elif answer['sweep_needed']:
         text += '\nafter an unclean stop, a sweep is under way'
-    for name in found.get('left_policies', ()):
+    for name in answer.get('left_policies', ()):
         text += '\n%s is not ours any more and was left as it is; "swift-' \
             'dss tier verify" names what lacks bytes there' % name
     return text
@@ -71,15 +71,17 @@ def _classes(classes: Dict[str, Any]) -> str:
     order = sorted(classes.items(), key=lambda item: (
         -item[1]['rank'], -int(item[0])))
     return table(
-        ('CLASS', 'ID', 'RANK', 'OBJECTS', 'TOTAL>', 'ON SSD>', 'ON HDD>',
-         'ON S3>', 'DIRTY>', 'READS', 'HITS>', 'BYTE HITS>', ''),
-        [(one['name'], int(class_id), one['rank'], one['objects'],
-          size(one['total']), size(one['ssd']), size(one['hdd']),
-          size(one['remote']), size(one['dirty']), one.get('reads', 0),
-          share(one.get('hits', 0), one.get('reads', 0)),
-          share(one.get('hit_bytes', 0), one.get('bytes', 0)),
-          'pinned' if one['pinned'] else '')
-         for class_id, one in order])
+        ('CLASS', 'ID', 'RANK', 'WARM', 'OBJECTS', 'TOTAL>', 'ON SSD>',
+         'COLD>', 'ON HDD>', 'ON S3>', 'DIRTY>', 'READS', 'HITS>',
+         'BYTE HITS>', ''),
+        [(part['name'], int(class_id), part['rank'], part['warm_copies'],
+          part['objects'], size(part['total']), size(part['ssd']),
+          size(part['cold']), size(part['hdd']), size(part['remote']),
+          size(part['dirty']), part.get('reads', 0),
+          share(part.get('hits', 0), part.get('reads', 0)),
+          share(part.get('hit_bytes', 0), part.get('bytes', 0)),
+          'pinned' if part['pinned'] else '')
+         for class_id, part in order])
 
 
 def _gateway(gateway: Dict[str, Any]) -> str:
@@ -88,10 +90,10 @@ def _gateway(gateway: Dict[str, Any]) -> str:
         for name, value in sorted(_flat(gateway))])
 
 
-def _flat(found: Dict[str, Any], above: str = ''
+def _flat(fields: Dict[str, Any], above: str = ''
           ) -> Iterator[Tuple[str, Any]]:
     """Each value under its own name and that of what it is in."""
-    for name, value in found.items():
+    for name, value in fields.items():
         if isinstance(value, dict):
             yield from _flat(value, above + name + '_')
         else:
@@ -114,19 +116,19 @@ _FATES = (('useful', 'useful: here before it was read'),
           ('cancelled', 'cancelled: a reader went first'))
 
 
-def _prefetch(found: Dict[str, Any]) -> str:
-    if not found:
+def _prefetch(state: Dict[str, Any]) -> str:
+    if not state:
         return ''
     head = 'prefetch %s: %d waiting, %d coming, %d unread; %s of %s; %s of ' \
         'memory; $%.6f' % (
-            found['strategy'], found['waiting'], found['coming'],
-            found['here'], size(found['open_bytes']),
-            size(found['budget_bytes']), size(found['state_bytes']),
-            found['dollars'])
+            state['strategy'], state['waiting'], state['coming'],
+            state['here'], size(state['open_bytes']),
+            size(state['budget_bytes']), size(state['state_bytes']),
+            state['dollars'])
     return head + '\n' + table(
         ('PREFETCHED', 'PARTS>', 'BYTES>', 'DOLLARS>'),
-        [(text, found[key + '_pieces'], size(found[key + '_bytes']),
-          '%.6f' % found[key + '_dollars']) for key, text in _FATES])
+        [(text, state[key + '_pieces'], size(state[key + '_bytes']),
+          '%.6f' % state[key + '_dollars']) for key, text in _FATES])
 
 
 def _link(link: Dict[str, Any]) -> str:
@@ -155,10 +157,10 @@ def listing(rows: List[Dict[str, Any]], with_heads: bool = True) -> str:
     :param with_heads: False for what follows on other rows
     """
     text = table(
-        ('DEVICE', 'OBJECT', 'CLASS', 'SIZE>', 'TIERS', 'SSD>', 'HDD>',
-         'S3>', 'FLAGS'),
+        ('DEVICE', 'OBJECT', 'CLASS', 'COPY', 'SIZE>', 'TIERS', 'SSD>',
+         'HDD>', 'S3>', 'FLAGS'),
         [(row['device'], _name(row),
-          ','.join(one['name'] for one in row['classes']) or '-',
+          ','.join(held['name'] for held in row['classes']) or '-', _copy(row),
           size(row['size']), _tiers(row), size(row['ssd']),
           size(row['hdd']), size(row['remote']), _flags(row))
          for row in rows])
@@ -168,6 +170,14 @@ def listing(rows: List[Dict[str, Any]], with_heads: bool = True) -> str:
 def _name(row: Dict[str, Any]) -> str:
     name = str(row['name'] or row['hash'])
     return name if row['frag'] is None else '%s#%d' % (name, row['frag'])
+
+
+def _copy(row: Dict[str, Any]) -> str:
+    """Rank, and what that is in each class."""
+    rank = row.get('copy_rank')
+    warmth = ','.join(dict.fromkeys(
+        held['warmth'] for held in row['classes'])) or '-'
+    return warmth if rank is None else '%d %s' % (rank, warmth)
 
 
 def _tiers(row: Dict[str, Any]) -> str:
@@ -180,17 +190,18 @@ def _flags(row: Dict[str, Any]) -> str:
         ('dirty', row['dirty']), ('pinned', row['pinned'])) if on)
 
 
-def walks(found: List[Dict[str, Any]]) -> str:
+def walks(walked: List[Dict[str, Any]]) -> str:
     """The work of a rebuild or sweep, by device."""
     return table(
         ('DEVICE', 'VERSIONS', 'UNREADABLE', 'FORGOTTEN', 'ORPHANS',
          'ORPHAN BYTES>'),
-        [(one['device'], one['versions'], one['unreadable'],
-          one['forgotten'], one['orphans'], size(one['orphan_bytes']))
-         for one in found])
+        [(walk['device'], walk['versions'], walk['unreadable'],
+          walk['forgotten'], walk['orphans'], size(walk['orphan_bytes']))
+         for walk in walked])
 
 
-def inits(found: List[Dict[str, str]]) -> str:
-    """What ``tier init`` marked."""
+def inits(folders: List[Dict[str, str]]) -> str:
+    """The folders that ``tier init`` marked."""
     return table(('DEVICE', 'FOLDER', 'IDENTITY'), [
-        (one['device'], one['folder'], one['identity']) for one in found])
+        (folder['device'], folder['folder'], folder['identity'])
+        for folder in folders])

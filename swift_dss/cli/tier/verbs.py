@@ -59,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                        help='pace; 0 is as fast as it goes')
     init.configure(add('init', 'make HDD folders capacity tiers'))
     verify.configure(add(
-        'verify', 'what is in quarantine, and stubs that are not ours'))
+        'verify', 'files in quarantine, and stubs that are not ours'))
     place.configure(add('place', 'where files lie, and how far arms go'))
     settle = add('settle', 'wait until the daemon has handled all events')
     settle.add_argument('--seconds', type=float, default=30)
@@ -87,8 +87,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _status(args: argparse.Namespace, conf: NodeConf) -> int:
-    found = result(ask(conf, {'verb': 'status'}))
-    print(json_text(found) if args.json else tables.status(found))
+    answer = result(ask(conf, {'verb': 'status'}))
+    print(json_text(answer) if args.json else tables.status(answer))
     return 0
 
 
@@ -116,18 +116,18 @@ def _move(args: argparse.Namespace, conf: NodeConf) -> int:
     if args.verb == 'demote':
         request['to'] = args.to
     with Progress(args.verb, quiet=args.json) as progress:
-        found = result(ask(conf, request), lambda said: progress.show(
+        answer = result(ask(conf, request), lambda said: progress.show(
             said['done'], said['of']))
     if args.json:
-        print(json_text(found))
-    elif found['rows']:
-        print(tables.listing(found['rows']))
-        more = found.get('moved', 0) - len(found['rows'])
+        print(json_text(answer))
+    elif answer['rows']:
+        print(tables.listing(answer['rows']))
+        more = answer.get('moved', 0) - len(answer['rows'])
         if more > 0:
             print('and %d more' % more)
-    for text in found['failed']:
+    for text in answer['failed']:
         print('swift-dss tier %s: %s' % (args.verb, text), file=sys.stderr)
-    return 1 if found['failed'] else 0
+    return 1 if answer['failed'] else 0
 
 
 def _walk(args: argparse.Namespace, conf: NodeConf) -> int:
@@ -142,13 +142,13 @@ def _walk(args: argparse.Namespace, conf: NodeConf) -> int:
                 said['device'], said['stage']))
 
         try:
-            found = result(ask(conf, request), show)
+            answer = result(ask(conf, request), show)
         except TierUnavailable:
             if args.verb != 'rebuild':
                 raise
-            found = _walk_alone(args, show)
-    print(json_text(found) if args.json else tables.walks(found))
-    return 1 if any(one['unreadable'] for one in found) else 0
+            answer = _walk_alone(args, show)
+    print(json_text(answer) if args.json else tables.walks(answer))
+    return 1 if any(walk['unreadable'] for walk in answer) else 0
 
 
 def _walk_alone(args: argparse.Namespace,
@@ -170,22 +170,22 @@ def _walk_alone(args: argparse.Namespace,
 
 
 def _place(args: argparse.Namespace, conf: NodeConf) -> int:
-    found = place.run(args, conf)
-    print(json_text(found) if args.json else place.text(found))
+    looks = place.run(args, conf)
+    print(json_text(looks) if args.json else place.text(looks))
     return 0
 
 
 def _init(args: argparse.Namespace, conf: NodeConf) -> int:
-    found = init.run(args, conf)
-    print(json_text(found) if args.json else tables.inits(found))
+    folders = init.run(args, conf)
+    print(json_text(folders) if args.json else tables.inits(folders))
     return 0
 
 
 def _settle(args: argparse.Namespace, conf: NodeConf) -> int:
-    found = result(ask(conf, {'verb': 'settle', 'seconds': args.seconds}))
+    answer = result(ask(conf, {'verb': 'settle', 'seconds': args.seconds}))
     if args.json:
-        print(json_text(found))
-    return 0 if found['settled'] else 1
+        print(json_text(answer))
+    return 0 if answer['settled'] else 1
 
 
 def _filters(args: argparse.Namespace) -> Dict[str, Any]:

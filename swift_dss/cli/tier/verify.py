@@ -31,27 +31,27 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
     from swift_dss.tier.index.noted import WrongList
     from swift_dss.tier.walk.left import look, plain
     with WrongList() as wrong:
-        found = look(Devices(conf), conf.swift_dir, wrong.add,
-                     args.stock)
+        outcome = look(Devices(conf), conf.swift_dir, wrong.add,
+                       args.stock)
         noted = len(wrong)
         if not args.repair:
-            for text in found.said:
+            for text in outcome.said:
                 print('swift-dss tier verify: ' + text, file=sys.stderr)
         repaired = verify.repair(
             wrong, conf, args.json, args.old) if args.repair else None
     if args.json:
-        shown = plain(found)
+        shown = plain(outcome)
         if repaired is not None:
             shown['repair'] = repaired
         print(json_text(shown))
     else:
         print('%d versions in quarantine, and %d that something newer has '
-              'replaced' % (found.quarantined, found.replaced))
-        if found.stubs is not None:
-            print('%d versions lack bytes on the SSD' % found.stubs)
+              'replaced' % (outcome.quarantined, outcome.replaced))
+        if outcome.stubs is not None:
+            print('%d versions lack bytes on the SSD' % outcome.stubs)
         if repaired is not None:
             verify.show_ends(repaired)
     if repaired is None:
-        return 1 if found.problems else 0
+        return 1 if outcome.problems else 0
     return 1 if repaired['done'].get('failed') or \
-        found.problems > noted else 0
+        outcome.problems > noted else 0

@@ -2,5 +2,6 @@
 
 Holds the book of bundles, packing, reading, proving and rewriting them.
 In: small versions of one account, reads of members, deletions of members.
-Out: members' bytes and proofs. A bundle never holds two accounts.
+Out: members' bytes and proofs.
+Never: two accounts in one bundle.
 """

@@ -103,12 +103,21 @@ UPDATE bundles SET (dead, untold, live) = (
            coalesce(sum(state IN ('there', 'live', 'packed')), 0)
     FROM members WHERE bundle = bundles.id)
 """
-#: A book with this number has no sums of an earlier release, which wrote
-#: them apart: a crash in between left them wrong.
-_SUMMED_TOGETHER = 1
 #: A book below this number, of an earlier release, was not lost if the bucket
 #: was looked at since.
 _REGAINS = 2
+#: In a book below this number, of an earlier release, a member that died
+#: while its bundle was packed stands for the bundle's first member.
+_ONLY_PLACED = 3
+#: Members that died before their bundle had them, if it is proven: data begins
+#: behind the head, so no member that it has is at offset 0.
+_UNPLACED = "members WHERE state IN ('dead', 'told') AND offset = 0 AND bundle"
+_PLANNED = "(SELECT id FROM bundles WHERE state = 'planned')"
+#: Have the bucket hear again of the members that these stood for.
+_PLACED_AGAIN = (
+    'UPDATE members SET renew = 1 WHERE number = 0 AND offset > 0 AND state '
+    "IN ('there', 'live') AND bundle IN (SELECT bundle FROM %s NOT IN %s)"
+    % (_UNPLACED, _PLANNED))
 _Statement = Tuple[str, Tuple[Any, ...]]
 #: Facts: under which this node writes; the bucket was looked at; the records
 #: of this node were.
@@ -171,19 +180,45 @@ class Book(Store):
     """The tables of one node; see :class:`Store`."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(path, 'bundle book', _prepare)
+        super().__init__(path, 'bundle book')
         self._waiting: Dict[str, Waiting] = {}
         self._recount_all()
+
+    @staticmethod
+    def prepare(opened: sqlite3.Connection) -> None:
+        """See :meth:`Store.prepare`."""
+        tables = {row[0] for row in opened.execute(
+            'SELECT name FROM sqlite_master')}
+        opened.executescript(_SCHEMA)
+        if 'members' in tables and 'facts' not in tables:
+            # Of an earlier release, and so not lost.
+            opened.execute(*_stated(_LOOKED_THROUGH, 'yes'))
+        for (table, column), statement in _LATER.items():
+            if all(row[1] != column for row in opened.execute(
+                    'PRAGMA table_info(%s)' % table)):
+                opened.execute(statement)
+        opened.executescript(_LATER_INDEX)
+        version = opened.execute('PRAGMA user_version').fetchone()[0]
+        if version < _REGAINS:
+            opened.execute(
+                'INSERT OR REPLACE INTO facts SELECT ?, value FROM facts '
+                'WHERE name = ?', (_REGAINED, _LOOKED_THROUGH))
+        if version < _ONLY_PLACED:
+            opened.execute(_PLACED_AGAIN)
+            opened.execute('DELETE FROM %s NOT IN %s' % (
+                _UNPLACED, _PLANNED))
+            opened.execute(_SUMS)
+            opened.execute('PRAGMA user_version = %d' % _ONLY_PLACED)
 
     def writer(self) -> str:
         """Under which this book's node says in the bucket what it knows of
         bundles that another one keeps; a new book has a new one."""
         with self._lock:
-            found = self._fact(_WRITER)
-            if not found:
-                found = uuid.uuid4().hex[:16]
-                self._write(True, [_stated(_WRITER, found)])
-            return found
+            writer = self._fact(_WRITER)
+            if not writer:
+                writer = uuid.uuid4().hex[:16]
+                self._write(True, [_stated(_WRITER, writer)])
+            return writer
 
     @property
     def is_looked_through(self) -> bool:
@@ -208,29 +243,31 @@ class Book(Store):
 
     # -- waiting ---------------------------------------------------------
 
-    def park(self, some: Sequence[Parked], now: float) -> List[bool]:
-        """Have versions wait for a bundle, all or none. Idempotent.
+    def park(self, members: Sequence[Parked], now: float) -> List[bool]:
+        """Have members wait for a bundle, all or none. Idempotent.
 
         :returns: for each: False if the book knows the version already
         """
         with self._lock:
-            known = self.known([one.version.key for one in some])
+            known = self.known([parked.version.key for parked in members])
             new: List[bool] = []
-            for one in some:
-                new.append(one.version.key not in known)
-                known.add(one.version.key)
+            for parked in members:
+                new.append(parked.version.key not in known)
+                known.add(parked.version.key)
             self._write(False, itertools.chain((
                 ('INSERT INTO members (%s, record) VALUES '
                  "(?,'waiting',?,?,?,?,?,?,?,?,?,?,0,0,0,0,?)" % _COLUMNS,
-                 (one.version.key, one.version.device, one.version.policy,
-                  one.version.object_hash, one.version.timestamp,
-                  one.version.frag_index, one.partition, one.group,
-                  one.size, one.etag, now, one.record))
-                for one, is_new in zip(some, new) if is_new), (
-                    _held(one.version, one.partition) for one in some)))
-            for one, is_new in zip(some, new):
+                 (parked.version.key, parked.version.device,
+                  parked.version.policy, parked.version.object_hash,
+                  parked.version.timestamp,
+                  parked.version.frag_index, parked.partition, parked.group,
+                  parked.size, parked.etag, now, parked.record))
+                for parked, is_new in zip(members, new) if is_new), (
+                    _held(parked.version, parked.partition)
+                    for parked in members)))
+            for parked, is_new in zip(members, new):
                 if is_new:
-                    self._add(one.group, one.size, now)
+                    self._add(parked.group, parked.size, now)
             return new
 
     def find_all(self, keys: Iterable[str]
@@ -241,22 +278,22 @@ class Book(Store):
                     for where in [self.find(key)] if where is not None}
 
     def known(self, keys: Iterable[str]) -> Set[str]:
-        """Those that wait, or are in a bundle of this node."""
-        found: Set[str] = set()
-        for some in _slices(keys):
-            found.update(row[0] for row in self._read(
+        """Keys that wait, or are in a bundle of this node."""
+        known: Set[str] = set()
+        for page in _slices(keys):
+            known.update(row[0] for row in self._read(
                 'SELECT key FROM members WHERE key IN (%s)'
-                % ','.join('?' * len(some)), some))
-        return found
+                % ','.join('?' * len(page)), page))
+        return known
 
     def buried(self, keys: Iterable[str]) -> Set[str]:
-        """Those that are in a bundle and dead there."""
-        found: Set[str] = set()
-        for some in _slices(keys):
-            found.update(row[0] for row in self._read(
+        """Keys that are in a bundle and dead there."""
+        buried: Set[str] = set()
+        for page in _slices(keys):
+            buried.update(row[0] for row in self._read(
                 "SELECT key FROM members WHERE state IN ('dead', 'told') "
-                'AND key IN (%s)' % ','.join('?' * len(some)), some))
-        return found
+                'AND key IN (%s)' % ','.join('?' * len(page)), page))
+        return buried
 
     def hold(self, version: VersionId, partition: str,
              bundle: str = '') -> None:
@@ -266,11 +303,11 @@ class Book(Store):
         """
         self.hold_all([(version, partition)], bundle)
 
-    def hold_all(self, some: Iterable[Tuple[VersionId, str]],
+    def hold_all(self, leaning: Iterable[Tuple[VersionId, str]],
                  bundle: str) -> None:
         """The same for several, all or none."""
         self._write(True, [_held(version, partition, bundle)
-                           for version, partition in some])
+                           for version, partition in leaning])
 
     def leaned_on(self, after: str = '') -> Iterator[str]:
         """Keys of bundles that other nodes keep and records here name,
@@ -298,17 +335,17 @@ class Book(Store):
         """Versions (and partitions) of this node with the keys of these
         members, by key."""
         by_key = {member.version.key: member.version for member in members}
-        found: Dict[str, List[Tuple[VersionId, str]]] = {
+        holders: Dict[str, List[Tuple[VersionId, str]]] = {
             key: [] for key in by_key}
-        for some in _slices(by_key):
+        for page in _slices(by_key):
             for key, device, partition in self._read(
                     'SELECT key, device, partition FROM holders WHERE '
-                    'key IN (%s)' % ','.join('?' * len(some)), some):
-                one = by_key[key]
-                found[key].append((
-                    one if one.device == device
-                    else replace(one, device=device), partition))
-        return found
+                    'key IN (%s)' % ','.join('?' * len(page)), page):
+                known = by_key[key]
+                holders[key].append((
+                    known if known.device == device
+                    else replace(known, device=device), partition))
+        return holders
 
     def let_go(self, version: VersionId) -> None:
         """The version left this device."""
@@ -320,9 +357,9 @@ class Book(Store):
         """Versions on these devices are nothing to this book any more.
         Durable; idempotent.
 
-        What waits on another device too waits there; the rest waits no
-        more. Members of bundles stay: who else needs them is asked before
-        a byte goes.
+        A version that waits on another device too waits there; all others
+        wait no more. Members of bundles stay: the other primaries are
+        asked about them before a byte goes.
         """
         marks = ','.join('?' * len(devices))
         names = tuple(devices)
@@ -353,11 +390,11 @@ class Book(Store):
             members = [_member(row) for row in self._read(
                 "SELECT %s FROM members WHERE grp = ? AND state = 'waiting'"
                 % _COLUMNS, (group,))]
-            found = [version for some in self.holders(members).values()
-                     for version, _ in some]
+            versions = [version for holders in self.holders(members).values()
+                        for version, _ in holders]
             for member in members:
                 self.unpark(member.version.key)
-            return found
+            return versions
 
     def waiting(self) -> List[Waiting]:
         """All groups that wait; costs nothing."""
@@ -407,7 +444,8 @@ class Book(Store):
         """The bundle is proven in S3; durable.
 
         :param placed: (version key, number, offset, stored bytes); those that
-            became dead since stay so
+            became dead since stay so. Others that died are forgotten: the
+            bundle never had them.
         :param replaces: the bundle that they were in before
         """
         with self._lock:
@@ -429,7 +467,8 @@ class Book(Store):
                  "id = ? AND state = 'sealed'", (bundle_id, replaces))] + [
                     (place, (number, offset, stored, key))
                     for key, number, offset, stored in placed]
-                + [_summed(bundle_id)])
+                + [('DELETE FROM ' + _UNPLACED + ' = ?', (bundle_id,)),
+                   _summed(bundle_id)])
 
     def wait_again(self, keys: Iterable[str]) -> None:
         """These found no room in the bundle that they were planned for."""
@@ -488,7 +527,7 @@ class Book(Store):
             "AND state = 'there'", (key,)) for key in keys])
 
     def leave(self, bundle_id: int, drop_at: float) -> None:
-        """Nobody needs the bundle any more after ``drop_at``."""
+        """Let the bundle go after ``drop_at``."""
         self._write(True, [(
             "UPDATE bundles SET state = 'leaving', drop_at = ? "
             'WHERE id = ?', (drop_at, bundle_id))])
@@ -536,6 +575,16 @@ class Book(Store):
             bundle = self.bundle(member.bundle)
         return None if bundle is None else (member, bundle)
 
+    def place_of(self, key: str) -> str:
+        """The key of the proven bundle that a version is in, or that a record
+        of this node names or named last; '' if none is known."""
+        rows = self._read(
+            'SELECT bundles.key FROM members JOIN bundles ON bundles.id = '
+            "members.bundle WHERE members.key = ?1 AND members.state IN "
+            "('there', 'live') UNION ALL SELECT leans FROM holders WHERE "
+            "key = ?1 AND leans != '' LIMIT 1", (key,))
+        return str(rows[0][0]) if rows else ''
+
     def knows(self, key: str) -> bool:
         """True if the version waits, or is in a bundle of this node."""
         return bool(self._read('SELECT 1 FROM members WHERE key = ?',
@@ -547,11 +596,11 @@ class Book(Store):
         with self._lock:
             known: Dict[str, int] = {}
             waited: List[Tuple[str, int]] = []
-            for some in _slices(keys):
+            for page in _slices(keys):
                 for key, bundle_id, state, group, size in self._read(
                         'SELECT key, bundle, state, grp, size FROM members '
-                        'WHERE key IN (%s)' % ','.join('?' * len(some)),
-                        some):
+                        'WHERE key IN (%s)' % ','.join('?' * len(page)),
+                        page):
                     if state == 'waiting' and key not in known:
                         waited.append((group, size))
                     known[key] = bundle_id
@@ -565,7 +614,7 @@ class Book(Store):
                     "UPDATE members SET state = 'dead' WHERE key = ? AND "
                     "state IN ('packed', 'there', 'live')")
                 for key in known] + [
-                    _summed(one) for one in set(known.values()) - {0}])
+                    _summed(number) for number in set(known.values()) - {0}])
             self._take_out(waited)
             return list(known)
 
@@ -594,12 +643,12 @@ class Book(Store):
         is in no proven bundle. Durable.
         """
         with self._lock:
-            found = self.find(key)
-            if found is None:
+            member = self.find(key)
+            if member is None:
                 return False
             self._write(True, [
                 ('UPDATE members SET renew = 1 WHERE key = ?', (key,)),
-                _summed(found[1].id)])
+                _summed(member[1].id)])
             return True
 
     def renewed(self, bundle_id: int) -> List[Member]:
@@ -612,7 +661,7 @@ class Book(Store):
 
     # -- further news for the bucket --------------------------------------
 
-    def add_renewals(self, some: Iterable[Tuple[VersionId, str, float]]
+    def add_renewals(self, wanted: Iterable[Tuple[VersionId, str, float]]
                      ) -> None:
         """The metadata of these changed: (version, partition, not_before)
         of each. Durable; idempotent."""
@@ -623,7 +672,7 @@ class Book(Store):
                 version.key, version.device, version.policy,
                 version.object_hash, version.timestamp, version.frag_index,
                 partition, not_before))
-            for version, partition, not_before in some])
+            for version, partition, not_before in wanted])
 
     def due_renewals(self, now: float,
                      limit: int) -> List[Tuple[VersionId, str, float]]:
@@ -673,9 +722,9 @@ class Book(Store):
 
     def size_of(self, key: str) -> Optional[int]:
         """Bytes of a bundle that is in S3; None if it is not known."""
-        found = self._read('SELECT size FROM bundles WHERE key = ? AND '
-                           'size > 0', (key,))
-        return int(found[0][0]) if found else None
+        rows = self._read('SELECT size FROM bundles WHERE key = ? AND '
+                          'size > 0', (key,))
+        return int(rows[0][0]) if rows else None
 
     def in_state(self, state: str, until: float = 0.0,
                  limit: int = 100) -> List[Bundle]:
@@ -771,8 +820,8 @@ class Book(Store):
                              "('leaving', 'replaced')", ())[0][0]
         return {
             'leaving': leaving, 'renewals': self.renewals(),
-            'waiting': sum(one.count for one in waiting),
-            'waiting_bytes': sum(one.length for one in waiting),
+            'waiting': sum(group.count for group in waiting),
+            'waiting_bytes': sum(group.length for group in waiting),
             'groups': len(waiting), 'bundles': row[0], 'bytes': row[1],
             'dead_bytes': row[2], 'live': row[3]}
 
@@ -784,8 +833,8 @@ class Book(Store):
 
     def _some(self, where: str, values: Tuple[Any, ...],
               is_due: Callable[[int], bool]) -> List[Bundle]:
-        """Those that are put off are passed over, or they would be all that
-        is ever looked at."""
+        """Some bundles that are due. Bundles that were put off must not fill
+        every answer."""
         with closing(self._rows(
                 'SELECT id, key, state, grp, seal, size FROM bundles WHERE '
                 + where, values)) as rows:
@@ -797,14 +846,14 @@ class Book(Store):
                               (key,))[0][0])
 
     def _add(self, group: str, size: int, now: float) -> None:
-        one = self._waiting.get(group) or Waiting(group, 0, 0, now)
+        gathered = self._waiting.get(group) or Waiting(group, 0, 0, now)
         self._waiting[group] = Waiting(
-            group, one.length + size, one.count + 1,
-            min(one.oldest_at, now))
+            group, gathered.length + size, gathered.count + 1,
+            min(gathered.oldest_at, now))
 
-    def _take_out(self, some: Iterable[Tuple[str, int]]) -> None:
+    def _take_out(self, rows: Iterable[Tuple[str, int]]) -> None:
         """These, (group, size) of each, do not wait any more."""
-        for group, sizes in itertools.groupby(some, lambda one: one[0]):
+        for group, sizes in itertools.groupby(rows, lambda row: row[0]):
             length, count = 0, 0
             for _, size in sizes:
                 length += size
@@ -822,30 +871,10 @@ class Book(Store):
 
     def _recount_all(self) -> None:
         with self._lock:
-            found = {row[0]: Waiting(*row) for row in self._read(
+            waiting = {row[0]: Waiting(*row) for row in self._read(
                 'SELECT grp, sum(size), count(*), min(parked_at) FROM '
                 "members WHERE state = 'waiting' GROUP BY grp", ())}
-            self._waiting = found
-
-
-def _prepare(db: sqlite3.Connection) -> None:
-    tables = {row[0] for row in db.execute('SELECT name FROM sqlite_master')}
-    db.executescript(_SCHEMA)
-    if 'members' in tables and 'facts' not in tables:
-        # Of an earlier release, and so not lost.
-        db.execute(*_stated(_LOOKED_THROUGH, 'yes'))
-    for (table, column), statement in _LATER.items():
-        if all(row[1] != column for row in db.execute(
-                'PRAGMA table_info(%s)' % table)):
-            db.execute(statement)
-    db.executescript(_LATER_INDEX)
-    version = db.execute('PRAGMA user_version').fetchone()[0]
-    if version < _SUMMED_TOGETHER:
-        db.execute(_SUMS)
-    if version < _REGAINS:
-        db.execute('INSERT OR REPLACE INTO facts SELECT ?, value FROM facts '
-                   'WHERE name = ?', (_REGAINED, _LOOKED_THROUGH))
-        db.execute('PRAGMA user_version = %d' % _REGAINS)
+            self._waiting = waiting
 
 
 def _stated(name: str, value: str) -> _Statement:
@@ -856,10 +885,10 @@ def _slices(keys: Iterable[str]) -> Iterator[Tuple[str, ...]]:
     """Some at a time: a statement has a limit of values."""
     left = iter(keys)
     while True:
-        some = tuple(itertools.islice(left, _ASKED_AT_ONCE))
-        if not some:
+        page = tuple(itertools.islice(left, _ASKED_AT_ONCE))
+        if not page:
             return
-        yield some
+        yield page
 
 
 def _summed(bundle_id: int) -> _Statement:
@@ -882,18 +911,20 @@ def _adopted(key: str, group: str, seal: str, size: int,
            '?, ?, 0, 0, 0, 0, 0) ON CONFLICT (key) DO UPDATE SET state = '
            "'sealed', seal = excluded.seal, size = excluded.size, "
            'drop_at = 0', (key, group, now, seal, size))
-    for one in members:
+    for member in members:
         yield ('INSERT INTO members (%s) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,'
                '(SELECT id FROM bundles WHERE key = ?),?,?,?) '
                'ON CONFLICT (key) DO UPDATE SET number = excluded.number, '
                'offset = excluded.offset, stored = excluded.stored, '
                "record = x'', state = CASE state WHEN 'packed' THEN 'there' "
                'ELSE state END WHERE bundle = excluded.bundle' % _COLUMNS, (
-                   one.version.key, one.state, one.version.device,
-                   one.version.policy, one.version.object_hash,
-                   one.version.timestamp, one.version.frag_index,
-                   one.partition, group, one.size, one.etag, now, key,
-                   one.number, one.offset, one.stored))
+                   member.version.key, member.state, member.version.device,
+                   member.version.policy, member.version.object_hash,
+                   member.version.timestamp, member.version.frag_index,
+                   member.partition, group, member.size, member.etag, now, key,
+                   member.number, member.offset, member.stored))
+    yield ('DELETE FROM ' + _UNPLACED
+           + ' = (SELECT id FROM bundles WHERE key = ?)', (key,))
     yield _SUMS + 'WHERE key = ?', (key,)
 
 

@@ -14,19 +14,19 @@ all primaries name the later bundle, that key goes (``collect``).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, Optional, Sequence, Tuple
 
-from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import DamagedRecord, DssError, VersionGone
 from swift_dss.core.residency import RemoteCopy
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.around import Around
 from swift_dss.gateway.bundle.book import Book
 from swift_dss.gateway.bundle.proof import BundleProofs
 from swift_dss.gateway.bundle.read import is_bundle
 from swift_dss.gateway.form import metadata
-from swift_dss.gateway.peers.primaries import Primaries, Wanted
-from swift_dss.gateway.ports import (
-    Arrival, LocalVersion, LocalVersions, Metrics)
+from swift_dss.gateway.peers.primaries import Peers, Wanted
+from swift_dss.gateway.peers.ranks import NoRing
+from swift_dss.gateway.ports import Arrival, LocalVersion, LocalVersions
 from swift_dss.io import steps
 from swift_dss.strategy.agreement import leans_on
 
@@ -53,43 +53,40 @@ class Place:
 
 
 class Follower:
-    """Finds, proves and records places in bundles of others.
+    """Finds, proves and records places in bundles of others."""
 
-    :param now: seconds since the epoch
-    """
-
-    def __init__(self, conf: GatewayConf, primaries: Primaries,
-                 proofs: BundleProofs, local: LocalVersions, book: Book,
-                 metrics: Metrics, now: Callable[[], float]) -> None:
-        self._conf = conf
-        self._primaries = primaries
+    def __init__(self, around: Around, peers: Peers, proofs: BundleProofs,
+                 local: LocalVersions, book: Book) -> None:
+        self._conf = around.conf
+        self._ranks, self._primaries = peers
         self._proofs = proofs
         self._local = local
         self._book = book
-        self._metrics = metrics
-        self._now = now
+        self._metrics = around.metrics
+        self._clock = around.clock
         #: The version of each bundle that was asked about last.
         self._asked: Dict[str, Tuple[str, str]] = {}
         #: The bundle that was looked at last in this round.
         self._at = ''
 
-    def lean(self, some: Sequence[LocalVersion]) -> Dict[VersionId, Place]:
+    def lean(self, versions: Sequence[LocalVersion]) -> Dict[VersionId, Place]:
         """Make records name the places in the primaries' records; the answer
         leaves out versions without a place. Blocks, a few seconds a server.
         """
-        found: Dict[VersionId, Place] = {}
+        places: Dict[VersionId, Place] = {}
         new: List[Tuple[LocalVersion, RemoteCopy]] = []
-        for local, keys in self._named([(one, _key(one)) for one in some]):
+        for local, keys in self._named(
+                [(version, _key(version)) for version in versions]):
             place = self._proven(local, keys)
             if place is None:
                 continue
             if place.remote is None:
-                found[local.version] = place
+                places[local.version] = place
             else:
                 new.append((local, place.remote))
         for local in self._record(new):
-            found[local.version] = Place(local.residency.remote)
-        return found
+            places[local.version] = Place(local.residency.remote)
+        return places
 
     def find(self, local: LocalVersion) -> Optional[RemoteCopy]:
         """A version's place in a later bundle than its record names, proven by
@@ -107,10 +104,10 @@ class Follower:
         :raises TierUnavailable: the book's disk is full
         """
         done = self._record(new)
-        # Whoever wrote the new bundle may not have heard of all that was
-        # said beside the old one.
+        # The node that wrote the new bundle may not have heard of all
+        # records beside the old one.
         self._book.add_renewals([
-            (local.version, local.partition, self._now())
+            (local.version, local.partition, self._clock.wall())
             for local in done if metadata.changed_at(
                 local.metadata) > local.version.timestamp])
         return len(done)
@@ -142,26 +139,26 @@ class Follower:
     def sealed_otherwise(self, prefix: str) -> int:
         """Bundles of others under a seal that does not begin so, as one
         record each says: some, if many."""
-        found = 0
+        unlike = 0
         for bundle in self._book.leaned_on():
             local = self._next_of(bundle)
             remote = local and local.residency.remote
-            found += bool(remote and remote.seal and remote.in_bundle
-                          and not remote.seal.startswith(prefix))
-            if found >= _SOME:
+            unlike += bool(remote and remote.seal and remote.in_bundle
+                           and not remote.seal.startswith(prefix))
+            if unlike >= _SOME:
                 break
-        return found
+        return unlike
 
     # -- inside ----------------------------------------------------------
 
-    def _named(self, some: Sequence[Tuple[LocalVersion, str]]
+    def _named(self, versions: Sequence[Tuple[LocalVersion, str]]
                ) -> Iterable[Tuple[LocalVersion, List[str]]]:
         """The places in other records of each version, best first.
 
-        :param some: each version, and the key that the places come after
+        :param versions: each version, and the key that the places come after
         """
-        for at in range(0, len(some), _AT_ONCE):
-            page = some[at:at + _AT_ONCE]
+        for at in range(0, len(versions), _AT_ONCE):
+            page = versions[at:at + _AT_ONCE]
             answers = self._primaries.ask(
                 [Wanted(local.version) for local, _ in page], True)
             for (local, key), said in zip(page, answers):
@@ -177,17 +174,17 @@ class Follower:
                 alone = True
                 continue
             try:
-                found = self._proofs.find(
+                place = self._proofs.find(
                     local.version, local.content_length, local.etag, key)
             except DamagedRecord:
                 continue
             except DssError:
                 # It may be there: a second copy of it would be for ever.
                 return Place()
-            if found is not None:
+            if place is not None:
                 return Place(RemoteCopy(
-                    self._conf.endpoint, key, local.etag, self._now(),
-                    *found))
+                    self._conf.endpoint, key, local.etag, self._clock.wall(),
+                    *place))
         return Place(alone=True) if alone else None
 
     def _record(self, new: Sequence[Tuple[LocalVersion, RemoteCopy]]
@@ -196,10 +193,10 @@ class Follower:
         for local, remote in new:
             by_bundle.setdefault(remote.key, []).append(
                 (local.version, local.partition))
-        for bundle, some in by_bundle.items():
+        for bundle, versions in by_bundle.items():
             # Before records name it: a rewrite of the bundle must know this
             # device.
-            self._book.hold_all(some, bundle)
+            self._book.hold_all(versions, bundle)
         steps.reached('follow.held')
         said = self._local.record_remotes([Arrival(
             local.version, local.partition, remote, local.content_length)
@@ -235,7 +232,8 @@ class Follower:
         try:
             local = self._local.describe(version, partition)
         except VersionGone:
-            self._book.let_go(version)
+            if not self._is_lost(version, partition):
+                self._book.let_go(version)
             return None
         except DssError:
             return None
@@ -247,6 +245,20 @@ class Follower:
         # but not back to this bundle, of which S3 may have it wrong.
         return local
 
+    def _is_lost(self, version: VersionId, partition: str) -> bool:
+        """True of a fragment that belongs here, if nothing of its object is
+        here: a drive was lost, and the book alone knows where the fragment is.
+        """
+        if version.frag_index is None or \
+                self._local.newest(version, partition) is not None:
+            return False
+        try:
+            nodes = self._ranks.primaries(
+                version.policy, version.object_hash)[1]
+        except NoRing:
+            return True
+        return any(map(self._ranks.is_here, nodes[version.frag_index:][:1]))
+
     def _follow(self, bundle: str) -> None:
         after = ('', '')
         while True:
@@ -254,11 +266,12 @@ class Follower:
             if not rows:
                 return
             after = rows[-1][:2]
-            some = [local for row in rows
-                    for local in [self._leaning(bundle, *row)]
-                    if local is not None]
+            matching = [local for row in rows
+                        for local in [self._leaning(bundle, *row)]
+                        if local is not None]
             new: List[Tuple[LocalVersion, RemoteCopy]] = []
-            for local, keys in self._named([(one, bundle) for one in some]):
+            for local, keys in self._named(
+                    [(version, bundle) for version in matching]):
                 place = self._proven(local, keys)
                 if place is not None and place.remote is not None:
                     new.append((local, place.remote))

@@ -13,24 +13,26 @@ that fails is put off alone, and the work on the others goes on.
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from functools import partial
 from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple
 
-from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
     DamagedRecord, DssError, RemoteUnavailable, TierUnavailable,
     VersionGone)
+from swift_dss.gateway.around import Around
 from swift_dss.gateway.bundle import since as bundle_since
-from swift_dss.gateway.bundle.book import Book, Bundle, Member
+from swift_dss.gateway.bundle.book import Bundle, Member
 from swift_dss.gateway.bundle.lean import Leaning
 from swift_dss.gateway.bundle.pack import Packed, Packer, keys_of
 from swift_dss.gateway.bundle.read import Source
 from swift_dss.gateway.bundle.replicas import Replicas
+from swift_dss.gateway.bundle.shelves import Shelves
 from swift_dss.gateway.bundle.since import Since
+from swift_dss.gateway.bundle.troubles import Troubles
 from swift_dss.gateway.form import metadata
-from swift_dss.gateway.form.encrypt import KeyFile
-from swift_dss.gateway.link.client import S3Client, S3Down, S3Missing
-from swift_dss.gateway.ports import LocalVersions, Metrics
+from swift_dss.gateway.link.client import S3Down, S3Missing
+from swift_dss.gateway.ports import LocalVersions
 from swift_dss.io import steps
 from swift_dss.strategy import bundling
 from swift_dss.strategy.agreement import Verdict
@@ -47,32 +49,30 @@ _LOOKED_AT = 1000
 class Keeper:
     """Keeps bundles small and honest. Called by one thread at a time.
 
-    :param note: is told why a bundle was put off
+    :param troubles: is told why a bundle was put off
     """
 
-    def __init__(self, conf: GatewayConf, client: S3Client,
-                 local: LocalVersions, book: Book, packer: Packer,
-                 metrics: Metrics, note: Callable[[DssError], None],
-                 keys: KeyFile, now: Callable[[], float],
-                 leaning: Leaning) -> None:
+    def __init__(self, around: Around, shelves: Shelves,
+                 local: LocalVersions, packer: Packer, leaning: Leaning,
+                 troubles: Troubles) -> None:
         self._leaning = leaning
-        self._keys = keys
-        self._conf = conf
-        self._client = client
+        self._keys = shelves.keys
+        self._conf = around.conf
+        self._client = shelves.client
         self._local = local
-        self._book = book
+        self._book = shelves.book
         self._packer = packer
         self._replicas = Replicas(local, packer.read)
-        self._metrics = metrics
-        self._note = note
-        self._now = now
+        self._metrics = around.metrics
+        self._troubles = troubles
+        self._clock = around.clock
         #: When to try (work, bundle) again that failed.
         self._not_before: Dict[Tuple[str, int], float] = {}
 
     def recover(self) -> None:
         """After a restart: work under way ends."""
-        for one in self._book.in_state('planned', limit=1 << 30):
-            self._book.give_up(one.id)
+        for entry in self._book.in_state('planned', limit=1 << 30):
+            self._book.give_up(entry.id)
         self.record_rest()
 
     def record_rest(self) -> None:
@@ -88,37 +88,39 @@ class Keeper:
 
         :raises S3Down: the rest another time
         """
-        for one in self._book.untold(partial(self._is_due, 'tell')):
-            self._alone('tell', one.id, partial(self._tell, one))
+        for entry in self._book.untold(partial(self._is_due, 'tell')):
+            self._alone('tell', entry.id, partial(self._tell, entry))
 
-    def _tell(self, one: Bundle) -> None:
+    def _tell(self, entry: Bundle) -> None:
         # Keep the dead members noted there: the book may be younger than the
         # bundle. Where S3 has spoilt it, only the book's knowledge is left.
         before = bundle_since.read_mine(
-            self._client, bundle_since.path_of(one.key),
-            self._packer.unwrap(one)) or Since()
-        records, gone, unsaid = self._new_records(one)
-        since = bundle_since.join((before, Since(
-            {member.number for member in
-             self._book.members(one.id, ('dead', 'told'))}, records)))
+            self._client, bundle_since.path_of(entry.key),
+            self._packer.unwrap(entry)) or Since()
+        records, gone, unsaid = self._new_records(entry)
+        # Earlier releases could note a member that is here.
+        since = bundle_since.join((replace(
+            before, dead=before.dead - set(records)), Since(
+                {member.number for member in
+                 self._book.members(entry.id, ('dead', 'told'))}, records)))
         if since != before:
             bundle_since.write(
-                self._client, bundle_since.path_of(one.key), since, before,
-                self._packer.wrap(one))
+                self._client, bundle_since.path_of(entry.key), since, before,
+                self._packer.wrap(entry))
             steps.reached('bundle.since_sent')
-        self._book.tell(one.id, since.dead, set(records) | gone)
+        self._book.tell(entry.id, since.dead, set(records) | gone)
         steps.reached('bundle.since_told')
         if unsaid is not None:
             raise unsaid
 
-    def _new_records(self, one: Bundle) -> Tuple[
+    def _new_records(self, entry: Bundle) -> Tuple[
             Dict[int, bundle.Record], Set[int], Optional[DssError]]:
         """The records to say by number, the members that left this node,
         and why others cannot be said yet."""
-        found: Dict[int, bundle.Record] = {}
+        records: Dict[int, bundle.Record] = {}
         gone: Set[int] = set()
         unsaid: Optional[DssError] = None
-        members = self._book.renewed(one.id)
+        members = self._book.renewed(entry.id)
         holders = self._book.holders(members)
         for member in members:
             here: List[bundle.Record] = []
@@ -132,41 +134,42 @@ class Keeper:
                 except (TierUnavailable, DamagedRecord) as err:
                     away = err
             if here:
-                found[member.number] = functools.reduce(
+                records[member.number] = functools.reduce(
                     metadata.merged, here)
             elif away is None:
                 gone.add(member.number)
             unsaid = away or unsaid
-        return found, gone, unsaid
+        return records, gone, unsaid
 
     def drop(self) -> None:
         """Delete the keys of bundles that are not needed any more.
 
         :raises S3Down: the rest another time
         """
-        for one in self._book.in_state('leaving', self._now()):
+        for entry in self._book.in_state('leaving', self._clock.wall()):
             # Or a hundred that fail would be all that is ever looked at.
-            again_at = self._alone('drop', one.id, partial(self._drop, one))
+            again_at = self._alone(
+                'drop', entry.id, partial(self._drop, entry))
             if again_at:
-                self._book.leave(one.id, again_at)
+                self._book.leave(entry.id, again_at)
 
-    def _drop(self, one: Bundle) -> None:
-        if not self._is_free(one):
-            self._book.leave(one.id, self._now() + _ASK_AGAIN_SECONDS)
+    def _drop(self, entry: Bundle) -> None:
+        if not self._is_free(entry):
+            self._book.leave(entry.id, self._clock.wall() + _ASK_AGAIN_SECONDS)
             self._metrics.count('gateway.bundles_held')
             return
         # First the notes beside it: alone they would never be found.
-        for key in (*bundle_since.listed(self._client, one.key), one.key):
+        for key in (*bundle_since.listed(self._client, entry.key), entry.key):
             self._client.delete(key)
             if self._client.head(key) is not None:
                 # Acknowledged and not done, or not everywhere yet.
                 raise RemoteUnavailable('%s is still there' % key,
                                         self._conf.retry_after_seconds)
         steps.reached('bundle.dropped')
-        self._book.forget(one.id)
+        self._book.forget(entry.id)
         self._metrics.count('gateway.bundles_dropped')
 
-    def _is_free(self, one: Bundle) -> bool:
+    def _is_free(self, entry: Bundle) -> bool:
         """No record names the bundle, or will; members that some name are
         under keys of their own by now. A stub may have come to a drive of
         this node after the others were pointed at the new bundle.
@@ -174,24 +177,24 @@ class Keeper:
         The bundle itself has its index: the book has its members in another
         one by now.
         """
-        if not one.size:
+        if not entry.size:
             return True  # it was never proven, so never named
-        source = Source(self._client, one, self._keys)
+        source = Source(self._client, entry, self._keys)
         dead = {member.number for member in self._book.members(
-            one.id, ('dead', 'told'))}
+            entry.id, ('dead', 'told'))}
         try:
             # An empty one has no byte that a record could need.
-            members = [member for member in source.members(one.group)
+            members = [member for member in source.members(entry.group)
                        if member.number not in dead and member.size]
         except S3Missing:
             return True
-        said = self._leaning.leaned_on(one.key, members)
+        said = self._leaning.leaned_on(entry.key, members)
         needed = [member for member in members
                   if said[member.version.key] is Verdict.NEEDED]
         # The new bundle has these bytes as well.
-        freed = one.size - sum(member.stored for member in needed)
+        freed = entry.size - sum(member.stored for member in needed)
         # Silence counts for as long as with a key of its own.
-        if not self._leaning.is_forgotten(self._book.replaced_at(one.id)) \
+        if not self._leaning.is_forgotten(self._book.replaced_at(entry.id)) \
                 and (Verdict.OPEN in said.values()
                      or not self._pays(freed, needed)):
             return False
@@ -211,10 +214,10 @@ class Keeper:
 
     def next_drop(self) -> Optional[float]:
         """When the first key is to go; None if none is."""
-        found = self._book.in_state('leaving', float('inf'), 1)
-        if not found:
+        leaving = self._book.in_state('leaving', float('inf'), 1)
+        if not leaving:
             return None
-        return self._book.drop_at(found[0].id)
+        return self._book.drop_at(leaving[0].id)
 
     def rewrite(self) -> bool:
         """Rewrite one bundle, or find one without live members; False if there
@@ -222,17 +225,17 @@ class Keeper:
 
         :raises S3Down: another time
         """
-        found = self._book.with_dead(
+        candidates = self._book.with_dead(
             partial(self._is_due, 'rewrite'), _LOOKED_AT)
-        for bundle_id, _, live in found:
+        for bundle_id, _, live in candidates:
             if not live:
                 self._leave(bundle_id)
                 return True
-        chosen = bundling.rewrite([kept for _, kept, _ in found],
+        chosen = bundling.rewrite([kept for _, kept, _ in candidates],
                                   self._conf.bundle_dead_share, 1)
         if not chosen:
             return False
-        bundle_id = next(one_id for one_id, kept, _ in found
+        bundle_id = next(one_id for one_id, kept, _ in candidates
                          if kept.key == chosen[0].key)
         old = self._book.bundle(bundle_id)
         if old is not None and old.state == 'sealed':
@@ -248,10 +251,10 @@ class Keeper:
         due = self._book.sealed_otherwise(
             self._keys.active_prefix, ('sealed',),
             partial(self._is_due, 'rewrite'))
-        for one in due:
+        for entry in due:
             # The old key of the key file is to leave it.
-            self._alone('rewrite', one.id, partial(
-                self._rewrite, one, at_any_cost=True))
+            self._alone('rewrite', entry.id, partial(
+                self._rewrite, entry, at_any_cost=True))
         return bool(due)
 
     def rewrap(self) -> None:
@@ -259,16 +262,17 @@ class Keeper:
         more, and the key they were written under may be gone by then."""
         if not self._keys:
             return
-        for one in self._book.sealed_otherwise(
+        for entry in self._book.sealed_otherwise(
                 self._keys.active_prefix, ('replaced', 'leaving'),
                 partial(self._is_due, 'rewrap')):
-            self._alone('rewrap', one.id, partial(self._rewrap, one))
+            self._alone('rewrap', entry.id, partial(self._rewrap, entry))
 
-    def _rewrap(self, one: Bundle) -> None:
-        self._book.reseal(one.id, self._keys.rewrap(one.seal))
+    def _rewrap(self, entry: Bundle) -> None:
+        self._book.reseal(entry.id, self._keys.rewrap(entry.seal))
 
     def _is_due(self, work: str, bundle_id: int) -> bool:
-        return self._not_before.get((work, bundle_id), 0.0) <= self._now()
+        return self._not_before.get(
+            (work, bundle_id), 0.0) <= self._clock.wall()
 
     def _alone(self, work: str, bundle_id: int,
                do: Callable[[], None]) -> float:
@@ -285,13 +289,13 @@ class Keeper:
         except S3Down:
             raise
         except DssError as err:
-            self._note(err)
-            now = self._now()
+            self._troubles.note(err)
+            now = self._clock.wall()
             wait = (err.retry_after_seconds
                     if isinstance(err, RemoteUnavailable)
                     else _ASK_AGAIN_SECONDS)
             self._not_before = {
-                one: at for one, at in self._not_before.items() if at > now}
+                key: at for key, at in self._not_before.items() if at > now}
             self._not_before[work, bundle_id] = now + wait
             return now + wait
         return 0.0
@@ -305,13 +309,13 @@ class Keeper:
         if not at_any_cost and not self._pays(sum(
                 member.stored for member in gone), apart):
             self._not_before['rewrite', old.id] = \
-                self._now() + _TOO_DEAR_SECONDS
+                self._clock.wall() + _TOO_DEAR_SECONDS
             self._metrics.count('gateway.bundles_too_dear')
             return
         self._send_apart(Source(self._client, old, self._keys), apart)
         self._book.bury(keys_of(apart))
         key = self._packer.new_key()
-        new_id = self._book.plan_anew(old.group, key, self._now())
+        new_id = self._book.plan_anew(old.group, key, self._clock.wall())
         steps.reached('compact.planned')
         packed = self._packer.begin(old.group)
         try:
@@ -338,7 +342,7 @@ class Keeper:
 
     def _leave(self, bundle_id: int) -> None:
         # Readers and other nodes may still lean on the old key.
-        self._book.leave(bundle_id, self._now()
+        self._book.leave(bundle_id, self._clock.wall()
                          + self._conf.delete_delay_seconds)
 
     def _copy(self, old: Bundle, packed: Packed) -> None:

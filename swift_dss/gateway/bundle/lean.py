@@ -4,24 +4,23 @@ Stubs travel as stubs: a record of another node, or of another drive, may
 name a bundle that it does not keep. Before such a key goes, the primaries are
 asked for the keys in their records. A member on which another node leans, or
 may lean unknown to us, first goes to the version's own key. Every reader that
-misses a bundle looks there (:func:`own_copy`). This needs no message to a node
-that may be away, and no forwarding record.
+misses a bundle looks there (``own_record.own_copy``). This needs no message to
+a node that may be away, and no forwarding record.
 """
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
-from typing import Callable, Dict, Iterable, Iterator, Optional, Tuple
+from typing import Callable, Dict, Iterable, Iterator, Tuple
 
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.residency import RemoteCopy, Residency
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.bundle.book import Member
-from swift_dss.gateway.form import encrypt, metadata
-from swift_dss.gateway.link.client import S3Client
+from swift_dss.gateway.form import metadata
 from swift_dss.gateway.peers.primaries import Answers, Primaries, Wanted
 from swift_dss.gateway.ports import LocalReader, LocalVersion
+from swift_dss.io.workers import Clock
 from swift_dss.strategy.agreement import Verdict, of_member, of_place
 from swift_dss.wire import bundle, classmap
 
@@ -35,15 +34,15 @@ class Leaning:
     """Asks, and sends apart.
 
     :param send: see :data:`SendApart`
-    :param now: clock for ages; see ``TrustedClock``
+    :param clock: for ages; see ``TrustedClock``
     """
 
     def __init__(self, conf: GatewayConf, primaries: Primaries,
-                 send: SendApart, now: Callable[[], float]) -> None:
+                 send: SendApart, clock: Clock) -> None:
         self._conf = conf
         self._primaries = primaries
         self._send = send
-        self._now = now
+        self._clock = clock
 
     def verdicts(self, key: str, members: Iterable[Member]
                  ) -> Dict[str, Verdict]:
@@ -51,7 +50,7 @@ class Leaning:
         node has, by version.
         """
         return {version.key: of_member(
-            version.timestamp, key, said, self._now(),
+            version.timestamp, key, said, self._clock.wall(),
             self._conf.reclaim_age_seconds, version.frag_index is not None)
             for version, said in self._asked(members)}
 
@@ -73,7 +72,7 @@ class Leaning:
 
     def is_forgotten(self, since: float) -> bool:
         """True if silence since then counts for nothing."""
-        return since + self._conf.reclaim_age_seconds < self._now()
+        return since + self._conf.reclaim_age_seconds < self._clock.wall()
 
     def send_apart(self, member: Member, record: bundle.Record,
                    data: bytes) -> None:
@@ -101,20 +100,3 @@ class BytesReader(LocalReader):
 
     def close(self) -> None:
         """Nothing is open."""
-
-
-def own_copy(conf: GatewayConf, client: S3Client,
-             local: LocalVersion) -> Optional[RemoteCopy]:
-    """S3's copy under a version's own key, as far as a HEAD can tell; None if
-    it has nothing there, or nothing that has the right length.
-    """
-    key = metadata.own_key(conf.prefix, local.version)
-    head = client.head(key)
-    if head is None:
-        return None
-    text = head.metadata.get(encrypt.SEAL_META, '')
-    length = encrypt.sealed_length(local.content_length) if text \
-        else local.content_length
-    if head.size != length:
-        return None
-    return RemoteCopy(conf.endpoint, key, head.etag, time.time(), 0, text)

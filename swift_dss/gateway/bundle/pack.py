@@ -17,23 +17,24 @@ import os
 import threading
 import uuid
 from dataclasses import dataclass
-from typing import (
-    Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple)
+from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
-    DamagedRecord, DssError, RemoteCorrupt, TierUnavailable, VersionGone)
+    DamagedRecord, RemoteCorrupt, TierUnavailable, VersionGone)
 from swift_dss.core.limits import MAX_BUNDLE_MEMBERS
 from swift_dss.core.residency import RemoteCopy
 from swift_dss.core.version import VersionId
-from swift_dss.gateway.bundle.book import Book, Bundle, Member
+from swift_dss.gateway.around import Around
+from swift_dss.gateway.bundle.book import Bundle, Member
 from swift_dss.gateway.bundle.read import FOLDER, read_whole
+from swift_dss.gateway.bundle.shelves import MemberRows, Shelves
 from swift_dss.gateway.form import digests, encrypt, metadata, verify
-from swift_dss.gateway.link.client import S3Client
 from swift_dss.gateway.link.turns import Baton, Turns
+from swift_dss.gateway.peers.ranks import Ranks, mark_of
 from swift_dss.gateway.ports import (
-    Arrival, LocalVersion, LocalVersions, Logger, Metrics)
+    Arrival, LocalVersion, LocalVersions)
 from swift_dss.io import steps
 from swift_dss.strategy.bundling import Batch, Waiting
 from swift_dss.wire import bundle
@@ -47,6 +48,8 @@ _PACKED_AT_ONCE = 512
 AGAIN_SECONDS = 600.0
 #: In a bundle's user metadata: where its proofs are, ``<offset>-<bytes>``.
 PROOFS_META = 'dss-proofs'
+#: And the mark of the node that packed it, if it is a primary of a member.
+PACKER_META = 'dss-packer'
 
 
 def group_of(local: LocalVersion, table: ClassTable,
@@ -101,32 +104,28 @@ class Claim(NamedTuple):
 class Packer:
     """Builds, sends, proves and records one bundle, in any thread.
 
-    :param done: called with versions whose records name their bundle
-    :param away: called with each version that could not be packed, and the
-        reason
+    :param rows: those of the members in the queue
+    :param ranks: of this node's devices
     :param turns: the order of sending packed bundles
-    :param baton: held during many small steps
     """
 
-    def __init__(self, conf: GatewayConf, client: S3Client,
-                 local: LocalVersions, book: Book, metrics: Metrics,
-                 logger: Logger, now: Callable[[], float],
-                 keys: encrypt.KeyFile,
-                 done: Callable[[List[VersionId]], None],
-                 away: Callable[[VersionId, DssError], None],
-                 turns: Turns, baton: Baton) -> None:
-        self._conf = conf
-        self._client = client
+    def __init__(self, around: Around, shelves: Shelves,
+                 local: LocalVersions, rows: MemberRows, ranks: Ranks,
+                 turns: Turns) -> None:
+        self._conf = around.conf
+        self._client = shelves.client
         self._local = local
-        self._book = book
-        self._metrics = metrics
-        self._logger = logger
-        self._now = now
-        self._keys = keys
-        self._done = done
-        self._away = away
+        self._book = shelves.book
+        self._metrics = around.metrics
+        self._logger = around.logger
+        self._clock = around.clock
+        self._keys = shelves.keys
+        self._rows = rows
+        self._ranks = ranks
         self._turns = turns
-        self._baton = baton
+        #: Held during many small steps, by one thread at a time; not
+        #: reentrant.
+        self.baton = Baton()
         #: Members of one bundle at a time are read: side by side they
         #: would hand the interpreter to one another at each system call,
         #: and the first would be as late as the last.
@@ -147,10 +146,10 @@ class Packer:
         The caller MUST :meth:`flush` the claim.
         """
         key = self.new_key()
-        with self._baton.hold():
+        with self.baton.hold():
             bundle_id, members = self._book.plan(
                 waiting.group, key, batch.bundle_bytes, batch.members,
-                self._now())
+                self._clock.wall())
         if not members:
             return None
         steps.reached('bundle.planned')
@@ -188,39 +187,39 @@ class Packer:
         """A unique key that reveals nothing of its contents."""
         name = uuid.uuid4().hex
         return '%s%s%s/%016.5f-%s' % (
-            self._conf.prefix, FOLDER, name[-3:], self._now(), name)
+            self._conf.prefix, FOLDER, name[-3:], self._clock.wall(), name)
 
     def begin(self, group: str) -> Packed:
         """An empty bundle for a group."""
         if self._keys:
             seal = self._keys.new()
             return Packed(bundle.Builder(
-                {'seal': seal.text, 'created': self._now()}, True,
+                {'seal': seal.text, 'created': self._clock.wall()}, True,
                 seal.wrap), seal.text, [])
         account, _, policy, class_ids = json.loads(group)
         head = {'account': account, 'policy': policy,
-                'classes': class_ids, 'created': self._now()}
+                'classes': class_ids, 'created': self._clock.wall()}
         return Packed(bundle.Builder(head), '', [])
 
     def _pack_all(self, packed: Packed, members: List[Member]) -> None:
         for at in range(0, len(members), _PACKED_AT_ONCE):
-            with self._baton.hold():
+            with self.baton.hold():
                 if not self._pack_some(packed,
                                        members[at:at + _PACKED_AT_ONCE]):
                     # Their metadata is unusually large.
                     placed = {key for key, _, _, _ in packed.placed}
                     self._book.wait_again(
-                        one.version.key for one in members[at:]
-                        if one.version.key not in placed)
+                        member.version.key for member in members[at:]
+                        if member.version.key not in placed)
                     return
 
     def _pack_some(self, packed: Packed, members: List[Member]) -> bool:
         """False if there is no room for all of them."""
         builder, placed = packed.builder, packed.placed
-        found = self._local.read_as_parked([
+        contents = self._local.read_as_parked([
             (member.version, member.partition, member.size)
             for member in members])
-        for member, data in zip(members, found):
+        for member, data in zip(members, contents):
             if not builder.has_room(member.size):
                 return False
             if data is None or not member.record or digests.md5(
@@ -248,7 +247,13 @@ class Packer:
                 verify.LocalCorrupt) as err:
             self._metrics.count('gateway.bundle_skipped')
             self._book.unpark(member.version.key)
-            self._away(member.version, err)
+            if isinstance(err, VersionGone):
+                # Overwritten, deleted or moved on: its own upload finds that
+                # out, at once, and lets the row go.
+                self._rows.single_out([member.version])
+            else:
+                # Its row says why.
+                self._rows.put_off(member.version, AGAIN_SECONDS, err)
 
     def read(self, version: VersionId,
              partition: str) -> Tuple[LocalVersion, bytes]:
@@ -287,12 +292,17 @@ class Packer:
         said = {PROOFS_META: '%d-%d' % packed.builder.proofs_at}
         if packed.seal:
             said[encrypt.SEAL_META] = packed.seal
+        marks = (mark_of(self._ranks, VersionId.of_key(row[0], ''))
+                 for row in packed.placed)
+        mark = next(filter(None, marks), '')
+        if mark:
+            said[PACKER_META] = mark
         self._client.put(key, raw, digest.digest(), said)
         steps.reached('bundle.sent')
         self._prove(key, raw, str(digest.hexdigest()))
         steps.reached('bundle.verified')
         # After this a crash finds the bundle good; before it, garbage.
-        with self._baton.hold():
+        with self.baton.hold():
             self._book.seal(bundle_id, packed.seal, len(raw),
                             packed.placed, replaces)
         steps.reached('bundle.sealed')
@@ -312,50 +322,50 @@ class Packer:
     def record(self, bundle_id: int) -> None:
         """Let residency records name a sealed bundle. Idempotent."""
         with self._recording:
-            found = self._book.bundle(bundle_id)
-            if found is None or found.state != 'sealed':
+            sealed = self._book.bundle(bundle_id)
+            if sealed is None or sealed.state != 'sealed':
                 return
             members = self._book.members(bundle_id, ('there',))
             for at in range(0, len(members), RECORDED_AT_ONCE):
-                with self._baton.hold():
+                with self.baton.hold():
                     self._record_some(
-                        found, members[at:at + RECORDED_AT_ONCE])
+                        sealed, members[at:at + RECORDED_AT_ONCE])
                 steps.reached('bundle.recorded')
         steps.reached('bundle.done')
 
-    def _record_some(self, found: Bundle, members: List[Member]) -> None:
+    def _record_some(self, sealed: Bundle, members: List[Member]) -> None:
         holders = self._book.holders(members)
         arrivals: List[Arrival] = []
         whole = {member.version.key: True for member in members}
         done: List[VersionId] = []
-        now = self._now()
+        now = self._clock.wall()
         for member in members:
             for version, partition in holders[member.version.key]:
                 if member.size:
                     arrivals.append(_arrival(
-                        self._conf, found, member, version, partition,
+                        self._conf, sealed, member, version, partition,
                         now))
                 else:
                     # It has no byte that could be remote.
                     done.append(version)
-        for one, err in zip(arrivals, self._local.record_remotes(arrivals)):
-            key = one.version.key
+        for sent, err in zip(arrivals, self._local.record_remotes(arrivals)):
+            key = sent.version.key
             if err is None:
-                done.append(one.version)
+                done.append(sent.version)
             elif not isinstance(err, VersionGone):
                 whole[key] = False
                 self._metrics.count('gateway.%s' % err.counter)
                 self._logger.warning('bundle: %s on %s: %s', key,
-                                     one.version.device, err)
+                                     sent.version.device, err)
             else:
                 # Moved on, or replaced: no record here will name it. The other
                 # replicas decide about its bytes.
-                self._book.let_go(one.version)
-                done.append(one.version)
-        self._done(done)
+                self._book.let_go(sent.version)
+                done.append(sent.version)
+        self._rows.settle(done)
         self._book.recorded(key for key in whole if whole[key])
 
-    def point(self, found: Bundle, member: Member, version: VersionId,
+    def point(self, sealed: Bundle, member: Member, version: VersionId,
               partition: str) -> None:
         """Have one record name its place in a bundle.
 
@@ -364,14 +374,15 @@ class Packer:
         if not member.size:
             return  # an empty version has no byte that could be remote
         self._local.record_remote(*_arrival(
-            self._conf, found, member, version, partition, self._now())[:3])
+            self._conf, sealed, member, version, partition,
+            self._clock.wall())[:3])
 
 
-def _arrival(conf: GatewayConf, found: Bundle, member: Member,
+def _arrival(conf: GatewayConf, sealed: Bundle, member: Member,
              version: VersionId, partition: str, now: float) -> Arrival:
     return Arrival(version, partition, RemoteCopy(
-        conf.endpoint, found.key, member.etag, now, member.offset,
-        seal_of(found.seal, member.number)), member.size)
+        conf.endpoint, sealed.key, member.etag, now, member.offset,
+        seal_of(sealed.seal, member.number)), member.size)
 
 
 def seal_of(text: str, number: int) -> str:

@@ -14,7 +14,7 @@ import threading
 from collections import OrderedDict
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Callable, Dict, Iterator, NamedTuple, Optional, Tuple
+from typing import Dict, Iterator, NamedTuple, Optional, Tuple
 
 from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.residency import RemoteCopy
@@ -25,6 +25,7 @@ from swift_dss.gateway.form import metadata
 from swift_dss.gateway.form.encrypt import (
     SEAL_META, KeyFile, WrongSeal, sealed_length)
 from swift_dss.gateway.link.client import S3Client, S3Head
+from swift_dss.io.workers import Clock
 
 #: A HEAD of a bundle counts for so long.
 _HEAD_SECONDS = 5.0
@@ -59,24 +60,32 @@ class _Known:
     def place(self, version: VersionId, length: int,
               etag: str) -> Optional[Tuple[int, str]]:
         """(offset, seal) of a version; None if it is not there."""
-        found = self.members.get(metadata.identity(version, length, etag))
-        return None if found is None else (
-            found.offset, seal_of(self.seal, found.number))
+        member = self.members.get(metadata.identity(version, length, etag))
+        return None if member is None else (
+            member.offset, seal_of(self.seal, member.number))
 
 
 class BundleProofs:
     """Compares records with the indexes of bundles. Thread-safe."""
 
     def __init__(self, client: S3Client, keys: KeyFile,
-                 now: Callable[[], float]) -> None:
+                 clock: Clock) -> None:
         self._client = client
         self._keys = keys
-        self._now = now
+        self._clock = clock
         self._lock = threading.Lock()
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._members = 0
-        #: Those that S3 is being asked for; True: with their indexes.
+        #: Questions to S3 under way, by key; True: the index is wanted too.
         self._asked: Dict[Tuple[str, bool], Future[Optional[_Known]]] = {}
+
+    def head(self, key: str) -> Optional[S3Head]:
+        """S3's answer about a bundle, seconds old; None if there is none.
+
+        :raises DamagedRecord, DssError: as :meth:`has`
+        """
+        known = self._known_of(key)
+        return None if known is None else known.head
 
     def has(self, version: VersionId, length: int, etag: str,
             remote: RemoteCopy) -> Optional[bool]:
@@ -142,7 +151,8 @@ class BundleProofs:
 
     def _recall(self, key: str) -> Optional[_Known]:
         known = self._known.get(key)
-        if known is not None and abs(self._now() - known.at) < _HEAD_SECONDS:
+        if known is not None and \
+                abs(self._clock.wall() - known.at) < _HEAD_SECONDS:
             return known
         return None
 
@@ -153,7 +163,7 @@ class BundleProofs:
                 head.size, head.etag) or known.is_whole < whole:
             known = self._read(key, head, whole)
         members = known.members
-        known = replace(known, at=self._now(), head=head)
+        known = replace(known, at=self._clock.wall(), head=head)
         self._forget(key)
         with self._lock:
             self._known[key] = known

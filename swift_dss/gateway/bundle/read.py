@@ -120,14 +120,14 @@ class Source:
         :raises DamagedRecord: the bundle has no sound index
         """
         self._read_index()
-        found: List[Member] = []
+        members: List[Member] = []
         for number, entry in self._entries.items():
             record = metadata.of_record(entry.record)
-            found.append(Member(
+            members.append(Member(
                 record.version, '', 'live', group,
                 record.content_length, record.etag, 0, number,
                 entry.offset, entry.stored_bytes))
-        return found
+        return members
 
     def read(self, member: Member) -> Tuple[bundle.Record, bytes]:
         """Record and proven bytes of a member.
@@ -162,7 +162,7 @@ class Source:
 
     def _read_index(self) -> None:
         if not self._entries:
-            self._entries = {one.number: one for one in read_index(
+            self._entries = {entry.number: entry for entry in read_index(
                 self._client, self._old.key, self._old.size,
                 self._keys, self._unwrap()).entries}
 

@@ -12,13 +12,14 @@ from __future__ import annotations
 from typing import Callable, Dict, Iterable, List, Sequence
 
 from swift_dss.core.errors import RemoteUnavailable
+from swift_dss.gateway.around import Around
 from swift_dss.gateway.bundle import since as bundle_since
 from swift_dss.gateway.bundle.proof import BundleProofs
+from swift_dss.gateway.bundle.shelves import Shelves
 from swift_dss.gateway.bundle.since import Since
 from swift_dss.gateway.form import metadata
-from swift_dss.gateway.form.encrypt import KeyFile, opener
-from swift_dss.gateway.link.client import S3Client
-from swift_dss.gateway.ports import LocalVersion, Metrics
+from swift_dss.gateway.form.encrypt import opener
+from swift_dss.gateway.ports import LocalVersion
 from swift_dss.io import steps
 from swift_dss.wire import bundle
 
@@ -30,27 +31,25 @@ class Sayer:
     """Says records of members. Called by one thread at a time.
 
     :param proofs: the indexes of bundles
-    :param writer: see :func:`since.path_of`
     """
 
-    def __init__(self, client: S3Client, proofs: BundleProofs,
-                 keys: KeyFile, metrics: Metrics,
-                 writer: Callable[[], str]) -> None:
-        self._client = client
+    def __init__(self, around: Around, shelves: Shelves,
+                 proofs: BundleProofs) -> None:
+        self._book = shelves.book
+        self._client = shelves.client
+        self._keys = shelves.keys
         self._proofs = proofs
-        self._keys = keys
-        self._metrics = metrics
-        self._writer = writer
+        self._metrics = around.metrics
 
-    def say(self, key: str, some: Sequence[LocalVersion]) -> None:
-        """Note in the bucket the metadata of ``some``, whose records name the
-        bundle ``key``. Idempotent.
+    def say(self, key: str, versions: Sequence[LocalVersion]) -> None:
+        """Note in the bucket the metadata of ``versions``, whose records
+        name the bundle ``key``. Idempotent.
 
         :raises RemoteUnavailable: there is no such bundle just now
         :raises DssError: another time
         """
         unsaid: Dict[int, bundle.Record] = {}
-        for local in some:
+        for local in versions:
             entry = self._proofs.entry(local.version, local.content_length,
                                        local.etag, key)
             if entry is None:
@@ -59,12 +58,12 @@ class Sayer:
             if metadata.changed_at(local.metadata) > entry.changed_at:
                 unsaid[entry.number] = metadata.record_of(local)
         if unsaid:
-            self._say(key, self._seal(some), unsaid)
+            self._say(key, self._seal(versions), unsaid)
 
     def _say(self, key: str, seal: str,
              unsaid: Dict[int, bundle.Record]) -> None:
         unwrap = opener(self._keys, seal)
-        mine = bundle_since.path_of(key, self._writer())
+        mine = bundle_since.path_of(key, self._book.writer())
         # Mostly its keeper has said it: a listing costs as much as a PUT.
         looks: List[Callable[[], Iterable[str]]] = [
             lambda: [bundle_since.path_of(key)],
@@ -88,8 +87,8 @@ class Sayer:
         self._metrics.count('gateway.renewed', len(unsaid))
 
     @staticmethod
-    def _seal(some: Sequence[LocalVersion]) -> str:
-        remote = some[0].residency.remote
+    def _seal(versions: Sequence[LocalVersion]) -> str:
+        remote = versions[0].residency.remote
         return remote.seal if remote else ''
 
 

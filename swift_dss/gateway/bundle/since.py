@@ -55,13 +55,13 @@ def bundle_of(path: str) -> str:
     return path[:match.start()] if match else ''
 
 
-def join(some: Iterable[Since]) -> Since:
+def join(parts: Iterable[Since]) -> Since:
     """Join all files beside a bundle."""
     dead: Set[int] = set()
     records: Dict[int, Dict[str, Any]] = {}
-    for one in some:
-        dead |= one.dead
-        for number, record in one.records.items():
+    for since in parts:
+        dead |= since.dead
+        for number, record in since.records.items():
             records[number] = metadata.merged(
                 records.get(number, record), record)
     return Since(dead, records)
@@ -83,10 +83,10 @@ def decode(raw: bytes, unwrap: bundle.Wrap = bundle.plain) -> Since:
                                   MAX_BUNDLE_INDEX_BYTES)
         if not inflate.eof:
             raise ValueError('cut off or too long')
-        found = json.loads(text)
-        dead = {_number(one) for one in found['dead']}
+        fields = json.loads(text)
+        dead = {_number(dead_number) for dead_number in fields['dead']}
         records = {_number(number): dict(record)
-                   for number, record in found['records']}
+                   for number, record in fields['records']}
     return Since(dead, records)
 
 
@@ -104,7 +104,7 @@ def read(client: S3Client, path: str,
 def read_mine(client: S3Client, path: str,
               unwrap: bundle.Wrap = bundle.plain) -> Optional[Since]:
     """Read this node's own note; None if S3 has spoilt it. Its writer alone
-    may write it anew, from what it knows."""
+    may write it again, from what it knows."""
     try:
         return read(client, path, unwrap)
     except (DamagedRecord, RemoteCorrupt):
@@ -116,7 +116,7 @@ def read_all(client: S3Client, key: str, unwrap: bundle.Wrap = bundle.plain,
     """The joined files beside the bundle ``key``.
 
     :param paths: keys of the bucket among which it is; None asks for them
-    :param mine: the caller's own, which it writes anew if it is spoilt
+    :param mine: the caller's own, which it writes again if it is spoilt
     :raises DamagedRecord, RemoteCorrupt: another one is spoilt
     """
     if paths is None:
@@ -129,8 +129,8 @@ def read_all(client: S3Client, key: str, unwrap: bundle.Wrap = bundle.plain,
 
 def listed(client: S3Client, key: str) -> Iterable[str]:
     """Keys of the files beside the bundle ``key``."""
-    return [one.key for one in client.listing(key + SUFFIX)
-            if bundle_of(one.key) == key]
+    return [item.key for item in client.listing(key + SUFFIX)
+            if bundle_of(item.key) == key]
 
 
 def write(client: S3Client, path: str, since: Since, before: Since,

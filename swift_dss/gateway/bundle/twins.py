@@ -1,7 +1,7 @@
 """Settle versions that two nodes packed, because neither had a record yet when
 the other one looked.
 
-A node that packs a late version asks first (``bundler``), so twins need two
+A node that packs a late version asks first (``sending``), so twins need two
 nodes that send at the same time. As when bundles are followed, the bundle that
 was begun later is kept. Its packer does nothing. The other packer's records
 then name the kept bundle, and its own members are dead once no primary's
@@ -10,15 +10,16 @@ record names them.
 
 from __future__ import annotations
 
-from typing import Callable, List, Sequence, Tuple
+from typing import List, Sequence, Tuple
 
-from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import DssError
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.around import Around
 from swift_dss.gateway.bundle.book import Book, Bundle, Member
 from swift_dss.gateway.bundle.follow import Follower
 from swift_dss.gateway.bundle.lean import Leaning
-from swift_dss.gateway.ports import LocalVersion, LocalVersions, Metrics
+from swift_dss.gateway.bundle.pack import Claim
+from swift_dss.gateway.ports import LocalVersion, LocalVersions
 from swift_dss.io import steps
 from swift_dss.strategy.agreement import Verdict, seconds_of
 
@@ -29,28 +30,51 @@ _AGAIN_SECONDS = 600.0
 
 
 class Twins:
-    """Looks for them. Called by one thread at a time.
-
-    :param now: seconds since the epoch
+    """Looks for them. One thread at a time calls :meth:`look`, any the rest.
     """
 
-    def __init__(self, conf: GatewayConf, book: Book, follower: Follower,
-                 leaning: Leaning, local: LocalVersions, metrics: Metrics,
-                 now: Callable[[], float]) -> None:
-        self._conf = conf
+    def __init__(self, around: Around, book: Book, follower: Follower,
+                 leaning: Leaning, local: LocalVersions) -> None:
+        self._conf = around.conf
         self._book = book
         self._follower = follower
         self._leaning = leaning
         self._local = local
-        self._metrics = metrics
-        self._now = now
+        self._metrics = around.metrics
+        self._clock = around.clock
 
     def is_late(self, timestamp: str) -> bool:
         """True if another primary may have begun to pack a version."""
         return seconds_of(timestamp) + self._conf.remote_after_seconds \
-            + self._conf.take_over_seconds <= self._now()
+            + self._conf.take_over_seconds <= self._clock.wall()
 
-    def late(self, members: Sequence[Member]) -> List[LocalVersion]:
+    def recorded(self, bundle_id: int) -> None:
+        """Records here name a bundle: if it was on its way for long, another
+        primary may have begun to pack its members meanwhile."""
+        if self.is_late(self._book.oldest_of(bundle_id)):
+            self._book.contest(bundle_id, self._clock.wall())
+
+    def settled_first(self, claim: Claim) -> Tuple[Claim, List[VersionId]]:
+        """A claim without the members that others have packed since, and
+        those of them that have keys of their own. Blocks, a few seconds a
+        server, where a member is late.
+        """
+        late = self._late(claim.members)
+        if not late:
+            return claim, []
+        # Before S3 has it: a node that records later finds it.
+        self._book.contest(claim.bundle_id, self._clock.wall())
+        places = self._follower.lean(late)
+        there = [version for version, place in places.items()
+                 if place.remote is not None]
+        alone = [version for version, place in places.items() if place.alone]
+        gone = {version.key for version in there + alone}
+        self._book.settled(version.key for version in there + alone)
+        return claim._replace(members=[
+            member for member in claim.members
+            if member.version.key not in gone]), alone
+
+    def _late(self, members: Sequence[Member]) -> List[LocalVersion]:
         """Those of the members of a planned bundle that another primary may
         have packed."""
         return [local for member in members
@@ -63,31 +87,33 @@ class Twins:
 
         :raises DssError: the rest another time
         """
-        for one, since in self._book.contested(self._now()):
-            age = self._now() - since
-            is_open = self._look(one)
-            # Who packed before these records were there has recorded by then.
-            self._book.contest(one.id, self._now() + max(
+        for contested, since in self._book.contested(self._clock.wall()):
+            age = self._clock.wall() - since
+            is_open = self._look(contested)
+            # A node that packed before these records existed has written its
+            # own by then.
+            self._book.contest(contested.id, self._clock.wall() + max(
                 _AGAIN_SECONDS, age) if is_open
                 or age < _AGAIN_SECONDS else 0.0)
 
-    def _look(self, one: Bundle) -> bool:
+    def _look(self, contested: Bundle) -> bool:
         """True if members of this bundle are in another one as well."""
         is_open = False
-        members = self._book.members(one.id, ('there', 'live'))
+        members = self._book.members(contested.id, ('there', 'live'))
         for at in range(0, len(members), _AT_ONCE):
             page = members[at:at + _AT_ONCE]
-            is_open = self._write_off(one, self._moved(one, page)) or is_open
+            is_open = self._write_off(
+                contested, self._moved(contested, page)) or is_open
         return is_open
 
-    def _moved(self, one: Bundle, page: List[Member]) -> List[Member]:
+    def _moved(self, contested: Bundle, page: List[Member]) -> List[Member]:
         """Members that records here name in another bundle by now."""
         holders = self._book.holders(page)
         here = {member.version.key: self._described(
             holders[member.version.key]) for member in page
             if member.state == 'live'}
-        mine = [local for some in here.values() for local in some
-                if _key(local) == one.key]
+        mine = [local for copies in here.values() for local in copies
+                if _key(local) == contested.key]
         places = self._follower.lean(mine)
         went = {version for version, place in places.items()
                 if place.remote is not None}
@@ -99,21 +125,22 @@ class Twins:
             steps.reached('twins.moved')
             self._metrics.count('gateway.bundle_twins', len(moved))
         return [member for member in page if member.version.key in moved
-                or _are_elsewhere(one.key, here.get(member.version.key, []))]
+                or _are_elsewhere(contested.key,
+                                  here.get(member.version.key, []))]
 
     def _described(self, holders: Sequence[Tuple[VersionId, str]]
                    ) -> List[LocalVersion]:
-        found: List[LocalVersion] = []
+        copies: List[LocalVersion] = []
         for version, partition in holders:
             try:
-                found.append(self._local.describe(version, partition))
+                copies.append(self._local.describe(version, partition))
             except DssError:
                 continue  # other parts handle the cause
-        return found
+        return copies
 
-    def _write_off(self, one: Bundle, moved: List[Member]) -> bool:
+    def _write_off(self, contested: Bundle, moved: List[Member]) -> bool:
         """True if some of these are needed yet."""
-        said = self._leaning.verdicts(one.key, moved)
+        said = self._leaning.verdicts(contested.key, moved)
         dead = [key for key, verdict in said.items()
                 if verdict is Verdict.DEAD]
         if dead:
@@ -123,9 +150,10 @@ class Twins:
         return len(dead) < len(said)
 
 
-def _are_elsewhere(key: str, some: Sequence[LocalVersion]) -> bool:
+def _are_elsewhere(key: str, copies: Sequence[LocalVersion]) -> bool:
     """A record without a key may be about to name this one."""
-    return bool(some) and all(_key(local) not in ('', key) for local in some)
+    return bool(copies) and all(
+        _key(local) not in ('', key) for local in copies)
 
 
 def _key(local: LocalVersion) -> str:

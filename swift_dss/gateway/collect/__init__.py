@@ -2,6 +2,6 @@
 
 Holds the search for keys and bundle members without an owner, and for old
 versions of versioned buckets.
-In: listings, and the agreement of the primaries.
-Out: deletions. A key that one primary still needs never goes.
+In: listings, and the agreement of the primaries. Out: deletions.
+Never: a key that one primary still needs.
 """

@@ -7,7 +7,7 @@ only works twice.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Callable, Container, Dict, List, Tuple
+from typing import Container, Dict, List, Tuple
 
 from swift_dss.core.errors import DamagedRecord, TierUnavailable
 from swift_dss.core.version import VersionId
@@ -17,20 +17,20 @@ from swift_dss.gateway.peers.ranks import Ranks
 from swift_dss.gateway.ports import LocalVersions
 from swift_dss.gateway.restore.adopt import group_of_held, member_of
 from swift_dss.gateway.restore.catalog import Held
+from swift_dss.io.workers import Clock
 
 
 class Adopter:
     """Writes bundles of the bucket into the book.
 
-    :param now: seconds since the epoch
     """
 
     def __init__(self, book: Book, local: LocalVersions, ranks: Ranks,
-                 now: Callable[[], float]) -> None:
+                 clock: Clock) -> None:
         self._book = book
         self._local = local
         self._ranks = ranks
-        self._now = now
+        self._clock = clock
 
     def adopt(self, listed: S3Listed, members: Dict[int, Held],
               dead: Container[int], told: Container[int]) -> None:
@@ -43,30 +43,30 @@ class Adopter:
         group = group_of_held(next(iter(members.values())))
         rows: List[Member] = []
         here: List[Tuple[VersionId, str]] = []
-        for number, one in members.items():
+        for number, held in members.items():
             if number in dead:
-                rows.append(member_of(one, group)._replace(
+                rows.append(member_of(held, group)._replace(
                     state='told' if number in told else 'dead'))
                 continue
-            mine = self._places(one.record.version)
+            mine = self._places(held.record.version)
             here += mine
-            rows.append(member_of(one, group, *(
+            rows.append(member_of(held, group, *(
                 (mine[0][0].device, mine[0][1]) if mine else ())))
         self._book.adopt(listed.key, group, seal_of_held(members),
-                         listed.size, rows, self._now())
+                         listed.size, rows, self._clock.wall())
         self._book.hold_all(here, '')
 
     def _places(self, version: VersionId) -> List[Tuple[VersionId, str]]:
         """Devices of this node that have the version."""
         partition, nodes = self._ranks.primaries(
             version.policy, version.object_hash)
-        found = []
+        places = []
         for node in nodes:
             here = replace(version, device=node['device'])
             if self._ranks.is_here(node) and \
                     self._newest(here, partition) == version.timestamp:
-                found.append((here, partition))
-        return found
+                places.append((here, partition))
+        return places
 
     def _newest(self, version: VersionId, partition: str) -> str:
         """As the port's; the version's own timestamp if unknown, which leaves

@@ -15,6 +15,7 @@ from swift_dss.gateway.bundle.read import is_bundle
 from swift_dss.gateway.form.encrypt import sealed_length
 from swift_dss.gateway.form.one_key import KeyFailures
 from swift_dss.gateway.peers.primaries import Primaries, Wanted
+from swift_dss.gateway.restore.arrivals import Arrivals
 from swift_dss.strategy.agreement import agreed_key
 
 
@@ -29,16 +30,16 @@ class Item(NamedTuple):
 class Doubles:
     """Asks the primaries, and S3.
 
-    :param is_doubled: see :meth:`Arrivals.is_doubled`
+    :param arrivals: ask S3 for both copies
     """
 
     def __init__(self, conf: GatewayConf, primaries: Primaries,
-                 is_doubled: Callable[[VersionId, str], bool],
+                 arrivals: Arrivals,
                  failures: KeyFailures) -> None:
         self._prefix = conf.prefix
         self._most_bytes = sealed_length(conf.bundle_member_bytes)
         self._primaries = primaries
-        self._is_doubled = is_doubled
+        self._arrivals = arrivals
         self._failures = failures
 
     def among(self, live: Sequence[Item],
@@ -58,6 +59,7 @@ class Doubles:
                 continue
             is_doubled = False
             with self._failures.of(item.key, skip):
-                is_doubled = self._is_doubled(item.version, bundle)
+                is_doubled = self._arrivals.is_doubled(
+                    item.version, bundle)
             if is_doubled:
                 yield item

@@ -20,6 +20,7 @@ its start.
 
 from __future__ import annotations
 
+import abc
 import os
 import threading
 from dataclasses import asdict, dataclass, field, replace
@@ -28,17 +29,19 @@ from typing import (
     Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Sequence,
     Tuple)
 
-from swift_dss.core.config import GatewayConf, NodeConf
+from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import (
-    BadConfig, DssError, RemoteUnavailable, TierUnavailable)
+    DssError, RemoteUnavailable, TierUnavailable)
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.around import Around
 from swift_dss.gateway.collect.doubles import Doubles, Item
 from swift_dss.gateway.collect.parts import PARTS, Parts
 from swift_dss.gateway.form.one_key import KeyFailures
+from swift_dss.gateway.form.remove import Remover
 from swift_dss.gateway.link.client import S3Client, S3Listed
-from swift_dss.gateway.peers.primaries import Primaries, Wanted
-from swift_dss.gateway.peers.ranks import Ranks
-from swift_dss.gateway.ports import LocalVersions, Metrics
+from swift_dss.gateway.peers.primaries import Peers, Wanted
+from swift_dss.gateway.ports import LocalVersions
+from swift_dss.gateway.restore.arrivals import Arrivals
 from swift_dss.gateway.restore.places import FOLDERS
 from swift_dss.io import steps
 from swift_dss.strategy.agreement import (
@@ -137,13 +140,13 @@ class Collected:
             self.said.append(text)
 
 
-def plain(found: Collected) -> Dict[str, Any]:
+def plain(counts: Collected) -> Dict[str, Any]:
     """For ``--json`` and status."""
-    return asdict(found)
+    return asdict(counts)
 
 
 def restore_state(conf: NodeConf) -> str:
-    """Where a restore notes how far it has come; gone at its end."""
+    """The file of a restore's progress; gone at its end."""
     return os.path.join(conf.index_dir, 'restore.json')
 
 
@@ -159,96 +162,105 @@ class Absent(NamedTuple):
     remove: Callable[[], object]
 
 
-class Hands(NamedTuple):
-    """The gateway's functions for a pass.
+class Deletions(abc.ABC):
+    """Takes orders to delete versions."""
 
-    :param remove: takes a version's key and its side cars out of S3
-    :param requeue: notes versions that are obsolete here, durably
-    :param is_doubled: see :meth:`Arrivals.is_doubled`
+    @abc.abstractmethod
+    def delete(self, obsolete: Iterable[Tuple[VersionId, str]]) -> None:
+        """Note, durably, that these versions (and their partitions) are
+        obsolete here. Idempotent.
+        """
+
+
+class Means(NamedTuple):
+    """The parts of the gateway that a pass works with.
+
+    :param remover: takes a version's key and its side cars out of S3
+    :param arrivals: say if S3 has a version in a bundle as well
     """
 
-    remove: Callable[[str], None]
-    requeue: Callable[[List[Tuple[VersionId, str]]], None]
-    is_doubled: Callable[[VersionId, str], bool]
+    remover: Remover
+    deletions: Deletions
+    arrivals: Arrivals
 
 
-class Extra(NamedTuple):
+class Extra(abc.ABC):
     """A further part of a pass.
 
-    :param own: examines bundles that this node keeps; called once; returns
-        absent members
-    :param folder: where its keys are, behind the prefix
-    :param part: gets the keys of one part of the folder; returns absent
-        members
+    :cvar folder: where its keys are, behind the prefix
     """
 
-    own: Callable[[Wish, Collected], Iterator[Absent]]
     folder: str
-    part: Callable[[Iterator[S3Listed], Wish, Collected], Iterator[Absent]]
+
+    @abc.abstractmethod
+    def own(self, wish: Wish, counts: Collected) -> Iterator[Absent]:
+        """Examine bundles that this node keeps; called once. Returns absent
+        members.
+        """
+
+    @abc.abstractmethod
+    def part(self, keys: Iterator[S3Listed], wish: Wish,
+             counts: Collected) -> Iterator[Absent]:
+        """Examine the keys of one part of the folder; returns absent members.
+        """
 
 
 class Collector:
     """Makes passes, one at a time.
 
     :param bundles: looks after bundles in the same pass
-    :param busy: a restore has begun here and has not brought back all
     """
 
-    def __init__(self, conf: GatewayConf, client: S3Client,
-                 local: LocalVersions, ranks: Ranks, primaries: Primaries,
-                 hands: Hands, bundles: Extra, metrics: Metrics,
-                 stopping: threading.Event, now: Callable[[], float],
-                 busy: Callable[[], bool] = lambda: False) -> None:
-        self._conf = conf
+    def __init__(self, around: Around, client: S3Client,
+                 local: LocalVersions, peers: Peers, means: Means,
+                 bundles: Extra) -> None:
+        self._conf = around.conf
         self._client = client
         self._local = local
-        self._ranks = ranks
-        self._primaries = primaries
-        self._hands = hands
+        self._ranks, self._primaries = peers
+        self._means = means
         self._bundles = bundles
-        self._metrics = metrics
-        self._stopping = stopping
-        self._now = now
-        self._busy = busy
+        self._metrics = around.metrics
+        self._stopping = around.stopping
+        self._clock = around.trusted
         self._failures = KeyFailures()
-        self._doubles = Doubles(conf, primaries, hands.is_doubled,
+        self._doubles = Doubles(around.conf, peers.primaries, means.arrivals,
                                 self._failures)
         self._running = threading.Lock()
         #: Of the pass under way, or of the last one.
         self.found = Collected()
 
     def run(self, wish: Wish, progress: Callable[[Collected], None]
-            = lambda found: None) -> Collected:
+            = lambda counts: None) -> Collected:
         """One pass. May be broken off, and done twice.
 
         :raises RemoteUnavailable, S3Rejected: S3 does not answer, or refuses
         :raises TierUnavailable: another pass is under way
-        :raises BadConfig: absent keys may not be removed now
         """
-        if wish.absent and self._busy():
-            raise BadConfig('a restore has begun here and has not brought '
-                            'back all: run it again, to its end')
         if not self._running.acquire(blocking=False):
             raise TierUnavailable('another pass is under way')
         try:
-            found = self.found = Collected()
+            counts = self.found = Collected()
             absent: List[Absent] = []
-            self._note(self._bundles.own(wish, found), absent)
-            progress(found)
+            self._note(self._bundles.own(wish, counts), absent)
+            progress(counts)
             prefix = self._conf.prefix
             versions = Parts(self._client, prefix)
             bundles = Parts(self._client, prefix + self._bundles.folder)
             for part in PARTS if wish.everything \
                     else self._ranks.shares(PARTS):
-                self._part(versions.listing(part), wish, found, absent)
-                self._note(self._bundles.part(
-                    bundles.listing(part), wish, found), absent)
-                progress(found)
+                # Few keys leave most parts empty, of 256.
+                if not versions.is_empty(part):
+                    self._part(versions.listing(part), wish, counts, absent)
+                if not bundles.is_empty(part):
+                    self._note(self._bundles.part(
+                        bundles.listing(part), wish, counts), absent)
+                progress(counts)
                 if self._stopping.is_set():
                     raise RemoteUnavailable('stopping', 1)
-            self._absent(absent, wish, found)
-            progress(found)
-            return found
+            self._absent(absent, wish, counts)
+            progress(counts)
+            return counts
         finally:
             self._running.release()
 
@@ -256,35 +268,35 @@ class Collector:
 
     def _note(self, more: Iterable[Absent], absent: List[Absent]) -> None:
         """Keep those that are old enough to go."""
-        until = self._now() - self._conf.reclaim_age_seconds
-        for one in more:
-            if seconds_of(one.timestamp) < until and \
+        until = self._clock.wall() - self._conf.reclaim_age_seconds
+        for key in more:
+            if seconds_of(key.timestamp) < until and \
                     len(absent) < _MAX_ABSENT:
-                absent.append(one)
+                absent.append(key)
 
-    def _part(self, keys: Iterator[S3Listed], wish: Wish, found: Collected,
+    def _part(self, keys: Iterator[S3Listed], wish: Wish, counts: Collected,
               absent: List[Absent]) -> None:
-        some: Dict[str, Item] = {}
-        for item in self._items(keys, found):
-            if wish.mine and not self._is_mine(item, found):
+        batch: Dict[str, Item] = {}
+        for item in self._items(keys, counts):
+            if wish.mine and not self._is_mine(item, counts):
                 continue
-            before = some.get(item.key)
-            some[item.key] = item if before is None else item._replace(
+            before = batch.get(item.key)
+            batch[item.key] = item if before is None else item._replace(
                 length=before.length + item.length)
-            if len(some) >= _AT_ONCE:
-                self._judge(list(some.values()), wish, found, absent)
-                some.clear()
-        if some:
-            self._judge(list(some.values()), wish, found, absent)
+            if len(batch) >= _AT_ONCE:
+                self._judge(list(batch.values()), wish, counts, absent)
+                batch.clear()
+        if batch:
+            self._judge(list(batch.values()), wish, counts, absent)
 
-    def _is_mine(self, item: Item, found: Collected) -> bool:
+    def _is_mine(self, item: Item, counts: Collected) -> bool:
         is_mine = False
-        with self._failures.of(item.key, found.skip):
+        with self._failures.of(item.key, counts.skip):
             is_mine = self._ranks.is_primary(item.version)
         return is_mine
 
     def _items(self, keys: Iterator[S3Listed],
-               found: Collected) -> Iterator[Item]:
+               counts: Collected) -> Iterator[Item]:
         prefix = self._conf.prefix
         for listed in keys:
             parsed = parse_remote_key(prefix, listed.key)
@@ -293,54 +305,54 @@ class Collector:
                 yield Item(version, listed.key[
                     :len(listed.key) - len(suffix)], listed.size)
             elif not listed.key[len(prefix):].startswith(FOLDERS):
-                found.foreign += 1
+                counts.foreign += 1
 
-    def _judge(self, items: Sequence[Item], wish: Wish, found: Collected,
+    def _judge(self, items: Sequence[Item], wish: Wish, counts: Collected,
                absent: List[Absent]) -> None:
         answers = self._primaries.ask(
             [Wanted(item.version) for item in items])
         again: List[Tuple[VersionId, str]] = []
         live: List[Item] = []
         for item, said in zip(items, answers):
-            found.versions += 1
-            verdict = of_key(item.version.timestamp, said, self._now(),
+            counts.versions += 1
+            verdict = of_key(item.version.timestamp, said, self._clock.wall(),
                              self._conf.reclaim_age_seconds)
             if verdict is Verdict.DEAD:
-                found.dead += 1
-                found.dead_bytes += item.length
-                with self._failures.of(item.key, found.skip):
-                    self._remove(item, wish, found)
+                counts.dead += 1
+                counts.dead_bytes += item.length
+                with self._failures.of(item.key, counts.skip):
+                    self._remove(item, wish, counts)
                 continue
             if any(answer is not None and answer.timestamp
                    > item.version.timestamp for answer in said):
-                found.held += 1
+                counts.held += 1
                 again += self._newer_here(item.version)
             elif verdict is Verdict.NEEDED:
-                found.live += 1
+                counts.live += 1
                 live.append(item)
             elif is_quarantined(item.version.timestamp, said):
-                found.quarantined += 1
-                found.quarantined_bytes += item.length
+                counts.quarantined += 1
+                counts.quarantined_bytes += item.length
             elif is_absent(item.version.timestamp, said):
-                found.absent += 1
-                found.absent_bytes += item.length
+                counts.absent += 1
+                counts.absent_bytes += item.length
                 self._note([Absent(item.key, item.version.timestamp, partial(
-                    self._remove, item, wish, found))], absent)
+                    self._remove, item, wish, counts))], absent)
             else:
-                found.silent += 1
+                counts.silent += 1
         if again and not wish.dry_run:
-            self._hands.requeue(again)
-            found.requeued += len(again)
-        self._remove_doubles(live, wish, found)
+            self._means.deletions.delete(again)
+            counts.requeued += len(again)
+        self._remove_doubles(live, wish, counts)
         if wish.paced:
             self._stopping.wait(len(items) / _PACE)
 
     def _remove_doubles(self, live: Sequence[Item], wish: Wish,
-                        found: Collected) -> None:
-        for item in self._doubles.among(live, found.skip):
-            found.doubled += 1
-            with self._failures.of(item.key, found.skip):
-                self._remove(item, wish, found)
+                        counts: Collected) -> None:
+        for item in self._doubles.among(live, counts.skip):
+            counts.doubled += 1
+            with self._failures.of(item.key, counts.skip):
+                self._remove(item, wish, counts)
 
     def _newer_here(self, version: VersionId
                     ) -> List[Tuple[VersionId, str]]:
@@ -361,28 +373,28 @@ class Collector:
         return []
 
     def _absent(self, absent: List[Absent], wish: Wish,
-                found: Collected) -> None:
+                counts: Collected) -> None:
         """Versions without a trace on any primary, all of them at the end."""
         if not wish.absent or not absent:
             return
-        unknown = found.absent + found.members_absent
-        known = found.live + found.members_live
+        unknown = counts.absent + counts.members_absent
+        known = counts.live + counts.members_live
         if unknown > known:
-            found.problem(
+            counts.problem(
                 '%d versions that no node knows of, and only %d that one '
                 'has: this looks as if objects were lost. Nothing of it was '
                 'removed; run: swift-dss gateway restore. If nothing was '
                 'lost: --all looks at the whole bucket' % (unknown, known))
             return
-        for one in absent:
-            with self._failures.of(one.key, found.skip):
-                one.remove()
+        for missing in absent:
+            with self._failures.of(missing.key, counts.skip):
+                missing.remove()
 
-    def _remove(self, item: Item, wish: Wish, found: Collected) -> None:
+    def _remove(self, item: Item, wish: Wish, counts: Collected) -> None:
         if wish.dry_run:
-            found.say(item.key)
+            counts.say(item.key)
             return
-        self._hands.remove(item.key)
+        self._means.remover.remove(item.key)
         steps.reached('collect.removed')
-        found.removed += 1
+        counts.removed += 1
         self._metrics.count('gateway.collected')

@@ -12,27 +12,27 @@ and rewrites it. Members without a trace on any primary count as dead only with
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from functools import partial
 from typing import (
-    Callable, Dict, Iterator, List, NamedTuple, Sequence, Set, Tuple)
+    Dict, Iterator, List, NamedTuple, Sequence, Set, Tuple)
 
-from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
     DamagedRecord, RemoteUnavailable, TierUnavailable)
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.around import Around
 from swift_dss.gateway.bundle import since as bundle_since
-from swift_dss.gateway.bundle.book import Book, Member
+from swift_dss.gateway.bundle.book import Member
 from swift_dss.gateway.bundle.lean import Leaning
 from swift_dss.gateway.bundle.read import FOLDER
+from swift_dss.gateway.bundle.shelves import Shelves
 from swift_dss.gateway.collect.adopter import Adopter, seal_of_held
-from swift_dss.gateway.collect.keys import Absent, Collected, Wish
+from swift_dss.gateway.collect.keys import (
+    Absent, Collected, Deletions, Extra, Wish)
 from swift_dss.gateway.form import encrypt
 from swift_dss.gateway.form.one_key import KeyFailures
-from swift_dss.gateway.link.client import S3Client, S3Listed
-from swift_dss.gateway.peers.primaries import Primaries, Wanted
-from swift_dss.gateway.peers.ranks import Ranks
+from swift_dss.gateway.link.client import S3Listed
+from swift_dss.gateway.peers.primaries import Peers, Wanted
 from swift_dss.gateway.ports import LocalVersions
 from swift_dss.gateway.restore.catalog import Catalog, Held
 from swift_dss.io import steps
@@ -46,15 +46,6 @@ _AT_ONCE = 1000
 #: be writing the records that name it.
 _YOUNG_SECONDS = 86400.0
 _PACE = 2000.0
-
-
-class Shelves(NamedTuple):
-    """Where bundles are known, and read."""
-
-    book: Book
-    catalog: Catalog
-    client: S3Client
-    keys: encrypt.KeyFile
 
 
 class _Lot(NamedTuple):
@@ -73,34 +64,32 @@ class _Lot(NamedTuple):
     live: int
 
 
-class BundleCollector:
-    """The part of a pass that looks at bundles; see ``collect.Extra``.
-
-    :param requeue: notes versions that are obsolete here, durably
-    """
+class BundleCollector(Extra):
+    """The part of a pass that looks at bundles."""
 
     folder = FOLDER
 
-    def __init__(self, conf: GatewayConf, shelves: Shelves,
-                 local: LocalVersions, ranks: Ranks, primaries: Primaries,
-                 leaning: Leaning,
-                 requeue: Callable[[List[Tuple[VersionId, str]]], None],
-                 stopping: threading.Event,
-                 now: Callable[[], float]) -> None:
-        self._conf = conf
-        self._book, self._catalog, self._client, self._keys = shelves
+    def __init__(self, around: Around, shelves: Shelves,
+                 local: LocalVersions, peers: Peers, leaning: Leaning,
+                 deletions: Deletions) -> None:
+        self._conf = around.conf
+        self._book = shelves.book
+        self._client = shelves.client
+        self._keys = shelves.keys
+        self._catalog = Catalog(around.conf, shelves.client)
         self._local = local
-        self._adopter = Adopter(self._book, local, ranks, now)
-        self._primaries = primaries
+        self._adopter = Adopter(shelves.book, local, peers.ranks,
+                                around.trusted)
+        self._primaries = peers.primaries
         self._leaning = leaning
-        self._requeue = requeue
-        self._stopping = stopping
-        self._now = now
+        self._deletions = deletions
+        self._stopping = around.stopping
+        self._clock = around.trusted
         self._failures = KeyFailures()
 
     # -- bundles of this node --------------------------------------------
 
-    def own(self, wish: Wish, found: Collected) -> Iterator[Absent]:
+    def own(self, wish: Wish, counts: Collected) -> Iterator[Absent]:
         """Examine members of this node's bundles whose replica has moved away,
         was replaced unnoticed, or is named by its record in another bundle;
         returns absent ones.
@@ -111,63 +100,64 @@ class BundleCollector:
             if not page:
                 return
             after = page[-1][0].version.key
-            yield from self._own_page(page, wish, found)
+            yield from self._own_page(page, wish, counts)
             if wish.paced:
                 self._stopping.wait(len(page) / _PACE)
             if self._stopping.is_set():
                 raise RemoteUnavailable('stopping', 1)
 
     def _own_page(self, page: Sequence[Tuple[Member, str]], wish: Wish,
-                  found: Collected) -> Iterator[Absent]:
+                  counts: Collected) -> Iterator[Absent]:
         holders = self._book.holders(member for member, _ in page)
         away: Dict[str, List[Member]] = {}
         obsolete: List[Tuple[VersionId, str]] = []
         for member, key in page:
-            newest = [(self._record(*one), one)
-                      for one in holders[member.version.key]]
+            newest = [(self._record(*holder), holder)
+                      for holder in holders[member.version.key]]
             timestamp = member.version.timestamp
             # A record without a key may be about to name this one.
             if any(at == timestamp and named in ('', key)
                    for (at, named), _ in newest):
-                found.members_live += 1
+                counts.members_live += 1
                 continue
-            obsolete += [one for (at, _), one in newest if at > timestamp][:1]
+            obsolete += [
+                holder for (at, _), holder in newest if at > timestamp][:1]
             if all(at in ('', timestamp) for (at, _), _ in newest):
                 away.setdefault(key, []).append(member)
         if obsolete and not wish.dry_run:
-            self._requeue(obsolete)
-            found.requeued += len(obsolete)
+            self._deletions.delete(obsolete)
+            counts.requeued += len(obsolete)
         for key, members in away.items():
             said = self._leaning.verdicts(key, members)
-            dead = [one for one, verdict in said.items()
+            dead = [dead_key for dead_key, verdict in said.items()
                     if verdict is Verdict.DEAD]
-            self._bury(dead, wish, found)
-            found.members_live += sum(
+            self._bury(dead, wish, counts)
+            counts.members_live += sum(
                 verdict is Verdict.NEEDED for verdict in said.values())
             yield from self._own_absent(key, [
-                one for one in members
-                if said[one.version.key] is Verdict.OPEN], wish, found)
+                holder for holder in members
+                if said[holder.version.key] is Verdict.OPEN], wish, counts)
 
-    def _bury(self, dead: List[str], wish: Wish, found: Collected) -> None:
-        found.members += len(dead)
+    def _bury(self, dead: List[str], wish: Wish, counts: Collected) -> None:
+        counts.members += len(dead)
         if dead and not wish.dry_run:
             self._book.bury(dead)
             steps.reached('collect.buried')
 
     def _own_absent(self, key: str, members: Sequence[Member], wish: Wish,
-                    found: Collected) -> Iterator[Absent]:
+                    counts: Collected) -> Iterator[Absent]:
         """Of members that no device of this node has."""
         for member, said in zip(members, self._primaries.ask(
                 [Wanted(member.version) for member in members])):
             version = member.version
             if is_quarantined(version.timestamp, said):
-                found.members_quarantined += 1
-                found.quarantined_bytes += member.stored
+                counts.members_quarantined += 1
+                counts.quarantined_bytes += member.stored
             elif is_absent(version.timestamp, said):
-                found.members_absent += 1
-                found.absent_bytes += member.stored
+                counts.members_absent += 1
+                counts.absent_bytes += member.stored
                 yield Absent(key, version.timestamp, partial(
-                    self._bury, [version.key], wish, found))
+                    self._bury, [version.key], wish, counts))
 
     def _record(self, version: VersionId, partition: str) -> Tuple[str, str]:
         """As :meth:`_newest`, and the key that the device's record names."""
@@ -179,7 +169,7 @@ class BundleCollector:
     # -- abandoned bundles -----------------------------------------------
 
     def part(self, keys: Iterator[S3Listed], wish: Wish,
-             found: Collected) -> Iterator[Absent]:
+             counts: Collected) -> Iterator[Absent]:
         """Examine the bundles of these that are not in the book, or that it
         holds for others alone; returns absent members.
         """
@@ -197,42 +187,42 @@ class BundleCollector:
                     bundles.append(listed)
         for listed in bundles:
             lot = _Lot({}, [], [], 0)
-            found.bundles += 1
-            with self._failures.of(listed.key, found.skip):
+            counts.bundles += 1
+            with self._failures.of(listed.key, counts.skip):
                 lot = self._unknown(
-                    listed, beside.get(listed.key, []), wish, found)
-            found.members += len(lot.dead)
-            found.members_live += lot.live
-            found.members_quarantined += len(lot.quarantined)
-            found.quarantined_bytes += sum(
-                one.stored_bytes for one in lot.quarantined)
+                    listed, beside.get(listed.key, []), wish, counts)
+            counts.members += len(lot.dead)
+            counts.members_live += lot.live
+            counts.members_quarantined += len(lot.quarantined)
+            counts.quarantined_bytes += sum(
+                held.stored_bytes for held in lot.quarantined)
             if lot.absent:
-                found.members_absent += len(lot.absent)
-                found.absent_bytes += sum(
-                    one.stored_bytes for one in lot.absent)
+                counts.members_absent += len(lot.absent)
+                counts.absent_bytes += sum(
+                    held.stored_bytes for held in lot.absent)
                 yield Absent(listed.key, max(
-                    one.record.version.timestamp for one in lot.absent),
+                    held.record.version.timestamp for held in lot.absent),
                     partial(self._unknown, listed,
-                            beside.get(listed.key, []), wish, found, True))
+                            beside.get(listed.key, []), wish, counts, True))
             if self._stopping.is_set():
                 raise RemoteUnavailable('stopping', 1)
         for key in sorted(set(beside) - whole):
-            with self._failures.of(key, found.skip):
-                self._without_bundle(key, beside[key], wish, found)
+            with self._failures.of(key, counts.skip):
+                self._without_bundle(key, beside[key], wish, counts)
 
     def _without_bundle(self, key: str, beside: Sequence[str], wish: Wish,
-                        found: Collected) -> None:
+                        counts: Collected) -> None:
         """Remove notes without their bundle. A delete removes the notes first,
         so only a late PUT can leave one.
         """
         if not self._book.has_bundle(key) and \
                 self._client.head(key) is None and not wish.dry_run:
-            for one in beside:
-                self._client.delete(one)
-                found.removed += 1
+            for beside_key in beside:
+                self._client.delete(beside_key)
+                counts.removed += 1
 
     def _unknown(self, listed: S3Listed, beside: Sequence[str], wish: Wish,
-                 found: Collected, absent_too: bool = False) -> _Lot:
+                 counts: Collected, absent_too: bool = False) -> _Lot:
         """:param beside: keys of the notes beside it
         :param absent_too: absent members count as dead
         """
@@ -240,34 +230,35 @@ class BundleCollector:
         leaves = self._book.leaves(listed.key)
         # All of them: the notes beside the bundle are read apart.
         said = self._catalog.members(listed, set())
-        members = {one.number: one for one in said if isinstance(one, Held)}
+        members = {held.number: held for held in said
+                   if isinstance(held, Held)}
         mine = bundle_since.path_of(listed.key, self._book.writer())
         since = bundle_since.read_all(
             self._client, listed.key, self._opener(members), beside, mine)
-        lot = self._lot([one for number, one in members.items()
+        lot = self._lot([held for number, held in members.items()
                          if number not in since.dead], listed.key,
                         not leaves
                         and self._age(listed.key) > _YOUNG_SECONDS)
         dead = since.dead | set(lot.dead)
         if absent_too:
             # Not told: their keeper may live, and know nothing of it.
-            dead |= {one.number for one in lot.absent}
-            found.members += len(lot.absent)
+            dead |= {held.number for held in lot.absent}
+            counts.members += len(lot.absent)
         if dead >= set(members) and len(members) == len(said):
-            found.bundles_dead += 1
-            found.dead_bytes += listed.size
+            counts.bundles_dead += 1
+            counts.dead_bytes += listed.size
             if wish.dry_run:
-                found.say(listed.key)
+                counts.say(listed.key)
             else:
-                self._remove(listed.key, found)
+                self._remove(listed.key, counts)
         elif not wish.dry_run and members and not leaves:
             # A keeper that lives says so itself, a little later.
             told = {number for number, at in lot.dead.items()
                     if at + 2 * self._conf.delete_delay_seconds
-                    < self._now()}
+                    < self._clock.wall()}
             if told or mine in beside:
                 self._tell(listed, members, told)
-            self._adopt(listed, members, dead, since.dead | told, found)
+            self._adopt(listed, members, dead, since.dead | told, counts)
         return lot
 
     def _opener(self, members: Dict[int, Held]) -> bundle.Wrap:
@@ -277,7 +268,7 @@ class BundleCollector:
         """:param key: of the bundle
         :param is_told: the records name what they are going to name
         """
-        wanted = [Wanted(one.record.version, one.name) for one in members]
+        wanted = [Wanted(held.record.version, held.name) for held in members]
         answers = self._primaries.ask(wanted, True)
         # Stock servers cannot name the keys of records.
         unsaid = [at for at, said in enumerate(answers) if None in said]
@@ -287,44 +278,44 @@ class BundleCollector:
         absent: List[Held] = []
         quarantined: List[Held] = []
         live = 0
-        for at, (one, records) in enumerate(zip(members, answers)):
-            version, said = one.record.version, plain.get(at, records)
-            verdict = of_key(version.timestamp, said, self._now(),
+        for at, (held, records) in enumerate(zip(members, answers)):
+            version, said = held.record.version, plain.get(at, records)
+            verdict = of_key(version.timestamp, said, self._clock.wall(),
                              self._conf.reclaim_age_seconds)
             if is_told and verdict is not Verdict.DEAD:
                 verdict = of_member(
-                    version.timestamp, key, records, self._now(),
+                    version.timestamp, key, records, self._clock.wall(),
                     self._conf.reclaim_age_seconds,
                     version.frag_index is not None)
             if verdict is Verdict.DEAD:
-                dead[one.number] = max((
+                dead[held.number] = max((
                     seconds_of(answer.timestamp) for answer in said
                     if answer is not None
                     and answer.timestamp > version.timestamp), default=0.0)
             elif verdict is Verdict.NEEDED:
                 live += 1
             elif is_quarantined(version.timestamp, said):
-                quarantined.append(one)
+                quarantined.append(held)
             elif is_told and is_absent(version.timestamp, said):
-                absent.append(one)
+                absent.append(held)
         return _Lot(dead, absent, quarantined, live)
 
     def _age(self, key: str) -> float:
         """Seconds since a bundle was packed, by its name."""
         try:
-            return self._now() - float(
+            return self._clock.wall() - float(
                 key.rpartition('/')[2].partition('-')[0])
         except ValueError:
             return 0.0
 
-    def _remove(self, key: str, found: Collected) -> None:
-        for one in (*bundle_since.listed(self._client, key), key):
-            self._client.delete(one)
+    def _remove(self, key: str, counts: Collected) -> None:
+        for name in (*bundle_since.listed(self._client, key), key):
+            self._client.delete(name)
         if self._client.head(key) is not None:
             raise RemoteUnavailable('%s is still there' % key,
                                     self._conf.retry_after_seconds)
         steps.reached('collect.bundle_removed')
-        found.removed += 1
+        counts.removed += 1
 
     def _tell(self, listed: S3Listed, members: Dict[int, Held],
               dead: Set[int]) -> None:
@@ -342,14 +333,14 @@ class BundleCollector:
         steps.reached('collect.told')
 
     def _adopt(self, listed: S3Listed, members: Dict[int, Held],
-               dead: Set[int], told: Set[int], found: Collected) -> None:
+               dead: Set[int], told: Set[int], counts: Collected) -> None:
         """Keep a bundle that is mostly dead. It has no keeper, because a
         living one would have rewritten it.
         """
-        gone = sum(one.stored_bytes for number, one in members.items()
+        gone = sum(held.stored_bytes for number, held in members.items()
                    if number in dead)
         if gone < self._conf.bundle_dead_share * listed.size or \
                 self._age(listed.key) < _YOUNG_SECONDS:
             return
         self._adopter.adopt(listed, members, dead, told)
-        found.adopted += 1
+        counts.adopted += 1

@@ -68,34 +68,34 @@ class OldVersions:
     def _keys(self, progress: Callable[[Swept], None]
               ) -> Iterator[List[S3Version]]:
         for _, group in groupby(self._client.versions(self._prefix),
-                                lambda one: one.key):
-            some = list(group)
+                                lambda item: item.key):
+            versions = list(group)
             self.found.keys += 1
-            old = [one for one in some
-                   if not one.is_latest and not one.is_marker]
+            old = [item for item in versions
+                   if not item.is_latest and not item.is_marker]
             self.found.versions += len(old)
-            self.found.length += sum(one.size for one in old)
-            self.found.markers += sum(one.is_marker for one in some)
+            self.found.length += sum(item.size for item in old)
+            self.found.markers += sum(item.is_marker for item in versions)
             if self.found.keys % 1000 == 0:
                 progress(self.found)
-            yield some
+            yield versions
 
-    def _key(self, some: List[S3Version]) -> int:
+    def _key(self, versions: List[S3Version]) -> int:
         """How many versions and markers of a key went."""
         removed = 0
         if self._dry_run:
             return 0
         # The oldest first, and the marker that hides them last.
-        for one in reversed(some):
-            if one.is_latest and not one.is_marker:
+        for item in reversed(versions):
+            if item.is_latest and not item.is_marker:
                 continue
             try:
-                self._client.delete_version(one.key, one.version)
+                self._client.delete_version(item.key, item.version)
                 removed += 1
             except DssError as err:
                 self.found.failed += 1
                 if len(self.problems) < _SHOWN_PROBLEMS:
-                    self.problems.append('%s: %s' % (one.key, err))
+                    self.problems.append('%s: %s' % (item.key, err))
                 # Keep the newer markers: without them this version would come
                 # back.
                 break

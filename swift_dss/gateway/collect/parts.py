@@ -30,8 +30,7 @@ class Parts:
         """The keys of a part. Ask for parts in their order, and take all
         that this gives."""
         first = self._folder + part
-        while self._keys and self._keys[0].key < first:
-            self._keys.popleft()
+        self._leave_behind(first)
         if self._after < first and not self._is_last:
             # Parts of others lie between: they are not listed.
             self._after = first
@@ -42,6 +41,18 @@ class Parts:
             if self._keys or self._is_last:
                 return
             self._turn(self._after)
+
+    def is_empty(self, part: str) -> bool:
+        """True if it is known that a part has no keys: costs no request. Ask
+        in the order of parts."""
+        first = self._folder + part
+        self._leave_behind(first)
+        return self._is_last and not (
+            self._keys and self._keys[0].key.startswith(first))
+
+    def _leave_behind(self, first: str) -> None:
+        while self._keys and self._keys[0].key < first:
+            self._keys.popleft()
 
     def _turn(self, after: str) -> None:
         keys, self._after, self._is_last = self._client.page(

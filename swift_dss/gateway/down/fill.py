@@ -7,41 +7,33 @@ be served says 503 within its deadline; one that breaks later is cut short,
 never padded.
 """
 
-# long: a fetch from its request to its last byte, in the one class that knows
-# all waiting readers.
 from __future__ import annotations
 
-import threading
+import abc
 import time
-from concurrent.futures import Future, wait
 from dataclasses import replace
-from typing import Callable, Dict, Iterator, Optional, Tuple
+from typing import Callable, Iterator, Optional
 
-from swift_dss.core.classes import ClassTable
-from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
     BadConfig, DssError, RemoteCorrupt, RemoteUnavailable, TierFull,
     TierUnavailable, VersionGone)
-from swift_dss.core.residency import Extent, RemoteCopy, Tier
+from swift_dss.core.residency import Extent, Tier
 from swift_dss.core.version import VersionId
-from swift_dss.gateway.down.flights import LOOK_SECONDS, Flight, Flights
+from swift_dss.gateway.around import Around
+from swift_dss.gateway.down.flights import Flight
 from swift_dss.gateway.down.keeping import Keeping, begin_fill
-from swift_dss.gateway.down.source import Plan, Source
+from swift_dss.gateway.down.source import Plan
+from swift_dss.gateway.down.supply import HELD_PER_FILL, RESERVED, Supply
+from swift_dss.gateway.form.own_record import own_copy
 from swift_dss.gateway.link import wan
-from swift_dss.gateway.link.client import S3Missing
-from swift_dss.gateway.link.wan import FairPool
-from swift_dss.gateway.ports import (
-    LocalVersion, LocalVersions, Logger, Metrics, Sink,
-    TableSource)
+from swift_dss.gateway.link.alarm import Alarm
+from swift_dss.gateway.link.client import S3Client, S3Missing
+from swift_dss.gateway.ports import LocalVersion, LocalVersions, Sink
 from swift_dss.io import steps
 from swift_dss.wire.control import FetchReply, FetchRequest
 
 #: Written to a reader at a time.
 _WRITE_BYTES = 1024 * 1024
-#: Flights in memory for each one that may be reading from S3.
-_HELD_PER_FILL = 2
-#: One of so many leaders, at least one, is kept for the top class.
-_RESERVED = 4
 _LOCAL = Tier.SSD | Tier.HDD
 
 
@@ -51,45 +43,37 @@ class GivenUp(DssError):
     counter = 'ahead_given_up'
 
 
+class Losses(abc.ABC):
+    """Versions that S3 was found not to have."""
+
+    @abc.abstractmethod
+    def missed(self, version: VersionId, partition: str) -> None:
+        """S3 has not got a version. MUST NOT block on S3."""
+
+
 class Filler:
     """Serves fetches and brings parts back. Thread-safe.
 
-    :param own_copy: looks for a version whose bundle is gone under its own
-        key
-    :param look: asked with the time since which a reader waits for S3, and
-        if it may block; raises what the reader is to be told if waiting is
-        no use
-    :param clock: of that time; ``inline``: without threads
+    :param alarm: says if waiting for S3 is no use
+    :param losses: hear of versions that S3 has not got
     """
 
-    def __init__(self, conf: GatewayConf, source: Source,
-                 local: LocalVersions, metrics: Metrics,
-                 logger: Logger,
-                 table: TableSource = ClassTable,
-                 own_copy: Callable[[LocalVersion], Optional[RemoteCopy]]
-                 = lambda local: None,
-                 look: Callable[[float, bool], None]
-                 = lambda since, may_wait: None,
-                 clock: Callable[[], float] = time.monotonic,
-                 inline: bool = False) -> None:
-        self._own_copy = own_copy
-        self._look_at_s3 = look
-        self._clock = clock
-        self._conf = conf
-        self._source = source
+    def __init__(self, around: Around, client: S3Client,
+                 local: LocalVersions, supply: Supply, alarm: Alarm,
+                 losses: Losses) -> None:
+        self._conf = around.conf
+        self._clock = around.clock
+        self._metrics = around.metrics
+        self._logger = around.logger
+        self._client = client
         self._local = local
-        self._metrics = metrics
-        self._logger = logger
-        self._flights = Flights(_HELD_PER_FILL * conf.fills)
-        self._leaders = FairPool(
-            conf.fills, max(1, conf.fills // _RESERVED), table,
-            'dss-fill', clock, inline)
-        self._lock = threading.RLock()
-        self._asked: Dict[VersionId, Future[Plan]] = {}
-        #: Told of a version, and its partition, that S3 has not got. MUST
-        #: not block on S3.
-        self.on_missing: Callable[[VersionId, str], None] = \
-            lambda version, partition: None
+        self._supply = supply
+        self._source = supply.source
+        self._flights = supply.flights
+        self._leaders = supply.leaders
+        self._plans = supply.plans
+        self._alarm = alarm
+        self._losses = losses
 
     def fetch(self, request: FetchRequest, sink: Sink) -> bool:
         """Serve one request to its end, in the caller's thread.
@@ -126,43 +110,6 @@ class Filler:
             return False
         self._metrics.count('gateway.fetched_bytes', sent)
         return True
-
-    def prove(self, local: LocalVersion) -> None:
-        """Read all of a version from S3 while the link is idle.
-
-        :raises RemoteCorrupt, S3Missing: S3 has it wrong or not at all
-        :raises DssError: the answer is unknown
-        """
-        self._leaders.submit(wan.scrub(local.class_map.rest), self._prove,
-                             local).result()
-
-    def _prove(self, local: LocalVersion) -> None:
-        plan = self._source.plan(local)
-        if self._source.too_big_to_hold(plan):
-            for _ in self._source.unproven(local):
-                pass
-            return
-        offset = 0
-        while offset < local.content_length:
-            start, length = plan.part(offset)
-            for _ in self._source.blocks(local, plan, start, length):
-                pass
-            offset = start + length
-
-    def abandon(self) -> None:
-        """S3 was found dead: readers that come after it is back must not
-        wait for answers that were lost."""
-        self._flights.abandon()
-        with self._lock:
-            self._asked.clear()
-
-    def counts(self) -> Tuple[int, int]:
-        """(parts on their way from S3, parts in memory)."""
-        return self._flights.counts()
-
-    def stop(self) -> None:
-        """Wait for leaders; the source has been told to give up."""
-        self._leaders.shutdown()
 
     def _bytes(self, request: FetchRequest) -> Iterator[bytes]:
         deadline = time.monotonic() + request.deadline_seconds
@@ -204,17 +151,17 @@ class Filler:
                      extent: Extent, deadline: float) -> Iterator[bytes]:
         """Bytes of the part at the extent's start; may end early, and the
         rest is then looked for again."""
-        since = self._clock()
+        since = self._clock.monotonic()
         has_bytes = extent.offset > request.offset
 
         def look(may_wait: bool = False) -> None:
             # A reader with some bytes waits rather than lose the rest: S3 may
             # be back soon.
             if not has_bytes:
-                self._look_at_s3(since, may_wait)
+                self._alarm.look(since, may_wait)
 
         look(True)
-        plan = self._plan(local, deadline, look)
+        plan = self._plans.wait_for(local, deadline, look)
         start, length = plan.part(extent.offset)
         end = min(extent.end, start + length)
         flight = self._join(request, local, plan, start, deadline, look)
@@ -239,38 +186,6 @@ class Filler:
             if ahead is not None:
                 self._flights.leave(ahead)
 
-    def _plan(self, local: LocalVersion, deadline: float,
-              look: Callable[[], None]) -> Plan:
-        """The parts of the version. S3 is asked once for all waiting readers,
-        and no reader waits past its deadline.
-        """
-        if self._source.knows(local):
-            return self._source.plan(local)
-        with self._lock:
-            asked = self._asked.get(local.version)
-            if asked is None:
-                asked = self._leaders.submit(
-                    wan.fill(local.class_map.rest), self._source.plan,
-                    local)
-                self._asked[local.version] = asked
-                asked.add_done_callback(
-                    lambda done: self._forget_asked(local.version, done))
-        while not asked.done():
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise TimeoutError('S3 did not say in time how %s is cut'
-                                   % local.version.key)
-            wait([asked], min(left, LOOK_SECONDS))
-            if not asked.done():
-                look()
-        return asked.result()
-
-    def _forget_asked(self, version: VersionId,
-                      asked: Future[Plan]) -> None:
-        with self._lock:
-            if self._asked.get(version) is asked:
-                del self._asked[version]
-
     def _ahead(self, request: FetchRequest, local: LocalVersion,
                plan: Plan, offset: int) -> Optional[Flight]:
         """Begin the part after this one if it delays no reader."""
@@ -290,7 +205,7 @@ class Filler:
         keep_free = 0
         if self._leaders.reserves() and not self._leaders.is_top(flow):
             # Memory for the top class, whatever the others want.
-            keep_free = _HELD_PER_FILL * self._conf.fills // _RESERVED
+            keep_free = HELD_PER_FILL * self._conf.fills // RESERVED
 
         def lead(flight: Flight) -> None:
             self._leaders.submit(flow, self._lead, flight, request, local,
@@ -342,7 +257,7 @@ class Filler:
             keeping.abort()
             self._flights.land(flight, error, stored)
             if isinstance(error, S3Missing):
-                self.on_missing(local.version, local.partition)
+                self._losses.missed(local.version, local.partition)
 
     def _bring_from_where_it_is(self, flight: Flight, local: LocalVersion,
                                 plan: Plan, keeping: Keeping) -> None:
@@ -356,7 +271,7 @@ class Filler:
             # BadConfig: the seal's key left the key file, as it may once
             # the node that kept the bundle has dropped it.
             remote = local.residency.remote
-            moved = self._own_copy(local) \
+            moved = own_copy(self._conf, self._client, local) \
                 if remote is not None and remote.in_bundle else None
             if moved is None:
                 raise
@@ -367,7 +282,7 @@ class Filler:
         if is_cut_alike:
             self._bring(flight, local, moved_plan, keeping)
         else:
-            self._prove(local)
+            self._supply.read_through(local)
         self._local.record_remote(local.version, local.partition, moved)
         self._metrics.count('gateway.bundle_moved')
         if not is_cut_alike:

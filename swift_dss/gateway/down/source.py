@@ -252,14 +252,14 @@ class Source:
         if remote.etag == local.etag:
             return None
         with self._lock:
-            found = self._sums.get(remote.key)
-            if found is not None:
+            sums = self._sums.get(remote.key)
+            if sums is not None:
                 self._sums.move_to_end(remote.key)
-        if found is None:
-            found = self._load_sums(local, remote)
-            if found is not None:
-                self._remember(remote.key, found)
-        return found
+        if sums is None:
+            sums = self._load_sums(local, remote)
+            if sums is not None:
+                self._remember(remote.key, sums)
+        return sums
 
     def _load_sums(self, local: LocalVersion,
                    remote: RemoteCopy) -> Optional[digests.Sums]:
@@ -324,11 +324,11 @@ class _Resuming:
         while offset < end:
             body = self._body_at(offset)
             # Short slices, because the top class may begin to read.
-            some = min(end, self._until, offset + SLICE_BYTES) - offset
-            pieces.append(body.read(some, deadline))
-            if offset + some >= self._until:
+            count = min(end, self._until, offset + SLICE_BYTES) - offset
+            pieces.append(body.read(count, deadline))
+            if offset + count >= self._until:
                 self._end_body()  # others may ask
-            offset += some
+            offset += count
             self._at = offset
         return pieces[0] if len(pieces) == 1 else b''.join(pieces)
 

@@ -58,24 +58,24 @@ class RemoteRecord:
 def identity(version: VersionId, length: int, etag: str) -> bytes:
     """8 bytes of all that a residency record and a bundle must agree on."""
     frag = version.frag_index
-    found: bytes = digests.md5(('%d %s %s %s %d %s' % (
+    digest: bytes = digests.md5(('%d %s %s %s %d %s' % (
         version.policy, version.object_hash, version.timestamp,
         '-' if frag is None else frag, length, etag)).encode(
             'utf-8', 'surrogateescape')).digest()
-    return found[:8]
+    return digest[:8]
 
 
-def merged(one: Dict[str, Any], other: Dict[str, Any]) -> Dict[str, Any]:
+def merged(record: Dict[str, Any], other: Dict[str, Any]) -> Dict[str, Any]:
     """A record of one version that knows of each POST that either knows."""
-    first: Any = one.get('metadata')
+    first: Any = record.get('metadata')
     second: Any = other.get('metadata')
     if first == second or not _has_time(second):
-        return one
+        return record
     if not _has_time(first):
         return other
     mine, theirs = registers.of_post(first), registers.of_post(second)
-    newer_map = other if theirs.class_at > mine.class_at else one
-    return dict(one, map=newer_map.get('map'), metadata=dict(
+    newer_map = other if theirs.class_at > mine.class_at else record
+    return dict(record, map=newer_map.get('map'), metadata=dict(
         {name: first[name] for name in ('name', 'Content-Type')
          if name in first},
         **registers.to_metadata(registers.join(mine, theirs))))

@@ -3,18 +3,21 @@ date.
 
 The record goes up with the key, in user metadata, and is never changed there.
 What a POST sets later goes to ``<key>.meta``, which readers of the bucket take
-first. Replicas hear of POSTs in any order, and some of them never: so nobody
-writes his record over that of another one. Each joins his with what is there.
+first. Replicas hear of POSTs in any order, and of some of them never. So no
+node writes its record over another one's: it joins the two.
 """
 
 from __future__ import annotations
 
-from typing import Any, Dict
+import time
+from typing import Any, Dict, Optional
 
+from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import DamagedRecord, RemoteCorrupt
+from swift_dss.core.residency import RemoteCopy
 from swift_dss.gateway.form import digests, metadata, verify
 from swift_dss.gateway.form.encrypt import (
-    SEAL_META, KeyFile, close_envelope, open_envelope)
+    SEAL_META, KeyFile, close_envelope, open_envelope, sealed_length)
 from swift_dss.gateway.link.client import S3Client, S3Head, S3Missing
 from swift_dss.gateway.ports import LocalVersion
 from swift_dss.io import steps
@@ -32,7 +35,7 @@ class OwnRecords:
 
     def is_known(self, head: S3Head, local: LocalVersion) -> bool:
         """True if the user metadata of a key tells of each POST that
-        ``local`` knows; asks nobody. Where the record did not fit, False.
+        ``local`` knows; sends no request. Where the record did not fit, False.
         """
         seal = head.metadata.get(SEAL_META, '')
         try:
@@ -93,9 +96,26 @@ class OwnRecords:
 def _is_of(record: Dict[str, Any], local: LocalVersion) -> bool:
     """False for a record of other bytes than the version's."""
     try:
-        found = metadata.of_record(record)
+        other = metadata.of_record(record)
     except DamagedRecord:
         return False
     return metadata.identity(
-        found.version, found.content_length, found.etag) == \
+        other.version, other.content_length, other.etag) == \
         metadata.identity(local.version, local.content_length, local.etag)
+
+
+def own_copy(conf: GatewayConf, client: S3Client,
+             local: LocalVersion) -> Optional[RemoteCopy]:
+    """S3's copy under a version's own key, as far as a HEAD can tell; None if
+    it has nothing there, or nothing that has the right length.
+    """
+    key = metadata.own_key(conf.prefix, local.version)
+    head = client.head(key)
+    if head is None:
+        return None
+    text = head.metadata.get(SEAL_META, '')
+    length = sealed_length(local.content_length) if text \
+        else local.content_length
+    if head.size != length:
+        return None
+    return RemoteCopy(conf.endpoint, key, head.etag, time.time(), 0, text)

@@ -18,7 +18,7 @@ import socket
 import threading
 import time
 import uuid
-from typing import Any, Callable, Dict, NamedTuple, Optional
+from typing import Any, Dict, NamedTuple, Optional
 
 from swift_dss.core.config import GatewayConf, NodeConf
 from swift_dss.core.errors import (
@@ -27,6 +27,7 @@ from swift_dss.gateway.form import digests
 from swift_dss.gateway.form.cluster import cluster_id
 from swift_dss.gateway.link.client import (
     DELETES, OWNER_KEY, S3Client, S3Missing, S3Rejected)
+from swift_dss.io.workers import CLOCK, Clock
 
 _MAX_BYTES = 4096
 #: A mark that was read is believed so long: before writes, before deletes.
@@ -67,16 +68,13 @@ class Owner:
     """Knows whose the prefix is. Thread-safe.
 
     :param cluster: id of this cluster
-    :param clock: monotonic seconds
     """
 
     def __init__(self, conf: GatewayConf, client: S3Client, cluster: str,
-                 now: Callable[[], float] = time.time,
-                 clock: Callable[[], float] = time.monotonic) -> None:
+                 clock: Clock = CLOCK) -> None:
         self._conf = conf
         self._client = client
         self._cluster = cluster
-        self._now = now
         self._clock = clock
         self._key = conf.prefix + OWNER_KEY
         self._lock = threading.Lock()
@@ -84,8 +82,8 @@ class Owner:
         #: '' until the mark was read; then ``ours`` or the error.
         self._said = ''
         self._mark: Optional[Mark] = None
-        #: How S3 did not say whose it is, the last time, and until when
-        #: that is an answer.
+        #: The last error of S3 instead of an owner, and the end of its
+        #: validity.
         self._unanswered: Optional[RemoteUnavailable] = None
         self._unanswered_until = 0.0
 
@@ -103,7 +101,7 @@ class Owner:
         :raises NotOurs, RemoteUnavailable: as :meth:`guard`
         """
         with self._lock:
-            age = self._clock() - self._read_at
+            age = self._clock.monotonic() - self._read_at
             if self._said not in ('', 'ours') and \
                     age < min(seconds, _FOREIGN_SECONDS):
                 raise NotOurs(self._said)
@@ -142,9 +140,9 @@ class Owner:
 
         :raises NotOurs: it belongs to another cluster
         """
-        found = self.read()
-        if found is not None:
-            self._judge(found)
+        mark = self.read()
+        if mark is not None:
+            self._judge(mark)
 
     def status(self) -> Dict[str, Any]:
         """Plain values."""
@@ -158,47 +156,48 @@ class Owner:
 
     def _ask(self) -> None:
         if self._unanswered is not None and \
-                self._clock() < self._unanswered_until:
+                self._clock.monotonic() < self._unanswered_until:
             raise self._unanswered
         try:
             self._unanswered = None
             self._look()
         except RemoteUnavailable as err:
             self._unanswered = err
-            self._unanswered_until = self._clock() + _UNANSWERED_SECONDS
+            self._unanswered_until = \
+                self._clock.monotonic() + _UNANSWERED_SECONDS
             raise
 
     def _look(self) -> None:
-        found = self.read()
-        if found is None:
+        mark = self.read()
+        if mark is None:
             # The first that comes. Where If-None-Match is not honoured two
             # may come at once; both read what the last one wrote.
             self._put(self._made(), only_if_missing=True)
-            found = self.read()
-        self._mark = found
-        if found is None:
+            mark = self.read()
+        self._mark = mark
+        if mark is None:
             raise NotOurs('%s/%s was written and is not there: nothing can '
                           'be kept in this bucket' % (
                               self._conf.bucket, self._key))
-        self._read_at = self._clock()
-        self._judge(found)
+        self._read_at = self._clock.monotonic()
+        self._judge(mark)
         self._said = 'ours'
 
-    def _judge(self, found: Mark) -> None:
-        if found.cluster != self._cluster:
+    def _judge(self, mark: Mark) -> None:
+        if mark.cluster != self._cluster:
             self._said = (
                 'bucket %s, prefix %r belongs to cluster %s since %s '
                 '(marked by %s); this is cluster %s. Choose another prefix, '
                 'or hand this one over: swift-dss gateway owner --take' % (
-                    self._conf.bucket, self._conf.prefix, found.cluster,
-                    time.strftime('%Y-%m-%d', time.gmtime(found.since)),
-                    found.by, self._cluster))
+                    self._conf.bucket, self._conf.prefix, mark.cluster,
+                    time.strftime('%Y-%m-%d', time.gmtime(mark.since)),
+                    mark.by, self._cluster))
             raise NotOurs(self._said)
 
     def _made(self) -> bytes:
         return json.dumps({
             'v': 1, 'cluster': self._cluster, 'made': uuid.uuid4().hex,
-            'since': self._now(), 'by': socket.gethostname()},
+            'since': self._clock.wall(), 'by': socket.gethostname()},
             sort_keys=True).encode('ascii')
 
     def _put(self, data: bytes, only_if_missing: bool = False) -> None:
@@ -228,8 +227,8 @@ def owner_of(conf: NodeConf, client: S3Client) -> Owner:
 
 
 def _decode(raw: bytes) -> Mark:
-    found = json.loads(raw)
-    if found['v'] != 1 or len(str(found['cluster'])) != 32:
+    fields = json.loads(raw)
+    if fields['v'] != 1 or len(str(fields['cluster'])) != 32:
         raise ValueError('no mark of ours')
-    return Mark(str(found['cluster']), str(found['made']),
-                float(found['since']), str(found['by'])[:255])
+    return Mark(str(fields['cluster']), str(fields['made']),
+                float(fields['since']), str(fields['by'])[:255])

@@ -8,6 +8,7 @@ from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import DssError, RemoteUnavailable
 from swift_dss.gateway.form.owner import WRITE_SECONDS, NotOurs, Owner
 from swift_dss.gateway.link.client import S3Client, S3Rejected
+from swift_dss.gateway.form.conditions import Conditions
 from swift_dss.gateway.ports import Logger, Metrics, NotProven
 
 
@@ -15,12 +16,14 @@ class Prefix:
     """The prefix in S3, for a daemon. One thread calls :meth:`may_write`, any
     the rest; all may wait for S3.
 
-    :param owner: None where no Swift is configured: nobody is asked
+    :param owner: None where no Swift is configured: no question is sent
     """
 
     def __init__(self, conf: GatewayConf, client: S3Client,
                  owner: Optional[Owner], metrics: Metrics,
                  logger: Logger) -> None:
+        #: Of requests below the prefix.
+        self.conditions = Conditions(client, conf.prefix)
         self._conf = conf
         self._client = client
         self.owner = owner
@@ -50,14 +53,18 @@ class Prefix:
                 self.owner.require()
         except (RemoteUnavailable, S3Rejected) as err:
             # The client asks again before it changes anything.
-            self._logger.warning('gateway: whose prefix it is: %s', err)
+            self._logger.warning('gateway: the owner of the prefix: %s', err)
 
     def may_write(self) -> bool:
         """False if the prefix is not ours, or S3 does not say."""
-        if self.owner is None:
-            return True
+        if self.owner is not None and not self._is_ours(self.owner):
+            return False
+        self.conditions.look()
+        return True
+
+    def _is_ours(self, owner: Owner) -> bool:
         try:
-            self.owner.require(WRITE_SECONDS)
+            owner.require(WRITE_SECONDS)
         except DssError as err:
             self._say_not_ours(err)
             # Uploads that S3 refuses say so of themselves.

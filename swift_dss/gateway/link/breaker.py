@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from enum import Enum
-from typing import Callable, Optional
+from typing import Optional
 
 from swift_dss.gateway.link.retry import Backoff
+from swift_dss.io.workers import CLOCK, Clock
 
 DEFAULT_THRESHOLD = 5
 DEFAULT_BASE_SECONDS = 1.0
@@ -39,13 +39,12 @@ class BreakerState(Enum):
 class Breaker:
     """Shared by everything that talks to one endpoint. Thread-safe.
 
-    :param clock: monotonic seconds
     """
 
     def __init__(self, threshold: int = DEFAULT_THRESHOLD,
                  base_seconds: float = DEFAULT_BASE_SECONDS,
                  cap_seconds: float = DEFAULT_CAP_SECONDS,
-                 clock: Callable[[], float] = time.monotonic,
+                 clock: Clock = CLOCK,
                  dice: Optional[random.Random] = None) -> None:
         self._threshold = threshold
         self._backoff = Backoff(base_seconds, cap_seconds,
@@ -72,7 +71,7 @@ class Breaker:
             if self._state is BreakerState.CLOSED:
                 return True
             if (self._state is BreakerState.OPEN
-                    and self._clock() >= self._probe_at):
+                    and self._clock.monotonic() >= self._probe_at):
                 self._state = BreakerState.HALF_OPEN
                 return True
             return False
@@ -104,8 +103,8 @@ class Breaker:
                         and self._failures >= self._threshold)):
                 self._state = BreakerState.OPEN
                 self._opened += 1
-                self._probe_at = (
-                    self._clock() + self._backoff.seconds(self._opened))
+                self._probe_at = self._clock.monotonic() + \
+                    self._backoff.seconds(self._opened)
 
     def unknown(self) -> None:
         """The request ended without saying anything about S3 (its reader
@@ -136,7 +135,7 @@ class Breaker:
         with self._lock:
             if self._state is BreakerState.CLOSED:
                 return 0.0
-            return max(0.0, self._probe_at - self._clock())
+            return max(0.0, self._probe_at - self._clock.monotonic())
 
 
 class Trust:
@@ -146,13 +145,12 @@ class Trust:
     did not hold, only one goes out as a trial when a jittered, growing
     wait is over. The first upload that proves right ends that.
 
-    :param clock: monotonic seconds
     """
 
     def __init__(self, threshold: int = DEFAULT_THRESHOLD,
                  base_seconds: float = DEFAULT_BASE_SECONDS,
                  cap_seconds: float = DEFAULT_CAP_SECONDS,
-                 clock: Callable[[], float] = time.monotonic,
+                 clock: Clock = CLOCK,
                  dice: Optional[random.Random] = None) -> None:
         self._threshold = threshold
         self._backoff = Backoff(base_seconds, cap_seconds,
@@ -181,19 +179,19 @@ class Trust:
             self._unproven += 1
             trials = self._unproven - self._threshold + 1
             if trials > 0:
-                self._trial_at = self._clock() + self._backoff.seconds(
-                    trials)
+                self._trial_at = self._clock.monotonic() + \
+                    self._backoff.seconds(trials)
 
     def slots(self, limit: int) -> int:
         """How many uploads may run at once, 0..``limit``."""
         with self._lock:
             if self._unproven < self._threshold:
                 return limit
-            return min(limit, int(self._clock() >= self._trial_at))
+            return min(limit, int(self._clock.monotonic() >= self._trial_at))
 
     def seconds_until_trial(self) -> float:
         """0 while there is trust, or a trial is due."""
         with self._lock:
             if self._unproven < self._threshold:
                 return 0.0
-            return max(0.0, self._trial_at - self._clock())
+            return max(0.0, self._trial_at - self._clock.monotonic())

@@ -26,8 +26,6 @@ from dataclasses import dataclass, replace
 from typing import (
     Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple)
 
-import boto3.session
-import botocore.config
 import botocore.exceptions
 import urllib3.exceptions
 
@@ -36,11 +34,12 @@ from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
     DamagedRecord, DssError, RemoteUnavailable)
 from swift_dss.gateway.link.breaker import Breaker
+from swift_dss.gateway.link.connect import Connect, connect_to
 from swift_dss.gateway.link.credentials import SecretFile
-from swift_dss.gateway.link.direct import direct
 from swift_dss.gateway.link.pulse import (
     ASK_CONNECT_SECONDS, ASK_READ_SECONDS, Pulse)
 from swift_dss.gateway.link.throughput import Throughput
+from swift_dss.gateway.link.trusted_clock import TrustedClock
 from swift_dss.gateway.link.wan import Lane, Sent
 from swift_dss.gateway.ports import TableSource
 
@@ -49,6 +48,10 @@ _TRANSIENT_STATUS = frozenset((408, 425, 429))
 _TRANSIENT_CODES = frozenset((
     'RequestTimeout', 'SlowDown', 'Throttling', 'ThrottlingException',
     'TooManyRequests', 'RequestLimitExceeded', 'OperationAborted'))
+#: The server does not know what a header asks for, and never will.
+_UNKNOWN_CODES = frozenset(('NotImplemented',))
+#: A condition was not met because of another request at the same time.
+_CONFLICT_CODES = frozenset(('ConditionalRequestConflict',))
 #: The bucket is missing, so the answer tells nothing about a key.
 _GONE_CODES = frozenset(('NoSuchBucket',))
 _MISSING_CODES = frozenset((
@@ -67,6 +70,10 @@ _BROKEN = (botocore.exceptions.BotoCoreError,
 
 #: Under the prefix: whose it is. It is no version's key.
 OWNER_KEY = '.dss-owner'
+#: Under the prefix: a trial; see :mod:`swift_dss.gateway.form.conditions`.
+CONDITION_KEY = '.dss-condition'
+#: Keys under the prefix that belong to no version.
+MARKS = (OWNER_KEY, CONDITION_KEY)
 #: Calls that change the bucket; the first ones remove from it.
 DELETES = frozenset(('delete_object', 'abort_multipart_upload'))
 _CHANGES = DELETES | frozenset((
@@ -91,6 +98,10 @@ class S3Rejected(DssError):
     http_status = 503
     exit_code = 77
     counter = 'remote_rejected'
+
+
+class S3Exists(S3Rejected):
+    """The key is there, or was while another request changed it."""
 
 
 class S3Archived(S3Rejected):
@@ -186,37 +197,30 @@ class S3Body:
         self._stream.close()
 
 
-#: Gives what has boto3's verbs, by configuration, access key, secret key
-#: and most connections.
-Connect = Callable[[GatewayConf, str, str, int], Any]
-
-
 class S3Client:
     """Calls on one bucket of one endpoint. Thread-safe.
 
     :param connections: most requests that run at once
-    :param connect: boto3's client with :class:`Direct` before it if None
-    :param pulse: told of every sign of life
-    :param hear: told the Date header of every answer; '' if it has none
+    :param connect: :func:`connect_to` if None
+    :param clock: told the Date header of every answer
     """
 
     def __init__(self, conf: GatewayConf, breaker: Breaker,
                  connections: int,
                  table: TableSource = ClassTable,
                  connect: Optional[Connect] = None,
-                 pulse: Optional[Pulse] = None,
-                 hear: Callable[[str], None] = lambda date: None) -> None:
+                 clock: Optional[TrustedClock] = None) -> None:
         self._conf = conf
-        self._hear = hear
-        self.pulse = pulse or Pulse()
+        self._clock = clock = clock or TrustedClock()
+        #: Told of every sign of life.
+        self.pulse = Pulse(clock)
         self._breaker = breaker
         self._connections = connections
         self._secret_file = SecretFile(conf.secret_file)
-        clock = self.pulse.now
         self.throughput = Throughput(clock)
         self.up_lane, self.down_lane = Lane(table, clock), Lane(table, clock)
         self._lock = threading.Lock()
-        self._connect = connect or _connect
+        self._connect = connect or connect_to
         #: Called before each request that changes the bucket, with its
         #: name; its exception ends the call.
         self.guard: Callable[[str], None] = lambda operation: None
@@ -262,15 +266,20 @@ class S3Client:
                       self._retry_after())
 
     def put(self, key: str, data: bytes, md5: bytes,
-            metadata: Optional[Mapping[str, str]] = None) -> str:
+            metadata: Optional[Mapping[str, str]] = None,
+            only_if_missing: bool = False) -> str:
         """Store ``data``; the ETag of the answer ('' if there is none).
 
         :param md5: digest of ``data``; S3 refuses other bytes
+        :param only_if_missing: some servers ignore it: see
+            :class:`Conditions`
+        :raises S3Exists: the key is there; nothing was stored
         """
         return _etag(self._call(
             'put_object', Key=key, Body=self._body(data),
             ContentLength=len(data),
-            ContentMD5=_base64(md5), Metadata=dict(metadata or {})))
+            ContentMD5=_base64(md5), Metadata=dict(metadata or {}),
+            **_condition(only_if_missing)))
 
     def put_mark(self, key: str, data: bytes, md5: bytes,
                  only_if_missing: bool) -> None:
@@ -279,14 +288,9 @@ class S3Client:
         :raises S3Rejected: it is there already, or S3 does not know the
             condition
         """
-        condition: Dict[str, Any] = \
-            {'IfNoneMatch': '*'} if only_if_missing else {}
-        try:
-            self._ask('put_object', False, Key=key, Body=data,
-                      ContentLength=len(data), ContentMD5=_base64(md5),
-                      **condition)
-        except botocore.exceptions.ParamValidationError as err:
-            raise S3Rejected('this boto3 knows no IfNoneMatch') from err
+        self._ask('put_object', False, Key=key, Body=data,
+                  ContentLength=len(data), ContentMD5=_base64(md5),
+                  **_condition(only_if_missing))
 
     def versioning(self) -> str:
         """``Enabled``, ``Suspended``, or '' if the bucket never had it.
@@ -358,17 +362,17 @@ class S3Client:
 
         :raises S3Missing: there is no such upload
         """
-        found: Dict[int, Tuple[str, int]] = {}
+        parts: Dict[int, Tuple[str, int]] = {}
         marker = 0
         while True:
             answer = self._call('list_parts', Key=key, UploadId=upload_id,
                                 PartNumberMarker=marker)
             for part in answer.get('Parts', ()):
-                found[int(part['PartNumber'])] = (
+                parts[int(part['PartNumber'])] = (
                     str(part['ETag']).strip('"'), int(part['Size']))
             following = int(answer.get('NextPartNumberMarker') or 0)
             if not answer.get('IsTruncated') or following <= marker:
-                return found
+                return parts
             marker = following
 
     def complete(self, key: str, upload_id: str, etags: List[str]) -> None:
@@ -389,8 +393,8 @@ class S3Client:
     def uploads_of(self, key: str) -> List[str]:
         """Ids of uploads of ``key`` that were begun and not finished."""
         answer = self._call('list_multipart_uploads', Prefix=key)
-        return [str(found['UploadId']) for found in answer.get('Uploads', ())
-                if found.get('Key') == key]
+        return [str(upload['UploadId']) for upload in answer.get('Uploads', ())
+                if upload.get('Key') == key]
 
     def listing(self, prefix: str, after: str = '') -> Iterator[S3Listed]:
         """Keys that begin with ``prefix``, in order, page by page.
@@ -419,18 +423,18 @@ class S3Client:
                 raise self._unlike_s3('no keys, and no place to go on')
             more = {'ContinuationToken': following}
             answer = self._call('list_objects_v2', Prefix=prefix, **more)
-        found = answer.get('Contents', ())
+        items = answer.get('Contents', ())
         before = after
-        for item in found:
+        for item in items:
             if item['Key'] <= before:
                 raise self._unlike_s3('%s behind %s' % (
                     item['Key'], before))
             before = item['Key']
-        owner = self._conf.prefix + OWNER_KEY
+        ours = {self._conf.prefix + name for name in MARKS}
         return [S3Listed(str(item['Key']), int(item['Size']), _etag(item))
-                for item in found if item['Key'] != owner], str(
-                    found[-1]['Key']) if found else after, \
-            not found or not answer.get('IsTruncated')
+                for item in items if item['Key'] not in ours], str(
+                    items[-1]['Key']) if items else after, \
+            not items or not answer.get('IsTruncated')
 
     def versions(self, prefix: str) -> Iterator[S3Version]:
         """All versions and markers of keys that begin with ``prefix``, in
@@ -441,14 +445,14 @@ class S3Client:
         more: Dict[str, Any] = {}
         while True:
             answer = self._call('list_object_versions', Prefix=prefix, **more)
-            found = [(item, False) for item in answer.get('Versions', ())]
-            found += [(item, True)
-                      for item in answer.get('DeleteMarkers', ())]
+            rows = [(item, False) for item in answer.get('Versions', ())]
+            rows += [(item, True)
+                     for item in answer.get('DeleteMarkers', ())]
             # Two lists of one page, each in order: time decides.
-            found.sort(key=lambda one: one[0]['LastModified'], reverse=True)
-            found.sort(key=lambda one: (
-                str(one[0]['Key']), not one[0]['IsLatest']))
-            for item, is_marker in found:
+            rows.sort(key=lambda row: row[0]['LastModified'], reverse=True)
+            rows.sort(key=lambda row: (
+                str(row[0]['Key']), not row[0]['IsLatest']))
+            for item, is_marker in rows:
                 yield S3Version(
                     str(item['Key']), str(item['VersionId']),
                     bool(item['IsLatest']), is_marker,
@@ -484,7 +488,7 @@ class S3Client:
         client = self._current(is_probe)
         if not self._breaker.allow():
             raise self.down()
-        began = self.pulse.now()
+        began = self._clock.monotonic()
         try:
             with self.up_lane.transfer() if 'Body' in arguments \
                     else nullcontext(), self.throughput.calling(
@@ -494,6 +498,11 @@ class S3Client:
         except botocore.exceptions.ClientError as err:
             self.pulse.alive()
             raise self._translated(operation, err) from err
+        except botocore.exceptions.ParamValidationError as err:
+            # Nothing was sent: an old boto3 that knows no IfNoneMatch.
+            self._breaker.unknown()
+            raise S3Rejected('%s: boto3 refuses a parameter'
+                             % operation) from err
         except _BROKEN as err:
             # Class name only: a message may spell out the whole request.
             raise self._broken(
@@ -503,7 +512,7 @@ class S3Client:
             self._breaker.unknown()
             raise
         self.pulse.alive()
-        self._hear(str(answer.get('ResponseMetadata', {}).get(
+        self._clock.hear(str(answer.get('ResponseMetadata', {}).get(
             'HTTPHeaders', {}).get('date', '')))
         self._breaker.succeeded()
         return answer
@@ -514,8 +523,8 @@ class S3Client:
             'HTTPStatusCode', 0))
         code = str(err.response.get('Error', {}).get('Code', ''))
         text = '%s: %d %s' % (operation, status, code)
-        if (status >= 500 or status in _TRANSIENT_STATUS
-                or code in _TRANSIENT_CODES):
+        if code in _TRANSIENT_CODES or status in _TRANSIENT_STATUS or \
+                status >= 500 and code not in _UNKNOWN_CODES:
             return self._broken(text)
         if code in _GONE_CODES:
             # Requests for keys go on to be answered, with 404.
@@ -523,6 +532,8 @@ class S3Client:
         self._breaker.succeeded()
         if status == 404 and (not code or code in _MISSING_CODES):
             return S3Missing(text)
+        if status == 412 or code in _CONFLICT_CODES:
+            return S3Exists(text)
         return S3Archived(text) if code in _ARCHIVED_CODES \
             else S3Rejected(text)
 
@@ -559,39 +570,6 @@ class S3Client:
             return self._prober if is_probe else self._client
 
 
-def _connect(conf: GatewayConf, access_key: str, secret_key: str,
-             connections: int) -> Any:
-    options: Dict[str, Any] = {
-        'connect_timeout': conf.connect_timeout_seconds,
-        'read_timeout': conf.read_timeout_seconds,
-        'retries': {'total_max_attempts': 1, 'mode': 'standard'},
-        'signature_version': 's3v4',
-        's3': {'addressing_style': conf.addressing_style},
-        'max_pool_connections': connections}
-    if hasattr(botocore.config.Config(), 'request_checksum_calculation'):
-        # Since 1.36 boto3 sends and wants checksums that break ranged
-        # reads on servers that do not know them.
-        options['request_checksum_calculation'] = conf.checksums
-        options['response_checksum_validation'] = conf.checksums
-    session = boto3.session.Session(
-        aws_access_key_id=access_key, aws_secret_access_key=secret_key,
-        region_name=conf.region)
-    client = session.client(
-        's3', endpoint_url=conf.url or None, verify=conf.ca_bundle or True,
-        config=botocore.config.Config(**options))
-    client.meta.events.register('before-send.s3', _sending)
-    return direct(client, conf, access_key, secret_key, connections)
-
-
-def _sending(request: Any, **_: Any) -> None:
-    """Count the bytes read of a body from now on as traffic of the link."""
-    if isinstance(request.body, Sent):
-        request.body.sending = True
-        # boto3 wants to be asked for what is like a file: one more round
-        # trip, or a second where the server does not know how.
-        request.headers.pop('Expect', None)
-
-
 def _archived(answer: Mapping[str, Any]) -> str:
     """The storage class of a key that has to be thawed first, or ''."""
     storage = str(answer.get('StorageClass', ''))
@@ -603,6 +581,10 @@ def _archived(answer: Mapping[str, Any]) -> str:
 
 def _etag(answer: Mapping[str, Any]) -> str:
     return str(answer.get('ETag', '')).strip('"')
+
+
+def _condition(only_if_missing: bool) -> Dict[str, Any]:
+    return {'IfNoneMatch': '*'} if only_if_missing else {}
 
 
 def _base64(md5: bytes) -> str:

@@ -35,16 +35,16 @@ class Secret:
 class OwnerFile(Generic[_Found]):
     """The contents of a private file, read again when it changes. Thread-safe.
 
-    :param what: name of the file in errors
+    :param title: name of the file in errors
     :param parse: of (path, bytes); its errors MUST NOT show the contents
     :param most_bytes: limit of the file's size
     """
 
-    def __init__(self, path: str, what: str,
+    def __init__(self, path: str, title: str,
                  parse: Callable[[str, bytes], _Found],
                  most_bytes: int) -> None:
         self._path = path
-        self._what = what
+        self._what = title
         self._parse = parse
         self._most_bytes = most_bytes
         self._lock = threading.Lock()
@@ -65,12 +65,12 @@ class OwnerFile(Generic[_Found]):
             try:
                 # Check the open file, so that it cannot be swapped between the
                 # check and the read.
-                found = os.fstat(file_fd)
-                stamp = (found.st_ino, found.st_mtime_ns, found.st_size,
-                         found.st_mode)
+                status = os.fstat(file_fd)
+                stamp = (status.st_ino, status.st_mtime_ns, status.st_size,
+                         status.st_mode)
                 if self._known is None or stamp != self._known[1]:
                     _check_mode('%s %s' % (self._what, self._path),
-                                self._path, found)
+                                self._path, status)
                     self._known = self._parse(self._path, os.read(
                         file_fd, self._most_bytes + 1)), stamp
             finally:
@@ -92,18 +92,18 @@ class SecretFile:
         return self._file.read()
 
 
-def _check_mode(named: str, path: str, found: os.stat_result) -> None:
+def _check_mode(named: str, path: str, status: os.stat_result) -> None:
     """:raises BadConfig: others than its owner may read an open file."""
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise BadConfig('%s: not a regular file' % named)
-    loose = stat.S_IMODE(found.st_mode) & 0o177
+    loose = stat.S_IMODE(status.st_mode) & 0o177
     if loose:
         raise BadConfig(
             '%s: mode %04o is too open; run: chmod 0600 %s'
-            % (named, stat.S_IMODE(found.st_mode), path))
-    if found.st_uid not in (os.geteuid(), 0):
+            % (named, stat.S_IMODE(status.st_mode), path))
+    if status.st_uid not in (os.geteuid(), 0):
         raise BadConfig('%s: belongs to user %d, not to us (%d)'
-                        % (named, found.st_uid, os.geteuid()))
+                        % (named, status.st_uid, os.geteuid()))
 
 
 def _parse(path: str, raw: bytes) -> Secret:

@@ -3,9 +3,9 @@
 boto3 takes about 1.3 ms of CPU for each request: it validates parameters,
 resolves the endpoint, builds headers and parses answers by rules that fit
 every service of AWS. The four requests that an object needs are always the
-same, so :class:`Direct` signs them here (AWS Signature Version 4) and sends
-them over botocore's own HTTP session, with the same time-outs, certificates,
-proxies and errors. Everything else goes to boto3.
+same, so :class:`Direct` has botocore's signer sign them, and sends them over
+botocore's HTTP session, with the same time-outs, certificates, proxies and
+errors. Everything else goes to boto3.
 
 boto3 also says where the bucket is: it builds one request that is not sent
 (:func:`_asked_of`). If a server sends us elsewhere (a bucket in another
@@ -14,13 +14,13 @@ region), boto3 follows, then and ever after.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import time
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
-from urllib.parse import quote, urlsplit
+import socket
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional
+from urllib.parse import quote
 
-from botocore.awsrequest import AWSPreparedRequest
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSPreparedRequest, AWSRequest
+from botocore.credentials import Credentials
 from botocore.exceptions import ClientError, HTTPClientError
 from botocore.httpsession import URLLib3Session
 from botocore.parsers import create_parser
@@ -29,18 +29,16 @@ from botocore.utils import get_environ_proxies
 from swift_dss.core.config import GatewayConf
 from swift_dss.gateway.link.wan import Sent
 
-_EMPTY_SHA256 = hashlib.sha256(b'').hexdigest()
-_UNSIGNED = 'UNSIGNED-PAYLOAD'
-_ALGORITHM = 'AWS4-HMAC-SHA256'
 _META = 'x-amz-meta-'
+#: As boto3's. The session's own default would hold back a body until the
+#: server acknowledges the head before it: often 40 ms later.
+_SOCKET_OPTIONS = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)]
 _KEY = 'key'
-_DEFAULT_PORTS = {'http': 80, 'https': 443}
 #: Of an answer: header, boto3's name.
 _FIELDS = (('etag', 'ETag'), ('content-range', 'ContentRange'),
            ('x-amz-storage-class', 'StorageClass'),
            ('x-amz-archive-status', 'ArchiveStatus'),
            ('x-amz-restore', 'Restore'))
-_HASHED_BYTES = 1 << 20
 
 
 class _Asked(NamedTuple):
@@ -69,19 +67,10 @@ class Direct:
                  connections: int) -> None:
         self._client = client
         self._base = asked.base
-        url = urlsplit(asked.base)
-        self._path = url.path
-        self._signs_payload = url.scheme != 'https'
-        host = url.hostname or ''
-        if ':' in host:
-            host = '[%s]' % host
-        self._host = host if url.port in (
-            None, _DEFAULT_PORTS[url.scheme]) else '%s:%d' % (host, url.port)
         self._agent = asked.agent
-        self._access_key = access_key
-        self._secret_key = secret_key
         self._region = asked.region
-        self._signing: Tuple[str, bytes] = ('', b'')
+        self._signer = S3SigV4Auth(Credentials(access_key, secret_key),
+                                   's3', asked.region)
         self._moved = False
         self._parser = create_parser('rest-xml')
         self._session = URLLib3Session(
@@ -89,7 +78,8 @@ class Direct:
             proxies=get_environ_proxies(asked.base),
             timeout=(conf.connect_timeout_seconds,
                      conf.read_timeout_seconds),
-            max_pool_connections=connections)
+            max_pool_connections=connections,
+            socket_options=_SOCKET_OPTIONS)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
@@ -134,17 +124,14 @@ class Direct:
             self._moved = True
             if isinstance(body, Sent):
                 body.seek(0)
-        found: Dict[str, Any] = getattr(self._client, verb)(**asked)
-        return found
+        parsed: Dict[str, Any] = getattr(self._client, verb)(**asked)
+        return parsed
 
     def _send(self, method: str, key: str, headers: Dict[str, str],
               body: Any) -> Optional[Dict[str, Any]]:
         """None if the server sends us elsewhere."""
         path = quote(key, safe='/~')
-        prepared = AWSPreparedRequest(
-            method, self._base + path,
-            self._signed(method, self._path + path, headers, body), body,
-            stream_output=method == 'GET')
+        prepared = self._signed(method, self._base + path, headers, body)
         if isinstance(body, Sent):
             body.sending = True
         said = self._session.send(prepared)
@@ -167,57 +154,16 @@ class Direct:
             'headers': fields, 'body': body}, None)
         return ClientError(parsed, method)
 
-    def _signed(self, method: str, path: str, headers: Dict[str, str],
-                body: Any) -> Dict[str, str]:
-        """The headers of a request, with its signature."""
-        stamp = time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())
-        digest = self._digest(body)
-        lines = dict(headers, Host=self._host)
-        lines['X-Amz-Date'] = stamp
-        lines['X-Amz-Content-SHA256'] = digest
-        values = sorted((name.lower(), ' '.join(value.split()))
-                        for name, value in lines.items())
-        signed = ';'.join(name for name, _ in values)
-        canonical = '\n'.join(
-            [method, path, ''] + ['%s:%s' % pair for pair in values]
-            + ['', signed, digest])
-        scope = '%s/%s/s3/aws4_request' % (stamp[:8], self._region)
-        to_sign = '\n'.join((_ALGORITHM, stamp, scope, hashlib.sha256(
-            canonical.encode('ascii')).hexdigest()))
-        signature = hmac.new(self._signing_key(stamp[:8]), to_sign.encode(
-            'ascii'), hashlib.sha256).hexdigest()
-        lines['Authorization'] = (
-            '%s Credential=%s/%s, SignedHeaders=%s, Signature=%s' % (
-                _ALGORITHM, self._access_key, scope, signed, signature))
-        lines['User-Agent'] = self._agent
-        return lines
-
-    def _digest(self, body: Any) -> str:
-        """Of the payload; TLS and Content-MD5 do that work, if they can."""
-        if body is None:
-            return _EMPTY_SHA256
-        if not self._signs_payload:
-            return _UNSIGNED
-        if isinstance(body, bytes):
-            return hashlib.sha256(body).hexdigest()
-        whole = hashlib.sha256()
-        while True:
-            piece = body.read(_HASHED_BYTES)
-            if not piece:
-                break
-            whole.update(piece)
-        body.seek(0)
-        return whole.hexdigest()
-
-    def _signing_key(self, day: str) -> bytes:
-        known = self._signing
-        if known[0] != day:
-            key = ('AWS4' + self._secret_key).encode('utf-8')
-            for part in (day, self._region, 's3', 'aws4_request'):
-                key = hmac.new(key, part.encode('utf-8'),
-                               hashlib.sha256).digest()
-            known = self._signing = (day, key)
-        return known[1]
+    def _signed(self, method: str, url: str, headers: Dict[str, str],
+                body: Any) -> AWSPreparedRequest:
+        """A request with its signature, ready to be sent."""
+        request = AWSRequest(
+            method, url, dict(headers, **{'User-Agent': self._agent}), body,
+            stream_output=method == 'GET')
+        # TLS and Content-MD5 prove the payload, where there are both.
+        request.context['has_streaming_input'] = True
+        self._signer.add_auth(request)
+        return request.prepare()
 
 
 def direct(client: Any, conf: GatewayConf, access_key: str,
@@ -240,10 +186,10 @@ class _NotSent(Exception):
 
 def _asked_of(client: Any, bucket: str) -> Optional[_Asked]:
     """Have boto3 build a request, and look at it. Sends nothing."""
-    found: List[Any] = []
+    requests: List[Any] = []
 
     def keep(request: Any, **_: Any) -> None:
-        found.append(request)
+        requests.append(request)
         raise _NotSent
 
     events = client.meta.events
@@ -255,10 +201,10 @@ def _asked_of(client: Any, bucket: str) -> Optional[_Asked]:
     finally:
         events.unregister('before-send.s3.HeadObject', keep)
     text = {name.lower(): value.decode('ascii') if isinstance(value, bytes)
-            else str(value) for name, value in found[0].headers.items()}
+            else str(value) for name, value in requests[0].headers.items()}
     scope = text.get('authorization', '').partition('Credential=')[2]
     parts = scope.partition(',')[0].split('/')
-    url = str(found[0].url)
+    url = str(requests[0].url)
     if not url.endswith('/' + _KEY) or len(parts) != 5 or \
             parts[3:] != ['s3', 'aws4_request']:
         return None

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-import time
-from typing import Callable, Optional
+from typing import Optional
+
+from swift_dss.io.workers import CLOCK, Clock
 
 #: Time-outs of the question: to connect, and to the first byte.
 ASK_CONNECT_SECONDS = 2.0
@@ -17,20 +18,20 @@ class Pulse:
     :param clock: seconds; a jump only asks S3 too early or too late
     """
 
-    def __init__(self,
-                 clock: Callable[[], float] = time.monotonic) -> None:
-        self.now = clock
-        self._last = clock()
+    def __init__(self, clock: Clock = CLOCK) -> None:
+        self._clock = clock
+        self._last = clock.monotonic()
 
     def alive(self) -> None:
         """There was a sign of life."""
-        self._last = self.now()
+        self._last = self._clock.monotonic()
 
     def is_silent_since(self, since: float) -> bool:
         """True if there was none after ``since``."""
         return self._last <= since
 
     def silent_seconds(self, since: Optional[float] = None) -> float:
-        """How long there was none, at most since ``since``."""
+        """Seconds since the last sign, at most since ``since``."""
         last = self._last
-        return self.now() - (last if since is None else max(since, last))
+        return self._clock.monotonic() - (
+            last if since is None else max(since, last))

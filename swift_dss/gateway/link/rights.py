@@ -28,7 +28,7 @@ BUCKET_ACTIONS = {
     # To say that deleted keys stay as old versions; nothing else needs it.
     's3:GetBucketVersioning': ('get_bucket_versioning',),
 }
-#: What ``gateway gc --versions`` needs besides, and nothing else.
+#: Rights that only ``gateway gc --versions`` needs besides.
 VERSION_ACTIONS = {
     's3:ListBucketVersions': ('list_object_versions',),
     's3:DeleteObjectVersion': ('delete_object',),

@@ -15,10 +15,10 @@ Requests are counted too, with their list price.
 from __future__ import annotations
 
 import threading
-import time
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Tuple
 
+from swift_dss.io.workers import CLOCK, Clock
 from swift_dss.strategy.bandwidth import Forecast, Outlook
 
 #: Busy seconds that make a sample: in shorter ones the end of one request
@@ -45,10 +45,9 @@ def price(operation: str) -> float:
 class Series:
     """One direction. Thread-safe.
 
-    :param clock: monotonic seconds
     """
 
-    def __init__(self, clock: Callable[[], float],
+    def __init__(self, clock: Clock,
                  sample_seconds: float = SAMPLE_SECONDS) -> None:
         self._clock = clock
         self._sample_seconds = sample_seconds
@@ -67,7 +66,7 @@ class Series:
         """Something is under way; may be entered many times at once."""
         with self._lock:
             if not self._active:
-                self._since = self._clock()
+                self._since = self._clock.monotonic()
             self._active += 1
         try:
             yield
@@ -108,7 +107,7 @@ class Series:
 
     def _tick(self) -> None:
         if self._active:
-            now = self._clock()
+            now = self._clock.monotonic()
             self._busy += max(0.0, now - self._since)
             self._since = now
 
@@ -118,7 +117,8 @@ class Series:
         self._last = self._bytes / self._busy
         said = self._forecast.outlook().value
         self._forecast.observe(self._last)
-        self._trail.append((self._clock(), self._last, said or self._last))
+        self._trail.append((
+            self._clock.monotonic(), self._last, said or self._last))
         del self._trail[:-TRAIL]
         self._busy = 0.0
         self._bytes = 0
@@ -127,7 +127,7 @@ class Series:
 class Throughput:
     """All series of one endpoint, and its requests. Thread-safe."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic,
+    def __init__(self, clock: Clock = CLOCK,
                  sample_seconds: float = SAMPLE_SECONDS) -> None:
         self.up = Series(clock, sample_seconds)
         self.down = Series(clock, sample_seconds)
@@ -164,11 +164,11 @@ class Throughput:
     def status(self) -> Dict[str, Any]:
         """Plain values for status output."""
         operations = self.operations()
-        found: Dict[str, Any] = {
+        totals: Dict[str, Any] = {
             name: getattr(self, name).status() for name in DIRECTIONS}
-        for series in found.values():
+        for series in totals.values():
             del series['trail']
-        found['operations'] = dict(operations)
-        found['cost_dollars'] = sum(
+        totals['operations'] = dict(operations)
+        totals['cost_dollars'] = sum(
             price(name) * count for name, count in operations.items())
-        return found
+        return totals

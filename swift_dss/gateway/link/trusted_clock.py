@@ -9,24 +9,21 @@ earlier of that and this node's clock.
 from __future__ import annotations
 
 import math
-import time
 from email.utils import parsedate_to_datetime
-from typing import Callable
+
+from swift_dss.io.workers import CLOCK, Clock
 
 
-class TrustedClock:
-    """The earlier of two clocks. Thread-safe.
+class TrustedClock(Clock):
+    """The earlier of S3's time and this node's. Thread-safe.
 
-    :param now: of this node, seconds since the epoch
-    :param clock: seconds of a clock that cannot be set
+    :param clock: this node's
     """
 
-    def __init__(self, now: Callable[[], float],
-                 clock: Callable[[], float] = time.monotonic) -> None:
-        self._now = now
+    def __init__(self, clock: Clock = CLOCK) -> None:
         self._clock = clock
-        #: S3's time at second 0 of ``clock``: nothing is old before S3 has
-        #: answered.
+        #: S3's time at second 0 of the monotonic clock: nothing is old
+        #: before S3 has answered.
         self._began_at = -math.inf
 
     def hear(self, date: str) -> None:
@@ -37,8 +34,14 @@ class TrustedClock:
         except (TypeError, ValueError):
             self._began_at = math.inf
         else:
-            self._began_at = said - self._clock()
+            self._began_at = said - self._clock.monotonic()
 
-    def now(self) -> float:
-        """Seconds since the epoch; never, if S3 has not answered yet."""
-        return min(self._now(), self._began_at + self._clock())
+    def wall(self) -> float:
+        """Seconds since the epoch; the beginning of time if S3 has not
+        answered yet."""
+        return min(self._clock.wall(),
+                   self._began_at + self._clock.monotonic())
+
+    def monotonic(self) -> float:
+        """See :meth:`Clock.monotonic`."""
+        return self._clock.monotonic()

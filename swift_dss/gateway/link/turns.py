@@ -14,7 +14,7 @@ from typing import Deque, Iterator
 
 from swift_dss.gateway.link.breaker import Breaker, BreakerState
 
-#: How often one that waits asks whether more may be sent at once.
+#: A request that waits asks this often if more may be sent at once.
 _WIDER_SECONDS = 0.1
 
 
@@ -43,7 +43,7 @@ class Turns:
     def take(self) -> Iterator[None]:
         """Wait until one more may send, and send in here.
 
-        Nobody waits for a breaker that is not closed: it says no at once.
+        A breaker that is not closed says no at once, without a wait.
         """
         with self._free:
             while not self._stopping.is_set() and self._is_full():
@@ -78,18 +78,36 @@ class Baton:
     @contextmanager
     def hold(self) -> Iterator[None]:
         """Wait for it, and have it in here. It cannot be taken twice."""
+        self.take()
+        try:
+            yield
+        finally:
+            self.give()
+
+    def take(self, seconds: float = -1) -> bool:
+        """Wait for it, for so long at most; whether it was taken. Then the
+        caller MUST :meth:`give` it.
+
+        :param seconds: -1 waits for ever
+        """
         gate = threading.Lock()
         with self._lock:
             if self._is_held:
                 gate.acquire()
                 self._waiting.append(gate)
             self._is_held = True
-        gate.acquire()
-        try:
-            yield
-        finally:
-            with self._lock:
-                if self._waiting:
-                    self._waiting.popleft().release()
-                else:
-                    self._is_held = False
+        if gate.acquire(timeout=seconds):
+            return True
+        with self._lock:
+            if gate in self._waiting:
+                self._waiting.remove(gate)
+                return False
+        return True  # given just now
+
+    def give(self) -> None:
+        """Let the next one have it."""
+        with self._lock:
+            if self._waiting:
+                self._waiting.popleft().release()
+            else:
+                self._is_held = False

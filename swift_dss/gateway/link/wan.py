@@ -1,30 +1,22 @@
-"""The link to S3, shared by class: workers and bytes.
+"""The link to S3, shared by class: bytes of transfers under way.
 
-Two mechanisms for the one decision of ``strategy.wan``:
-
-- :class:`FairPool`, threads that take waiting work in fair order, some of
-  them only for demand reads of the top class, so that no flood of others
-  holds all of them;
-- :class:`Lane`, one a direction, which passes pieces of transfers under way: a
-  flow that is ahead of the others waits, at most for :data:`PATIENCE_SECONDS`,
-  because a slow flow must not delay the rest. It also limits the size of a
-  request while the top class is at work.
+One of the two mechanisms for the decision of ``strategy.wan``; the other is
+:mod:`~swift_dss.gateway.link.fair_pool`. A :class:`Lane`, one a direction,
+passes pieces of transfers: a flow that is ahead of the others waits, at most
+for :data:`PATIENCE_SECONDS`, because a slow flow must not delay the rest. It
+also limits the size of a request while the top class is at work.
 """
 
-# long: what shares the link, in one place: pieces, slices and workers.
 from __future__ import annotations
 
-import logging
 import threading
-import time
-from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Callable, Dict, Iterator, List, Optional
 
 from swift_dss.core.classes import ClassTable
-from swift_dss.strategy.wan import (
-    SPARE, FairQueue, Flow, Work, shares, top_flow)
+from swift_dss.io.workers import CLOCK, Clock
+from swift_dss.strategy.wan import Flow, Work, shares, top_flow
 
 #: A flow may be this many bytes ahead of its share: less wakes threads in
 #: vain, more delays a reader of the top class.
@@ -85,7 +77,7 @@ class Lane:
     """
 
     def __init__(self, table: _TableSource,
-                 clock: Callable[[], float] = time.monotonic) -> None:
+                 clock: Clock = CLOCK) -> None:
         self._table = table
         self._clock = clock
         self._moved = threading.Condition()
@@ -129,21 +121,21 @@ class Lane:
             mine = self._flows.get(flow)
             if mine is None:
                 return
-            until = self._clock() + PATIENCE_SECONDS
-            began = self._clock()
+            until = self._clock.monotonic() + PATIENCE_SECONDS
+            began = self._clock.monotonic()
             while True:
-                now = self._clock()
+                now = self._clock.monotonic()
                 if now >= until or not self._is_ahead(flow, mine, now):
                     break
                 self._moved.wait(until - now)
-            self.waited_seconds += max(0.0, self._clock() - began)
+            self.waited_seconds += max(0.0, self._clock.monotonic() - began)
             mine.served += length / max(self._shares[flow], 1e-6)
-            mine.moved_at = self._clock()
+            mine.moved_at = self._clock.monotonic()
             self._moved.notify_all()
 
     def most_at_once(self) -> Optional[int]:
-        """How much the flow of the running thread may ask for in one
-        request; None is as much as it likes."""
+        """Bytes that the flow of the running thread may ask for in one
+        request; None: any number."""
         flow = current_flow()
         if flow is None:
             return None
@@ -155,10 +147,10 @@ class Lane:
         follow. Never longer than :data:`TURN_SECONDS`."""
         flow = current_flow()
         with self._moved:
-            until = self._clock() + TURN_SECONDS
+            until = self._clock.monotonic() + TURN_SECONDS
             while self._slices and flow is not None and \
                     self._gives_way(flow):
-                left = until - self._clock()
+                left = until - self._clock.monotonic()
                 if left <= 0:
                     break
                 self._moved.wait(min(left, LINGER_SECONDS))
@@ -172,7 +164,7 @@ class Lane:
 
     def _gives_way(self, flow: Flow) -> bool:
         table = self._table()
-        at_work = self._clock() - self._top_at < LINGER_SECONDS or \
+        at_work = self._clock.monotonic() - self._top_at < LINGER_SECONDS or \
             top_flow(self._flows, table) is not None
         return at_work and top_flow([flow], table) is None
 
@@ -182,9 +174,9 @@ class Lane:
             return list(self._flows)
 
     def _is_ahead(self, flow: Flow, mine: _Progress, now: float) -> bool:
-        others = [one.served for other, one in self._flows.items()
+        others = [progress.served for other, progress in self._flows.items()
                   if other != flow
-                  and now - one.moved_at < PATIENCE_SECONDS]
+                  and now - progress.moved_at < PATIENCE_SECONDS]
         return bool(others) and \
             (mine.served - min(others)) * self._shares[flow] > SLACK_BYTES
 
@@ -193,8 +185,8 @@ class Lane:
             if flow not in self._flows:
                 # It begins where the one that is furthest behind is.
                 self._flows[flow] = _Progress(min(
-                    (one.served for one in self._flows.values()),
-                    default=0.0), self._clock())
+                    (ahead.served for ahead in self._flows.values()),
+                    default=0.0), self._clock.monotonic())
                 self._share()
             self._flows[flow].transfers += 1
 
@@ -203,7 +195,7 @@ class Lane:
             mine = self._flows[flow]
             mine.transfers -= 1
             if top_flow([flow], self._table()) is not None:
-                self._top_at = self._clock()
+                self._top_at = self._clock.monotonic()
             if not mine.transfers:
                 del self._flows[flow]
                 self._share()
@@ -257,136 +249,6 @@ class Sent:
     def seekable(self) -> bool:
         """It is."""
         return True
-
-
-class FairPool:
-    """Threads that do waiting work in fair order.
-
-    While the top class is at work, others have only the workers that the
-    reserve leaves: bytes that a server has sent cannot be held back, but the
-    next request for more can.
-
-    :param workers: threads, of which ``reserved`` only ever do demand
-        reads of the top class
-    :param inline: no threads: work is done before ``submit`` returns
-    """
-
-    def __init__(self, workers: int, reserved: int, table: _TableSource,
-                 name: str, clock: Callable[[], float] = time.monotonic,
-                 inline: bool = False) -> None:
-        self._table = table
-        self._clock = clock
-        self._running_top = 0
-        self._running_spare = 0
-        self._top_at = -LINGER_SECONDS
-        self._reserved = min(reserved, workers - 1)
-        self._workers = workers
-        self._changed = threading.Condition()
-        self._queue: FairQueue[Tuple[
-            Flow, Future[Any], Callable[..., Any], Tuple[Any, ...]]] = \
-            FairQueue()
-        self._running = 0
-        self._closed = False
-        self._inline = inline
-        self._threads = [] if inline else [threading.Thread(
-            target=self._run, name='%s-%d' % (name, number), daemon=True)
-            for number in range(workers)]
-        for thread in self._threads:
-            thread.start()
-
-    def submit(self, flow: Flow, work: Callable[..., Any],
-               *arguments: Any) -> Future[Any]:
-        """Have it done for ``flow``; its result comes as a future."""
-        future: Future[Any] = Future()
-        if self._inline:
-            with working_for(flow):
-                _carry_out(future, work, arguments)
-            return future
-        with self._changed:
-            if self._closed:
-                raise RuntimeError('the pool is shut down')
-            self._queue.put(flow, (flow, future, work, arguments))
-            self._changed.notify()
-        return future
-
-    def counts(self) -> Tuple[int, int]:
-        """(waiting, running)."""
-        with self._changed:
-            return len(self._queue), self._running
-
-    def shutdown(self) -> None:
-        """Do the waiting work, then end."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-        for thread in self._threads:
-            thread.join()
-
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                ticket = self._next()
-                while ticket is None:
-                    if self._closed and not len(self._queue):
-                        return
-                    self._changed.wait(LINGER_SECONDS if len(self._queue)
-                                       else None)
-                    ticket = self._next()
-                flow, future, work, arguments = ticket
-                is_top = self.is_top(flow)
-                is_spare = flow.work in SPARE
-                self._running += 1
-                self._running_top += is_top
-                self._running_spare += is_spare
-            try:
-                with working_for(flow):
-                    _carry_out(future, work, arguments)
-            finally:
-                with self._changed:
-                    self._running -= 1
-                    self._running_top -= is_top
-                    self._running_spare -= is_spare
-                    if is_top:
-                        self._top_at = self._clock()
-                    self._changed.notify_all()
-
-    def _next(self) -> Optional[Tuple[Flow, Future[Any], Callable[..., Any],
-                                      Tuple[Any, ...]]]:
-        if self._running >= self._workers:
-            return None
-        others = self._workers - self._reserved
-        if self._running_top or \
-                self._clock() - self._top_at < LINGER_SECONDS:
-            others = max(1, int(self._workers * (1.0 - RESERVE)))
-        scarce = self._running - self._running_top >= others and \
-            not self._closed
-        return self._queue.take(
-            self._table(), RESERVE, only_top=scarce and self.reserves(),
-            may_spare=self._closed
-            or self._running_spare < max(1, self._workers // 2))
-
-    def is_top(self, flow: Flow) -> bool:
-        """Is it a demand read of the top class?"""
-        return top_flow([flow], self._table()) is not None
-
-    def reserves(self) -> bool:
-        """With one class no workers are reserved."""
-        return len({spec.rank for spec in
-                    self._table().specs.values()}) > 1
-
-
-def _carry_out(future: Future[Any], work: Callable[..., Any],
-               arguments: Tuple[Any, ...]) -> None:
-    if not future.set_running_or_notify_cancel():
-        return
-    try:
-        result = work(*arguments)
-    except Exception as err:
-        # A waiting caller gets it raised; without one the log has it.
-        logging.getLogger(__name__).debug('work ended: %r', err)
-        future.set_exception(err)
-    else:
-        future.set_result(result)
 
 
 def is_highest(flow: Flow, table: ClassTable) -> bool:

@@ -1,7 +1,8 @@
 """Mend: copies in S3 are asked for, proven and repaired.
 
-Holds the scrub, the last proof before local bytes go, the proof of stubs
-that arrive, and the repair of a lost or wrong copy.
+Holds the scrub, the last proof before local bytes go, and the repair of a
+lost or wrong copy.
 In: versions whose copy in S3 is in question.
-Out: verdicts and new uploads. Local bytes are never removed here.
+Out: verdicts and new uploads.
+Never: a local byte removed.
 """

@@ -15,20 +15,26 @@ over a power cut.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
-from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
     DamagedRecord, DssError, RemoteCorrupt, TierUnavailable, VersionGone)
 from swift_dss.core.residency import RemoteCopy
 from swift_dss.core.version import VersionId
-from swift_dss.gateway.bundle.lean import own_copy
+from swift_dss.gateway.around import Around
+from swift_dss.gateway.bundle.follow import Follower
+from swift_dss.gateway.down.supply import Supply
 from swift_dss.gateway.form import verify
+from swift_dss.gateway.form.own_record import own_copy
 from swift_dss.gateway.link.client import S3Client, S3Missing
-from swift_dss.gateway.ports import LocalVersion, LocalVersions
+from swift_dss.gateway.peers.aside import Asides
+from swift_dss.gateway.ports import LocalVersion, LocalVersions, Upload
+from swift_dss.gateway.up.jobs import Jobs
+from swift_dss.gateway.up.parking import Parking
+from swift_dss.gateway.up.upload import Uploader
 from swift_dss.io import steps
 from swift_dss.strategy.agreement import Aside
 
@@ -50,39 +56,35 @@ class Repaired(Enum):
     OBSOLETE = 'obsolete'
 
 
-class Hands(NamedTuple):
-    """The gateway's functions for a repair.
+@dataclass(frozen=True)
+class Remedies:
+    """The parts of the gateway that a repair works with.
 
-    :param prove: reads all of a version from S3, or says that it is wrong
-    :param resend: sends a version to its own key, proves and records it
-    :param settle: has a record name the proven bundle that the version is
-        in; False if it is in none
-    :param take_out: marks a version's members in bundles dead
-    :param enqueue: has it uploaded later
-    :param put_aside: see :meth:`Asides.put_aside`
-    :param find: see :meth:`Follower.find`
-    :param lean: see :meth:`Follower.take`
+    :param supply: reads all of a version from S3, or says that it is wrong
+    :param uploader: sends a version to its own key, proves and records it
+    :param parking: has a record name the proven bundle that the version is
+        in, and marks its members dead
+    :param asides: put a version into quarantine that another primary has
+    :param follower: knows the places in the primaries' records
     """
 
-    prove: Callable[[LocalVersion], None]
-    resend: Callable[[VersionId, str], None]
-    settle: Callable[[VersionId, str, LocalVersion], bool]
-    take_out: Callable[[VersionId], None]
-    enqueue: Callable[[VersionId, str], None]
-    put_aside: Callable[[LocalVersion], Aside]
-    find: Callable[[LocalVersion], Optional[RemoteCopy]]
-    lean: Callable[[Sequence[Tuple[LocalVersion, RemoteCopy]]], int]
+    supply: Supply
+    uploader: Uploader
+    parking: Parking
+    jobs: Jobs
+    asides: Asides
+    follower: Follower
 
 
 class Repairer:
     """Does repairs, one version per call, in any thread. Idempotent."""
 
-    def __init__(self, conf: GatewayConf, client: S3Client,
-                 local: LocalVersions, hands: Hands) -> None:
-        self._conf = conf
+    def __init__(self, around: Around, client: S3Client,
+                 local: LocalVersions, remedies: Remedies) -> None:
+        self._conf = around.conf
         self._client = client
         self._local = local
-        self._hands = hands
+        self._remedies = remedies
 
     def repair(self, copies: Sequence[Copy]) -> Repaired:
         """Repair S3's copy of a version.
@@ -98,11 +100,11 @@ class Repairer:
         wrong, right, why = self._judged(known)
         if not wrong:
             return Repaired.RIGHT
-        found = right or self._elsewhere(known[0], wrong)
-        if found is None:
+        copy = right or self._elsewhere(known[0], wrong)
+        if copy is None:
             return self._send(known, wrong, why)
         for local in wrong:
-            self._point(local, found)
+            self._point(local, copy)
         return Repaired.FOUND
 
     def follow(self, local: LocalVersion) -> bool:
@@ -111,22 +113,22 @@ class Repairer:
 
         :raises DssError: it cannot be said, or not be done, now
         """
-        found = self._elsewhere(local, [local])
-        if found is None:
+        copy = self._elsewhere(local, [local])
+        if copy is None:
             return False
-        self._point(local, found)
+        self._point(local, copy)
         return True
 
     # -- inside ----------------------------------------------------------
 
     def _described(self, copies: Sequence[Copy]) -> List[LocalVersion]:
-        found: List[LocalVersion] = []
+        locals_here: List[LocalVersion] = []
         for version, partition in copies:
             try:
-                found.append(self._local.describe(version, partition))
+                locals_here.append(self._local.describe(version, partition))
             except VersionGone:
                 continue
-        return found
+        return locals_here
 
     def _is_obsolete(self, local: LocalVersion) -> bool:
         newest = self._local.newest(local.version, local.partition)
@@ -157,7 +159,7 @@ class Repairer:
     def _wrong(self, local: LocalVersion) -> str:
         """Why S3's copy is not right; '' if it is."""
         try:
-            self._hands.prove(local)
+            self._remedies.supply.prove(local)
         except (RemoteCorrupt, S3Missing) as err:
             return str(err)
         return ''
@@ -166,32 +168,33 @@ class Repairer:
                    wrong: Sequence[LocalVersion]) -> Optional[RemoteCopy]:
         """A later bundle's member or the version's own key, if S3 has it
         there, read back and proven, and no record names that already."""
-        named = [(one.residency.remote.key, one.residency.remote.seal)
-                 for one in wrong if one.residency.remote is not None]
-        for look in (self._hands.find, partial(
+        named = [(other.residency.remote.key, other.residency.remote.seal)
+                 for other in wrong if other.residency.remote is not None]
+        for look in (self._remedies.follower.find, partial(
                 own_copy, self._conf, self._client)):
-            found = look(local)
-            if found is None or (found.key, found.seal) in named:
+            copy = look(local)
+            if copy is None or (copy.key, copy.seal) in named:
                 continue
             try:
                 if not self._wrong(replace(
-                        local, residency=local.residency.with_remote(found))):
-                    return found
+                        local, residency=local.residency.with_remote(copy))):
+                    return copy
             except DamagedRecord:
                 continue  # a seal that does not open
         return None
 
-    def _point(self, local: LocalVersion, found: RemoteCopy) -> None:
+    def _point(self, local: LocalVersion, copy: RemoteCopy) -> None:
         """Have a record name a proven place."""
         version, partition = local.version, local.partition
-        if found.in_bundle:
+        if copy.in_bundle:
             # A rewrite of the bundle must know this device first.
-            if not self._hands.settle(version, partition, local) and \
-                    not self._hands.lean([(local, found)]):
+            if not self._remedies.parking.settle(
+                    version, partition, local, copy.key) and \
+                    not self._remedies.follower.take([(local, copy)]):
                 raise VersionGone('%s left %s just now' % (
                     version.key, version.device))
             return
-        self._local.record_remote(version, partition, found)
+        self._local.record_remote(version, partition, copy)
         steps.reached('repair.pointed')
 
     def _send(self, known: Sequence[LocalVersion],
@@ -206,17 +209,18 @@ class Repairer:
                 'of its bytes' % why)
         # Before a record forgets its bundle: the upload of a version that
         # the book has in one would only name it again.
-        self._hands.take_out(known[0].version)
+        self._remedies.parking.take_out(known[0].version)
         steps.reached('repair.taken_out')
         sources = [local for local in sound if self._forget(local)]
         if not sources:
             raise TierUnavailable('its bytes were evicted just now')
         source = sources[0]
         try:
-            self._hands.resend(source.version, source.partition)
+            self._remedies.uploader.resend(
+                source.version, source.partition)
         except DssError:
-            for local in sources:
-                self._hands.enqueue(local.version, local.partition)
+            self._remedies.jobs.enqueue([
+                Upload(local.version, local.partition) for local in sources])
             raise
         steps.reached('repair.sent')
         sent = self._local.describe(source.version, source.partition)
@@ -235,15 +239,15 @@ class Repairer:
             if local.residency.remote is None or local.residency.is_local:
                 continue
             try:
-                verdict = self._hands.put_aside(local)
+                verdict = self._remedies.asides.put_aside(local)
             except VersionGone:
                 continue
             aside = aside or verdict is Aside.YES
         return aside
 
-    def _point_left(self, local: LocalVersion, found: RemoteCopy) -> None:
+    def _point_left(self, local: LocalVersion, copy: RemoteCopy) -> None:
         try:
-            self._point(local, found)
+            self._point(local, copy)
         except VersionGone:
             pass
 

@@ -12,16 +12,16 @@ import threading
 import time
 from typing import Any, Callable, Dict, List, Optional
 
-from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
     DssError, RemoteCorrupt, RemoteUnavailable, VersionGone)
 from swift_dss.core.version import VersionId
-from swift_dss.gateway.down.fill import Filler
+from swift_dss.gateway.around import Around
+from swift_dss.gateway.down.supply import Supply
 from swift_dss.gateway.form.one_key import Tries
 from swift_dss.gateway.link.client import S3Missing
 from swift_dss.gateway.mend.repair import Repaired
-from swift_dss.gateway.ports import (
-    Listed, LocalVersion, LocalVersions, Logger, Metrics)
+from swift_dss.gateway.mend.repairs import Repairs
+from swift_dss.gateway.ports import Listed, LocalVersion, LocalVersions
 
 #: The next versions with a copy in S3 behind a place; none at the end.
 Lister = Callable[[int], List[Listed]]
@@ -39,23 +39,17 @@ _ENDS = {Repaired.SENT: 'sent again',
 
 
 class Scrubber:
-    """The thread that does it, and its counters.
+    """The thread that does it, and its counters."""
 
-    :param repair: repairs S3's copy of a version
-    :param stopping: set when the daemon ends
-    """
-
-    def __init__(self, conf: GatewayConf, filler: Filler,
-                 local: LocalVersions, metrics: Metrics, logger: Logger,
-                 repair: Callable[[VersionId, str], Repaired],
-                 stopping: threading.Event) -> None:
-        self._conf = conf
-        self._filler = filler
+    def __init__(self, around: Around, supply: Supply, local: LocalVersions,
+                 repairs: Repairs) -> None:
+        self._conf = around.conf
+        self._supply = supply
         self._local = local
-        self._metrics = metrics
-        self._logger = logger
-        self._repair = repair
-        self._stopping = stopping
+        self._repairs = repairs
+        self._metrics = around.metrics
+        self._logger = around.logger
+        self._stopping = around.stopping
         self._thread: Optional[threading.Thread] = None
         self._counts = {'versions': 0, 'bytes': 0, 'wrong': 0,
                         'sent_anew': 0, 'passes': 0}
@@ -139,7 +133,7 @@ class Scrubber:
         if local.residency.remote is None:
             return 0
         try:
-            self._filler.prove(local)
+            self._supply.prove(local)
         except (RemoteCorrupt, S3Missing) as err:
             self._wrong(local, err)
         self._counts['versions'] += 1
@@ -150,7 +144,7 @@ class Scrubber:
     def _wrong(self, seen: LocalVersion, err: DssError) -> None:
         version, partition = seen.version, seen.partition
         try:
-            found = self._repair(version, partition)
+            outcome = self._repairs.repair([(version, partition)])
         except RemoteCorrupt as refused:
             self._count_wrong()
             self._logger.error(
@@ -158,15 +152,15 @@ class Scrubber:
                 seen.metadata.get('name', version.key), version.device,
                 refused)
             return
-        if found in (Repaired.RIGHT, Repaired.OBSOLETE):
+        if outcome in (Repaired.RIGHT, Repaired.OBSOLETE):
             return  # it was sent again, or is being removed
         self._count_wrong()
-        if found is not Repaired.ASIDE:
+        if outcome is not Repaired.ASIDE:
             self._counts['sent_anew'] += 1
             self._metrics.count('gateway.scrub_sent_anew')
         self._logger.warning(
             'gateway: scrub: %s was wrong in S3 (%s); it was %s',
-            seen.metadata.get('name', version.key), err, _ENDS[found])
+            seen.metadata.get('name', version.key), err, _ENDS[outcome])
 
     def _count_wrong(self) -> None:
         self._counts['wrong'] += 1

@@ -17,26 +17,26 @@ from __future__ import annotations
 import threading
 from typing import Any, Callable, Dict, NamedTuple, Optional
 
-from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
     DssError, RemoteCorrupt, RemoteUnavailable, VersionGone)
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.around import Around
 from swift_dss.gateway.form.one_key import Tries
 from swift_dss.gateway.mend.scrub import Lister
-from swift_dss.gateway.ports import (
-    LocalVersions, Logger, Metrics, NotProven, Witness)
+from swift_dss.gateway.peers.succession import Succession
+from swift_dss.gateway.ports import LocalVersions, NotProven, Witness
 
 #: While S3 does not answer.
 _AGAIN_SECONDS = 30.0
 #: No wait is longer, so that a changed number of versions is noticed.
 _LOOK_SECONDS = 3600.0
-#: Where a pass is is noted after every version if they are so far apart,
-#: and after every page if they are not.
+#: The place of a pass is noted after every version if they are so far
+#: apart, and after every page if they are not.
 _NOTE_SECONDS = 1.0
 
 
 class Pass(NamedTuple):
-    """Where a pass over all versions is.
+    """The place of a pass over all versions.
 
     :param at: row up to which versions were asked for
     :param began: seconds since the epoch
@@ -62,23 +62,19 @@ class Rounds(NamedTuple):
 class AskScrubber:
     """The thread that asks, and its counters.
 
-    :param rank: a version's place in its ring; 0 is the one that asks
-    :param stopping: set when the daemon ends
+    :param line: the first in it asks
     """
 
-    def __init__(self, conf: GatewayConf, local: LocalVersions,
-                 witness: Witness, rank: Callable[[VersionId], int],
-                 metrics: Metrics, logger: Logger,
-                 stopping: threading.Event,
-                 now: Callable[[], float]) -> None:
-        self._period = conf.scrub_days * 86400.0
+    def __init__(self, around: Around, local: LocalVersions,
+                 witness: Witness, line: Succession) -> None:
+        self._period = around.conf.scrub_days * 86400.0
         self._local = local
         self._witness = witness
-        self._rank = rank
-        self._metrics = metrics
-        self._logger = logger
-        self._stopping = stopping
-        self._now = now
+        self._line = line
+        self._metrics = around.metrics
+        self._logger = around.logger
+        self._stopping = around.stopping
+        self._clock = around.clock
         self._thread: Optional[threading.Thread] = None
         self._pass = Pass(0, 0.0)
         self._counts = {'asked': 0, 'missing': 0, 'lost': 0, 'passes': 0}
@@ -91,7 +87,7 @@ class AskScrubber:
         if self._period <= 0:
             return
         # A clock that was set back must not make a pass wait for years.
-        began = min(begin.began or self._now(), self._now())
+        began = min(begin.began or self._clock.wall(), self._clock.wall())
         self._pass = Pass(begin.at, began)
         self._thread = threading.Thread(
             target=self._run, args=(rounds,), name='dss-s3-scrub-ask',
@@ -143,13 +139,13 @@ class AskScrubber:
 
     def _end_pass(self, rounds: Rounds) -> None:
         """All were asked for: the next pass begins when it is its time."""
-        left = self._pass.began + self._period - self._now()
+        left = self._pass.began + self._period - self._clock.wall()
         if left > 0:
             # Versions that come during a pass are behind the others.
             self._stopping.wait(min(left, _LOOK_SECONDS))
             return
         self._counts['passes'] += bool(self._pass.at)
-        self._pass = Pass(0, self._now())
+        self._pass = Pass(0, self._clock.wall())
         rounds.note(self._pass)
         if not rounds.lister(0):
             self._stopping.wait(min(self._period, _LOOK_SECONDS))
@@ -158,7 +154,7 @@ class AskScrubber:
              tries: Tries) -> bool:
         """Ask for one version; False if it is to be tried again."""
         try:
-            if self._rank(version):
+            if self._line.rank(version):
                 return True  # the first of its replicas asks
             local = self._local.describe(version, partition)
             if local.residency.remote is None:

@@ -24,24 +24,26 @@ is there and differs is read back, and put right by the same means as
 from __future__ import annotations
 
 import threading
-import time
 from collections import OrderedDict
 from concurrent.futures import Future
-from dataclasses import replace
-from typing import Callable, Dict, NamedTuple, Optional, Sequence, Tuple
+from dataclasses import dataclass, replace
+from typing import Dict, Optional, Sequence, Tuple
 
-from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
     DssError, RemoteCorrupt, VersionGone)
 from swift_dss.core.residency import RemoteCopy
-from swift_dss.core.version import VersionId
+from swift_dss.gateway.around import Around
+from swift_dss.gateway.bundle.book import Book
 from swift_dss.gateway.form import encrypt
+from swift_dss.gateway.form.prefix import Prefix
 from swift_dss.gateway.link.client import S3Client, S3Head
-from swift_dss.gateway.mend.repair import Repaired
+from swift_dss.gateway.mend.repair import Repaired, Repairer
+from swift_dss.gateway.mend.repairs import Repairs
 from swift_dss.gateway.ports import (
-    LocalVersion, LocalVersions, Logger, Metrics, NotProven, Witness)
+    LocalVersion, LocalVersions, NotProven, Witness)
+from swift_dss.gateway.up.jobs import Jobs
+from swift_dss.gateway.up.parking import Parking
 from swift_dss.io import steps
-from swift_dss.io.workers import Pool, threads
 
 #: So long an answer of S3 about a key is believed.
 ANSWER_SECONDS = 10.0
@@ -51,47 +53,42 @@ ASKERS = 16
 _ANSWERS = 10000
 
 
-class Remedies(NamedTuple):
-    """The gateway's functions for a copy that is missing.
+@dataclass(frozen=True)
+class Means:
+    """The parts of the gateway that help where a copy is missing.
 
-    :param repair: reads a copy back, and repairs it
-    :param take_out: marks a version's members in bundles dead
-    :param send_again: has it uploaded from here, now
-    :param follow: see :meth:`Repairer.follow`
-    :param require_ours: raises where another cluster may delete the keys
-    :param bundle_bytes: size of a bundle's key; None if the book has none
+    :param jobs: has a version be uploaded from here, now
+    :param parking: marks a version's members in bundles dead
+    :param repairs: read a copy back, and repair it
+    :param repairer: has a record name another place that proves right
+    :param prefix: whose it is: another cluster may delete its keys
     """
 
-    repair: Callable[[VersionId, str], Repaired]
-    take_out: Callable[[VersionId], None]
-    send_again: Callable[[LocalVersion], None]
-    bundle_bytes: Callable[[str], Optional[int]]
-    follow: Callable[[LocalVersion], bool]
-    require_ours: Callable[[], None] = lambda: None
+    book: Book
+    jobs: Jobs
+    parking: Parking
+    repairs: Repairs
+    repairer: Repairer
+    prefix: Prefix
 
 
 class Asker(Witness):
-    """The gateway's witness. Thread-safe.
+    """The gateway's witness. Thread-safe."""
 
-    :param pool: runs several questions at once
-    :param clock: monotonic seconds
-    """
-
-    def __init__(self, conf: GatewayConf, client: S3Client,
-                 local: LocalVersions, remedies: Remedies, metrics: Metrics,
-                 logger: Logger, pool: Pool = threads,
-                 clock: Callable[[], float] = time.monotonic) -> None:
-        self._conf = conf
+    def __init__(self, around: Around, client: S3Client,
+                 local: LocalVersions, means: Means) -> None:
+        self._conf = around.conf
+        self._table = around.table
         self._client = client
         self._local = local
-        self._remedies = remedies
-        self._metrics = metrics
-        self._logger = logger
-        self._clock = clock
+        self._means = means
+        self._metrics = around.metrics
+        self._logger = around.logger
+        self._clock = around.clock
         self._lock = threading.Lock()
         self._answers: OrderedDict[str, Tuple[float, S3Head]] = OrderedDict()
         self._asked: Dict[str, Future[Optional[S3Head]]] = {}
-        self._askers = pool(ASKERS, 'dss-s3-ask')
+        self._askers = around.pool(ASKERS, 'dss-s3-ask')
 
     def stop(self) -> None:
         """Let the threads end."""
@@ -99,16 +96,16 @@ class Asker(Witness):
 
     def ask_ahead(self, leaving: Sequence[LocalVersion]) -> None:
         """See :meth:`Witness.ask_ahead`."""
-        keys = {one.residency.remote.key for one in leaving
-                if one.residency.remote is not None
-                and one.residency.remote.endpoint == self._conf.endpoint}
+        keys = {local.residency.remote.key for local in leaving
+                if local.residency.remote is not None
+                and local.residency.remote.endpoint == self._conf.endpoint}
         for _ in self._askers.map(self._ask_quietly, keys):
             pass
 
     def proven(self, local: LocalVersion) -> RemoteCopy:
         """See :meth:`Witness.proven`."""
         remote = self._named(local)
-        self._remedies.require_ours()
+        self._means.prefix.require_for_proof()
         head = self._answer(remote.key)
         if head is None:
             # Rewrites of bundles and repairs run at the same time.
@@ -117,7 +114,7 @@ class Asker(Witness):
             if before != remote:
                 head = self._answer(remote.key)
         if head is None:
-            if self._remedies.follow(local):
+            if self._means.repairer.follow(local):
                 self._metrics.count('gateway.proof_followed')
                 return self._named(self._local.describe(
                     local.version, local.partition))
@@ -131,12 +128,25 @@ class Asker(Witness):
             return remote
         return self._repaired(local, remote, head)
 
+    def kept(self, local: LocalVersion) -> RemoteCopy:
+        """As :meth:`proven`, of a version of which others have stubs. If the
+        record here names no copy, the version is sent first, which finds a
+        copy that is there.
+
+        :raises DssError: as :meth:`Witness.proven`
+        """
+        if local.residency.remote is None:
+            self._insist(local)
+        return self.proven(local)
+
     def said(self, key: str) -> Optional[S3Head]:
-        """What S3 has said of a key within ``ANSWER_SECONDS``; None if it
-        would be asked now. Does not block."""
-        found = self._answers.get(key)
-        return None if found is None or \
-            self._clock() - found[0] >= ANSWER_SECONDS else found[1]
+        """S3's answer about a key within the last ``ANSWER_SECONDS``; None if
+        S3 would be asked now. Does not block."""
+        answer = self._answers.get(key)
+        if answer is None or \
+                self._clock.monotonic() - answer[0] >= ANSWER_SECONDS:
+            return None
+        return answer[1]
 
     # -- inside ----------------------------------------------------------
 
@@ -145,7 +155,7 @@ class Asker(Witness):
         after = self._conf.retry_after_seconds
         if remote is None:
             raise NotProven('%s is not in S3 yet'
-                                    % local.version.key, after)
+                            % local.version.key, after)
         if remote.endpoint != self._conf.endpoint:
             raise NotProven('its copy is at %r, and %r is asked' % (
                 remote.endpoint, self._conf.endpoint), after)
@@ -171,7 +181,7 @@ class Asker(Witness):
                 self._asked[key] = mine
         if waiting is not None:
             return waiting.result()
-        began = self._clock()
+        began = self._clock.monotonic()
         try:
             head = self._client.head(key)
             self._metrics.count('gateway.proof_requests')
@@ -202,7 +212,7 @@ class Asker(Witness):
             return head.size == length and head.etag == remote.etag
         # A bundle's key is never written twice; its records have the
         # digests of their members, not its own.
-        known = self._remedies.bundle_bytes(remote.key)
+        known = self._means.book.size_of(remote.key)
         return head.size == known if known is not None else \
             head.size > remote.offset + length
 
@@ -222,14 +232,14 @@ class Asker(Witness):
                                 'are here' % name)
         # Before the record forgets its bundle: the upload of a version that
         # the book has in one would only name it again.
-        self._remedies.take_out(version)
+        self._means.parking.take_out(version)
         try:
             self._local.forget_remote(version, local.partition)
         except ValueError as err:
             raise VersionGone('%s was moved just now' % name) from err
         # From here on its bytes stay, also over a power cut.
         steps.reached('proof.forgotten')
-        self._remedies.send_again(local)
+        self._insist(local)
         self._metrics.count('gateway.proof_sent_again')
         self._logger.warning(
             'gateway: %s on %s: S3 has no %s any more; it is sent again '
@@ -238,16 +248,23 @@ class Asker(Witness):
             '%s: S3 has lost it; it is sent again from here'
             % name, self._conf.retry_after_seconds)
 
+    def _insist(self, local: LocalVersion) -> None:
+        table = self._table()
+        self._means.jobs.insist(local.version, local.partition, max(
+            local.class_map.class_ids(local.content_length), default=0,
+            key=lambda class_id: table.spec(class_id).rank))
+
     def _left_to_others(self, local: LocalVersion) -> None:
         """S3 has lost a stub's key; try the repair.
 
         :raises DssError: something was done
         """
         try:
-            found = self._remedies.repair(local.version, local.partition)
+            outcome = self._means.repairs.repair(
+                [(local.version, local.partition)])
         except RemoteCorrupt:
             return
-        if found in (Repaired.ASIDE, Repaired.OBSOLETE):
+        if outcome in (Repaired.ASIDE, Repaired.OBSOLETE):
             raise VersionGone('%s is on its way out' % local.version.key)
         raise NotProven('%s: S3 has lost it; the stub was repaired'
                         % local.version.key, self._conf.retry_after_seconds)
@@ -256,14 +273,15 @@ class Asker(Witness):
                   head: Optional[S3Head]) -> RemoteCopy:
         """After S3 said something else of the key than the record."""
         self._metrics.count('gateway.proof_differs')
-        found = self._remedies.repair(local.version, local.partition)
-        if found in (Repaired.OBSOLETE, Repaired.ASIDE):
+        outcome = self._means.repairs.repair(
+            [(local.version, local.partition)])
+        if outcome in (Repaired.OBSOLETE, Repaired.ASIDE):
             raise VersionGone('%s is on its way out' % local.version.key)
         now = self._local.describe(local.version, local.partition)
         remote = self._named(now)
-        if found is Repaired.RIGHT and remote != asked:
+        if outcome is Repaired.RIGHT and remote != asked:
             raise VersionGone('%s was moved just now' % local.version.key)
-        if found is Repaired.RIGHT and head is not None:
+        if outcome is Repaired.RIGHT and head is not None:
             remote = self._renamed(now, remote, head)
         return remote
 

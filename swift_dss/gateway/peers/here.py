@@ -8,11 +8,12 @@ every version. So answers are remembered for a while.
 from __future__ import annotations
 
 import socket
-import time
-from typing import Callable, Dict, Iterable, Optional, Set, Tuple
+from typing import Dict, Iterable, Optional, Set, Tuple
 
 from swift.common.ring.utils import is_local_device
 from swift.common.utils import is_valid_ip, whataremyips
+
+from swift_dss.io.workers import CLOCK, Clock
 
 #: Addresses of this node and of host names are looked up again after this
 #: long: interfaces come up late, and names move.
@@ -29,7 +30,7 @@ class Here:
     """
 
     def __init__(self, my_ips: Optional[Iterable[str]] = None,
-                 clock: Callable[[], float] = time.monotonic) -> None:
+                 clock: Clock = CLOCK) -> None:
         self._fixed = None if my_ips is None else set(my_ips)
         self._clock = clock
         self._mine: Tuple[Set[str], float] = set(), float('-inf')
@@ -41,7 +42,7 @@ class Here:
         if not host:
             return False
         known, due = self._known.get(host, (False, float('-inf')))
-        now = self._clock()
+        now = self._clock.monotonic()
         if now < due:
             return known
         mine = self._addresses(now)
@@ -56,11 +57,11 @@ class Here:
     def _addresses(self, now: float) -> Set[str]:
         if self._fixed is not None:
             return self._fixed
-        found, due = self._mine
+        addresses, due = self._mine
         if now >= due:
-            found = set(whataremyips())
-            self._mine = found, now + FRESH_SECONDS
-        return found
+            addresses = set(whataremyips())
+            self._mine = addresses, now + FRESH_SECONDS
+        return addresses
 
 
 def _resolves(host: str) -> bool:

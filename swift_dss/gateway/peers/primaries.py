@@ -15,7 +15,6 @@ from __future__ import annotations
 import abc
 import http.client
 import threading
-import time
 from dataclasses import replace
 from typing import (
     Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence,
@@ -27,6 +26,7 @@ from swift_dss.core.limits import MAX_ASKED, MAX_QUESTION_BYTES
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.peers.ranks import NoRing, Ranks
 from swift_dss.gateway.ports import LocalVersions
+from swift_dss.io.workers import CLOCK, Clock
 from swift_dss.strategy.agreement import Answer
 from swift_dss.wire import names
 from swift_dss.wire import newest as wire
@@ -90,6 +90,13 @@ class Primaries(abc.ABC):
         return self.ask([wanted], True)[0]
 
 
+class Peers(NamedTuple):
+    """The other nodes of an object, and the ranks of all."""
+
+    ranks: Ranks
+    primaries: Primaries
+
+
 class _Place(NamedTuple):
     """One question to one server, and where its answer belongs."""
 
@@ -108,7 +115,7 @@ class RingPrimaries(Primaries):
     """
 
     def __init__(self, ranks: Ranks, look: Look,
-                 clock: Callable[[], float] = time.monotonic,
+                 clock: Clock = CLOCK,
                  is_sound: Callable[[VersionId, str], bool]
                  = lambda version, partition: False) -> None:
         self._ranks = ranks
@@ -145,10 +152,10 @@ class RingPrimaries(Primaries):
             mine: Answers = [None] * len(nodes)
             answers.append(mine)
             for at, node in enumerate(nodes):
-                found = self._look(version, partition, node, records)
-                if found is not None:
-                    mine[at] = found if not prove else \
-                        self._proven(version, partition, node, found)
+                gathered = self._look(version, partition, node, records)
+                if gathered is not None:
+                    mine[at] = gathered if not prove else \
+                        self._proven(version, partition, node, gathered)
                     continue
                 there.setdefault((node['ip'], int(node['port'])), []).append(
                     _Place(wire.Asked(
@@ -161,9 +168,9 @@ class RingPrimaries(Primaries):
         return answers
 
     def _proven(self, version: VersionId, partition: str,
-                node: Mapping[str, Any], found: Answer) -> Answer:
-        return found._replace(is_proven=(
-            found.is_local and found.timestamp == version.timestamp
+                node: Mapping[str, Any], answer: Answer) -> Answer:
+        return answer._replace(is_proven=(
+            answer.is_local and answer.timestamp == version.timestamp
             and node['device'] != version.device and self._is_sound(
                 replace(version, device=node['device']), partition)))
 
@@ -217,14 +224,14 @@ class RingPrimaries(Primaries):
             if place.name:
                 place.into[place.at] = _head(server, place)
 
-    def _is_in(self, some: Dict[_Server, float], server: _Server) -> bool:
+    def _is_in(self, until: Dict[_Server, float], server: _Server) -> bool:
         with self._lock:
-            return some.get(server, 0.0) > self._clock()
+            return until.get(server, 0.0) > self._clock.monotonic()
 
-    def _note(self, some: Dict[_Server, float], server: _Server,
+    def _note(self, until: Dict[_Server, float], server: _Server,
               seconds: float) -> None:
         with self._lock:
-            some[server] = self._clock() + seconds
+            until[server] = self._clock.monotonic() + seconds
 
 
 def looks_at(local: LocalVersions) -> Look:

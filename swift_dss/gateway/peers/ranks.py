@@ -22,7 +22,8 @@ from typing import (
 
 from swift.common.exceptions import SwiftException
 from swift.common.ring import Ring
-from swift.common.utils import get_partition_for_hash, set_swift_dir
+from swift.common.utils import (
+    get_partition_for_hash, hash_path, set_swift_dir)
 
 from swift_dss.core.config import Shard
 from swift_dss.core.errors import BadConfig
@@ -58,10 +59,28 @@ def open_ring(swift_dir: str, name: str) -> Any:
     :raises NoRing: there is none that can be read
     """
     try:
+        # A ring reads swift.conf, by default the one of /etc/swift.
+        set_swift_dir(swift_dir)
         return Ring(swift_dir, ring_name=name)
+    except SystemExit as err:
+        # Without a salt of hashes, Swift's own code ends the process.
+        raise NoRing('%s/swift.conf cannot be used: %s' % (
+            swift_dir, err)) from err
     except _UNREADABLE as err:
         raise NoRing('%s/%s.ring.gz cannot be read: %s' % (
             swift_dir, name, err)) from err
+
+
+def mark_of(ranks: Ranks, version: VersionId) -> str:
+    """The mark by which a node knows what it has sent, whatever it has lost
+    since: Swift's salted hash of its address in the ring. '' where it is no
+    primary of the version, or no ring says so."""
+    try:
+        nodes = ranks.primaries(version.policy, version.object_hash)[1]
+    except NoRing:
+        return ''
+    return next((str(hash_path(str(node.get('ip', '')))) for node in nodes
+                 if ranks.is_here(node)), '')
 
 
 class Ranks:
@@ -157,16 +176,20 @@ class Ranks:
 
     def rank(self, version: VersionId) -> int:
         """0 for the uploader, up to the replica count for a handoff."""
-        if version.frag_index is not None:
-            return 0
+        return 0 if version.frag_index is not None else self.place(
+            version)[0]
+
+    def place(self, version: VersionId) -> Tuple[int, int]:
+        """(index of the version's device among the primaries of its object,
+        how many there are); both are the same for a handoff."""
         with self._lock:
             ring = self._ring(version.policy)
             nodes = ring.get_part_nodes(get_partition_for_hash(
                 version.object_hash, ring.part_power))
-        for rank, node in enumerate(nodes):
+        for index, node in enumerate(nodes):
             if node['device'] == version.device and self.is_here(node):
-                return rank
-        return len(nodes)
+                return index, len(nodes)
+        return len(nodes), len(nodes)
 
     def partition(self, version: VersionId) -> str:
         """The partition that the ring in force gives the object."""
@@ -176,17 +199,15 @@ class Ranks:
                 version.object_hash, ring.part_power))
 
     def _policies(self) -> List[int]:
-        found = []
+        indexes = []
         for name in os.listdir(self._swift_dir):
             match = _RING_FILE.match(name)
             if match:
-                found.append(int(match.group(1) or 0))
-        return found
+                indexes.append(int(match.group(1) or 0))
+        return indexes
 
     def _ring(self, policy: int) -> Any:
         if policy not in self._rings:
-            # A ring reads swift.conf, by default the one of /etc/swift.
-            set_swift_dir(self._swift_dir)
             self._rings[policy] = open_ring(
                 self._swift_dir, ring_name(policy))
         return self._rings[policy]

@@ -1,4 +1,4 @@
-"""Whose turn it is to send a version: one primary after another.
+"""The turns of primaries to send a version: one after another.
 
 The first primary begins when a version is old enough, the next one
 ``take_over_seconds`` later, and so on. Time without S3 does not count: no
@@ -13,7 +13,7 @@ from swift_dss.core.config import GatewayConf
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.link.outages import Outages
 from swift_dss.gateway.link.retry import Backoff
-from swift_dss.gateway.peers.ranks import Ranks
+from swift_dss.gateway.peers.ranks import NoRing, Ranks
 from swift_dss.io.workers import Clock
 
 #: First wait of a replica that looks for another's upload.
@@ -53,6 +53,23 @@ class Succession:
         rank = self.rank(version)
         return rank and self._conf.remote_after_seconds \
             + rank * self._conf.take_over_seconds
+
+    def is_alone(self, version: VersionId) -> bool:
+        """True if this device is the first primary, and the version so young
+        that no other one's turn can have come."""
+        stamp, _, _ = version.timestamp.partition('_')
+        return not self.turn_after(version) and \
+            self._clock.wall() - float(stamp) < \
+            self._conf.remote_after_seconds + self._conf.take_over_seconds
+
+    def first_look_after(self, version: VersionId) -> float:
+        """Seconds from when a version is old enough until its device looks
+        for it in S3: the first primary sends it just then, so a look at the
+        same time would be in vain."""
+        try:
+            return LOOK_SECONDS if self.turn_after(version) else 0.0
+        except NoRing:
+            return 0.0  # its job says so
 
     def may_send(self, version: VersionId, first_seen: float) -> bool:
         """True if it is this device's turn.

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 
 def group_of_held(held: Held) -> str:
     """The group of a member's bundle, as its packer called it."""
-    found = classmap.decode(held.record.class_map_text)
+    class_map = classmap.decode(held.record.class_map_text)
     return group_name(
         split(held.name)[0], held.record.version.policy, tuple(sorted(
-            found.class_ids(held.record.content_length) or {found.rest})))
+            class_map.class_ids(held.record.content_length)
+            or {class_map.rest})))
 
 
 class Adoption:

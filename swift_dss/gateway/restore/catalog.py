@@ -130,11 +130,11 @@ class Catalog:
     def _look(self, group: List[S3Listed],
               wanted: Callable[[VersionId], bool]) -> List[object]:
         """Read the keys of one version, or one bundle."""
-        beside = {one.key for one in group}
-        found: List[object] = []
+        beside = {item.key for item in group}
+        results: List[object] = []
 
         def skipped(key: str, why: str) -> None:
-            found.append(Unreadable(key, why))
+            results.append(Unreadable(key, why))
 
         for listed in group:
             key = listed.key
@@ -144,10 +144,10 @@ class Catalog:
             with self._failures.of(key, skipped):
                 parsed = parse_remote_key(self._conf.prefix, key)
                 if is_bundle(self._conf.prefix, key):
-                    found += self.members(listed, beside)
+                    results += self.members(listed, beside)
                 elif parsed is None or wanted(parsed[0]):
-                    found.append(self._version(listed, beside))
-        return found
+                    results.append(self._version(listed, beside))
+        return results
 
     def _version(self, listed: S3Listed, beside: Set[str]) -> Held:
         head = self._client.head(listed.key)
@@ -177,14 +177,14 @@ class Catalog:
             self._conf.endpoint, listed.key, head.etag, 0.0, 0, seal))
 
     def members(self, listed: S3Listed,
-                 beside: Set[str]) -> List[object]:
+                beside: Set[str]) -> List[object]:
         """The members of a bundle that are not dead."""
         index = read_index(self._client, listed.key, listed.size,
                            self._keys)
         seal = str(index.head.get('seal', '')) if index.sealed else ''
         since = bundle_since.read_all(
             self._client, listed.key, opener(self._keys, seal), beside)
-        found: List[object] = []
+        results: List[object] = []
         for entry in index.entries:
             if entry.number in since.dead:
                 continue
@@ -194,15 +194,15 @@ class Catalog:
                 record = metadata.of_record(metadata.merged(
                     entry.record, newer))
             except DamagedRecord as err:
-                found.append(Unreadable('%s member %d' % (
+                results.append(Unreadable('%s member %d' % (
                     listed.key, entry.number), str(err)))
                 continue
-            found.append(Held(record, RemoteCopy(
+            results.append(Held(record, RemoteCopy(
                 self._conf.endpoint, listed.key, record.etag, 0.0,
                 entry.offset, seal_of(seal, entry.number)),
                 entry.number, entry.stored_bytes,
                 (index.head, listed.size)))
-        return found
+        return results
 
 
 def split(name: str) -> Tuple[str, str, str]:
@@ -220,12 +220,12 @@ def _groups(listing: Iterator[S3Listed]) -> Iterator[List[S3Listed]]:
     """Keys that belong together: one, and those that it and a suffix
     make. The key of fragment 1 begins that of fragment 10 too."""
     group: List[S3Listed] = []
-    for one in listing:
-        if one.key.endswith('/'):
+    for item in listing:
+        if item.key.endswith('/'):
             continue  # a key that marks a folder
-        if group and not one.key.startswith(group[0].key + '.'):
+        if group and not item.key.startswith(group[0].key + '.'):
             yield group
             group = []
-        group.append(one)
+        group.append(item)
     if group:
         yield group

@@ -18,21 +18,20 @@ import json
 import os
 import zlib
 from typing import (
-    Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional,
+    Any, Dict, Iterator, List, Mapping, NamedTuple, Optional,
     Set, Tuple)
 from urllib.parse import quote
 
-from swift.common.utils import set_swift_dir
-
-from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
     DamagedRecord, DssError, TierUnavailable)
-from swift_dss.gateway.bundle.book import Book
+from swift_dss.gateway.around import Around
+from swift_dss.gateway.bundle.shelves import Shelves
+from swift_dss.gateway.bundle.troubles import Troubles
 from swift_dss.gateway.form import digests
 from swift_dss.gateway.form.cluster import cluster_id
+from swift_dss.gateway.form.encrypt import close_envelope
 from swift_dss.gateway.link.client import S3Client, S3Down
 from swift_dss.gateway.peers.ranks import open_ring
-from swift_dss.gateway.ports import Metrics
 from swift_dss.io import steps
 from swift_dss.wire.parsing import parsing
 
@@ -136,8 +135,6 @@ class Servers:
         :raises NoRing: there is none that can be read
         """
         if name not in self._rings:
-            # A ring reads swift.conf, by default the one of /etc/swift.
-            set_swift_dir(self._swift_dir)
             self._rings[name] = open_ring(self._swift_dir, name)
         return self._rings[name]
 
@@ -198,13 +195,13 @@ def decode(raw: bytes) -> Place:
     """:raises DamagedRecord: it is not what :func:`encode` wrote."""
     with parsing('place'):
         inflate = zlib.decompressobj()
-        found = json.loads(inflate.decompress(raw, MAX_BYTES))
-        if found['v'] != 1 or not inflate.eof:
+        fields = json.loads(inflate.decompress(raw, MAX_BYTES))
+        if fields['v'] != 1 or not inflate.eof:
             raise ValueError('another version, or cut off')
-        place = Place(str(found['path']), {
+        place = Place(str(fields['path']), {
             str(name): str(value)
-            for name, value in found['headers'].items()},
-            str(found.get('cluster', '')))
+            for name, value in fields['headers'].items()},
+            str(fields.get('cluster', '')))
     if not place.path.startswith('/') or place.path.count('/') not in (1, 2):
         raise DamagedRecord('place: %r is neither account nor container'
                             % place.path)
@@ -221,23 +218,19 @@ def key_of(prefix: str, path: str) -> str:
 class Places:
     """Keeps the bucket's records of places. Called by one thread.
 
-    :param close: seals a record, where there is a seal
-    :param note: is told why a place was put off
+    :param troubles: is told why a place was put off
     """
 
-    def __init__(self, conf: GatewayConf, client: S3Client, book: Book,
-                 servers: Servers, metrics: Metrics,
-                 now: Callable[[], float],
-                 close: Callable[[str, bytes], bytes],
-                 note: Callable[[DssError], None]) -> None:
-        self._conf = conf
-        self._client = client
-        self._book = book
+    def __init__(self, around: Around, shelves: Shelves, servers: Servers,
+                 troubles: Troubles) -> None:
+        self._conf = around.conf
+        self._client = shelves.client
+        self._book = shelves.book
+        self._keys = shelves.keys
         self._servers = servers
-        self._metrics = metrics
-        self._now = now
-        self._close = close
-        self._note = note
+        self._metrics = around.metrics
+        self._clock = around.clock
+        self._troubles = troubles
         #: Containers that the book has for sure.
         self._noted: Set[str] = set()
 
@@ -259,17 +252,19 @@ class Places:
 
         :raises S3Down: the rest another time
         """
-        for path, digest in self._book.due_places(self._now(), _AT_ONCE):
+        for path, digest in self._book.due_places(
+                self._clock.wall(), _AT_ONCE):
             try:
                 self._look(path, digest)
             except S3Down:
                 raise
             except (DssError, OSError) as err:
-                self._book.looked_at(path, self._now() + AGAIN_SECONDS / 10,
-                                     digest)
+                self._book.looked_at(
+                    path, self._clock.wall() + AGAIN_SECONDS / 10, digest)
                 self._metrics.count('gateway.places_unavailable')
-                self._note(err if isinstance(err, DssError)
-                           else TierUnavailable('%s: %s' % (path, err)))
+                self._troubles.note(
+                    err if isinstance(err, DssError)
+                    else TierUnavailable('%s: %s' % (path, err)))
 
     def _look(self, path: str, digest: str) -> None:
         headers = self._servers.head(path)
@@ -286,13 +281,21 @@ class Places:
             self._client.put(key, data, digests.md5(data).digest())
             steps.reached('place.sent')
             self._metrics.count('gateway.places_sent')
-        self._book.looked_at(path, self._now() + AGAIN_SECONDS, now_digest)
+        self._book.looked_at(
+            path, self._clock.wall() + AGAIN_SECONDS, now_digest)
+
+    def _close(self, key: str, data: bytes) -> bytes:
+        """Seal a record, where there is a key."""
+        if not self._keys:
+            return data
+        return close_envelope(self._keys.new(key.encode(
+            'utf-8', 'surrogatepass') + data), data)
 
 
 def listed(client: S3Client, prefix: str) -> List[str]:
     """Keys of all places, accounts first."""
-    return [one.key for folder in FOLDERS
-            for one in client.listing(prefix + folder)]
+    return [item.key for folder in FOLDERS
+            for item in client.listing(prefix + folder)]
 
 
 def ring_there(swift_dir: str) -> bool:

@@ -9,18 +9,20 @@ bundle that another node keeps, ``gateway.bundle.say`` writes it.
 from __future__ import annotations
 
 from functools import partial
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
-from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
     DamagedRecord, DssError, VersionGone)
 from swift_dss.core.version import VersionId
-from swift_dss.gateway.bundle.book import Book
+from swift_dss.gateway.around import Around
 from swift_dss.gateway.bundle.read import is_bundle
+from swift_dss.gateway.bundle.say import Sayer
+from swift_dss.gateway.bundle.shelves import Shelves
+from swift_dss.gateway.bundle.troubles import Troubles
 from swift_dss.gateway.form import metadata
 from swift_dss.gateway.form.own_record import OwnRecords
-from swift_dss.gateway.link.client import S3Client, S3Down
-from swift_dss.gateway.ports import LocalVersion, LocalVersions, Metrics
+from swift_dss.gateway.link.client import S3Down
+from swift_dss.gateway.ports import LocalVersion, LocalVersions
 from swift_dss.gateway.queue import Queue
 
 #: An upload that is under way may have read the old metadata.
@@ -35,27 +37,39 @@ _Due = Tuple[VersionId, str, float]
 class Renewer:
     """Brings records up to date. Called by one thread at a time.
 
-    :param say: tells of versions, whose records name a bundle that another
+    :param sayer: tells of versions whose records name a bundle that another
         node keeps
-    :param note: is told why one was put off
+    :param troubles: is told why one was put off
     """
 
-    def __init__(self, conf: GatewayConf, client: S3Client,
-                 local: LocalVersions, queue: Queue, book: Book,
-                 metrics: Metrics, now: Callable[[], float],
-                 records: OwnRecords,
-                 say: Callable[[str, Sequence[LocalVersion]], None],
-                 note: Callable[[DssError], None]) -> None:
-        self._conf = conf
-        self._client = client
+    def __init__(self, around: Around, shelves: Shelves,
+                 local: LocalVersions, queue: Queue, sayer: Sayer,
+                 troubles: Troubles) -> None:
+        self._conf = around.conf
+        self._client = shelves.client
         self._local = local
         self._queue = queue
-        self._book = book
-        self._metrics = metrics
-        self._now = now
-        self._records = records
-        self._say = say
-        self._note = note
+        self._book = shelves.book
+        self._metrics = around.metrics
+        self._clock = around.clock
+        self._records = OwnRecords(shelves.client, shelves.keys)
+        self._sayer = sayer
+        self._troubles = troubles
+
+    def note(self, changed: Iterable[Tuple[VersionId, str, int]]) -> bool:
+        """The metadata of these changed: (version, partition, rank of this
+        device). Durable, idempotent. False if there are none.
+
+        :raises TierUnavailable: the book's disk is full; nothing was noted
+        """
+        now = self._clock.wall()
+        rows = [(version, partition, now
+                 + (not self._book.knows(version.key) and rank)
+                 * self._conf.take_over_seconds)
+                for version, partition, rank in changed]
+        if rows:
+            self._book.add_renewals(rows)
+        return bool(rows)
 
     def run(self) -> None:
         """Renew due records; one that fails is put off.
@@ -63,13 +77,13 @@ class Renewer:
         :raises S3Down: the rest another time
         """
         elsewhere: Dict[str, List[Tuple[_Due, LocalVersion]]] = {}
-        for due in self._book.due_renewals(self._now(), _AT_ONCE):
+        for due in self._book.due_renewals(self._clock.wall(), _AT_ONCE):
             self._settle([due], partial(self._renew, due, elsewhere))
-        for key, some in elsewhere.items():
-            self._settle([due for due, _ in some], partial(
-                self._say, key, [local for _, local in some]))
+        for key, pairs in elsewhere.items():
+            self._settle([due for due, _ in pairs], partial(
+                self._sayer.say, key, [local for _, local in pairs]))
 
-    def _settle(self, some: Sequence[_Due],
+    def _settle(self, dues: Sequence[_Due],
                 work: Callable[[], Optional[float]]) -> None:
         """Let rows go, unless ``work`` says when to look again."""
         try:
@@ -78,9 +92,9 @@ class Renewer:
             raise
         except DssError as err:
             # A drive that is away, or a key that S3 refuses.
-            self._note(err)
-            again = self._now() + _AGAIN_SECONDS
-        for version, partition, at in some:
+            self._troubles.note(err)
+            again = self._clock.wall() + _AGAIN_SECONDS
+        for version, partition, at in dues:
             if again is None:
                 self._book.finish_renewal(version, at)
             elif again > at:
@@ -102,7 +116,7 @@ class Renewer:
         remote = local.residency.remote
         if remote is None and local.content_length:
             if self._queue.uploads_of(version.key):
-                return self._now() + _UPLOADING_SECONDS
+                return self._clock.wall() + _UPLOADING_SECONDS
             return None
         key = metadata.own_key(self._conf.prefix, version)
         if remote is not None and remote.key != key:

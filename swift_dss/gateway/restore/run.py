@@ -152,11 +152,12 @@ class Restore:
 
     def _restore_all(self, waiting: List[Held]) -> None:
         """Those without a newer version on any node."""
-        some = [one for one in map(self._placed, waiting) if one is not None]
+        placed = [pair for pair in map(self._placed, waiting)
+                  if pair is not None]
         del waiting[:]
         answers = self._cluster.primaries.ask(
-            [Wanted(held.record.version, held.name) for held, _ in some])
-        for (held, targets), said in zip(some, answers):
+            [Wanted(held.record.version, held.name) for held, _ in placed])
+        for (held, targets), said in zip(placed, answers):
             # Do not wait for a silent node: it hands on its deletes when it is
             # back.
             if any(answer is not None and answer.timestamp
@@ -201,11 +202,11 @@ class Restore:
                 # The account of a container that is wanted.
                 wanted.startswith(path + '/'))
 
-    def _problem(self, what: str, err: DssError) -> None:
+    def _problem(self, place: str, err: DssError) -> None:
         self.found.failed += 1
         self.found.refused += isinstance(err, Refused)
         if len(self.problems) < _SHOWN_PROBLEMS:
-            self.problems.append('%s: %s' % (what, err))
+            self.problems.append('%s: %s' % (place, err))
 
     # -- going on --------------------------------------------------------
 
@@ -218,13 +219,13 @@ class Restore:
             return ''
         try:
             with open(self._state_path, encoding='ascii') as source:
-                found = json.load(source)
+                fields = json.load(source)
         except (OSError, ValueError):
             return ''
-        if {name: found.get(name) for name in self._state()} != \
+        if {name: fields.get(name) for name in self._state()} != \
                 self._state():
             return ''
-        return str(found.get('after', ''))
+        return str(fields.get('after', ''))
 
     def _note(self, after: Optional[str]) -> None:
         if not self._state_path or self.found.failed:
@@ -242,6 +243,6 @@ class Restore:
             os.unlink(self._state_path)
 
 
-def plain(found: Restored) -> Dict[str, int]:
+def plain(totals: Restored) -> Dict[str, int]:
     """For ``--json``."""
-    return asdict(found)
+    return asdict(totals)

@@ -37,8 +37,8 @@ from swift_dss.wire import layout, registers
 from swift_dss.wire.settings.policies import is_ours
 
 _SYSMETA = 'x-object-sysmeta-'
-#: In the place of a path: a tombstone.
-_GONE = '-'
+#: In the place of a path: a tombstone, or a fragment that is not durable.
+_STAYS = '-'
 #: Values for the container that differ from the object's own (of encrypted,
 #: large and erasure-coded objects).
 _OVERRIDE = 'X-Object-Sysmeta-Container-Update-Override-'
@@ -81,14 +81,14 @@ class Writer:
         account, container, obj = split(held.name)
         ring = self._servers.ring(ring_name(version.policy))
         part, nodes = ring.get_nodes(account, container, obj)
-        found = []
+        targets = []
         for rank, node in enumerate(nodes):
             if not self._here.is_here(node['ip']) and \
                     not self._here.is_here(node.get('replication_ip')):
                 continue
             if version.frag_index in (None, rank):
-                found.append(Target(node['device'], part, rank))
-        return found
+                targets.append(Target(node['device'], part, rank))
+        return targets
 
     def named(self, held: Held) -> Held:
         """The same under the hash that its name has on this cluster."""
@@ -99,8 +99,8 @@ class Writer:
         return replace(held, record=replace(record, version=version))
 
     def write(self, held: Held, target: Target) -> bool:
-        """Make the stub, unless the device has this version or a newer
-        one, or a newer tombstone. If it has this version, it gets the
+        """Make the stub, unless the device has this version, durable or
+        not, or a newer one, or a newer tombstone. If it has it, it gets the
         registers of POSTs that it lacks, because the bucket may have several
         records of a version. Idempotent.
 
@@ -111,7 +111,7 @@ class Writer:
         record = held.record
         timestamp = record.version.timestamp
         newest, there = self._newest(held, target)
-        if newest > timestamp or newest == timestamp and there == _GONE:
+        if newest > timestamp or there == _STAYS:
             return False
         policy = POLICIES.get_by_index(record.version.policy)
         if policy is None:
@@ -163,7 +163,7 @@ class Writer:
 
     def _newest(self, held: Held, target: Target) -> Tuple[str, str]:
         """Timestamp of the newest file of the object; and the path of this
-        very version, or ``_GONE`` if there is a tombstone as new as it."""
+        very version, or ``_STAYS`` if nothing may take its place."""
         version = held.record.version
         account, container, obj = split(held.name)
         ring = self._servers.ring(ring_name(version.policy))
@@ -178,10 +178,14 @@ class Writer:
                 newest = max(newest, parsed[0])
                 if parsed[:2] == (version.timestamp, version.frag_index):
                     there = there or os.path.join(folder, name)
+            elif parsed is not None and parsed[:2] == (
+                    version.timestamp, version.frag_index):
+                # It has bytes of its own, and S3's are not proven here.
+                there = there or _STAYS
             elif name.endswith('.ts'):
                 newest = max(newest, name[:-3])
                 if name[:-3] == version.timestamp:
-                    there = _GONE
+                    there = _STAYS
         return newest, there
 
     def list_in_container(self, held: Held) -> None:
@@ -264,7 +268,7 @@ class PlaceWriter:
             return False
 
     def _account_update(self, path: str) -> Mapping[str, str]:
-        """Whom the container's servers tell that it is there."""
+        """Headers by which container servers tell the account of it."""
         account = path.split('/')[1]
         part, nodes = self._servers.ring('account').get_nodes(account)
         return {'X-Account-Host': ','.join(

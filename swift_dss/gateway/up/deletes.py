@@ -15,19 +15,18 @@ order. The newest version of an object is never deleted.
 
 from __future__ import annotations
 
-import threading
 from enum import Enum
-from typing import Callable, Sequence
+from typing import Sequence
 
-from swift_dss.core.config import GatewayConf
-from swift_dss.core.errors import DssError, RemoteUnavailable
-from swift_dss.gateway.form.metadata import SUFFIXES
+from swift_dss.core.errors import DssError
+from swift_dss.gateway.around import Around
+from swift_dss.gateway.bundle.book import Book
+from swift_dss.gateway.form.remove import Remover
 from swift_dss.gateway.link.client import S3Client, S3Rejected
-from swift_dss.gateway.link.retry import Backoff
 from swift_dss.gateway.looper import Looper
 from swift_dss.gateway.peers.primaries import Primaries, Wanted
-from swift_dss.gateway.ports import LocalVersions, Logger, Metrics
-from swift_dss.gateway.queue import BEGINNING, DeleteJob, Queue
+from swift_dss.gateway.ports import LocalVersions
+from swift_dss.gateway.queue import BEGINNING, DeleteJob
 from swift_dss.gateway.up.jobs import Jobs
 from swift_dss.io import steps
 from swift_dss.strategy.agreement import Verdict, of_key
@@ -50,36 +49,29 @@ class Agreement:
     """Asks the primaries about deletes that are due, in a thread of its
     own: a server that does not answer holds nothing else up.
 
-    :param retry: waits of those that were not agreed to
-    :param agreed: called when some were
-    :param trusted: clock for ages; see ``TrustedClock``
+    :param jobs: hears when a delete may go
     """
 
-    def __init__(self, conf: GatewayConf, local: LocalVersions,
-                 queue: Queue, primaries: Primaries, metrics: Metrics,
-                 logger: Logger, retry: Backoff,
-                 stopping: threading.Event, now: Callable[[], float],
-                 agreed: Callable[[], None],
-                 trusted: Callable[[], float]) -> None:
-        self._conf = conf
+    def __init__(self, around: Around, local: LocalVersions,
+                 primaries: Primaries, jobs: Jobs) -> None:
+        self._conf = around.conf
         self._local = local
-        self._queue = queue
+        self._jobs = jobs
+        self._queue = jobs.queue
         self._primaries = primaries
-        self._metrics = metrics
-        self._logger = logger
-        self._retry = retry
-        self._stopping = stopping
-        self._now = now
-        self._agreed = agreed
-        self._trusted = trusted
-        looper = Looper('dss-agree', self._try_look, stopping)
+        self._metrics = around.metrics
+        self._logger = around.logger
+        self._retry = jobs.backoff
+        self._clock = around.clock
+        self._trusted = around.trusted
+        looper = Looper('dss-agree', self._try_look, around.stopping)
         self.start = looper.start
         self.stop = looper.stop
         self.kick = looper.kick
 
     def look(self) -> float:
         """Ask about due rows; seconds until there may be more."""
-        now = self._now()
+        now = self._clock.wall()
         jobs = self._queue.due_deletes(now, _AT_ONCE, agreed=False)
         if jobs:
             self._judge(jobs, now)
@@ -88,13 +80,13 @@ class Agreement:
         following = self._queue.next_question()
         if following is None:
             return _IDLE_SECONDS
-        return min(_IDLE_SECONDS, max(0.05, following - self._now()))
+        return min(_IDLE_SECONDS, max(0.05, following - self._clock.wall()))
 
     def _judge(self, jobs: Sequence[DeleteJob], now: float) -> None:
         answers = self._primaries.ask([
             Wanted(job.version, self._name(job)) for job in jobs])
         dead = [job.s3_key for job, said in zip(jobs, answers)
-                if of_key(job.version.timestamp, said, self._trusted(),
+                if of_key(job.version.timestamp, said, self._trusted.wall(),
                           self._conf.reclaim_age_seconds,
                           job.first_seen) is Verdict.DEAD
                 or self._is_newest(job)]
@@ -107,7 +99,7 @@ class Agreement:
                  for job in held], _HELD)
         if dead:
             self._queue.agree(dead)
-            self._agreed()
+            self._jobs.due.ring()
 
     def _name(self, job: DeleteJob) -> str:
         try:
@@ -141,17 +133,51 @@ class Deleter:
     :param jobs: uploads of what is deleted end there
     """
 
-    def __init__(self, conf: GatewayConf, client: S3Client,
-                 local: LocalVersions, queue: Queue, jobs: Jobs,
-                 metrics: Metrics) -> None:
-        self._conf = conf
+    def __init__(self, around: Around, client: S3Client,
+                 local: LocalVersions, book: Book, jobs: Jobs,
+                 remover: Remover) -> None:
         self._jobs = jobs
         self._client = client
         self._local = local
-        self._queue = queue
-        self._metrics = metrics
+        self._book = book
+        self._queue = jobs.queue
+        self._remover = remover
+        self._metrics = around.metrics
 
-    def run(self, job: DeleteJob) -> DeleteOutcome:
+    def run(self, job: DeleteJob) -> None:
+        """Delete a version's key, or mark it dead in its bundle. Idempotent;
+        see :meth:`remove`.
+        """
+        if not self._buries(job):
+            self.remove(job)
+            self._book.let_go(job.version)
+            return
+        # It has no key of its own: a mark in its bundle is all there is.
+        self._jobs.settle(upload.version for upload
+                          in self._queue.uploads_of(job.version.key))
+        self._queue.finish_delete(job.s3_key)
+
+    def _buries(self, job: DeleteJob) -> bool:
+        """Mark an obsolete version that is in a bundle, or waits for one;
+        False if it is in none, or may have a key of its own as well.
+        Idempotent.
+
+        :raises TierUnavailable: it is unknown if it is obsolete
+        """
+        if not self._book.knows(job.version.key) or \
+                self._book.buried([job.version.key]):
+            return False
+        if self._local.newest(job.version, job.partition) == \
+                job.version.timestamp:
+            # Timestamps only grow: this can only be a false order.
+            self._metrics.count('gateway.deletes_refused')
+            return True
+        self._book.bury([job.version.key])
+        steps.reached('bundle.buried')
+        self._metrics.count('gateway.bundle_dead')
+        return True
+
+    def remove(self, job: DeleteJob) -> DeleteOutcome:
         """Delete the key and its side cars. Idempotent; 404 is success.
 
         The caller MUST have stopped uploads of the same version, and the
@@ -176,25 +202,10 @@ class Deleter:
             # The primary before this one did it.
             self._queue.finish_delete(job.s3_key)
             return DeleteOutcome.DELETED
-        self.remove(job.s3_key)
+        self._remover.remove(job.s3_key)
         self._queue.finish_delete(job.s3_key)
         steps.reached('delete.done')
         return DeleteOutcome.DELETED
-
-    def remove(self, key: str) -> None:
-        """Take a version's key and its side cars out of S3.
-
-        :raises RemoteUnavailable, S3Rejected: it may still be there
-        """
-        self._client.delete(key)
-        steps.reached('delete.data')
-        for suffix in SUFFIXES:
-            self._client.delete(key + suffix)
-        steps.reached('delete.sent')
-        if self._client.head(key) is not None:
-            # Acknowledged and not done, or not done everywhere yet.
-            raise RemoteUnavailable(
-                '%s is still there' % key, self._conf.retry_after_seconds)
 
     def _abort_listed(self, key: str) -> None:
         try:

@@ -7,27 +7,21 @@ the backlog stays on disk.
 from __future__ import annotations
 
 import math
-import threading
 import time
-from typing import Dict, Iterator, Tuple
+from typing import Dict, Iterator
 
-from swift_dss.core.config import GatewayConf
-from swift_dss.gateway.down.fill import Filler
+from swift_dss.gateway.around import Around
+from swift_dss.gateway.down.supply import Supply
 from swift_dss.gateway.form.prefix import Prefix
 from swift_dss.gateway.link import wan
 from swift_dss.gateway.link.alarm import Alarm
 from swift_dss.gateway.looper import Looper
-from swift_dss.gateway.peers.succession import LOOK_SECONDS, Succession
-from swift_dss.gateway.ports import Logger, Metrics
-from swift_dss.gateway.queue import Queue, UploadJob
-from swift_dss.gateway.up.jobs import Job, Jobs
-from swift_dss.gateway.up.offers import Offers
-from swift_dss.gateway.up.work import Worker
-from swift_dss.io.workers import Clock, Pool
+from swift_dss.gateway.peers.succession import LOOK_SECONDS
+from swift_dss.gateway.queue import UploadJob
+from swift_dss.gateway.up.jobs import Jobs
+from swift_dss.gateway.up.work import DELETES, Crew
 from swift_dss.strategy.wan import Flow, Turns, plenty
 
-#: Workers for deletes, apart from uploads so that neither starves.
-DELETES = 2
 #: So long after its last upload a worker is kept for the highest class.
 _KEEP_SECONDS = 300.0
 #: The dispatcher looks at least this often (gauges, clock jumps).
@@ -37,50 +31,34 @@ _PUBLISH_SECONDS = 1.0
 
 
 class Dispatcher:
-    """One thread, and the workers that it hands jobs to."""
+    """One thread, and the crew that it hands jobs to."""
 
-    def __init__(self, conf: GatewayConf, jobs: Jobs, queue: Queue,
-                 worker: Worker, line: Succession, prefix: Prefix,
-                 alarm: Alarm, filler: Filler, offers: Offers,
-                 clock: Clock, pool: Pool, metrics: Metrics, logger: Logger,
-                 stopping: threading.Event) -> None:
-        self._conf = conf
+    def __init__(self, around: Around, jobs: Jobs, crew: Crew,
+                 prefix: Prefix, alarm: Alarm, supply: Supply) -> None:
+        self._conf = around.conf
+        self._table = around.table
         self._jobs = jobs
-        self._queue = queue
-        self._worker = worker
-        self._line = line
+        self._queue = jobs.queue
+        self._crew = crew
+        self._line = jobs.line
         self._prefix = prefix
         self._alarm = alarm
-        self._filler = filler
-        self._offers = offers
-        self._clock = clock
-        self._metrics = metrics
-        self._logger = logger
+        self._supply = supply
+        self._clock = around.clock
+        self._metrics = around.metrics
+        self._logger = around.logger
         self._standing = jobs.standing
         self._turns = Turns()
         self._top_upload_at = -math.inf
         self._publish_at = -math.inf
-        self._counting = threading.Lock()
-        self._uploading = 0
-        self._deleting = 0
-        self.workers = pool(conf.uploads + DELETES, 'dss-s3')
-        self._looper = Looper('dss-s3-dispatch', self._try_look, stopping,
-                              jobs.due)
+        self._looper = Looper('dss-s3-dispatch', self._try_look,
+                              around.stopping, jobs.due)
         self.start = self._looper.start
 
     def stop(self) -> None:
         """Look no more, and let jobs under way end. ``stopping`` MUST be set.
         """
         self._looper.stop()
-
-    def finish(self) -> None:
-        """Wait for the workers. After :meth:`stop`."""
-        self.workers.shutdown(wait=True)
-
-    def at_work(self) -> Tuple[int, int]:
-        """(uploads, deletes) that workers have."""
-        with self._counting:
-            return self._uploading, self._deleting
 
     def look(self) -> float:
         """Hand out due work; seconds until there may be more."""
@@ -94,7 +72,7 @@ class Dispatcher:
         if not self._prefix.may_write():
             return LOOK_SECONDS
         slots = self._standing.breaker.background_slots(self._conf.uploads)
-        uploading, deleting = self.at_work()
+        uploading, deleting = self._crew.at_work()
         upload_slots = self._standing.slots(slots) - uploading
         delete_slots = min(slots, DELETES) - deleting
         busy = self._jobs.claimed()
@@ -102,7 +80,7 @@ class Dispatcher:
                 now, max(0, delete_slots) and delete_slots + busy,
                 agreed=True):
             if delete_slots > 0 and self._jobs.claim_delete(delete):
-                self.submit(delete)
+                self._crew.submit(delete)
                 delete_slots -= 1
         if self._standing.trust.is_lost:
             # A version that was never tried tells more than one that S3
@@ -127,14 +105,14 @@ class Dispatcher:
         :param fresh: only with versions that were never tried
         """
         waiting: Dict[Flow, Iterator[UploadJob]] = {}
-        table = self._offers.table()
+        table = self._table()
         if slots > 0:
             # The parker takes versions that may share an S3 object.
-            found = {wan.upload(class_id): self._queue.due_uploads(
+            jobs_by_flow = {wan.upload(class_id): self._queue.due_uploads(
                 now, slots + busy, class_id, fresh,
                 True if table.spec(class_id).bundle else None)
                 for class_id in self._queue.due_classes(now)}
-            waiting = {flow: iter(jobs) for flow, jobs in found.items()
+            waiting = {flow: iter(jobs) for flow, jobs in jobs_by_flow.items()
                        if jobs}
         if not waiting:
             self._turns.rest()
@@ -143,7 +121,7 @@ class Dispatcher:
             self._top_upload_at = now
         # With one worker (the ramp after an outage) none is kept, or
         # nothing would ever succeed and widen it.
-        several = slots + self.at_work()[0] > 1
+        several = slots + self._crew.at_work()[0] > 1
         kept = int(several and now - self._top_upload_at < _KEEP_SECONDS)
         while slots > 0 and waiting:
             # The last free worker is for the highest class, while it has
@@ -165,7 +143,7 @@ class Dispatcher:
         after = self._conf.push_idle_after_seconds
         early = self._conf.remote_after_seconds - after
         if not after or early <= 0 or not plenty(
-                0, busy + self._filler.counts()[0], self._conf.uploads,
+                0, busy + self._supply.counts()[0], self._conf.uploads,
                 True):
             return
         for job in self._queue.due_uploads(now + early, max(0, slots),
@@ -177,37 +155,17 @@ class Dispatcher:
         """True if the link has room for prefetching."""
         return plenty(
             len(self._queue.due_classes(self._clock.wall())),
-            self._jobs.claimed() + self._filler.counts()[0],
+            self._jobs.claimed() + self._supply.counts()[0],
             self._conf.uploads + self._conf.fills, self._standing.is_up)
-
-    def submit(self, job: Job) -> None:
-        """Have a worker do a job that was claimed."""
-        with self._counting:
-            if isinstance(job, UploadJob):
-                self._uploading += 1
-            else:
-                self._deleting += 1
-        self.workers.submit(self._work, job)
 
     def take(self, job: UploadJob) -> bool:
         """Have a worker do a job, unless another thread has the version."""
         claimed = bool(self._jobs.claim([job]))
         if claimed:
-            self.submit(job)
+            self._crew.submit(job)
         return claimed
 
     # -- inside ----------------------------------------------------------
-
-    def _work(self, job: Job) -> None:
-        try:
-            self._worker.run(job)
-        finally:
-            with self._counting:
-                if isinstance(job, UploadJob):
-                    self._uploading -= 1
-                else:
-                    self._deleting -= 1
-            self._jobs.due.ring()
 
     def _try_look(self) -> float:
         try:

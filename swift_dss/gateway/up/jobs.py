@@ -12,7 +12,7 @@ Steps of the thread that has the claim, and of those that interfere:
 step         free       claimed    sending     verifying   cancelled  deleting
 ===========  =========  =========  ==========  ==========  =========  ========
 claim        claimed    busy       busy        busy        busy       busy
-send         --         sending    --          --          stop       --
+send         --         sending    sending     --          stop       --
 verify       --         verifying  verifying   --          cancelled  --
 park         --         free       --          --          free       --
 wait         --         free       --          --          free       --
@@ -48,6 +48,7 @@ from typing import Dict, Iterable, List, Mapping, Sequence, Tuple, Union
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import DssError, VersionGone
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.bundle.shelves import MemberRows
 from swift_dss.gateway.link.client import S3Down
 from swift_dss.gateway.link.retry import Backoff
 from swift_dss.gateway.looper import Bell
@@ -94,6 +95,7 @@ def _table() -> Mapping[Tuple[State, Step], State]:
         (State.FREE, Step.CLAIM): State.CLAIMED,
         (State.FREE, Step.DELETE): State.DELETING,
         (State.CLAIMED, Step.SEND): State.SENDING,
+        (State.SENDING, Step.SEND): State.SENDING,  # over wrong bytes
         (State.CLAIMED, Step.VERIFY): State.VERIFYING,
         (State.SENDING, Step.VERIFY): State.VERIFYING,
         (State.CANCELLED, Step.VERIFY): State.CANCELLED,
@@ -128,7 +130,7 @@ class OutOfTurn(RuntimeError):
     """A step that the table does not have: a defect of the caller."""
 
 
-class Jobs:
+class Jobs(MemberRows):
     """See the module. Thread-safe; steps that change rows block on the queue's
     disk and raise :class:`TierUnavailable` if it fails, with the claim as it
     was.
@@ -139,7 +141,8 @@ class Jobs:
     def __init__(self, conf: GatewayConf, queue: Queue, line: Succession,
                  standing: Standing, retry: Backoff, clock: Clock) -> None:
         self._conf = conf
-        self._queue = queue
+        #: Other parts read its rows, and change those of deletes.
+        self.queue = queue
         self.line = line
         self.backoff = retry
         self._clock = clock
@@ -148,22 +151,22 @@ class Jobs:
         self.due = Bell(clock)
         #: Rings when a row may be due for a bundle.
         self.parkable = Bell(clock)
+        #: Rings when a bundle may be due.
+        self.bundling = Bell(clock)
         self._lock = threading.Lock()
         #: (job, state) by version key; a key that is not here is free.
         self._claims: Dict[str, Tuple[Job, State]] = {}
-
-    # -- rows that come and go by themselves --------------------------------
 
     def enqueue(self, wanted: Iterable[Upload]) -> None:
         """Note that S3 may lack these versions, in one transaction.
         Idempotent.
         """
         now = self._clock.wall()
-        rows = [(one.version,
-                 self.line.partition(one.version, one.partition),
-                 self._due(one, now), one.class_id) for one in wanted]
+        rows = [(upload.version,
+                 self.line.partition(upload.version, upload.partition),
+                 self._due(upload, now), upload.class_id) for upload in wanted]
         if rows:
-            self._queue.add_uploads(rows, now)
+            self.queue.add_uploads(rows, now)
             self.due.ring(min(row[2] for row in rows))
             self.parkable.ring()
 
@@ -172,9 +175,9 @@ class Jobs:
         """Have a version be uploaded from this node now, whatever its rank:
         others may believe that S3 has it."""
         now = self._clock.wall()
-        self._queue.add_uploads(
-            [(version, self.line.partition(version, partition), now,
-              class_id)], self.line.seen_for_turn(version))
+        self.queue.add_uploads([(
+            version, self.line.partition(version, partition), now,
+            class_id)], self.line.seen_for_turn(version))
         self.due.ring(now)
         self.parkable.ring()
 
@@ -185,7 +188,7 @@ class Jobs:
 
         :param obsolete: (version, partition or '', when to delete it)
         """
-        self._queue.replace_uploads([
+        self.queue.replace_uploads([
             (remote_key(self._conf.prefix, version), version,
              self.line.partition(version, partition), due)
             for version, partition, due in obsolete], self._clock.wall())
@@ -195,14 +198,13 @@ class Jobs:
 
     def hurry(self) -> None:
         """Let no version wait for its age any more."""
-        self._queue.hurry(self._clock.wall())
+        self.queue.hurry(self._clock.wall())
         self.parkable.ring()
         self.due.ring()
 
     def try_again(self) -> None:
-        """S3 is back: uploads that failed are due in the order of their age.
-        """
-        self._queue.again(self._clock.wall())
+        """S3 is back: failed uploads are due in the order of their age."""
+        self.queue.again(self._clock.wall())
 
     # -- claims -------------------------------------------------------------
 
@@ -274,20 +276,20 @@ class Jobs:
 
         :param again_at: when to park them again, if the book was lost
         """
-        self._queue.wait((job.version, again_at) for job in jobs)
+        self.queue.wait((job.version, again_at) for job in jobs)
         self._ended(jobs, Step.PARK)
 
     def wait(self, jobs: Sequence[UploadJob]) -> None:
         """It is another replica's turn: look again later. No failure."""
         if jobs:
-            self._queue.wait((job.version, self.line.look_again_at(
+            self.queue.wait((job.version, self.line.look_again_at(
                 job.attempts)) for job in jobs)
             self._ended(jobs, Step.WAIT)
 
     def leave_alone(self, jobs: Sequence[UploadJob]) -> None:
         """These share no S3 object with others: a worker sends each."""
         if jobs:
-            self._queue.go_alone(job.version for job in jobs)
+            self.queue.go_alone(job.version for job in jobs)
             self._ended(jobs, Step.LEAVE_ALONE)
             self.due.ring()
 
@@ -303,8 +305,8 @@ class Jobs:
     def retry(self, job: UploadJob, err: DssError, at: float) -> None:
         """An upload failed: try it again then."""
         self.standing.failed(err)
-        self._queue.retry_upload(job.version, at, text_of(err),
-                                 not isinstance(err, S3Down))
+        self.queue.retry_upload(job.version, at, text_of(err),
+                                not isinstance(err, S3Down))
         self._ended([job], Step.RETRY)
 
     def finish(self, jobs: Sequence[UploadJob]) -> None:
@@ -318,39 +320,38 @@ class Jobs:
     # -- rows of a bundle's members -----------------------------------------
 
     def settle(self, versions: Iterable[VersionId]) -> None:
-        """S3 has these in a bundle, and their records say so."""
-        self._queue.finish_uploads(versions)
+        """See :meth:`MemberRows.settle`."""
+        self.queue.finish_uploads(versions)
 
     def put_off(self, version: VersionId, seconds: float,
                 err: DssError) -> None:
-        """A member could not be packed: park it again then."""
-        self._queue.retry_upload(
-            version, self._clock.wall() + seconds, text_of(err))
+        """See :meth:`MemberRows.put_off`."""
+        self.queue.retry_upload(version, self._clock.wall() + seconds,
+                                text_of(err))
 
     def single_out(self, versions: Sequence[VersionId]) -> None:
-        """These leave the book: a worker sends each, now."""
-        self._queue.go_alone(versions)
-        self._queue.wait((version, self._clock.wall())
-                         for version in versions)
+        """See :meth:`MemberRows.single_out`."""
+        self.queue.go_alone(versions)
+        now = self._clock.wall()
+        self.queue.wait((version, now) for version in versions)
         self.due.ring()
 
     def follow(self, version: VersionId) -> None:
-        """S3 has got this one: replicas on other devices of the node look at
-        once."""
-        self._queue.look_now(version, self._clock.wall())
+        """S3 has this one: replicas on other devices here look at once."""
+        self.queue.look_now(version, self._clock.wall())
 
     # -- inside -------------------------------------------------------------
 
-    def _due(self, one: Upload, now: float) -> float:
-        if one.urgent:
-            return now
-        return max(now, float(one.version.timestamp.split('_')[0])
-                   + self._conf.remote_after_seconds)
+    def _due(self, upload: Upload, now: float) -> float:
+        stamp, _, _ = upload.version.timestamp.partition('_')
+        return now if upload.urgent else self.line.first_look_after(
+            upload.version) + max(
+                now, float(stamp) + self._conf.remote_after_seconds)
 
     def _out(self, jobs: Sequence[UploadJob], step: Step) -> None:
         if jobs:
             self._may(jobs, step)
-            self._queue.finish_uploads([job.version for job in jobs])
+            self.queue.finish_uploads([job.version for job in jobs])
             self._ended(jobs, step)
 
     def _may(self, jobs: Sequence[UploadJob], step: Step) -> None:

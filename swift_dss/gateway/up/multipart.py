@@ -8,38 +8,47 @@ is aborted and started over, so nothing is left behind.
 
 from __future__ import annotations
 
-from typing import Callable, Dict, List, Mapping, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Tuple
 
 from swift_dss.core.errors import VersionGone
+from swift_dss.gateway.around import Around
 from swift_dss.gateway.form import digests, metadata, verify
 from swift_dss.gateway.form.encrypt import SEAL_META
 from swift_dss.gateway.link.client import S3Client, S3Missing, S3Rejected
-from swift_dss.gateway.ports import LocalReader, LocalVersion, Metrics
+from swift_dss.gateway.ports import LocalReader, LocalVersion
 from swift_dss.gateway.queue import BEGINNING, Queue, UploadJob
+from swift_dss.gateway.up.wanted import StillWanted
 from swift_dss.io import steps
 
 _Parts = Dict[int, Tuple[str, int]]
 
 
+class Parted(NamedTuple):
+    """A version that goes up in parts.
+
+    :param local: as it is to lie in S3, sealed or not
+    :param part_bytes: length of all parts but the last
+    """
+
+    key: str
+    job: UploadJob
+    local: LocalVersion
+    part_bytes: int
+
+
 class Multipart:
     """Sends one version. One part is in memory at a time.
 
-    :param part_bytes: length of all parts but the last
-    :param check_wanted: raises ``VersionGone`` when the version is
-        obsolete; called before each part
+    :param wanted: asked before each part
     """
 
-    def __init__(self, client: S3Client, queue: Queue, metrics: Metrics,
-                 key: str, job: UploadJob, local: LocalVersion,
-                 part_bytes: int, check_wanted: Callable[[], None]) -> None:
+    def __init__(self, around: Around, client: S3Client, queue: Queue,
+                 wanted: StillWanted, parted: Parted) -> None:
+        self._metrics = around.metrics
         self._client = client
         self._queue = queue
-        self._metrics = metrics
-        self._key = key
-        self._job = job
-        self._local = local
-        self._part_bytes = part_bytes
-        self._check_wanted = check_wanted
+        self._wanted = wanted
+        self._key, self._job, self._local, self._part_bytes = parted
 
     def send(self, reader: LocalReader,
              user_metadata: Mapping[str, str]) -> digests.Sums:
@@ -52,7 +61,7 @@ class Multipart:
         upload_id, there = self._begin(user_metadata)
         try:
             sums, etags = self._send_parts(reader, upload_id, there)
-            self._check_wanted()
+            self._wanted.check(self._job)
         except (verify.LocalCorrupt, VersionGone):
             self._client.abort(self._key, upload_id)
             self._queue.note_upload_id(self._job.version, '')
@@ -72,7 +81,7 @@ class Multipart:
         builder = digests.SumsBuilder(length, self._part_bytes)
         etags: List[str] = []
         for offset in range(0, length, self._part_bytes):
-            self._check_wanted()
+            self._wanted.check(self._job)
             data = reader.read(
                 offset, min(self._part_bytes, length - offset))
             etags.append(self._send_part(
@@ -94,19 +103,19 @@ class Multipart:
 
     def _begin(self, user_metadata: Mapping[str,
                                             str]) -> Tuple[str, _Parts]:
-        found = self._job.upload_id
-        if found == BEGINNING:
+        begun = self._job.upload_id
+        if begun == BEGINNING:
             self._abort_unrecorded()
-        elif found and SEAL_META in user_metadata:
+        elif begun and SEAL_META in user_metadata:
             # The seal in its metadata may be another one than ours now.
-            self._client.abort(self._key, found)
-        elif found:
-            there = self._there(found)
+            self._client.abort(self._key, begun)
+        elif begun:
+            there = self._there(begun)
             # Another cut would leave the wrong part length in S3's
             # metadata, which is fixed when the upload begins.
             if there.get(1, ('', 0))[1] == self._part_bytes:
-                return found, there
-            self._client.abort(self._key, found)
+                return begun, there
+            self._client.abort(self._key, begun)
         # Durable in this order: whatever moment we die at, the next run
         # knows that there may be an upload to list, or which one it is.
         self._queue.note_upload_id(self._job.version, BEGINNING)

@@ -1,4 +1,4 @@
-"""What an upload has to know of its version before S3 is asked."""
+"""The facts about a version that its upload needs before S3 is asked."""
 
 from __future__ import annotations
 
@@ -60,6 +60,6 @@ class Offers:
         return self._line.may_send(job.version, job.first_seen)
 
     def of(self, job: UploadJob, local: LocalVersion) -> Offer:
-        """What the bundler needs to know of a job."""
+        """The facts about a job that the bundler needs."""
         return Offer(job, local, self.may_send(job),
                      self._line.turn_after(job.version) == 0)

@@ -8,20 +8,18 @@ versions queued during an outage are ready to be sent when S3 is back.
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from typing import Iterable, List, Optional, Set
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import DssError
+from swift_dss.gateway.around import Around
 from swift_dss.gateway.looper import Looper
-from swift_dss.gateway.ports import Logger, Metrics
-from swift_dss.gateway.queue import Queue, UploadJob
-from swift_dss.gateway.up.bundler import Bundler
+from swift_dss.gateway.queue import UploadJob
 from swift_dss.gateway.up.jobs import Jobs
 from swift_dss.gateway.up.offers import Offer, Offers
+from swift_dss.gateway.up.parking import Parking
 from swift_dss.gateway.up.upload import Outcome
-from swift_dss.io.workers import Clock
 
 #: Rows of one transaction.
 _AT_ONCE = 256
@@ -32,20 +30,20 @@ _IDLE_SECONDS = 10.0
 class Parker:
     """One thread that parks due versions."""
 
-    def __init__(self, jobs: Jobs, queue: Queue, bundler: Bundler,
-                 offers: Offers, metrics: Metrics, logger: Logger,
-                 stopping: threading.Event, clock: Clock) -> None:
+    def __init__(self, around: Around, jobs: Jobs, parking: Parking,
+                 offers: Offers) -> None:
         self._jobs = jobs
-        self._queue = queue
-        self._bundler = bundler
+        self._queue = jobs.queue
+        self._parking = parking
         self._offers = offers
-        self._metrics = metrics
-        self._logger = logger
-        self._stopping = stopping
-        self._clock = clock
-        self._looper = Looper('dss-park', self.look, stopping, jobs.parkable)
-        self.start = self._looper.start
-        self.stop = self._looper.stop
+        self._metrics = around.metrics
+        self._logger = around.logger
+        self._stopping = around.stopping
+        self._clock = around.clock
+        looper = Looper('dss-park', self.look, around.stopping,
+                        jobs.parkable)
+        self.start = looper.start
+        self.stop = looper.stop
 
     def park(self) -> int:
         """Park some due versions; how many rows it settled."""
@@ -55,19 +53,19 @@ class Parker:
         for class_id in self._queue.due_classes(self._clock.wall()):
             if not table.spec(class_id).bundle or self._stopping.is_set():
                 continue
-            self._bundler.let_late_go_first()
+            self._parking.let_late_go_first()
             rows = self._queue.due_uploads(
                 self._clock.wall(), _AT_ONCE, class_id, alone=False)
             if len(rows) == _AT_ONCE:
                 coming.add(class_id)
             jobs = self._jobs.claim(rows)
             try:
-                with self._bundler.baton():
+                with self._parking.baton():
                     self._park(jobs, table)
             finally:
                 self._jobs.release(jobs)
             done += len(jobs)
-        self._bundler.coming = frozenset(coming)
+        self._parking.coming = frozenset(coming)
         return done
 
     def _park(self, jobs: List[UploadJob], table: ClassTable) -> None:
@@ -82,7 +80,7 @@ class Parker:
                 staying.append(job)
             else:
                 offers.append(self._offers.of(job, local))
-        outcomes = self._bundler.take_all(offers, table)
+        outcomes = self._parking.take_all(offers, table)
         self._count(outcomes)
 
         def ended(outcome: Optional[Outcome]) -> List[UploadJob]:

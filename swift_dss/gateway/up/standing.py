@@ -1,4 +1,4 @@
-"""How uploads fare, and so how many of them go out at a time."""
+"""The fate of uploads, and the number of them that go out at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STRUGGLES = 3
 
 
 class Recovery(NamedTuple):
-    """What an upload that proved right has ended.
+    """The states that ended with an upload that proved right.
 
     :param keeps_again: S3 lied until now
     :param retry_now: the uploads that failed are due now

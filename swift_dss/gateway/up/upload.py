@@ -10,32 +10,23 @@ also settles a time-out whose request S3 had in fact carried out.
 
 from __future__ import annotations
 
-import threading
-import time
 from enum import Enum
-from typing import Callable, Dict, NamedTuple, Optional
+from typing import Dict, NamedTuple, Optional
 
-from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
-    DssError,
-    RemoteCorrupt,
-    TierUnavailable,
-    VersionGone,
-)
+    RemoteCorrupt, TierUnavailable, VersionGone)
 from swift_dss.core.residency import RemoteCopy
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.around import Around
 from swift_dss.gateway.form import digests, encrypt, metadata, verify
 from swift_dss.gateway.form.own_record import OwnRecords
-from swift_dss.gateway.link.client import S3Client
-from swift_dss.gateway.ports import (
-    LocalReader,
-    LocalVersion,
-    LocalVersions,
-    Metrics,
-)
-from swift_dss.gateway.queue import Queue, UploadJob
-from swift_dss.gateway.up.jobs import Cancelled, Jobs
-from swift_dss.gateway.up.multipart import Multipart
+from swift_dss.gateway.link.client import S3Client, S3Exists
+from swift_dss.gateway.form.conditions import Conditions
+from swift_dss.gateway.ports import LocalReader, LocalVersion, LocalVersions
+from swift_dss.gateway.queue import UploadJob
+from swift_dss.gateway.up.jobs import Jobs
+from swift_dss.gateway.up.multipart import Multipart, Parted
+from swift_dss.gateway.up.wanted import StillWanted
 from swift_dss.io import steps
 from swift_dss.wire.layout import remote_key
 
@@ -51,12 +42,8 @@ class Outcome(Enum):
     PARKED = 'parked'
 
 
-class Stopping(DssError):
-    """The daemon ends; the job goes on after its next start."""
-
-
 class _Sent(NamedTuple):
-    """What S3 was given.
+    """An object as S3 was given it.
 
     :param local: as it lies there, sealed or not
     :param sums: of its parts, if it has several
@@ -72,27 +59,27 @@ class Uploader:
     """Does upload jobs, one per call, in any thread.
 
     :param keys: seals uploads, if there are any
+    :param conditions: whether S3 refuses to store a key that is there
     :param jobs: is told of each step, and asked between parts if the version
         became obsolete
-    :param stopping: set when the daemon ends; asked between parts
     """
 
-    def __init__(self, conf: GatewayConf, client: S3Client,
-                 local: LocalVersions, queue: Queue, metrics: Metrics,
-                 keys: encrypt.KeyFile, jobs: Jobs,
-                 stopping: threading.Event,
-                 now: Callable[[], float] = time.time) -> None:
-        self._conf = conf
+    def __init__(self, around: Around, client: S3Client,
+                 local: LocalVersions, keys: encrypt.KeyFile,
+                 conditions: Conditions, jobs: Jobs) -> None:
+        self._around = around
+        self._conf = around.conf
         self._client = client
         self._local = local
-        self._queue = queue
-        self._metrics = metrics
+        self._metrics = around.metrics
         self._keys = keys
+        self._conditions = conditions
         self._jobs = jobs
-        self._stopping = stopping
-        self._now = now
+        self._clock = around.clock
+        self._wanted = StillWanted(around, local, jobs)
         self._records = OwnRecords(client, keys)
-        self._verifier = verify.Verifier(client, conf.verify == 'readback')
+        self._verifier = verify.Verifier(
+            client, around.conf.verify == 'readback')
 
     def run(self, job: UploadJob, may_send: bool) -> Outcome:
         """Bring the job one step to its end. Idempotent.
@@ -106,22 +93,26 @@ class Uploader:
             local = self._local.describe(version, job.partition)
         except VersionGone:
             return self._left(job)
-        if self._obsolete(job):
+        if self._wanted.is_obsolete(version, job.partition):
             return self._left(job)
         if local.residency.remote is not None:
             return Outcome.FOUND
         key = remote_key(self._conf.prefix, version)
         try:
             with self._local.open(version, job.partition) as reader:
-                copy = self._find(key, local, reader)
-                outcome = Outcome.FOUND
-                if copy is not None:
-                    self._jobs.verify(version.key)
-                elif may_send:
+                outcome = Outcome.UPLOADED
+                copy = self._bring_fresh(key, job, local, reader) \
+                    if may_send else None
+                if copy is None:
+                    copy = self._find(key, local, reader)
+                    outcome = Outcome.FOUND
+                    if copy is not None:
+                        self._jobs.verify(version.key)
+                if copy is None:
+                    if not may_send:
+                        return Outcome.WAITING
                     copy = self._bring(key, job, local, reader)
                     outcome = Outcome.UPLOADED
-                else:
-                    return Outcome.WAITING
             steps.reached('upload.verified')
             self._record(job, local, copy)
         except VersionGone:
@@ -136,7 +127,7 @@ class Uploader:
         :raises DssError: as :meth:`run`; S3 is unchanged
         """
         local = self._local.describe(version, partition)
-        now = self._now()
+        now = self._clock.wall()
         job = UploadJob(version, partition, now, now)
         with self._local.open(version, partition) as reader:
             copy = self._bring(remote_key(self._conf.prefix, version), job,
@@ -152,7 +143,7 @@ class Uploader:
         :raises DssError: as :meth:`run`
         """
         key = remote_key(self._conf.prefix, local.version)
-        now = self._now()
+        now = self._clock.wall()
         return self._find(key, local, reader) or self._proven(self._send(
             key, UploadJob(local.version, local.partition, now, now), local,
             reader))
@@ -160,7 +151,7 @@ class Uploader:
     def _left(self, job: UploadJob) -> Outcome:
         # A handoff that was emptied is not a deletion: the primaries own
         # the key. Only a newer file or tombstone makes it garbage.
-        if self._obsolete(job):
+        if self._wanted.is_obsolete(job.version, job.partition):
             return Outcome.OBSOLETE
         try:
             self._local.describe(job.version, job.partition)
@@ -169,12 +160,6 @@ class Uploader:
         # It is here and its bytes are not: never forget such a version.
         raise TierUnavailable('%s on %s: local bytes cannot be had' % (
             job.version.key, job.version.device))
-
-    def _obsolete(self, job: UploadJob) -> bool:
-        if not job.version.device:
-            return False  # nowhere on this node
-        newest = self._local.newest(job.version, job.partition)
-        return newest is not None and newest > job.version.timestamp
 
     def _find(self, key: str, plain: LocalVersion,
               reader: LocalReader) -> Optional[RemoteCopy]:
@@ -206,19 +191,39 @@ class Uploader:
                 self._prove_sums(path, data)
         if not self._records.is_known(head, plain):
             self._records.bring(key, plain, text)
-        return RemoteCopy(self._conf.endpoint, key, head.etag, self._now(),
-                          0, text)
+        return RemoteCopy(self._conf.endpoint, key, head.etag,
+                          self._clock.wall(), 0, text)
+
+    def _bring_fresh(self, key: str, job: UploadJob, local: LocalVersion,
+                     reader: LocalReader) -> Optional[RemoteCopy]:
+        """Send a version without a look at S3; no node can have tried it
+        before. None if S3 has the key, or might not say so.
+        """
+        length = local.content_length
+        if job.attempts or not self._conditions.honoured or \
+                not self._jobs.line.is_alone(job.version) or \
+                verify.is_multipart(
+                    encrypt.sealed_length(length) if self._keys else length,
+                    self._conf.part_bytes):
+            return None
+        try:
+            return self._bring(key, job, local, reader, only_if_missing=True)
+        except S3Exists:
+            # Sent before a crash, or by another: that is to be proven.
+            return None
 
     def _bring(self, key: str, job: UploadJob, local: LocalVersion,
-               reader: LocalReader) -> RemoteCopy:
+               reader: LocalReader,
+               only_if_missing: bool = False) -> RemoteCopy:
         """Send and prove a version that this thread has claimed."""
         self._jobs.send(job.version.key)
-        sent = self._send(key, job, local, reader)
+        sent = self._send(key, job, local, reader, only_if_missing)
         self._jobs.verify(job.version.key)
         return self._proven(sent)
 
     def _send(self, key: str, job: UploadJob, plain: LocalVersion,
-              reader: LocalReader) -> _Sent:
+              reader: LocalReader, only_if_missing: bool = False) -> _Sent:
+        """:raises S3Exists: it was not missing"""
         seal = encrypt.seal_for(self._keys, key, plain) \
             if self._keys else None
         user_metadata = _user_metadata(plain, seal)
@@ -234,11 +239,12 @@ class Uploader:
                 local.content_length, self._conf.part_bytes)
             user_metadata[verify.PART_BYTES_META] = str(part_bytes)
             sums = Multipart(
-                self._client, self._queue, self._metrics, key, job, local,
-                part_bytes, lambda: self.check_wanted(job)).send(
+                self._around, self._client, self._jobs.queue, self._wanted,
+                Parted(key, job, local, part_bytes)).send(
                     reader, user_metadata)
         else:
-            self._send_whole(key, job, local, reader, user_metadata)
+            self._send_whole(key, job, local, reader, user_metadata,
+                             only_if_missing)
         steps.reached('upload.completed')
         self._metrics.count('gateway.uploaded_bytes', local.content_length)
         return _Sent(key, local, sums, seal.text if seal else '')
@@ -252,8 +258,8 @@ class Uploader:
             raise RemoteCorrupt('%s: S3 does not hold the upload' % key)
         if sums is not None:
             self._prove_sums(key + metadata.SUMS_SUFFIX, sums.encode())
-        return RemoteCopy(self._conf.endpoint, key, head.etag, self._now(),
-                          0, seal_text)
+        return RemoteCopy(self._conf.endpoint, key, head.etag,
+                          self._clock.wall(), 0, seal_text)
 
     def _prove_sums(self, path: str, data: bytes) -> None:
         if not self._verifier.proves_small(path, data):
@@ -261,26 +267,15 @@ class Uploader:
             raise RemoteCorrupt('%s: S3 does not hold the upload' % path)
 
     def _send_whole(self, key: str, job: UploadJob, local: LocalVersion,
-                    reader: LocalReader,
-                    user_metadata: Dict[str, str]) -> None:
+                    reader: LocalReader, user_metadata: Dict[str, str],
+                    only_if_missing: bool) -> None:
         data = b''
         if local.content_length:
             data = reader.read(0, local.content_length)
         digest = digests.md5(data).digest()
         verify.check_local(local, digest)
-        self.check_wanted(job)
-        self._client.put(key, data, digest, user_metadata)
-
-    def check_wanted(self, job: UploadJob) -> None:
-        """Raise :class:`Cancelled` if the version is obsolete by now.
-
-        :raises Stopping: the daemon ends; parts that S3 has are kept
-        """
-        if self._stopping.is_set():
-            raise Stopping('%s: to be resumed' % job.version.key)
-        if self._jobs.is_cancelled(job.version.key) or self._obsolete(job):
-            raise Cancelled('%s: overwritten or deleted meanwhile'
-                            % job.version.key)
+        self._wanted.check(job)
+        self._client.put(key, data, digest, user_metadata, only_if_missing)
 
     def _record(self, job: UploadJob, local: LocalVersion,
                 copy: RemoteCopy) -> None:
@@ -293,9 +288,9 @@ def _user_metadata(local: LocalVersion,
                    seal: Optional[encrypt.Seal]) -> Dict[str, str]:
     if seal is None:
         return metadata.encode(local)[0]
-    found = metadata.encode(
+    headers = metadata.encode(
         local, lambda packed: _closed_record(seal, packed))[0]
-    return dict(found, **{encrypt.SEAL_META: seal.text})
+    return dict(headers, **{encrypt.SEAL_META: seal.text})
 
 
 def _closed_record(seal: encrypt.Seal, packed: bytes) -> bytes:

@@ -2,9 +2,11 @@
 
 A module in this package named like its carrier has ``open_carrier()``,
 which returns a :class:`Carrier`. ``auto`` takes the first of ``ORDER``
-whose probe succeeds; a carrier without a module is not available. A
-carrier that cannot carry still writes: the class is lost on the way to the
-disk, which is counted, and the bytes are the same.
+whose probe succeeds; a carrier without a module is not available.
+
+In: a class id, and an I/O to carry it.
+Never: a lost byte. A carrier that cannot carry still writes: the class is
+lost on the way to the disk, which is counted.
 """
 
 from __future__ import annotations
@@ -49,6 +51,13 @@ class Carrier:
     def leave(self) -> None:
         """Give no class to the I/O that this thread submits from now on."""
         self.enter(0)
+
+    def expect(self, fd: int, length: int, offset: int,
+               class_id: int) -> None:
+        """Have a range read into the page cache, which will be asked for
+        soon; does not wait for it, and may do nothing."""
+        self.enter(class_id)
+        os.posix_fadvise(fd, offset, length, os.POSIX_FADV_WILLNEED)
 
     def pread(self, fd: int, length: int, offset: int,
               class_id: int) -> bytes:

@@ -54,6 +54,10 @@ class ClassifiedCarrier(IoprioCarrier):
         except OSError as err:
             return 'cannot be tried: %s' % err
 
+    def expect(self, fd: int, length: int, offset: int,
+               class_id: int) -> None:
+        """Nothing: a hint carries no class, and the read takes its own."""
+
     def pread(self, fd: int, length: int, offset: int,
               class_id: int) -> bytes:
         """``os.preadv`` of a class and one buffer."""
@@ -89,9 +93,9 @@ def _probe_call(fd: int) -> Optional[str]:
         if err.errno != errno.EOPNOTSUPP:
             raise
         return 'this kernel has no RWF_CLASSIFIED'
-    found = os.pread(fd, 8, 0)
-    if (wrote, found) != (4, b'data'):
-        return 'RWF_CLASSIFIED: %d bytes written, %r found' % (wrote, found)
+    data = os.pread(fd, 8, 0)
+    if (wrote, data) != (4, b'data'):
+        return 'RWF_CLASSIFIED: %d bytes written, %r found' % (wrote, data)
     try:
         os.pwritev(fd, [bytes((_CLASSES,)), b'more'], 4, RWF_CLASSIFIED)
     except OSError as err:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 import struct
-from typing import Iterable, List, NamedTuple
+from typing import Iterable, List, NamedTuple, Optional, Tuple
 
 _FIEMAP = 0xC020660B
 _HEAD, _EXTENT = struct.Struct('=QQIIII'), struct.Struct('=QQQQQIIII')
@@ -51,40 +51,62 @@ def extents(path: str) -> List[Extent]:
 
     :raises OSError: the file system does not say
     """
-    found: List[Extent] = []
+    extents: List[Extent] = []
     fd = os.open(path, os.O_RDONLY)
     try:
         start = 0
         while True:
-            said = bytearray(_HEAD.size + _AT_ONCE * _EXTENT.size)
-            _HEAD.pack_into(said, 0, start, (1 << 64) - 1 - start, _SYNC, 0,
-                            _AT_ONCE, 0)
-            fcntl.ioctl(fd, _FIEMAP, said)
-            count = _HEAD.unpack_from(said)[3]
             flags = _LAST
-            for number in range(count):
-                offset, at, length, _, _, flags, _, _, _ = \
-                    _EXTENT.unpack_from(said, _HEAD.size
-                                        + number * _EXTENT.size)
-                start = offset + length
+            for extent, flags in _mapped(fd, start, (1 << 64) - 1 - start,
+                                         _SYNC, _AT_ONCE):
+                start = extent.offset + extent.length
                 if not flags & (_UNKNOWN | _INLINE):
-                    found.append(Extent(offset, at, length))
+                    extents.append(extent)
             if flags & _LAST:
-                return found
+                return extents
     finally:
         os.close(fd)
+
+
+def begins(fd: int) -> Optional[int]:
+    """Where an open file's first extent is on the disk; None if it has none
+    yet, or the file system does not say. Does not wait for the disk."""
+    try:
+        first = _mapped(fd, 0, 1, 0, 1)
+    except OSError:
+        return None
+    return next((extent.at for extent, flags in first
+                 if not flags & (_UNKNOWN | _INLINE)), None)
+
+
+def _mapped(fd: int, start: int, length: int, how: int,
+            most: int) -> List[Tuple[Extent, int]]:
+    """Extents of a range of an open file, each with its flags.
+
+    :param how: ``_SYNC``: once all of it has a place
+    :param most: extents
+    """
+    said = bytearray(_HEAD.size + most * _EXTENT.size)
+    _HEAD.pack_into(said, 0, start, length, how, 0, most, 0)
+    fcntl.ioctl(fd, _FIEMAP, said)
+    mapped = []
+    for number in range(_HEAD.unpack_from(said)[3]):
+        offset, at, size, _, _, flags, _, _, _ = _EXTENT.unpack_from(
+            said, _HEAD.size + number * _EXTENT.size)
+        mapped.append((Extent(offset, at, size), flags))
+    return mapped
 
 
 def way(files: Iterable[List[Extent]]) -> Way:
     """The arm's way through the extents of files."""
     number = counted = moves = moved = 0
     end = -1
-    for some in files:
-        number += bool(some)
-        for one in some:
+    for extents in files:
+        number += bool(extents)
+        for extent in extents:
             counted += 1
-            if end >= 0 and not 0 <= one.at - end <= NEAR_BYTES:
+            if end >= 0 and not 0 <= extent.at - end <= NEAR_BYTES:
                 moves += 1
-                moved += abs(one.at - end)
-            end = one.at + one.length
+                moved += abs(extent.at - end)
+            end = extent.at + extent.length
     return Way(number, counted, moves, moved / moves if moves else 0.0)

@@ -169,8 +169,8 @@ class Passing:
         self._summer.update(data)
         if self.end == self._content_length and not self._skip:
             self._summer.finish()
-        found = self._summer.sums
-        for made in found:
+        sums = self._summer.sums
+        for made in sums:
             expected = self._sums.expected(self._block) \
                 if self._sums is not None else 0
             if not expected:
@@ -180,7 +180,7 @@ class Passing:
                     'the block at byte %d has other bytes than were written'
                     % (self._block * BLOCK_BYTES))
             self._block += 1
-        del found[:]
+        del sums[:]
 
 
 def load(fd: int, content_length: int) -> Optional[BlockSums]:
@@ -241,11 +241,11 @@ def add(fd: int, content_length: int, made: Mapping[int, int]) -> bool:
 
 def remove(fd: int) -> bool:
     """Take all sums off an open data file; True if there were any."""
-    found = attributes(os.listxattr(fd))
-    for name in found:
+    names = attributes(os.listxattr(fd))
+    for name in names:
         with contextlib.suppress(FileNotFoundError):
             os.removexattr(fd, name)
-    return bool(found)
+    return bool(names)
 
 
 def attributes(listed: Sequence[str]) -> List[str]:
@@ -261,7 +261,8 @@ def _name(page: int) -> str:
 
 def _load_page(fd: int, page: int, content_length: int) -> array[int]:
     try:
-        raw = os.getxattr(fd, _name(page))
+        raw = os.getxattr(
+            fd, _name(page) if page else names.XATTR_BLOCKS)
         return blocks.decode_page(raw, page, content_length)
     except (OSError, DamagedRecord):
         # The bytes are served as a file's that never had sums.

@@ -16,7 +16,7 @@ import collections
 import contextlib
 from typing import Any, Callable, Deque, List, Optional, Sequence
 
-from swift_dss.io import native
+from swift_dss.io import waiting
 from swift_dss.io.pools import Job, Pool
 
 try:
@@ -67,7 +67,7 @@ class Hasher:
     :param told: of the pool, see :class:`Pool`
     """
 
-    def __init__(self, told: Callable[[str], None] = lambda what: None
+    def __init__(self, told: Callable[[str], None] = lambda event: None
                  ) -> None:
         # With a second thread each would find half of the streams.
         self.pool = Pool('md5', 1, _QUEUE_DEPTH, told=told)
@@ -89,7 +89,7 @@ class Hasher:
         return Stream(self, md5_lanes.Digest())
 
     def _begin(self, window: _Window) -> None:
-        if native.hub() is None:
+        if not waiting.is_green():
             while not window.finished:
                 self._pass([window])
             return
@@ -125,12 +125,12 @@ class Hasher:
                 try:
                     self._pass(self._under_way[:md5_lanes.LANES])
                 except Exception:
-                    # Whose fault it is tells its own turn. Nothing has been
-                    # hashed of any of them.
+                    # Nothing of any window has been hashed. The window at
+                    # fault raises again in its own pass.
                     self._pass([window])
                 self._under_way = [
-                    one for one in self._under_way
-                    if not (one.finished or one.given_up)]
+                    hashing for hashing in self._under_way
+                    if not (hashing.finished or hashing.given_up)]
         finally:
             if window in self._under_way:
                 self._under_way.remove(window)

@@ -1,18 +1,27 @@
 """A lost fragment whose twin lies in S3 comes back as a stub of it.
 
 The reconstructor rebuilds a fragment from several others, and would read each
-stub of them from S3. But the lost fragment has a key of its own in S3. So the
-sender names each of its stubs in a line before the offer (``sending.hinted``).
-A receiver that lacks its fragment asks S3 for that key and writes the stub
-before it answers. Then nothing is missing, and nothing is rebuilt. If S3 has
-no such key, or other bytes under it, or if a stub of it was put aside here,
-the fragment is rebuilt as ever. If the answer is unknown, because S3 is slow
-or the daemon has just begun, a later session asks again; if it stays unknown
-for long, the fragment is rebuilt from other servers' local bytes.
+stub of them from S3. But S3 has the lost fragment, too. So the sender names
+each of its stubs in a line before the offer (``sending.hinted``). A receiver
+that lacks its fragment asks S3 for it and writes the stub before it answers.
+Then nothing is missing, and nothing is rebuilt.
+
+A fragment is under its own key, or in a bundle that a lost record of this node
+has named: the daemon's book of bundles knows that. If S3 has no such key, or
+other bytes under it, or if a stub of it was put aside here, the fragment is
+rebuilt as ever. If the answer is unknown, because S3 is slow or the daemon has
+just begun, a later session asks again; if it stays unknown for long, the
+fragment is rebuilt from other servers' local bytes.
+
+If the sender's stub is in a bundle, the lost one most likely is. If the book
+does not know the bundle, another node may have the stub, and brings it by
+itself since the ring changed. So the fragment waits for a while, and S3 is not
+asked for its key before that is over.
 """
 
 from __future__ import annotations
 
+import enum
 import os
 import time
 from collections import OrderedDict
@@ -23,7 +32,7 @@ from swift.common.exceptions import (
 from swift.common.utils import Timestamp, split_path
 
 from swift_dss.core.errors import (
-    DamagedRecord, DssError, RemoteUnavailable)
+    DamagedRecord, DssError, RemoteUnavailable, VersionGone)
 from swift_dss.core.version import VersionId
 from swift_dss.io import residency_store
 from swift_dss.io.quarantine import Quarantine
@@ -37,8 +46,11 @@ from swift_dss.wire.records import proof
 #: a minute by default.
 _ASK_SECONDS = 20.0
 _MAX_SESSIONS = 1024
-#: A rebuild waits for so long for an S3 that does not answer.
+#: A rebuild waits for so long for an S3 that does not answer, and for a stub
+#: that another node may bring.
 _PATIENCE_SECONDS = 300.0
+#: Fragments that wait for another node, 250 bytes each; others do not wait.
+_MAX_WAITING = 65536
 #: Metadata that a data file has from its own PUT, and a record from a later
 #: POST.
 _POSTED = ('X-Delete-At', 'Content-Type-Timestamp')
@@ -46,8 +58,24 @@ _POSTED = ('X-Delete-At', 'Content-Type-Timestamp')
 Place = Tuple[str, str, int]
 
 
+class Answer(enum.Enum):
+    """The outcome of a question about a fragment.
+
+    ``SETTLED``  it is here now, or has to be rebuilt
+    ``SILENT``   S3 could not be asked
+    ``ABSENT``   another node may bring it
+    """
+
+    SETTLED = 'settled'
+    SILENT = 'silent'
+    ABSENT = 'absent'
+
+
 class Wanted(NamedTuple):
-    """A fragment that a session offers, and that may be in S3."""
+    """A fragment that a session offers, and that may be in S3.
+
+    :param waits: for another node that may bring it
+    """
 
     device: str
     partition: str
@@ -55,6 +83,7 @@ class Wanted(NamedTuple):
     object_hash: str
     timestamp: Timestamp
     frag_index: int
+    waits: bool = False
 
 
 class Adoptions:
@@ -69,6 +98,8 @@ class Adoptions:
         self._put_off: OrderedDict[Place, str] = OrderedDict()
         #: Since when S3's answer is unknown.
         self._silent: OrderedDict[Place, float] = OrderedDict()
+        #: Since when a fragment waits for its stub, by its object's hash.
+        self._absent: OrderedDict[Tuple[Place, str], float] = OrderedDict()
 
     def begin(self, place: Place) -> None:
         """A sender has made itself known."""
@@ -94,19 +125,43 @@ class Adoptions:
         if len(self._put_off) > _MAX_SESSIONS:
             self._put_off.popitem(last=False)
 
-    def heard(self, place: Place, answered: bool) -> bool:
-        """Note whether S3 could be asked.
+    def heard(self, place: Place, object_hash: str,
+              answer: Answer) -> bool:
+        """Note an answer.
 
-        :returns: False if it could not, and the object is to wait for it
+        :returns: False if the object is to wait for another one
         """
-        if answered:
-            self._silent.pop(place, None)
-            return True
         now = time.monotonic()
-        since = self._silent.setdefault(place, now)
-        if len(self._silent) > _MAX_SESSIONS:
-            self._silent.popitem(last=False)
-        return now - since >= _PATIENCE_SECONDS
+        if answer is Answer.SILENT:
+            since = self._silent.setdefault(place, now)
+            if len(self._silent) > _MAX_SESSIONS:
+                self._silent.popitem(last=False)
+            return now - since >= _PATIENCE_SECONDS
+        self._silent.pop(place, None)
+        if answer is Answer.ABSENT:
+            self._absent.setdefault((place, object_hash), now)
+            return False
+        self.came(place, object_hash)
+        return True
+
+    def has_waited(self, place: Place, object_hash: str) -> bool:
+        """True if an absent fragment has waited for long enough, or if there
+        is no room to wait."""
+        now = time.monotonic()
+        since = self._absent.get((place, object_hash))
+        if since is not None:
+            return now - since >= _PATIENCE_SECONDS
+        if len(self._absent) < _MAX_WAITING:
+            return False
+        oldest = next(iter(self._absent))
+        if now - self._absent[oldest] < _PATIENCE_SECONDS:
+            return True
+        del self._absent[oldest]
+        return False
+
+    def came(self, place: Place, object_hash: str) -> None:
+        """A fragment does not wait any more. Idempotent."""
+        self._absent.pop((place, object_hash), None)
 
     def was_put_off(self, place: Place, object_hash: str) -> bool:
         """True of the line right behind the hint that was put off; any
@@ -114,14 +169,12 @@ class Adoptions:
         return self._put_off.pop(place, None) == object_hash
 
 
-def adopt(manager: Any, wanted: Wanted) -> bool:
+def adopt(manager: Any, wanted: Wanted) -> Answer:
     """Write a stub of the fragment, unless the fragment is here or S3 lacks
     it. Blocks only the green thread.
-
-    :returns: False if S3's answer is unknown
     """
     if _is_here(manager, wanted):
-        return True
+        return Answer.SETTLED
     logger = manager.logger
     version = VersionId(
         wanted.device, int(wanted.policy), wanted.object_hash,
@@ -131,32 +184,36 @@ def adopt(manager: Any, wanted: Wanted) -> bool:
         logger.info('dss: %s is to be rebuilt: what S3 has of it was found '
                     'wrong here', version.key)
         logger.increment('dss.ssync.not_adopted')
-        return True
+        return Answer.SETTLED
     try:
         _write(manager, wanted, ask_for_proof(
             node.sockets(wanted.device),
-            proof.ProofRequest(version, wanted.partition),
+            proof.ProofRequest(version, wanted.partition,
+                               packed=wanted.waits),
             node.conf.io.remote_deadline_seconds))
         logger.increment('dss.ssync.adopted')
     except RemoteUnavailable as err:
         logger.info('dss: S3 could not be asked for %s: %s', version.key, err)
         logger.increment('dss.ssync.adoption_silent')
-        return False
+        return Answer.SILENT
     except (DssError, DiskFileError, ValueError) as err:
+        if wanted.waits and isinstance(err, VersionGone):
+            logger.increment('dss.ssync.adoption_waits')
+            return Answer.ABSENT
         logger.info('dss: %s is to be rebuilt, not found in S3: %s',
                     version.key, err)
         logger.increment('dss.ssync.not_adopted')
-    return True
+    return Answer.SETTLED
 
 
 def _is_here(manager: Any, wanted: Wanted) -> bool:
     """True if this fragment, or something newer, is on the device."""
     try:
-        found = manager.dss_diskfile_from_hash(
+        disk_file = manager.dss_diskfile_from_hash(
             wanted.device, wanted.partition, wanted.object_hash,
             wanted.policy, frag_index=wanted.frag_index, open_expired=True)
-        with found.open():
-            newest = found.data_timestamp
+        with disk_file.open():
+            newest = disk_file.data_timestamp
     except DiskFileDeleted as err:
         newest = err.timestamp
     except (DiskFileNotExist, DiskFileError):

@@ -54,11 +54,11 @@ def receive(request: Any, disk_file: Any) -> Arriving:
     """
     logger = disk_file._logger
     try:
-        found = _read_record(request)
+        record = _read_record(request)
         etag = request.headers.get('Etag', '').strip('"').lower()
-        if found.tiers != Tier.REMOTE or not etag or \
+        if record.tiers != Tier.REMOTE or not etag or \
                 request.headers.pop(names.BACKEND_STUB) != str(
-                    found.content_length):
+                    record.content_length):
             raise DamagedRecord('stub: not of this version')
     except (DamagedRecord, KeyError) as err:
         logger.warning('dss: %s: %s', request.path, err)
@@ -66,14 +66,17 @@ def receive(request: Any, disk_file: Any) -> Arriving:
     version = _version_of(request, disk_file)
     try:
         reply = _ask(disk_file, proof.ProofRequest(
-            version, disk_file.dss_partition, etag, found))
+            version, disk_file.dss_partition, etag, record))
     except DssError as err:
         logger.warning('dss: the stub %s is refused for now: %s',
                        request.path, err)
         logger.increment('dss.ssync.stubs_refused')
         raise HTTPServiceUnavailable(request=request) from err
     logger.increment('dss.ssync.stubs')
-    request.headers['Content-Length'] = str(found.content_length)
+    disk_file.manager.dss_adoptions.came(
+        (disk_file.dss_device, str(disk_file.dss_partition),
+         int(disk_file.policy)), disk_file.dss_hash)
+    request.headers['Content-Length'] = str(record.content_length)
     request.headers[_REPLICATION_HEADERS] = ' '.join(
         name for name in request.headers.get(
             _REPLICATION_HEADERS, '').split()

@@ -28,12 +28,12 @@ class TellsWhatLeaves(BaseDiskFileManager):
         not reported, because the writer reports the version that replaced
         them.
         """
-        found = super().cleanup_ondisk_files(hsh_path, **kwargs)
+        listing = super().cleanup_ondisk_files(hsh_path, **kwargs)
         # Writers say nothing of the policy.
         if 'policy' in kwargs:
             self.dss_note_gone(hsh_path, [
-                info['filename'] for info in found.get('obsolete', ())])
-        return found
+                info['filename'] for info in listing.get('obsolete', ())])
+        return listing
 
     def quarantine_renamer(self, device_path: str,
                            corrupted_file_path: str) -> Any:

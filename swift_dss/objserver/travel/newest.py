@@ -15,7 +15,6 @@ import os
 from typing import (
     Any, Dict, Generator, Iterator, List, Optional, Sequence)
 
-from eventlet import sleep
 from swift.common.constraints import check_drive
 from swift.common.exceptions import DiskFileError, ReplicationException
 from swift.common.storage_policy import POLICIES
@@ -24,6 +23,7 @@ from swift.common.utils import config_true_value
 
 from swift_dss.core.errors import DamagedRecord, DssError
 from swift_dss.core.limits import MAX_QUESTION_BYTES
+from swift_dss.io import waiting
 from swift_dss.io.newest import newest_file, newest_record
 from swift_dss.io.quarantine import Quarantine
 from swift_dss.objserver.settings import count
@@ -70,26 +70,26 @@ class Newest:
             request=request, content_type='application/json')(
                 env, start_response)
 
-    def _proving(self, one: wire.Asked,
+    def _proving(self, asked: wire.Asked,
                  said: List[wire.Said]) -> Iterator[bytes]:
         """The answer, with what a whole read of the version says."""
         if said[0] is not None and said[0][2]:
-            is_right = yield from self._read(one, said[0][0])
+            is_right = yield from self._read(asked, said[0][0])
             said = [said[0][:4] + (is_right,)]
         yield wire.encode_answer(said)
 
-    def _read(self, one: wire.Asked,
+    def _read(self, asked: wire.Asked,
               timestamp: str) -> Generator[bytes, None, bool]:
         """Read a version as replication does, which checks it."""
-        policy = POLICIES.get_by_index(one.policy)
+        policy = POLICIES.get_by_index(asked.policy)
         open_file = getattr(self._managers[policy], 'dss_diskfile_from_hash',
                             None) if policy is not None else None
         if open_file is None:
             return False  # a policy that is not ours
         unsaid = whole = 0
         try:
-            disk_file = open_file(one.device, one.partition, one.object_hash,
-                                  policy)
+            disk_file = open_file(asked.device, asked.partition,
+                                  asked.object_hash, policy)
             with disk_file.open():
                 if disk_file.data_timestamp.internal != timestamp:
                     return False
@@ -109,7 +109,7 @@ class Newest:
         except (DiskFileError, ReplicationException, DssError,
                 OSError) as err:
             self._logger.warning('dss: %s of %s is not proven: %s',
-                                 one.object_hash, one.device, err)
+                                 asked.object_hash, asked.device, err)
             return False
         # Swift compares the MD5 when it closes.
         return not reader._quarantined_dir and \
@@ -119,27 +119,27 @@ class Newest:
               records: bool) -> List[wire.Said]:
         paths: Dict[str, Optional[str]] = {}
         said: List[wire.Said] = []
-        for number, one in enumerate(asked):
+        for number, question in enumerate(asked):
             if number % _AT_ONCE == _AT_ONCE - 1:
-                sleep(0)
-            if one.device not in paths:
-                paths[one.device] = self._mounted(one.device)
-            said.append(self._look(paths[one.device], one, records))
+                waiting.sleep(0)
+            if question.device not in paths:
+                paths[question.device] = self._mounted(question.device)
+            said.append(self._look(paths[question.device], question, records))
         return said
 
-    def _look(self, path: Optional[str], one: wire.Asked,
+    def _look(self, path: Optional[str], asked: wire.Asked,
               records: bool) -> wire.Said:
         if path is None:
             return None
-        folder = layout.hash_dir(path, one.policy, one.partition,
-                                 one.object_hash)
+        folder = layout.hash_dir(path, asked.policy, asked.partition,
+                                 asked.object_hash)
         try:
-            said = newest_record(folder, one.frag_index) if records \
+            said = newest_record(folder, asked.frag_index) if records \
                 else (newest_file(folder)[0], '', False)
             # Look here after the object's folder: a version that is
             # quarantined between the two looks is seen in one of them.
-            return said + (self._quarantine(path, one.device).newest(
-                one.policy, one.object_hash), False)
+            return said + (self._quarantine(path, asked.device).newest(
+                asked.policy, asked.object_hash), False)
         except (DamagedRecord, OSError) as err:
             count(self._logger, 'dss.errors.newest')
             self._logger.warning('dss: %s: %s', folder, err)

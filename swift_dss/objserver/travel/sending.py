@@ -58,40 +58,72 @@ ANNOUNCEMENT = 'dss-stubs-1'
 ANNOUNCED: Tuple[Offer] = ((ANNOUNCEMENT, {'ts_data': Timestamp(1)}),)
 
 
-_HINT = 'dss-stub,'
+#: The first words of hints. The sender has a stub of this version: under a key
+#: of its own, or in a bundle. It has bytes of it, and gives them up.
+STUB, PACKED, LEAVING = 'dss-stub', 'dss-packed', 'dss-leaving'
+
+
+class Hint(NamedTuple):
+    """A line that says what the sender has of a version.
+
+    :param kind: its first word
+    """
+
+    kind: str
+    object_hash: str
+    timestamp: Timestamp
 
 
 def hinted(offers: Iterable[Offer],
-           is_away: Callable[[str, Timestamp], bool]) -> Iterator[Offer]:
-    """Offers, each that is a stub with a line before it that says so."""
+           where: Callable[[str, Timestamp], str]) -> Iterator[Offer]:
+    """Offers, with lines before them that say what the sender has of each.
+
+    :param where: the kind of a version's hint; '' if it needs none
+    """
     for object_hash, timestamps in offers:
         timestamp = timestamps['ts_data']
-        if timestamps.get('durable') and is_away(object_hash, timestamp):
-            yield ('%s%s,%s' % (_HINT, object_hash, timestamp.internal),
+        # Of a replicated object nothing is said: all of it is durable.
+        kind = timestamps.get('durable', True) and where(
+            object_hash, timestamp)
+        if kind:
+            yield ('%s,%s,%s' % (kind, object_hash, timestamp.internal),
                    ANNOUNCED[0][1])
         yield object_hash, timestamps
 
 
-def read_hint(object_hash: str) -> Optional[Tuple[str, Timestamp]]:
-    """Hash and timestamp of the stub that a line speaks of; None of any
-    other line."""
-    if not object_hash.startswith(_HINT):
+def hint_of(residency: Optional[Residency]) -> str:
+    """The first word of a version's hint; '' if all bytes are here."""
+    if residency is None or residency.is_local:
+        return ''
+    remote = residency.remote
+    return PACKED if remote is not None and remote.in_bundle else STUB
+
+
+def read_hint(line: str) -> Optional[Hint]:
+    """A line's words about a version; None for any other line."""
+    kind, _, rest = line.partition(',')
+    if kind not in (STUB, PACKED, LEAVING):
         return None
-    found, _, timestamp = object_hash[len(_HINT):].partition(',')
+    object_hash, _, timestamp = rest.partition(',')
     try:
-        return found, Timestamp(timestamp)
+        return Hint(kind, object_hash, Timestamp(timestamp))
     except ValueError:
         return None
 
 
 class Known:
-    """The receiver's state of an object that it shall not ask for."""
+    """The receiver's state of an object of which it shall not ask for data.
+
+    :param posted: of the newest POST; the receiver asks for a later one
+    """
 
     fragments: Any = None
 
-    def __init__(self, timestamp: Timestamp) -> None:
-        self.data_timestamp = self.timestamp = timestamp
-        self.content_type_timestamp = self.durable_timestamp = timestamp
+    def __init__(self, timestamp: Timestamp,
+                 posted: Optional[Timestamp] = None) -> None:
+        self.data_timestamp = self.durable_timestamp = timestamp
+        self.content_type_timestamp = timestamp
+        self.timestamp = timestamp if posted is None else posted
 
     def open(self) -> Known:
         """As a diskfile's."""
@@ -154,11 +186,11 @@ class Sessions:
     def may_try(self, session: Session, data_file: str) -> bool:
         """False while a body that broke is left out. Call it once for each
         session that would send the body."""
-        found = self._broken.get((session, data_file))
-        if found is None or not found.left:
+        broken = self._broken.get((session, data_file))
+        if broken is None or not broken.left:
             return True
         _keep(self._broken, (session, data_file),
-              found._replace(left=found.left - 1))
+              broken._replace(left=broken.left - 1))
         return False
 
     def went(self, session: Session, data_file: str) -> None:
@@ -177,13 +209,13 @@ class Sessions:
         return True
 
 
-def _keep(found: OrderedDict[Any, Any], name: Any, value: Any) -> None:
+def _keep(sessions: OrderedDict[Any, Any], name: Any, value: Any) -> None:
     """The oldest goes where there are too many: it is the least likely to
     be of a session that is under way."""
-    found[name] = value
-    found.move_to_end(name)
-    if len(found) > _MAX_SESSIONS:
-        found.popitem(last=False)
+    sessions[name] = value
+    sessions.move_to_end(name)
+    if len(sessions) > _MAX_SESSIONS:
+        sessions.popitem(last=False)
 
 
 def session_of(device: str, partition: Any, storage_policy: Any,

@@ -15,13 +15,13 @@ import math
 from contextlib import contextmanager
 from typing import Any, Callable, Iterator, List, Optional, Set, Tuple
 
-import eventlet
 from swift.common import constraints
 from swift.common.swob import HTTPException
 from swift.common.utils import quorum_size
 
 from swift_dss.core.limits import MAX_THROTTLED
 from swift_dss.core.spans import ClassMap
+from swift_dss.io import native, waiting
 from swift_dss.proxy.admit import retry_after
 from swift_dss.proxy.admit.heard import Server
 from swift_dss.proxy.admit.pressures import Pressures
@@ -47,11 +47,12 @@ class Admission:
 
     def __init__(self, replicas: Replicas, logger: Any,
                  pressures: Optional[Pressures],
-                 sleep: Callable[[float], None] = eventlet.sleep) -> None:
+                 sleep: Callable[[float], None] = waiting.sleep) -> None:
         self._replicas = replicas
         self._logger = logger
         self._pressures = pressures
         self._sleep = sleep
+        self._lock = native.Lock()
         self._throttled = 0
 
     @contextmanager
@@ -80,7 +81,8 @@ class Admission:
             verdict = self._verdict(state, places, class_ids)
         if verdict.answer is Answer.THROTTLE:
             verdict = self._wait(verdict)
-        top = max(class_ids, key=lambda one: state.table.spec(one).rank)
+        top = max(class_ids,
+                  key=lambda class_id: state.table.spec(class_id).rank)
         pressures.count(places[0][0], top, verdict.answer.value)
         self._logger.increment('dss.admission.%s.%s' % (
             verdict.answer.value, state.table.name_of(top)))
@@ -109,14 +111,17 @@ class Admission:
 
     def _wait(self, verdict: Verdict) -> Verdict:
         """Hold the request back; beyond a bound, have it come again."""
-        if self._throttled >= MAX_THROTTLED:
+        with self._lock:
+            may_wait = self._throttled < MAX_THROTTLED
+            self._throttled += may_wait
+        if not may_wait:
             return Verdict(Answer.RETRY, max(1.0, verdict.seconds),
                            'too many writes wait here already')
-        self._throttled += 1
         try:
             self._sleep(verdict.seconds)
         finally:
-            self._throttled -= 1
+            with self._lock:
+                self._throttled -= 1
         return verdict
 
     def _places(self, env: Env, target: Target, size: int

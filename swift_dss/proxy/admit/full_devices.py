@@ -14,9 +14,8 @@ import time
 from itertools import islice
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-import eventlet
-
 from swift_dss.core.errors import DssError
+from swift_dss.io import waiting
 from swift_dss.proxy.admit.heard import Server
 from swift_dss.proxy.admit.pressures import ask_rooms
 from swift_dss.proxy.replicas import Node, Replicas
@@ -38,7 +37,7 @@ class FullDevices:
 
     def __init__(self, replicas: Replicas, logger: Any,
                  ask: Callable[[Server], Rooms] = ask_rooms,
-                 spawn: Callable[..., Any] = eventlet.spawn_n,
+                 spawn: Callable[..., Any] = waiting.spawn,
                  clock: Callable[[], float] = time.monotonic) -> None:
         self._replicas = replicas
         self._logger = logger
@@ -88,8 +87,7 @@ class FullDevices:
 
     def _release(self, limiter: Any, avoided: List[Node],
                  length: int) -> None:
-        for node, room in eventlet.GreenPool(len(avoided)).imap(
-                self._room, avoided):
+        for node, room in waiting.together(self._room, avoided):
             if room is not None and room[0] <= length + room[1] * _NEARLY:
                 key = limiter.node_key(node)
                 limiter.stats.pop(key, None)
@@ -101,5 +99,5 @@ class FullDevices:
         try:
             return node, self._ask((node['ip'], node['port'])).get(
                 node['device'])
-        except (OSError, DssError, eventlet.Timeout):
+        except (OSError, DssError):
             return node, None

@@ -14,15 +14,13 @@ from __future__ import annotations
 import collections
 import time
 from typing import (
-    Any, Callable, Deque, Dict, Iterable, List, NamedTuple, Optional, Tuple)
-
-import eventlet
-from swift.common.bufferedhttp import http_connect_raw
-from swift.common.header_key_dict import HeaderKeyDict
+    Any, Callable, Deque, Dict, Iterable, List, Mapping, NamedTuple,
+    Optional, Tuple)
 
 from swift_dss.core.errors import DssError
 from swift_dss.core.limits import MAX_PRESSURE_REST_SECONDS
 from swift_dss.core.pressure import Backlog
+from swift_dss.io import native, waiting
 from swift_dss.proxy.admit.heard import (
     MAX_ANSWER_BYTES, NOTHING, Answer, Heard, NodeKey, Server, Shared)
 from swift_dss.strategy.admission import rest_seconds, with_uploads
@@ -56,27 +54,32 @@ Ask = Callable[[Server, str], Answer]
 class Coming:
     """Bytes that were admitted and may not be in the backlogs yet.
 
+    :param lock: of the sums
     :param places: of each device, the sums and this write's part of them
     """
 
-    def __init__(self, clock: Callable[[], float],
+    def __init__(self, clock: Callable[[], float], lock: Any,
                  places: List[Tuple[_Place, int]]) -> None:
         self._clock = clock
+        self._lock = lock
         self._places = places
         now = clock()
-        for place, length in places:
-            place.open_bytes += length
-            if length >= _LARGE_BYTES:
-                place.large[self] = (now, length)
+        with lock:
+            for place, length in places:
+                place.open_bytes += length
+                if length >= _LARGE_BYTES:
+                    place.large[self] = (now, length)
 
     def end(self) -> None:
         """The PUT has its answer."""
         now = self._clock()
-        for place, length in self._places:
-            place.open_bytes -= length
-            place.ended_bytes += length
-            place.ended.append((now, length, self))
-            place.forget(now - STALE_SECONDS)
+        with self._lock:
+            for place, length in self._places:
+                # In this order a reader without the lock never misses any.
+                place.ended_bytes += length
+                place.open_bytes -= length
+                place.ended.append((now, length, self))
+                place.forget(now - STALE_SECONDS)
 
 
 class _Place:
@@ -87,6 +90,8 @@ class _Place:
         self.ended_bytes = 0
         #: (when the answer was given, bytes, whose), oldest first.
         self.ended: Deque[Tuple[float, int, Coming]] = collections.deque()
+        #: When the oldest of them was.
+        self.oldest = float('inf')
         #: Large ones of both: when they were admitted, and bytes.
         self.large: Dict[Coming, Tuple[float, int]] = {}
 
@@ -96,6 +101,7 @@ class _Place:
             _, length, coming = self.ended.popleft()
             self.ended_bytes -= length
             self.large.pop(coming, None)
+        self.oldest = self.ended[0][0] if self.ended else float('inf')
 
 
 class _Tally(NamedTuple):
@@ -104,20 +110,21 @@ class _Tally(NamedTuple):
 
 
 class Pressures:
-    """Backlogs by server and device. For green threads of one process.
+    """Backlogs by server and device. For all requests of one process, in
+    green threads or in threads of their own.
 
     :param interval: least seconds between two questions to one server
     :param clock: monotonic seconds
     :param shared: answers of the other workers; None if there are none
-    :param pause: sleep for some seconds, letting other green threads run
+    :param pause: sleep for some seconds, letting others run
     """
 
     def __init__(self, interval: float, logger: Any,
                  ask: Optional[Ask] = None,
-                 spawn: Callable[..., Any] = eventlet.spawn_n,
+                 spawn: Callable[..., Any] = waiting.spawn,
                  clock: Callable[[], float] = time.monotonic,
                  shared: Optional[Shared] = None,
-                 pause: Callable[[float], None] = eventlet.sleep) -> None:
+                 pause: Callable[[float], None] = waiting.sleep) -> None:
         self._interval = interval
         self._logger = logger
         self._ask = ask or ask_server
@@ -125,6 +132,8 @@ class Pressures:
         self.clock = clock
         self._shared = shared
         self._pause = pause
+        #: Held for a few instructions, never while anything waits.
+        self._lock = native.Lock()
         self._known: Dict[NodeKey, Heard] = {}
         self._tally: Dict[NodeKey, _Tally] = {}
         #: Which node a server speaks for, and until when we believe that.
@@ -144,21 +153,24 @@ class Pressures:
         if self._is_due(key, server, device, now):
             self._learn(server, key)
             key = self._key(server, now)
-            if self._is_due(key, server, device, now):
-                self._known[key] = self._known.get(key, NOTHING)._replace(
-                    asked_at=now)
+            with self._lock:
+                is_due = self._is_due(key, server, device, now)
+                if is_due:
+                    self._known[key] = self._known.get(
+                        key, NOTHING)._replace(asked_at=now)
+            if is_due:
                 self._spawn(self._refresh, server, key)
                 # Its answer may be here, and name its node.
                 key = self._key(server, now)
         known = self._known.get(key, NOTHING)
         try:
-            found = known.answer.devices.get(device)
+            aged = known.answer.devices.get(device)
         except DssError as err:
             self._say_unknown(server, err)
             return None, 0
-        if found is None or now - known.answered_at > STALE_SECONDS:
+        if aged is None or now - known.answered_at > STALE_SECONDS:
             return None, 0
-        age, pressure = found
+        age, pressure = aged
         if pressure.backlog is None:
             return None, 0
         coming, taken = self._uploads((server, device),
@@ -185,17 +197,18 @@ class Pressures:
     def coming(self, devices: List[Tuple[Tuple[Server, str], int]]
                ) -> Coming:
         """Note bytes that were admitted; ``end()`` it when the PUT ends."""
-        return Coming(self.clock, [
+        return Coming(self.clock, self._lock, [
             (self._coming.setdefault(where, _Place()), length)
             for where, length in devices])
 
     def count(self, server: Server, class_id: int, answer: str) -> None:
         """One more verdict, for that server to hear of."""
         now = self.clock()
-        tally = self._tally.setdefault(
-            self._key(server, now), _Tally(now, {}))
-        counts = tally.counts.setdefault(class_id, {})
-        counts[answer] = counts.get(answer, 0) + 1
+        with self._lock:
+            tally = self._tally.setdefault(
+                self._key(server, now), _Tally(now, {}))
+            counts = tally.counts.setdefault(class_id, {})
+            counts[answer] = counts.get(answer, 0) + 1
 
     def _is_due(self, key: NodeKey, server: Server, device: str,
                 now: float) -> bool:
@@ -216,15 +229,15 @@ class Pressures:
             # Stock Swift, or a version that judges no writes.
             return MAX_PRESSURE_REST_SECONDS
         try:
-            found = answer.devices.get(where[1])
+            aged = answer.devices.get(where[1])
         except DssError:
             return 0.0
-        if found is None:
+        if aged is None:
             return 0.0
-        if found[1].backlog is None:
+        if aged[1].backlog is None:
             return MAX_PRESSURE_REST_SECONDS
         place = self._coming.get(where)
-        return rest_seconds(found[1].backlog, place.open_bytes
+        return rest_seconds(aged[1].backlog, place.open_bytes
                             + place.ended_bytes if place else 0)
 
     def _uploads(self, where: Tuple[Server, str],
@@ -235,10 +248,15 @@ class Pressures:
         if place is None:
             return 0, 0
         # Answers only get newer: an upload in one is in all later ones.
-        place.forget(seen_at - _SETTLE_SECONDS)
-        return place.open_bytes + place.ended_bytes, sum(
-            length for began, length in place.large.values()
-            if began <= seen_at - _TAKEN_SECONDS)
+        until = seen_at - _SETTLE_SECONDS
+        if not place.large and place.oldest > until:
+            # As before most writes: nothing to forget or to look at.
+            return place.open_bytes + place.ended_bytes, 0
+        with self._lock:
+            place.forget(until)
+            return place.open_bytes + place.ended_bytes, sum(
+                length for began, length in place.large.values()
+                if began <= seen_at - _TAKEN_SECONDS)
 
     def _say_unknown(self, server: Server, err: BaseException) -> None:
         self._logger.increment('dss.admission.unknown')
@@ -290,21 +308,27 @@ class Pressures:
                 heard = self._shared.read(key)
         if heard is None:
             return False
-        known = self._known.get(key, NOTHING)
-        newer = heard if heard.answered_at > known.answered_at else known
-        self._known[key] = newer._replace(
-            asked_at=max(heard.asked_at, known.asked_at))
+        self._believe(key, heard)
         return heard.asked_at > after
 
+    def _believe(self, key: NodeKey, heard: Heard) -> None:
+        """Keep the newer of two answers, and the later of two questions."""
+        with self._lock:
+            known = self._known.get(key, NOTHING)
+            newer = heard if heard.answered_at >= known.answered_at else known
+            self._known[key] = newer._replace(
+                asked_at=max(heard.asked_at, known.asked_at))
+
     def _question(self, server: Server, key: NodeKey) -> None:
-        tally = self._tally.pop(key, None)
+        with self._lock:
+            tally = self._tally.pop(key, None)
         began = self.clock()
         before = self._known.get(key, NOTHING)
         asked_at = max(before.asked_at, began)
         try:
             answer = self._ask(server, wire.encode_tally(
                 tally.counts if tally else {}))
-        except (OSError, DssError, eventlet.Timeout) as err:
+        except (OSError, DssError) as err:
             self._say_unknown(server, err)
             self._tell(key, before._replace(asked_at=asked_at))
             return
@@ -317,7 +341,8 @@ class Pressures:
         if node != key == server:
             # From now on the answers of its node count.
             self._known.pop(key, None)
-        heard = self._known[node] = Heard(asked_at, now, answer)
+        heard = Heard(asked_at, now, answer)
+        self._believe(node, heard)
         self._tell(node, heard)
         if node not in (key, server):
             # The others learn whom it speaks for without asking it.
@@ -364,15 +389,10 @@ def _seconds(text: Optional[str]) -> float:
         return 0.0
 
 
-def _get(server: Server, headers: Dict[str, str]) -> Tuple[bytes, Any]:
+def _get(server: Server, headers: Dict[str, str]
+         ) -> Tuple[bytes, Mapping[str, str]]:
     """Body and headers; no body of a server without classes."""
-    with eventlet.Timeout(_TIMEOUT_SECONDS):
-        connection = http_connect_raw(
-            server[0], server[1], 'GET', names.PRESSURE_PATH, headers)
-        try:
-            response = connection.getresponse()
-            raw: bytes = response.read(MAX_ANSWER_BYTES)
-            return raw if response.status == 200 else b'', \
-                HeaderKeyDict(response.getheaders())
-        finally:
-            connection.close()
+    status, said, raw = waiting.fetch(
+        server[0], server[1], names.PRESSURE_PATH, headers, MAX_ANSWER_BYTES,
+        _TIMEOUT_SECONDS)
+    return raw if status == 200 else b'', said

@@ -50,10 +50,10 @@ def retry_after(status: str, headers: Any) -> Optional[str]:
     """Seconds to wait, if the answer asks for that; else None."""
     if not status.startswith('409'):
         return None
-    found: Optional[str] = HeaderKeyDict(headers).get(
+    seconds: Optional[str] = HeaderKeyDict(headers).get(
         names.BACKEND_UNAVAILABLE)
-    if found is None or found.isdigit():
-        return found
+    if seconds is None or seconds.isdigit():
+        return seconds
     return str(DEFAULT_RETRY_AFTER_SECONDS)
 
 

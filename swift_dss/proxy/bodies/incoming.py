@@ -23,6 +23,7 @@ from swift_dss.wire.headers import (
 _OBJECT_CLASS = env_key(names.OBJECT_CLASS)
 _RANGE_CLASS = env_key(names.RANGE_CLASS)
 _OBJECT_FILE = env_key(names.OBJECT_FILE)
+_STORAGE_CLASS = env_key(names.STORAGE_CLASS)
 _META_CLASS = env_key(names.S3_CLASS_META)
 #: s3api's header for the content type of an upload's final object.
 _UPLOAD_TYPE = 'HTTP_X_OBJECT_SYSMETA_S3API_CONTENT_TYPE'
@@ -34,12 +35,14 @@ class Asked(NamedTuple):
 
     :param field: the header that named ``object_class``
     :param file_form: the body is a ``.dss`` object, or shall be one
+    :param as_new: of a copy: do not take its source's class
     """
 
     object_class: Optional[int] = None
     ranges: Tuple[Span, ...] = ()
     file_form: bool = False
     field: str = names.OBJECT_CLASS
+    as_new: bool = False
 
     @property
     def anything(self) -> bool:
@@ -56,9 +59,9 @@ def asked(env: Env, table: ClassTable, size: Optional[int],
           carried: Optional[Carried] = None) -> Asked:
     """The classes that the headers of a PUT or POST name.
 
-    Metadata ``X-Object-Meta-Dss-Class`` (S3's ``x-amz-meta-dss-class``)
-    counts if there is no header of ours, unless a copy took it from its
-    source.
+    A storage class counts if there is no header of ours, and then metadata
+    ``X-Object-Meta-Dss-Class`` (S3's ``x-amz-meta-dss-class``), unless a copy
+    took it from its source.
 
     :param size: the object's size where it is known
     :raises BadClassInput: a value is wrong, or two contradict each other
@@ -68,8 +71,9 @@ def asked(env: Env, table: ClassTable, size: Optional[int],
     range_text = env.get(_RANGE_CLASS)
     file_form = _OBJECT_FILE in env and wants_file_form(env)
     meta_text = env.get(_META_CLASS)
+    stored_as = env.get(_STORAGE_CLASS)
     if object_text is None and range_text is None and not file_form \
-            and not meta_text:
+            and not meta_text and stored_as is None:
         return NOTHING_ASKED
     if file_form:
         if object_text is not None or range_text is not None:
@@ -83,19 +87,37 @@ def asked(env: Env, table: ClassTable, size: Optional[int],
     ranges: Tuple[Span, ...] = ()
     if object_text is not None:
         object_class = parse_object_class(wsgi_to_str(object_text), table)
-    elif meta_text and not (carried and carried.meta_class == meta_text):
+    elif stored_as is not None:
+        field = names.STORAGE_CLASS
+        object_class = _of_storage_class(stored_as.strip(), table)
+    if object_class is None and meta_text and not (
+            carried and carried.meta_class == meta_text):
         field = names.S3_CLASS_META
         object_class = parse_object_class(
             wsgi_to_str(meta_text), table, field)
     if range_text is not None:
         ranges = parse_ranges(wsgi_to_str(range_text), table, size,
                               max_spans)
-    return Asked(object_class, ranges, False, field)
+    return Asked(object_class, ranges, False, field,
+                 as_new=stored_as is not None and object_class is None)
+
+
+def _of_storage_class(name: str, table: ClassTable) -> Optional[int]:
+    """None for S3's own STANDARD, which is no wish: some clients send it with
+    every upload.
+    """
+    known = table.storage_classes
+    if name == names.STANDARD:
+        return known.get(name)
+    if name not in known:
+        raise BadClassInput(names.STORAGE_CLASS, '%s is none of %s' % (
+            ascii(name[:48]), ', '.join([names.STANDARD, *sorted(known)])))
+    return known[name]
 
 
 def consume(env: Env) -> None:
     """Take our headers off a request: the storage servers get the map."""
-    for key in (_OBJECT_CLASS, _RANGE_CLASS, _OBJECT_FILE):
+    for key in (_OBJECT_CLASS, _RANGE_CLASS, _OBJECT_FILE, _STORAGE_CLASS):
         env.pop(key, None)
 
 
@@ -116,16 +138,16 @@ def is_manifest_put(env: Env) -> bool:
         bool(env.get('HTTP_X_OBJECT_MANIFEST'))
 
 
-def check_manifest(what: Asked) -> None:
-    """A manifest has one class; its segments have their own.
+def check_manifest(asked: Asked) -> None:
+    """A manifest is no ``.dss`` body.
 
-    :raises BadClassInput: ranges or a ``.dss`` body were given for one
+    :raises BadClassInput: it was said to be one
     """
-    if what.ranges or what.file_form:
+    if asked.file_form:
         raise BadClassInput(
-            names.OBJECT_FILE if what.file_form else names.RANGE_CLASS,
-            'a large object is classified range by range through its '
-            'segments; its manifest takes %s only' % names.OBJECT_CLASS)
+            names.OBJECT_FILE, 'a manifest is a list of segments; give the '
+            'large object its class section with POST ?%s'
+            % names.RECLASSIFY_QUERY)
 
 
 def body_size(env: Env) -> Optional[int]:
@@ -139,7 +161,7 @@ def body_size(env: Env) -> Optional[int]:
 
 
 def facts(env: Env, target: Target, state: State, size: Optional[int],
-          what: Asked, container_class: Optional[int]) -> RequestFacts:
+          asked: Asked, container_class: Optional[int]) -> RequestFacts:
     """The facts that rules match, by the names that users know.
 
     A large object counts with the size of the whole; an S3 multipart
@@ -157,7 +179,7 @@ def facts(env: Env, target: Target, state: State, size: Optional[int],
         account=seen.account, container=seen.container, obj=seen.obj,
         user=_user(env), content_type=wsgi_to_str(content_type), size=size,
         headers=_headers(env) if state.rules.look_at_headers else {},
-        object_class=what.object_class, ranges=what.ranges,
+        object_class=asked.object_class, ranges=asked.ranges,
         container_class=container_class)
 
 

@@ -5,22 +5,28 @@ from __future__ import annotations
 from typing import Dict, List, Mapping, Optional, Tuple
 
 from swift.common.header_key_dict import HeaderKeyDict
-from swift.common.swob import str_to_wsgi, wsgi_to_str
+from swift.common.swob import Request, str_to_wsgi, wsgi_to_str
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import BadClassInput
 from swift_dss.core.limits import MAX_RANGE_HEADER_BYTES, UNCLASSIFIED
 from swift_dss.core.spans import ClassMap
 from swift_dss.proxy.bodies import stored
+from swift_dss.proxy.wsgi import Env
 from swift_dss.wire import names
 from swift_dss.wire.dssfile import encode_section, section_length
 from swift_dss.wire.headers import format_range_class, parse_object_class
+from swift_dss.wire.s3 import restores
 
 Headers = List[Tuple[str, str]]
 
+SLO_SIZE = 'X-Object-Sysmeta-Slo-Size'
+_SLO_ETAG = 'X-Object-Sysmeta-Slo-Etag'
+
 #: Of the answer that holds the data, but not true of its ``.dss`` form.
-_NOT_OF_FILE_FORM = frozenset(('etag', 'content-length', 'accept-ranges',
-                               'content-range'))
+_NOT_OF_FILE_FORM = frozenset((
+    'etag', 'content-length', 'accept-ranges', 'content-range',
+    'x-static-large-object', 'x-object-manifest'))
 
 
 def shown(headers: Headers, table: ClassTable) -> Headers:
@@ -30,8 +36,8 @@ def shown(headers: Headers, table: ClassTable) -> Headers:
     """
     if not any('-dss-' in name.lower() for name, _ in headers):
         return headers
-    found = HeaderKeyDict(headers)
-    ours = _client_headers(found, table)
+    given = HeaderKeyDict(headers)
+    ours = _client_headers(given, table)
     return [(name, value) for name, value in stored.without_maps(headers)
             if name.title() not in ours] + sorted(ours.items())
 
@@ -40,29 +46,65 @@ def class_headers(class_map: ClassMap, size: Optional[int],
                   table: ClassTable) -> Mapping[str, str]:
     """``X-DSS-Object-Class`` and its companions for a map.
 
+    Of a map that is too long for a header, the object's class may be that of
+    no byte: the class of most bytes stands in its stead.
+
     :param size: of the object; without it ranges are not shown
     """
-    answer = {names.OBJECT_CLASS: str(class_map.rest)}
-    if class_map.rest in table.specs:
-        answer[names.CLASS_NAME] = table.name_of(class_map.rest)
+    answer = {}
+    class_id = class_map.rest
+    # The one that S3's listings show.
+    storage_class = table.storage_class_of(class_id)
+    if storage_class:
+        answer[names.STORAGE_CLASS] = storage_class
     if not class_map.is_uniform and size is not None:
         ranges = format_range_class(class_map, size, MAX_RANGE_HEADER_BYTES)
         if ranges:
             answer[names.RANGE_CLASS] = ranges
+        else:
+            class_id, count = _most(class_map, size)
+            if count > 1:
+                answer[names.RANGE_COUNT] = str(count)
+    answer[names.OBJECT_CLASS] = str(class_id)
+    if class_id in table.specs:
+        answer[names.CLASS_NAME] = table.name_of(class_id)
     return answer
 
 
-def _client_headers(found: HeaderKeyDict,
+def _most(class_map: ClassMap, size: int) -> Tuple[int, int]:
+    """(class of most bytes, ranges of one class) of an object.
+
+    Of classes with as many bytes it is the greatest id.
+    """
+    totals: Dict[int, int] = {class_map.rest: 0}
+    count = 0
+    for span in class_map.split(0, size):
+        totals[span.class_id] = totals.get(span.class_id, 0) + span.length
+        count += 1
+    return max(totals, key=lambda class_id: (
+        totals[class_id], class_id)), count
+
+
+def _client_headers(given: HeaderKeyDict,
                     table: ClassTable) -> Mapping[str, str]:
     answer: Dict[str, str] = {}
-    class_map = stored.effective_map(found)
+    class_map = stored.effective_map(given)
     if class_map is not None:
-        answer.update(class_headers(class_map, object_size(found), table))
-    if names.S3_CLASS_META in found and not stored.is_symlink(found):
+        size = object_size(given)
+        if size is None and given.get(stored.DYNAMIC):
+            size = class_map.end
+        answer.update(class_headers(class_map, size, table))
+    if names.S3_CLASS_META in given and not stored.is_symlink(given):
         answer[names.S3_CLASS_META] = _said_class(
-            found[names.S3_CLASS_META],
+            given[names.S3_CLASS_META],
             class_map.rest if class_map is not None else UNCLASSIFIED, table)
-    tier = found.get(names.BACKEND_TIER)
+    state = (given.get(names.STATE) or '').partition(' ')[2]
+    if state:
+        answer[names.CLASS_STATE] = 'being applied, %s segments' % state
+    restored = restores.shown(given)
+    if restored:
+        answer[names.RESTORE] = restored
+    tier = given.get(names.BACKEND_TIER)
     if tier:
         answer[names.TIER] = tier
     return answer
@@ -82,27 +124,34 @@ def _said_class(text: str, class_id: int, table: ClassTable) -> str:
     return str(str_to_wsgi(table.name_of(class_id)))
 
 
-def object_size(found: Mapping[str, str]) -> Optional[int]:
-    """Size of the whole object that a GET or HEAD answer is about."""
-    content_range = found.get('Content-Range') or ''
+def object_size(headers: Mapping[str, str]) -> Optional[int]:
+    """Size of the whole object that a GET or HEAD answer is about.
+
+    Of an SLO its data's; None for a DLO: nobody has counted it.
+    """
+    if headers.get(SLO_SIZE, '').isdigit():
+        return int(headers[SLO_SIZE])
+    if headers.get(stored.DYNAMIC):
+        return None
+    content_range = headers.get('Content-Range') or ''
     text = content_range.rpartition('/')[2] if content_range else \
-        found.get('Content-Length') or ''
+        headers.get('Content-Length') or ''
     if not text.isdigit() or 'multipart/byteranges' in (
-            found.get('Content-Type') or ''):
+            headers.get('Content-Type') or ''):
         return None
     return int(text)
 
 
-def carried_map(found: Mapping[str, str], status: int) -> Optional[ClassMap]:
+def carried_map(headers: Mapping[str, str], status: int) -> Optional[ClassMap]:
     """The map of the object that a copier will PUT from this answer.
 
     A range of an object takes the classes of that range; several ranges
     in one answer are a text of their own, of the object's class.
     """
-    class_map = stored.effective_map(found)
+    class_map = stored.lasting_map(headers)
     if class_map is None or status != 206 or class_map.is_uniform:
         return class_map
-    content_range = found.get('Content-Range') or ''
+    content_range = headers.get('Content-Range') or ''
     try:
         first, last = content_range.split(' ')[1].split('/')[0].split('-')
         start, length = int(first), int(last) - int(first) + 1
@@ -118,38 +167,48 @@ def slice_map(class_map: ClassMap, start: int, length: int) -> ClassMap:
          for span in class_map.split(start, length)), class_map.rest)
 
 
-def refuse_file_form(found: Mapping[str, str]) -> None:
+def refuse_file_form(given: Mapping[str, str], env: Env) -> None:
     """Check that an answer has a ``.dss`` form.
 
     :raises BadClassInput: says why not
     """
-    if stored.is_manifest(found):
-        raise BadClassInput(
-            names.OBJECT_FILE, 'a large object has no .dss form; ask for '
-            'its segments')
-    if object_size(found) is None:
+    if stored.is_manifest(given):
+        if _wants_manifest(env):
+            raise BadClassInput(
+                names.OBJECT_FILE, 'a manifest has no .dss form; its large '
+                'object has')
+    elif object_size(given) is None:
         raise BadClassInput(
             names.OBJECT_FILE, 'an object of unknown length has no .dss '
             'form')
 
 
-def file_form(headers: Headers, found: Mapping[str, str],
+def _wants_manifest(env: Env) -> bool:
+    return bool(Request(env).params.get('multipart-manifest') == 'get')
+
+
+def file_form(headers: Headers, given: Mapping[str, str], size: int,
               with_section: bool) -> Tuple[Headers, bytes]:
     """Headers and class section of the ``.dss`` form of an answer.
 
     The ETag would be that of other bytes: it moves to
-    ``X-DSS-Data-Etag``.
+    ``X-DSS-Data-Etag``. Nothing says that a large object is one, or Swift's
+    middleware would take it for a manifest.
 
+    :param size: of the data
     :param with_section: False for HEAD, which needs the length only
     """
-    class_map = stored.effective_map(found) or ClassMap.uniform(0)
-    size = object_size(found) or 0
+    class_map = stored.effective_map(given) or ClassMap.uniform(0)
     section = encode_section(class_map, size) if with_section else b''
     length = len(section) or section_length(class_map, size)
     answer = [(name, value) for name, value in headers
               if name.lower() not in _NOT_OF_FILE_FORM]
     answer.append(('Content-Length', str(length + size)))
     answer.append((names.OBJECT_FILE, 'True'))
-    if found.get('Etag'):
-        answer.append((names.DATA_ETAG, found['Etag']))
+    etag = given.get('Etag')
+    if stored.is_manifest(given):
+        etag = given.get(_SLO_ETAG)
+        etag = etag and '"%s"' % etag
+    if etag:
+        answer.append((names.DATA_ETAG, etag))
     return answer, section

@@ -7,10 +7,11 @@ from typing import Dict, Iterable, List, Mapping, Optional, Tuple
 from swift_dss.core.errors import BadClassInput
 from swift_dss.core.spans import ClassMap
 from swift_dss.wire import classmap, names
+from swift_dss.wire.s3 import restores
 
 SYMLINK_TARGET = 'X-Object-Sysmeta-Symlink-Target'
-#: Answers that are about an object without being its bytes.
-_MANIFESTS = ('X-Static-Large-Object', 'X-Object-Manifest')
+#: Of answers that are about an object without being its bytes.
+STATIC, DYNAMIC = 'X-Static-Large-Object', 'X-Object-Manifest'
 
 
 def effective_map(headers: Mapping[str, str]) -> Optional[ClassMap]:
@@ -27,17 +28,24 @@ def transient_map(headers: Mapping[str, str]) -> Optional[ClassMap]:
     return _map(headers, names.TRANSIENT_MAP)
 
 
+def lasting_map(headers: Mapping[str, str]) -> Optional[ClassMap]:
+    """The map in force once a restoration has ended."""
+    if restores.of_headers(headers) is None:
+        return effective_map(headers)
+    return _map(headers, names.BEFORE)
+
+
 def posted(headers: Mapping[str, str]) -> Dict[str, str]:
     """The class headers of an earlier POST and their time, for a POST without
     classes to repeat; {} if no POST set classes.
     """
-    found = {name: value for name, value in headers.items()
-             if name.lower().startswith(names.TRANSIENT_MAP.lower())}
-    if found:
+    kept = {name: value for name, value in headers.items()
+            if name.lower().startswith(names.TRANSIENT_MAP.lower())}
+    if kept:
         # Before registers had times of their own, the file's was that.
-        found.setdefault(names.MAP_AT, headers.get(
+        kept.setdefault(names.MAP_AT, headers.get(
             'X-Backend-Timestamp') or headers.get('X-Timestamp', ''))
-    return found
+    return kept
 
 
 def _map(headers: Mapping[str, str], name: str) -> Optional[ClassMap]:
@@ -54,7 +62,7 @@ def is_symlink(headers: Mapping[str, str]) -> bool:
 
 def is_manifest(headers: Mapping[str, str]) -> bool:
     """True if the object stands for the segments of a large one."""
-    return any(headers.get(name) for name in _MANIFESTS)
+    return any(headers.get(name) for name in (STATIC, DYNAMIC))
 
 
 def without_maps(

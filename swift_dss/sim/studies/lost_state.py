@@ -102,8 +102,8 @@ def run_all(first: int, points: int, jobs: int,
     """
     total = Found()
     with multiprocessing.Pool(jobs) as pool:
-        for found in pool.imap(run, range(first, first + points)):
-            total.add(found)
+        for outcome in pool.imap(run, range(first, first + points)):
+            total.add(outcome)
             progress(total)
     return total
 
@@ -160,22 +160,22 @@ class _Point:
         return [name for name in cluster.nodes if name not in reached]
 
     def _lose(self) -> None:
-        dice, found = self._dice, self._found
+        dice, counts = self._dice, self._found
         parts = dice.sample(list(STATE), dice.randint(1, len(STATE)))
         nodes = list(self._cluster.nodes.values())
         if dice.randrange(2):
             nodes = [dice.choice(nodes)]
         else:
-            found.everywhere += 1
+            counts.everywhere += 1
         in_work = dice.randrange(2)
         for node in nodes:
             if in_work:
                 node.work(crash_after=dice.randint(1, _MOST_STEPS))
-                found.at_work += node is nodes[-1]
+                counts.at_work += node is nodes[-1]
             node.lose(lambda name: '.db' in name and any(
                 name.startswith(STATE[part]) for part in parts))
         for part in parts:
-            found.lost[part] += 1
+            counts.lost[part] += 1
 
     # -- the judge -------------------------------------------------------
 
@@ -243,19 +243,19 @@ class _Point:
         promised = history.promised()
         if promised is None:
             return None
-        for one in cluster.ring.primaries(
+        for asked in cluster.ring.primaries(
                 cluster.ring.partition(hash_of(name))):
             try:
-                stamp, body = cluster.nodes[one].read(name)
+                stamp, body = cluster.nodes[asked].read(name)
             except Unreadable as err:
                 self._found.unreadable += 1
                 return 'cannot be read: %s' % err
             if promised.body is None and body is not None:
                 self._found.restored += 1
-                return 'was deleted, and %s shows %s' % (one, stamp)
+                return 'was deleted, and %s shows %s' % (asked, stamp)
             if body != promised.body:
                 self._found.unreadable += 1
-                return 'is not what was acknowledged on %s' % one
+                return 'is not the acknowledged version on %s' % asked
         return None
 
     def _say(self, text: str) -> None:

@@ -13,6 +13,7 @@ from swift_dss.core.config import GatewayConf
 from swift_dss.gateway.collect.keys import Wish
 from swift_dss.sim import server
 from swift_dss.sim.cluster import Cluster
+from swift_dss.sim.conf import SCHEMES, Scheme
 from swift_dss.sim.node import Node
 from swift_dss.sim.world import databases
 from swift_dss.sim.world.clock import Clock, installed
@@ -28,13 +29,13 @@ _SWEPT_EVERY, _SWEPT_AT = 5, 1
 
 
 @contextlib.contextmanager
-def stage(dice: random.Random, nodes: int,
-          hdds: bool = True) -> Iterator[Cluster]:
+def stage(dice: random.Random, nodes: int, hdds: bool = True,
+          scheme: Scheme = SCHEMES[0]) -> Iterator[Cluster]:
     """A new cluster, which is gone afterwards."""
     folder = '/dev/shm' if os.access('/dev/shm', os.W_OK) else None
     root = tempfile.mkdtemp(prefix='dss-sim-', dir=folder)
     clock = Clock(dice)
-    with installed(clock), databases.installed(), server.installed():
+    with installed(clock), databases.installed(), server.installed(scheme):
         cluster = Cluster(root, nodes, dice, clock, hdds=hdds)
         try:
             yield cluster
@@ -44,7 +45,8 @@ def stage(dice: random.Random, nodes: int,
 
 
 def settle(cluster: Cluster) -> None:
-    """Let daemons and replicators work until nothing moves."""
+    """Let daemons, replicators and reconstructors work until nothing moves.
+    """
     quiet = 0
     for number in range(_SETTLE_ROUNDS):
         cluster.clock.pass_(_SETTLE_SECONDS)
@@ -58,9 +60,12 @@ def settle(cluster: Cluster) -> None:
 
 
 def collect(cluster: Cluster) -> None:
-    """As an operator who has seen that all is well for a week: on each
-    node, and then for the whole bucket, as a part of it may have more that
-    is absent than alive. Bundles that nodes rewrote for it go by and by."""
+    """Collect absent keys as an operator does after a week without faults.
+
+    Each node collects, and then one for the whole bucket: a part of it may
+    have more absent keys than live ones. Bundles that nodes rewrote for it
+    go by and by.
+    """
     nodes = list(cluster.nodes.values())
     cluster.clock.pass_(_WEEK_SECONDS)
     for node in nodes:

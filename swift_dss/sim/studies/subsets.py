@@ -39,8 +39,8 @@ _LOSSES = [('', '')] + [
     ('n%d' % number, when) for number in range(1, NODES)
     for when in ('before', 'after')]
 _SUBSETS: List[Tuple[int, ...]] = [
-    one for count in range(REPLICAS + 1)
-    for one in itertools.combinations(range(REPLICAS), count)]
+    ranks for count in range(REPLICAS + 1)
+    for ranks in itertools.combinations(range(REPLICAS), count)]
 _CLASSES = (3, 1, 2)
 #: Until uploads and deletes are done, and so many rounds at most.
 _WAIT_ROUNDS = 12
@@ -76,7 +76,7 @@ class History(NamedTuple):
 
     def __str__(self) -> str:
         return '%s: PUT reaches %s, overwrite %s, DELETE %s' % (
-            (self.name,) + tuple(str(list(one)) for one in self.reached))
+            (self.name,) + tuple(str(list(nodes)) for nodes in self.reached))
 
 
 @dataclass
@@ -161,9 +161,9 @@ def run_all(jobs: int, every: int,
     """
     total = Found()
     with multiprocessing.Pool(jobs) as pool:
-        for found in pool.imap(functools.partial(run, every=every),
-                               groups()):
-            total.add(found)
+        for outcome in pool.imap(functools.partial(run, every=every),
+                                 groups()):
+            total.add(outcome)
             progress(total)
     return total
 
@@ -221,13 +221,13 @@ class _Run:
         if whole not in self._cluster.bucket.keys:
             return 0
         members = offers.members_of(self._cluster, whole)
-        refused = [one for one in members
-                   if self._was_refused(one.record.version)]
+        refused = [member for member in members
+                   if self._was_refused(member.record.version)]
         if not refused:
             return 0
         # They keep its head and index, and what lies beside it.
         return size if whole != key else size - sum(
-            one.stored_bytes for one in members if one not in refused)
+            member.stored_bytes for member in members if member not in refused)
 
     def _was_refused(self, version: VersionId) -> bool:
         """True for a write later than the acknowledged ones of its name."""
@@ -238,7 +238,7 @@ class _Run:
         cluster = self._cluster
         primaries = cluster.ring.primaries(
             cluster.ring.partition(hash_of(history.name)))
-        reached = {primaries[one] for one in history.reached[number]}
+        reached = {primaries[rank] for rank in history.reached[number]}
         body = None if number == 2 else cluster.dice.randbytes(
             cluster.dice.choice((700, 1400, 3000)))
         self._found.put_bytes += len(body or b'')
@@ -264,13 +264,14 @@ class _Run:
 
     def _judge(self, history: History) -> None:
         cluster = self._cluster
-        found = cluster.model.name(history.name)
-        promised = found.promised()
-        allowed = {one.timestamp: one.body for one in found.allowed()}
-        for one in cluster.ring.primaries(
+        register = cluster.model.name(history.name)
+        promised = register.promised()
+        allowed = {attempt.timestamp: attempt.body
+                   for attempt in register.allowed()}
+        for asked in cluster.ring.primaries(
                 cluster.ring.partition(hash_of(history.name))):
             try:
-                stamp, body = cluster.nodes[one].read(history.name)
+                stamp, body = cluster.nodes[asked].read(history.name)
             except Unreadable as err:
                 self._broken(history, 'unreadable', str(err))
                 return
@@ -281,7 +282,7 @@ class _Run:
                 history, 'restored' if promised is not None
                 and promised.body is None and body is not None
                 else 'unreadable', '%s shows %s (%s)' % (
-                    one, stamp or 'nothing',
+                    asked, stamp or 'nothing',
                     '; '.join(cluster.traces(history.name))))
             return
 
@@ -292,6 +293,6 @@ class _Run:
             self._found.restored += 1
             self._found.said.append('%s: %s' % (self._group, err))
 
-    def _broken(self, history: History, what: str, why: str) -> None:
-        setattr(self._found, what, getattr(self._found, what) + 1)
+    def _broken(self, history: History, counter: str, why: str) -> None:
+        setattr(self._found, counter, getattr(self._found, counter) + 1)
         self._found.said.append('%s: %s: %s' % (self._group, history, why))

@@ -20,7 +20,7 @@ from swift_dss.sim.server import policies
 from swift_dss.sim.world.ring import CODED
 
 if TYPE_CHECKING:
-    from swift_dss.sim.cluster import Cluster
+    from swift_dss.sim.traffic.scene import Scene
 
 _BOUNDARY = 'phase'
 #: Of the servers that a PUT has to reach again, one in so many is not, where
@@ -31,7 +31,7 @@ _UNTOLD = 4
 _HALF_SENT = 4
 
 
-def put(cluster: Cluster, name: str, stamp: str, body: bytes, class_id: int,
+def put(cluster: Scene, name: str, stamp: str, body: bytes, class_id: int,
         lost: Set[str], more: Mapping[str, str]) -> int:
     """Store the fragments; how many servers have committed theirs.
 
@@ -59,8 +59,8 @@ def put(cluster: Cluster, name: str, stamp: str, body: bytes, class_id: int,
 
 def quorum() -> int:
     """Servers that have to commit a PUT."""
-    found: int = policies()[CODED].quorum
-    return found
+    writes: int = policies()[CODED].quorum
+    return writes
 
 
 def _headers(length: int) -> Dict[str, str]:
@@ -94,55 +94,57 @@ def _document(kind: str, content: bytes, more: str = '') -> bytes:
         _BOUNDARY, kind, more)).encode() + content + b'\r\n'
 
 
-def get(cluster: Cluster, name: str) -> str:
+def get(cluster: Scene, name: str) -> str:
     """A GET; the answer to its client.
 
     :raises Violation: bytes that no client wrote
     """
     partition = cluster.ring.partition(hash_of(name))
-    nodes = [one for one in cluster.ring.primaries(partition, CODED)
+    nodes = [holder for holder in cluster.ring.primaries(partition, CODED)
              + cluster.ring.handoffs(partition, CODED)
-             if one not in cluster.cut]
+             if holder not in cluster.cut]
     got: List[Got] = []
-    for one in nodes:
-        got += _of_node(cluster, name, one)
-    gone = max((one.timestamp for one in got if one.body is None),
+    for holder in nodes:
+        got += _of_node(cluster, name, holder)
+    gone = max((fragment.timestamp for fragment in got
+                if fragment.body is None),
                default='')
-    for stamp in sorted({one.timestamp for one in got
-                         if one.body is not None and one.durable},
+    for stamp in sorted({fragment.timestamp for fragment in got
+                         if fragment.body is not None and fragment.durable},
                         reverse=True):
         if stamp <= gone:
             break
-        found = {one.frag_index: one.body for one in got
-                 if one.timestamp == stamp and one.body is not None}
-        if len(found) >= policies.scheme.data:
-            return _answer(cluster, name, stamp, found)
+        archives = {fragment.frag_index: fragment.body for fragment in got
+                    if fragment.timestamp == stamp
+                    and fragment.body is not None}
+        if len(archives) >= policies.scheme.data:
+            return _answer(cluster, name, stamp, archives)
     if not gone:
         return 'nothing'
     cluster.coverage.answered += 1
     return '404'
 
 
-def _answer(cluster: Cluster, name: str, stamp: str,
-            found: Dict[int, bytes]) -> str:
+def _answer(cluster: Scene, name: str, stamp: str,
+            archives: Dict[int, bytes]) -> str:
     wrote = cluster.model.name(name).wrote(stamp)
     if wrote is None or wrote.body is None or any(
             pieces.archives(wrote.body)[index] != archive
-            for index, archive in found.items()) or \
-            pieces.body_of(found) != wrote.body:
+            for index, archive in archives.items()) or \
+            pieces.body_of(archives) != wrote.body:
         raise Violation('%s: fragments of bytes that no client wrote at %s'
                         % (name, stamp))
     cluster.coverage.answered += 1
-    return '200 of fragments %s' % ', '.join(map(str, sorted(found)))
+    return '200 of fragments %s' % ', '.join(map(str, sorted(archives)))
 
 
-def _of_node(cluster: Cluster, name: str, one: str) -> Iterable[Got]:
+def _of_node(cluster: Scene, name: str, holder: str) -> Iterable[Got]:
     """All fragments of the newest version of a node, one GET each."""
     preferences: List[Mapping[str, object]] = []
     seen: Set[int] = set()
     while True:
         try:
-            got = cluster.nodes[one].read_fragment(
+            got = cluster.nodes[holder].read_fragment(
                 name, json.dumps(preferences))
         except Unreadable:
             return

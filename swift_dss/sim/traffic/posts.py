@@ -18,7 +18,7 @@ from swift.obj.diskfile import read_metadata
 
 from swift_dss.core.spans import ClassMap
 from swift_dss.proxy.bodies import stored
-from swift_dss.sim.traffic import expiry
+from swift_dss.sim.traffic import expirer
 from swift_dss.sim.model import Attempt, Name, Violation
 from swift_dss.sim.disks import hash_of, policy_of
 from swift_dss.sim.node import OPEN_EXPIRED, Node
@@ -26,7 +26,7 @@ from swift_dss.sim.world.ring import CODED, STOCK
 from swift_dss.wire import classmap, names, registers
 
 if TYPE_CHECKING:
-    from swift_dss.sim.cluster import Cluster
+    from swift_dss.sim.traffic.scene import Scene
 
 #: Says which POST set the metadata.
 _META = 'X-Object-Meta-Post'
@@ -66,7 +66,7 @@ def meta(post: str, until: str) -> str:
     return post + (until and ' until ' + until)
 
 
-def race(cluster: Cluster, name: str, dice: random.Random,
+def race(cluster: Scene, name: str, dice: random.Random,
          misses: Iterable[str], count: int,
          draw: Optional[Draw] = None) -> str:
     """``count`` POSTs at a time; the answers to their clients.
@@ -76,8 +76,8 @@ def race(cluster: Cluster, name: str, dice: random.Random,
     """
     lost = set(misses) | cluster.cut
     policy = policy_of(hash_of(name))
-    reached = [one for one in cluster.ring.of(hash_of(name), policy)
-               if one not in lost]
+    reached = [holder for holder in cluster.ring.of(hash_of(name), policy)
+               if holder not in lost]
     if not reached:
         return 'no primary is reached'
     made = [_post(cluster, name, dice, cluster.nodes[dice.choice(reached)],
@@ -87,11 +87,11 @@ def race(cluster: Cluster, name: str, dice: random.Random,
         for register, value in post.sets.items():
             history.registers[register].tried(post.at, value)
         history.expires = history.expires or 'X-Delete-At' in post.headers
-    arrivals = [(one, post) for one in reached for post in made]
+    arrivals = [(holder, post) for holder in reached for post in made]
     dice.shuffle(arrivals)
     took: Dict[str, int] = {}
-    for one, post in arrivals:
-        answer = cluster.nodes[one].ask('POST', name, post.headers)
+    for holder, post in arrivals:
+        answer = cluster.nodes[holder].ask('POST', name, post.headers)
         took[post.at] = took.get(post.at, 0) + (answer.status_int == 202)
     for post in made:
         if took[post.at] >= cluster.quorum(policy):
@@ -101,20 +101,20 @@ def race(cluster: Cluster, name: str, dice: random.Random,
                                    took[post.at]) for post in made)
 
 
-def _post(cluster: Cluster, name: str, dice: random.Random,
+def _post(cluster: Scene, name: str, dice: random.Random,
           looked_at: Node, number: int, draw: Optional[Draw]) -> Post:
     at = cluster.stamp()
     if number % 2 and policy_of(hash_of(name)) != STOCK:
         return _of_class(at, dice.choice(cluster.classes))
-    found = looked_at.ask('HEAD', name, {})
+    seen = looked_at.ask('HEAD', name, {})
     headers = {'X-Timestamp': at, _META: at}
-    headers.update(stored.posted(found.headers))
+    headers.update(stored.posted(seen.headers))
     sets = {'meta': at}
     if dice.randrange(2):
         headers['Content-Type'] = sets['type'] = 'text/' + at
     if draw is not None and dice.randrange(3):
         until = draw()
-        headers.update(expiry.headers(until))
+        headers.update(expirer.headers(until))
         sets['meta'] = meta(at, until)
     return Post(at, sets, headers)
 
@@ -131,10 +131,10 @@ def _of_class(at: str, class_id: int) -> Post:
 def shown(node: Node, name: str) -> Shown:
     """The answer of one replica to a HEAD."""
     headers = node.ask('HEAD', name, OPEN_EXPIRED).headers
-    found = stored.effective_map(headers)
+    class_map = stored.effective_map(headers)
     return Shown(meta(headers.get(_META, ''), headers.get('X-Delete-At', '')),
                  headers['Content-Type'],
-                 '' if found is None else classmap.encode(found))
+                 '' if class_map is None else classmap.encode(class_map))
 
 
 def of_record(metadata: Mapping[str, str], class_map: str) -> Shown:
@@ -144,15 +144,15 @@ def of_record(metadata: Mapping[str, str], class_map: str) -> Shown:
                  metadata.get('Content-Type', ''), class_map)
 
 
-def wrong(history: Name, wrote: Attempt, found: Shown) -> str:
+def wrong(history: Name, wrote: Attempt, seen: Shown) -> str:
     """The register that has what no POST allows; '' if none has.
 
     :param wrote: the version that is shown
     """
     for register, put, value in (
-            ('meta', meta('', wrote.until), found.meta),
-            ('type', 'text/plain', found.type),
-            ('map', wrote.class_map, found.map)):
+            ('meta', meta('', wrote.until), seen.meta),
+            ('type', 'text/plain', seen.type),
+            ('map', wrote.class_map, seen.map)):
         known = history.registers[register]
         if value not in known.allowed(wrote.timestamp, put):
             return '%s %r, and what POST set at %s was acknowledged' % (
@@ -163,7 +163,7 @@ def wrong(history: Name, wrote: Attempt, found: Shown) -> str:
 def until(node: Node, object_hash: str) -> str:
     """When a replica's object is to be deleted, as the documented format of
     its files has it; '' never."""
-    newest, found = '', ''
+    newest, expires = '', ''
     for name in node.files(object_hash):
         if not name.endswith(('.data', '.meta')) or (
                 policy_of(object_hash) == CODED
@@ -172,8 +172,8 @@ def until(node: Node, object_hash: str) -> str:
         metadata = _read(node, object_hash, name)
         at = metadata.get(names.META_AT) or metadata['X-Timestamp']
         if at > newest:
-            newest, found = at, metadata.get('X-Delete-At', '')
-    return found
+            newest, expires = at, metadata.get('X-Delete-At', '')
+    return expires
 
 
 def newest_anywhere(nodes: Iterable[Node], object_hash: str,
@@ -207,10 +207,10 @@ def _posted(node: Node, object_hash: str) -> List[Mapping[str, str]]:
 def _read(node: Node, object_hash: str, name: str) -> Mapping[str, str]:
     path = '%s/%s' % (node.folder(object_hash), name)
     try:
-        found: Mapping[str, str] = read_metadata(path)
+        metadata: Mapping[str, str] = read_metadata(path)
     except DiskFileError as err:
         raise Violation('%s cannot be read: %s' % (path, err)) from err
-    return found
+    return metadata
 
 
 def _times(metadata: Mapping[str, str]) -> Dict[str, str]:

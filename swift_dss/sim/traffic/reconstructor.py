@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import shutil
 from typing import (
     TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Set, Tuple)
 
@@ -33,13 +32,13 @@ from swift_dss.sim.world.ring import CODED, devices_of
 from swift_dss.wire import layout
 
 if TYPE_CHECKING:
-    from swift_dss.sim.cluster import Cluster
+    from swift_dss.sim.traffic.scene import Scene
 
 #: Of a session of a few fragments; some end before theirs breaks.
 _MOST_MESSAGES = 24
 
 
-def one_pass(cluster: Cluster, node: Node, partition: str,
+def one_pass(cluster: Scene, node: Node, partition: str,
              breaks: bool) -> int:
     """Look after a partition; how many sessions that took.
 
@@ -58,25 +57,25 @@ def one_pass(cluster: Cluster, node: Node, partition: str,
         for job in jobs:
             work.process_job(job)
     if not jobs:
-        shutil.rmtree(path)
+        node.drop_partition(CODED, partition)
     return work.sessions
 
 
-def _is_in_order(cluster: Cluster, node: Node, partition: str) -> bool:
+def _is_in_order(cluster: Scene, node: Node, partition: str) -> bool:
     """True if all primaries have the same, and so no hash differs."""
     primaries = cluster.ring.primaries(partition, CODED)
     if node.name not in primaries:
         return False
     listings = [[(object_hash, [
         file.replace('#%d#d.' % index, '#own#d.') for file in files])
-        for suffix in one.suffixes(CODED, partition)
-        for object_hash, files in one.listing(CODED, partition, suffix)]
-        for index, one in enumerate(map(cluster.nodes.__getitem__,
-                                        primaries))]
+        for suffix in member.suffixes(CODED, partition)
+        for object_hash, files in member.listing(CODED, partition, suffix)]
+        for index, member in enumerate(map(cluster.nodes.__getitem__,
+                                           primaries))]
     committed = {file.partition('#')[0] for listing in listings
                  for _, files in listing for file in files if '#d' in file}
     # Of writes that nobody committed nothing moves.
-    return all(one == others for one, others in itertools.pairwise(
+    return all(first == others for first, others in itertools.pairwise(
         [[(object_hash, [file for file in files if '#d' in file
                          or file.partition('#')[0] in committed
                          or '#' not in file])
@@ -86,7 +85,7 @@ def _is_in_order(cluster: Cluster, node: Node, partition: str) -> bool:
 class _Reconstructor(reconstructor.ObjectReconstructor):
     """One pass of a node's."""
 
-    def __init__(self, cluster: Cluster, node: Node, breaks: bool) -> None:
+    def __init__(self, cluster: Scene, node: Node, breaks: bool) -> None:
         # Not Swift's: it reads configuration, rings and addresses.
         self._cluster = cluster
         self._node = node
@@ -144,7 +143,7 @@ class _Reconstructor(reconstructor.ObjectReconstructor):
 
     def sender(self, node: Any, job: Any, suffixes: Any,
                **options: Any) -> Any:
-        """What brings suffixes to a device: a session of ssync."""
+        """A session of ssync, which brings suffixes to a device."""
         target = self._target(node)
         if target is None:
             return _Unreached()
@@ -227,13 +226,14 @@ class _Session:
         job, source = self._sender.job, self._work._node
         if job['frag_index'] is None:
             return []
-        found = []
+        wanted = []
         for object_hash in source.hashes():
             if policy_of(object_hash) != CODED or source.ring.partition(
                     object_hash) != str(job['partition']):
                 continue
             fragments = source.fragments(object_hash, True)
-            ours = next((one for one in fragments if one.durable), None)
+            ours = next((fragment for fragment in fragments
+                         if fragment.durable), None)
             theirs = self._target.look(object_hash)
             if ours is None or ours.frag_index != job['frag_index'] or (
                     theirs is not None
@@ -242,8 +242,8 @@ class _Session:
                         job['job_type'] == reconstructor.REVERT
                         and not fragments[0].durable):
                 continue
-            found.append(self._of(object_hash, ours))
-        return found
+            wanted.append(self._of(object_hash, ours))
+        return wanted
 
     def _of(self, object_hash: str, ours: Replica) -> _Wanted:
         cluster, target = self._work._cluster, self._target
@@ -282,12 +282,18 @@ class _Session:
         for name in cluster.ring.of(object_hash, CODED):
             if name == self._target.name or name in cluster.cut:
                 continue
+            kept = cluster.nodes[name].fragments(object_hash, True)
+            if any(fragment.timestamp > wrote.timestamp and fragment.durable
+                   for fragment in kept):
+                # It gives that.
+                return False
             # Of several that a server has it gives the last one.
-            there = sorted((one for one in cluster.nodes[name].fragments(
-                object_hash, True) if one.timestamp == wrote.timestamp
-                and one.frag_index is not None),
-                key=lambda one: one.frag_index or 0)[-1:]
-            if not all(one.local and one.body is not None for one in there):
+            there = sorted((fragment for fragment in kept
+                            if fragment.timestamp == wrote.timestamp
+                            and fragment.frag_index is not None),
+                           key=lambda fragment: fragment.frag_index or 0)[-1:]
+            if not all(fragment.local and fragment.body is not None
+                       for fragment in there):
                 return False
             indexes.update(pieces.whole(there, wrote))
         indexes.discard(self._sender.node['backend_index'])
@@ -295,30 +301,37 @@ class _Session:
 
     def _check_reads(self, wanted: List[_Wanted]) -> None:
         is_revert = self._sender.job['job_type'] == reconstructor.REVERT
-        in_s3 = {(one.object_hash, one.timestamp) for one in wanted
-                 if one.in_s3}
+        in_s3 = {(piece.object_hash, piece.timestamp) for piece in wanted
+                 if piece.in_s3}
+        source = self._work._node
         for key, _first, _end in self._work._cluster.bucket.reads:
             parsed = layout.parse_remote_key(PREFIX, key)
             # A bundle's index is read from its end, and a small bundle with
             # it.
-            if parsed is not None and (is_revert or (
-                    parsed[0].object_hash, parsed[0].timestamp) in in_s3):
+            if parsed is None:
+                continue
+            request = parsed[0]
+            # Of bytes that the sender gives up, its daemon may put S3's copy
+            # right.
+            if (request.object_hash, request.timestamp) in in_s3 or is_revert \
+                    and not any(seen.local for seen in source.fragments(
+                        request.object_hash)
+                                if seen.timestamp == request.timestamp):
                 raise Violation(
                     '%s: a stub that was to move from %s to %s has cost bytes '
-                    'of S3' % (key, self._work._node.name,
-                               self._target.name))
+                    'of S3' % (key, source.name, self._target.name))
 
     def _check_brought(self, wanted: List[_Wanted]) -> None:
-        for one in wanted:
-            now = self._target.look(one.object_hash)
-            if one.is_due and (
-                    now is None or now.timestamp < one.timestamp):
+        for piece in wanted:
+            now = self._target.look(piece.object_hash)
+            if piece.is_due and (
+                    now is None or now.timestamp < piece.timestamp):
                 raise Violation(
                     '%s: all bytes of fragment %d of %s could be had, and a '
                     'session of %s with %s has not brought it there' % (
-                        self._work._cluster.name_of(one.object_hash),
-                        one.frag_index, one.timestamp, self._work._node.name,
-                        self._target.name))
+                        self._work._cluster.name_of(piece.object_hash),
+                        piece.frag_index, piece.timestamp,
+                        self._work._node.name, self._target.name))
 
 
 def _hashes(node: Node, partition: str) -> Dict[str, Any]:
@@ -326,9 +339,9 @@ def _hashes(node: Node, partition: str) -> Dict[str, Any]:
     policy = policies()[CODED]
     manager = node.server.managers[policy]
     top = os.path.join(node.ssd, layout.data_dir_name(CODED), partition)
-    found = {}
+    hashes = {}
     for suffix in node.suffixes(CODED, partition):
         with contextlib.suppress(PathNotDir):
-            found[suffix] = manager._hash_suffix(
+            hashes[suffix] = manager._hash_suffix(
                 os.path.join(top, suffix), policy)
-    return found
+    return hashes

@@ -8,24 +8,25 @@ themselves are real (``sim.traffic.ssync``).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, List
+from typing import TYPE_CHECKING, List, Tuple
 
-from swift_dss.gateway.bundle.read import is_bundle
 from swift_dss.sim.traffic import reconstructor, ssync
 from swift_dss.sim.model import Violation
 from swift_dss.sim.conf import PREFIX
 from swift_dss.sim.disks import policy_of
 from swift_dss.sim.node import Node
-from swift_dss.sim.world.ring import CODED
+from swift_dss.sim.server import policies
+from swift_dss.sim.world.ring import CODED, DEVICE
+from swift_dss.wire import layout
 
 if TYPE_CHECKING:
-    from swift_dss.sim.cluster import Cluster
+    from swift_dss.sim.traffic.scene import Scene
 
 #: Of a session of a few objects; some end before theirs breaks.
 _MOST_MESSAGES = 24
 
 
-def one_pass(cluster: Cluster, node: Node, breaks: bool = False) -> int:
+def one_pass(cluster: Scene, node: Node, breaks: bool = False) -> int:
     """Offer all that a node has; how many sessions that took.
 
     :param breaks: each connection breaks after a few messages
@@ -40,20 +41,39 @@ def one_pass(cluster: Cluster, node: Node, breaks: bool = False) -> int:
         for policy, partition in node.partitions())
 
 
-def _replicate(cluster: Cluster, node: Node, policy: int,
+def _replicate(cluster: Scene, node: Node, policy: int,
                partition: str, breaks: bool) -> int:
+    if node.name in cluster.ring.primaries(partition):
+        return _push(cluster, node, policy, partition, breaks)[0]
+    ring_policy = policies()[policy]
+    with node.at_work(), node.server.managers[ring_policy].partition_lock(
+            DEVICE, ring_policy, partition, name='replication', timeout=1):
+        pushed, everywhere = _push(cluster, node, policy, partition, breaks)
+        if everywhere:
+            node.drop_partition(policy, partition)
+    return pushed
+
+
+def _push(cluster: Scene, node: Node, policy: int, partition: str,
+          breaks: bool) -> Tuple[int, bool]:
+    """Offer a partition to its primaries.
+
+    :returns: how many sessions that took, and if all primaries have it
+    """
     primaries = cluster.ring.primaries(partition)
     pushed = 0
     everywhere = True
-    for one in primaries:
-        if one == node.name:
+    for peer in primaries:
+        if peer == node.name:
             continue
-        if one in cluster.cut:
+        if peer in cluster.cut:
             everywhere = False
             continue
-        target = cluster.nodes[one]
+        target = cluster.nodes[peer]
+        # A node that stands in offers all that it has.
         suffixes = [suffix for suffix in node.suffixes(policy, partition)
-                    if node.listing(policy, partition, suffix)
+                    if node.name not in primaries
+                    or node.listing(policy, partition, suffix)
                     != target.listing(policy, partition, suffix)]
         if not suffixes:
             continue
@@ -62,12 +82,10 @@ def _replicate(cluster: Cluster, node: Node, policy: int,
         messages = cluster.dice.randint(1, _MOST_MESSAGES) if breaks else -1
         everywhere = _session(cluster, node, target, policy, partition,
                               suffixes, messages) and everywhere
-    if node.name not in primaries and everywhere:
-        node.drop_partition(policy, partition)
-    return pushed
+    return pushed, everywhere
 
 
-def _session(cluster: Cluster, node: Node, target: Node, policy: int,
+def _session(cluster: Scene, node: Node, target: Node, policy: int,
              partition: str, suffixes: List[str], messages: int) -> bool:
     """One session of ssync; True if it succeeded.
 
@@ -77,30 +95,37 @@ def _session(cluster: Cluster, node: Node, target: Node, policy: int,
     """
     reads = cluster.bucket.reads
     del reads[:]
-    had = {one: (node.look(one, mounted=True), target.look(one))
-           for one in node.hashes()
-           if cluster.ring.partition(one) == partition
-           and policy_of(one) == policy}
+    had = {object_hash: (node.look(object_hash, mounted=True),
+                         target.look(object_hash))
+           for object_hash in node.hashes()
+           if cluster.ring.partition(object_hash) == partition
+           and policy_of(object_hash) == policy}
     with node.at_work():
         done = ssync.session(
             node.server, target.server, partition, policy, suffixes,
             target.at_work, messages)
-    # A bundle's index is read from its end, and a small bundle with it.
-    if any(not is_bundle(PREFIX, key) for key, _first, _end in reads):
-        raise Violation('%s: a stub that moved from %s to %s has cost bytes '
-                        'of S3' % (partition, node.name, target.name))
+    # Of bytes that the sender has, its daemon may put S3's copy right.
+    at_hand = {object_hash for object_hash, (ours, _) in had.items()
+               if ours is not None and ours.local}
+    for key, _first, _end in reads:
+        parsed = layout.parse_remote_key(PREFIX, key)
+        # A bundle's index is read from its end, and a small bundle with it.
+        if parsed is not None and parsed[0].object_hash not in at_hand:
+            raise Violation('%s: a stub that moved from %s to %s has cost '
+                            'bytes of S3' % (
+                                partition, node.name, target.name))
     if done.is_cut:
         cluster.coverage.fault('session cut')
         return False
-    for one, (ours, theirs) in sorted(had.items()):
+    for object_hash, (ours, theirs) in sorted(had.items()):
         if ours is None or not ours.local or (
                 theirs is not None and theirs.timestamp >= ours.timestamp):
             continue
-        now = target.look(one)
+        now = target.look(object_hash)
         if now is None or now.timestamp < ours.timestamp:
             raise Violation(
                 '%s: %s had all bytes of %s, and a session with %s has not '
                 'brought them there' % (
-                    cluster.name_of(one), node.name, ours.timestamp,
+                    cluster.name_of(object_hash), node.name, ours.timestamp,
                     target.name))
     return done.success

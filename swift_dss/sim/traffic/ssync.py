@@ -172,15 +172,15 @@ def session(source: ObjectServer, target: ObjectServer,
     :param works: makes the context in which the target's node works
     :param messages: that pass before the connection breaks; -1: all
     """
-    found = policies()[policy]
+    ring_policy = policies()[policy]
     daemon = SimpleNamespace(
         conn_timeout=_SECONDS, node_timeout=_SECONDS, http_timeout=_SECONDS,
         network_chunk_size=65536, logger=Quiet(),
-        _df_router={found: source.managers[found]})
+        _df_router={ring_policy: source.managers[ring_policy]})
     sender = Sender(
         target, works, messages, daemon,
         {'replication_ip': 'sim', 'replication_port': 0, 'device': DEVICE},
-        {'device': DEVICE, 'partition': partition, 'policy': found},
+        {'device': DEVICE, 'partition': partition, 'policy': ring_policy},
         suffixes)
     success, in_sync = sender()
     return Session(success, in_sync, sender.pipe.is_cut)

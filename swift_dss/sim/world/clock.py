@@ -14,13 +14,15 @@ import time
 import uuid
 from typing import Any, Iterator, List, Optional, Tuple
 
+from swift_dss.io import workers
+
 #: Where every run begins, seconds since the epoch. Files carry the times of
 #: the real clock, so all of them are old, and no age of a file decides.
 START = 4000000000.0
 _wait = threading.Event.wait
 
 
-class Clock:
+class Clock(workers.Clock):
     """Simulated seconds; they pass only by :meth:`pass_`.
 
     :param dice: of the run
@@ -33,25 +35,27 @@ class Clock:
         self._thread = threading.get_ident()
 
     def wall(self) -> float:
-        """What ``time.time`` says on the node that works now."""
+        """``time.time`` on the node that works now."""
         return self.now + self._skew
 
-    @contextlib.contextmanager
-    def ahead(self, seconds: float) -> Iterator[None]:
-        """A node works whose clock is so far ahead."""
+    def set_ahead(self, seconds: float) -> float:
+        """Set the skew of the working node's clock; returns the one before."""
         before, self._skew = self._skew, seconds
-        try:
-            yield
-        finally:
-            self._skew = before
+        return before
 
     def monotonic(self) -> float:
-        """What ``time.monotonic`` says."""
+        """A replacement of ``time.monotonic``."""
         return self.now - START + 1000.0
 
     def pass_(self, seconds: float) -> None:
         """Let time go by."""
         self.now += seconds
+
+    def sleep(self, seconds: float) -> None:
+        """As ``time.sleep``."""
+        if seconds < 0.0:
+            raise ValueError('sleep length must be non-negative')
+        self.pass_(seconds)
 
     def wait(self, event: threading.Event,
              seconds: Optional[float] = None) -> bool:
@@ -65,7 +69,7 @@ class Clock:
         return event.is_set()
 
     def uuid4(self) -> uuid.UUID:
-        """What ``uuid.uuid4`` gives."""
+        """A replacement of ``uuid.uuid4``."""
         return uuid.UUID(int=self._dice.getrandbits(128), version=4)
 
 
@@ -74,7 +78,7 @@ def installed(clock: Clock) -> Iterator[None]:
     """Have the whole process live by ``clock``."""
     exchanged: List[Tuple[Any, str, Any]] = [
         (time, 'time', clock.wall), (time, 'monotonic', clock.monotonic),
-        (time, 'sleep', clock.pass_), (threading.Event, 'wait',
+        (time, 'sleep', clock.sleep), (threading.Event, 'wait',
                                        lambda *said: clock.wait(*said)),
         (uuid, 'uuid4', clock.uuid4)]
     before = [(module, name, getattr(module, name))

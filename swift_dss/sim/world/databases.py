@@ -29,9 +29,9 @@ _COPIES = 4
 
 class _Kept(sqlite3.Connection):
 
-    #: What a power cut may leave, the oldest first; and what is there now
-    #: has so many changes more than the last of these.
+    #: States that a power cut may leave, the oldest first.
     copies: List[bytes]
+    #: Changes of the connection when the last copy was made.
     copied_at = -1
 
     def follow(self) -> None:
@@ -108,13 +108,13 @@ class Databases:
 
     def copy(self) -> None:
         """All that have changed."""
-        for _, one in self.kept.values():
-            one.copy()
+        for _, database in self.kept.values():
+            database.copy()
 
     def lose(self, path: str, dice: random.Random) -> bool:
         """The power of its node fails; False if nothing was lost."""
-        _, one = self.kept.get(_identity(path), ('', None))
-        return one is not None and one.lose(dice)
+        _, database = self.kept.get(_identity(path), ('', None))
+        return database is not None and database.lose(dice)
 
 
 @contextlib.contextmanager
@@ -148,12 +148,12 @@ def installed() -> Iterator[Databases]:
         sqlite3.connect = real
         for opened in files:
             os.close(opened)
-        for name, one in kept.values():
-            one.leave()
-            if one.empty():
-                _spare.setdefault(name, []).append(one)
+        for name, database in kept.values():
+            database.leave()
+            if database.empty():
+                _spare.setdefault(name, []).append(database)
 
 
 def _identity(path: str) -> Tuple[int, int]:
-    found = os.stat(path)
-    return found.st_dev, found.st_ino
+    stat = os.stat(path)
+    return stat.st_dev, stat.st_ino

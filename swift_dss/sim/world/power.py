@@ -1,4 +1,4 @@
-"""Power cuts: what a node's disks still have after one.
+"""Power cuts: the contents of a node's disks after one.
 
 While a run has a power cut ahead, the system calls by which the product and
 Swift change files pass through here. Of each change is known how to undo it,
@@ -35,7 +35,7 @@ from swift_dss.sim.world.databases import Databases
 
 #: The kernel's own, whatever a worn disk says (``sim.world.worn``).
 _pread = os.pread
-#: What was not synced is written after this.
+#: The kernel writes changes that nobody synced after this.
 _WRITTEN_SECONDS = 30.0
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 #: More than any file of a run has.
@@ -62,7 +62,7 @@ class _Change:
 
 
 class _File(NamedTuple):
-    """What a file that was not synced has after a cut at least."""
+    """The bytes that a file without a sync keeps at least in a cut."""
 
     at: float
     data: bytes
@@ -70,7 +70,7 @@ class _File(NamedTuple):
 
 
 class Mains(NamedTuple):
-    """What a power cut takes from.
+    """The stores that lose changes in a power cut.
 
     :param databases: of daemons
     """
@@ -124,18 +124,18 @@ class Power:
             utils.linkat = self._real_linkat
 
     def written(self) -> None:
-        """The kernel has written what is old enough."""
+        """The kernel has written the changes that are old enough."""
         before = self._clock.now - _WRITTEN_SECONDS
         if self._changes and self._changes[0].at <= before:
-            self._save([one.at <= before for one in self._changes])
-        for number in [number for number, one in self._files.items()
-                       if one.at <= before]:
+            self._save([change.at <= before for change in self._changes])
+        for number in [number for number, written in self._files.items()
+                       if written.at <= before]:
             del self._files[number]
 
     def forget(self, folder: str) -> None:
         """A disk was unmounted, or is another one."""
-        self._save([any(path.startswith(folder) for path in one.paths)
-                    for one in self._changes])
+        self._save([any(path.startswith(folder) for path in change.paths)
+                    for change in self._changes])
 
     def cut(self, folders: Tuple[str, ...], dice: random.Random) -> int:
         """The power of a node fails; how many changes were lost.
@@ -143,19 +143,19 @@ class Power:
         :param folders: where its disks are
         """
         share = dice.choice((0.3, 0.7, 1.0))
-        there = [any(path.startswith(folders) for path in one.paths)
-                 for one in self._changes]
+        there = [any(path.startswith(folders) for path in change.paths)
+                 for change in self._changes]
         lost: List[_Change] = []
         names: Set[str] = set()
-        for one, is_its in zip(self._changes, there):
+        for change, is_its in zip(self._changes, there):
             if is_its and (dice.random() < share or any(
-                    _above(path, names) for path in one.paths)):
-                lost.append(one)
-                names.update(one.paths)
-        for one in reversed(lost):
+                    _above(path, names) for path in change.paths)):
+                lost.append(change)
+                names.update(change.paths)
+        for change in reversed(lost):
             # Nobody of a node ends in the midst of that.
             with contextlib.suppress(OSError):
-                one.undo()
+                change.undo()
         self._save(there)
         return len(lost) + self._lose_bytes(folders, dice)
 
@@ -173,16 +173,16 @@ class Power:
         return lost
 
     def _save(self, saved: List[bool]) -> None:
-        """These changes are durable, and what they need."""
+        """These changes are durable, with all changes that they need."""
         names: Set[str] = set()
         left: List[_Change] = []
-        for one, is_saved in zip(reversed(self._changes), reversed(saved)):
-            if is_saved or not names.isdisjoint(one.paths):
-                names.update(one.paths)
-                if one.kept:
-                    self._real['unlink'](one.kept)
+        for change, is_saved in zip(reversed(self._changes), reversed(saved)):
+            if is_saved or not names.isdisjoint(change.paths):
+                names.update(change.paths)
+                if change.kept:
+                    self._real['unlink'](change.kept)
             else:
-                left.append(one)
+                left.append(change)
         self._changes = left[::-1]
 
     def _add(self, paths: Tuple[str, ...], undo: Callable[[], None],
@@ -250,14 +250,14 @@ class Power:
         self._real['fsync'](fd)
         if not self.is_on:
             return
-        found = os.fstat(fd)
-        if not stat.S_ISDIR(found.st_mode):
-            self._files.pop(found.st_ino, None)
+        fd_stat = os.fstat(fd)
+        if not stat.S_ISDIR(fd_stat.st_mode):
+            self._files.pop(fd_stat.st_ino, None)
             return
         folder = os.readlink('/proc/self/fd/%d' % fd)
-        saved = [folder in one.folders or folder in one.paths
+        saved = [folder in change.folders or folder in change.paths
                  or any(folder.startswith(path + os.sep)
-                        for path in one.paths) for one in self._changes]
+                        for path in change.paths) for change in self._changes]
         if any(saved):
             self._save(saved)
 
@@ -290,7 +290,7 @@ class Power:
             self._add((target,), lambda: self._real['unlink'](target))
 
     def linkat(self, *args: Any) -> Any:
-        """What ``linkat`` does."""
+        """A replacement of ``linkat``."""
         done = self._real_linkat(*args)
         self.linked(args[3])
         return done
@@ -320,10 +320,10 @@ class Power:
         if self._is_ours(path, named):
             self._add((path,), lambda: self._real['mkdir'](path))
 
-    def _exchange(self, one: str, other: str) -> None:
-        self._real_exchange(one, other)
-        if self._is_ours(one):
-            self._add((one, other), lambda: self._real_exchange(one, other))
+    def _exchange(self, path: str, other: str) -> None:
+        self._real_exchange(path, other)
+        if self._is_ours(path):
+            self._add((path, other), lambda: self._real_exchange(path, other))
 
 
 class _Linkat:

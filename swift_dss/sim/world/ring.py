@@ -40,6 +40,8 @@ class SimRing:
                  fragments: int = REPLICAS) -> None:
         self.names = list(names)
         self.fragments = fragments
+        #: Each fragment belongs on the node so many indexes further on.
+        self.turned = 0
         #: So many nodes it needs at least.
         self.width = max(REPLICAS, fragments)
 
@@ -51,8 +53,11 @@ class SimRing:
         """The nodes of a partition's replicas, in ring order; of its
         fragments, each at its index."""
         order = self._order(partition)
-        return order[:REPLICAS] if policy != CODED else \
-            list(_indexed(partition, tuple(order[:self.fragments])))
+        if policy != CODED:
+            return order[:REPLICAS]
+        indexed = _indexed(partition, tuple(order[:self.fragments]))
+        at = self.turned % self.fragments
+        return indexed[at:] + indexed[:at]
 
     def handoffs(self, partition: str, policy: int = OURS) -> List[str]:
         """The other nodes, in the order in which they stand in."""
@@ -102,8 +107,8 @@ class SimPrimaries(Primaries):
             records: bool = False) -> List[List[Optional[Answer]]]:
         """See :meth:`Primaries.ask`."""
         answers = []
-        for one in wanted:
-            said = self._asked(one, False)
+        for version in wanted:
+            said = self._asked(version, False)
             answers.append([
                 None if it is None else it._replace(is_proven=False)
                 if records else Answer(it.timestamp) for it in said])

@@ -22,43 +22,54 @@ class Worn:
         #: Open, so that no other file gets their inodes.
         self._bad: Dict[Tuple[int, int], int] = {}
         self._failing: Set[str] = set()
+        #: How often that has changed.
+        self.changes = 0
 
     def spoil(self, path: str) -> None:
         """The bytes of a file cannot be read any more, whatever its name."""
+        self.changes += 1
         fd = os.open(path, os.O_RDONLY)
         if self._bad.setdefault(_inode(fd), fd) != fd:
             os.close(fd)
 
     def mend(self, path: str) -> None:
         """They can."""
+        self.changes += 1
         fd = os.open(path, os.O_RDONLY)
         os.close(self._bad.pop(_inode(fd), os.dup(fd)))
         os.close(fd)
 
     def fail(self, folder: str) -> None:
         """No byte of any file under a folder can be read for a while."""
+        self.changes += 1
         self._failing.add(os.path.realpath(folder) + os.sep)
 
     def recover(self, folder: str) -> bool:
         """They can; False if they always could."""
         name = os.path.realpath(folder) + os.sep
-        found = name in self._failing
+        is_failing = name in self._failing
+        self.changes += is_failing
         self._failing.discard(name)
-        return found
+        return is_failing
+
+    def is_any(self) -> bool:
+        """True if the bytes of any file cannot be read now."""
+        return bool(self._bad or self._failing)
 
     def is_spoilt(self, path: str) -> bool:
         """True if the bytes of a file are lost."""
         if not self._bad:
             return False
         try:
-            found = os.stat(path)
+            file_stat = os.stat(path)
         except OSError:
             return False
-        return (found.st_dev, found.st_ino) in self._bad
+        return (file_stat.st_dev, file_stat.st_ino) in self._bad
 
     def is_silent(self, path: str) -> bool:
         """True if its bytes cannot be read now."""
-        return self._fails(os.path.realpath(path)) or self.is_spoilt(path)
+        return bool(self._failing) and self._fails(
+            os.path.realpath(path)) or self.is_spoilt(path)
 
     def close(self) -> None:
         """Let go of files."""
@@ -78,7 +89,7 @@ class Worn:
         return _preadv(fd, into, offset, flags)
 
     def _require(self, fd: int) -> None:
-        if not (self._bad or self._failing):
+        if not self.is_any():
             return
         if _inode(fd) in self._bad or self._fails(
                 os.readlink('/proc/self/fd/%d' % fd)):
@@ -89,8 +100,8 @@ class Worn:
 
 
 def _inode(fd: int) -> Tuple[int, int]:
-    found = os.fstat(fd)
-    return found.st_dev, found.st_ino
+    fd_stat = os.fstat(fd)
+    return fd_stat.st_dev, fd_stat.st_ino
 
 
 @contextlib.contextmanager

@@ -1,4 +1,9 @@
-"""Which bytes leave the SSD. One strategy, one file."""
+"""Which bytes leave the SSD. One strategy, one file.
+
+Holds the one class rule, and orders over objects, rows, bytes and chunks.
+In: sums by class, the class table, room to make.
+Never: a dirty or pinned byte as a victim.
+"""
 
 from __future__ import annotations
 

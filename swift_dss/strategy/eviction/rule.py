@@ -97,7 +97,8 @@ def account(class_id: int, spec: ClassSpec, room: int, used: int = 0,
 
 def in_order(accounts: Iterable[Account]) -> List[Account]:
     """Lowest rank first, as all below wants them."""
-    return sorted(accounts, key=lambda one: (one.rank, one.class_ids))
+    return sorted(accounts,
+                  key=lambda account: (account.rank, account.class_ids))
 
 
 def may_give(giver: Account, own: Optional[Account]) -> bool:
@@ -111,9 +112,9 @@ def outweighs(giver: Account, own: Account, size: int) -> bool:
         giver.used * own.weight
 
 
-def heavier(one: Account, other: Account) -> bool:
+def heavier(account: Account, other: Account) -> bool:
     """More for its weight."""
-    return one.used * other.weight > other.used * one.weight
+    return account.used * other.weight > other.used * account.weight
 
 
 def strict_giver(ranked: Iterable[Account], own: Account,
@@ -124,11 +125,42 @@ def strict_giver(ranked: Iterable[Account], own: Account,
     :param may: whether one may give at all
     :param above: whether those above it give, too
     """
-    for one in ranked:
-        if one.rank > own.rank and not above:
+    for account in ranked:
+        if account.rank > own.rank and not above:
             return None
-        if may(one):
-            return one
+        if may(account):
+            return account
+    return None
+
+
+def sole_giver(ranked: Iterable[Account], own: Account, size: int,
+               over: int) -> Optional[Account]:
+    """The class from which alone a strict newcomer has all of its room.
+
+    The answer of :class:`Entry` in one call, for callers that ask millions
+    of times a minute: evict objects of this class until ``over`` are gone.
+
+    :param over: that must leave, at least 1
+    :returns: None: several classes give, or none, or ``own`` is over its cap;
+        ask :class:`Entry`
+    """
+    used = own.used + size
+    if used > own.cap or own.allocate is not Allocate.ALWAYS:
+        return None
+    claims_floor = used <= own.floor
+    for giver in ranked:
+        if giver is own:
+            if claims_floor:
+                continue
+            spare = giver.loose
+        elif giver.rank > own.rank and not claims_floor:
+            return None
+        else:
+            spare = giver.used - giver.floor
+            if spare > giver.loose:
+                spare = giver.loose
+        if spare > 0:
+            return giver if spare >= over else None
     return None
 
 
@@ -140,10 +172,16 @@ def weighted_giver(ranked: Iterable[Account], own: Account, size: int,
     :param above: whether lighter ones give, too
     """
     best: Optional[Account] = None
-    for one in ranked:
-        if (above or outweighs(one, own, size)) and may(one) \
-                and (best is None or heavier(one, best)):
-            best = one
+    wanted, weight = own.used + size, own.weight
+    for account in ranked:
+        # outweighs() and heavier(), without a call a class: a replay comes
+        # here at every miss.
+        if (above or account is own
+                or wanted * account.weight <= account.used * weight) \
+                and may(account) \
+                and (best is None or account.used * best.weight
+                     > best.used * account.weight):
+            best = account
     return best
 
 
@@ -151,10 +189,11 @@ def claims(accounts: Sequence[Account]) -> List[Tuple[Account, int]]:
     """Accounts below their floor, with the room that each may take from
     classes of any rank.
     """
-    takable = sum(one.above_floor for one in accounts)
-    found = [(one, min(takable - one.above_floor, one.floor - one.used))
-             for one in accounts]
-    return [(one, length) for one, length in found if length > 0]
+    takable = sum(account.above_floor for account in accounts)
+    short = [(account, min(takable - account.above_floor,
+                           account.floor - account.used))
+             for account in accounts]
+    return [(account, length) for account, length in short if length > 0]
 
 
 class Entry:
@@ -198,13 +237,13 @@ class Entry:
             return weighted_giver(self._ranked, own, self._size, self._may)
         if not self._claims:
             return strict_giver(self._ranked, own, self._may)
-        # Who is below its floor grows rather than exchange its own.
+        # A class below its floor grows rather than exchange its own bytes.
         return strict_giver(
-            self._ranked, own, lambda one: one is not own
-            and self._may(one), above=True) or (own if own.loose else None)
+            self._ranked, own, lambda account: account is not own
+            and self._may(account), above=True) or (own if own.loose else None)
 
-    def _may(self, one: Account) -> bool:
-        return may_give(one, self._own)
+    def _may(self, account: Account) -> bool:
+        return may_give(account, self._own)
 
     def most(self, giver: Account) -> int:
         """So much may leave of ``giver`` before :meth:`next` says another:
@@ -216,8 +255,9 @@ class Entry:
             return most
         least = (self._own.used + self._size) * giver.weight
         return max(1, min(most, _until_lighter(
-            giver, [one for one in self._ranked if one is not self._own
-                    and may_give(one, self._own)]),
+            giver, [account for account in self._ranked
+                    if account is not self._own
+                    and may_give(account, self._own)]),
             math.floor(giver.used - least / self._own.weight) + 1))
 
     def left(self, giver: Account, amount: int) -> None:
@@ -229,23 +269,26 @@ class Entry:
     def _is_enough(self) -> bool:
         """Together they give what is needed, at least."""
         own, could = self._own, 0
-        if self._over <= 0:
+        if self._over <= own.loose:
             return True
-        for one in self._ranked:
-            if self._strict and not self._claims and one.rank > own.rank:
+        for account in self._ranked:
+            if self._strict and not self._claims and account.rank > own.rank:
                 break
-            could += self._givable(one)
-        return could >= self._over
+            could += self._givable(account)
+            if could >= self._over:
+                return True
+        return False
 
-    def _givable(self, one: Account) -> int:
-        if one is self._own:
-            return one.loose
+    def _givable(self, account: Account) -> int:
+        if account is self._own:
+            return account.loose
         if self._strict:
-            return one.above_floor
-        if not outweighs(one, self._own, self._size):
+            return account.above_floor
+        if not outweighs(account, self._own, self._size):
             return 0
-        least = (self._own.used + self._size) * one.weight / self._own.weight
-        return min(one.above_floor, int(one.used - least) + 1)
+        least = ((self._own.used + self._size) * account.weight
+                 / self._own.weight)
+        return min(account.above_floor, int(account.used - least) + 1)
 
 
 class Relief:
@@ -270,16 +313,16 @@ class Relief:
         if self._need is not None and self._need <= 0:
             return None
         givers = self._givers()
-        for one in givers:
-            if one.used > one.cap:
-                return one
+        for account in givers:
+            if account.used > account.cap:
+                return account
         if self._need is None or not givers:
             return None
         best = givers[0]
         if self._mode is Mode.WEIGHTED:
-            for one in givers:
-                if heavier(one, best):
-                    best = one
+            for account in givers:
+                if heavier(account, best):
+                    best = account
         return best
 
     def most(self, giver: Account) -> int:
@@ -299,18 +342,18 @@ class Relief:
             self._need -= amount
 
     def _givers(self) -> List[Account]:
-        return [one for one in self._ranked if may_give(one, None)]
+        return [account for account in self._ranked if may_give(account, None)]
 
 
 def _until_lighter(giver: Account, others: Sequence[Account]) -> int:
     """How much the heaviest class gives before another one is heavier."""
     most = giver.used
     before = True
-    for one in others:
-        if one is giver:
+    for account in others:
+        if account is giver:
             before = False
             continue
-        level = one.used * giver.weight / one.weight
+        level = account.used * giver.weight / account.weight
         # Of two that are alike the first gives.
         most = min(most, math.ceil(giver.used - level) if before
                    else math.floor(giver.used - level) + 1)

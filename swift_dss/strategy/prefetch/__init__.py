@@ -1,4 +1,9 @@
-"""Strategies of fetching ahead of readers. One strategy, one file."""
+"""Strategies of fetching ahead of readers. One strategy, one file.
+
+Holds SEQ, AMP, GRAPH, manifests, and their combination.
+In: reads, and the spare rate of the link.
+Never: a part of another account's object.
+"""
 
 from __future__ import annotations
 

@@ -149,11 +149,11 @@ class Amp(Prefetch):
         beyond."""
         unit = access.offset // self._unit_bytes
         for number in (unit, unit - 1):
-            found = self._units.get(
+            stream = self._units.get(
                 (access.account, access.object_id, number))
-            if found is not None and \
-                    0 <= access.offset - found.reached <= access.length:
-                return found
+            if stream is not None and \
+                    0 <= access.offset - stream.reached <= access.length:
+                return stream
         return None
 
     def on_arrival(self, account: str, object_id: Hashable, offset: int,

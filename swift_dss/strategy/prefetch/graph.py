@@ -81,7 +81,7 @@ class Graph(Prefetch):
         self._miss_threshold = miss_threshold
         self._ahead_threshold = ahead_threshold
         self._window = window
-        self._nodes = Nodes(settings.state_bytes - 2 * small)
+        self.nodes = Nodes(settings.state_bytes - 2 * small)
         self._node_limit_bytes = settings.state_bytes - 2 * small
         self._streams = Streams(small // ITEM_BYTES, GraphStream)
         self._client_limit = max(1, small // CLIENT_BYTES)
@@ -115,22 +115,22 @@ class Graph(Prefetch):
                 root = nodes[-1]
         if root is not None:
             wants = self._expand(nodes[-1], root, access, room_bytes)
-        self._nodes.shrink()
+        self.nodes.shrink()
         return wants
 
     def on_arrival(self, account: str, object_id: Hashable, offset: int,
                    length: int, waited: bool, now: float) -> None:
         """See :meth:`Prefetch.on_arrival`."""
-        for node in self._nodes.overlapping((account, object_id), offset,
-                                            offset + length):
+        for node in self.nodes.overlapping((account, object_id), offset,
+                                           offset + length):
             if node.state == Node.ASKED:
                 node.state = Node.UNREAD
 
     def on_dropped(self, account: str, object_id: Hashable, offset: int,
                    length: int, now: float) -> None:
         """See :meth:`Prefetch.on_dropped`."""
-        for node in self._nodes.overlapping((account, object_id), offset,
-                                            offset + length):
+        for node in self.nodes.overlapping((account, object_id), offset,
+                                           offset + length):
             if node.state == Node.ASKED:
                 self._settle(node, Node.ABSENT)
 
@@ -138,13 +138,13 @@ class Graph(Prefetch):
                        length: int, now: float) -> bool:
         """See :meth:`Prefetch.on_last_chance`."""
         spare = False
-        for node in self._nodes.overlapping((account, object_id), offset,
-                                            offset + length):
+        for node in self.nodes.overlapping((account, object_id), offset,
+                                           offset + length):
             if node.state != Node.UNREAD or node.old:
                 continue
             spare = node.old = True
             node.tag = False
-            root = self._nodes.get(node.root)
+            root = self.nodes.get(node.root)
             if root is not None and root.degree:
                 root.degree = max(1, root.degree - 1)
                 root.trigger = max(0, min(root.degree - 1,
@@ -154,28 +154,28 @@ class Graph(Prefetch):
     def on_evict(self, account: str, object_id: Hashable, offset: int,
                  length: int, used: bool, now: float) -> None:
         """See :meth:`Prefetch.on_evict`."""
-        for node in self._nodes.overlapping((account, object_id), offset,
-                                            offset + length):
+        for node in self.nodes.overlapping((account, object_id), offset,
+                                           offset + length):
             if not used and node.state == Node.UNREAD:
                 if node.start < offset:
                     # The part that was read stays right.
-                    node = self._nodes.split(node, offset)
+                    node = self.nodes.split(node, offset)
                 node.wrong = self._was_reached(node)
             self._settle(node, Node.ABSENT)
-        self._nodes.shrink()
+        self.nodes.shrink()
 
     def state_bytes(self) -> int:
         """See :meth:`Prefetch.state_bytes`."""
-        return (self._nodes.used_bytes + len(self._streams) * ITEM_BYTES
+        return (self.nodes.used_bytes + len(self._streams) * ITEM_BYTES
                 + len(self._clients) * CLIENT_BYTES)
 
     def counts(self) -> Dict[str, float]:
         """See :meth:`Prefetch.counts`."""
-        return {'nodes': len(self._nodes), 'edges': self._nodes.edges}
+        return {'nodes': len(self.nodes), 'edges': self.nodes.edges}
 
     def save(self) -> Dict[str, Any]:
         """See :meth:`Prefetch.save`."""
-        return {'version': _VERSION, 'nodes': self._nodes.save()}
+        return {'version': _VERSION, 'nodes': self.nodes.save()}
 
     def load(self, saved: Dict[str, Any]) -> None:
         """See :meth:`Prefetch.load`."""
@@ -187,7 +187,7 @@ class Graph(Prefetch):
         except (KeyError, TypeError) as err:
             raise ValueError('graph: %s' % err) from err
         fresh.shrink()
-        self._nodes = fresh
+        self.nodes = fresh
         self._clients.clear()
         self._streams.clear()
 
@@ -196,11 +196,11 @@ class Graph(Prefetch):
     def _go_on(self, stream: GraphStream, access: Access) -> List[Node]:
         """A stream that was read on lengthens its node; the node that the
         read came to, if it came to another."""
-        node = self._nodes.get(stream.node)
+        node = self.nodes.get(stream.node)
         end = access.offset + access.length
         if node is None or end <= node.end:
             return []
-        came_to = self._nodes.grow(node, end)
+        came_to = self.nodes.grow(node, end)
         if came_to is node:
             return []
         stream.node = came_to.number
@@ -211,19 +211,19 @@ class Graph(Prefetch):
 
     def _enter(self, access: Access) -> List[Node]:
         """Note a random read; its nodes."""
-        nodes = self._nodes.read(
+        nodes = self.nodes.read(
             (access.account, access.object_id), access.offset,
             access.offset + access.length)
         who = (access.account, access.client)
         last = self._clients.pop(who, None) or []
         for number in last:
-            before = self._nodes.get(number)
+            before = self.nodes.get(number)
             if before is not None:
-                self._nodes.follow(before, nodes[0])
+                self.nodes.follow(before, nodes[0])
         for node, after in zip(nodes, nodes[1:]):
-            self._nodes.follow(node, after)
+            self.nodes.follow(node, after)
         for node in nodes:
-            self._nodes.count(node)
+            self.nodes.count(node)
             node.wrong = False
         self._clients[who] = [*last, nodes[-1].number][-self._window:]
         if len(self._clients) > self._client_limit:
@@ -235,7 +235,7 @@ class Graph(Prefetch):
         one of them."""
         tagged = None
         for node in nodes:
-            root = self._nodes.get(node.root)
+            root = self.nodes.get(node.root)
             if node.tag:
                 tagged = root or node
             if root is not None:
@@ -257,7 +257,7 @@ class Graph(Prefetch):
         """True if the node that led to ``node`` was read since ``node`` was
         requested.
         """
-        via = self._nodes.get(node.via)
+        via = self.nodes.get(node.via)
         return via is None or via.read_turn >= node.asked_turn
 
     @staticmethod
@@ -274,13 +274,13 @@ class Graph(Prefetch):
             node.degree = root.degree or FIRST_DEGREE
             node.trigger = root.trigger or FIRST_DEGREE // 2
         node.degree = max(node.degree, node.trigger + 1)
-        found = self._likely(node, access)
+        likely_nodes = self._likely(node, access)
         wants = clip([Want(
             access.account, likely.place[1], likely.start,
             min(likely.end - likely.start, self._longest_bytes),
             Urgency.GUESS, weight, self.name)
-            for weight, likely in found], room_bytes)
-        for place, (_, likely) in enumerate(found[:len(wants)]):
+            for weight, likely in likely_nodes], room_bytes)
+        for place, (_, likely) in enumerate(likely_nodes[:len(wants)]):
             likely.root = node.number
             likely.asked_turn = self._turn
             likely.state = Node.ASKED
@@ -295,31 +295,31 @@ class Graph(Prefetch):
         are there or on their way only lead on."""
         threshold = self._ahead_threshold if access.hit else \
             self._miss_threshold
-        found: List[Tuple[float, Node]] = []
+        best_first: List[Tuple[float, Node]] = []
         seen = set()
         heap = [(-1.0, node.number)]
         #: The node nearest before it that leads to it.
         via = {node.number: 0}
         for _ in range(EXPANSION_STEPS):
-            if not heap or len(found) >= node.degree:
+            if not heap or len(best_first) >= node.degree:
                 break
             weight, number = heapq.heappop(heap)
-            current = self._nodes.get(number)
+            current = self.nodes.get(number)
             if current is None or number in seen:
                 continue
             seen.add(number)
             if current is not node and not current.wrong and \
                     current.state == Node.ABSENT:
-                found.append((-weight, current))
+                best_first.append((-weight, current))
                 current.via = via[number]
             # The successors of this read are not counted yet.
             reads = max(1, current.count - (current is node))
             for after, count in list(current.edges.items()):
-                if self._nodes.get(after) is None:
-                    self._nodes.forget_edge(current, after)
+                if self.nodes.get(after) is None:
+                    self.nodes.forget_edge(current, after)
                     continue
                 likely = weight * min(1.0, count / reads)
                 if -likely >= threshold and after not in seen:
                     via[after] = number
                     heapq.heappush(heap, (likely, after))
-        return found
+        return best_first

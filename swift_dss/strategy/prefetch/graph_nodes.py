@@ -113,10 +113,10 @@ class Nodes:
     def overlapping(self, place: _Place, start: int,
                     end: int) -> List[Node]:
         """Nodes with bytes in the range, at most ``MAX_TOUCHED``."""
-        found = self._ranges.get(place)
-        if found is None:
+        entry = self._ranges.get(place)
+        if entry is None:
             return []
-        starts, nodes = found
+        starts, nodes = entry
         at = bisect_right(starts, start) - 1
         if at < 0 or nodes[at].end <= start:
             at += 1
@@ -250,8 +250,8 @@ class Nodes:
             numbers = (number, start, end, count, degree, trigger)
             if not isinstance(account, str) or \
                     not isinstance(object_id, (str, int)) or \
-                    any(type(one) is not int or one < 0
-                        for one in numbers) or not 0 <= start < end or \
+                    any(type(value) is not int or value < 0
+                        for value in numbers) or not 0 <= start < end or \
                     number in self._by_number or \
                     not 0 <= trigger <= degree or \
                     self.overlapping((account, object_id), start, end):

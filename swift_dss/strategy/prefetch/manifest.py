@@ -100,15 +100,15 @@ class Manifests(Relay):
             return
         whole = _PREFIX + str(object_id)
         self._forget((account, whole))
-        found = Members(members, self._unit_bytes)
-        self._by_manifest[account, whole] = found
-        for (member, _), start in zip(members, found.starts):
+        parts = Members(members, self._unit_bytes)
+        self._by_manifest[account, whole] = parts
+        for (member, _), start in zip(members, parts.starts):
             self._member_of[account, member] = (whole, start)
         while self._own_bytes() > self._limit_bytes and self._by_manifest:
             self._forget(next(iter(self._by_manifest)))
         self._inner.on_request(Access(
             account, client, whole, 0, self._unit_bytes,
-            found.ends_at, True, now), 0)
+            parts.ends_at, True, now), 0)
 
     # -- what it is told -------------------------------------------------
 
@@ -173,19 +173,19 @@ class Manifests(Relay):
         """Wants of a manifest's bytes, as wants of its members'."""
         if not self._by_manifest:
             return wants
-        found = []
+        back = []
         for want in wants:
             members = self._by_manifest.get(
                 (want.account, str(want.object_id)))
             if members is None:
                 if not str(want.object_id).startswith(_PREFIX):
-                    found.append(want)
+                    back.append(want)
                 continue
-            found += [want._replace(object_id=object_id, offset=offset,
-                                    length=length)
-                      for object_id, offset, length in members.pieces(
+            back += [want._replace(object_id=object_id, offset=offset,
+                                   length=length)
+                     for object_id, offset, length in members.pieces(
                           want.offset, want.length)]
-        return found
+        return back
 
     def _forget(self, place: _Whole) -> None:
         account, whole = place

@@ -20,47 +20,49 @@ class Relay(Prefetch):
     def on_arrival(self, account: str, object_id: Hashable, offset: int,
                    length: int, waited: bool, now: float) -> None:
         """See :meth:`Prefetch.on_arrival`."""
-        for one in self._others:
-            one.on_arrival(account, object_id, offset, length, waited, now)
+        for prefetcher in self._others:
+            prefetcher.on_arrival(account, object_id, offset, length, waited,
+                                  now)
 
     def on_dropped(self, account: str, object_id: Hashable, offset: int,
                    length: int, now: float) -> None:
         """See :meth:`Prefetch.on_dropped`."""
-        for one in self._others:
-            one.on_dropped(account, object_id, offset, length, now)
+        for prefetcher in self._others:
+            prefetcher.on_dropped(account, object_id, offset, length, now)
 
     def on_last_chance(self, account: str, object_id: Hashable, offset: int,
                        length: int, now: float) -> bool:
         """See :meth:`Prefetch.on_last_chance`: all are asked."""
-        kept = [one.on_last_chance(account, object_id, offset, length, now)
-                for one in self._others]
+        kept = [prefetcher.on_last_chance(account, object_id, offset, length,
+                                          now)
+                for prefetcher in self._others]
         return any(kept)
 
     def on_evict(self, account: str, object_id: Hashable, offset: int,
                  length: int, used: bool, now: float) -> None:
         """See :meth:`Prefetch.on_evict`."""
-        for one in self._others:
-            one.on_evict(account, object_id, offset, length, used, now)
+        for prefetcher in self._others:
+            prefetcher.on_evict(account, object_id, offset, length, used, now)
 
     def state_bytes(self) -> int:
         """See :meth:`Prefetch.state_bytes`."""
-        return sum(one.state_bytes() for one in self._others)
+        return sum(prefetcher.state_bytes() for prefetcher in self._others)
 
     def counts(self) -> Dict[str, float]:
         """See :meth:`Prefetch.counts`."""
-        found: Dict[str, float] = {}
-        for one in self._others:
-            found.update(one.counts())
-        return found
+        counts: Dict[str, float] = {}
+        for prefetcher in self._others:
+            counts.update(prefetcher.counts())
+        return counts
 
     def save(self) -> Dict[str, Any]:
         """See :meth:`Prefetch.save`."""
-        found: Dict[str, Any] = {}
-        for one in self._others:
-            found.update(one.save())
-        return found
+        state: Dict[str, Any] = {}
+        for prefetcher in self._others:
+            state.update(prefetcher.save())
+        return state
 
     def load(self, saved: Dict[str, Any]) -> None:
         """See :meth:`Prefetch.load`."""
-        for one in self._others:
-            one.load(saved)
+        for prefetcher in self._others:
+            prefetcher.load(saved)

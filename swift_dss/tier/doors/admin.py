@@ -20,10 +20,9 @@ from swift_dss.tier.upkeep import Upkeep
 from swift_dss.tier.walk.drain import Drainer
 from swift_dss.tier.walk.relocate import DEFAULT_WAIT_SECONDS
 from swift_dss.tier.walk.repair import Mender
+from swift_dss.tier.walk.told import MOST_TOLD, Told
 
 _LISTING_PAGE = 500
-#: Versions, and failures, that an answer names; of more it has the number.
-_MOST_TOLD = 1000
 #: Versions that are sent to S3 side by side: enough for full bundles.
 _RELOCATED_AT_ONCE = 5000
 
@@ -72,17 +71,20 @@ class AdminServer(AdminDoor):
     def _ls(self, request: Dict[str, Any], progress: Progress) -> Any:
         """Pages of rows as progress, so that no list is held whole."""
         table = self._node.in_force.table
+        ranks = self._node.local.mover.copies
         shown = 0
         for rows in self._listed(request, _filter(request, table)):
             shown += len(rows)
-            progress({'rows': [described(row, table) for row in rows]})
+            progress({'rows': [
+                dict(described(row, table), copy_rank=ranks.rank(row.version))
+                for row in rows]})
         return {'shown': shown}
 
     def _listed(self, request: Dict[str, Any],
                 wanted: Filter) -> Iterator[List[VersionRow]]:
         """Pages of as many versions as a request wants."""
         left = int(request.get('limit', 0)) or (1 << 62)
-        for rows in self._node.index.pages(
+        for rows in self._node.index.pages.soon(
                 wanted, min(left, _LISTING_PAGE)):
             yield rows[:left]
             left -= len(rows)
@@ -103,10 +105,10 @@ class AdminServer(AdminDoor):
         gateway = self._node.gateway
         if gateway is None:
             raise BadConfig('[gateway] is not enabled')
-        return plain(gateway.collector.run(Wish(
+        return plain(gateway.collect(Wish(
             bool(request.get('dry_run')), bool(request.get('everything')),
             absent=bool(request.get('absent'))),
-            lambda found: progress(plain(found))))
+            lambda counts: progress(plain(counts))))
 
     def _pins(self, request: Dict[str, Any], progress: Progress) -> Any:
         node = self._node
@@ -132,7 +134,7 @@ class AdminServer(AdminDoor):
         if tier not in ('hdd', 'remote'):
             raise BadConfig('%r is neither hdd nor remote' % tier)
 
-        def one(row: VersionRow) -> None:
+        def demote(row: VersionRow) -> None:
             local = self._node.local
             if tier == 'hdd':
                 local.demote(row.version, row.partition)
@@ -144,27 +146,27 @@ class AdminServer(AdminDoor):
             if local.devices.get(row.version.device).capacity.configured:
                 local.drop_capacity(row.version, row.partition)
 
-        return self._move(request, progress, one)
+        return self._move(request, progress, demote)
 
     def _move(self, request: Dict[str, Any], progress: Progress,
-              one: Callable[[VersionRow], None]) -> Any:
+              carry_out: Callable[[VersionRow], None]) -> Any:
         """Page by page: a filter may name every version of the node."""
         node = self._node
         moved: List[Dict[str, Any]] = []
-        failed = _Told()
+        failed = Told()
         done = 0
         total, pages = self._wanted(request, _LISTING_PAGE)
         for page in pages:
             for row in page:
                 done += 1
                 try:
-                    one(row)
+                    carry_out(row)
                 except DssError as err:
                     failed.say('%s on %s: %s' % (
                         row.name or row.version.key, row.version.device,
                         err))
                 else:
-                    if len(moved) < _MOST_TOLD:
+                    if len(moved) < MOST_TOLD:
                         moved.append(described(
                             node.index.get(row.version) or row,
                             node.in_force.table))
@@ -187,8 +189,8 @@ class AdminServer(AdminDoor):
         wanted = _filter(request, node.in_force.table)
         if wanted == ALL:
             raise BadConfig('say which: an object, or a filter')
-        total, last_id = node.index.count(wanted)
-        return total, node.index.pages(wanted, limit, last_id)
+        total, last_id = node.index.pages.count(wanted)
+        return total, node.index.pages.all(wanted, limit, last_id)
 
     def _rebuild(self, request: Dict[str, Any], progress: Progress) -> Any:
         return self._node.sweeper.survey(
@@ -208,15 +210,18 @@ class AdminServer(AdminDoor):
         """Send versions to S3 now, wait, and drop them here."""
         deadline = time.monotonic() + float(
             request.get('seconds', DEFAULT_WAIT_SECONDS))
-        failed = _Told()
+        failed = Told()
         done = 0
         total, pages = self._wanted(request, _RELOCATED_AT_ONCE)
         for page in pages:
-            for text in self._node.relocator.relocate(
-                    page, max(0.0, deadline - time.monotonic()),
-                    lambda some, _, before=done: progress(  # type: ignore[misc]
-                        {'done': before + some, 'of': total})):
-                failed.say(text)
+            why = self._node.relocator.relocate(
+                page, max(0.0, deadline - time.monotonic()),
+                lambda moved, _, before=done: progress(  # type: ignore[misc]
+                    {'done': before + moved, 'of': total}))
+            for row in page:
+                if row.version in why:
+                    failed.say('%s: %s' % (row.name or row.version.key,
+                                           why[row.version]))
             done += len(page)
         return {'versions': done, 'failed': failed.lines(),
                 'relocated': done - failed.count}
@@ -224,25 +229,6 @@ class AdminServer(AdminDoor):
     def _reload(self, request: Dict[str, Any], _: Progress) -> Any:
         self._upkeep.reload()
         return {'reloaded': True}
-
-
-class _Told:
-    """Failures, the first of them word for word."""
-
-    def __init__(self) -> None:
-        self._first: List[str] = []
-        self.count = 0
-
-    def say(self, text: str) -> None:
-        """Add one."""
-        self.count += 1
-        if len(self._first) < _MOST_TOLD:
-            self._first.append(text)
-
-    def lines(self) -> List[str]:
-        """The fields to print."""
-        more = self.count - len(self._first)
-        return self._first + (['and %d more' % more] if more else [])
 
 
 def described(row: VersionRow, table: ClassTable) -> Dict[str, Any]:
@@ -254,7 +240,8 @@ def described(row: VersionRow, table: ClassTable) -> Dict[str, Any]:
         'timestamp': version.timestamp, 'frag': version.frag_index,
         'size': row.size, 'pinned': row.pinned, 'on_remote': row.on_remote,
         'put_at': row.put_at, 'read_at': row.read_at,
-        'classes': [dict(asdict(span), name=table.name_of(span.class_id))
+        'classes': [dict(asdict(span), name=table.name_of(span.class_id),
+                         warmth=span.warmth.name.lower())
                     for span in row.spans],
         'ssd': sum(span.ssd_bytes for span in row.spans),
         'hdd': sum(span.hdd_bytes for span in row.spans),

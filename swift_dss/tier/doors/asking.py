@@ -51,7 +51,7 @@ def ask(path: str, request: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
 
 def _lines(connection: socket.socket, lines: BinaryIO,
            request: Dict[str, Any]) -> Iterator[bytes]:
-    """What it says until it ends, or is ended."""
+    """The lines of its answer until it ends, or is ended."""
     with contextlib.suppress(ConnectionError):
         connection.sendall(encode_line(request))
         yield from lines

@@ -71,11 +71,11 @@ def areas(title: str, times: Sequence[float], series: Sequence[Series],
 def _few(series: Sequence[Series]) -> List[Series]:
     if len(series) <= MOST_SERIES:
         return list(series)
-    largest = sorted(series, key=lambda one: -sum(one[1]))
+    largest = sorted(series, key=lambda line: -sum(line[1]))
     kept = {name for name, _ in largest[:MOST_SERIES - 1]}
-    rest = [one for one in series if one[0] not in kept]
+    rest = [line for line in series if line[0] not in kept]
     # The order stays, so that a colour does not change its meaning.
-    return [one for one in series if one[0] in kept] + [
+    return [line for line in series if line[0] in kept] + [
         ('%d others' % len(rest), [sum(column) for column in zip(
             *(values for _, values in rest))])]
 

@@ -14,7 +14,7 @@ from swift_dss.core.errors import (
 from swift_dss.core.limits import (
     DEFAULT_RETRY_AFTER_SECONDS, IO_WINDOW_BYTES)
 from swift_dss.core.residency import Tier
-from swift_dss.gateway.mend.arrivals import NotProven
+from swift_dss.gateway.restore.arrivals import NotProven
 from swift_dss.gateway.ports import LocalReader, Sink
 from swift_dss.gateway.service import Gateway
 from swift_dss.tier.doors.door import StreamServer, read_line
@@ -91,15 +91,19 @@ class FetchServer(StreamServer):
                 sink.begin(refusal(err))
 
     def _prove(self, line: bytes) -> proof.ProofReply:
-        """A stub wants to come here: does S3 have its bytes?"""
+        """A stub wants to come here, or a version leaves to where its stubs
+        are: does S3 have its bytes?"""
         try:
             request = proof.decode_request(line)
             if self._gateway is None:
                 return proof.ProofReply(503, 'no gateway is configured')
+            if request.leaves:
+                return self._gateway.prove_leaving(self._local.describe(
+                    request.version, request.partition))
             return self._gateway.prove_arrival(request)
         except DssError as err:
-            self._metrics.count('tier.arrivals_refused')
-            self._logger.warning('a stub was refused: %s', err)
+            self._metrics.count('tier.proofs_refused')
+            self._logger.warning('no proof for object servers: %s', err)
             return proof.ProofReply(404 if isinstance(
                 err, (NotProven, VersionGone)) else 503, str(err))
 

@@ -38,23 +38,23 @@ class History:
         backlogs = [device['pressure']['backlog']
                     for device in status['devices']
                     if device['pressure'] and device['pressure']['backlog']]
-        one = Sample(
+        sample = Sample(
             at,
             {tier: sum(device['totals'][tier]
                        for device in status['devices'])
              for tier in ('ssd', 'hdd', 'remote')},
-            {found['name']: found['ssd']
-             for found in status['classes'].values()},
-            sum(found['pending_bytes'] for found in backlogs),
-            sum(found['budget_bytes'] for found in backlogs),
+            {row['name']: row['ssd']
+             for row in status['classes'].values()},
+            sum(row['pending_bytes'] for row in backlogs),
+            sum(row['budget_bytes'] for row in backlogs),
             int(gateway.get('uploads') or 0),
             float(gateway.get('oldest_upload_seconds') or 0.0),
-            {name: {'measured': found['measured'],
-                    'predicted': found['predicted'] or 0.0}
-             for name, found in (status['link'] or {}).items()
-             if isinstance(found, dict) and 'measured' in found})
+            {name: {'measured': row['measured'],
+                    'predicted': row['predicted'] or 0.0}
+             for name, row in (status['link'] or {}).items()
+             if isinstance(row, dict) and 'measured' in row})
         with self._lock:
-            self._samples.append(one)
+            self._samples.append(sample)
 
     def samples(self) -> List[Sample]:
         """Oldest first."""

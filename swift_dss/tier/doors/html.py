@@ -81,7 +81,7 @@ def node_page(port: int, status: Callable[[], Dict[str, Any]],
     """The page of a node, at work, if there is a port for it.
 
     :param port: of the loopback address; 0 is none
-    :raises BadConfig: somebody else has the port
+    :raises BadConfig: another process has the port
     """
     if not port:
         return None
@@ -162,37 +162,37 @@ def _tiles(status: Dict[str, Any]) -> str:
 
 def pending_of(status: Dict[str, Any]) -> Sequence[int]:
     """(bytes that wait for S3, budget) of all devices."""
-    found = [device['pressure']['backlog'] for device in status['devices']
-             if device['pressure'] and device['pressure']['backlog']]
-    return (sum(one['pending_bytes'] for one in found),
-            sum(one['budget_bytes'] for one in found))
+    backlogs = [device['pressure']['backlog'] for device in status['devices']
+                if device['pressure'] and device['pressure']['backlog']]
+    return (sum(backlog['pending_bytes'] for backlog in backlogs),
+            sum(backlog['budget_bytes'] for backlog in backlogs))
 
 
 def _charts(samples: List[Sample], status: Dict[str, Any]) -> str:
-    times = [one.at for one in samples]
-    names = [one['name'] for one in sorted(
-        status['classes'].values(), key=lambda one: one['rank'])]
+    times = [sample.at for sample in samples]
+    names = [sample['name'] for sample in sorted(
+        status['classes'].values(), key=lambda sample: sample['rank'])]
     charts = [
         areas('Where bytes are', times, [
             (tier.upper() if tier != 'remote' else 'S3',
-             [float(one.tiers[tier]) for one in samples])
+             [float(sample.tiers[tier]) for sample in samples])
             for tier in ('ssd', 'hdd', 'remote')]),
         areas('Classes on the SSD', times, [
-            (name, [float(one.classes.get(name, 0)) for one in samples])
+            (name, [float(sample.classes.get(name, 0)) for sample in samples])
             for name in names])]
     if status['gateway']:
         charts += [lines('Waiting for S3', times, [
-            ('waiting', [float(one.pending) for one in samples]),
-            ('budget', [float(min(one.budget, max(
+            ('waiting', [float(sample.pending) for sample in samples]),
+            ('budget', [float(min(sample.budget, max(
                 2 * max(two.pending for two in samples), 1)))
-                for one in samples])]
+                for sample in samples])]
             if samples else [])]
         for way, title in (('up', 'Bandwidth up'),
                            ('down', 'Bandwidth down'),
                            ('drain', 'Drain of the backlog')):
             charts.append(lines(title, times, [
-                (kind, [one.link.get(way, {}).get(kind, 0.0)
-                        for one in samples])
+                (kind, [sample.link.get(way, {}).get(kind, 0.0)
+                        for sample in samples])
                 for kind in ('measured', 'predicted')], rate_text))
     return '<h2>The last hour</h2><div class="charts">%s</div>' % \
         ''.join(charts)
@@ -201,15 +201,15 @@ def _charts(samples: List[Sample], status: Dict[str, Any]) -> str:
 def _classes(status: Dict[str, Any]) -> str:
     rows = []
     admitted = status['admissions']
-    for class_id, one in sorted(status['classes'].items(), key=lambda item: (
+    for class_id, part in sorted(status['classes'].items(), key=lambda item: (
             -item[1]['rank'], int(item[0]))):
         counts = admitted.get(int(class_id), {})
-        reads = one.get('reads', 0)
+        reads = part.get('reads', 0)
         rows.append([
-            one['name'], class_id, one['rank'], one['objects'],
-            bytes_text(one['ssd']), bytes_text(one['hdd']),
-            bytes_text(one['remote']), bytes_text(one['dirty']),
-            _share(one['hits'] / reads if reads else None),
+            part['name'], class_id, part['rank'], part['objects'],
+            bytes_text(part['ssd']), bytes_text(part['hdd']),
+            bytes_text(part['remote']), bytes_text(part['dirty']),
+            _share(part['hits'] / reads if reads else None),
             *(counts.get(answer, 0) for answer in ANSWERS)])
     return _table('Classes and admissions', (
         'class', 'id', 'rank', 'objects', 'SSD', 'HDD', 'S3', 'dirty',
@@ -218,27 +218,27 @@ def _classes(status: Dict[str, Any]) -> str:
 
 def _devices(status: Dict[str, Any]) -> str:
     rows = []
-    for one in status['devices']:
-        backlog = (one['pressure'] or {}).get('backlog') or {}
+    for device in status['devices']:
+        backlog = (device['pressure'] or {}).get('backlog') or {}
         rows.append([
-            one['name'], one['ssd_state'], one['hdd_state'],
-            one['room_state'], one['lacking'],
-            bytes_text(one['totals']['ssd']),
-            bytes_text(one['totals']['hdd']),
+            device['name'], device['ssd_state'], device['hdd_state'],
+            device['room_state'], device['lacking'],
+            bytes_text(device['totals']['ssd']),
+            bytes_text(device['totals']['hdd']),
             bytes_text(backlog.get('pending_bytes', 0)),
             bytes_text(backlog.get('budget_bytes', 0)),
             bytes_text(backlog.get('room_bytes', 0)),
-            _seconds(one['oldest_dirty_seconds'] or 0)])
+            _seconds(device['oldest_dirty_seconds'] or 0)])
     return _table('Devices', (
         'device', 'SSD', 'HDD', 'room', 'lacking', 'on SSD', 'on HDD',
         'waits for S3', 'budget', 'room left', 'oldest dirty'), rows)
 
 
 def _shards(status: Dict[str, Any]) -> str:
-    rows = [[one['number'], one['pid'] or '-', _seconds(
-        one['up_seconds'] or 0) if one['answers'] else 'does not answer',
-        one['restarts'], ' '.join(one['devices'])]
-        for one in status.get('shards', ())]
+    rows = [[shard['number'], shard['pid'] or '-', _seconds(
+        shard['up_seconds'] or 0) if shard['answers'] else 'does not answer',
+        shard['restarts'], ' '.join(shard['devices'])]
+        for shard in status.get('shards', ())]
     return _table('Shards', ('number', 'process', 'up', 'started again',
                              'devices'), rows) if rows else ''
 
@@ -252,13 +252,13 @@ def _operations(status: Dict[str, Any]) -> str:
 
 
 def _bundles(status: Dict[str, Any]) -> str:
-    found = status['gateway'].get('bundles')
-    if not isinstance(found, dict):
+    bundles = status['gateway'].get('bundles')
+    if not isinstance(bundles, dict):
         return ''
     rows = [[name.replace('_', ' '), bytes_text(value) if isinstance(
         value, (int, float)) and name.endswith('bytes') else
         '-' if value is None else value]
-        for name, value in sorted(found.items())
+        for name, value in sorted(bundles.items())
         if not isinstance(value, (dict, list))]
     return _table('Bundles', ('', ''), rows)
 

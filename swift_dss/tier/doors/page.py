@@ -77,11 +77,11 @@ class _Handler(BaseHTTPRequestHandler):
         if host not in _HOSTS:
             self._answer(403, 'text/plain', b'only for this machine\n')
             return
-        found = self.server.views.get(self.path.partition('?')[0])
-        if found is None:
+        view = self.server.views.get(self.path.partition('?')[0])
+        if view is None:
             self._answer(404, 'text/plain', b'there is no such page\n')
             return
-        kind, make = found
+        kind, make = view
         try:
             body = make()
         except Exception:
@@ -101,7 +101,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nobody reads a line every ten seconds."""
+        """Log nothing: browsers ask every ten seconds."""
 
 
 def json_view(make: Callable[[], Any]) -> Tuple[str, Callable[[], bytes]]:

@@ -224,13 +224,13 @@ class Intake:
             if batch is None:
                 return
             lines: List[bytes] = []
-            for one in batch:
-                if callable(one):
+            for work in batch:
+                if callable(work):
                     self._hand_over(lines)
                     lines = []
-                    one()
+                    work()
                 else:
-                    lines.append(one)
+                    lines.append(work)
             self._hand_over(lines)
 
     def _hand_over(self, lines: List[bytes]) -> None:

@@ -13,9 +13,10 @@ without shared locks.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import OrderedDict
 from typing import (
-    Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple)
+    Dict, Iterable, List, Mapping, Optional, Sequence, Set)
 
 from swift_dss.core.classes import RemoteMode
 from swift_dss.core.errors import (
@@ -26,7 +27,7 @@ from swift_dss.gateway.ports import Upload
 from swift_dss.gateway.service import Gateway
 from swift_dss.io import spool
 from swift_dss.tier.hits import Hits
-from swift_dss.tier.index.index import IndexDamaged, IndexUnavailable
+from swift_dss.tier.index.file import IndexDamaged, IndexUnavailable
 from swift_dss.tier.index.rows import VersionRow
 from swift_dss.tier.keep.keepers import Keepers
 from swift_dss.tier.local.departures import Departures
@@ -58,7 +59,7 @@ class Ledger:
         self._due = departures.due
         self._keepers = keepers
         self.hits = Hits()
-        self.workload = Workload(self._index)
+        self.workload = Workload(self._index.file)
         self._gateway = gateway
         self._metrics = metrics
         self._logger = metrics.logger
@@ -115,25 +116,38 @@ class Ledger:
         return changed
 
     def settle(self, rows: Sequence[VersionRow],
-               known: Iterable[VersionRow] = ()) -> None:
+               known: Sequence[VersionRow] = (),
+               posts_missed: bool = False) -> None:
         """Queue the uploads of versions that were found, and have S3 told of
         their POSTs: a version may come to a device that has heard of its POST
         before, and its record in S3 need not have.
 
-        :param known: those of them whose POSTs were seen to before
+        :param known: those of them that the index had before
+        :param posts_missed: POSTs of known ones may be unheard of, too
         :raises TierUnavailable: none was queued; the next sweep tries again
         """
-        wanted = [Upload(row.version, row.partition, self._is_urgent(row),
-                         self._top_class(row))
-                  for row in rows if row.wants_remote and not row.on_remote]
-        if self._gateway is not None and wanted:
-            self._gateway.enqueue_uploads(wanted)
+        if self._gateway is None:
+            return
+        wanted = [row for row in rows
+                  if row.wants_remote and not row.on_remote]
+        if wanted:
+            self._gateway.enqueue_uploads([
+                Upload(row.version, row.partition, self._is_urgent(row),
+                       self._top_class(row)) for row in wanted])
         seen = {row.version for row in known}
+        if seen and wanted:
+            self._end_again([row for row in wanted if row.version in seen])
         posted = [(row.version, row.partition) for row in rows
                   if row.posted and (row.on_remote or row.wants_remote)
-                  and row.version not in seen]
-        if self._gateway is not None and posted:
+                  and (posts_missed or row.version not in seen)]
+        if posted:
             self._gateway.enqueue_renewals(posted)
+
+    def settle_walked(self, rows: Sequence[VersionRow],
+                      known: Sequence[VersionRow]) -> None:
+        """The same of versions that a walk has read. Where events were lost,
+        that of a POST may be among them, though its version is known."""
+        self.settle(rows, known, self._due.unclean)
 
     # -- inside ----------------------------------------------------------
 
@@ -178,14 +192,16 @@ class Ledger:
         newest = [event.version for event in said if event.kind in (
             EventKind.PUT, EventKind.DELETE)]
         gone = self.departures.release(self._index.obsolete(newest))
-        rows = self._rows_of(puts, newest)
-        with self._index.batch():
+        rows = self._rows_of(puts)
+        with self._index.file.batch():
             self._index.remove_all(gone)
             known = self._index.add(rows)
             classes = self._index.touch({
-                version: (max(event.at for event in some),
-                          _classes_named(some))
-                for version, some in reads.items()}, self._going_on(reads))
+                version: (max(event.at for event in events),
+                          _classes_named(events))
+                for version, events in reads.items()}, self._going_on(reads),
+                {version for version, events in reads.items()
+                 if len(events) > 1})
         # Known before this batch, so others may be at work on them: the facts
         # read from their files above may be old by now.
         for row in known:
@@ -196,37 +212,32 @@ class Ledger:
                 self._reclassified(event)
             elif event.kind is EventKind.HDD_DIFFERS:
                 self._due.keep(lambda event=event:  # type: ignore[misc]
-                           self._hdd_differs(event))
+                               self._hdd_differs(event))
             elif event.kind is EventKind.ROT:
                 self._keepers.to_mend(event.version, event.partition)
             elif event.kind is EventKind.GONE:
                 self._due.keep(lambda event=event:  # type: ignore[misc]
-                           self.departures.heard(event.version))
-        for version, some in reads.items():
-            self._note_reads(version, some, classes.get(version))
+                               self.departures.heard(event.version))
+        for version, events in reads.items():
+            self._note_reads(version, events, classes.get(version))
 
     def _going_on(self, reads: Mapping[VersionId, Sequence[Event]]
                   ) -> Set[VersionId]:
         """Versions with a read that begins where their last one ended."""
-        found: Set[VersionId] = set()
-        for version, some in reads.items():
+        going_on: Set[VersionId] = set()
+        for version, events in reads.items():
             end = self._ends.pop(version, 0)
-            for event in some:
+            for event in events:
                 if event.offset and event.offset == end:
-                    found.add(version)
+                    going_on.add(version)
                 end = event.offset + event.length
             self._ends[version] = end
             if len(self._ends) > _ENDS:
                 self._ends.popitem(last=False)
-        return found
+        return going_on
 
-    def _rows_of(self, puts: Sequence[Event],
-                 newest: Sequence[VersionId]) -> List[VersionRow]:
+    def _rows_of(self, puts: Sequence[Event]) -> List[VersionRow]:
         """Describe new versions from their files, as far as they exist."""
-        latest: Dict[Tuple[object, ...], str] = {}
-        for version in newest:
-            key = _object_of(version)
-            latest[key] = max(latest.get(key, ''), version.timestamp)
         rows: List[VersionRow] = []
         for event in puts:
             version = event.version
@@ -236,16 +247,31 @@ class Ledger:
                         version, event.partition, event.at, event.at))
             except VersionGone as err:
                 self._metrics.count('tier.events_' + err.counter)
-                if version.timestamp < max(
-                        latest[_object_of(version)],
-                        latest.get(_object_of(version)[:3], '')):
-                    # Replaced before this event was applied: no row will ever
-                    # lead to its bytes on the HDD.
-                    self.departures.release([VersionRow(
-                        version, event.partition, event.size)])
+                self._due.keep(functools.partial(self._overtaken, event))
             except (TierUnavailable, DamagedRecord) as err:
                 self._due.failed(err)
         return rows
+
+    def _overtaken(self, put: Event) -> None:
+        """Free the bytes on the HDD of a version that was replaced before
+        this event was applied: no row will ever lead to them. The event of
+        what replaced it may have been applied long ago."""
+        newest = self._local.newest(put.version, put.partition)
+        if newest is not None and newest > put.version.timestamp:
+            self.departures.release([VersionRow(
+                put.version, put.partition, put.size)])
+
+    def _end_again(self, wanted: Iterable[VersionRow]) -> None:
+        """Look at once at those whose upload ended since their files were
+        read: what was queued for them now would wait for their age."""
+        done = [Upload(row.version, row.partition, True, self._top_class(row))
+                for row in wanted if self._is_there(row.version)]
+        if done and self._gateway is not None:
+            self._gateway.enqueue_uploads(done)
+
+    def _is_there(self, version: VersionId) -> bool:
+        row = self._index.get(version)
+        return row is not None and row.on_remote
 
     def _is_urgent(self, row: VersionRow) -> bool:
         return any(self._in_force.table.spec(span.class_id).remote in (
@@ -253,8 +279,9 @@ class Ledger:
 
     def _top_class(self, row: VersionRow) -> int:
         """The highest class of a version: it speaks for it on the link."""
+        spec = self._in_force.table.spec
         return max((span.class_id for span in row.spans), default=0,
-                   key=lambda one: self._in_force.table.spec(one).rank)
+                   key=lambda class_id: spec(class_id).rank)
 
     def _hdd_differs(self, event: Event) -> None:
         """The copy on the HDD is given up; one on the SSD is copied again
@@ -276,16 +303,16 @@ class Ledger:
         return self._due.keep(lambda: self._mover.track(
             version, partition, put_at, read_at))
 
-    def _note_reads(self, version: VersionId, some: Sequence[Event],
+    def _note_reads(self, version: VersionId, events: Sequence[Event],
                     class_ids: Optional[Sequence[int]]) -> None:
         """Count hits of one version's reads, and note bytes to promote.
         """
         if class_ids is None:
-            row = self._track(version, some[0].partition,
-                              read_at=max(event.at for event in some))
+            row = self._track(version, events[0].partition,
+                              read_at=max(event.at for event in events))
             class_ids = [span.class_id for span in row.spans] if row else []
         slow: Dict[int, None] = {}
-        for event in some:
+        for event in events:
             read = _bytes_by_class(event)
             if read is None:
                 read = dict.fromkeys(class_ids, event.length)
@@ -293,28 +320,20 @@ class Ledger:
                 self.hits.count(class_id, Tier(event.tier_bits & 7), length)
             if event.tier_bits & ~int(Tier.SSD):
                 slow.update(dict.fromkeys(read))
-        self._local.watcher.on_reads(version, some[-1].partition, some)
+        self._local.watcher.on_reads(version, events[-1].partition, events)
         if slow:
-            self._keepers.wish(version, some[-1].partition, sorted(slow))
+            self._keepers.wish(version, events[-1].partition, sorted(slow))
 
 
-def _object_of(version: VersionId) -> Tuple[object, ...]:
-    """The identity shared by versions that replace one another."""
-    key = (version.device, version.policy, version.object_hash)
-    # As a tombstone has it, which replaces every fragment.
-    return key if version.frag_index is None else key + (
-        version.frag_index,)
-
-
-def _classes_named(some: Iterable[Event]) -> Optional[List[int]]:
+def _classes_named(events: Iterable[Event]) -> Optional[List[int]]:
     """Classes that these reads say they were of; None: all there are."""
-    found: Dict[int, int] = {}
-    for event in some:
+    length_by_class: Dict[int, int] = {}
+    for event in events:
         read = _bytes_by_class(event)
         if read is None:
             return None
-        found.update(read)
-    return list(found)
+        length_by_class.update(read)
+    return list(length_by_class)
 
 
 def _bytes_by_class(event: Event) -> Optional[Mapping[int, int]]:
@@ -322,10 +341,10 @@ def _bytes_by_class(event: Event) -> Optional[Mapping[int, int]]:
     if not event.map_text:
         return None
     try:
-        found = classmap.decode(event.map_text)
+        class_map = classmap.decode(event.map_text)
     except BadClassInput:
         return None
     classes: Dict[int, int] = {}
-    for span in found.split(event.offset, event.length):
+    for span in class_map.split(event.offset, event.length):
         classes[span.class_id] = classes.get(span.class_id, 0) + span.length
     return classes

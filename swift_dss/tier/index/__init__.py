@@ -2,5 +2,6 @@
 
 Holds schema, rows, orders of eviction that live in rows, and pins.
 In: events as rows, filters as values, notes of a comparison.
-Out: pages of rows, victims and sums. SQL never leaves this room.
+Out: pages of rows, victims and sums.
+Never: SQL.
 """

@@ -8,7 +8,8 @@ from typing import Callable, Optional, TypeVar
 
 from swift_dss.core.errors import (
     DamagedRecord, DssError, TierUnavailable, VersionGone)
-from swift_dss.tier.index.index import Index, IndexUnavailable
+from swift_dss.tier.index.file import IndexUnavailable
+from swift_dss.tier.index.index import Index
 from swift_dss.tier.metrics import Metrics
 
 _CLEAN_STOP = 'clean_stop'
@@ -33,8 +34,8 @@ class Due:
         self._index = index
         self._metrics = metrics
         self.rebuild = is_new or \
-            index.get_state(_REBUILD_NEEDED, '1') == '1'
-        self.unclean = index.get_state(_CLEAN_STOP) != '1'
+            index.file.get_state(_REBUILD_NEEDED, '1') == '1'
+        self.unclean = index.file.get_state(_CLEAN_STOP) != '1'
         self.missed = False
         self.wake = threading.Event()
 
@@ -61,23 +62,23 @@ class Due:
         """The index proved damaged: begin an empty one."""
         self._metrics.logger.critical(
             '%s: moved to %s; rebuilding it from the devices', err,
-            self._index.replace())
+            self._index.file.replace())
         self.wake.set()
 
     def need_rebuild(self) -> None:
         """Versions have come that no event tells of; durable."""
         self.rebuild = True
-        self._index.set_state(_REBUILD_NEEDED, '1')
+        self._index.file.set_state(_REBUILD_NEEDED, '1')
         self.wake.set()
 
     def begin(self) -> None:
         """From here on, only a clean stop leaves the index as it must be."""
-        self._index.set_state(_CLEAN_STOP, '0')
+        self._index.file.set_state(_CLEAN_STOP, '0')
 
     def end(self) -> None:
         """All that was received is in the index, if nothing was missed."""
         if not (self.unclean or self.missed):
-            self._index.set_state(_CLEAN_STOP, '1')
+            self._index.file.set_state(_CLEAN_STOP, '1')
 
     def look(self, interval_seconds: float) -> bool:
         """True if a walk is due, which the caller then begins.
@@ -87,10 +88,10 @@ class Due:
         self.unclean = self.unclean or self.missed
         self.missed = False
         return self.rebuild or self.unclean or time.time() - float(
-            self._index.get_state(_SWEPT_AT, '0')) > interval_seconds
+            self._index.file.get_state(_SWEPT_AT, '0')) > interval_seconds
 
     def walked(self) -> None:
         """A walk has seen every device to its end."""
-        self._index.set_state(_REBUILD_NEEDED, '0')
-        self._index.set_state(_SWEPT_AT, str(time.time()))
+        self._index.file.set_state(_REBUILD_NEEDED, '0')
+        self._index.file.set_state(_SWEPT_AT, str(time.time()))
         self.rebuild = self.unclean = False

@@ -8,6 +8,21 @@ from typing import Any, List, NamedTuple, Optional, Tuple
 PLACES = ('ssd', 'hdd', 'remote', 'dirty')
 
 
+class Where(NamedTuple):
+    """Parts of a query.
+
+    :param tables: ``version v``, and what goes before it
+    :param row_id: of the version, by what comes first of the tables
+    :param conditions: each with "AND" before it
+    :param values: of the conditions
+    """
+
+    tables: str
+    row_id: str
+    conditions: str
+    values: Tuple[Any, ...]
+
+
 class Filter(NamedTuple):
     """Versions that meet all given conditions; all versions if none is given.
 
@@ -30,14 +45,20 @@ class Filter(NamedTuple):
     held_by: Optional[Tuple[int, ...]] = None
     fitting: bool = False
 
-    def sql(self) -> Tuple[str, Tuple[Any, ...]]:
-        """Conditions on ``version v``, each with "AND" before it, and their
-        values.
+    def sql(self) -> Where:
+        """The filter in SQL.
 
         :raises ValueError: ``place`` is none
         """
+        tables, row_id = 'version v', 'v.id'
         parts: List[str] = []
         values: List[Any] = []
+        if self.class_id is not None:
+            # In this order: the rows of a class are few, or they are all.
+            tables = 'span c CROSS JOIN version v ON v.id = c.version_id'
+            row_id = 'c.version_id'
+            parts.append('AND c.class_id = ?')
+            values.append(self.class_id)
         if self.container:
             prefix = '/%s/' % self.container.strip('/')
             parts.append('AND substr(v.name, 1, ?) = ?')
@@ -46,10 +67,6 @@ class Filter(NamedTuple):
             parts.append('AND v.device_id IN '
                          '(SELECT id FROM device WHERE name = ?)')
             values.append(self.device)
-        if self.class_id is not None:
-            parts.append('AND v.id IN (SELECT version_id FROM span '
-                         'WHERE class_id = ?)')
-            values.append(self.class_id)
         if self.place:
             # The name of a column, so it can be no value.
             column = PLACES[PLACES.index(self.place)]
@@ -66,7 +83,7 @@ class Filter(NamedTuple):
                 '(%s)))' % ('> 0' if self.fitting else '= 2',
                             ','.join('?' * len(self.held_by))))
             values += self.held_by
-        return ' '.join(parts), tuple(values)
+        return Where(tables, row_id, ' '.join(parts), tuple(values))
 
 
 ALL = Filter()

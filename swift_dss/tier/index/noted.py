@@ -74,11 +74,11 @@ class WrongList(_Notes):
     def pages(self) -> Iterator[Tuple[str, List[Plain]]]:
         """(kind, versions as a request for their repair has them)."""
         for kind in KINDS:
-            found = self._rows.execute(
+            rows = self._rows.execute(
                 'SELECT device, policy, hash, timestamp, frag, part FROM '
                 'wrong WHERE kind = ? ORDER BY hash', (kind,))
             while True:
-                page = found.fetchmany(PAGE)
+                page = rows.fetchmany(PAGE)
                 if not page:
                     break
                 yield kind, [[*row[:4], None if row[4] < 0 else row[4],
@@ -98,9 +98,9 @@ class KeyList(_Notes):
 
     def find(self, key: str) -> Optional[Tuple[int, str]]:
         """(size, ETag) of a listed key, or None."""
-        found: Optional[Tuple[int, str]] = self._rows.execute(
+        id_and_key: Optional[Tuple[int, str]] = self._rows.execute(
             'SELECT size, etag FROM keys WHERE key = ?', (key,)).fetchone()
-        return found
+        return id_and_key
 
     def use(self, key: str) -> bool:
         """A record names a key; False if the bucket does not list it, or

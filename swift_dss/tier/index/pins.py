@@ -74,8 +74,9 @@ class Pins:
         """
         tier, table = self._in_force.conf.tier, self._in_force.table
         with self._lock:
-            if self._made is None or self._made[0] != tier or \
-                    self._made[1] is not table:
+            # Nearly always it is the same one: no look at all its options.
+            if self._made is None or self._made[1] is not table or (
+                    self._made[0] is not tier and self._made[0] != tier):
                 self._made = (tier, table, rule_of(tier, table))
             return self._made[2]
 
@@ -109,31 +110,32 @@ class Pins:
         cap = int(room_bytes * tier.pin_share)
         cut = 0 if rule is None else cut_off(
             [(bucket, length) for bucket, _, length
-             in self._index.pin_sizes(device)], cap, rule.largest_bytes)
+             in self._index.pin_rows.sizes(device)], cap, rule.largest_bytes)
         if rule is None and device not in self._cut_offs:
             return
         self._cut_offs[device] = (cap, cut)
         pinned = [spec.class_id for spec in self._in_force.table.specs.values()
                   if spec.pin]
-        self._index.pin_up_to(device, cut, pinned, tier.min_demote_bytes)
+        self._index.pin_rows.up_to(device, cut, pinned, tier.min_demote_bytes)
         if tier.pin_idle_seconds:
-            self._cursors[device] = self._index.look_at_pins(
+            self._cursors[device] = self._index.pin_rows.look(
                 device, self._cursors.get(device, 0), _LOOKED_AT,
                 time.time() - tier.pin_idle_seconds, pinned,
                 tier.min_demote_bytes)
 
     def shown(self, device: str) -> Dict[str, Any]:
-        """What ``swift-dss gateway pins`` says of a device."""
+        """A device's lines in ``swift-dss gateway pins``."""
         cap, cut = self._cut_offs.get(device, (0, 0))
         sizes = [{'up_to': BUCKETS[bucket] if bucket < len(BUCKETS)
                   else None, 'versions': count, 'bytes': length,
                   'pinned': bucket < len(BUCKETS) and BUCKETS[bucket] <= cut
                   or bucket < len(BUCKETS) and 0 < cut < BUCKETS[bucket]
                   and (bucket == 0 or BUCKETS[bucket - 1] < cut)}
-                 for bucket, count, length in self._index.pin_sizes(device)]
+                 for bucket, count, length
+                 in self._index.pin_rows.sizes(device)]
         return {'device': device, 'cap_bytes': cap, 'cut_off': cut,
                 'sizes': sizes, 'pinned_bytes': sum(
-                    one['bytes'] for one in sizes if one['pinned'])}
+                    size['bytes'] for size in sizes if size['pinned'])}
 
     def why(self, device: str, row: VersionRow) -> str:
         """Why a version stays on the SSD, or does not; '' if no pin has

@@ -17,7 +17,6 @@ Call with the index's lock held, and change rows only inside one of its
 transactions.
 """
 
-# long: the columns of one table, and the changes to them.
 from __future__ import annotations
 
 import sqlite3
@@ -27,15 +26,11 @@ from typing import (
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import NodeConf
-from swift_dss.strategy.eviction import STRATEGIES
 from swift_dss.strategy.eviction.rows.order import (
-    GONE, Candidates, Entry, Memory, Place, RowOrder)
-from swift_dss.strategy.eviction.rows.orders import ROW_ORDERS
+    GONE, Candidates, Entry, Memory, Place)
+from swift_dss.tier.index.memories import ALL, EPOCH, LRU, Memories, is_of
 from swift_dss.tier.inforce import InForce
 
-#: The group of all classes.
-ALL = -1
-LRU = 'lru'
 #: Steps of one call to :meth:`Placing.victims`, and rows that one call to
 #: :meth:`Placing.settle` looks at: tens of milliseconds of the index's lock.
 STEPS = 2000
@@ -43,9 +38,8 @@ STEPS = 2000
 #: with each exchange, and its own.
 _QUEUES = 4
 _FETCH = 64
-#: Names of :class:`Memory` that are ours and no order's.
-_KIND, _EPOCH, _SETTLED = '.kind', '.epoch', '.settled.%d'
-_KINDS = (LRU,) + tuple(ROW_ORDERS)
+#: The name in :class:`Memory` that says that all rows of a class are placed.
+_SETTLED = '.settled.%d'
 #: A row's own place, as it is stored.
 Stored = Tuple[Optional[int], float, int, int]
 NOWHERE: Stored = (None, 0.0, 0, 0)
@@ -73,16 +67,9 @@ class Placing:
 
     def __init__(self, in_force: Optional[InForce] = None) -> None:
         self._in_force = in_force or InForce(NodeConf(), ClassTable())
-        self._memories: Dict[Tuple[int, int], Memory] = {}
-        self._changed: Set[Tuple[int, int]] = set()
+        self.memories = Memories(self._in_force)
         #: By device and class: how far :meth:`settle` has come.
         self._settled_to: Dict[Tuple[int, int], Tuple[float, int]] = {}
-
-    def group(self, class_id: int) -> Tuple[int, str]:
-        """(group, name of its order) of a class."""
-        blind = STRATEGIES[self._in_force.conf.tier.eviction].order
-        return (ALL, blind) if blind else (
-            class_id, self._in_force.table.spec(class_id).inner)
 
     def cost(self, size: int, class_id: int) -> float:
         """The cost of a miss: the class's weight times the microseconds that
@@ -97,7 +84,7 @@ class Placing:
              size: int, before: Stored = NOWHERE,
              sequential: bool = False) -> Stored:
         """The place of a row whose bytes came to the SSD."""
-        group, order, memory = self._of(db, device_id, class_id)
+        group, order, memory = self.memories.of(db, device_id, class_id)
         if order is None:
             return NOWHERE
         return _stored(memory, order.came(
@@ -107,7 +94,7 @@ class Placing:
     def read(self, db: sqlite3.Connection, device_id: int, class_id: int,
              size: int, stored: Stored, sequential: bool) -> Stored:
         """The place of a row after a read."""
-        _, order, memory = self._of(db, device_id, class_id)
+        _, order, memory = self.memories.of(db, device_id, class_id)
         if order is None:
             return NOWHERE
         place = _place(memory, stored)
@@ -125,19 +112,19 @@ class Placing:
              size: int, stored: Stored) -> Stored:
         """The place of a row whose bytes left the SSD. Called while they
         are there still, as far as the row says."""
-        group, order, memory = self._of(db, device_id, class_id)
+        group, order, memory = self.memories.of(db, device_id, class_id)
         place = _place(memory, stored)
         if order is None or place is None:
             return NOWHERE
-        rows = _Rows(db, device_id, self._classes(db, device_id, group),
-                     memory, ())
+        rows = Rows(db, device_id, self._classes(db, device_id, group),
+                    memory, ())
         kept = order.left(memory, place, size, rows)
         rows.write()
         return NOWHERE if kept is None else _stored(memory, kept)
 
     def names_order(self, class_id: int) -> bool:
         """Whether rows of a class have places at all."""
-        return self.group(class_id)[1] != LRU
+        return self.memories.group(class_id)[1] != LRU
 
     # -- victims ---------------------------------------------------------
 
@@ -152,15 +139,15 @@ class Placing:
         :param wanted: bytes
         :param skipped: keys of rows that cannot leave now
         """
-        group, order, memory = self._of(db, device_id, class_ids[0])
+        group, order, memory = self.memories.of(db, device_id, class_ids[0])
         if order is None:
             return [], False
-        rows = _Rows(db, device_id, class_ids, memory, skipped, dirty)
+        rows = Rows(db, device_id, class_ids, memory, skipped, dirty)
         order.begin(memory, rows)
-        found: List[Victim] = []
+        victims: List[Victim] = []
         more = True
         for _ in range(STEPS):
-            if wanted <= 0 or len(found) >= limit:
+            if wanted <= 0 or len(victims) >= limit:
                 break
             choice = order.step(memory, rows)
             if choice is None:
@@ -168,17 +155,17 @@ class Placing:
                 break
             if choice.leaves:
                 rows.choose(choice.entry)
-                found.append(Victim(*choice.entry.key,
-                                    choice.entry.size))
+                victims.append(Victim(*choice.entry.key,
+                                      choice.entry.size))
                 wanted -= choice.entry.size
         rows.write()
-        return found, more
+        return victims, more
 
     def ensure(self, db: sqlite3.Connection, device_id: int, class_id: int,
                size: int, stored: Stored) -> Stored:
         """The place of a row that may have been placed by another order,
         or by none."""
-        _, order, memory = self._of(db, device_id, class_id)
+        _, order, memory = self.memories.of(db, device_id, class_id)
         if order is None or not size or _place(memory, stored) is not None:
             return stored
         return self.came(db, device_id, class_id, size)
@@ -189,100 +176,58 @@ class Placing:
 
         Changes only state in memory.
         """
-        found = []
+        settled = []
         for class_id in class_ids:
-            group, name = self.group(class_id)
-            memory = self._load(db, (device_id, group))
-            if memory.get(_KIND, 0.0) != _KINDS.index(name) or \
+            group, name = self.memories.group(class_id)
+            memory = self.memories.load(db, (device_id, group))
+            if not is_of(memory, name) or \
                     name != LRU and not memory.get(_SETTLED % class_id):
-                found.append(class_id)
-        return found
+                settled.append(class_id)
+        return settled
 
     def settle(self, db: sqlite3.Connection, device_id: int,
                class_id: int) -> None:
         """Look at some rows of a class, in the order of their last use,
         and place those that are not."""
-        _, order, memory = self._of(db, device_id, class_id)
+        _, order, memory = self.memories.of(db, device_id, class_id)
         if order is None:
             return
         key = (device_id, class_id)
-        found = db.execute(
+        rows = db.execute(
             'SELECT version_id, ssd - dirty, read_at, %s FROM span WHERE '
             'device_id = ? AND class_id = ? AND movable = 1 AND ssd > dirty '
-            'AND (read_at, version_id) > (?, ?) ORDER BY read_at, '
-            'version_id LIMIT ?' % COLUMNS,
+            'AND warmth != 1 AND (read_at, version_id) > (?, ?) ORDER BY '
+            'read_at, version_id LIMIT ?' % COLUMNS,
             key + self._settled_to.get(key, (-1.0, -1)) + (STEPS,)).fetchall()
-        for version_id, size, _, *stored in found:
+        for version_id, size, _, *stored in rows:
             if _place(memory, tuple(stored)) is None:
                 db.execute(
                     'UPDATE span SET %s WHERE version_id = ? AND '
                     'class_id = ?' % SET_PLACE,
                     self.came(db, device_id, class_id, size)
                     + (version_id, class_id))
-        if len(found) < STEPS:
+        if len(rows) < STEPS:
             memory[_SETTLED % class_id] = 1.0
             self._settled_to.pop(key, None)
         else:
-            self._settled_to[key] = found[-1][2], found[-1][0]
+            self._settled_to[key] = rows[-1][2], rows[-1][0]
 
     def unsettle(self, db: sqlite3.Connection, device_id: int,
                  class_id: int) -> None:
         """Rows of a class became candidates that were none."""
-        self._of(db, device_id, class_id)[2].pop(_SETTLED % class_id, None)
+        memory = self.memories.of(db, device_id, class_id)[2]
+        memory.pop(_SETTLED % class_id, None)
 
     # -- memory of orders --------------------------------------------------
 
     def flush(self, db: sqlite3.Connection) -> None:
         """Write the memory of orders; before the transaction ends."""
-        for key in self._changed:
-            memory = self._memories[key]
-            db.execute('DELETE FROM order_state WHERE device_id = ? AND '
-                       'class_group = ?', key)
-            db.executemany('INSERT INTO order_state VALUES (?, ?, ?, ?)', [
-                key + item for item in memory.items()])
-        self._changed.clear()
+        self.memories.flush(db)
 
     def forget(self) -> None:
         """A transaction was taken back, or the file is another one."""
-        self._memories.clear()
-        self._changed.clear()
+        self.memories.forget()
         self._settled_to.clear()
-
-    def _load(self, db: sqlite3.Connection,
-              key: Tuple[int, int]) -> Memory:
-        memory = self._memories.get(key)
-        if memory is None:
-            memory = self._memories[key] = dict(db.execute(
-                'SELECT name, value FROM order_state WHERE device_id = ? '
-                'AND class_group = ?', key).fetchall())
-        return memory
-
-    def _of(self, db: sqlite3.Connection, device_id: int, class_id: int
-            ) -> Tuple[int, Optional[RowOrder], Memory]:
-        group, name = self.group(class_id)
-        key = (device_id, group)
-        memory = self._load(db, key)
-        kind = float(_KINDS.index(name))
-        if memory.get(_KIND, 0.0) != kind:
-            self._exchange(db, key, memory, kind)
-        if name == LRU:
-            return group, None, memory
-        # It may change anything in it, and mostly does.
-        self._changed.add(key)
-        return group, ROW_ORDERS[name], memory
-
-    def _exchange(self, db: sqlite3.Connection, key: Tuple[int, int],
-                  memory: Memory, kind: float) -> None:
-        """Another order from now on: no place that was given counts."""
-        last, = db.execute('SELECT max(value) FROM order_state WHERE '
-                           'device_id = ? AND name = ?',
-                           (key[0], _EPOCH)).fetchone()
-        highest = max([last or 0.0] + [
-            one.get(_EPOCH, 0.0) for (device_id, _), one
-            in self._memories.items() if device_id == key[0]])
-        memory.clear()
-        memory.update({_KIND: kind, _EPOCH: highest + 1.0})
-        self._changed.add(key)
 
     @staticmethod
     def _classes(db: sqlite3.Connection, device_id: int,
@@ -294,17 +239,17 @@ class Placing:
 
 def _place(memory: Memory, stored: Stored) -> Optional[Place]:
     """The place of a row, if the order in force set it."""
-    if stored[0] is None or stored[0] // _QUEUES != int(memory[_EPOCH]):
+    if stored[0] is None or stored[0] // _QUEUES != int(memory[EPOCH]):
         return None
     return Place(stored[0] % _QUEUES, *stored[1:])
 
 
 def _stored(memory: Memory, place: Place) -> Stored:
-    return (int(memory[_EPOCH]) * _QUEUES + place.queue,
+    return (int(memory[EPOCH]) * _QUEUES + place.queue,
             place.at, place.turn, place.uses)
 
 
-class _Rows(Candidates):
+class Rows(Candidates):
     """Rows of the classes of one group, as their order sees them.
 
     :param skipped: keys of rows that it does not see
@@ -330,10 +275,10 @@ class _Rows(Candidates):
 
     def pop(self, queue: int) -> Optional[Entry]:
         """See :meth:`Candidates.pop`."""
-        found = self.peek(queue)
-        if found is not None:
+        entry = self.peek(queue)
+        if entry is not None:
             self._ahead[queue].pop()
-        return found
+        return entry
 
     def peek(self, queue: int) -> Optional[Entry]:
         """See :meth:`Candidates.peek`."""
@@ -373,15 +318,15 @@ class _Rows(Candidates):
         """See :meth:`Candidates.within`."""
         last, start = float('-inf'), (float('-inf'), -1)
         while True:
-            found = self._walk(queue, start, _FETCH)
-            for entry in found:
+            entries = self._walk(queue, start, _FETCH)
+            for entry in entries:
                 length -= entry.size
                 if length < 0:
                     return last
                 last = entry.place.at
-            if not found:
+            if not entries:
                 return last
-            start = found[-1].place.at, found[-1].place.turn
+            start = entries[-1].place.at, entries[-1].place.turn
 
     def write(self) -> None:
         """Bring moves to the rows."""
@@ -391,7 +336,7 @@ class _Rows(Candidates):
         self._moves.clear()
 
     def _stored_queue(self, queue: int) -> int:
-        return int(self._memory[_EPOCH]) * _QUEUES + queue
+        return int(self._memory[EPOCH]) * _QUEUES + queue
 
     def _sum(self, queue: int) -> int:
         """Sums of all queues but the first are kept; that has the rest."""
@@ -404,8 +349,9 @@ class _Rows(Candidates):
         if queue:
             return int(kept)
         total, = self._db.execute(
-            'SELECT coalesce(sum(evictable + cleanable), 0) FROM occupancy '
-            'WHERE device_id = ? AND class_id IN (%s)' % marks,
+            'SELECT coalesce(sum(evictable + cleanable - cold_evictable - '
+            'cold_cleanable), 0) FROM occupancy WHERE device_id = ? AND '
+            'class_id IN (%s)' % marks,
             (self._device_id, *self._class_ids)).fetchone()
         return int(total - kept)
 
@@ -414,28 +360,28 @@ class _Rows(Candidates):
         self.write()
         start = self._from.get(queue, (float('-inf'), -1))
         while not ahead:
-            found = self._walk(queue, start, _FETCH)
-            if not found:
+            entries = self._walk(queue, start, _FETCH)
+            if not entries:
                 return
-            start = found[-1].place.at, found[-1].place.turn
+            start = entries[-1].place.at, entries[-1].place.turn
             self._from[queue] = start
-            ahead += [entry for entry in reversed(found)
+            ahead += [entry for entry in reversed(entries)
                       if entry.key not in self._hidden]
 
     def _walk(self, queue: int, start: Tuple[float, int],
               limit: int) -> List[Entry]:
         """Up to ``limit`` entries after ``start``."""
-        found: List[Entry] = []
+        entries: List[Entry] = []
         kinds = (_NEXT_GONE,) if queue == GONE else self._kinds
         for class_id in self._class_ids:
             for kind in kinds:
-                found += [Entry((row[0], class_id), Place(
+                entries += [Entry((row[0], class_id), Place(
                     queue, row[1], row[2], row[3]), row[4])
                     for row in self._db.execute(kind, (
                         self._device_id, class_id,
                         self._stored_queue(queue), *start, limit))]
-        found.sort(key=lambda entry: (entry.place.at, entry.place.turn))
-        return found[:limit]
+        entries.sort(key=lambda entry: (entry.place.at, entry.place.turn))
+        return entries[:limit]
 
 
 _SELECT = ('SELECT version_id, place, turn, uses, %s FROM span WHERE '

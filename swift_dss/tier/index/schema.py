@@ -9,7 +9,7 @@ leads to eviction.
 
 from swift_dss.strategy.pinning import BUCKETS
 
-VERSION = 3
+VERSION = 4
 
 _OCCUPANCY = (
     ('objects', '1'), ('total', '{0}.total'), ('ssd', '{0}.ssd'),
@@ -17,6 +17,13 @@ _OCCUPANCY = (
     ('spare', '{0}.spare'),
     ('evictable', '{0}.movable * ({0}.ssd - {0}.dirty)'),
     ('cleanable', '{0}.movable * {0}.dirty'))
+#: Of these, what cold copies have.
+_COLD = (
+    ('cold', '({0}.warmth = 1) * {0}.ssd'),
+    ('cold_evictable',
+     '({0}.warmth = 1) * {0}.movable * ({0}.ssd - {0}.dirty)'),
+    ('cold_cleanable', '({0}.warmth = 1) * {0}.movable * {0}.dirty'))
+_SUMS = _OCCUPANCY + _COLD
 
 TABLES = '''
 CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
@@ -65,9 +72,8 @@ CREATE TABLE span (
     place REAL NOT NULL DEFAULT 0,
     turn INTEGER NOT NULL DEFAULT 0,
     uses INTEGER NOT NULL DEFAULT 0,
+    warmth INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (version_id, class_id)) WITHOUT ROWID;
-CREATE INDEX span_lru ON span (device_id, class_id, read_at)
-    WHERE movable = 1 AND ssd > dirty;
 CREATE INDEX span_place ON span (device_id, class_id, queue, place, turn)
     WHERE movable = 1 AND ssd > dirty AND queue IS NOT NULL;
 CREATE INDEX span_place_dirty ON span (
@@ -99,15 +105,26 @@ CREATE TABLE occupancy (
     %s,
     PRIMARY KEY (device_id, class_id)) WITHOUT ROWID;
 ''' % ',\n    '.join('%s INTEGER NOT NULL DEFAULT 0' % name
-                    for name, _ in _OCCUPANCY)
+                     for name, _ in _SUMS)
 
-COLUMNS = tuple(name for name, _ in _OCCUPANCY)
+#: The next rows to leave: cold copies, and all others.
+_BY_WARMTH = '''
+CREATE INDEX span_warm ON span (device_id, class_id, read_at)
+    WHERE movable = 1 AND ssd > dirty AND warmth != 1;
+CREATE INDEX span_cold ON span (device_id, class_id, read_at)
+    WHERE movable = 1 AND ssd > dirty AND warmth = 1;
+CREATE INDEX span_cold_dirty ON span (device_id, class_id, read_at)
+    WHERE movable = 1 AND dirty > 0 AND warmth = 1;
+'''
+TABLES += _BY_WARMTH
+
+COLUMNS = tuple(name for name, _ in _SUMS)
 
 
 def _change(sign: str, row: str) -> str:
     sums = ', '.join(
         '%s = %s %s %s' % (name, name, sign, source.format(row))
-        for name, source in _OCCUPANCY)
+        for name, source in _SUMS)
     where = 'device_id = %s.device_id AND class_id = %s.class_id' % (row, row)
     return 'UPDATE occupancy SET %s WHERE %s;' % (sums, where)
 
@@ -115,7 +132,7 @@ def _change(sign: str, row: str) -> str:
 _MAKE = ('INSERT OR IGNORE INTO occupancy (device_id, class_id) '
          'VALUES (NEW.device_id, NEW.class_id);')
 
-TRIGGERS = '''
+SPAN_TRIGGERS = '''
 CREATE TRIGGER span_insert AFTER INSERT ON span BEGIN
     {make} {plus}
 END;
@@ -123,10 +140,24 @@ CREATE TRIGGER span_delete AFTER DELETE ON span BEGIN
     {minus}
 END;
 CREATE TRIGGER span_update AFTER UPDATE OF movable, total, ssd, hdd, remote,
-        dirty, spare ON span BEGIN
+        dirty, spare, warmth ON span BEGIN
     {minus} {plus}
 END;
 '''.format(make=_MAKE, plus=_change('+', 'NEW'), minus=_change('-', 'OLD'))
+TRIGGERS = SPAN_TRIGGERS
+
+#: From version 3, whose copies are all warm: the walk of the device tells
+#: which are not.
+FROM_3 = '''
+ALTER TABLE span ADD COLUMN warmth INTEGER NOT NULL DEFAULT 0;
+%s;
+DROP INDEX span_lru;
+%s
+DROP TRIGGER span_insert;
+DROP TRIGGER span_delete;
+DROP TRIGGER span_update;
+''' % (';\n'.join('ALTER TABLE occupancy ADD COLUMN %s INTEGER NOT NULL '
+                  'DEFAULT 0' % name for name, _ in _COLD), _BY_WARMTH)
 
 
 def _queue_change(sign: str, row: str) -> str:
@@ -189,14 +220,29 @@ CREATE TRIGGER version_update AFTER UPDATE OF pin_rule, size ON version
 END;
 '''.format(plus=_pin_change('+', 'NEW'), minus=_pin_change('-', 'OLD'))
 
-#: Indexes that came after the tables did: made when a file without them is
-#: opened (0.4 s a million versions, once). Older daemons keep them up.
+#: Rows of ``version`` that share a row of ``named``.
+NAMED_ROWS = 16384
+#: Later additions: made when a file without them is opened
+#: (indexes: 0.8 s a million versions, once). Older daemons keep it up: a row
+#: of ``named`` goes when one of its versions comes or gets another name, and
+#: is made again in the background.
 LATER = (
     'CREATE INDEX IF NOT EXISTS version_partition ON version '
     '(device_id, policy, partition)',
+    'CREATE INDEX IF NOT EXISTS span_class ON span (class_id, version_id)',
+    'CREATE TABLE IF NOT EXISTS named '
+    '(chunk INTEGER PRIMARY KEY, bits BLOB NOT NULL)',
+    'CREATE TRIGGER IF NOT EXISTS named_came AFTER INSERT ON version BEGIN '
+    'DELETE FROM named WHERE chunk = (NEW.id - 1) / %d; END' % NAMED_ROWS,
+    'CREATE TRIGGER IF NOT EXISTS named_anew AFTER UPDATE OF name ON version '
+    'WHEN OLD.name != NEW.name BEGIN '
+    'DELETE FROM named WHERE chunk = (NEW.id - 1) / %d; END' % NAMED_ROWS,
 )
 
 PRAGMAS = (
+    # Of new files alone, before anything else is in them: pages that became
+    # free can be given back, some at a time.
+    'PRAGMA auto_vacuum = INCREMENTAL',
     # Readers never wait for the writer, nor it for them.
     'PRAGMA journal_mode = WAL',
     # A power cut may take back the last transactions (the sweep after an

@@ -19,8 +19,8 @@ def pending_bytes(sums: Mapping[int, Mapping[str, int]],
     Sums by class: a version of which one class stays here (and with it
     the version) counts for its other classes, which wait in vain.
     """
-    return sum(one['total'] - one['remote'] for class_id, one
-               in sums.items()
+    return sum(part['total'] - part['remote']
+               for class_id, part in sums.items()
                if table.spec(class_id).remote is not RemoteMode.NEVER)
 
 
@@ -38,17 +38,17 @@ def of_device(device: Device, sums: Dict[int, Dict[str, int]],
         return None
     free = max(0, ssd_room - ssd_used)
     total = ssd_room
-    untracked = max(0, ssd_used - sum(one['ssd'] for one in sums.values()))
+    untracked = max(0, ssd_used - sum(part['ssd'] for part in sums.values()))
     if hdd_ready and not device.is_block:
         stat = os.statvfs(device.capacity.path)
         free += stat.f_bavail * stat.f_frsize
         total += stat.f_blocks * stat.f_frsize
         untracked += max(0, (stat.f_blocks - stat.f_bavail) * stat.f_frsize
-                         - sum(one['hdd'] for one in sums.values()))
+                         - sum(part['hdd'] for part in sums.values()))
     pending = pending_bytes(sums, table)
     room = admission.room(
-        free, sum(one['ssd'] + one['hdd'] for one in sums.values()),
-        sum(one['total'] - one['remote'] for one in sums.values()),
+        free, sum(part['ssd'] + part['hdd'] for part in sums.values()),
+        sum(part['total'] - part['remote'] for part in sums.values()),
         int(total * conf.gateway.headroom))
     budget, reserve = admission.budgets(
         conf.gateway.dirty_bytes, conf.gateway.dirty_reserve, pending, room)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import time
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Set, Tuple
 
 from swift_dss.core.errors import DamagedRecord, DssError, VersionGone
 from swift_dss.core.residency import Tier
@@ -99,22 +99,31 @@ class DiskChecks:
         partitions = [
             (policy, partition)
             for policy in sorted(self._local.devices.policies.ours)
-            for partition in sorted(index.partitions(name, policy))]
-        found: Dict[VersionId, VersionRow] = {}
+            for partition in sorted(index.leaving.partitions(name, policy))]
+        rows: Dict[VersionId, VersionRow] = {}
+        # A device of few versions is drawn from again and again.
+        ids_of: Dict[Tuple[int, str], List[int]] = {}
+        drawn: Set[int] = set()
         for _ in range(_TRIES if partitions else 0):
-            policy, partition = self._dice.choice(partitions)
-            ids = index.ids_of_partitions(name, policy, [partition],
-                                          _OF_A_PARTITION, 0)
-            for one in index.departing(name, policy, [
-                    self._dice.choice(ids)] if ids else []):
-                row = index.get(one.version)
+            policy, partition = where = self._dice.choice(partitions)
+            if where not in ids_of:
+                ids_of[where] = index.leaving.ids_of_partitions(
+                    name, policy, [partition], _OF_A_PARTITION, 0)
+            ids = ids_of[where]
+            row_id = self._dice.choice(ids) if ids else None
+            if row_id is None or row_id in drawn:
+                continue
+            drawn.add(row_id)
+            for candidate in index.leaving.departing(
+                    name, policy, [row_id]):
+                row = index.get(candidate.version)
                 if row is not None and any(
                         span.ssd_bytes if tier is Tier.SSD
                         else span.hdd_bytes for span in row.spans):
-                    found[row.version] = row
-            if len(found) == SAMPLE:
+                    rows[row.version] = row
+            if len(rows) == SAMPLE:
                 break
-        return list(found.values())
+        return list(rows.values())
 
     def _reads(self, row: VersionRow, tier: Tier) -> Optional[bool]:
         """True if a read of a version failed; None if it says nothing."""

@@ -8,6 +8,7 @@ movers do the work; one thread calls.
 # long: the duties share one order of work and one view of the device.
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import time
@@ -18,8 +19,8 @@ from typing import (
 from swift_dss.core.classes import RemoteMode
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import (
-    DamagedRecord, DssError, RemoteCorrupt, RemoteUnavailable, RottenBytes,
-    TierFull, TierUnavailable, VersionGone)
+    DamagedRecord, DssError, Pinned, RemoteCorrupt, RemoteUnavailable,
+    RottenBytes, TierFull, TierUnavailable, VersionGone)
 from swift_dss.core.residency import Tier
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.ports import NotProven
@@ -28,6 +29,7 @@ from swift_dss.strategy.eviction import STRATEGIES
 from swift_dss.strategy.eviction.bytes.verbs import (
     EvictionStrategy, Occupancy)
 from swift_dss.strategy.eviction.rule import Account, Entry, Relief
+from swift_dss.strategy.eviction.warmth import Warmth, cold_first
 from swift_dss.strategy.promotion import admit
 from swift_dss.strategy.watermarks import bytes_to_free, used_bytes
 from swift_dss.tier.devices import Device
@@ -151,7 +153,7 @@ class Duties:
 
     def settle_orders(self) -> bool:
         """After an order was exchanged; False if some are left to do."""
-        return self._index.settle_orders(self.device.name)
+        return self._index.victims.settle_orders(self.device.name)
 
     def make_room(self, conf: NodeConf) -> None:
         """Between the watermarks of the SSD, and under every cap."""
@@ -164,6 +166,8 @@ class Duties:
                 self.occupancies(), table, 0, need)) if need > 0 else 0
             self._say_room(left)
             return
+        if need > 0:
+            need -= self._evict_cold(need)
         if not need and self._is_over_a_cap(strategy, room):
             self._evict(strategy.relief(
                 self.occupancies(), table, room, None))
@@ -172,6 +176,25 @@ class Duties:
             need -= self._evict(strategy.relief(
                 self.occupancies(), table, room, need))
         self._say_room(need)
+
+    def _evict_cold(self, need: int) -> int:
+        """Have cold copies leave, lowest class first; how much left."""
+        if self._may_clean():
+            missing = need - sum(part.evictable_bytes
+                                 for part in self.cold().values())
+            for class_id in sorted(self.cold(), key=self._rank):
+                missing = self._clean_until(missing, functools.partial(
+                    self._index.victims.cold, self.device.name, [class_id],
+                    dirty=True))
+        return self._carry_out(
+            cold_first(self.cold(), self._in_force.table, need), Tier.SSD,
+            self._cold_victims, self._demote)
+
+    def _cold_victims(self, class_ids: Sequence[int], wanted: int,
+                      skipped: Set[VersionId]) -> List[Candidate]:
+        return self._index.victims.cold(
+            self.device.name, self._able(class_ids),
+            _BATCH + len(skipped))
 
     def _say_room(self, need: int) -> None:
         """Publish how far pressure was relieved, and if S3's silence is the
@@ -198,8 +221,9 @@ class Duties:
         without an event.
         """
         def over() -> bool:
-            return any(one.used > one.cap for one in strategy.accounts(
-                self.occupancies(), self._in_force.table, room))
+            return any(
+                account.used > account.cap for account in strategy.accounts(
+                    self.occupancies(), self._in_force.table, room))
 
         if not over():
             return False
@@ -231,17 +255,19 @@ class Duties:
             return
         sums = self.sums()
         if_clean = {class_id: Occupancy(
-            one['ssd'], one['evictable'] + one['cleanable'])
-            for class_id, one in sums.items()}
+            part['ssd'] - part['cold'], part['evictable'] + part['cleanable']
+            - part['cold_evictable'] - part['cold_cleanable'])
+            for class_id, part in sums.items()}
         for take in strategy.plan(if_clean, self._in_force.table, room, need):
-            some = self._index.next_if_clean(
+            candidates = self._index.victims.next_if_clean(
                 self.device.name, take.class_ids, take.length)
-            if some is not None:
+            if candidates is not None:
                 self._each(self._clean_one, [
-                    one for one in some if self._in_force.table.spec(
-                        one.class_id).remote is not RemoteMode.ONLY])
+                    part for part in candidates if self._in_force.table.spec(
+                        part.class_id).remote is not RemoteMode.ONLY])
                 continue
             clean = sum(sums[class_id]['evictable']
+                        - sums[class_id]['cold_evictable']
                         for class_id in take.class_ids)
             self._clean_classes(take.class_ids, take.length - clean, None)
 
@@ -251,10 +277,14 @@ class Duties:
 
     def _victims(self, class_ids: Sequence[int], wanted: int,
                  skipped: Set[VersionId]) -> List[Candidate]:
-        able = [class_id for class_id in class_ids
-                if not self._s3_silent or self._to_hdd(class_id)]
-        return self._index.victims(
+        able = self._able(class_ids)
+        return self._index.victims.next(
             self.device.name, able, wanted, _BATCH, skipped) if able else []
+
+    def _able(self, class_ids: Sequence[int]) -> List[int]:
+        """Classes whose bytes have somewhere to go now."""
+        return [class_id for class_id in class_ids
+                if not self._s3_silent or self._to_hdd(class_id)]
 
     def _carry_out(self, asked: Asked, tier: Tier, next_of: NextOf,
                    move: Callable[[Candidate], int]) -> int:
@@ -269,15 +299,17 @@ class Duties:
             batch = self._next_batch(asked, next_of, skipped)
             if not batch:
                 break
-            some = [one for _, one in batch]
-            self._ask_ahead([one for one in some if tier is Tier.HDD
-                             or not self._to_hdd(one.class_id)], tier)
-            for (giver, one), left in zip(batch, self._each(move, some)):
+            candidates = [candidate for _, candidate in batch]
+            self._ask_ahead([candidate for candidate in candidates
+                             if tier is Tier.HDD
+                             or not self._to_hdd(candidate.class_id)], tier)
+            for (giver, candidate), left in zip(
+                    batch, self._each(move, candidates)):
                 freed += left
-                if left != one.length:
+                if left != candidate.length:
                     # It was refused, or has changed.
-                    giver.used += one.length - left
-                    asked.left(giver, left - one.length)
+                    giver.used += candidate.length - left
+                    asked.left(giver, left - candidate.length)
         return freed
 
     def _next_batch(self, asked: Asked, next_of: NextOf,
@@ -288,34 +320,37 @@ class Duties:
         while giver is not None and len(batch) < _BATCH:
             most = asked.most(giver)
             passed = skipped.setdefault(giver.class_ids, set())
-            found = [one for one in next_of(giver.class_ids, most, passed)
-                     if one.version not in passed]
-            some = _until(self._not_kept(found), most)
-            if not some:
+            proposed = [candidate for candidate in next_of(
+                giver.class_ids, most, passed)
+                        if candidate.version not in passed]
+            candidates = _until(self._not_kept(proposed), most)
+            if not candidates:
                 giver.loose = 0
-            for one in some:
-                giver.gave(one.length)
-                asked.left(giver, one.length)
-                batch.append((giver, one))
-                passed.add(one.version)
+            for candidate in candidates:
+                giver.gave(candidate.length)
+                asked.left(giver, candidate.length)
+                batch.append((giver, candidate))
+                passed.add(candidate.version)
             giver = asked.next()
         return batch
 
-    def _not_kept(self, found: List[Candidate]) -> List[Candidate]:
+    def _not_kept(self, candidates: List[Candidate]) -> List[Candidate]:
         """The candidates that the watcher does not keep; kept ones count as
         just used.
         """
-        kept = {one.version for one in found
-                if self._local.watcher.keeps(one.version)}
+        kept = {candidate.version for candidate in candidates
+                if self._local.watcher.keeps(candidate.version)}
         if kept:
             self._index.renew(kept, self._clock.wall())
-        return [one for one in found if one.version not in kept]
+        return [candidate for candidate in candidates
+                if candidate.version not in kept]
 
-    def _demote(self, one: Candidate) -> int:
-        before = self._row_bytes(one)
-        self._local.demote(one.version, one.partition, [one.class_id],
-                           self._to_hdd(one.class_id))
-        freed = before - self._row_bytes(one)
+    def _demote(self, candidate: Candidate) -> int:
+        before = self._row_bytes(candidate)
+        self._local.demote(candidate.version, candidate.partition,
+                           [candidate.class_id],
+                           self._to_hdd(candidate.class_id), spare_pins=True)
+        freed = before - self._row_bytes(candidate)
         self._metrics.count('tier.demoted')
         self._metrics.count('tier.demoted_bytes', max(0, freed))
         return freed
@@ -331,15 +366,15 @@ class Duties:
         return self._book.state.hdd_state == 'ready' and \
             not self.checks.why(Tier.SSD)
 
-    def _ask_ahead(self, some: List[Candidate], tier: Tier) -> None:
+    def _ask_ahead(self, candidates: List[Candidate], tier: Tier) -> None:
         if not self._s3_silent:
-            self._local.ask_ahead([(one.version, one.partition)
-                                   for one in some], tier)
+            self._local.ask_ahead([(candidate.version, candidate.partition)
+                                   for candidate in candidates], tier)
 
-    def _row_bytes(self, one: Candidate) -> int:
-        row = self._index.get(one.version)
+    def _row_bytes(self, candidate: Candidate) -> int:
+        row = self._index.get(candidate.version)
         return sum(span.ssd_bytes for span in row.spans
-                   if span.class_id == one.class_id) if row else 0
+                   if span.class_id == candidate.class_id) if row else 0
 
     def clean(self, conf: NodeConf) -> bool:
         """Copy dirty bytes to the HDD; False if some are left to do."""
@@ -365,33 +400,43 @@ class Duties:
             recently used first, whatever their age
         :param until: give the rest up at this monotonic time
         """
+        class_ids = list(class_ids)
+        return self._clean_until(
+            wanted, lambda limit: self._index.victims.least_recent_dirty(
+                self.device.name, class_ids, limit) if before is None else
+            self._index.victims.oldest_dirty(
+                self.device.name, class_ids, limit, before), until)
+
+    def _clean_until(self, wanted: int,
+                     next_of: Callable[[int], List[Candidate]],
+                     until: float = float('inf')) -> int:
+        """The same of any order.
+
+        :param next_of: at most so many candidates
+        """
         table = self._in_force.table
-        class_ids = [class_id for class_id in class_ids if
-                     table.spec(class_id).remote is not RemoteMode.ONLY]
         skipped: Set[VersionId] = set()
         while wanted > 0 and not self.stopping.is_set() \
                 and self._book.state.hdd_state == 'ready':
             if time.monotonic() > until:
                 break
-            limit = _BATCH + len(skipped)
-            found = self._index.least_recent_dirty(
-                self.device.name, class_ids, limit) if before is None else \
-                self._index.oldest_dirty(
-                    self.device.name, class_ids, limit, before)
-            some = _until([one for one in found
-                           if one.version not in skipped], wanted)
-            if not some:
+            candidates = _until([
+                candidate for candidate in next_of(_BATCH + len(skipped))
+                if candidate.version not in skipped and table.spec(
+                    candidate.class_id).remote is not RemoteMode.ONLY], wanted)
+            if not candidates:
                 break
-            self._each(self._clean_one, some)
-            skipped.update(one.version for one in some)
-            wanted -= sum(one.length for one in some)
+            self._each(self._clean_one, candidates)
+            skipped.update(candidate.version for candidate in candidates)
+            wanted -= sum(candidate.length for candidate in candidates)
         return wanted
 
-    def _clean_one(self, one: Candidate) -> int:
-        self._local.clean(one.version, one.partition, [one.class_id])
+    def _clean_one(self, candidate: Candidate) -> int:
+        self._local.clean(candidate.version, candidate.partition,
+                          [candidate.class_id])
         self._metrics.count('tier.cleaned')
-        self._metrics.count('tier.cleaned_bytes', one.length)
-        return one.length
+        self._metrics.count('tier.cleaned_bytes', candidate.length)
+        return candidate.length
 
     def drop_remote_only(self) -> None:
         """Classes that live in S3: their local bytes go once verified."""
@@ -400,16 +445,16 @@ class Duties:
                      if table.spec(class_id).remote is RemoteMode.ONLY]
         if not class_ids:
             return
-        some = self._index.least_recent_remote(
+        candidates = self._index.victims.least_recent_remote(
             self.device.name, class_ids, _BATCH)
-        self._ask_ahead(some, Tier.SSD)
-        self._each(self._demote, some)
+        self._ask_ahead(candidates, Tier.SSD)
+        self._each(self._demote, candidates)
         if self._book.state.hdd_state in ('ready', 'full') and \
                 not self._s3_silent:
-            some = self._index.least_recent_spare(
+            candidates = self._index.victims.least_recent_spare(
                 self.device.name, class_ids, _BATCH)
-            self._ask_ahead(some, Tier.HDD)
-            self._each(self._drop_spare, some)
+            self._ask_ahead(candidates, Tier.HDD)
+            self._each(self._drop_spare, candidates)
 
     def relieve_hdd(self, conf: NodeConf) -> None:
         """Between the watermarks of the HDD: what S3 has may go."""
@@ -430,13 +475,16 @@ class Duties:
 
     def _spares(self, class_ids: Sequence[int], wanted: int,
                 skipped: Set[VersionId]) -> List[Candidate]:
-        return [] if self._s3_silent else self._index.least_recent_spare(
+        if self._s3_silent:
+            return []
+        return self._index.victims.least_recent_spare(
             self.device.name, class_ids, _BATCH + len(skipped))
 
-    def _drop_spare(self, one: Candidate) -> int:
-        self._local.drop_capacity(one.version, one.partition)
-        self._metrics.count('tier.hdd_dropped_bytes', one.length)
-        return one.length
+    def _drop_spare(self, candidate: Candidate) -> int:
+        self._local.drop_capacity(candidate.version, candidate.partition,
+                                  spare_pins=True)
+        self._metrics.count('tier.hdd_dropped_bytes', candidate.length)
+        return candidate.length
 
     def promote(self, conf: NodeConf) -> bool:
         """Bring wishes to the SSD; False if some are left for later."""
@@ -463,54 +511,64 @@ class Duties:
         need = sum(span.total_bytes - span.ssd_bytes for span in spans)
         if row is None or need <= 0 or not spans[0].hdd_bytes:
             return
+        if spans[0].warmth is Warmth.COLD:
+            self._metrics.count('tier.promotions_cold')
+            return
         room, used, _ = self.levels(conf)
+        high = int(room * conf.tier.high_watermark)
+        # Cold copies are room.
+        loose = min(max(0, used + need - high), sum(
+            candidate.evictable_bytes for candidate in self.cold().values()))
         entry = admit(
             self.strategy(conf), self.occupancies(), self._in_force.table,
-            room, used, int(room * conf.tier.low_watermark),
-            int(room * conf.tier.high_watermark), class_id, need)
+            room, used - loose, int(room * conf.tier.low_watermark), high,
+            class_id, need)
         if entry.is_refused:
             self._metrics.count('tier.promotions_refused')
             return
+        if loose:
+            self._evict_cold(loose)
         self._evict(entry)
-        one = Candidate(version, partition, row.size, class_id, need)
-        self._each(self._promote_one, [one])
+        candidate = Candidate(version, partition, row.size, class_id, need)
+        self._each(self._promote_one, [candidate])
 
-    def _promote_one(self, one: Candidate) -> int:
-        self._local.promote(one.version, one.partition, [one.class_id])
+    def _promote_one(self, candidate: Candidate) -> int:
+        self._local.promote(candidate.version, candidate.partition,
+                            [candidate.class_id])
         self._metrics.count('tier.promoted')
-        self._metrics.count('tier.promoted_bytes', one.length)
-        return one.length
+        self._metrics.count('tier.promoted_bytes', candidate.length)
+        return candidate.length
 
     # -- inside ----------------------------------------------------------
 
     def _each(self, move: Callable[[Candidate], int],
-              some: List[Candidate]) -> List[int]:
+              candidates: List[Candidate]) -> List[int]:
         """Move candidates in the movers' threads; bytes of each."""
-        if not some:
+        if not candidates:
             return []
         try:
             return list(self._movers.map(
-                lambda one: 0 if self.mender.holds(one.version)
-                else self._guarded(move, one), some))
+                lambda candidate: 0 if self.mender.holds(candidate.version)
+                else self._guarded(move, candidate), candidates))
         finally:
-            self.moved += len(some)
+            self.moved += len(candidates)
             self._found = None
 
     def _guarded(self, move: Callable[[Candidate], int],
-                 one: Candidate) -> int:
+                 candidate: Candidate) -> int:
         started = time.monotonic()
         try:
-            return move(one)
+            return move(candidate)
         except VersionGone:
             # Overwritten or handed over by now; its row goes with the event,
             # or now. Its bytes are off the device, as was asked.
-            self._local.mover.retrack(one.version, one.partition)
-            return 0 if move == self._promote_one else one.length
-        except (NotProven, RemoteCorrupt) as err:
+            self._local.mover.retrack(candidate.version, candidate.partition)
+            return 0 if move == self._promote_one else candidate.length
+        except (NotProven, Pinned, RemoteCorrupt) as err:
             # It stays; those behind it may have to go, so it is not the
             # first to leave any more.
             self._metrics.count('tier.evictions_refused')
-            self._index.renew([one.version], self._clock.wall())
+            self._index.renew([candidate.version], self._clock.wall())
             self._logger.info('%s: %s', self.device.name, err)
         except RemoteUnavailable as err:
             self._metrics.count('tier.evictions_unproven')
@@ -519,19 +577,19 @@ class Duties:
             self._no_room(move == self._promote_one, err)
         except TierUnavailable as err:
             if self._hdd_is_there():
-                self._failed(one, err)
+                self._failed(candidate, err)
             else:
                 self._book.say('hdd_state', 'unmounted', err)
         except RottenBytes as err:
             # Mended, it can move in the next round.
-            self.mender.add(one.version, one.partition)
+            self.mender.add(candidate.version, candidate.partition)
             self._metrics.count('tier.rotten_moves')
-            self._left(one, err)
+            self._left(candidate, err)
         except DamagedRecord as err:
             self._metrics.count('tier.damaged')
-            self._left(one, err)
+            self._left(candidate, err)
         except (DssError, OSError) as err:
-            self._failed(one, err)
+            self._failed(candidate, err)
         finally:
             self._metrics.timing('tier.move', time.monotonic() - started)
         return 0
@@ -547,16 +605,16 @@ class Duties:
             return False
         return True
 
-    def _failed(self, one: Candidate, err: Exception) -> None:
+    def _failed(self, candidate: Candidate, err: Exception) -> None:
         self._metrics.count('tier.move_errors')
-        self._left(one, err)
+        self._left(candidate, err)
 
-    def _left(self, one: Candidate, err: Exception) -> None:
+    def _left(self, candidate: Candidate, err: Exception) -> None:
         """A version stays where it is: named, and behind all others, so
         that those go on."""
-        self._index.renew([one.version], self._clock.wall())
+        self._index.renew([candidate.version], self._clock.wall())
         self._logger.error('%s: %s stays where it is: %s', self.device.name,
-                           one.version.key, err)
+                           candidate.version.key, err)
 
     def _no_room(self, on_ssd: bool, err: TierFull) -> None:
         self._metrics.count('tier.%s_full' % ('ssd' if on_ssd else 'hdd'))
@@ -575,9 +633,17 @@ class Duties:
         return self._found
 
     def occupancies(self) -> Dict[int, Occupancy]:
-        """The strategy's input: sums of clean bytes by class."""
-        return {class_id: Occupancy(sums['ssd'], sums['evictable'])
-                for class_id, sums in self.sums().items()}
+        """The strategy's input: sums of clean bytes by class, but for cold
+        copies."""
+        return {class_id: Occupancy(
+            sums['ssd'] - sums['cold'],
+            sums['evictable'] - sums['cold_evictable'])
+            for class_id, sums in self.sums().items()}
+
+    def cold(self) -> Dict[int, Occupancy]:
+        """The cold copies' bytes on the SSD, which leave before all others."""
+        return {class_id: Occupancy(sums['cold'], sums['cold_evictable'])
+                for class_id, sums in self.sums().items() if sums['cold']}
 
     def _rank(self, class_id: int) -> Tuple[int, int]:
         return self._in_force.table.spec(class_id).rank, class_id
@@ -592,12 +658,12 @@ class Duties:
                 stat.f_bavail * stat.f_frsize)
 
 
-def _until(found: List[Candidate], wanted: int) -> List[Candidate]:
+def _until(candidates: List[Candidate], wanted: int) -> List[Candidate]:
     """The first of them that together have ``wanted`` bytes."""
-    some = []
-    for one in found:
+    chosen = []
+    for candidate in candidates:
         if wanted <= 0:
             break
-        some.append(one)
-        wanted -= one.length
-    return some
+        chosen.append(candidate)
+        wanted -= candidate.length
+    return chosen

@@ -18,7 +18,7 @@ from swift_dss.core.version import VersionId
 from swift_dss.gateway.service import Gateway
 from swift_dss.io.workers import World
 from swift_dss.tier.devices import Device
-from swift_dss.tier.index.index import IndexDamaged, IndexUnavailable
+from swift_dss.tier.index.file import IndexDamaged, IndexUnavailable
 from swift_dss.tier.keep import backlog
 from swift_dss.tier.keep.duties import Duties
 from swift_dss.tier.keep.state import DeviceState, StateBook, publish
@@ -167,6 +167,9 @@ class Keeper:
             self.duties.occupancies(), table, room, 1)
         rank = min((table.spec(class_id).rank for take in takes
                     for class_id in take.class_ids), default=None)
+        if any(part.evictable_bytes for part in self.duties.cold().values()):
+            # They leave for any class.
+            rank = 0
         pressure = Pressure(
             room, used, int(room * self.duties.watermarks(conf)[0]), rank,
             self.state.hdd_state == 'ready', self._clock.wall(),

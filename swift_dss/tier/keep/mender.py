@@ -44,7 +44,7 @@ class Mender:
     """Mends the versions of one device. One thread calls :meth:`turn`.
 
     :param checks: of the device, which may fail as a whole
-    :param pool: who asks other nodes
+    :param pool: asks other nodes
     """
 
     def __init__(self, device: str, local: Local, metrics: Metrics,
@@ -126,7 +126,7 @@ class Mender:
                 self._asking.add(version)
             self._asker.submit(self._ask, version, partition)
         else:
-            # Its pause goes on: who tells of it for nothing waits.
+            # Its pause goes on, so a report of nothing waits too.
             with self._guard:
                 self._waiting.pop(version, None)
                 self._lacking.pop(version, None)
@@ -143,7 +143,7 @@ class Mender:
             self._logger.error('%s: %s is not put aside: %s',
                                version.device, version.key, err)
         except Exception:
-            # Nobody looks at what the thread ends with.
+            # No caller looks at the thread's result.
             self._metrics.count('tier.mend_errors')
             self._logger.exception('%s: %s is not put aside',
                                    version.device, version.key)
@@ -167,7 +167,7 @@ class Mender:
             self._lacking[version] = verdict
         if before is not verdict:
             self._logger.error(
-                '%s: %s stays in its place, and what can be read of it is '
+                '%s: %s stays in its place, and its readable bytes are '
                 'read: %s', version.device, version.key, _WHY[verdict])
 
     def _done(self, version: VersionId) -> None:
@@ -177,7 +177,7 @@ class Mender:
             self._pauses.worked(version)
 
     def _say(self, version: VersionId, rot: Rot) -> None:
-        for what, ranges in (
+        for kind, ranges in (
                 ('SSD; brought back from the HDD', rot.ssd),
                 ('HDD; brought back from the SSD', rot.hdd),
                 ('disks; given up, S3 has the right ones', rot.in_s3),
@@ -187,4 +187,4 @@ class Mender:
                     '%s: %s: %d ranges, the first at byte %d, could not be '
                     'read, or had other bytes than were written, on the %s',
                     version.device,
-                    version.key, len(ranges), ranges[0][0], what)
+                    version.key, len(ranges), ranges[0][0], kind)

@@ -2,6 +2,6 @@
 
 Holds the one way to look at a version, to move it between tiers, and to
 forget it once it is gone.
-In: a version by its name or file.
-Out: its present state, and its moves. No decision is made here.
+In: a version by its name or file. Out: its present state, and its moves.
+Never: a decision.
 """

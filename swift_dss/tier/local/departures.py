@@ -22,15 +22,11 @@ from swift_dss.gateway.service import Gateway
 from swift_dss.io.workers import Clock
 from swift_dss.tier.devices import Device
 from swift_dss.tier.index.due import Due
-from swift_dss.tier.index.index import ASKED_AT_ONCE
 from swift_dss.tier.index.rows import Departing, VersionRow
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.metrics import Metrics
 from swift_dss.wire import layout
 
-#: Row ids held at once: 4 MB. All rows of as many partitions go in
-#: transactions of ``ASKED_AT_ONCE``, some 20 ms each.
-_IDS = 100000
 #: A folder is compared until it has been as it is for this long: events of
 #: a partition that left may still be on their way into the index.
 SETTLE_SECONDS = 30.0
@@ -96,7 +92,7 @@ class Departures:
         return True
 
     def heard(self, version: VersionId) -> None:
-        """Somebody said that a version left: see for ourselves."""
+        """Look for a version that is said to have left."""
         row = self._index.get(version)
         if row is not None and self.check(row):
             self._metrics.count('tier.departed')
@@ -136,42 +132,23 @@ class Departures:
             return 0
         if seen != stamp:
             self._seen[folder] = (stamp, now)
-        claimed = self._index.partitions(device.name, policy)
+        claimed = self._index.leaving.partitions(device.name, policy)
         claimed.difference_update(os.listdir(folder))
-        gone = sorted(claimed)
-        return sum(self._forget_partitions(
-            device, policy, gone[at:at + ASKED_AT_ONCE])
-            for at in range(0, len(gone), ASKED_AT_ONCE))
-
-    def _forget_partitions(self, device: Device, policy: int,
-                           partitions: Sequence[str]) -> int:
-        """Forget the rows of partitions that are not there.
-
-        In the order of the rows and not of the partitions: a rebalance
-        takes many partitions, and each page of the index's file has rows
-        of many.
-        """
-        forgotten = after_id = 0
-        while True:
-            row_ids = self._index.ids_of_partitions(
-                device.name, policy, partitions, _IDS, after_id)
-            if not row_ids:
-                break
-            after_id = row_ids[-1]
-            for at in range(0, len(row_ids), ASKED_AT_ONCE):
-                forgotten += self._forget_rows(
-                    device, policy, row_ids[at:at + ASKED_AT_ONCE])
+        # In transactions of some 20 ms each.
+        forgotten = sum(
+            self._forget_rows(device, policy, row_ids) for row_ids
+            in self._index.leaving.row_ids(device.name, policy, claimed))
         if forgotten:
             self._logger.info('%s: %d versions left with %d partitions of '
                               'policy %d', device.name, forgotten,
-                              len(partitions), policy)
+                              len(claimed), policy)
         return forgotten
 
     def _forget_rows(self, device: Device, policy: int,
                      row_ids: Sequence[int]) -> int:
         """Forget rows whose partitions are not there, all at once."""
         device.require_mounted()
-        rows = self._index.departing(device.name, policy, row_ids)
+        rows = self._index.leaving.departing(device.name, policy, row_ids)
         folder = _folder(device, policy)
         # A partition may come back during this.
         here = set(os.listdir(folder))
@@ -181,7 +158,7 @@ class Departures:
         kept = {row.row_id for row in unsure if not self._try(row)}
         gone = [row for row in rows
                 if row.row_id not in kept and self._free(row)]
-        self._index.remove_departed(gone)
+        self._index.leaving.remove_departed(gone)
         here = set(os.listdir(folder))
         for row in rows:
             if row.partition in here:

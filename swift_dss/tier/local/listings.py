@@ -12,10 +12,8 @@ import json
 from typing import Any, List, Tuple
 from urllib.parse import quote, urlencode
 
-from swift.common.ring import Ring
-from swift.common.utils import set_swift_dir
-
 from swift_dss.core.errors import DamagedRecord, TierUnavailable
+from swift_dss.gateway.peers.ranks import NoRing, open_ring
 
 _SECONDS = 3.0
 #: Entries of one page, and its largest size.
@@ -54,10 +52,8 @@ class Listings:
 
     def _load(self) -> Any:
         try:
-            set_swift_dir(self._swift_dir)
-            return Ring(self._swift_dir, ring_name='container')
-        except (OSError, ValueError, SystemExit) as err:
-            # Without swift.conf, Swift's own code ends the process.
+            return open_ring(self._swift_dir, 'container')
+        except NoRing as err:
             raise TierUnavailable('no container ring: %s' % err) from err
 
 

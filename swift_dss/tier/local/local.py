@@ -15,7 +15,7 @@ from typing import (
     Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple)
 
 from swift_dss.core.errors import (
-    DamagedRecord, DssError, TierFull, TierUnavailable, VersionGone)
+    DamagedRecord, DssError, Pinned, TierFull, TierUnavailable, VersionGone)
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.ports import (
@@ -30,7 +30,8 @@ from swift_dss.io.switch import LiveVersion
 from swift_dss.strategy.agreement import Aside
 from swift_dss.tier.devices import Devices
 from swift_dss.tier.index.filters import Filter
-from swift_dss.tier.index.index import Index, IndexDamaged, IndexUnavailable
+from swift_dss.tier.index.file import IndexDamaged, IndexUnavailable
+from swift_dss.tier.index.index import Index
 from swift_dss.tier.inforce import InForce
 from swift_dss.tier.local import metadata
 from swift_dss.tier.local.fills import Fill
@@ -74,7 +75,7 @@ class Local(LocalVersions):
     def in_s3(self, after: int) -> List[Listed]:
         """See :meth:`LocalVersions.in_s3`."""
         return [(row_id, row.version, row.partition)
-                for row_id, row in self.index.listing(
+                for row_id, row in self.index.pages.listing(
                     Filter(on_remote=True), _PAGE, after)]
 
     def is_indexed(self) -> bool:
@@ -83,15 +84,15 @@ class Local(LocalVersions):
 
     def describe(self, version: VersionId, partition: str) -> LocalVersion:
         """See :meth:`LocalVersions.describe`."""
-        found, opened, at = self.mover.open_file(version, partition)
+        stored, opened, at = self.mover.open_file(version, partition)
         with DISK_ERRORS:
-            if is_whole(opened, found.content_length):
-                return _described(version, partition, found, Residency.whole(
-                    found.content_length))
-            place = self.mover.place(version, at, found)
+            if is_whole(opened, stored.content_length):
+                return _described(version, partition, stored, Residency.whole(
+                    stored.content_length))
+            place = self.mover.place(version, at, stored)
             with LiveVersion(place, opened, for_reading=True,
                              keep_foreign=True) as live:
-                return _described(version, partition, found, live.residency)
+                return _described(version, partition, stored, live.residency)
 
     def read_whole(self, version: VersionId,
                    partition: str) -> Tuple[LocalVersion, bytes]:
@@ -100,22 +101,22 @@ class Local(LocalVersions):
         Nearly all that are read so are on the SSD alone: what one look at
         the file and one read say is enough for these.
         """
-        found, opened, at = self.mover.open_file(version, partition)
+        stored, opened, at = self.mover.open_file(version, partition)
         with DISK_ERRORS:
-            data = read_if_whole(opened, found.content_length)
+            data = read_if_whole(opened, stored.content_length)
             if data is not None:
-                return _described(version, partition, found, Residency.whole(
-                    found.content_length)), data
-            place = self.mover.place(version, at, found)
+                return _described(version, partition, stored, Residency.whole(
+                    stored.content_length)), data
+            place = self.mover.place(version, at, stored)
             reader = Reader(LiveVersion(place, opened, for_reading=True,
                                         keep_foreign=True))
             with reader:
-                return (_described(version, partition, found,
+                return (_described(version, partition, stored,
                                    reader.residency),
-                        reader.read(0, found.content_length))
+                        reader.read(0, stored.content_length))
 
     def read_as_parked(
-            self, some: Sequence[Tuple[VersionId, str, int]]
+            self, wanted: Sequence[Tuple[VersionId, str, int]]
             ) -> Iterator[Optional[bytes]]:
         """See :meth:`LocalVersions.read_as_parked`.
 
@@ -125,7 +126,7 @@ class Local(LocalVersions):
         its version has all its bytes, whatever its record says.
         """
         paths: Dict[str, str] = {}
-        for version, partition, length in some:
+        for version, partition, length in wanted:
             path = paths.get(version.device)
             if path is None:
                 path = paths[version.device] = self._mounted(version)
@@ -151,9 +152,8 @@ class Local(LocalVersions):
 
         with DISK_ERRORS:
             # Elsewhere only if it is not here: it may have been relinked.
-            return look(partition) or max(
-                (found for found in map(look, device.partitions_of(version))
-                 if found), default=None)
+            return look(partition) or max(filter(None, map(
+                look, device.partitions_of(version))), default=None)
 
     def newest_record(self, version: VersionId,
                       partition: str) -> Tuple[str, str, bool]:
@@ -204,9 +204,11 @@ class Local(LocalVersions):
 
     def demote(self, version: VersionId, partition: str,
                class_ids: Iterable[int] = (),
-               to_hdd: bool = True) -> Residency:
+               to_hdd: bool = True, spare_pins: bool = False) -> Residency:
         """Take bytes off the SSD, with a copy on the HDD first if asked.
 
+        :param spare_pins: for a version that was chosen by its row
+        :raises Pinned: it is pinned by now; nothing has changed
         :raises DssError: as :meth:`Witness.proven`; nothing has changed
         """
         proven = None if to_hdd else self._proven(version, partition,
@@ -216,6 +218,8 @@ class Local(LocalVersions):
             if to_hdd and self.devices.get(version.device).is_block:
                 raise TierUnavailable('%s has engine block: the kernel moves '
                                       'its bytes' % version.device)
+            if spare_pins and self.mover.is_pinned(place):
+                raise Pinned('%s is pinned by now' % version.key)
             if to_hdd:
                 self.mover.require_room(place.capacity.path,
                                         place.content_length)
@@ -233,13 +237,17 @@ class Local(LocalVersions):
             self.mover.require_room(place.device_path, place.content_length)
             return moves.promote(place, ranges, class_map, self.mover.io)
 
-    def drop_capacity(self, version: VersionId, partition: str) -> Residency:
+    def drop_capacity(self, version: VersionId, partition: str,
+                      spare_pins: bool = False) -> Residency:
         """Take bytes off the HDD that lie on another tier too.
 
+        :param spare_pins: only those on the SSD, if it is pinned by now
         :raises DssError: as :meth:`Witness.proven`; nothing has changed
         """
         proven = self._proven(version, partition, Tier.HDD)
         with self.mover.moving(version, partition) as (place, _, _):
+            if spare_pins and self.mover.is_pinned(place):
+                proven = None
             left = moves.drop_capacity(place, proven=proven)
         self.watcher.on_left(version, left)
         return left
@@ -257,7 +265,7 @@ class Local(LocalVersions):
             place, _, _ = self.mover.look_for_move(version, partition, ())
             rot = mending.look(place, self.mover.io)
         if rot.lost:
-            # What can be read of it is read, wherever it lies.
+            # Every byte that can be read was read, wherever it lies.
             return rot
         proven = self.witness.proven(self.describe(version, partition)) \
             if rot.in_s3 else None
@@ -301,24 +309,24 @@ class Local(LocalVersions):
         """Have S3 be asked at once for all of these that would be in S3
         alone without their bytes on ``tier``. Never raises for one of them.
         """
-        found = []
+        to_s3 = []
         for version, partition in leaving:
             with contextlib.suppress(DssError, OSError):
-                one = self.describe(version, partition)
-                if moves.leaves_to_s3(one.residency, tier):
-                    found.append(one)
-        if found:
-            self.witness.ask_ahead(found)
+                local = self.describe(version, partition)
+                if moves.leaves_to_s3(local.residency, tier):
+                    to_s3.append(local)
+        if to_s3:
+            self.witness.ask_ahead(to_s3)
 
     def _proven(self, version: VersionId, partition: str,
                 tier: Tier) -> Optional[RemoteCopy]:
         """S3's word of just now, if bytes would be in S3 alone without
         those on ``tier``. Call without the version's lock: S3 may take its
         time, and the record is compared under the lock."""
-        found = self.describe(version, partition)
-        if not moves.leaves_to_s3(found.residency, tier):
+        local = self.describe(version, partition)
+        if not moves.leaves_to_s3(local.residency, tier):
             return None
-        return self.witness.proven(found)
+        return self.witness.proven(local)
 
     def pin(self, version: VersionId, partition: str, pinned: bool) -> None:
         """Mark a version so that its bytes stay on the SSD, or not."""
@@ -351,11 +359,12 @@ class Local(LocalVersions):
         done: List[Arrival] = []
         said: List[Optional[DssError]] = [None] * len(arrivals)
         last: Dict[str, int] = {}
-        with self.mover.locks.hold_all(one.version for one in arrivals):
+        with self.mover.locks.hold_all(
+                arrival.version for arrival in arrivals):
             try:
-                for number, one in enumerate(arrivals):
+                for number, arrival in enumerate(arrivals):
                     try:
-                        done.append(self._arrive(one, last))
+                        done.append(self._arrive(arrival, last))
                     except (VersionGone, TierFull, TierUnavailable,
                             DamagedRecord) as err:
                         said[number] = err
@@ -367,61 +376,64 @@ class Local(LocalVersions):
                 for fd in last.values():
                     os.close(fd)
             self._tell_index(done)
-        for one in done:
-            self.on_remote(one.version, one.length)
+        for arrival in done:
+            self.on_remote(arrival.version, arrival.length)
         return said
 
-    def _arrive(self, one: Arrival, last: Dict[str, int]) -> Arrival:
+    def _arrive(self, arrival: Arrival, last: Dict[str, int]) -> Arrival:
         """Write a record; its descriptor stays open in ``last``."""
         with DISK_ERRORS:
             # Nearly all: they are where they were, and as they were.
-            fd = self._mark_at_once(one, last)
+            fd = self._mark_at_once(arrival, last)
             if fd is None:
-                one, fd = self._mark(one)
-            before = last.get(one.version.device)
-            last[one.version.device] = fd
+                arrival, fd = self._mark(arrival)
+            before = last.get(arrival.version.device)
+            last[arrival.version.device] = fd
             if before is not None:
                 os.close(before)
-        return one
+        return arrival
 
-    def _mark_at_once(self, one: Arrival,
+    def _mark_at_once(self, arrival: Arrival,
                       last: Dict[str, int]) -> Optional[int]:
         """The descriptor of a file that is now marked; None if it needs a
         longer look."""
-        version = one.version
-        if one.length < 0 or version.frag_index is not None:
+        version = arrival.version
+        if arrival.length < 0 or version.frag_index is not None:
             return None
         self.devices.policies.require_ours(version.policy)
         # A file that is open there says that a device is mounted.
         device = self.devices.get(version.device) \
             if version.device in last else self.mover.device(version)
         return moves.mark_remote_of_whole('%s/%s.data' % (layout.hash_dir(
-            device.path, version.policy, one.partition,
-            version.object_hash), version.timestamp), one.length, one.remote)
+            device.path, version.policy, arrival.partition,
+            version.object_hash), version.timestamp), arrival.length,
+            arrival.remote)
 
-    def _mark(self, one: Arrival) -> Tuple[Arrival, int]:
+    def _mark(self, arrival: Arrival) -> Tuple[Arrival, int]:
         """The same for any; where it was found."""
-        if one.length < 0:
-            place, found, opened = self.mover.open(one.version, one.partition)
-            one = one._replace(length=found.content_length)
+        if arrival.length < 0:
+            place, stored, opened = self.mover.open(
+                arrival.version, arrival.partition)
+            arrival = arrival._replace(length=stored.content_length)
         else:
-            device = self.mover.device(one.version)
-            opened, partition, _ = self.mover.find(device, one.version,
-                                               one.partition)
-            place = device.place(one.version, partition, one.length)
+            device = self.mover.device(arrival.version)
+            opened, partition, _ = self.mover.find(device, arrival.version,
+                                                   arrival.partition)
+            place = device.place(arrival.version, partition, arrival.length)
         with LiveVersion(place, opened) as live:
-            moves.mark_remote(live, one.remote, synced=False)
-            return one._replace(partition=place.partition), os.dup(live.fd)
+            moves.mark_remote(live, arrival.remote, synced=False)
+            return arrival._replace(partition=place.partition), os.dup(live.fd)
 
     def _tell_index(self, done: List[Arrival]) -> None:
         try:
-            unknown = set(self.index.arrived(one.version for one in done))
+            unknown = set(self.index.arrived(
+                arrival.version for arrival in done))
         except (IndexUnavailable, IndexDamaged) as err:
             self._metrics.count('tier.' + err.counter)
             return
-        for one in done:
-            if one.version in unknown:
-                self.mover.retrack(one.version, one.partition)
+        for arrival in done:
+            if arrival.version in unknown:
+                self.mover.retrack(arrival.version, arrival.partition)
 
     def forget_remote(self, version: VersionId, partition: str) -> None:
         """See :meth:`LocalVersions.forget_remote`."""
@@ -466,7 +478,7 @@ class Local(LocalVersions):
         on_hdd = device.capacity.configured and not device.is_block
         try:
             self.mover.require_room(device.capacity.path if on_hdd
-                              else device.path, length)
+                                    else device.path, length)
             return Fill(self.mover, version, partition, on_hdd)
         except (TierFull, TierUnavailable):
             return None
@@ -515,12 +527,12 @@ class Local(LocalVersions):
         used = room - stat.f_bavail * stat.f_frsize
         if path == device.path and conf.ssd_bytes and not device.is_block:
             room = min(room, conf.ssd_bytes)
-            used = sum(one['ssd'] for one
+            used = sum(part['ssd'] for part
                        in self.index.occupancy(version.device).values())
         return used + length <= high * room
 
 def _described(version: VersionId, partition: str,
-               found: metadata.VersionMetadata,
+               stored: metadata.VersionMetadata,
                residency: Residency) -> LocalVersion:
-    return LocalVersion(version, partition, found.etag, found.headers,
-                        residency, found.class_map)
+    return LocalVersion(version, partition, stored.etag, stored.headers,
+                        residency, stored.class_map)

@@ -50,7 +50,7 @@ class VersionLocks:
         """Hold the locks of several versions, always in one order. A caller
         that holds one by :meth:`hold` MUST NOT take another.
         """
-        keys = sorted({(one.device, one.key) for one in versions})
+        keys = sorted({(version.device, version.key) for version in versions})
         entries: List[_Held] = []
         taken = 0
         try:

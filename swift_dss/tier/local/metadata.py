@@ -90,8 +90,8 @@ def _fragment_bytes(scheme: str, segment_bytes: int) -> int:
     kind, _, counts = scheme.partition(' ')
     data, _, parity = counts.partition('+')
     driver = ECDriver(k=int(data), m=int(parity), ec_type=kind)
-    found = driver.get_segment_info(segment_bytes, segment_bytes)
-    return int(found['fragment_size'])
+    info = driver.get_segment_info(segment_bytes, segment_bytes)
+    return int(info['fragment_size'])
 
 
 def of_version(data_path: str, data_fd: int,
@@ -130,21 +130,28 @@ def effective_map(headers: Mapping[str, str]) -> ClassMap:
 
     A map that cannot be read is placement lost, not data: class 0.
     """
-    folded = {_title(key): value for key, value in headers.items()}
+    maps = _map_headers(tuple(headers))
+    if not maps:
+        return UNCLASSIFIED_MAP
+    folded = {title: headers[name] for title, name in maps}
     for name in (names.TRANSIENT_MAP, names.SYSMETA_MAP):
         try:
-            found = classmap.from_headers(name, folded)
+            class_map = classmap.from_headers(name, folded)
         except BadClassInput:
             continue
-        if found is not None:
-            return found
+        if class_map is not None:
+            return class_map
     return UNCLASSIFIED_MAP
 
 
 @functools.lru_cache(maxsize=1024)
-def _title(name: str) -> str:
-    """The same few names come with every version."""
-    return name.title()
+def _map_headers(header_names: Tuple[str, ...]
+                 ) -> Tuple[Tuple[str, str], ...]:
+    """Those that may spell a map, each after its folded form. The same few
+    names come with every version."""
+    return tuple((name.title(), name) for name in header_names
+                 if name.title().startswith((names.TRANSIENT_MAP,
+                                             names.SYSMETA_MAP)))
 
 
 def object_name(hash_dir: str) -> str:
@@ -163,15 +170,15 @@ def _newer_meta_files(data_path: str, timestamp: str,
                       beside: Optional[Sequence[str]]) -> List[str]:
     if beside is None:
         beside = listdir(os.path.dirname(data_path))
-    found: List[Tuple[str, str]] = []
+    names: List[Tuple[str, str]] = []
     for name in beside:
         # <timestamp>[<sign><hex delta to the content type's>].meta
         if name.endswith('.meta'):
             meta_at = name[:-5].split('+')[0].split('-')[0]
             if meta_at > timestamp:
-                found.append((meta_at, os.path.join(
+                names.append((meta_at, os.path.join(
                     os.path.dirname(data_path), name)))
-    return [path for _, path in sorted(found, reverse=True)]
+    return [path for _, path in sorted(names, reverse=True)]
 
 
 def read(target: Union[int, str],
@@ -184,15 +191,15 @@ def read(target: Union[int, str],
     :raises DamagedRecord: the metadata cannot be read
     """
     try:
-        found = _metadata(target, attributes)
+        metadata_read = _metadata(target, attributes)
     except FileNotFoundError as err:
         raise VersionGone(str(target)) from err
     except (EOFError, ValueError, pickle.UnpicklingError) as err:
         # A file without Swift's attributes, or with torn ones.
         raise DamagedRecord('Swift metadata: %r' % err) from err
-    if 'X-Timestamp' not in found:
+    if 'X-Timestamp' not in metadata_read:
         raise DamagedRecord('Swift metadata has no X-Timestamp')
-    return found
+    return metadata_read
 
 
 def _metadata(target: Union[int, str],
@@ -220,16 +227,16 @@ def _metadata(target: Union[int, str],
     if b'_codecs\nencode' not in raw[:32]:
         return _texts(unpickle(raw, encoding='bytes'), 'latin-1')
     try:
-        found: Dict[str, str] = _Unpickler(_Whole(raw)).load()
-        return found
+        pickled: Dict[str, str] = _Unpickler(_Whole(raw)).load()
+        return pickled
     except _NotPlain:
         return _texts(unpickle(raw, encoding='bytes'), 'utf-8')
 
 
-def _texts(found: Any, encoding: str) -> Dict[str, str]:
+def _texts(pairs: Any, encoding: str) -> Dict[str, str]:
     return {_text(name, encoding): _text(
         value, 'utf-8' if name == b'name' else encoding)
-        for name, value in found.items()}
+        for name, value in pairs.items()}
 
 
 def _text(value: Any, encoding: str) -> Any:

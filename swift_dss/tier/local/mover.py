@@ -22,13 +22,15 @@ from swift_dss.io.carriers import Carrier
 from swift_dss.io.switch import (
     LiveVersion, Opened, Place, listdir, open_data_file)
 from swift_dss.tier.devices import Device, Devices
-from swift_dss.tier.index.index import Index, IndexDamaged, IndexUnavailable
+from swift_dss.tier.index.file import IndexDamaged, IndexUnavailable
+from swift_dss.tier.index.index import Index
 from swift_dss.tier.index.pins import NONE, PINNED, Pins
 from swift_dss.tier.index.rows import VersionRow, spans_of, wants_remote
 from swift_dss.tier.inforce import InForce
 from swift_dss.tier.local import metadata
+from swift_dss.tier.local.copies import Copies
 from swift_dss.tier.local.locks import VersionLocks
-from swift_dss.tier.local.reader import DISK_ERRORS
+from swift_dss.tier.local.reader import DISK_ERRORS, is_whole
 from swift_dss.tier.metrics import Metrics
 from swift_dss.wire import classmap, layout, names
 from swift_dss.wire.control import Event
@@ -54,6 +56,8 @@ class Mover:
         self.io = io
         self.locks = VersionLocks()
         self.pins = Pins(in_force, index)
+        #: Where there are rings, the daemon exchanges it.
+        self.copies = Copies(in_force, devices, None)
         self._metrics = metrics
 
     # -- looking ---------------------------------------------------------
@@ -70,7 +74,21 @@ class Mover:
         return device
 
     def exists(self, version: VersionId, partition: str) -> bool:
-        """True if the version's data file is on its device."""
+        """True if the version's data file is on its device.
+
+        :raises TierUnavailable: it is not there, nor is its device; or the
+            version is of a policy that is not ours
+        """
+        if version.frag_index is None:
+            # Nearly all there are: one look, and two at one that is gone.
+            self.devices.policies.require_ours(version.policy)
+            device = self.devices.get(version.device)
+            if os.path.exists('%s/%s.data' % (layout.hash_dir(
+                    device.path, version.policy, partition,
+                    version.object_hash), version.timestamp)):
+                return True
+            device.require_mounted()
+            return False
         try:
             self.device(version).place(version, partition, 0).data_file()
         except VersionGone:
@@ -80,49 +98,63 @@ class Mover:
     def look(self, version: VersionId, partition: str
              ) -> Tuple[Place, metadata.VersionMetadata]:
         """Where a version lies now, and its metadata."""
-        place, found, opened = self.open(version, partition)
+        place, stored, opened = self.open(version, partition)
         os.close(opened.fd)
-        return place, found
+        return place, stored
 
-    def open(self, version: VersionId, partition: str
+    def open(self, version: VersionId, partition: str,
+             beside: Optional[List[str]] = None
              ) -> Tuple[Place, metadata.VersionMetadata, Opened]:
         """The same, and the open data file."""
-        found, opened, partition = self.open_file(version, partition)
-        return self.place(version, partition, found), found, opened
+        stored, opened, partition = self.open_file(version, partition, beside)
+        return self.place(version, partition, stored), stored, opened
 
     def place(self, version: VersionId, partition: str,
-              found: metadata.VersionMetadata) -> Place:
+              stored: metadata.VersionMetadata) -> Place:
         """Where a version lies whose partition is known."""
         return self.devices.get(version.device).place(
-            version, partition, found.content_length)
+            version, partition, stored.content_length)
 
-    def open_file(self, version: VersionId, partition: str
+    def open_file(self, version: VersionId, partition: str,
+                  beside: Optional[List[str]] = None
                   ) -> Tuple[metadata.VersionMetadata, Opened, str]:
-        """Metadata, open data file, and partition of a version."""
-        device = self.device(version)
+        """Metadata, open data file, and partition of a version.
+
+        :param beside: names in its folder, if the caller has just looked. It
+            MUST look once more at the device before it believes the result:
+            here no one asks if that is mounted
+        """
+        device = self.device(version) if beside is None \
+            else self.devices.get(version.device)
         with DISK_ERRORS:
-            opened, partition, beside = self.find(device, version, partition)
+            opened, partition, beside = self.find(device, version, partition,
+                                                  beside)
             try:
-                found = metadata.of_version(opened.path, opened.fd, beside,
-                                            opened.attributes)
+                stored = metadata.of_version(opened.path, opened.fd, beside,
+                                             opened.attributes)
             except BaseException:
                 os.close(opened.fd)
                 raise
-        return found, opened, partition
+        return stored, opened, partition
 
     @classmethod
-    def find(cls, device: Device, version: VersionId,
-             partition: str) -> Tuple[Opened, str, List[str]]:
-        """Open data file, partition, and what else lies in the folder."""
-        path, partition, beside = cls._find(device, version, partition)
+    def find(cls, device: Device, version: VersionId, partition: str,
+             beside: Optional[List[str]] = None
+             ) -> Tuple[Opened, str, List[str]]:
+        """Open data file, partition, and what else lies in the folder.
+
+        :param beside: see :meth:`open_file`
+        """
+        path, partition, beside = cls._find(device, version, partition,
+                                            beside)
         try:
             return open_data_file(path), partition, beside
         except FileNotFoundError as err:
             raise VersionGone(path) from err
 
     @staticmethod
-    def _find(device: Device, version: VersionId,
-              partition: str) -> Tuple[str, str, List[str]]:
+    def _find(device: Device, version: VersionId, partition: str,
+              beside: Optional[List[str]]) -> Tuple[str, str, List[str]]:
         """Data file, partition, and what else lies in the folder.
 
         The partition may be another one by now: an operator who increases
@@ -130,7 +162,8 @@ class Mover:
         """
         folder = layout.hash_dir(device.path, version.policy, partition,
                                  version.object_hash)
-        beside = listdir(folder)
+        if beside is None:
+            beside = listdir(folder)
         if version.frag_index is None:
             name = version.timestamp + '.data'
             if name in beside:
@@ -150,15 +183,15 @@ class Mover:
                       class_ids: Iterable[int]
                       ) -> Tuple[Place, List[moves.Range], ClassMap]:
         """Place, ranges of the classes, and class map of a version."""
-        place, found = self.look(version, partition)
+        place, stored = self.look(version, partition)
         if self.in_force.conf.io.block_checksums:
-            place = replace(place, etag=found.etag)
+            place = replace(place, etag=stored.etag)
         wanted = set(class_ids)
-        class_map = found.file_map(self.in_force.table)
+        class_map = stored.file_map(self.in_force.table)
         ranges = [(span.offset, span.length) for span
-                  in class_map.split(0, found.content_length)
+                  in class_map.split(0, stored.content_length)
                   if not wanted or span.class_id in wanted]
-        if not ranges and found.content_length:
+        if not ranges and stored.content_length:
             raise VersionGone('%s has no bytes of that class any more'
                               % version.key)
         return place, ranges, class_map
@@ -180,24 +213,40 @@ class Mover:
         if stat.f_bavail * stat.f_frsize < length + RESERVE_BYTES:
             raise TierFull('%s has no room for %d bytes' % (path, length))
 
+    @staticmethod
+    def is_pinned(place: Place) -> bool:
+        """True if the version's file has the mark, which is set with its
+        lock held."""
+        with DISK_ERRORS:
+            return names.XATTR_PIN in os.listxattr(place.data_file())
+
     # -- the index -------------------------------------------------------
 
     def row(self, version: VersionId, partition: str, put_at: float = 0.0,
-            read_at: float = 0.0) -> VersionRow:
-        """The index row that the version's own files give."""
-        place, found, opened = self.open(version, partition)
-        with DISK_ERRORS, LiveVersion(place, opened) as live:
-            pinned = live.has(names.XATTR_PIN)
-            residency = live.residency
-        class_map = found.file_map(self.in_force.table)
+            read_at: float = 0.0,
+            beside: Optional[List[str]] = None) -> VersionRow:
+        """The index row that the version's own files give.
+
+        :param beside: see :meth:`open_file`
+        """
+        stored, opened, partition = self.open_file(version, partition, beside)
+        pinned = names.XATTR_PIN in opened.attributes
+        with DISK_ERRORS:
+            if is_whole(opened, stored.content_length):
+                residency = Residency.whole(stored.content_length)
+            else:
+                with LiveVersion(self.place(version, partition, stored),
+                                 opened) as live:
+                    residency = live.residency
+        class_map = stored.file_map(self.in_force.table)
         rule = self.pins.judge(
-            version.device, found.name, found.content_length,
-            found.headers.get('Content-Type', ''), class_map.class_ids(
-                found.content_length) or {class_map.rest})
+            version.device, stored.name, stored.content_length,
+            stored.headers.get('Content-Type', ''), class_map.class_ids(
+                stored.content_length) or {class_map.rest})
         return self._row(
-            version, place.partition, found.name, residency, class_map,
+            version, partition, stored.name, residency, class_map,
             put_at or float(version.timestamp.split('_')[0]), read_at,
-            pinned, rule, found.headers['X-Timestamp'] > version.timestamp)
+            pinned, rule, stored.headers['X-Timestamp'] > version.timestamp)
 
     def row_of_put(self, event: Event) -> Optional[VersionRow]:
         """The same of a version that was just written, from what its
@@ -230,7 +279,8 @@ class Mover:
         table = self.in_force.table
         spans = spans_of(class_map, residency, table,
                          pinned or rule == PINNED,
-                         self.in_force.conf.tier.min_demote_bytes)
+                         self.in_force.conf.tier.min_demote_bytes,
+                         self.copies.rank(version))
         return VersionRow(
             version, partition, residency.content_length, name, put_at,
             read_at, pinned, residency.remote is not None,

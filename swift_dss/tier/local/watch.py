@@ -26,7 +26,7 @@ class Watcher:
         return sink
 
     def on_reads(self, version: VersionId, partition: str,
-                 some: Sequence[Event]) -> None:
+                 events: Sequence[Event]) -> None:
         """Object servers read a version without our help."""
 
     def on_left(self, version: VersionId,

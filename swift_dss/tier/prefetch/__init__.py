@@ -2,5 +2,6 @@
 
 Holds the book of fetched parts, objects and manifests as strategies know
 them, and the spare rate of the link.
-In: reads. Out: fetches. Bytes of one account never serve another's.
+In: reads. Out: fetches.
+Never: bytes of one account for another's reader.
 """

@@ -32,7 +32,7 @@ class Fate(Enum):
 
     #: It was here when a client read it.
     USEFUL = 'useful'
-    #: Somebody wanted it before it was here.
+    #: A reader wanted it before it was here.
     LATE = 'late'
     #: It left unread, or stayed unread for too long.
     WASTED = 'wasted'
@@ -182,18 +182,18 @@ class Book:
 
     def stages(self) -> Dict[str, int]:
         """Pieces by stage."""
-        found = {stage.value: 0 for stage in Stage}
+        counts_by_stage = {stage.value: 0 for stage in Stage}
         for piece in self._pieces.values():
-            found[piece.stage.value] += 1
-        return found
+            counts_by_stage[piece.stage.value] += 1
+        return counts_by_stage
 
     def status(self) -> Dict[str, Any]:
         """Plain values."""
-        found: Dict[str, Any] = {'open_bytes': self.open_bytes,
-                                 'dollars': self.dollars}
-        found.update(self.stages())
+        fields: Dict[str, Any] = {'open_bytes': self.open_bytes,
+                                  'dollars': self.dollars}
+        fields.update(self.stages())
         for fate, counts in self.fates.items():
-            found[fate.value + '_pieces'] = counts.pieces
-            found[fate.value + '_bytes'] = counts.bytes
-            found[fate.value + '_dollars'] = counts.dollars
-        return found
+            fields[fate.value + '_pieces'] = counts.pieces
+            fields[fate.value + '_bytes'] = counts.bytes
+            fields[fate.value + '_dollars'] = counts.dollars
+        return fields

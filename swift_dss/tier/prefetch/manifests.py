@@ -84,10 +84,10 @@ class ManifestReader:
 
     def _work(self) -> None:
         while True:
-            found = self._waiting.get()
-            if found is None:
+            job = self._waiting.get()
+            if job is None:
                 return
-            known, client = found
+            known, client = job
             try:
                 members = self._members(known)
                 if members:

@@ -53,20 +53,20 @@ class Objects:
     def known(self, version: VersionId) -> Optional[Known]:
         """A version that is read; None if the index has no name for it."""
         with self._lock:
-            found = self._known.get(version)
-            if found is not None:
+            known = self._known.get(version)
+            if known is not None:
                 self._known.move_to_end(version)
-                self._note(found)
-                return found
+                self._note(known)
+                return known
         row = self._index.get(version)
-        found = _known(row) if row is not None else None
-        if found is not None:
+        known = _known(row) if row is not None else None
+        if known is not None:
             with self._lock:
-                self._known[version] = found
+                self._known[version] = known
                 if len(self._known) > KNOWN:
                     self._known.popitem(last=False)
-                self._note(found)
-        return found
+                self._note(known)
+        return known
 
     def is_new(self, version: VersionId) -> bool:
         """True if the version was not requested lately."""
@@ -78,9 +78,9 @@ class Objects:
         else the newest on this node, where S3 has bytes that it lacks.
         """
         with self._lock:
-            found = self._last.get((account, object_id))
-        if found is not None:
-            return found
+            known = self._last.get((account, object_id))
+        if known is not None:
+            return known
         digest, _, frag = object_id.partition('#')
         rows = [row for row in self._index.of_object(digest)
                 if row.version.frag_index == (int(frag) if frag else None)
@@ -94,10 +94,10 @@ class Objects:
     def forget(self, version: VersionId) -> None:
         """A version is gone."""
         with self._lock:
-            found = self._known.pop(version, None)
-            if found is not None:
-                key = (found.account, found.object_id)
-                if self._last.get(key) == found:
+            known = self._known.pop(version, None)
+            if known is not None:
+                key = (known.account, known.object_id)
+                if self._last.get(key) == known:
                     del self._last[key]
 
     def members(self, account: str, raw: bytes) -> List[Tuple[str, int]]:

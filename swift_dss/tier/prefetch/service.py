@@ -168,9 +168,9 @@ class Prefetcher(Watcher, Ahead, ManifestHearer):
         return Watched(self, request, sink, self._part_bytes)
 
     def on_reads(self, version: VersionId, partition: str,
-                 some: Sequence[Event]) -> None:
+                 events: Sequence[Event]) -> None:
         """See :meth:`Watcher.on_reads`."""
-        for event in some:
+        for event in events:
             # The fetch has already reported bytes from S3.
             if not event.tier_bits & Tier.REMOTE:
                 self.on_read(version, partition, event.offset, event.length,
@@ -188,7 +188,7 @@ class Prefetcher(Watcher, Ahead, ManifestHearer):
                 length: int, there: bool,
                 class_id: Optional[int] = None, client: str = '',
                 at: float = 0.0) -> None:
-        """Somebody reads; ``there``: from a local tier.
+        """Note a read; ``there``: from a local tier.
 
         :param at: when, in seconds since the epoch; 0: now
         """
@@ -250,14 +250,14 @@ class Prefetcher(Watcher, Ahead, ManifestHearer):
     def status(self) -> Dict[str, Any]:
         """Plain values for status output."""
         with self._lock:
-            found = self._book.status()
-            found.update(
+            fields = self._book.status()
+            fields.update(
                 strategy=self._conf.strategy,
                 budget_bytes=self._conf.budget_bytes,
                 state_bytes=self._strategy.state_bytes(),
                 **{'strategy_' + name: value for name, value
                    in self._strategy.counts().items()})
-            return found
+            return fields
 
     # -- under the lock --------------------------------------------------
 
@@ -501,17 +501,17 @@ class Prefetcher(Watcher, Ahead, ManifestHearer):
                 self._strategy.on_dropped(*where, self._clock.monotonic())
 
     def _tiers(self, piece: Piece) -> Set[Tier]:
-        found = self._local.describe(piece.version, piece.partition)
-        return {extent.tiers for extent in found.residency.split(
-            piece.offset, min(piece.length, found.content_length
+        local = self._local.describe(piece.version, piece.partition)
+        return {extent.tiers for extent in local.residency.split(
+            piece.offset, min(piece.length, local.content_length
                               - piece.offset))}
 
     def _has_room(self, piece: Piece) -> bool:
         """True if a piece has room without evictions."""
         with self._lock:
-            reserved = sum(one.length for one in self._book.running()
-                           if one.admitted
-                           and one.version.device == piece.version.device)
+            reserved = sum(running.length for running in self._book.running()
+                           if running.admitted
+                           and running.version.device == piece.version.device)
             piece.admitted = self._local.has_room_ahead(
                 piece.version, piece.length + reserved)
             return piece.admitted

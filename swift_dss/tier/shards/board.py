@@ -142,9 +142,9 @@ def _side_by_side(shards: Mapping[int, str],
                          name='dss-ask-%d' % number).start()
     left = len(shards)
     while left:
-        one = said.get()
-        left -= one[1] != 'progress'
-        yield one
+        sentence = said.get()
+        left -= sentence[1] != 'progress'
+        yield sentence
 
 
 def _is_elsewhere(err: DssError, request: Dict[str, Any]) -> bool:

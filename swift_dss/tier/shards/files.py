@@ -46,7 +46,7 @@ def read(conf: NodeConf) -> Layout:
     except FileNotFoundError:
         return Layout({})
     except (OSError, DamagedRecord) as err:
-        raise BadConfig('%s: %s; to have all devices read anew, remove it '
+        raise BadConfig('%s: %s; to have all devices read again, remove it '
                         'and start the daemon' % (path, err)) from err
 
 
@@ -170,8 +170,8 @@ def _is_held(path: str) -> bool:
 
 
 def _one_daemon(conf: NodeConf, names: Set[str]) -> Mapping[str, int]:
-    """What a node without a layout has: an index of a daemon without
-    shards, which becomes the first one's, or nothing yet."""
+    """The layout of a node that has none yet: the index of a daemon without
+    shards, if there is one, becomes the first shard's."""
     if os.path.exists(os.path.join(conf.index_dir, space.INDEX_FILE)):
         return dict.fromkeys(names, 0)
     return {}

@@ -224,10 +224,10 @@ class Parent(Shards):
             'number': number, 'pid': shard.pid, 'restarts': shard.restarts,
             'answers': number in statuses,
             'up_seconds': statuses.get(number, {}).get('up_seconds'),
-            'devices': sorted(name for name, one
+            'devices': sorted(name for name, owner
                               in self._layout.devices.items()
-                              if one == number)}
-            for number, shard in sorted(self._shards.items())]
+                              if owner == number)}
+                for number, shard in sorted(self._shards.items())]
 
     def sockets(self) -> Dict[int, str]:
         """See :meth:`Shards.sockets`."""
@@ -246,8 +246,8 @@ class Parent(Shards):
             if layout == before and self._shards:
                 return []
             changed = _changed(before.devices, layout.devices) | {
-                number for some in layout.moving.values()
-                for number in some}
+                number for numbers in layout.moving.values()
+                for number in numbers}
             self._stop_some(changed)
             files.carry_out(self._conf, layout, self._logger)
             self._layout = files.read(self._conf)
@@ -267,13 +267,15 @@ class Parent(Shards):
             shard.join()
 
     def _await(self, numbers: Iterable[int]) -> None:
-        """Wait until shards answer that were started just now."""
+        """Wait until shards answer that were started just now. Not one
+        that refuses: it would again. One that was killed is started again.
+        """
         until = time.monotonic() + _START_SECONDS
         for number in numbers:
             shard = self._shards[number]
             path = admin_socket(self._conf, number)
             while not answers(path):
-                if shard.ended is not None:
+                if shard.ended is not None and shard.ended > 0:
                     raise BadConfig('shard %d ended with status %d while it '
                                     'was started' % (number, shard.ended))
                 if time.monotonic() > until:

@@ -87,13 +87,13 @@ class Compared:
 class _NoMetrics(Metrics):
 
     def count(self, name: str, amount: int = 1) -> None:
-        """Nobody asks."""
+        """Ignore it."""
 
     def gauge(self, name: str, value: float) -> None:
-        """Nobody asks."""
+        """Ignore it."""
 
     def timing(self, name: str, seconds: float) -> None:
-        """Nobody asks."""
+        """Ignore it."""
 
 
 class Comparison:
@@ -145,11 +145,11 @@ class Comparison:
     def _list_bucket(self, seen: KeyList,
                      progress: Callable[[Compared], None]) -> None:
         prefix = self._conf.gateway.prefix
-        for one in self._client.listing(prefix):
-            if one.key.endswith(_BESIDE) or bundle_of(one.key) or one.key[
+        for item in self._client.listing(prefix):
+            if item.key.endswith(_BESIDE) or bundle_of(item.key) or item.key[
                     len(prefix):].startswith(FOLDERS):
                 continue
-            seen.add(one.key, one.size, one.etag)
+            seen.add(item.key, item.size, item.etag)
             self.found.keys += 1
             if self.found.keys % _KEYS_AT_ONCE == 0:
                 progress(self.found)
@@ -161,7 +161,7 @@ class Comparison:
         except TierUnavailable as err:
             self.found.problem(str(err))
             return
-        for version, partition in data_files(
+        for version, partition, _ in data_files(
                 device, self._devices.policies.ours):
             try:
                 local = _describe(device, version, partition)
@@ -180,28 +180,28 @@ class Comparison:
     def _compare(self, seen: KeyList,
                  local: LocalVersion) -> bool:
         """False if S3 does not have it, or not right."""
-        found = self.found
-        found.versions += 1
-        found.stubs += local.residency.is_stub
+        counts = self.found
+        counts.versions += 1
+        counts.stubs += local.residency.is_stub
         remote = local.residency.remote
         if remote is None:
             if local.content_length:
-                found.dirty += 1
+                counts.dirty += 1
             else:
                 # An empty version has no record that could name its key.
                 seen.use(remote_metadata.own_key(self._conf.gateway.prefix,
                                                  local.version))
             return False
-        found.remote += 1
+        counts.remote += 1
         wrong = self._fault_of(seen, local, remote)
         if wrong is None and self._deep:
             wrong = self._read(local)
         if wrong is None:
             return True
-        found.problem('%s on %s: %s: %s' % (
+        counts.problem('%s on %s: %s: %s' % (
             local.metadata.get('name', local.version.key),
             local.version.device, remote.key, wrong))
-        found.repairable += local.residency.is_local
+        counts.repairable += local.residency.is_local
         self._wrong.add(REMOTE, local.version, local.partition)
         return False
 
@@ -250,7 +250,7 @@ class Comparison:
         return None
 
     def _fault_of(self, seen: KeyList, local: LocalVersion,
-               remote: RemoteCopy) -> Optional[str]:
+                  remote: RemoteCopy) -> Optional[str]:
         if remote.endpoint != self._conf.gateway.endpoint:
             return 'is at %r, not at %r' % (
                 remote.endpoint, self._conf.gateway.endpoint)
@@ -280,7 +280,7 @@ class Comparison:
         if not is_bundle(self._conf.gateway.prefix, key):
             return False
         try:
-            return not any(one.record['length'] for one in read_index(
+            return not any(entry.record['length'] for entry in read_index(
                 self._client, key, size,
                 KeyFile(self._conf.gateway.key_file)).entries)
         except DssError:
@@ -343,15 +343,15 @@ def _describe(device: Device, version: VersionId,
     except FileNotFoundError as err:
         raise VersionGone(path) from err
     try:
-        found = metadata.of_version(path, opened.fd,
-                                    attributes=opened.attributes)
+        stored = metadata.of_version(path, opened.fd,
+                                     attributes=opened.attributes)
     except BaseException:
         os.close(opened.fd)
         raise
-    place = device.place(version, partition, found.content_length)
+    place = device.place(version, partition, stored.content_length)
     with LiveVersion(place, opened) as live:
-        return LocalVersion(version, partition, found.etag, found.headers,
-                            live.residency, found.class_map)
+        return LocalVersion(version, partition, stored.etag, stored.headers,
+                            live.residency, stored.class_map)
 
 
 def _has_other_digest(local: LocalVersion,
@@ -365,15 +365,15 @@ def _has_other_digest(local: LocalVersion,
     return 'they have the MD5 %s, not %s' % (whole.hexdigest(), local.etag)
 
 
-def _stamp(found: Mapping[str, str]) -> float:
+def _stamp(metadata_headers: Mapping[str, str]) -> float:
     """When the metadata was last changed."""
     try:
-        return float(found.get('X-Timestamp', '0').split('_')[0])
+        return float(metadata_headers.get('X-Timestamp', '0').split('_')[0])
     except ValueError:
         return 0.0
 
 
-def plain(found: Compared) -> Dict[str, object]:
+def plain(counts: Compared) -> Dict[str, object]:
     """For ``--json``."""
-    return dict(vars(found))
+    return dict(vars(counts))
 

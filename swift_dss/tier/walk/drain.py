@@ -3,15 +3,21 @@
 ``local`` brings back bytes that only S3 has, puts every byte on the SSD and
 pins it there: the data files are then whole, as a stock Swift server wants
 them. ``remote`` sends everything to S3 and drops local bytes. Both may be
-broken off and asked for again: a finished version costs a look at its row.
+broken off and asked for again: a finished version costs a look at its file.
+
+Both walk the data files, because the index may not have heard of all of them
+yet: once to move, and once more to try again and to name what is left.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import (
+    Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional,
+    Tuple)
 
 from swift_dss.core.errors import (
     BadConfig, DssError, RemoteUnavailable, TierFull, TierUnavailable,
@@ -24,18 +30,20 @@ from swift_dss.tier.index.filters import ALL
 from swift_dss.tier.index.rows import VersionRow
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.walk.relocate import Relocator
+from swift_dss.tier.walk.survey import DataFile, data_files
+from swift_dss.tier.walk.told import Told
 from swift_dss.wire.control import FetchReply, FetchRequest
 
-#: Rows looked at in one go, and brought back side by side.
+#: Versions looked at in one go, and brought back side by side.
 _PAGE = 200
 _THREADS = 4
 #: Longest wait for a byte of S3 in a full drain.
 _DEADLINE_SECONDS = 60.0
 _LOOK_SECONDS = 0.02
-_SHOWN_FAILURES = 100
-#: A version that a mover takes away again is brought back so often.
-_TRIES = 3
 _LOCAL = Tier.SSD | Tier.HDD
+#: Failures that no move has told of.
+_LEFT = {'local': 'bytes of it are not on the SSD',
+         'remote': 'bytes of it are still here'}
 Progress = Callable[[Dict[str, Any]], None]
 
 
@@ -90,40 +98,31 @@ class Drainer:
             raise BadConfig('%r is neither local nor remote' % where)
         if where == 'local':
             self._require_room()
-        done = 0
-        failed: List[str] = []
-        moved = 0
-        for rows in self._local.index.pages(ALL, _PAGE):
-            left = [row for row in rows if _to_do(row, where) or (
-                where == 'local' and not self._is_whole(row))]
-            found = self._to_local(left) if where == 'local' else \
-                self._to_remote(left, seconds)
-            failed += found
-            moved += len(left) - len(found)
-            done += len(rows)
-            progress({'done': done, 'of': None})
-        return {'versions': done, 'moved': moved,
-                'failed': failed[:_SHOWN_FAILURES],
-                'failures': len(failed)}
+        else:
+            self._ready_gateway().hurry()
+        first = self._walk(where, seconds, lambda done: progress(
+            {'done': done, 'of': None}))
+        # More may have come since, and some of it may have been moved away.
+        last = self._walk(where, seconds, lambda done: progress(
+            {'done': done, 'of': max(done, first.versions)}))
+        return {'versions': last.versions, 'moved': first.moved + last.moved,
+                'failed': last.left.lines(), 'failures': last.left.count}
 
     def rekey(self, seconds: float, progress: Progress) -> Dict[str, Any]:
         """Put every copy in S3 under the active key.
 
         :param seconds: how long to wait for rewritten bundles
         """
-        gateway = self._gateway
-        if gateway is None:
-            raise TierUnavailable('[gateway] is not enabled')
-        gateway.require_ours()
+        gateway = self._ready_gateway()
         done = changed = 0
-        failed: List[str] = []
-        for rows in self._local.index.pages(ALL, _PAGE):
+        failed = Told()
+        for rows in self._local.index.pages.all(ALL, _PAGE):
             for row in rows:
                 try:
                     changed += row.on_remote and gateway.rekey(
                         row.version, row.partition)
                 except DssError as err:
-                    failed.append('%s on %s: %s' % (
+                    failed.say('%s on %s: %s' % (
                         row.name or row.version.key, row.version.device,
                         err))
             done += len(rows)
@@ -133,52 +132,122 @@ class Drainer:
             time.sleep(_LOOK_SECONDS * 10)
         left = gateway.bundles_to_rekey()
         if left:
-            failed.append('%d bundles or more are not rewritten yet'
-                          % left)
+            failed.say('%d bundles or more are not rewritten yet'
+                       % left)
         return {'versions': done, 'changed': changed,
-                'failed': failed[:_SHOWN_FAILURES],
-                'failures': len(failed)}
+                'failed': failed.lines(), 'failures': failed.count}
 
     # -- inside ----------------------------------------------------------
 
-    def _to_local(self, rows: List[VersionRow]) -> List[str]:
-        def one(row: VersionRow) -> str:
-            said = 'moved away again and again'
-            try:
-                for _ in range(_TRIES):
-                    self.promote(row.version, row.partition)
-                    # Or pressure would take them away again.
-                    self._local.pin(row.version, row.partition, True)
-                    # A mover may have chosen it before it was pinned.
-                    if self._is_whole(row):
-                        return ''
-            except (DssError, OSError) as err:
-                said = str(err)
-            return '%s on %s: %s' % (row.name or row.version.key,
-                                     row.version.device, said)
-        with ThreadPoolExecutor(_THREADS) as pool:
-            return [text for text in pool.map(one, rows) if text]
-
-    def _is_whole(self, row: VersionRow) -> bool:
-        """True if the data file has every byte, whatever the index says;
-        also where it is gone."""
-        try:
-            found = self._local.describe(row.version, row.partition)
-        except VersionGone:
-            return True
-        except (DssError, OSError):
-            return False
-        return all(extent.tiers & Tier.SSD
-                   for extent in found.residency.extents)
-
-    def _to_remote(self, rows: List[VersionRow], seconds: float) -> List[str]:
-        gateway = self._gateway
-        if gateway is None:
+    def _ready_gateway(self) -> Gateway:
+        if self._gateway is None:
             raise TierUnavailable('[gateway] is not enabled')
-        gateway.require_ours()
-        gateway.hurry()
-        return self._relocator.relocate(
-            rows, seconds, lambda done, of: None) if rows else []
+        self._gateway.require_ours()
+        return self._gateway
+
+    def _walk(self, where: str, seconds: float,
+              progress: Callable[[int], None]) -> _Walked:
+        """Move what is not where it must be, on all devices.
+
+        Every version that is still not there afterwards is told of.
+        """
+        done = moved = 0
+        left = Told()
+        for files in self._pages(left):
+            rows = [row for row in (self._to_do(file.version, file.partition,
+                                                where) for file in files)
+                    if row is not None]
+            why = self._to_local(rows) if where == 'local' else \
+                self._to_remote(rows, seconds)
+            for row in rows:
+                path = self._path_if_left(row, where)
+                if path:
+                    left.say('%s on %s: %s (%s)' % (
+                        row.name or row.version.key, row.version.device,
+                        why.get(row.version) or _LEFT[where], path))
+                else:
+                    moved += 1
+            done += len(files)
+            progress(done)
+        return _Walked(done, moved, left)
+
+    def _pages(self, left: Told) -> Iterator[List[DataFile]]:
+        """All data files, a page with those of several devices."""
+        walks = []
+        for device in self._local.devices.discover():
+            try:
+                device.require_mounted()
+            except TierUnavailable as err:
+                left.say(str(err))
+            else:
+                walks.append(data_files(device,
+                                        self._local.devices.policies.ours))
+        together = _in_turn(walks)
+        page = list(itertools.islice(together, _PAGE))
+        while page:
+            yield page
+            page = list(itertools.islice(together, _PAGE))
+
+    def _to_do(self, version: VersionId, partition: str,
+               where: str) -> Optional[VersionRow]:
+        """The facts of a version that is not where it must be, from its own
+        files; without size if they cannot be read."""
+        mover = self._local.mover
+        try:
+            row = mover.row(version, partition)
+        except (DssError, OSError):
+            return VersionRow(version, partition, 0) if mover.exists(
+                version, partition) else None
+        ssd, here = _bytes_of(row)
+        is_done = here == 0 if where == 'remote' else \
+            ssd == row.size and (row.pinned or not row.size)
+        return None if is_done else row
+
+    def _path_if_left(self, row: VersionRow, where: str) -> str:
+        """The data file of a version that is not where it must be; '' if
+        it is, or is gone."""
+        now = self._to_do(row.version, row.partition, where)
+        if now is None:
+            return ''
+        device = self._local.devices.get(row.version.device)
+        try:
+            return device.place(now.version, now.partition, 0).data_file()
+        except VersionGone:
+            return ''
+
+    def _to_local(self, rows: List[VersionRow]) -> Dict[VersionId, str]:
+        """Pin versions and bring them back.
+
+        :returns: the reason for each that did not come; '' for others
+        """
+        def failure_of(row: VersionRow) -> str:
+            try:
+                # First, or it might be chosen to leave as soon as it comes.
+                self._local.pin(row.version, row.partition, True)
+                self.promote(row.version, row.partition)
+            except (DssError, OSError) as err:
+                return str(err)
+            return ''
+        with ThreadPoolExecutor(_THREADS) as pool:
+            return dict(zip((row.version for row in rows),
+                            pool.map(failure_of, rows)))
+
+    def _to_remote(self, rows: List[VersionRow],
+                   seconds: float) -> Dict[VersionId, str]:
+        """The same of versions that S3 is to have."""
+        known: List[VersionRow] = []
+        why: Dict[VersionId, str] = {}
+        for row in rows:
+            try:
+                # Only versions with a row are waited for and dropped.
+                known.append(self._local.mover.track(row.version,
+                                                     row.partition))
+            except (DssError, OSError) as err:
+                why[row.version] = str(err)
+        if known:
+            why.update(self._relocator.relocate(known, seconds,
+                                                lambda done, of: None))
+        return why
 
     def _require_room(self) -> None:
         """Before the first byte moves: would all of it fit?"""
@@ -208,8 +277,8 @@ class Drainer:
 
     def _away(self, version: VersionId, partition: str) -> List[Extent]:
         """Extents that are neither on the SSD nor on the HDD."""
-        found = self._local.describe(version, partition)
-        return [extent for extent in found.residency.extents
+        local = self._local.describe(version, partition)
+        return [extent for extent in local.residency.extents
                 if not extent.tiers & _LOCAL]
 
 
@@ -228,13 +297,18 @@ class _Nowhere(Sink):
         """See :meth:`Sink.write`."""
 
 
-def _to_do(row: VersionRow, where: str) -> bool:
-    if not row.size:
-        return False
-    ssd, here = _bytes_of(row)
-    if where == 'local':
-        return ssd < row.size or not row.pinned
-    return here > 0
+class _Walked(NamedTuple):
+    """The results of a walk over all data files."""
+
+    versions: int
+    moved: int
+    left: Told
+
+
+def _in_turn(walks: Iterable[Iterator[DataFile]]) -> Iterator[DataFile]:
+    """One file of each walk, and again, until all are at their end."""
+    for turn in itertools.zip_longest(*walks):
+        yield from (file for file in turn if file is not None)
 
 
 def _bytes_of(row: VersionRow) -> Tuple[int, int]:

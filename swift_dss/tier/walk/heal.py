@@ -79,10 +79,10 @@ def patients(device: Device, policies: AbstractSet[int],
     for policy in sorted(policies):
         for held in device.quarantine.files(policy):
             with contextlib.suppress(VersionGone):
-                found = _patient(device, held)
-                found.is_ours = policy in ours
-                if found.is_ours or _has_record(held.path):
-                    yield found
+                patient = _patient(device, held)
+                patient.is_ours = policy in ours
+                if patient.is_ours or _has_record(held.path):
+                    yield patient
 
 
 def all_patients(devices: Devices,
@@ -101,15 +101,16 @@ def all_patients(devices: Devices,
         yield from patients(device, frozenset(policies.known), policies.ours)
 
 
-def in_words(found: Patient) -> str:
+def in_words(patient: Patient) -> str:
     """The operator's line about a quarantined version."""
-    left = ['%s has all of its bytes' % _WORDS[word] for word in found.has]
-    if found.remote_key:
-        left.append('its record names %s in S3' % found.remote_key)
-    if found.why:
-        left.append(found.why)
+    left = ['%s has all of its bytes' % _WORDS[word] for word in patient.has]
+    if patient.remote_key:
+        left.append('its record names %s in S3' % patient.remote_key)
+    if patient.why:
+        left.append(patient.why)
     return '%s on %s is in quarantine (%s): %s' % (
-        found.name or found.version.key, found.version.device, found.path,
+        patient.name or patient.version.key, patient.version.device,
+        patient.path,
         '; '.join(left) or 'nothing here has its bytes; another replica '
         'may, and then Swift brings it back')
 
@@ -123,31 +124,31 @@ def _has_record(path: str) -> bool:
 
 def _patient(device: Device, held: Held) -> Patient:
     version = held.version
-    found = Patient(version, held.path, held.since)
-    found.replaced = any(_stands(device.place(version, partition, 0))
-                         for partition in device.partitions_of(version))
+    patient = Patient(version, held.path, held.since)
+    patient.replaced = any(_stands(device.place(version, partition, 0))
+                           for partition in device.partitions_of(version))
     try:
         live, data = _opened(device, held, '')
     except (DamagedRecord, TierUnavailable) as err:
-        found.why = str(err)
-        return found
+        patient.why = str(err)
+        return patient
     with live:
-        found.name = data.name
+        patient.name = data.name
         residency = live.residency
         for tier, word in ((Tier.SSD, 'ssd'), (Tier.HDD, 'hdd'),
                            (Tier.REMOTE, 's3')):
             if tier in residency.tiers and \
                     residency.bytes_on(tier) == residency.content_length:
-                found.has.append(word)
-        if not found.has and residency.is_local:
-            found.has.append('ssd+hdd')
+                patient.has.append(word)
+        if not patient.has and residency.is_local:
+            patient.has.append('ssd+hdd')
         if Tier.HDD in residency.tiers and not os.path.exists(
                 device.capacity.file_path(version)):
-            found.has = [word for word in found.has if 'hdd' not in word]
-            found.why = 'the HDD has no file of it any more'
+            patient.has = [word for word in patient.has if 'hdd' not in word]
+            patient.why = 'the HDD has no file of it any more'
         if residency.remote is not None:
-            found.remote_key = residency.remote.key
-    return found
+            patient.remote_key = residency.remote.key
+    return patient
 
 
 def _stands(place: Place) -> bool:
@@ -176,13 +177,13 @@ def _opened(device: Device, held: Held, partition: str
     except FileNotFoundError as err:
         raise VersionGone(held.path) from err
     try:
-        found = metadata.of_version(held.path, opened.fd,
-                                    attributes=opened.attributes)
+        stored = metadata.of_version(held.path, opened.fd,
+                                     attributes=opened.attributes)
     except BaseException:
         os.close(opened.fd)
         raise
-    place = device.place(held.version, partition, found.content_length)
-    return LiveVersion(place, opened), found
+    place = device.place(held.version, partition, stored.content_length)
+    return LiveVersion(place, opened), stored
 
 
 class Healer:
@@ -236,9 +237,9 @@ class Healer:
         return True
 
     def _heal(self, device: Device, held: Held, partition: str) -> str:
-        live, found = _opened(device, held, partition)
+        live, stored = _opened(device, held, partition)
         with live:
-            right, why = self._proven(live, found)
+            right, why = self._proven(live, stored)
             if right is None:
                 raise NotHealed(why)
             place = live.place
@@ -256,19 +257,19 @@ class Healer:
                 self._mover.retrack(held.version, partition)
         return HEALED
 
-    def _proven(self, live: LiveVersion, found: metadata.VersionMetadata
+    def _proven(self, live: LiveVersion, stored: metadata.VersionMetadata
                 ) -> Tuple[Optional[Residency], str]:
         """Tiers whose bytes proved right; or None, and why not."""
         why = ''
         for residency in _candidates(live.residency):
             try:
                 if residency.is_local:
-                    self._prove_local(live, residency, found.etag)
+                    self._prove_local(live, residency, stored.etag)
                 else:
                     self._local.witness.proven(LocalVersion(
                         live.place.version, live.place.partition,
-                        found.etag, found.headers, residency,
-                        found.class_map))
+                        stored.etag, stored.headers, residency,
+                        stored.class_map))
                 return residency, ''
             except VersionGone as err:
                 why = why or 'not in its place, and S3 lacks the copy ' \

@@ -62,12 +62,12 @@ def look(devices: Devices, swift_dir: str, note: Note,
     :param stock: could stock Swift read every version of ours?
     :param note: told of each version that can be brought back
     """
-    found = Left()
+    left = Left()
 
     def seen(patient: Patient) -> None:
-        found.replaced += patient.replaced
-        if not patient.replaced and len(found.patients) < _SHOWN:
-            found.patients.append({
+        left.replaced += patient.replaced
+        if not patient.replaced and len(left.patients) < _SHOWN:
+            left.patients.append({
                 'device': patient.version.device,
                 'policy': patient.version.policy,
                 'hash': patient.version.object_hash,
@@ -76,29 +76,29 @@ def look(devices: Devices, swift_dir: str, note: Note,
                 'path': patient.path, 'has': patient.has,
                 'remote_key': patient.remote_key, 'why': patient.why})
 
-    found.quarantined = note_quarantined(devices, swift_dir, found.problem,
-                                         note, seen)
+    left.quarantined = note_quarantined(devices, swift_dir, left.problem,
+                                        note, seen)
     policies = devices.policies
     for device in devices.discover():
         for index in sorted(set(policies.known) - policies.ours):
             number = sum(1 for _ in stubs_of(device, index))
             if number:
-                found.foreign_stubs[index] = \
-                    found.foreign_stubs.get(index, 0) + number
+                left.foreign_stubs[index] = \
+                    left.foreign_stubs.get(index, 0) + number
         if stock:
-            found.stubs = (found.stubs or 0) + sum(
+            left.stubs = (left.stubs or 0) + sum(
                 1 for index in policies.ours for _ in stubs_of(device, index))
-    for index, number in sorted(found.foreign_stubs.items()):
-        found.problem(what_to_do(devices, index, number))
-    if found.stubs:
-        found.problem('%d versions lack bytes on the SSD: "swift-dss gateway '
-                      'drain --to local" brings them' % found.stubs)
-    return found
+    for index, number in sorted(left.foreign_stubs.items()):
+        left.problem(what_to_do(devices, index, number))
+    if left.stubs:
+        left.problem('%d versions lack bytes on the SSD: "swift-dss gateway '
+                     'drain --to local" brings them' % left.stubs)
+    return left
 
 
 def note_quarantined(devices: Devices, swift_dir: str,
                      problem: Callable[[str], None], note: Note,
-                     seen: Callable[[Patient], None] = lambda one: None
+                     seen: Callable[[Patient], None] = lambda patient: None
                      ) -> int:
     """Tell of every version in quarantine that nothing has replaced.
 
@@ -133,18 +133,18 @@ def stubs_of(device: Device, policy: int
     """(version, partition) of versions that stock Swift would quarantine."""
     if not listdir(device.path):
         return
-    for version, partition in data_files(device, {policy}):
+    for version, partition, _ in data_files(device, {policy}):
         try:
             path = device.place(version, partition, 0).data_file()
-            found = residency_store.load(path)
+            record = residency_store.load(path)
+            is_stub = record is not None and record.is_stub and os.stat(
+                path).st_size == record.file_size
         except DamagedRecord:
-            yield version, partition
+            is_stub = True
         except (DssError, OSError):
             continue  # it was removed by now
-        else:
-            if found is not None and found.is_stub and os.stat(
-                    path).st_size == found.file_size:
-                yield version, partition
+        if is_stub:
+            yield version, partition
 
 
 def what_to_do(devices: Devices, policy: int, stubs: int) -> str:
@@ -161,6 +161,6 @@ def what_to_do(devices: Devices, policy: int, stubs: int) -> str:
                   else wire_policies.REPLICATED))
 
 
-def plain(found: Left) -> Dict[str, Optional[Any]]:
+def plain(left: Left) -> Dict[str, Optional[Any]]:
     """For ``--json``."""
-    return dict(vars(found))
+    return dict(vars(left))

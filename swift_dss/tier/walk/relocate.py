@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Callable, List, Optional, Sequence, Union
+from typing import Callable, Dict, List, Optional, Sequence, Union
 
 from swift_dss.core.classes import RemoteMode
 from swift_dss.core.errors import (
@@ -50,41 +50,41 @@ class Relocator:
         self._stopping = stopping
 
     def relocate(self, rows: List[VersionRow], seconds: float,
-                 progress: Callable[[int, int], None]) -> List[str]:
+                 progress: Callable[[int, int], None]
+                 ) -> Dict[VersionId, str]:
         """Send versions now, and drop their local bytes.
 
         :param seconds: how long to wait for S3
-        :returns: one line for each that could not go
+        :returns: why, of each that could not go
         """
         gateway = self._ready_gateway()
         deadline = time.monotonic() + seconds
-        refused = [self._name(row) + ': its class stays on this cluster'
-                   for row in rows if self._stays(row)]
-        rows = [row for row in rows if not self._stays(row)]
+        why = {row.version: 'its class stays on this cluster'
+               for row in rows if self._stays(row)}
+        rows = [row for row in rows if row.version not in why]
         gateway.enqueue_uploads([
             Upload(row.version, row.partition, True) for row in rows
             if not row.on_remote])
         done = 0
-        failed: List[str] = []
 
-        def one(row: VersionRow) -> Optional[str]:
+        def failure_of(row: VersionRow) -> str:
             try:
                 self._drop(row, deadline)
             except DssError as err:
-                return '%s: %s' % (self._name(row), err)
-            return None
+                return str(err)
+            return ''
 
         with ThreadPoolExecutor(self._threads(),
                                 thread_name_prefix='dss-relocate') as pool:
             for at in range(0, len(rows), _BATCH):
-                some = rows[at:at + _BATCH]
-                self._ask_ahead([row for row in some if row.on_remote])
-                for text in pool.map(one, some):
+                batch = rows[at:at + _BATCH]
+                self._ask_ahead([row for row in batch if row.on_remote])
+                for row, text in zip(batch, pool.map(failure_of, batch)):
                     done += 1
                     if text:
-                        failed.append(text)
+                        why[row.version] = text
                     progress(done, len(rows))
-        return refused + failed
+        return why
 
     def spill(self, device: Device) -> int:
         """Above ``spill_at``, send and drop the least recently used versions.
@@ -100,17 +100,18 @@ class Relocator:
         index = self._local.index
         class_ids = [class_id for class_id in index.occupancy(device.name)
                      if self._may_leave(class_id)]
-        there = index.least_recent_remote(device.name, class_ids, _BATCH)
-        there += index.least_recent_spare(device.name, class_ids, _BATCH)
+        there = [
+            *index.victims.least_recent_remote(device.name, class_ids, _BATCH),
+            *index.victims.least_recent_spare(device.name, class_ids, _BATCH)]
         dropped = 0
         with ThreadPoolExecutor(self._threads(),
                                 thread_name_prefix='dss-spill') as pool:
             chosen = []
-            for one in there:
+            for candidate in there:
                 if need <= 0:
                     break
-                need -= one.length
-                chosen.append(one)
+                need -= candidate.length
+                chosen.append(candidate)
             self._ask_ahead(chosen)
             dropped = sum(pool.map(self._drop_quietly, chosen))
         if need > 0:
@@ -151,9 +152,6 @@ class Relocator:
         spec = self._local.in_force.table.spec(class_id)
         return spec.remote is not RemoteMode.NEVER and not spec.pin
 
-    def _name(self, row: VersionRow) -> str:
-        return row.name or row.version.key
-
     def _over(self, device: Device, share: float) -> int:
         """Bytes above that share of SSD and HDD together."""
         total = free = 0
@@ -173,18 +171,18 @@ class Relocator:
             free += room
         return int(total - free - total * share)
 
-    def _ask_ahead(self, some: Sequence[Union[VersionRow, Candidate]]
+    def _ask_ahead(self, rows: Sequence[Union[VersionRow, Candidate]]
                    ) -> None:
         self._local.ask_ahead(
-            [(one.version, one.partition) for one in some], LOCAL)
+            [(row.version, row.partition) for row in rows], LOCAL)
 
     def _drop(self, row: VersionRow, deadline: float) -> None:
         """Wait for the copy, then let local bytes go."""
         while True:
-            found = self._local.index.get(row.version)
-            if found is None:
+            row_now = self._local.index.get(row.version)
+            if row_now is None:
                 return  # overwritten or deleted by now
-            if found.on_remote:
+            if row_now.on_remote:
                 try:
                     self._drop_now(row.version, row.partition)
                     return
@@ -199,13 +197,13 @@ class Relocator:
 
     def _drop_now(self, version: VersionId, partition: str) -> None:
         local = self._local
-        local.demote(version, partition, to_hdd=False)
+        local.demote(version, partition, to_hdd=False, spare_pins=True)
         device = local.devices.get(version.device)
         if device.capacity.configured and not device.is_block:
-            local.drop_capacity(version, partition)
+            local.drop_capacity(version, partition, spare_pins=True)
 
-    def _drop_quietly(self, one: Candidate) -> bool:
-        version = one.version
+    def _drop_quietly(self, candidate: Candidate) -> bool:
+        version = candidate.version
         row = self._local.index.get(version)
         if row is None or not row.on_remote or row.pinned:
             return False
@@ -215,7 +213,7 @@ class Relocator:
         except DssError as err:
             self._metrics.count('tier.spill_errors')
             self._metrics.logger.warning('spill of %s: %s',
-                                                version.key, err)
+                                         version.key, err)
             return False
 
     def _send_more(self, device: Device, class_ids: List[int],
@@ -223,11 +221,11 @@ class Relocator:
         """The next ones go up, so that a later round can drop them."""
         index = self._local.index
         wanted = []
-        for one in index.least_recent_dirty(device.name, class_ids,
-                                            _BATCH) + index.least_recent(
-                                                device.name, class_ids,
-                                                _BATCH):
-            row = index.get(one.version)
+        for candidate in (
+                *index.victims.least_recent_dirty(
+                    device.name, class_ids, _BATCH),
+                *index.victims.least_recent(device.name, class_ids, _BATCH)):
+            row = index.get(candidate.version)
             if need <= 0:
                 break
             if row is not None and not row.on_remote and row.wants_remote:

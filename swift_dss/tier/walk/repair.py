@@ -61,10 +61,10 @@ class Mender:
         """
         if kind not in KINDS:
             raise BadConfig('%r is none of %s' % (kind, ', '.join(KINDS)))
-        wanted = [_copy(one) for one in versions]
+        wanted = [_copy(version) for version in versions]
         repair = self._verb(kind, old)
 
-        def one(copy: Copy) -> Tuple[str, str]:
+        def version(copy: Copy) -> Tuple[str, str]:
             try:
                 return repair(copy), ''
             except VersionGone:
@@ -76,7 +76,7 @@ class Mender:
         failed: List[str] = []
         with ThreadPoolExecutor(_THREADS,
                                 thread_name_prefix='dss-repair') as pool:
-            for number, (how, why) in enumerate(pool.map(one, wanted), 1):
+            for number, (how, why) in enumerate(pool.map(version, wanted), 1):
                 done[how] = done.get(how, 0) + 1
                 if why:
                     failed.append(why)
@@ -99,7 +99,7 @@ class Mender:
 
     def _copies(self, version: VersionId, partition: str) -> List[Copy]:
         """The version on its device, or on every device of this node."""
-        found: List[Copy] = []
+        copies: List[Copy] = []
         for device in self._local.devices.discover():
             if version.device not in ('', device.name):
                 continue
@@ -107,15 +107,15 @@ class Mender:
                 device.require_mounted()
             except TierUnavailable:
                 continue
-            one = replace(version, device=device.name)
-            for where in [partition] + device.partitions_of(one):
+            version_here = replace(version, device=device.name)
+            for where in [partition] + device.partitions_of(version_here):
                 try:
-                    device.place(one, where, 0).data_file()
+                    device.place(version_here, where, 0).data_file()
                 except VersionGone:
                     continue
-                found.append((one, where))
+                copies.append((version_here, where))
                 break
-        return found
+        return copies
 
     def _send(self, gateway: Gateway, copies: List[Copy]) -> str:
         return str(gateway.repair(copies).value)
@@ -130,17 +130,17 @@ class Mender:
             return Repaired.OBSOLETE.value
         (version, partition), = copies
         local = self._local
-        found = local.describe(version, partition)
-        if found.residency.remote is None:
+        local_version = local.describe(version, partition)
+        if local_version.residency.remote is None:
             self._keepers.to_mend(version, partition)
             raise TierUnavailable(
                 'its bytes on %s are wrong and S3 has none: the daemon asks '
                 'other primaries, and puts them aside if one has others'
                 % version.device)
         # Only after this may a byte go, wrong as it is.
-        gateway.prove(found)
-        had_ssd = bool(found.residency.tiers & Tier.SSD)
-        local.drop_damaged(version, partition, found.residency.remote)
+        gateway.prove(local_version)
+        had_ssd = bool(local_version.residency.tiers & Tier.SSD)
+        local.drop_damaged(version, partition, local_version.residency.remote)
         if had_ssd:
             self._drainer.promote(version, partition)
         else:
@@ -148,12 +148,12 @@ class Mender:
         return 'fetched'
 
     def _name(self, copy: Copy) -> str:
-        for one, partition in self._copies(*copy):
+        for version, partition in self._copies(*copy):
             try:
-                found = self._local.describe(one, partition)
+                stored = self._local.describe(version, partition)
             except DssError:
                 continue
-            return str(found.metadata.get('name', one.key))
+            return str(stored.metadata.get('name', version.key))
         return copy[0].key
 
 

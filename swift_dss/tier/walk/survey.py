@@ -7,24 +7,27 @@ for longer than one version, and may be broken off and repeated at will.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import threading
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import (
-    AbstractSet, Any, Callable, Dict, Iterator, List, Optional, Sequence,
-    Tuple)
+    AbstractSet, Any, Callable, Dict, Iterator, List, NamedTuple, Optional,
+    Sequence, Tuple)
 
 from swift_dss.core.errors import (
     DamagedRecord, TierUnavailable, VersionGone)
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.link.turns import Baton
+from swift_dss.io import steps
 from swift_dss.io.switch import listdir
 from swift_dss.tier.devices import Device
 from swift_dss.tier.hear.ledger import Ledger
-from swift_dss.tier.index.filters import Filter
 from swift_dss.tier.index.rows import VersionRow
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.metrics import Metrics
+from swift_dss.tier.walk.turns import VERSIONS, Pieces
 from swift_dss.wire import layout
 
 #: A capacity file younger than this may belong to a PUT that has not
@@ -47,7 +50,7 @@ class Found:
 
 
 class Survey:
-    """Walks one device at a time.
+    """Walks one device a call; threads may walk several side by side.
 
     :param ledger: hears of the rows that were read from disk, and forgets
         those of versions that are gone
@@ -62,6 +65,7 @@ class Survey:
         self._logger = metrics.logger
         self._ledger = ledger
         self._ends = ends
+        self._baton = Baton()
 
     @property
     def is_over(self) -> bool:
@@ -77,71 +81,117 @@ class Survey:
         :param orphans: also remove capacity files that no version refers to
         :raises TierUnavailable: the device is not mounted
         """
-        found = Found(device.name)
+        counts = Found(device.name)
         device.require_mounted()
         pace = _Pace(files_per_second, self._ends)
-        found.stage = 'read'
-        self._read(device, pace, found, progress)
-        found.stage = 'prune'
-        self._prune(device, pace, found, progress)
+        counts.stage = 'read'
+        last_id = self._index.pages.last_id()
+        self._read(device, pace, counts, progress)
+        counts.stage = 'prune'
+        self._prune(device, last_id, pace, counts, progress)
+        steps.reached('walk.pruned')
         if orphans and device.capacity.configured:
-            found.stage = 'orphans'
-            self._orphans(device, pace, found, progress)
-        found.stage = 'done'
-        progress(asdict(found))
-        return found
+            counts.stage = 'orphans'
+            self._orphans(device, pace, counts, progress)
+        counts.stage = 'done'
+        progress(asdict(counts))
+        return counts
 
-    def _read(self, device: Device, pace: _Pace, found: Found,
+    def _read(self, device: Device, pace: _Pace, counts: Found,
               progress: Callable[[Dict[str, Any]], None]) -> None:
+        files = data_files(device, self._ours())
         rows: List[VersionRow] = []
-        for version, partition in data_files(device, self._ours()):
+        pieces = Pieces(self._baton)
+        looked = VERSIONS
+        while looked == VERSIONS:
             if self.is_over:
                 return
-            pace.step()
+            with pieces.piece():
+                looked = self._read_some(device, files, rows, counts)
+                is_stored = len(rows) >= _BATCH or looked < VERSIONS
+                if is_stored:
+                    self._store(device, rows)
+            if is_stored:
+                progress(asdict(counts))
+            pace.step(looked)
+
+    def _read_some(self, device: Device, files: Iterator[DataFile],
+                   rows: List[VersionRow], counts: Found) -> int:
+        """Add rows of the next files; how many files there were."""
+        looked = 0
+        for item in itertools.islice(files, VERSIONS):
+            looked += 1
             try:
-                rows.append(self._mover.row(version, partition))
+                rows.append(self._mover.row(
+                    item.version, item.partition, beside=item.beside))
+                counts.versions += 1
             except VersionGone:
-                continue
+                pass
             except DamagedRecord as err:
-                found.unreadable += 1
+                counts.unreadable += 1
                 self._logger.error('%s: %s cannot be tracked: %s',
-                                   device.name, version.key, err)
-                continue
-            found.versions += 1
-            if len(rows) >= _BATCH:
-                self._store(rows)
-                progress(asdict(found))
-        self._store(rows)
+                                   device.name, item.version.key, err)
+        return looked
 
     def _ours(self) -> AbstractSet[int]:
         return self._local.devices.policies.ours
 
-    def _store(self, rows: List[VersionRow]) -> None:
-        with self._index.batch():
+    def _store(self, device: Device, rows: List[VersionRow]) -> None:
+        # It may have gone while they were read: what then lies under its name
+        # is not of it.
+        device.require_mounted()
+        with self._index.file.batch():
             known = self._index.add(rows)
+        steps.reached('walk.indexed')
         # Others may be at work on those, and tell the index of it: the facts
         # read from their files above may be old by now.
         for row in known:
             said = self._index.get(row.version)
-            if said is None or said != replace(
-                    row, put_at=said.put_at, read_at=said.read_at):
+            if said is not None:
+                row.put_at, row.read_at = said.put_at, said.read_at
+            if said != row:
                 with contextlib.suppress(VersionGone):
                     self._mover.track(row.version, row.partition)
-        self._ledger.settle(rows, known)
+        seen = {row.version for row in known}
+        for row in rows:
+            # It may have left before its row came: no event tells of it now.
+            if (not seen or row.version not in seen) and \
+                    not self._mover.exists(
+                    row.version, row.partition):
+                self._ledger.departures.check(row)
+        self._ledger.settle_walked(rows, known)
+        steps.reached('walk.settled')
         del rows[:]
 
-    def _prune(self, device: Device, pace: _Pace, found: Found,
+    def _prune(self, device: Device, last_id: int, pace: _Pace,
+               counts: Found,
                progress: Callable[[Dict[str, Any]], None]) -> None:
-        """Forget rows whose data file is gone (a handoff that left)."""
-        for rows in self._index.pages(Filter(device=device.name), _BATCH):
-            if self.is_over:
-                return
-            for row in rows:
-                pace.step()
-                found.forgotten += self._ledger.departures.check(row)
-            progress(asdict(found))
+        """Forget rows whose data file is gone (a handoff that left).
 
-    def _orphans(self, device: Device, pace: _Pace, found: Found,
+        :param last_id: of a row when the walk began: later ones are of files
+            that were there since
+        """
+        for policy in sorted(self._ours()) if last_id else ():
+            for row_ids in self._index.leaving.row_ids(
+                    device.name, policy, self._index.leaving.partitions(
+                        device.name, policy)):
+                if self.is_over:
+                    return
+                if row_ids[0] > last_id:
+                    continue
+                for row in self._index.leaving.departing(device.name, policy,
+                                                         row_ids):
+                    pace.step()
+                    counts.forgotten += not self._mover.exists(
+                        row.version, row.partition) and self._forget(
+                            row.version)
+                progress(asdict(counts))
+
+    def _forget(self, version: VersionId) -> bool:
+        row = self._index.get(version)
+        return row is not None and self._ledger.departures.check(row)
+
+    def _orphans(self, device: Device, pace: _Pace, counts: Found,
                  progress: Callable[[Dict[str, Any]], None]) -> None:
         try:
             device.capacity.check()
@@ -155,9 +205,9 @@ class Survey:
             pace.step()
             length = self._orphan_bytes(device, version, path)
             if length is not None:
-                found.orphans += 1
-                found.orphan_bytes += length
-                progress(asdict(found))
+                counts.orphans += 1
+                counts.orphan_bytes += length
+                progress(asdict(counts))
 
     def _orphan_bytes(self, device: Device, version: VersionId,
                       path: str) -> Optional[int]:
@@ -194,10 +244,10 @@ class _Pace:
         self._started = time.monotonic()
         self._steps = 0
 
-    def step(self) -> None:
-        """Count one; wait if that was too early."""
-        self._steps += 1
-        if self._per_second and not self._steps % 16:
+    def step(self, count: int = 1) -> None:
+        """Count some; wait if that was too early."""
+        before, self._steps = self._steps, self._steps + count
+        if self._per_second and self._steps // 16 > before // 16:
             due = self._started + self._steps / self._per_second
             wait_seconds = due - time.monotonic()
             if wait_seconds > 0:
@@ -207,26 +257,38 @@ class _Pace:
                 self._started, self._steps = time.monotonic(), 0
 
 
-def data_files(device: Device, policies: AbstractSet[int]
-               ) -> Iterator[Tuple[VersionId, str]]:
-    """(version, partition) of every data file of a device.
+class DataFile(NamedTuple):
+    """A data file that a walk came by.
+
+    :param beside: all names in its folder, a moment ago
+    """
+
+    version: VersionId
+    partition: str
+    beside: List[str]
+
+
+def data_files(device: Device,
+               policies: AbstractSet[int]) -> Iterator[DataFile]:
+    """Every data file of a device.
 
     :param policies: indexes of those that are looked at
     """
-    for datadir in sorted(map(layout.data_dir_name, policies)):
-        for partition in _names(device.path, datadir):
+    for policy in sorted(policies):
+        root = os.path.join(device.path, layout.data_dir_name(policy))
+        for partition in _names(root):
             if not partition.isdigit():
                 continue
-            for suffix in _names(device.path, datadir, partition):
-                for object_hash in _names(device.path, datadir, partition,
-                                          suffix):
-                    folder = os.path.join(device.path, datadir, partition,
-                                          suffix, object_hash)
-                    for name in _names(folder):
-                        version = layout.version_of_path(
-                            device.name, os.path.join(folder, name))
-                        if version is not None:
-                            yield version, partition
+            for suffix in _names(root, partition):
+                folder = '%s/%s/%s' % (root, partition, suffix)
+                for object_hash in _names(folder):
+                    beside = _names(folder, object_hash)
+                    for name in beside:
+                        parsed = layout.parse_data_file(name)
+                        if parsed is not None:
+                            yield DataFile(VersionId(
+                                device.name, policy, object_hash,
+                                *parsed[:2]), partition, beside)
 
 
 def capacity_files(device: Device, policies: AbstractSet[int]
@@ -247,4 +309,5 @@ def capacity_files(device: Device, policies: AbstractSet[int]
 
 
 def _names(*parts: str) -> List[str]:
-    return sorted(listdir(os.path.join(*parts)))
+    # Not os.path.join: once or more a version.
+    return sorted(listdir('/'.join(parts)))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import threading
-from typing import Any, Callable, Dict, List, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from swift_dss.core.errors import DssError, TierUnavailable
+from swift_dss.core.limits import WALKS
+from swift_dss.io import steps
+from swift_dss.tier.devices import Device
 from swift_dss.tier.hear.ledger import Ledger
 from swift_dss.tier.index.due import Due
 from swift_dss.tier.keep.keepers import Keepers
@@ -18,7 +23,7 @@ _LOOK_SECONDS = 10.0
 
 
 class Sweeper:
-    """Walks, one at a time.
+    """Walks, one at a time; a walk reads some devices side by side.
 
     :param stopping: set when the daemon ends
     """
@@ -61,8 +66,8 @@ class Sweeper:
         """Walk whenever it is due, until the daemon stops."""
         replaced = 0
         while not self._stopping.is_set():
-            if self._local.index.replaced != replaced:
-                replaced = self._local.index.replaced
+            if self._local.index.file.replaced != replaced:
+                replaced = self._local.index.file.replaced
                 self._due.rebuild = True
             try:
                 with self._walking:
@@ -87,18 +92,48 @@ class Sweeper:
     def _walk(self, files_per_second: float, orphans: bool,
               progress: Callable[[Dict[str, Any]], None],
               ends: Sequence[threading.Event]) -> List[Dict[str, Any]]:
-        walker = Survey(self._local, self._ledger, self._metrics, ends)
-        found = []
-        whole = True
-        for device in self._local.devices.discover():
+        failed = threading.Event()
+        walker = Survey(self._local, self._ledger, self._metrics,
+                        [*ends, failed])
+        together = _Together(progress)
+
+        def walk(number: int, device: Device) -> Optional[Dict[str, Any]]:
             try:
-                found.append(vars(walker.device(
-                    device, files_per_second, orphans, progress)))
+                return vars(walker.device(
+                    device, files_per_second, orphans,
+                    functools.partial(together.add, number)))
             except TierUnavailable as err:
-                whole = False
                 self._metrics.logger.warning(
                     '%s is left out of the walk: %s', device.name, err)
-        if whole and not walker.is_over:
+                return None
+            except BaseException:
+                failed.set()
+                raise
+
+        devices = self._local.devices.discover()
+        with ThreadPoolExecutor(WALKS, 'dss-walk') as pool:
+            walks = list(pool.map(walk, range(len(devices)), devices))
+        walked = [walk for walk in walks if walk is not None]
+        if len(walked) == len(devices) and not walker.is_over:
             self._due.walked()
+            steps.reached('walk.done')
         self._keepers.kick()
-        return found
+        return walked
+
+
+class _Together:
+    """Progress of several devices as that of one walk."""
+
+    def __init__(self, progress: Callable[[Dict[str, Any]], None]) -> None:
+        self._progress = progress
+        self._last: Dict[int, Dict[str, Any]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, number: int, said: Dict[str, Any]) -> None:
+        """One device, by its number, has come so far."""
+        with self._lock:
+            self._last[number] = said
+            self._progress({
+                name: value if isinstance(value, str) else sum(
+                    counts[name] for counts in self._last.values())
+                for name, value in said.items()})

@@ -27,6 +27,8 @@ _MAGIC = b'DSB1'
 _CRC = struct.Struct('>I')
 _LENGTH = struct.Struct('>Q')
 _HEAD_BYTES = len(_MAGIC) + _CRC.size
+#: Both and what stands before them.
+_START = struct.Struct('>4sIQ')
 
 
 def blocks_of(content_length: int) -> int:
@@ -36,7 +38,7 @@ def blocks_of(content_length: int) -> int:
 
 def sums_on(page: int, content_length: int) -> int:
     """Number of sums that a page of a version has."""
-    return max(0, min(PAGE_BLOCKS, blocks_of(content_length)
+    return max(0, min(PAGE_BLOCKS, -(-content_length // BLOCK_BYTES)
                       - page * PAGE_BLOCKS))
 
 
@@ -45,7 +47,11 @@ def encode_page(content_length: int, sums: array[int]) -> bytes:
 
     :param sums: at most ``PAGE_BLOCKS``
     """
-    body = _LENGTH.pack(content_length) + _swapped(sums).tobytes()
+    stored = sums
+    if sys.byteorder != 'big':
+        stored = sums[:]
+        stored.byteswap()
+    body = _LENGTH.pack(content_length) + stored.tobytes()
     return _MAGIC + _CRC.pack(zlib.crc32(body)) + body
 
 
@@ -59,23 +65,15 @@ def decode_page(raw: bytes, page: int, content_length: int) -> array[int]:
     """
     if raw[:4] != _MAGIC:
         raise DamagedRecord('block checksums: no DSB1 at their start')
-    body = raw[_HEAD_BYTES:]
     wanted = sums_on(page, content_length)
-    if len(body) != _LENGTH.size + 4 * wanted:
+    if len(raw) != _START.size + 4 * wanted:
         raise DamagedRecord('block checksums: not %d of them' % wanted)
-    if zlib.crc32(body) != _CRC.unpack(raw[4:_HEAD_BYTES])[0]:
+    _, crc, length = _START.unpack_from(raw)
+    if zlib.crc32(raw[_HEAD_BYTES:]) != crc:
         raise DamagedRecord('block checksums: their own does not match')
-    if body[:_LENGTH.size] != _LENGTH.pack(content_length):
+    if length != content_length:
         raise DamagedRecord('block checksums: of another version')
-    sums = array('I')
-    sums.frombytes(body[_LENGTH.size:])
-    return _swapped(sums)
-
-
-def _swapped(sums: array[int]) -> array[int]:
-    """In the other byte order, where this machine's is not big endian."""
-    if sys.byteorder == 'big':
-        return sums
-    swapped = sums[:]
-    swapped.byteswap()
-    return swapped
+    sums = array('I', raw[_START.size:])
+    if sys.byteorder != 'big':
+        sums.byteswap()
+    return sums

@@ -6,7 +6,8 @@ in S3. None of them comes along.
 
 Between an object server and its tier daemon, over ``fetch.sock``: a JSON
 line, answered by one. The daemon asks S3 if it has the version; without a
-record it looks for the version under the version's own key.
+record it looks for the version under the version's own key. The same line asks
+if this node may give up a version that other nodes have as stubs.
 """
 
 from __future__ import annotations
@@ -63,21 +64,27 @@ class ProofRequest:
     :param version: where it is to be on this node
     :param etag: MD5 of its bytes; '' if only S3 knows
     :param residency: as another node has it, which is not believed; None
-        looks for the version under its own key
+        looks for the version in a bundle that was known here, and under its
+        own key
+    :param packed: it has hardly a key of its own: S3 is not asked for that
+    :param leaves: it is on this node, and its local bytes are to go
     """
 
     version: VersionId
     partition: str
     etag: str = ''
     residency: Optional[Residency] = None
+    packed: bool = False
+    leaves: bool = False
 
 
 def encode_request(request: ProofRequest) -> bytes:
     """The request line, newline included."""
     return json.dumps({'prove': {
         'version': asdict(request.version), 'partition': request.partition,
-        'etag': request.etag, 'record': _text(request.residency)}},
-        ).encode('utf-8') + b'\n'
+        'etag': request.etag, 'record': _text(request.residency),
+        'packed': request.packed,
+        'leaves': request.leaves}}).encode('utf-8') + b'\n'
 
 
 def decode_request(line: bytes) -> ProofRequest:
@@ -90,7 +97,9 @@ def decode_request(line: bytes) -> ProofRequest:
         fields.inner('version').version(
             'device', 'policy', 'object_hash', 'timestamp', 'frag_index'),
         fields.name('partition'), fields.text('etag'),
-        _residency(fields.text('record')))
+        _residency(fields.text('record')),
+        # Servers of earlier releases do not say these.
+        fields.flag('packed', False), fields.flag('leaves', False))
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,18 @@ from __future__ import annotations
 import configparser
 import dataclasses
 import re
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Tuple
 
 from swift_dss.core.classes import (
-    Allocate, ClassSpec, ClassTable, Direct, PrefetchHint, RemoteMode,
-    WriteMode)
+    EVERY_COPY, Allocate, ClassSpec, ClassTable, Direct, PrefetchHint,
+    RemoteMode, WriteMode)
 from swift_dss.core.errors import BadConfig
 from swift_dss.core.limits import CLASS_ID_MAX, UNCLASSIFIED
 
 #: A name may stand where an id may, and inside ``<offset>-<len>-<class>``.
 _NAME = re.compile(r'^[a-z][a-z0-9_-]{0,31}$')
+#: As S3 writes them; RGW and MinIO let operators invent some.
+_STORAGE_CLASS = re.compile(r'^[A-Z][A-Z0-9_-]{0,31}$')
 _SECTION = re.compile(r'^class:(0|[1-9][0-9]?)$')
 _RESERVED = frozenset(('all', 'any', 'default', 'false', 'none', 'true'))
 _ENUMS = {'allocate': Allocate, 'write': WriteMode, 'remote': RemoteMode,
@@ -33,8 +35,10 @@ _SHARES = frozenset(('floor', 'cap', 'dirty_cap'))
 #: Option: least and greatest value.
 _WHOLE = {'rank': (0, 1000000), 'wan_share': (1, 1000),
           'deadline_ms': (0, 3600000), 'weight': (1, 1000),
+          'warm_copies': (1, EVERY_COPY),
           'cutoff_kib': (0, 1048576)}
-_FLAGS = frozenset(('pin', 'bundle', 'evict_on_hit', 'no_allocate'))
+_FLAGS = frozenset((
+    'pin', 'bundle', 'evict_on_hit', 'no_allocate', 's3_restore'))
 _TRUE = frozenset(('true', 'yes', 'on', '1'))
 _FALSE = frozenset(('false', 'no', 'off', '0'))
 _OPTIONS = frozenset(
@@ -70,11 +74,11 @@ def parse(text: str, source: str = 'dss-classes.conf') -> ClassTable:
 
 
 def _spec(section: str, options: Dict[str, str], source: str) -> ClassSpec:
-    found = _SECTION.match(section)
-    if not found or int(found.group(1)) > CLASS_ID_MAX:
+    match = _SECTION.match(section)
+    if not match or int(match.group(1)) > CLASS_ID_MAX:
         raise BadConfig('%s: [%s] is not [class:<id>] with an id of 0..%d'
                         % (source, section, CLASS_ID_MAX))
-    class_id = int(found.group(1))
+    class_id = int(match.group(1))
     values: Dict[str, Any] = {}
     for option, text in options.items():
         where = '%s: [%s] %s' % (source, section, option)
@@ -94,6 +98,8 @@ def _spec(section: str, options: Dict[str, str], source: str) -> ClassSpec:
 def _value(where: str, option: str, text: str) -> Any:
     if option == 'name':
         return _name(where, text)
+    if option == 's3_storage_class':
+        return _storage_classes(where, text)
     if option in _ENUMS:
         choices = [item.value for item in _ENUMS[option]]
         _check_choice(where, text, choices)
@@ -129,6 +135,16 @@ def _name(where: str, text: str) -> str:
     return name
 
 
+def _storage_classes(where: str, text: str) -> Tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(',') if name.strip())
+    for name in names:
+        if not _STORAGE_CLASS.match(name):
+            raise BadConfig(
+                '%s: %r is not a storage class of S3: a capital, and then up '
+                'to 31 capitals, digits, "_" or "-"' % (where, name))
+    return names
+
+
 def _check_choice(where: str, text: str, choices: Any) -> None:
     if text.lower() not in choices:
         raise BadConfig('%s: %r is not one of %s'
@@ -136,10 +152,10 @@ def _check_choice(where: str, text: str, choices: Any) -> None:
 
 
 def _share(where: str, text: str) -> float:
-    found = re.match(r'^([0-9]{1,3}(?:\.[0-9]{1,9})?)\s*(%?)$', text,
+    match = re.match(r'^([0-9]{1,3}(?:\.[0-9]{1,9})?)\s*(%?)$', text,
                      re.ASCII)
-    number = float(found.group(1)) if found else -1.0
-    if found and found.group(2):
+    number = float(match.group(1)) if match else -1.0
+    if match and match.group(2):
         number /= 100
     if not 0 <= number <= 1:
         raise BadConfig('%s: %r is not a share of 0..1 or 0%%..100%%'
@@ -158,6 +174,10 @@ def _check_spec(spec: ClassSpec, where: str) -> None:
     if spec.pin and spec.remote is RemoteMode.ONLY:
         raise BadConfig('%s pin: bytes that live only in S3 cannot be kept '
                         'on the SSD (remote = only)' % where)
+    if spec.s3_restore and not spec.pin and spec.direct is not Direct.SSD:
+        raise BadConfig('%s s3_restore: restored bytes have to stay on the '
+                        'SSD, so give it pin = true (or, for the engine '
+                        'block, direct = ssd)' % where)
     _check_block(spec, where)
     if spec.name == 'unclassified' and spec.class_id != UNCLASSIFIED:
         raise BadConfig('%s name: "unclassified" is class 0' % where)
@@ -186,6 +206,20 @@ def _check_together(specs: List[ClassSpec], source: str) -> None:
                     '%s: [class:%d] %s: %s is taken by [class:%d]' % (
                         source, spec.class_id, option, value, seen[value]))
             seen[value] = spec.class_id
+    restoring = [spec.class_id for spec in specs if spec.s3_restore]
+    if len(restoring) > 1:
+        raise BadConfig('%s: [class:%d] s3_restore: [class:%d] has it, and '
+                        'one class at most may' % (
+                            source, restoring[1], restoring[0]))
+    names: Dict[str, int] = {}
+    for spec in specs:
+        for name in spec.s3_storage_class:
+            if name in names:
+                raise BadConfig(
+                    '%s: [class:%d] s3_storage_class: %s is taken by '
+                    '[class:%d]' % (source, spec.class_id, name,
+                                    names[name]))
+            names[name] = spec.class_id
     total = sum(spec.floor for spec in specs)
     if total > 1 + _ROUNDING:
         raise BadConfig('%s: the floors of all classes add up to %g, more '

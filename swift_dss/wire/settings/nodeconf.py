@@ -75,9 +75,9 @@ def parse(text: str, source: str = 'dss.conf',
                 source, section, ', '.join(sorted(known))))
 
     def options(section: str) -> Dict[str, str]:
-        found = dict(parser.items(section)) if section in parser else {}
-        found.update(_from_environ(environ, section))
-        return found
+        options = dict(parser.items(section)) if section in parser else {}
+        options.update(_from_environ(environ, section))
+        return options
 
     conf = NodeConf(
         capacity=options('capacity'),
@@ -100,8 +100,8 @@ def parse(text: str, source: str = 'dss.conf',
 
 def capacity_path(conf: NodeConf, device: str) -> str:
     """The capacity folder of ``device``; '' if it has none."""
-    found = conf.capacity.get(device, conf.capacity.get('*', ''))
-    return found.replace('%(device)s', device)
+    path = conf.capacity.get(device, conf.capacity.get('*', ''))
+    return path.replace('%(device)s', device)
 
 
 def engine_of(conf: NodeConf, device: str) -> str:

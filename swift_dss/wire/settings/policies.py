@@ -62,11 +62,11 @@ class StoragePolicy:
 def is_ours(diskfile_module: str) -> bool:
     """True for ``egg:swift_dss#dss.fs`` and its twin for fragments, in any
     spelling that Swift takes for them."""
-    uri, found, name = diskfile_module.partition('#')
-    if not found:
+    uri, separator, name = diskfile_module.partition('#')
+    if not separator:
         return False  # Swift looks for it in Swift
-    scheme, found, distribution = uri.partition(':')
-    if not found:
+    scheme, separator, distribution = uri.partition(':')
+    if not separator:
         scheme, distribution = 'egg', uri
     return scheme.lower() == 'egg' and name in _OURS and \
         _SEPARATORS.sub('-', distribution).lower() == DISTRIBUTION
@@ -87,7 +87,7 @@ def parse(text: str, source: str = 'swift.conf') -> Dict[int, StoragePolicy]:
     # As Swift's: the last of several settings is the one that counts, and
     # a percent sign begins a substitution.
     parser = configparser.ConfigParser(strict=False)
-    found: Dict[int, StoragePolicy] = {}
+    policies: Dict[int, StoragePolicy] = {}
     try:
         parser.read_string(text, source)
         for section in parser.sections():
@@ -95,13 +95,13 @@ def parse(text: str, source: str = 'swift.conf') -> Dict[int, StoragePolicy]:
                 continue
             options = dict(parser.items(section))
             index = int(section[len(_SECTION):])
-            if index < 0 or index in found:
+            if index < 0 or index in policies:
                 raise ValueError('index %d is negative or taken' % index)
-            found[index] = StoragePolicy(
+            policies[index] = StoragePolicy(
                 index, options.get('name', ''),
                 options.get(_MODULE, _STOCK.get(
                     options.get('policy_type', 'replication'), '')),
                 int(options.get('ec_num_data_fragments', '1')))
     except (configparser.Error, ValueError) as err:
         raise BadConfig('%s: storage policies: %s' % (source, err)) from err
-    return found or {0: StoragePolicy(0, 'Policy-0', _STOCK['replication'])}
+    return policies or {0: StoragePolicy(0, 'Policy-0', _STOCK['replication'])}

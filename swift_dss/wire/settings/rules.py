@@ -89,14 +89,14 @@ def parse(text: str, table: ClassTable,
 
 def _rule(section: str, options: Dict[str, str], table: ClassTable,
           source: str, lines: Dict[Tuple[str, str], int]) -> Rule:
-    found = _SECTION.match(section)
+    match = _SECTION.match(section)
     where = _where(source, section, '', lines)
-    if not found:
+    if not match:
         raise BadConfig('%s is not [rule:<name>] with a name of letters, '
                         'digits, ".", "_", "-" or spaces' % where)
     if 'class' not in options:
         raise BadConfig('%s class: is missing' % where)
-    rule = Rule(found.group(1), 0)
+    rule = Rule(match.group(1), 0)
     for option, text in options.items():
         where = _where(source, section, option, lines)
         if option not in _OPTIONS:
@@ -140,21 +140,21 @@ def parse_size_condition(text: str) -> Tuple[int, int]:
 
     :raises ValueError: says what is wrong
     """
-    found = _BETWEEN.match(text)
-    if found:
-        least = _bytes(found.group(1), found.group(2))
-        most = _bytes(found.group(3), found.group(4))
+    match = _BETWEEN.match(text)
+    if match:
+        least = _bytes(match.group(1), match.group(2))
+        most = _bytes(match.group(3), match.group(4))
     else:
-        found = _COMPARED.match(text)
-        if not found:
+        match = _COMPARED.match(text)
+        if not match:
             raise ValueError('%r is none of "< N", "<= N", "> N", ">= N", '
                              '"N" and "A-B" (units k, m, g, t)' % text[:64])
-        number = _bytes(found.group(2), found.group(3))
+        number = _bytes(match.group(2), match.group(3))
         least, most = {
             '<': (0, number - 1), '<=': (0, number),
             '>': (number + 1, MAX_OBJECT_BYTES),
             '>=': (number, MAX_OBJECT_BYTES),
-            '': (number, number)}[found.group(1)]
+            '': (number, number)}[match.group(1)]
     if least > most or most > MAX_OBJECT_BYTES:
         raise ValueError('%r fits no size' % text[:64])
     return least, most
@@ -172,7 +172,7 @@ def _header(line: str) -> HeaderCondition:
 
 
 def _globs(text: str) -> Tuple[Glob, ...]:
-    found: List[Glob] = []
+    globs: List[Glob] = []
     for piece in text.replace('\n', ',').split(','):
         pattern = piece.strip()
         if not pattern:
@@ -180,23 +180,23 @@ def _globs(text: str) -> Tuple[Glob, ...]:
         if len(pattern) > MAX_PATTERN_CHARS:
             raise ValueError('a pattern of %d characters is more than %d'
                              % (len(pattern), MAX_PATTERN_CHARS))
-        found.append(Glob.of(pattern))
-    return tuple(found)
+        globs.append(Glob.of(pattern))
+    return tuple(globs)
 
 
 def _lines(text: str) -> Dict[Tuple[str, str], int]:
     """(section, option) to its line, '' for the section's own."""
-    found: Dict[Tuple[str, str], int] = {}
+    lines: Dict[Tuple[str, str], int] = {}
     section = ''
     for number, line in enumerate(text.splitlines(), 1):
         header = re.match(r'^\[(.+)\]', line)
         option = re.match(r'^([^\s#;=:][^=:]*?)\s*[=:]', line)
         if header:
             section = header.group(1)
-            found[section, ''] = number
+            lines[section, ''] = number
         elif option:
-            found[section, option.group(1).lower()] = number
-    return found
+            lines[section, option.group(1).lower()] = number
+    return lines
 
 
 def _where(source: str, section: str, option: str,

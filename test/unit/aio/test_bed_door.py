@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import http.server
+import json
+import socket
 import threading
 import time
 
@@ -109,14 +111,14 @@ def door(s3, tmp_path):
                   {'127.0.0.1': 'n1'})
     path = str(tmp_path / 'door.sock')
     control = Control(path, served)
-    for one in (served, control):
-        _serve(one)
+    for http_server in (served, control):
+        _serve(http_server)
     visitor = _Visitor(served.server_address[1])
     yield visitor, S3Door(path)
     visitor.close()
-    for one in (served, control):
-        one.shutdown()
-        one.server_close()
+    for http_server in (served, control):
+        http_server.shutdown()
+        http_server.server_close()
 
 
 def test_what_is_well_goes_through_and_is_counted(door, s3):
@@ -214,7 +216,7 @@ def test_it_lies_about_bytes(door, s3):
     told.fault('flip', times=1)
     status, got = visitor.ask('GET', '/b/k')
     assert status == 200 and len(got) == 250000
-    assert sum(one != other for one, other
+    assert sum(byte != other for byte, other
                in zip(got, s3.kept['/b/k'])) == 1
     told.fault('short', times=1)
     assert visitor.ask('GET', '/b/k') == (200, s3.kept['/b/k'][:125000])
@@ -237,12 +239,15 @@ def test_faults_are_of_the_node_that_was_named(door, s3):
     assert visitor.ask('GET', '/b/k')[0] == 500
 
 
-def test_what_the_door_does_not_understand_is_said(door):
+def test_what_the_door_does_not_understand_is_said(door, tmp_path):
     _visitor, told = door
     with pytest.raises(DssError, match='explode'):
         told.fault('explode')
-    with pytest.raises(DssError, match='no verb'):
-        told._ask(verb='dance')
+    with socket.socket(socket.AF_UNIX) as other:
+        other.connect(str(tmp_path / 'door.sock'))
+        other.sendall(b'{"verb": "dance"}\n')
+        with other.makefile('rb') as lines:
+            assert 'no verb' in json.loads(lines.readline())['error']
 
 
 def test_a_door_that_is_not_there_is_said(tmp_path):

@@ -103,10 +103,10 @@ def test_a_stock_node_has_nothing_of_ours(tmp_path):
 
 
 def _ring(made, name='object'):
-    found = look.Ring(made.path('etc'), ring_name=name)
+    ring = look.Ring(made.path('etc'), ring_name=name)
     return {(device['ip'], device['port']): device['parts_wanted']
             if 'parts_wanted' in device else device['weight']
-            for device in found.devs if device}
+            for device in ring.devs if device}
 
 
 @pytest.fixture

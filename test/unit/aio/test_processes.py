@@ -38,12 +38,12 @@ def test_a_process_is_found_by_root_and_name(tmp_path):
 
 def test_end_spares_servers_of_other_names(tmp_path):
     root = str(tmp_path)
-    one, _log = _spawn(tmp_path, root, 'one', SLEEPER)
+    process, _log = _spawn(tmp_path, root, 'one', SLEEPER)
     two, _log = _spawn(tmp_path, root, 'two', SLEEPER)
     try:
         assert processes.wait(lambda: len(processes.find(root)) == 2, 10.0)
         assert processes.end(root, ['one']) == 0
-        assert one.wait() == -signal.SIGTERM
+        assert process.wait() == -signal.SIGTERM
         assert processes.find(root) == {'two': [two.pid]}
     finally:
         processes.end(root)
@@ -132,26 +132,34 @@ def test_a_child_joins_the_groups_that_it_is_given(tmp_path):
     assert child.pid != os.getpid()
 
 
-def test_one_whose_first_thread_has_ended_still_holds_its_files(tmp_path):
-    path = str(tmp_path / 'sock')
-    child = subprocess.Popen([sys.executable, '-c', (
-        'import ctypes, platform, socket, sys, threading, time\n'
-        'held = socket.socket(socket.AF_UNIX)\n'
-        'held.bind(sys.argv[1])\n'
-        'held.listen()\n'
-        'threading.Thread(target=time.sleep, args=(600,)).start()\n'
-        # The first thread alone, as when all are killed and it is first.
-        'number = {"x86_64": 60}.get(platform.machine(), 93)\n'
-        'ctypes.CDLL(None).syscall(number, 0)\n'), path])
+#: Told to end, its first thread does at once, and the other one a second
+#: later, with the socket. So may one whose threads are all killed.
+LATE = '\n'.join([
+    'import ctypes, os, platform, signal, socket, sys, threading, time',
+    'held = socket.socket(socket.AF_UNIX)',
+    'held.bind(sys.argv[1])',
+    'told = threading.Event()',
+    'def end_late():',
+    '    told.wait()',
+    '    time.sleep(1.0)',
+    '    os._exit(0)',
+    'threading.Thread(target=end_late).start()',
+    'def end(*_):',
+    '    told.set()',
+    '    number = {"x86_64": 60}.get(platform.machine(), 93)',
+    '    ctypes.CDLL(None).syscall(number, 0)',
+    'signal.signal(signal.SIGTERM, end)',
+    'held.listen()',
+    'while True:',
+    '    signal.pause()'])
+
+
+def test_one_whose_first_thread_has_ended_is_waited_for(tmp_path):
+    root, path = str(tmp_path), str(tmp_path / 'sock')
+    child, _log = _spawn(tmp_path, root, 'late', ['-c', LATE, path])
     try:
-        def first_ended():
-            with open('/proc/%d/stat' % child.pid) as source:
-                return source.read().rpartition(')')[2].split()[0] == 'Z'
-        assert processes.wait(first_ended, 60)
-        assert processes.listening_unix(path)
-        assert processes._alive(child.pid)
-        os.kill(child.pid, signal.SIGKILL)
-        assert processes.wait(lambda: not processes._alive(child.pid), 60)
+        assert processes.wait(lambda: processes.listening_unix(path), 60)
+        assert processes.end(root, grace_seconds=60.0) == 0
         assert not processes.listening_unix(path)
     finally:
         child.kill()

@@ -48,14 +48,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server():
-    found = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
-    found.daemon_threads = True
-    found.puts = []
-    thread = threading.Thread(target=found.serve_forever)
+    http_server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+    http_server.daemon_threads = True
+    http_server.puts = []
+    thread = threading.Thread(target=http_server.serve_forever)
     thread.start()
-    yield found
-    found.shutdown()
-    found.server_close()
+    yield http_server
+    http_server.shutdown()
+    http_server.server_close()
     thread.join()
 
 
@@ -97,8 +97,8 @@ def test_nobody_there_is_a_failed_sample():
 
 def test_authenticate(server):
     url = 'http://127.0.0.1:%d/auth' % server.server_port
-    found = client.authenticate(url, 'a:b', 'secret')
-    assert found == Target('h.example', 8, '/v1/AUTH_a', 'tk')
+    target = client.authenticate(url, 'a:b', 'secret')
+    assert target == Target('h.example', 8, '/v1/AUTH_a', 'tk')
     with pytest.raises(BenchFailed, match='401'):
         client.authenticate(url, 'a:b', 'wrong')
 

@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 
+from swift_dss.bench.cluster.bundles_link import Paced
 from swift_dss.bench.cluster.delay import DelayedLink
 
 
@@ -57,6 +58,21 @@ def test_an_answer_takes_the_round_trip_and_every_byte_comes():
             client.shutdown(socket.SHUT_WR)
             assert client.recv(1) == b''
         assert link.connections == 1
+
+
+def test_a_link_at_a_rate_takes_its_time_both_ways_and_counts():
+    body = bytes(20000)
+    with Echo() as echo, Paced(echo.port, 0.0, 8 * 100000.0) as link:
+        with socket.create_connection(('127.0.0.1', link.port)) as client:
+            client.settimeout(30)
+            began = time.monotonic()
+            client.sendall(body)
+            got = 0
+            while got < len(body):
+                got += len(client.recv(65536))
+            # The last byte goes after all others, up and then down.
+            assert time.monotonic() - began >= 0.2
+        assert link.pace.sent == {'up': 20000, 'down': 20000}
 
 
 def test_it_ends_with_connections_open():

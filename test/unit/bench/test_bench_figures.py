@@ -48,11 +48,11 @@ def test_a_ratio_is_taken_inside_its_round():
     runs = [run('vanilla', 0, 100, 2), run('classified', 0, 90, 2.2),
             run('vanilla', 1, 200, 1), run('classified', 1, 180, 1.1),
             run('vanilla', 2, 400, .5), run('classified', 2, 360, .55)]
-    found = overhead.compare(runs, CELL, 'classified')
-    assert found['throughput'] == pytest.approx(0.9)
-    assert found['throughput_low'] == found['throughput_high'] == \
+    medians = overhead.compare(runs, CELL, 'classified')
+    assert medians['throughput'] == pytest.approx(0.9)
+    assert medians['throughput_low'] == medians['throughput_high'] == \
         pytest.approx(0.9)
-    assert found['cpu'] == pytest.approx(1.1)
+    assert medians['cpu'] == pytest.approx(1.1)
 
 
 def test_cpu_ratio_leaves_the_daemon_behind_out():
@@ -77,14 +77,14 @@ def sample(length, tier, milliseconds, label='user1'):
 
 
 def test_tiers_counts_hits_by_requests_and_by_bytes():
-    found = tiers.summary([
+    summary = tiers.summary([
         sample(100, 'ssd', 1), sample(100, 'ssd+hdd', 1),
         sample(800, 'hdd', 9), sample(0, '', 9)], 2.0)
-    assert found['hit_ratio'] == 0.5
-    assert found['byte_hit_ratio'] == 0.2
-    assert found['mb_per_second'] == pytest.approx(0.0005)
-    assert found['p50_ms'] == 1.0
-    assert found['p99_ms'] == 9.0
+    assert summary['hit_ratio'] == 0.5
+    assert summary['byte_hit_ratio'] == 0.2
+    assert summary['mb_per_second'] == pytest.approx(0.0005)
+    assert summary['p50_ms'] == 1.0
+    assert summary['p99_ms'] == 9.0
 
 
 def test_tiers_budget_is_the_share_of_all_replicas():
@@ -114,15 +114,15 @@ def test_flood_compares_flooded_with_idle():
 
 def test_one_slow_idle_round_does_not_flatter_the_flood():
     rounds = [(2.0, 8.0), (2.0, 6.0), (90.0, 90.0)]
-    found = flood.report([
+    report = flood.report([
         phase(system.name, number, flooded, [values[flooded]])
         for system in flood.SYSTEMS
         for number, values in enumerate(rounds)
         for flooded in (False, True)])
-    ours = found['systems'][0]
+    ours = report['systems'][0]
     assert [each['p99_ratio'] for each in ours['rounds']] == [4.0, 3.0, 1.0]
     assert ours['p99_ratio'] == 3.0
-    assert '2.0 -> 8.0 (x4.00)' in flood.text(found)
+    assert '2.0 -> 8.0 (x4.00)' in flood.text(report)
 
 
 def test_every_plot_is_a_png(tmp_path):
@@ -132,7 +132,7 @@ def test_every_plot_is_a_png(tmp_path):
                             'classified') for at in (0, 1)]
     results = [tiers.Result(
         setup, [sample(100, 'ssd', 2), sample(900, 'hdd', 20, 'user7')],
-        1.0, 0, 100, 90) for setup in tiers.SETUPS]
+        1.0, 0, 100, 90, 30) for setup in tiers.SETUPS]
     for name, draw, report in (
             ('o', plots.overhead, overhead.report(runs)),
             ('t', plots.tiers, tiers.report(results)),

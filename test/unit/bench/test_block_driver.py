@@ -56,10 +56,10 @@ def test_times_of_another_list_are_refused():
 def test_the_summary_counts_by_class_and_direction():
     listed = [Request(0, 4096, 3), Request(4096, 8192, 3, WRITE),
               Request(0, 4096, 5), Request(0, 4096, 5)]
-    found = driver.outcome(
+    outcome = driver.outcome(
         '{"seconds": 2.0, "wrong": 0, "failed": 0, "trouble": ""}',
         struct.pack('<8Q', 0, 1000, 0, 3000, 0, 2000, 0, 0), 4)
-    told = driver.summary(listed, found)
+    told = driver.summary(listed, outcome)
     assert told['all']['requests'] == 3  # The last was not issued.
     assert told['all']['mean_us'] == 2.0
     assert told['all']['max_us'] == 3.0
@@ -120,17 +120,17 @@ def replayer(program, device, tmp_path):
 def test_every_request_is_served_and_timed(replayer):
     listed = [Request(4096 * (n % 1024), 4096, n % 32,
                       WRITE if n % 3 else 0) for n in range(600)]
-    found = replayer.run(listed, threads=8)
-    assert (found.wrong, found.failed) == (0, 0)
-    assert all(found.taken_ns)
+    outcome = replayer.run(listed, threads=8)
+    assert (outcome.wrong, outcome.failed) == (0, 0)
+    assert all(outcome.taken_ns)
     again = replayer.run([Request(0, MIB), Request(MIB, MIB, 0, CHAINED)])
     assert (again.wrong, again.failed) == (0, 0)
 
 
 def test_no_request_begins_after_its_time(replayer):
     listed = [Request(0, 4096, 0, 0, 50 * 10**6) for _ in range(100)]
-    found = replayer.run(listed, seconds=0.2)
-    assert 0 < sum(1 for taken in found.taken_ns if taken) < 20
+    outcome = replayer.run(listed, seconds=0.2)
+    assert 0 < sum(1 for taken in outcome.taken_ns if taken) < 20
 
 
 @pytest.mark.parametrize('damage, trouble', [
@@ -149,25 +149,25 @@ def test_wrong_bytes_are_seen(replayer, damage, trouble):
         disk.seek(4096)
         disk.write(damage(data))
         os.fsync(disk.fileno())
-    found = replayer.run([Request(0, 16384)])
-    assert found.wrong == 1
-    assert found.trouble.startswith(trouble)
+    outcome = replayer.run([Request(0, 16384)])
+    assert outcome.wrong == 1
+    assert outcome.trouble.startswith(trouble)
 
 
 def test_an_old_version_is_stale(replayer):
-    one = [Request(4096, 4096, 0, WRITE)]
-    replayer.run(one)
+    writes = [Request(4096, 4096, 0, WRITE)]
+    replayer.run(writes)
     with open(replayer.device, 'rb', buffering=0) as disk:
         disk.seek(4096)
         old = disk.read(4096)
-    replayer.run(one)
+    replayer.run(writes)
     with open(replayer.device, 'r+b', buffering=0) as disk:
         disk.seek(4096)
         disk.write(old)
         os.fsync(disk.fileno())
-    found = replayer.run([Request(4096, 4096)])
-    assert (found.wrong, found.failed) == (1, 0)
-    assert found.trouble == 'stale version at byte 4096: 1, not 2'
+    outcome = replayer.run([Request(4096, 4096)])
+    assert (outcome.wrong, outcome.failed) == (1, 0)
+    assert outcome.trouble == 'stale version at byte 4096: 1, not 2'
 
 
 def test_a_request_beyond_the_device_is_refused(replayer):

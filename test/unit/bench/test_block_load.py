@@ -14,18 +14,18 @@ KIB = 1024
 
 
 def all_requests(workload):
-    return [one for phase in workload.phases for one in phase.requests]
+    return [request for phase in workload.phases for request in phase.requests]
 
 
 @pytest.mark.parametrize('name', ['cacs', 'plain'])
 def test_the_same_call_gives_the_same_list(name, tmp_path):
-    one = load.make(name, tmp_path, 2000, 1)
-    assert one == load.make(name, tmp_path, 2000, 1)
-    assert one.phases != load.make(name, tmp_path, 2000, 2).phases
-    for phase in one.phases:
+    workload = load.make(name, tmp_path, 2000, 1)
+    assert workload == load.make(name, tmp_path, 2000, 1)
+    assert workload.phases != load.make(name, tmp_path, 2000, 2).phases
+    for phase in workload.phases:
         driver.encode(phase.requests)  # Or it would raise.
     assert max(request.offset + request.length
-               for request in all_requests(one)) <= one.origin_bytes
+               for request in all_requests(workload)) <= workload.origin_bytes
 
 
 def test_cacs_objects_are_written_once_and_read_whole():
@@ -33,22 +33,23 @@ def test_cacs_objects_are_written_once_and_read_whole():
     upload, warm, download = work.phases
     assert (upload.measured, warm.measured, download.measured) == (
         True, False, True)
-    assert all(one.flags & WRITE for one in upload.requests)
+    assert all(request.flags & WRITE for request in upload.requests)
     # Side by side, each byte once.
     at = 0
-    for one in upload.requests:
-        assert one.offset == at
-        at += one.length
+    for request in upload.requests:
+        assert request.offset == at
+        at += request.length
     # A client ends an object with a flush, and only there.
-    for one, after in zip(upload.requests, upload.requests[1:]):
-        assert bool(one.flags & FLUSH) == (not after.flags & CHAINED)
-    assert not any(one.flags & (WRITE | FLUSH) for one in download.requests)
-    starts = {one.offset for one in upload.requests
-              if not one.flags & CHAINED}
-    assert {one.offset for one in download.requests
-            if not one.flags & CHAINED} <= starts
-    assert sum(1 for one in download.requests
-               if not one.flags & CHAINED) == 50
+    for request, after in zip(upload.requests, upload.requests[1:]):
+        assert bool(request.flags & FLUSH) == (not after.flags & CHAINED)
+    assert not any(request.flags & (WRITE | FLUSH)
+                   for request in download.requests)
+    starts = {request.offset for request in upload.requests
+              if not request.flags & CHAINED}
+    assert {request.offset for request in download.requests
+            if not request.flags & CHAINED} <= starts
+    assert sum(1 for request in download.requests
+               if not request.flags & CHAINED) == 50
     # The slide's order: USER1 leaves last.
     ranks = [work.ranks[class_id] for class_id in sorted(work.ranks)]
     assert ranks == sorted(ranks, reverse=True)
@@ -59,14 +60,14 @@ def test_plain_is_unclassified_and_skewed():
     work = load.plain(count=8000, range_bytes=64 * MIB)
     requests = all_requests(work)
     assert not work.ranks
-    assert {one.class_id for one in requests} == {0}
-    writes = sum(1 for one in requests if one.flags & WRITE)
+    assert {request.class_id for request in requests} == {0}
+    writes = sum(1 for request in requests if request.flags & WRITE)
     assert 0.25 < writes / len(requests) < 0.35
     groups = {}
-    for one in requests:
-        if one.length < 128 * KIB:
-            groups[one.offset // (64 * KIB)] = groups.get(
-                one.offset // (64 * KIB), 0) + 1
+    for request in requests:
+        if request.length < 128 * KIB:
+            groups[request.offset // (64 * KIB)] = groups.get(
+                request.offset // (64 * KIB), 0) + 1
     hottest = sorted(groups.values(), reverse=True)
     assert sum(hottest[:len(hottest) // 10]) > 0.4 * sum(hottest)
 
@@ -90,20 +91,21 @@ def test_a_trace_gets_classes_by_region_and_no_gaps(tmp_path):
     requests = all_requests(work)
     assert len(requests) == 12
     assert requests[-1].flags & WRITE and requests[-1].length == 8192
-    assert sorted({one.offset for one in requests}) == [
+    assert sorted({request.offset for request in requests}) == [
         0, 4096, 8192, 12288]
     # Five blocks, of which a region has two: the third place is alone
     # with the busiest class or shares it with the fourth.
     best = max(work.ranks, key=lambda class_id: work.ranks[class_id])
     assert best == 12
-    assert {one.class_id for one in requests if one.offset == 8192} == {12}
+    assert {request.class_id for request in requests
+            if request.offset == 8192} == {12}
 
 
 def test_a_long_request_of_a_trace_is_cut_and_chained(tmp_path):
     put_cloudphysics(tmp_path, [(1, 0, '28', 5 * MIB // 2, 8)])
     requests = all_requests(load.published('cloudphysics', tmp_path))
-    assert [one.length for one in requests] == [MIB, MIB, MIB // 2]
-    assert [bool(one.flags & CHAINED) for one in requests] == [
+    assert [request.length for request in requests] == [MIB, MIB, MIB // 2]
+    assert [bool(request.flags & CHAINED) for request in requests] == [
         False, True, True]
     driver.encode(requests)
 
@@ -116,7 +118,7 @@ def test_arc_traces_are_read_as_far_as_wanted(tmp_path):
 
     put(''.join('%d 8 0 %d\n' % (8 * n, n) for n in range(50)))
     work = load.published('p6', tmp_path, count=20)
-    assert [one.length for one in all_requests(work)] == [4096] * 20
+    assert [request.length for request in all_requests(work)] == [4096] * 20
     put('8 8 0 0\nnonsense\n')
     with pytest.raises(load.NoTrace, match='line 2'):
         load.published('p6', tmp_path)
@@ -131,11 +133,11 @@ def test_the_check_reads_all_that_was_written():
     work = load.plain(count=500, range_bytes=32 * MIB)
     seen = load.checks(work)
     assert not seen.measured
-    covered = {one.offset for one in seen.requests}
-    for one in all_requests(work):
-        if one.flags & WRITE:
-            assert one.offset // MIB * MIB in covered
-    assert all(not one.flags for one in seen.requests)
+    covered = {request.offset for request in seen.requests}
+    for request in all_requests(work):
+        if request.flags & WRITE:
+            assert request.offset // MIB * MIB in covered
+    assert all(not request.flags for request in seen.requests)
 
 
 def test_chunk_runs_differ_and_have_the_shares():
@@ -144,8 +146,8 @@ def test_chunk_runs_differ_and_have_the_shares():
     first, second = work.phases
     assert first.seconds == pytest.approx(360 / 256)
     assert first.requests != second.requests
-    assert {one.length for one in first.requests} == {8192}
-    writes = sum(1 for one in first.requests if one.flags & WRITE)
+    assert {request.length for request in first.requests} == {8192}
+    writes = sum(1 for request in first.requests if request.flags & WRITE)
     assert writes / len(first.requests) == pytest.approx(0.1, abs=0.01)
-    assert max(one.offset for one in first.requests) < 20 * MIB
+    assert max(request.offset for request in first.requests) < 20 * MIB
     assert work.cache_bytes > 20 * MIB

@@ -123,27 +123,27 @@ def test_the_verdict_tells_means_of_reads_and_of_all_and_the_maximum():
             _row('dm-dss', 128, 'back', 401.0, 210.0, 1.0),
             _row('dm-dss', 256, 'back', 400.0, 211.0, 1.0),
             _row('dm-cache', 32, 'back', 1.0, 1.0, 1.0)]
-    found = {'rows': rows, 'what': 'w', 'plan': {'origin': 'array'}}
+    report = {'rows': rows, 'what': 'w', 'plan': {'origin': 'array'}}
     assert chunks.saved(rows[1], rows[0], 'first') == \
         pytest.approx(0.6)
     # Its reads are good enough, its writes are not.
     for phase in rows[3]['phases'].values():
         phase['read'] = dict(phase['read'], mean_us=1.0)
-    reads, both, maxima = chunks.verdict(found).splitlines()
+    reads, both, maxima = chunks.verdict(report).splitlines()
     assert reads.startswith('reads: ') and reads.endswith(
         '3 of 4 cells of dm-dss: 32 KiB back, 64 KiB back, 128 KiB back')
     assert both.endswith('2 of 4 cells of dm-dss: 32 KiB back, 64 KiB back')
     assert maxima.endswith(
         '3 of 4 cells of dm-dss: 32 KiB back, 128 KiB back, 256 KiB back')
-    assert 'dm-dss 32 KiB, back' in chunks.text(found)
+    assert 'dm-dss 32 KiB, back' in chunks.text(report)
 
 
 def test_the_table_shows_classes_and_what_is_not_known():
     def phase(hits, disks):
-        one = {'requests': 10, 'mb_per_second': 2.0, 'mean_us': 1000.0,
-               'p50_us': 900.0, 'p99_us': 2000.0, 'p999_us': 3000.0,
-               'max_us': 4000.0}
-        return {'all': one, 'classes': {'11': one, '12': one},
+        group = {'requests': 10, 'mb_per_second': 2.0, 'mean_us': 1000.0,
+                 'p50_us': 900.0, 'p99_us': 2000.0, 'p999_us': 3000.0,
+                 'max_us': 4000.0}
+        return {'all': group, 'classes': {'11': group, '12': group},
                 'hits': hits, 'disks': disks}
 
     text = compare.text({'workloads': [{

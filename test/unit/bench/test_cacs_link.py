@@ -79,8 +79,8 @@ def requested(monkeypatch, path):
             self, []).append(count))
     app = Recorder()
     served = cacs_link.filter_factory({}, bytes_per_second='1e6')(app)
-    for one in path:
-        answer = served({'PATH_INFO': one,
+    for asked in path:
+        answer = served({'PATH_INFO': asked,
                          'wsgi.input': io.BytesIO(b'12345\n')}, None)
         assert b''.join(answer) == b'abcde'
         answer.close()

@@ -34,9 +34,9 @@ def report(*setups):
 
 
 def test_each_run_directs_one_kind_more():
-    found = [cacs_traffic.job_of(PLAN, setup)['ssd_classes']
-             for setup in cacs_traffic.SETUPS]
-    assert found == [[], [], [11], [11, 12], [11, 12, 13], [11, 12, 13, 14]]
+    classes = [cacs_traffic.job_of(PLAN, setup)['ssd_classes']
+               for setup in cacs_traffic.SETUPS]
+    assert classes == [[], [], [11], [11, 12], [11, 12, 13], [11, 12, 13, 14]]
     assert cacs_traffic.job_of(PLAN, 'hdd')['strategy'] == ''
     json.dumps(cacs_traffic.job_of(PLAN, '+music'))
 
@@ -58,9 +58,9 @@ def test_every_disk_has_room_for_its_part_of_the_copies():
 
 
 def test_a_kinds_bandwidth_is_over_its_own_time():
-    found = cacs_traffic.kinds(phase())
-    assert found['files']['mb_per_second'] == pytest.approx(2 / 1.5)
-    assert found['video']['mb_per_second'] == pytest.approx(2 / 4.5)
+    kinds = cacs_traffic.kinds(phase())
+    assert kinds['files']['mb_per_second'] == pytest.approx(2 / 1.5)
+    assert kinds['video']['mb_per_second'] == pytest.approx(2 / 4.5)
 
 
 def test_what_failed_is_counted():

@@ -3,12 +3,12 @@
 import logging
 
 import pytest
+from unit.block.test_table import STATUS
 
 from swift_dss.block import control, control_classes, control_status, table
 from swift_dss.block.control import ControlFailed
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.errors import BadConfig
-from unit.block.test_table import STATUS
 
 GOOD = '[class:0]\nname = unclassified\nrank = 0\n'
 
@@ -98,7 +98,7 @@ def test_rows_that_the_kernel_refuses_name_the_class():
 
 
 def test_status_is_put_together_and_becomes_metrics():
-    found = control_status.describe(
+    status = control_status.describe(
         'fast', table.parse_status(STATUS), table.parse_stats(
             'class=11 resident=10 dirty=3 read_hits=7 write_hits=5 misses=9 '
             'bypass_room=1 evicted_own=2 promoted_sectors=16\ncommits=4\n'),
@@ -106,14 +106,14 @@ def test_status_is_put_together_and_becomes_metrics():
             'class=11 op=read count=2 total_us=10 max_us=6 buckets=%s'
             % ','.join(['0', '0', '0', '2'] + ['0'] * 22)),
         ClassTable.of([ClassSpec(11, 'user1', 700)]))
-    row = found['classes'][11]
+    row = status['classes'][11]
     assert (row['name'], row['hits'], row['bytes']) == (
         'user1', 12, 10 * 512 * 512)
     assert row['bypasses']['room'] == 1 and row['evictions']['own'] == 2
     assert row['latency']['read']['p99_us'] == 6
     by_name = {}
     for name, labels, value in control_status.samples(
-            found, {'device': 'sdb1'}):
+            status, {'device': 'sdb1'}):
         assert labels['device'] == 'sdb1'
         by_name.setdefault(name, []).append((labels, value))
     assert by_name['block.healthy'] == [({'device': 'sdb1'}, 1.0)]

@@ -10,19 +10,20 @@ import shutil
 import subprocess
 import sys
 
-import chunk_pair
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.chunk_oracle import core_library
+from support.chunk_oracle.core_library import ChunkLibrary, NoCompiler, load
+from support.chunk_oracle.ordered import ChunkOrdered
+from support.chunk_oracle.verbs import OBLOCKS_MAX, Kind, Refused, State
+from support.rigs import chunk_pair
 
-from swift_dss.block import core_library
-from swift_dss.block.core_library import ChunkLibrary, NoCompiler, load
 from swift_dss.core.classes import Allocate, ClassSpec, WriteMode
 from swift_dss.core.errors import BadConfig
-from swift_dss.strategy.eviction.chunks.ordered import ChunkOrdered
-from swift_dss.strategy.eviction.chunks.verbs import (
-    OBLOCKS_MAX, PARTS, RANK_MAX, WEIGHT_MAX, WRITE_THROUGH, Bypass, ChunkRow,
-    Evict, Flag, Kind, Mode, Refused, State, parts)
+from swift_dss.strategy.eviction.chunks import (
+    PARTS, RANK_MAX, WEIGHT_MAX, WRITE_THROUGH, Bypass, ChunkRow, Evict, Flag,
+    Mode, parts)
 from swift_dss.wire.settings import classtable
 
 LIBRARY = load()
@@ -93,7 +94,7 @@ def header_enum(name):
     text = re.sub(r'/\*.*?\*/', '', (
         core_library.SOURCE_DIR / 'dss_core.h').read_text(), flags=re.S)
     body = re.search(r'enum %s \{(.*?)\};' % name, text, re.S).group(1)
-    return [one.strip() for one in body.split(',') if one.strip()]
+    return [name.strip() for name in body.split(',') if name.strip()]
 
 
 @pytest.mark.parametrize('enum, ours', [
@@ -103,8 +104,8 @@ def test_numbers_are_those_of_the_header(enum, ours):
     listed = header_enum(enum)
     assert 'NR_' in listed.pop()
     assert [name.split('_', 2)[2] for name in listed] == [
-        one.name for one in ours]
-    assert [int(one) for one in ours] == list(range(len(listed)))
+        member.name for member in ours]
+    assert [int(member) for member in ours] == list(range(len(listed)))
 
 
 # Sizes
@@ -156,14 +157,14 @@ def test_an_unsound_row_is_refused_and_nothing_of_its_table_is_loaded(
 
 
 def test_flags_and_orders_that_nobody_knows_are_refused(core):
-    spec = core_library._spec(ChunkRow())
+    spec = core_library.class_spec(ChunkRow())
     for field in ('flags', 'inner', 'allocate'):
-        spec = core_library._spec(ChunkRow())
+        spec = core_library.class_spec(ChunkRow())
         setattr(spec, field, 0x20)
         assert LIBRARY.dss_core_set_class(
-            core._core, 1, ctypes.byref(spec)) == -errno.EINVAL
+            core.core, 1, ctypes.byref(spec)) == -errno.EINVAL
     assert LIBRARY.dss_core_set_class(
-        core._core, 32, ctypes.byref(core_library._spec(ChunkRow()))) \
+        core.core, 32, ctypes.byref(core_library.class_spec(ChunkRow()))) \
         == -errno.EINVAL
 
 
@@ -171,11 +172,11 @@ def test_a_row_comes_and_goes_by_itself(core):
     core.set_row(0, ChunkRow(allocate=Allocate.NEVER))
     core.set_row(3, ChunkRow(write_mode=WRITE_THROUGH))
     spec = core_library._Spec()
-    LIBRARY.dss_core_get_class(core._core, 3, ctypes.byref(spec))
+    LIBRARY.dss_core_get_class(core.core, 3, ctypes.byref(spec))
     assert spec.write_mode == WRITE_THROUGH
-    assert LIBRARY.dss_core_has_class(core._core, 3)
+    assert LIBRARY.dss_core_has_class(core.core, 3)
     core.set_row(3, None)
-    assert not LIBRARY.dss_core_has_class(core._core, 3)
+    assert not LIBRARY.dss_core_has_class(core.core, 3)
     assert core.miss(3).reason == Bypass.NEVER
 
 
@@ -269,9 +270,9 @@ class Foretold(ChunkLibrary):
 
     def run(self, class_id, sector, sectors):
         foretold = self.would_run(class_id, sector, sectors)
-        found = super().run(class_id, sector, sectors)
-        assert foretold == found
-        return found
+        outcome = super().run(class_id, sector, sectors)
+        assert foretold == outcome
+        return outcome
 
     def miss(self, class_id, sequential=False, dirty=False):
         foretold = self.passes(class_id, sequential, dirty)
@@ -414,16 +415,16 @@ CONTRACT = {
     'says that a slot was cleaned that nobody pulled': 'c.cleaned(dirty)',
     'holds twice': 'c.hold(clean); c.hold(clean)',
     'asks for a slot beyond the end':
-        'LIBRARY.dss_core_set_dirty(c._core, 8)',
+        'LIBRARY.dss_core_set_dirty(c.core, 8)',
     'asks with a class beyond the end': 'c.miss(32)',
-    'takes a chunk twice': 'LIBRARY.dss_core_take(c._core, '
-        'core_library.ctypes.byref(core_library._raw(c.miss(1))), 1)',
+    'takes a chunk twice': 'LIBRARY.dss_core_take(c.core, '
+        'core_library.ctypes.byref(core_library.raw_verdict(c.miss(1))), 1)',
 }
 
 PROGRAM = '''
 import sys
-from swift_dss.block import core_library
-from swift_dss.block.core_library import *
+from support.chunk_oracle import core_library
+from support.chunk_oracle.core_library import *
 LIBRARY = load()
 c = ChunkLibrary(8, LIBRARY)
 def put(oblock, dirty):
@@ -444,8 +445,7 @@ print('so far', flush=True)
 def test_a_caller_that_breaks_the_contract_is_stopped(sin):
     done = subprocess.run(
         [sys.executable, '-c', PROGRAM % CONTRACT[sin]],
-        capture_output=True, cwd=str(ROOT),
-        timeout=60)
+        capture_output=True, cwd=str(ROOT / 'test'), timeout=60)
     assert done.stdout == b'so far\n', done.stderr
     assert done.returncode == -6, (done.returncode, done.stderr)
     assert b'dss_core: ' in done.stderr
@@ -455,7 +455,7 @@ def test_a_caller_that_breaks_the_contract_is_stopped(sin):
 
 
 def sanitized(path, *arguments):
-    """The drive of ``chunk_pair`` on a library that checks itself."""
+    """The drive of ``rigs.chunk_pair`` on a library that checks itself."""
     runtime = subprocess.run(
         ['cc', '-print-file-name=libasan.so'], check=True,
         stdout=subprocess.PIPE).stdout.decode().strip()
@@ -525,14 +525,14 @@ def test_sparse_finds_nothing(name):
     assert sparse(core_library.SOURCE_DIR / name) == []
 
 
-@pytest.mark.parametrize('first, second, found', [
+@pytest.mark.parametrize('first, second, complaints', [
     ('slot', 'oblock', 0), ('7', 'oblock', 1), ('slot', '7', 1)])
 def test_sparse_refuses_numbers_of_the_wrong_kind(
-        tmp_path, first, second, found):
+        tmp_path, first, second, complaints):
     path = tmp_path / 'mixed.c'
     path.write_text(MIXED % (first, second))
     assert len([line for line in sparse(path)
-                if 'incorrect type in argument' in line]) == found
+                if 'incorrect type in argument' in line]) == complaints
 
 
 def test_no_line_is_longer_than_the_kernel_has_them():

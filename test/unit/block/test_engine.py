@@ -73,9 +73,9 @@ STATE = {'name': 'fast', 'health': 'ok', 'classes': {
 
 def test_state_that_watch_left_is_shown(view, tmp_path):
     engine.save_state(str(tmp_path / 'block'), STATE)
-    found = view.gather('sda', str(tmp_path), None)
-    assert found['health'] == 'ok'
-    assert found['classes'] == {11: {'name': 'user1', 'hits': 3}}
+    status = view.gather('sda', str(tmp_path), None)
+    assert status['health'] == 'ok'
+    assert status['classes'] == {11: {'name': 'user1', 'hits': 3}}
 
 
 def test_old_state_is_not_shown_and_said_once(view, tmp_path, caplog):
@@ -104,8 +104,8 @@ def test_without_the_right_to_ask_nothing_is_sent(view, tmp_path):
 
 
 def test_tier_status_without_a_kernel_has_no_block_tables():
-    found = {'pid': 1, 'up_seconds': 1.0, 'engine': 'file',
-             'eviction': 'lru', 'carrier': 'null', 'event_backlog': 0,
-             'rebuild_needed': False, 'sweep_needed': False, 'devices': [],
-             'classes': {}, 'gateway': None, 'space': {'warnings': []}}
-    assert 'CHUNK' not in tables.status(found)
+    status = {'pid': 1, 'up_seconds': 1.0, 'engine': 'file',
+              'eviction': 'lru', 'carrier': 'null', 'event_backlog': 0,
+              'rebuild_needed': False, 'sweep_needed': False, 'devices': [],
+              'classes': {}, 'gateway': None, 'space': {'warnings': []}}
+    assert 'CHUNK' not in tables.status(status)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from swift_dss.block import table
 from swift_dss.block.table import BadLine, Latency, TargetTable
 from swift_dss.core.classes import Allocate, ClassSpec, ClassTable
-from swift_dss.strategy.eviction.chunks.verbs import ChunkRow, Flag, Inner
+from swift_dss.strategy.eviction.chunks import ChunkRow, Flag, Inner
 
 KMOD = pathlib.Path(table.__file__).parent / 'kmod'
 STATUS = ('0 131072 dss 1 ok writeback strict 512 8 12/100 3 40 7 5 9 8 1 2 '
@@ -46,7 +46,7 @@ def names_in_c(file, array):
     ('dss_names.c', 'dss_write_names', tuple(
         table.WRITE_NAMES.values())),
     ('dss_names.c', 'dss_allocate_names', tuple(
-        one.value for one in Allocate))])
+        member.value for member in Allocate))])
 def test_names_are_the_modules_own(file, array, names):
     assert names_in_c(file, array) == names
 
@@ -77,14 +77,14 @@ def test_bad_table_names_the_word(line, word, text):
 
 
 def test_status():
-    found = table.parse_status(STATUS)
-    assert (found.health, found.used, found.slots, found.dirty) == \
+    status = table.parse_status(STATUS)
+    assert (status.health, status.used, status.slots, status.dirty) == \
         ('ok', 12, 100, 3)
-    assert (found.read_hits, found.write_hits, found.misses) == (7, 5, 9)
-    assert (found.promotions, found.bypasses, found.evictions,
-            found.cleaned) == (8, 1, 2, 4)
-    assert found.classes == {1: (2, 0), 11: (10, 3)}
-    assert found.dirty_bytes == 40 * 4096
+    assert (status.read_hits, status.write_hits, status.misses) == (7, 5, 9)
+    assert (status.promotions, status.bypasses, status.evictions,
+            status.cleaned) == (8, 1, 2, 4)
+    assert status.classes == {1: (2, 0), 11: (10, 3)}
+    assert status.dirty_bytes == 40 * 4096
 
 
 @pytest.mark.parametrize('old, new, word', [
@@ -96,10 +96,10 @@ def test_bad_status_names_the_word(old, new, word):
 
 
 @given(st.dictionaries(st.integers(0, 31), rows))
-def test_class_rows_come_back(found):
-    message = table.classes_message(found)
+def test_class_rows_come_back(rows):
+    message = table.classes_message(rows)
     assert message.split()[0] == 'classes'
-    assert table.parse_rows('\n'.join(message.split()[1:])) == found
+    assert table.parse_rows('\n'.join(message.split()[1:])) == rows
 
 
 @pytest.mark.parametrize('row', [
@@ -118,12 +118,12 @@ def test_bad_rows_are_refused(row):
 
 
 def test_rows_of_a_class_table():
-    found = table.rows_of(ClassTable.of([
+    rows = table.rows_of(ClassTable.of([
         ClassSpec(0, 'unclassified', 0, Allocate.ROOM),
         ClassSpec(11, 'bronze', 100, inner='gdsf'),
         ClassSpec(12, 'silver', 200, inner='sieve'),
         ClassSpec(25, 'gold', 900, floor=0.1, pin=True, dirty_cap=0.5)]))
-    assert table.classes_message(found) == (
+    assert table.classes_message(rows) == (
         'classes 0,0,room,back,0,65536,1,0,-,65536 '
         # What only the engine of files knows is lru here.
         '11,100,always,back,0,65536,1,0,-,65536 '
@@ -132,23 +132,23 @@ def test_rows_of_a_class_table():
 
 
 def test_counters():
-    found = table.parse_stats('class=11 misses=3 bypass_room=2\n'
-                              'commits=4 intents=1\n')
-    assert found.classes == {11: {'misses': 3, 'bypass_room': 2}}
-    assert found.device == {'commits': 4, 'intents': 1}
+    counters = table.parse_stats('class=11 misses=3 bypass_room=2\n'
+                                 'commits=4 intents=1\n')
+    assert counters.classes == {11: {'misses': 3, 'bypass_room': 2}}
+    assert counters.device == {'commits': 4, 'intents': 1}
     with pytest.raises(BadLine, match='word 2'):
         table.parse_stats('commits=4\ncommits\n')
 
 
 def test_latency():
-    found, = table.parse_latency(
+    latency, = table.parse_latency(
         'class=11 op=read count=100 total_us=5000 max_us=900 buckets=%s'
         % ','.join(['0'] * 6 + ['98', '0', '0', '0', '2'] + ['0'] * 15))
-    assert (found.class_id, found.op, found.mean_us) == (11, 'read', 50)
-    assert found.percentile_us(50) == 64
-    assert found.percentile_us(98) == 64
+    assert (latency.class_id, latency.op, latency.mean_us) == (11, 'read', 50)
+    assert latency.percentile_us(50) == 64
+    assert latency.percentile_us(98) == 64
     # The bucket ends at 1,024 us, but nothing took longer than 900.
-    assert found.percentile_us(99) == 900
+    assert latency.percentile_us(99) == 900
     for bad in ('class=1 op=swim', 'class=1 op=read count=1 total_us=1 '
                 'max_us=1 buckets=1,x'):
         with pytest.raises(BadLine):
@@ -160,13 +160,13 @@ def test_latency():
 def test_percentile_is_never_below_the_true_one(times, percent):
     """And never more than twice of it, but for what is under 1 us."""
     buckets = [0] * table.LATENCY_BUCKETS
-    for one in times:
-        buckets[min(one.bit_length(), table.LATENCY_BUCKETS - 1)] += 1
-    found = Latency(1, 'read', len(times), sum(times), max(times),
-                    tuple(buckets))
+    for duration in times:
+        buckets[min(duration.bit_length(), table.LATENCY_BUCKETS - 1)] += 1
+    latency = Latency(1, 'read', len(times), sum(times), max(times),
+                      tuple(buckets))
     ordered = sorted(times)
     rank = max(1, -(-len(times) * percent // 100))
     true = ordered[min(len(times), int(rank)) - 1]
-    assert found.percentile_us(percent) >= true
+    assert latency.percentile_us(percent) >= true
     if true < 1 << (table.LATENCY_BUCKETS - 2):
-        assert found.percentile_us(percent) <= max(1, 2 * true)
+        assert latency.percentile_us(percent) <= max(1, 2 * true)

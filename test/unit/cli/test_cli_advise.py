@@ -32,11 +32,11 @@ def advise(tmp_path, capsys):
 def test_all_figures_may_be_given(advise):
     code, out, _ = advise('--ingest', '10m', '--largest', '1g', '--objects',
                           '5', '--outage', '3600', '--population', '1000')
-    found = json.loads(out)
+    report = json.loads(out)
     assert code == 0
-    assert found['advice'][0]['wants_bytes'] == int(
+    assert report['advice'][0]['wants_bytes'] == int(
         (10 * 3600 + 1024) * (1 << 20) / 0.95)
-    assert found['advice'][0]['verdict'] == ''
+    assert report['advice'][0]['verdict'] == ''
 
 
 def test_a_person_gets_a_table(advise):
@@ -55,9 +55,9 @@ def test_without_figures_it_says_which_are_missing(advise):
 def test_forward_it_predicts_and_names_its_lines(advise):
     code, out, _ = advise('--learn', advise.table, '--target', 'rate',
                           '--given', 'cache=4', '--given', 'load=2')
-    found = json.loads(out)
-    assert code == 0 and found['value'] == pytest.approx(20.0)
-    assert 0 < found['error'] < 1 and len(found['rows']) == 3
+    report = json.loads(out)
+    assert code == 0 and report['value'] == pytest.approx(20.0)
+    assert 0 < report['error'] < 1 and len(report['rows']) == 3
     _, out, _ = advise('--learn', advise.table, '--target', 'rate',
                        '--given', 'cache=4', '--given', 'load=2',
                        as_json=False)

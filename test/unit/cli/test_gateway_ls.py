@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from types import SimpleNamespace
 
-from memory_s3 import MemoryS3
+from support.edges.memory_s3 import MemoryS3
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir,
-                                os.pardir, 'fault'))
-
-from gateway_node import conf_for
+from support.nodes.gateway_node import conf_for
 
 from swift_dss.cli.gateway import ls
 from swift_dss.gateway.link.breaker import Breaker

@@ -196,13 +196,13 @@ def test_inspect_prints_a_table(run):
 def test_classes_check_and_show(run, room):
     checked = run('classes', 'check', TABLE, '--rules',
                   ETC / 'dss-rules.conf-sample')
-    assert checked.code == 0 and '12 classes' in checked.out
+    assert checked.code == 0 and '13 classes' in checked.out
     shown = run('classes', 'show', TABLE).out.splitlines()
     assert shown[0].split()[:3] == ['id', 'name', 'rank']
     assert shown[1].split()[1] == 'metadata'
     assert shown[-1].split()[1] == 'unclassified'
     rows = json.loads(run('classes', 'show', '--json', TABLE).out)
-    assert [row['name'] for row in rows][1] == 'gold'
+    assert [row['name'] for row in rows][1:3] == ['restored', 'gold']
     (room / 'bad.conf').write_text('[class:1]\nname = a\n')
     failed = run('classes', 'check', 'bad.conf')
     assert failed.code == 78

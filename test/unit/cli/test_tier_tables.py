@@ -7,11 +7,29 @@ import re
 from swift_dss.cli.tier import tables
 
 
+SERIES = {'measured': 2048.0, 'predicted': None, 'mape': 1354.8,
+          'method': 'holt_winters'}
+#: A daemon's status, as far as it is always shown.
+STATUS = {
+    'pid': 1, 'up_seconds': 2.0, 'engine': 'file', 'eviction': 'lru',
+    'carrier': 'null', 'event_backlog': 0, 'rebuild_needed': False,
+    'sweep_needed': False, 'devices': [], 'classes': {},
+    'space': {'warnings': []}, 'gateway': {},
+    'link': dict.fromkeys(('up', 'down', 'drain'), SERIES)}
+
+
+def table_of(head, **changes):
+    """The lines below a head in what is shown of a status."""
+    told, = (part for part in tables.status(dict(STATUS, **changes)).split(
+        '\n\n') if part.startswith(head))
+    return told.splitlines()[1:]
+
+
 def test_what_is_in_a_part_of_the_gateway_has_a_line_of_its_own():
-    told = tables._gateway({
+    told = table_of('GATEWAY', gateway={
         'bucket': 'b', 'errors': [], 'oldest_upload_seconds': None,
         'bundles': {'waiting_bytes': 3 << 20, 'last_error': '', 'live': 7}})
-    rows = [line.split('  ', 1) for line in told.splitlines()[1:]]
+    rows = [line.split('  ', 1) for line in told]
     assert {name.strip(): value.strip() for name, value in rows} == {
         'bucket': 'b', 'errors': '-', 'oldest upload seconds': '-',
         'bundles waiting bytes': '3.0 MiB', 'bundles last error': '-',
@@ -19,12 +37,10 @@ def test_what_is_in_a_part_of_the_gateway_has_a_line_of_its_own():
 
 
 def test_rates_have_their_unit_and_an_error_without_meaning_its_bound():
-    series = {'measured': 2048.0, 'predicted': None, 'mape': 1354.8,
-              'method': 'holt_winters'}
-    told = tables._link({
-        'up': series, 'down': dict(series, mape=0.123),
-        'drain': dict(series, mape=None)}).splitlines()
-    assert [re.split(' {2,}', line.strip()) for line in told[1:]] == [
+    told = table_of('LINK', link={
+        'up': SERIES, 'down': dict(SERIES, mape=0.123),
+        'drain': dict(SERIES, mape=None)})
+    assert [re.split(' {2,}', line.strip()) for line in told] == [
         ['up', '2.0 KiB/s', '-', '>999 %', 'holt winters'],
         ['down', '2.0 KiB/s', '-', '12 %', 'holt winters'],
         ['drain', '2.0 KiB/s', '-', '-', 'holt winters']]

@@ -80,7 +80,7 @@ def test_make_writes_what_show_and_replay_read(tmp_path, capsys):
     for source in ('gen:esi,requests=2000,share=0.001', out):
         assert main.main(['trace', 'show', source, '--json']) == 0
         said.append(json.loads(capsys.readouterr().out))
-    for one in said:
-        del one['trace'], one['seconds']
+    for row in said:
+        del row['trace'], row['seconds']
     assert said[0] == said[1]
     assert said[0]['verbs']['write'] > 200

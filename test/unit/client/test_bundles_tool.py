@@ -36,17 +36,17 @@ def made(bodies=BODIES, **options):
 def test_each_reads_what_the_other_wrote():
     raw = made()
     theirs = bundles.read_members(raw)
-    assert [tuple(one) for one in theirs] == [
-        (one.number, one.offset, one.stored_bytes, one.record)
-        for one in bundle.scan(raw)]
+    assert [tuple(entry) for entry in theirs] == [
+        (entry.number, entry.offset, entry.stored_bytes, entry.record)
+        for entry in bundle.scan(raw)]
     ours = bundles.make_bundle({'account': 'a'}, [
         (record(number, body), body) for number, body in enumerate(BODIES)])
     trailer = bundle.read_trailer(ours[-bundle.TRAILER_BYTES:], len(ours))
     entries = bundle.read_index(ours[
         trailer.index_offset:-bundle.TRAILER_BYTES], trailer)
     assert entries == list(bundle.scan(ours))
-    assert [ours[one.offset:one.offset + one.stored_bytes]
-            for one in entries] == BODIES
+    assert [ours[entry.offset:entry.offset + entry.stored_bytes]
+            for entry in entries] == BODIES
     assert bundle.read_head(ours)[0] == {'account': 'a'}
 
 
@@ -55,10 +55,10 @@ def test_a_cut_bundle_gives_what_is_whole():
     whole = bundles.read_members(raw)
     for end in range(20, len(raw), 37):
         try:
-            found = bundles.read_members(raw[:end])
+            members = bundles.read_members(raw[:end])
         except bundles.Damaged:
             continue
-        assert found == whole[:len(found)]
+        assert members == whole[:len(members)]
 
 
 def test_a_sealed_bundle_is_refused_by_name():
@@ -89,10 +89,10 @@ def test_it_runs_alone_and_takes_bundles_apart(tmp_path):
          str(tmp_path / 'bucket'), '--to', str(out)],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert (done.returncode, done.stdout) == (0, '2 objects\n')
-    found = {os.path.relpath(os.path.join(folder, name), out): pathlib.Path(
+    files = {os.path.relpath(os.path.join(folder, name), out): pathlib.Path(
         folder, name).read_bytes()
         for folder, _, names in os.walk(out) for name in names}
-    assert found == {'a/c/dir/o2': BODIES[2], 'a/c/dir/o3': newer}
+    assert files == {'a/c/dir/o2': BODIES[2], 'a/c/dir/o3': newer}
 
 
 def test_what_it_bundles_the_gateway_can_read(tmp_path):
@@ -105,7 +105,7 @@ def test_what_it_bundles_the_gateway_can_read(tmp_path):
         'bundle', str(source), '--to', str(tmp_path / 'to'), '--account',
         'AUTH_x', '--container', 'c', '--class-id', '5', '--bytes',
         '40000']) == 0
-    found = {}
+    members = {}
     files = [os.path.join(folder, name) for folder, _, names
              in os.walk(tmp_path / 'to') for name in names]
     assert len(files) > 2
@@ -113,12 +113,12 @@ def test_what_it_bundles_the_gateway_can_read(tmp_path):
         raw = pathlib.Path(path).read_bytes()
         head = bundle.read_head(raw)[0]
         assert (head['account'], head['container']) == ('AUTH_x', 'c')
-        for one in bundle.scan(raw):
-            assert of_record(one.record).class_map_text == '5'
-            found[one.record['metadata']['name']] = raw[
-                one.offset:one.offset + one.stored_bytes]
-    assert found == {'/AUTH_x/c/' + name: body
-                     for name, body in bodies.items()}
+        for member in bundle.scan(raw):
+            assert of_record(member.record).class_map_text == '5'
+            members[member.record['metadata']['name']] = raw[
+                member.offset:member.offset + member.stored_bytes]
+    assert members == {'/AUTH_x/c/' + name: body
+                       for name, body in bodies.items()}
 
 
 def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path):

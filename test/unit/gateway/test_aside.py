@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import sys
 
 import pytest
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir,
-                                os.pardir, 'fault'))
-
-from gateway_node import CountingMetrics, FolderVersions
+from support.nodes.gateway_node import CountingMetrics, FolderVersions
 
 from swift_dss.core.errors import RemoteUnavailable, VersionGone
 from swift_dss.core.residency import RemoteCopy
 from swift_dss.gateway.form import verify
-from swift_dss.gateway.mend.aside import Asides
+from swift_dss.gateway.link.client import S3Head
+from swift_dss.gateway.peers.aside import Asides
 from swift_dss.gateway.peers.primaries import (
     Primaries, RingPrimaries, Wanted, looks_at)
 from swift_dss.strategy.agreement import Answer, Aside
@@ -66,16 +62,16 @@ class Node:
     def __init__(self, root):
         self.local, self.others = Versions(root), Others()
         self.metrics, self.keys = CountingMetrics(), {}
-        self.asides = Asides(self.local, self.others, self.metrics,
-                             self._has)
+        self.asides = Asides(self.local, self.others, self.metrics, self)
         self.version = self.local.put('o', BODY)
         self.stamp = self.version.timestamp
 
-    def _has(self, key):
-        found = self.keys.get(key, False)
-        if isinstance(found, Exception):
-            raise found
-        return found
+    def head(self, key):
+        """S3's answer."""
+        answer = self.keys.get(key, False)
+        if isinstance(answer, Exception):
+            raise answer
+        return S3Head(1, 'e', {}) if answer else None
 
     def put_aside(self):
         return self.asides.put_aside(self.local.describe(self.version, '7'))
@@ -103,14 +99,14 @@ def test_what_nobody_has_stays(node, says):
     assert node.metrics.counters == {'gateway.aside.nobody': 1}
 
 
-@pytest.mark.parametrize('key, found', [
+@pytest.mark.parametrize('key, verdict', [
     (True, Aside.YES), (False, Aside.NOBODY),
     (RemoteUnavailable('away', 1), Aside.NOBODY)])
-def test_a_key_of_others_is_asked_for(node, key, found):
+def test_a_key_of_others_is_asked_for(node, key, verdict):
     node.others.says = [Answer(node.stamp, 'p/other')]
     node.keys['p/other'] = key
-    assert node.put_aside() is found
-    assert bool(node.local.aside) is (found is Aside.YES)
+    assert node.put_aside() is verdict
+    assert bool(node.local.aside) is (verdict is Aside.YES)
 
 
 def test_where_there_is_no_s3_no_key_helps(node):

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
-import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from support.clocks import ClockOf
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir,
-                                os.pardir, 'fault'))
+from support.nodes.gateway_node import CountingMetrics, FolderVersions
 
-from gateway_node import CountingMetrics, FolderVersions
-
+from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import RemoteCorrupt
 from swift_dss.core.residency import RemoteCopy
+from swift_dss.gateway.around import Around
 from swift_dss.gateway.link.client import S3Head
 from swift_dss.gateway.mend.repair import Repaired
-from swift_dss.gateway.mend.witness import ANSWER_SECONDS, Asker, Remedies
+from swift_dss.gateway.mend.witness import ANSWER_SECONDS, Asker, Means
 from swift_dss.gateway.ports import NotProven
 from swift_dss.io.workers import inline
 
@@ -40,15 +38,18 @@ class Node:
         self.local = FolderVersions(root)
         self.version = self.local.put('o', BODY)
         self.local.record_remote(self.version, '7', COPY)
+        self.means = Means(
+            book=SimpleNamespace(size_of=lambda key: None),
+            jobs=SimpleNamespace(insist=self._send),
+            parking=SimpleNamespace(take_out=lambda version: None),
+            repairs=SimpleNamespace(repair=self._repair),
+            repairer=SimpleNamespace(follow=lambda local: False),
+            prefix=SimpleNamespace(require_for_proof=lambda: None))
         self.asker = Asker(
-            GatewayConf(endpoint='s3', prefix='p/'),
-            SimpleNamespace(head=self._head), self.local, Remedies(
-                self._repair, lambda version: None, self._send,
-                lambda key: None, lambda local: False,
-                lambda: self.require()),
-            CountingMetrics(), logging.getLogger('asking-again'), inline,
-            lambda: self.now)
-        self.require = lambda: None
+            Around(GatewayConf(endpoint='s3', prefix='p/'), ClassTable,
+                   CountingMetrics(), logging.getLogger('asking-again'),
+                   clock=ClockOf(self), pool=inline),
+            SimpleNamespace(head=self._head), self.local, self.means)
 
     def prove(self):
         return self.asker.proven(self.local.describe(self.version, '7'))
@@ -58,10 +59,10 @@ class Node:
         self.asked += 1
         return self.head
 
-    def _send(self, local):
+    def _send(self, version, partition, class_id):
         self.sent += 1
 
-    def _repair(self, version, partition):
+    def _repair(self, copies):
         self.repaired += 1
         raise RemoteCorrupt('wrong')
 
@@ -115,27 +116,26 @@ def test_a_copy_at_another_endpoint_is_not_asked_for_here(node):
 def test_a_prefix_of_others_is_not_leaned_on(node):
     def foreign():
         raise NotProven('not ours', 1)
-    node.require = foreign
+    node.means.prefix.require_for_proof = foreign
     with pytest.raises(NotProven):
         node.prove()
     assert not node.asked
 
 
 def test_a_copy_that_was_put_right_is_the_new_one(node):
-    def repair(version, partition):
-        node.local.record_remote(version, partition, new)
+    def repair(copies):
+        node.local.record_remote(*copies[0], new)
         return Repaired.SENT
     new = replace(COPY, key='p/other')
     node.head = S3Head(1, ETAG, {})
-    node.asker._remedies = node.asker._remedies._replace(repair=repair)
+    node.means.repairs.repair = repair
     assert node.prove() == new
 
 
 def right(node, head):
     """S3 says ``head`` of the key, and its bytes prove right."""
     node.head = head
-    node.asker._remedies = node.asker._remedies._replace(
-        repair=lambda version, partition: Repaired.RIGHT)
+    node.means.repairs.repair = lambda copies: Repaired.RIGHT
 
 
 def test_the_record_takes_a_new_name_of_bytes_that_proved_right(node):
@@ -150,3 +150,17 @@ def test_the_record_takes_no_name_of_a_key_of_another_size(node):
     right(node, S3Head(len(BODY) + 1, 'e' * 32, {}))
     assert node.prove() == COPY
     assert node.local.residency(node.version).remote == COPY
+
+
+def test_what_others_have_as_stubs_goes_on_the_same_proof(node):
+    assert node.asker.kept(node.local.describe(node.version, '7')) == COPY
+    assert (node.asked, node.sent) == (1, 0)
+
+
+def test_what_no_record_says_is_in_s3_is_sent_before_it_goes(node):
+    """It stood in for another node, and has not heard of S3's copy."""
+    node.local.forget_remote(node.version, '7')
+    for sent in (1, 2):
+        with pytest.raises(NotProven):
+            node.asker.kept(node.local.describe(node.version, '7'))
+        assert (node.asked, node.sent) == (0, sent)

@@ -74,18 +74,15 @@ def test_a_bundle_that_was_too_dear_goes_with_the_last_of_its_members(nodes):
     for version in versions[:5]:
         nodes.delete(version)
     nodes.run(60)
-    assert not nodes.s3.keys
+    assert not nodes.s3.listed_keys()
 
 
-def held(nodes):
+def half_dead(nodes):
     """A bundle that is to be rewritten, and the other node, which knows
     nothing of a new one: it has no gateway.
 
     :returns: the versions, the first six alive; the key
     """
-    nodes.gateways.pop(0).stop()
-    # Six PUTs: less than all of its bytes, more than those that go for good.
-    nodes.gateway(0, bundle_put_bytes=12000)
     versions = nodes.put(MANY)
     key, = nodes.bundles()
     for version, name in zip(versions[:6], MANY):
@@ -93,6 +90,14 @@ def held(nodes):
     for version in versions[6:]:
         nodes.delete(version)
     return versions, key
+
+
+def held(nodes):
+    """The same, where a rewrite is too dear."""
+    nodes.gateways.pop(0).stop()
+    # Six PUTs: less than all of its bytes, more than those that go for good.
+    nodes.gateway(0, bundle_put_bytes=12000)
+    return half_dead(nodes)
 
 
 def test_who_is_late_holds_the_old_bundle(nodes):
@@ -118,26 +123,21 @@ def test_a_bundle_that_was_held_goes_with_the_last_of_its_members(nodes):
     wish = Wish(everything=True)
     # It is this node's to say and to write anew, and it is too dear.
     keys = set(nodes.s3.keys)
-    assert nodes.gateways[0].collector.run(wish).bundles_dead == 0
+    assert nodes.gateways[0].collect(wish).bundles_dead == 0
     assert nodes.s3.keys.keys() == keys
     for version in versions[1:6]:
         nodes.delete(version)
-    assert nodes.gateways[0].collector.run(wish).bundles_dead == 0
+    assert nodes.gateways[0].collect(wish).bundles_dead == 0
     nodes.delete(versions[0])
-    found = nodes.gateways[0].collector.run(wish)
-    assert (found.bundles_dead, found.removed) == (1, 1)
+    counts = nodes.gateways[0].collect(wish)
+    assert (counts.bundles_dead, counts.removed) == (1, 1)
     assert old not in nodes.bundles()
     nodes.run(100)
-    assert not nodes.s3.keys
+    assert not nodes.s3.listed_keys()
 
 
 def test_nobody_is_waited_for_longer_than_for_one_that_is_silent(nodes):
-    versions = nodes.put(MANY)
-    old, = nodes.bundles()
-    for version, name in zip(versions[:6], MANY):
-        nodes.travel(version, name)
-    for version in versions[6:]:
-        nodes.delete(version)
+    versions, old = half_dead(nodes)
     nodes.run(8 * DAY, 3600.0)
     assert old not in nodes.bundles()
     for version, name in zip(versions[:6], MANY):

@@ -6,27 +6,29 @@ import logging
 import shutil
 
 import pytest
-from botocore.exceptions import EndpointConnectionError
+from support.clocks import ClockOf, WallOf
 from test_bundle_keys import write_keys
 from test_bundles_of_others import (
     NAMES, NEW, OLD, SECRET, SMALL, TABLE, CountingMetrics, FixedRanks,
     FolderVersions, Nodes, conf_for)
 
+from swift_dss.core.errors import VersionGone
+from swift_dss.core.version import VersionId
+from swift_dss.gateway.around import Around
 from swift_dss.gateway.bundle import follow
 from swift_dss.gateway.bundle.book import Book
 from swift_dss.gateway.collect.keys import Wish
 from swift_dss.gateway.link.breaker import Breaker, BreakerState
 from swift_dss.gateway.link.retry import Backoff
 from swift_dss.gateway.restore.catalog import Catalog
+from swift_dss.gateway.peers.primaries import Peers
+from swift_dss.gateway.peers.ranks import NoRing
 from swift_dss.gateway.ports import Upload
+from swift_dss.gateway.parts import Outside
 from swift_dss.gateway.service import Gateway
-from swift_dss.io.workers import inline
+from swift_dss.io.workers import World, inline
 from swift_dss.strategy.agreement import Answer, leans_on
 
-
-
-def _away(key):
-    raise EndpointConnectionError(endpoint_url='https://s3')
 
 
 DAY = 86400.0
@@ -47,16 +49,17 @@ class Ranked(Nodes):
         return super().gateway(number, **dict(self.conf, **conf))
 
     def second(self):
-        self.breaker = Breaker(clock=lambda: self.now)
+        self.breaker = Breaker(clock=ClockOf(self))
         made = self.gateways[1] = Gateway(
             conf_for(SECRET, str(self.root / '1'), bundle_age_seconds=1.0,
                      delete_delay_seconds=10.0, take_over_seconds=1000.0,
                      **self.conf),
             lambda: TABLE, self.disks[1], logging.getLogger('following'),
-            CountingMetrics(), ranks=FixedRanks({'sda': 1}),
-            retry=Backoff(10.0, 10.0), now=lambda: self.now, pool=inline,
-            connect=self.s3.connect, primaries=self.views[1],
-            breaker=self.breaker)
+            CountingMetrics(),
+            outside=Outside(
+                ranks=FixedRanks({'sda': 1}), retry=Backoff(10.0, 10.0),
+                world=World(WallOf(self), inline), connect=self.s3.connect,
+                primaries=self.views[1], breaker=self.breaker))
         return made
 
     def replicate(self, names):
@@ -70,7 +73,7 @@ class Ranked(Nodes):
 
     def keys(self, number, versions):
         return {disk.remote and disk.remote.key for disk in (
-            self.disks[number].residency(one) for one in versions)}
+            self.disks[number].residency(version) for version in versions)}
 
 
 @pytest.fixture
@@ -154,10 +157,10 @@ def test_the_second_rank_waits_behind_the_age_of_an_upload(tmp_path):
 def test_the_time_without_s3_makes_nobody_take_over(nodes):
     versions = nodes.replicate(NAMES)
     nodes.breaker.failed('away', for_sure=True)
-    nodes.s3._get = _away
+    nodes.s3.is_there = False
     nodes.run(5000, 20.0)
     assert nodes.breaker.state is not BreakerState.CLOSED
-    del nodes.s3._get
+    nodes.s3.is_there = True
     nodes.run(900, 20.0)
     assert nodes.breaker.state is BreakerState.CLOSED
     assert nodes.keys(1, versions) == {None}
@@ -240,14 +243,14 @@ def test_a_bundle_outlives_the_node_that_packed_it(nodes, who):
     nodes.disks[0] = FolderVersions(str(nodes.root / '0'))
     third = nodes.gateway(0)
     for version, name in zip(versions, NAMES):
-        third._bundler.hold(version, '7', key)
+        third.parts.book.hold(version, '7', key)
         nodes.disks[0].put(name, name.encode() * 3000, OLD, class_map=SMALL)
         nodes.disks[0].record_remote(
             version, '7', nodes.disks[1].residency(version).remote)
         nodes.disks[0].drop_local(version)
     if who == 'other':
         # It is none of these versions' first primary.
-        third.line.ranks.rank = lambda version: 2
+        third.parts.jobs.line.ranks.rank = lambda version: 2
     nodes.now += 2 * DAY
     nodes.run(20)
     assert third.status()['bundles']['bundles'] == (who == 'third')
@@ -255,15 +258,15 @@ def test_a_bundle_outlives_the_node_that_packed_it(nodes, who):
         for disk in nodes.disks:
             disk.tombstone(version, NEW)
         for gateway in nodes.gateways.values():
-            gateway.enqueue_delete(version, '7')
+            gateway.enqueue_deletes([(version, '7')])
     nodes.run(100)
     other = nodes.gateways[1]
-    assert other.collector.run(Wish(everything=True)).adopted == (
+    assert other.collect(Wish(everything=True)).adopted == (
         who == 'other')
     # One of them keeps it from now on, and writes it anew.
     nodes.run(1000, 20.0)
-    assert sorted(one.name for one in Catalog(
-        other._conf, other._client).walk()) == [
+    assert sorted(member.name for member in Catalog(
+        other.parts.conf, other.parts.client).walk()) == [
             '/a/c/' + name for name in NAMES[:3]]
     assert key not in nodes.bundles()
     for version, name in zip(versions[:3], NAMES):
@@ -273,6 +276,57 @@ def test_a_bundle_outlives_the_node_that_packed_it(nodes, who):
         for disk in nodes.disks:
             disk.tombstone(version, NEW)
         for gateway in nodes.gateways.values():
-            gateway.enqueue_delete(version, '7')
+            gateway.enqueue_deletes([(version, '7')])
     nodes.run(4000, 20.0)
     assert not nodes.bundles()
+
+
+class Gone:
+    """Disks without any version.
+
+    :param newest: what is there of its object
+    """
+
+    def __init__(self, newest):
+        self._newest = newest
+
+    def describe(self, version, partition):
+        raise VersionGone('%s is not here' % version.key)
+
+    def newest(self, version, partition):
+        return self._newest
+
+
+class Ring:
+    """Its primaries, of which the third one is here."""
+
+    def __init__(self, has_ring=True):
+        self._has_ring = has_ring
+
+    def primaries(self, policy, object_hash):
+        if not self._has_ring:
+            raise NoRing('none')
+        return '7', [{'ip': address} for address in 'abc']
+
+    def is_here(self, node):
+        return node['ip'] == 'c'
+
+
+@pytest.mark.parametrize('frag_index, newest, has_ring, stays', [
+    (2, None, True, True), (2, None, False, True),
+    # It moved on, it was deleted, another fragment belongs here.
+    (1, None, True, False), (2, NEW, True, False), (2, OLD, True, False),
+    # Other replicas know where they are.
+    (None, None, True, False)])
+def test_the_book_knows_where_a_lost_fragment_is(
+        tmp_path, frag_index, newest, has_ring, stays):
+    version = VersionId('sda', 1, 'a' * 32, OLD, frag_index)
+    bundle = SENT % 1.0
+    book = Book(str(tmp_path / 'bundles.db'))
+    book.hold(version, '7', bundle)
+    follow.Follower(Around(
+        conf_for(SECRET, str(tmp_path)).gateway, lambda: TABLE,
+        CountingMetrics(), logging.getLogger('lost'), clock=WallOf(None)),
+        Peers(Ring(has_ring), None), None, Gone(newest), book).keep_up()
+    assert book.place_of(version.key) == (bundle if stays else '')
+    book.close()

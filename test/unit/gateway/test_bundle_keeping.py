@@ -48,14 +48,14 @@ def test_a_renewal_on_a_dead_drive_holds_nothing_else_up(
     assert names_in_the_bucket(gateway) == ['/a/c/' + name
                                             for name in NAMES[3:]]
     # It is noted, and tried again.
-    assert len(gateway._bundler._book.due_renewals(
+    assert len(gateway.parts.book.due_renewals(
         nodes.now + 700, 9)) == 1
     assert 'sdz' in gateway.status()['bundles']['last_error']
 
 
 @pytest.mark.parametrize('how', (S3Rejected('no'), RuntimeError('a bug')))
-@pytest.mark.parametrize('work', ('_renewer.run', '_keeper.drop',
-                                  '_keeper.rewrap'))
+@pytest.mark.parametrize('work', ('renewer.run', 'keeper.drop',
+                                  'keeper.rewrap'))
 def test_a_part_of_the_keeping_that_fails_keeps_no_other_from_work(
         nodes, monkeypatch, work, how):
     versions = nodes.put(NAMES)
@@ -63,8 +63,8 @@ def test_a_part_of_the_keeping_that_fails_keeps_no_other_from_work(
 
     def fails():
         raise how
-    monkeypatch.setattr(getattr(nodes.gateways[0]._bundler, owner), verb,
-                        fails)
+    monkeypatch.setattr(getattr(nodes.gateways[0].parts.bundles, owner),
+                        verb, fails)
     nodes.delete(versions[0])
     nodes.run(3600, 60.0)
     assert names_in_the_bucket(nodes.gateways[0]) == [
@@ -77,19 +77,19 @@ def test_what_left_the_node_is_not_said_again_and_again(nodes):
     nodes.disks[0].post(versions[0], {'X-Object-Meta-Colour': 'blue'})
     gateway.enqueue_renewals([(versions[0], '7')])
     # Its partition moves away before the bucket was told.
-    gateway._bundler._renewer.run()
+    gateway.parts.bundles.renewer.run()
     nodes.travel(versions[0], NAMES[0])
     nodes.disks[0].unlink(versions[0])
     nodes.run(3600, 30.0)
     assert _sent(nodes) == 0
-    assert not gateway._bundler._book.untold()
+    assert not gateway.parts.book.untold()
 
 
 def test_what_cannot_be_read_now_is_said_when_it_can(nodes, monkeypatch):
     versions = nodes.put(NAMES)
     gateway = nodes.gateways[0]
     nodes.disks[0].post(versions[0], {'X-Object-Meta-Colour': 'blue'})
-    assert gateway._bundler._book.renew(versions[0].key)
+    assert gateway.parts.book.renew(versions[0].key)
     nodes.delete(versions[1])
     with monkeypatch.context() as patched:
         _lose_drive(nodes, patched, 'sda')
@@ -97,16 +97,16 @@ def test_what_cannot_be_read_now_is_said_when_it_can(nodes, monkeypatch):
     # The delete, once; and the colour is still to be said.
     assert _sent(nodes) == 1
     assert '/a/c/o1' not in names_in_the_bucket(gateway)
-    assert gateway._bundler._book.untold()
+    assert gateway.parts.book.untold()
     nodes.run(1200, 30.0)
     assert _sent(nodes) == 2
-    assert not gateway._bundler._book.untold()
+    assert not gateway.parts.book.untold()
 
 
 def test_a_hundred_bundles_that_are_put_off_starve_no_other(
         nodes, monkeypatch):
     gateway = nodes.gateways[0]
-    book = gateway._bundler._book
+    book = gateway.parts.book
     others = [nodes.put(['m%d' % number, 'n%d' % number])[0]
               for number in range(101)]
     versions = nodes.put(['last%d' % number for number in range(8)])

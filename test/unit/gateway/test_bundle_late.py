@@ -23,6 +23,12 @@ def nodes(tmp_path):
     made.stop()
 
 
+def proven(nodes, version):
+    """The copy in S3 that lets the late node drop its bytes."""
+    return nodes.gateways[1].parts.mend.witness.proven(
+        nodes.disks[1].describe(version, '7'))
+
+
 def own_keys(nodes, versions):
     return {key for key in nodes.s3.keys
             for version in versions if version.key in key}
@@ -49,15 +55,15 @@ def late(nodes):
 
 def puts(nodes):
     """Keys that are sent from now on."""
-    found = []
+    keys = []
     put = nodes.s3.put_object
 
     def noted(**options):
-        found.append(options['Key'])
+        keys.append(options['Key'])
         return put(**options)
 
     nodes.s3.put_object = noted
-    return found
+    return keys
 
 
 def test_who_is_late_names_the_new_bundle_and_sends_nothing(nodes):
@@ -65,19 +71,20 @@ def test_who_is_late_names_the_new_bundle_and_sends_nothing(nodes):
     sent = puts(nodes)
     new, = nodes.bundles()
     for version in versions:
-        copy = second.witness.proven(nodes.disks[1].describe(version, '7'))
+        copy = proven(nodes, version)
         assert copy.key == new
         nodes.disks[1].drop_local(version)
     nodes.run(100)
     assert not sent
-    assert 'gateway.proof_sent_again' not in second._metrics.counters
+    counters = second.parts.around.metrics.counters
+    assert 'gateway.proof_sent_again' not in counters
     for version, name in zip(versions, NAMES):
         nodes.read(1, version, name)
     # It follows that one as well.
     nodes.disks[0].tombstone(versions[0], NEW)
     nodes.disks[1].tombstone(versions[0], NEW)
     for gateway in nodes.gateways.values():
-        gateway.enqueue_delete(versions[0], '7')
+        gateway.enqueue_deletes([(versions[0], '7')])
     nodes.run(400)
     assert new not in nodes.bundles()
     assert nodes.keys(1, versions[1:]) == set(nodes.bundles())
@@ -88,7 +95,7 @@ def test_who_is_late_names_a_key_of_its_own_where_nobody_says_more(nodes):
     nodes.views[1].away = {0}
     sent = puts(nodes)
     for version in versions:
-        copy = second.witness.proven(nodes.disks[1].describe(version, '7'))
+        copy = proven(nodes, version)
         assert version.key in copy.key
         nodes.disks[1].drop_local(version)
     nodes.run(20)
@@ -102,7 +109,7 @@ def test_a_member_that_is_wrong_in_the_new_bundle_is_not_named(nodes):
     at = nodes.disks[0].residency(versions[0]).remote.offset
     nodes.s3.keys[new] = (data[:at] + bytes((data[at] ^ 1,))
                           + data[at + 1:]), metadata
-    copy = second.witness.proven(nodes.disks[1].describe(versions[0], '7'))
+    copy = proven(nodes, versions[0])
     assert versions[0].key in copy.key
 
 
@@ -111,11 +118,11 @@ def test_what_nobody_has_is_sent_again(nodes):
     for key in (*nodes.bundles(), *own_keys(nodes, versions)):
         del nodes.s3.keys[key]
     with pytest.raises(NotProven):
-        second.witness.proven(nodes.disks[1].describe(versions[0], '7'))
+        proven(nodes, versions[0])
     for version in versions[1:]:
         nodes.disks[1].drop_local(version)
     with pytest.raises((NotProven, RemoteCorrupt)):
-        second.witness.proven(nodes.disks[1].describe(versions[1], '7'))
+        proven(nodes, versions[1])
     nodes.run(100)
     assert nodes.disks[1].residency(versions[0]).remote.key in nodes.s3.keys
 
@@ -129,12 +136,12 @@ def test_of_two_copies_one_goes(nodes):
         # In the meantime.
         assert version.key in nodes.disks[1].residency(version).remote.key
     gateway = nodes.gateways[0]
-    gateway.collector.run(Wish(everything=True))
+    gateway.collect(Wish(everything=True))
     assert len(own_keys(nodes, versions)) == 3
     nodes.run(1300, 20.0)
     assert nodes.keys(1, versions) == {bundle}
-    found = gateway.collector.run(Wish(everything=True))
-    assert found.doubled == 3 and found.removed == 3
+    counts = gateway.collect(Wish(everything=True))
+    assert counts.doubled == 3 and counts.removed == 3
     assert not own_keys(nodes, versions)
     for version, name in zip(versions, NAMES):
         nodes.disks[1].drop_local(version)
@@ -145,10 +152,10 @@ def settled(nodes):
     """All name the new bundle, and keys of their own are there too."""
     versions, second = late(nodes)
     for version in versions:
-        second.witness.proven(nodes.disks[1].describe(version, '7'))
+        proven(nodes, version)
     assert nodes.keys(1, versions) == set(nodes.bundles())
     assert len(own_keys(nodes, versions)) == 3
-    return versions, nodes.gateways[0].collector
+    return versions, nodes.gateways[0].parts.collector
 
 
 @pytest.mark.parametrize('why', ['silent', 'lost', 'wrong', 'lacking'])
@@ -177,20 +184,21 @@ def test_both_copies_stay_while_one_may_be_needed(nodes, why):
 
 def test_a_look_removes_nothing(nodes):
     versions, collector = settled(nodes)
-    found = collector.run(Wish(everything=True, dry_run=True))
-    assert found.doubled == 3 and not found.removed
+    counts = collector.run(Wish(everything=True, dry_run=True))
+    assert counts.doubled == 3 and not counts.removed
     assert len(own_keys(nodes, versions)) == 3
 
 
 def test_large_versions_are_not_asked_about_twice(nodes):
-    versions, collector = settled(nodes)
+    settled(nodes)
     asked = []
     ask = nodes.views[0].ask
     nodes.views[0].ask = lambda wanted, records=False: asked.append(
         len(wanted)) if records else None or ask(wanted, records)
-    collector._doubles._most_bytes = 1
-    found = collector.run(Wish(everything=True))
-    assert not asked and not found.doubled and found.live == 3
+    nodes.gateways[0].stop()
+    counts = nodes.gateway(0, bundle_member_bytes=1).collect(
+        Wish(everything=True))
+    assert not asked and not counts.doubled and counts.live == 3
 
 
 def test_a_key_that_all_name_is_nothing_to_ask_about(nodes):
@@ -200,8 +208,8 @@ def test_a_key_that_all_name_is_nothing_to_ask_about(nodes):
     nodes.run(300)
     assert nodes.keys(0, [version]) == nodes.keys(1, [version]) == \
         own_keys(nodes, [version])
-    found = nodes.gateways[0].collector.run(Wish(everything=True))
-    assert found.live == 1 and not found.failed
+    counts = nodes.gateways[0].collect(Wish(everything=True))
+    assert counts.live == 1 and not counts.failed
     assert len(own_keys(nodes, [version])) == 1
 
 
@@ -230,7 +238,7 @@ def test_a_stub_that_comes_late_goes_to_the_new_bundle(nodes):
         disk.drop_local(version)
     # Its book never heard of them: they come from a handoff.
     for version in versions:
-        second._bundler._book.let_go(version)
+        second.parts.book.let_go(version)
         reply = second.prove_arrival(ProofRequest(
             version, '7', disk.describe(version, '7').etag,
             disk.residency(version)))

@@ -70,7 +70,7 @@ def test_a_stub_that_arrives_during_a_rewrite_stays_readable(nodes):
 
 
 def _fetched(gateway, version, length):
-    from gateway_node import Collector
+    from support.nodes.gateway_node import Collector
     sink = Collector()
     gateway.fetch(FetchRequest(version, '7', 0, length, 1, 5.0, False), sink)
     assert sink.reply.status == 200, sink.reply
@@ -79,7 +79,7 @@ def _fetched(gateway, version, length):
 
 def test_a_stub_on_a_device_that_the_ring_left_stays_readable(
         nodes, tmp_path):
-    from gateway_node import FolderVersions
+    from support.nodes.gateway_node import FolderVersions
     versions = nodes.put(NAMES)
     nodes.travel(versions[0], NAMES[0])
     old, = nodes.bundles()
@@ -98,7 +98,7 @@ def test_a_stub_on_a_device_that_the_ring_left_stays_readable(
         third.tombstone(version, NEW)
         nodes.delete(version)
     nodes.run(3600, 30.0)
-    nodes.gateways[0].collector.run(Wish(everything=True))
+    nodes.gateways[0].collect(Wish(everything=True))
     assert not any(version.key in key for version in versions
                    for key in nodes.s3.keys)
 
@@ -118,8 +118,9 @@ def test_of_a_place_records_decide_and_who_lacks_the_version():
 
 
 def _what_the_bucket_says(gateway):
-    held = {one.name: one.record.metadata.get('X-Object-Meta-Colour')
-            for one in Catalog(gateway._conf, gateway._client).walk()}
+    held = {member.name: member.record.metadata.get('X-Object-Meta-Colour')
+            for member in Catalog(gateway.parts.conf,
+                                  gateway.parts.client).walk()}
     return held.get('/a/c/o0'), sorted(held)
 
 
@@ -149,7 +150,7 @@ def test_a_collector_takes_nothing_back_that_a_keeper_told(
             nodes.gateways[1] = other
         return said
     monkeypatch.setattr(nodes.views[1], 'ask', ask)
-    other.collector.run(Wish(everything=True))
+    other.collect(Wish(everything=True))
     monkeypatch.undo()
     assert meanwhile
     nodes.run(7200, 30.0)
@@ -165,9 +166,9 @@ def test_a_collector_leaves_what_just_died_to_the_keeper(nodes):
             disk.tombstone(version, '%016.5f' % (nodes.now - 5))
     other = nodes.gateway(1)
     del nodes.s3.asked[:]
-    other.collector.run(Wish(everything=True))
+    other.collect(Wish(everything=True))
     assert not any(verb == 'PUT' for verb, _ in nodes.s3.asked)
     nodes.now += 60
-    other.collector.run(Wish(everything=True))
-    assert names_in_the_bucket(other) == ['/a/c/' + one
-                                          for one in NAMES[:3]]
+    other.collect(Wish(everything=True))
+    assert names_in_the_bucket(other) == ['/a/c/' + name
+                                          for name in NAMES[:3]]

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import logging
-import os
-import sys
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
 from support import wait_until
+from support.edges.memory_s3 import MemoryS3
+from support.sqlite_files import SqliteFiles
 
 from swift_dss.core.classes import ClassSpec, ClassTable, RemoteMode
+from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.spans import ClassMap
 from swift_dss.gateway.bundle.pack import batch_of
 from swift_dss.gateway.ports import Upload
+from swift_dss.gateway.parts import Outside
+from swift_dss.gateway.queue import FILE as QUEUE_FILE
 from swift_dss.gateway.service import Gateway
-from swift_dss.gateway.up import bundler as bundle_work
+from swift_dss.gateway.up import parking, sending
 from swift_dss.strategy import bundling
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir,
-                                os.pardir, 'fault'))
-
-from gateway_node import (
+from support.nodes.gateway_node import (
     CountingMetrics, FixedRanks, FolderVersions, OnlyHere,
     conf_for)
 
@@ -35,25 +36,19 @@ SMALL = ClassMap.uniform(1)
 
 
 class Node:
-    """A gateway whose S3 is not there."""
+    """A gateway whose S3 is not there, unless it is given."""
 
-    def __init__(self, root, ranks=None, begin=True, **conf):
+    def __init__(self, root, ranks=None, begin=True, connect=None, **conf):
         self.local = FolderVersions(root)
         self.metrics = CountingMetrics()
         self.gateway = Gateway(
             conf_for(NOWHERE, root, bundle_age_seconds=3600.0,
                      bundle_member_bytes=1000, **conf),
             lambda: TABLE, self.local, logging.getLogger('park-test'),
-            self.metrics, ranks=FixedRanks(ranks or {}),
-            primaries=OnlyHere(self.local))
-        self.writes = 0
-        queue = self.gateway._queue
-        inner = queue._write
-
-        def counted(durable, statements):
-            self.writes += 1
-            return inner(durable, statements)
-        queue._write = counted
+            self.metrics,
+            outside=Outside(
+                ranks=FixedRanks(ranks or {}), primaries=OnlyHere(self.local),
+                connect=connect))
         if begin:
             self.gateway.start()
 
@@ -66,20 +61,25 @@ class Node:
 
 
 @pytest.fixture
-def node(tmp_path):
+def files(monkeypatch):
+    return SqliteFiles(monkeypatch)
+
+
+@pytest.fixture
+def node(files, tmp_path):
     made = Node(str(tmp_path))
     yield made
     made.gateway.stop()
 
 
-def test_a_backlog_is_parked_while_s3_is_down(node):
+def test_a_backlog_is_parked_while_s3_is_down(files, node):
     versions = [node.local.put('o%d' % n, b'x' * 100, class_map=SMALL)
                 for n in range(600)]
-    before = node.writes
+    before = files.transactions(QUEUE_FILE)
     node.queue(versions)
     wait_until(lambda: node.bundles()['waiting'] == 600, 60)
     # One transaction some hundred rows, not one each.
-    assert node.writes - before < 60
+    assert files.transactions(QUEUE_FILE) - before < 60
     assert node.bundles()['waiting_bytes'] == 60000
     assert node.gateway.status()['uploads'] == 600
 
@@ -100,21 +100,43 @@ class Workers:
 def test_the_first_bundles_of_many_are_smaller(tmp_path, monkeypatch):
     monkeypatch.setattr(bundling, 'PART_BYTES', 1)
     node = Node(str(tmp_path), begin=False, bundle_bytes=20000)
-    bundler = node.gateway._bundler
-    given = bundler._workers = Workers()
+    given = Workers()
+    node.gateway.parts.bundles.sending.workers = given
     node.queue([node.local.put('o%d' % n, b'x' * 100, class_map=SMALL)
                 for n in range(600)])
     node.gateway.start()
     try:
-        wait_until(lambda: len(given.members) == bundle_work.SENDERS, 60)
+        wait_until(lambda: len(given.members) == sending.SENDERS, 60)
     finally:
         node.gateway.stop()
     assert given.members == [50, 50, 200]
 
 
+@pytest.mark.parametrize('err', (DamagedRecord('bad'), ValueError('worse')))
+def test_records_that_cannot_be_written_are_counted(
+        tmp_path, monkeypatch, err):
+    node = Node(str(tmp_path), begin=False, connect=MemoryS3().connect)
+    parts = node.gateway.parts
+
+    def fail(bundle_id):
+        raise err
+    monkeypatch.setattr(parts.bundles.packer, 'record', fail)
+    node.queue([node.local.put('o%d' % n, b'x' * 100, class_map=SMALL)
+                for n in range(20)])
+    assert parts.uploads.parker.park() == 20
+    parts.bundles.sending.send_due(
+        time.time() + 7200.0, batch_of(parts.conf), ())
+    wait_until(lambda: node.metrics.counters.get(
+        'gateway.bundle_records_failed'), 60)
+    wait_until(lambda: not parts.bundles.sending.under_way(), 60)
+    assert node.metrics.counters['gateway.bundle_records_failed'] == 1
+    node.gateway.stop()
+
+
 def test_the_bundler_hears_while_there_is_more_to_park(tmp_path):
     node = Node(str(tmp_path), begin=False)
-    bundler, parker = node.gateway._bundler, node.gateway._parker
+    parts = node.gateway.parts
+    parker, bundler = parts.uploads.parker, parts.bundles.parking
     node.queue([node.local.put('o%d' % n, b'x', class_map=SMALL)
                 for n in range(300)])
     assert parker.park() == 256
@@ -124,12 +146,44 @@ def test_the_bundler_hears_while_there_is_more_to_park(tmp_path):
     node.gateway.stop()
 
 
+class Held:
+    """A verb of a part that does not go on until it may."""
+
+    def __init__(self, part, verb):
+        self._inner = getattr(part, verb)
+        self.is_asked, self.may_go = threading.Event(), threading.Event()
+        setattr(part, verb, self._ask)
+
+    def _ask(self, *args, **options):
+        self.is_asked.set()
+        assert self.may_go.wait(60)
+        return self._inner(*args, **options)
+
+
+def send_one(node, number):
+    """A thread that packs and sends a bundle of one new version."""
+    parts = node.gateway.parts
+    packer = parts.bundles.packer
+    node.queue([node.local.put('sent%d' % number, b'x', class_map=SMALL)])
+    assert parts.uploads.parker.park() == 1
+    claim = packer.claim(parts.book.waiting()[0], batch_of(parts.conf))
+    thread = threading.Thread(target=packer.flush, args=(claim,),
+                              daemon=True)
+    thread.start()
+    return thread
+
+
 def test_nothing_is_parked_while_the_link_waits_for_a_bundle(
         tmp_path, monkeypatch):
-    monkeypatch.setattr(bundle_work, '_LATE_SECONDS', 60.0)
-    node = Node(str(tmp_path), begin=False)
-    bundler, parker = node.gateway._bundler, node.gateway._parker
-    packer = bundler._packer
+    monkeypatch.setattr(parking, '_LATE_SECONDS', 60.0)
+    s3 = MemoryS3()
+    node = Node(str(tmp_path), begin=False, connect=s3.connect)
+    parker = node.gateway.parts.uploads.parker
+    packer = node.gateway.parts.bundles.packer
+    put = Held(s3, 'put_object')
+    read = Held(node.local, 'read_as_parked')
+    threads = [send_one(node, 1)]
+    assert read.is_asked.wait(60)
     node.queue([node.local.put('o', b'x', class_map=SMALL)])
     asked = []
 
@@ -139,16 +193,38 @@ def test_nothing_is_parked_while_the_link_waits_for_a_bundle(
             asked.append(super().is_late)
             return asked[-1]
     packer.__class__ = Asked
-    thread = threading.Thread(target=parker.park, daemon=True)
-    with packer._packing:
-        thread.start()
-        wait_until(lambda: len(asked) > 2, 60)
-        assert all(asked)
-        assert node.bundles()['waiting'] == 0
-        with packer._turns.take():
-            thread.join(60)
-    assert not thread.is_alive()
-    assert node.bundles()['waiting'] == 1
+    threads.append(threading.Thread(target=parker.park, daemon=True))
+    threads[-1].start()
+    wait_until(lambda: len(asked) > 2, 60)
+    assert all(asked)
+    assert node.bundles()['waiting'] == 0
+    # From here on the link has the bundle.
+    read.may_go.set()
+    assert put.is_asked.wait(60)
+    wait_until(lambda: node.bundles()['waiting'] == 1, 60)
+    put.may_go.set()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    node.gateway.stop()
+
+
+def test_a_bundle_is_not_late_while_another_one_is_sent(tmp_path):
+    s3 = MemoryS3()
+    node = Node(str(tmp_path), begin=False, connect=s3.connect)
+    packer = node.gateway.parts.bundles.packer
+    put = Held(s3, 'put_object')
+    threads = [send_one(node, 1)]
+    assert put.is_asked.wait(60)
+    read = Held(node.local, 'read_as_parked')
+    threads.append(send_one(node, 2))
+    assert read.is_asked.wait(60)
+    assert not packer.is_late
+    for held in (put, read):
+        held.may_go.set()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
     node.gateway.stop()
 
 
@@ -179,7 +255,7 @@ def test_a_replica_of_this_node_is_no_second_member(node):
     wait_until(lambda: node.metrics.counters.get(
         'gateway.upload.parked') == 2, 60)
     assert node.bundles()['waiting'] == 1
-    book = node.gateway._bundler._book
+    book = node.gateway.parts.book
     assert {version.device for version, _ in book.holders([
         SimpleNamespace(version=here)])[here.key]} == {'sda', 'sdb'}
 
@@ -201,8 +277,8 @@ def test_what_is_gone_when_it_is_packed_leaves_the_queue_at_once(node):
     node.queue([gone])
     wait_until(lambda: node.bundles()['waiting'] == 1, 60)
     node.local.unlink(gone)
-    bundler = node.gateway._bundler
-    claim = bundler._packer.claim(
-        bundler._book.waiting()[0], batch_of(bundler._conf))
-    assert bundler._packer.flush(claim) == 0
+    parts = node.gateway.parts
+    packer = parts.bundles.packer
+    claim = packer.claim(parts.book.waiting()[0], batch_of(parts.conf))
+    assert packer.flush(claim) == 0
     wait_until(lambda: node.gateway.status()['uploads'] == 0, 60)

@@ -93,9 +93,9 @@ def test_without_proofs_the_index_says_it(nodes, how):
     name = MANY[1]
     nodes.disks[1].drop_local(nodes.versions[1])
     assert name
-    held = list(Catalog(nodes.gateways[1]._conf,
-                        nodes.gateways[1]._client).walk())
-    assert [type(one) for one in held] == [Held] * len(MANY)
+    held = list(Catalog(nodes.gateways[1].parts.conf,
+                        nodes.gateways[1].parts.client).walk())
+    assert [type(member) for member in held] == [Held] * len(MANY)
 
 
 def test_a_bundle_says_its_seal_where_a_head_finds_it(nodes):

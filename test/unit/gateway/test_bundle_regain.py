@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
-from test_bundle_following import Ranked
+from test_bundle_following import FixedRanks, Ranked
 from test_bundles_of_others import NAMES, NEW, OLD, SMALL
 
 from swift_dss.core.errors import DamagedRecord, TierUnavailable
@@ -63,21 +63,21 @@ def delete(nodes, versions):
         for disk in nodes.disks:
             disk.tombstone(version, NEW)
         for gateway in nodes.gateways.values():
-            gateway.enqueue_delete(version, '7')
+            gateway.enqueue_deletes([(version, '7')])
 
 
 def requests(nodes, of='bundles/'):
     """Reads of bundles, from now on."""
-    found = []
+    seen = []
 
     def noted(inner, **options):
         if of in options.get('Key', options.get('Prefix', '')):
-            found.append(options)
+            seen.append(options)
         return inner(**options)
 
     for name in ('get_object', 'head_object', 'list_objects_v2'):
         setattr(nodes.s3, name, partial(noted, getattr(nodes.s3, name)))
-    return found
+    return seen
 
 
 def test_who_kept_bundles_keeps_them_again(nodes):
@@ -113,9 +113,29 @@ def test_who_leant_reads_no_bundle(nodes):
     nodes.gateways.pop(0).stop()
     asked = requests(nodes)
     nodes.run(20)
-    assert gateway._bundler._book.is_regained
+    assert gateway.parts.book.is_regained
     assert not asked
-    assert list(gateway._bundler._book.leaned_on()) == nodes.bundles()
+    assert list(gateway.parts.book.leaned_on()) == nodes.bundles()
+
+
+@pytest.mark.parametrize('address, is_kept', [
+    ('10.0.0.1', True), ('10.0.0.2', False)])
+def test_who_never_kept_a_bundle_asks_once_for_it(
+        nodes, monkeypatch, address, is_kept):
+    """A node that joins has a new book, too, and is the first primary now."""
+    at = ['10.0.0.1']
+    monkeypatch.setattr(
+        FixedRanks, 'primaries', lambda self, policy, object_hash: (
+            '7', [{'device': 'sda', 'ip': at[0]}]))
+    in_bundles(nodes, 'a', 'b')
+    at[0] = address
+    asked = requests(nodes)
+    gateway = lose_book(nodes, 0)
+    nodes.run(20)
+    assert gateway.parts.book.is_regained
+    assert gateway.status()['bundles']['bundles'] == 2 * is_kept
+    assert is_kept or sorted(request['Key']
+                             for request in asked) == nodes.bundles()
 
 
 def test_who_leant_goes_where_the_bundle_goes(nodes):
@@ -146,7 +166,7 @@ def test_a_bundle_costs_few_requests_and_only_once(nodes):
     walks = []
     nodes.disks[0].in_s3 = walks.append
     nodes.run(60)
-    assert gateway._bundler._book.is_regained
+    assert gateway.parts.book.is_regained
     assert not asked and not walks
 
 
@@ -170,7 +190,7 @@ def test_a_new_index_is_looked_through_from_its_first_row(nodes):
         walks.append(after)
         return in_s3(after)
     disk.in_s3 = listed
-    regainer = gateway._bundler._regainer
+    regainer = gateway.parts.bundles.regainer
     assert regainer.look() and regainer.look()
     disk.is_indexed = lambda: False
     assert not regainer.look()
@@ -187,7 +207,7 @@ def test_a_bundle_that_cannot_be_read_stops_no_other(nodes):
     gateway = lose_book(nodes, 0)
     nodes.run(60)
     assert gateway.status()['bundles']['bundles'] == 1
-    assert gateway._bundler._book.is_regained
+    assert gateway.parts.book.is_regained
 
 
 def test_a_bundle_that_s3_refuses_stops_no_other(nodes):
@@ -204,7 +224,7 @@ def test_a_bundle_that_s3_refuses_stops_no_other(nodes):
     gateway = lose_book(nodes, 0)
     nodes.run(600)
     assert gateway.status()['bundles']['bundles'] == 1
-    assert gateway._bundler._book.is_regained
+    assert gateway.parts.book.is_regained
 
 
 def test_a_bundle_that_is_gone_is_not_kept(nodes):
@@ -213,7 +233,7 @@ def test_a_bundle_that_is_gone_is_not_kept(nodes):
     gateway = lose_book(nodes, 0)
     nodes.run(60)
     assert gateway.status()['bundles']['bundles'] == 1
-    assert gateway._bundler._book.is_regained
+    assert gateway.parts.book.is_regained
 
 
 def test_a_bundle_with_an_unreadable_member_is_not_kept(
@@ -232,7 +252,7 @@ def test_a_bundle_with_an_unreadable_member_is_not_kept(
     gateway = lose_book(nodes, 0)
     nodes.run(60)
     assert gateway.status()['bundles']['bundles'] == 0
-    assert gateway._bundler._book.is_regained
+    assert gateway.parts.book.is_regained
 
 
 def test_s3_that_does_not_answer_is_asked_again(nodes):
@@ -249,7 +269,7 @@ def test_s3_that_does_not_answer_is_asked_again(nodes):
     for _ in range(40):
         gateway.look()
         if len(asked) == 1:
-            assert not gateway._bundler._book.is_regained
+            assert not gateway.parts.book.is_regained
         nodes.now += 5
     assert len(asked) >= 3
     assert gateway.status()['bundles']['bundles'] == 1
@@ -266,7 +286,7 @@ def test_who_is_the_first_primary_of_most_members_keeps_it(
     gateway = lose_book(nodes, 0)
     theirs = {versions['ao%d' % number].object_hash
               for number in range(others)}
-    ranks = gateway.line.ranks
+    ranks = gateway.parts.jobs.line.ranks
     ranks.primaries = lambda policy, object_hash: ('7', [
         {'device': 'there' if object_hash in theirs else 'sda'},
         {'device': 'sda'}])
@@ -293,7 +313,7 @@ def test_a_device_that_is_away_is_looked_at_again(nodes):
         return in_s3(after)
     disk.in_s3 = listed
     nodes.run(60)
-    assert not gateway._bundler._book.is_regained
+    assert not gateway.parts.book.is_regained
     # Not again and again.
     assert walks.count(0) == 1
     disk.describe = describe
@@ -312,9 +332,10 @@ def test_the_first_of_a_fragment_is_the_node_of_its_index(nodes):
     nodes.run(100)
     assert len(nodes.bundles()) == 1
     gateway = lose_book(nodes, 0)
-    gateway.line.ranks.primaries = lambda policy, object_hash: ('7', [
+    ranks = gateway.parts.link.peers.ranks
+    ranks.primaries = lambda policy, object_hash: ('7', [
         {'device': 'there'}, {'device': 'sda'}])
-    gateway.line.ranks.is_here = lambda node: node['device'] == 'sda'
+    ranks.is_here = lambda node: node['device'] == 'sda'
     nodes.run(60)
     assert gateway.status()['bundles']['bundles'] == 1
 
@@ -327,7 +348,7 @@ def test_what_has_a_key_of_its_own_is_not_asked_for(nodes):
     gateway = lose_book(nodes, 0)
     asked = requests(nodes, '')
     nodes.run(20)
-    assert gateway._bundler._book.is_regained
+    assert gateway.parts.book.is_regained
     assert not asked
 
 
@@ -343,26 +364,26 @@ def test_a_record_that_is_damaged_stops_no_other(nodes):
     disk.describe = damaged
     nodes.run(60)
     assert gateway.status()['bundles']['bundles'] == 1
-    assert gateway._bundler._book.is_regained
+    assert gateway.parts.book.is_regained
 
 
 def test_a_policy_without_a_ring_stops_no_other(nodes):
     in_bundles(nodes, 'a', 'b')
     gateway = lose_book(nodes, 0)
-    ranks, rank = [], gateway.line.ranks.rank
+    ranks, rank = [], gateway.parts.jobs.line.ranks.rank
 
     def of(version):
         ranks.append(version)
         if len(ranks) == 1:
             raise NoRing('none')
         return rank(version)
-    gateway.line.ranks.rank = of
+    gateway.parts.jobs.line.ranks.rank = of
     nodes.run(60)
     assert len(ranks) > 1
-    assert not gateway._bundler._book.is_regained
+    assert not gateway.parts.book.is_regained
     nodes.run(2 * 3600, 60.0)
     assert gateway.status()['bundles']['bundles'] == 2
-    assert gateway._bundler._book.is_regained
+    assert gateway.parts.book.is_regained
 
 
 def test_what_died_before_is_still_dead(nodes):
@@ -393,7 +414,7 @@ def test_dead_members_that_nobody_told_of_are_found(nodes):
     nodes.run(60)
     for _ in range(8):
         nodes.run(20)
-        gateway.rounds.look()
+        gateway.parts.rounds.look()
     nodes.run(60)
     assert len(since.decode(nodes.s3.keys[key + '.since'][0]).dead) == 1
 
@@ -404,10 +425,10 @@ def test_who_leant_and_keeps_it_now_does_not_follow_itself(nodes):
     key, = nodes.bundles()
     gateway = lose_book(nodes, 0)
     rank = iter([1, 1, 0])
-    gateway.line.ranks.rank = lambda version: next(rank, 0)
+    gateway.parts.jobs.line.ranks.rank = lambda version: next(rank, 0)
     nodes.run(20)
     assert gateway.status()['bundles']['bundles'] == 1
-    assert list(gateway._bundler._book.leaned_on()) == []
+    assert list(gateway.parts.book.leaned_on()) == []
 
 
 def test_a_book_of_the_release_before_is_no_lost_one(tmp_path):
@@ -430,4 +451,4 @@ def test_a_book_of_the_release_before_is_no_lost_one(tmp_path):
 
 def test_a_new_cluster_has_nothing_to_regain(nodes):
     nodes.run(5)
-    assert nodes.gateways[0]._bundler._book.is_regained
+    assert nodes.gateways[0].parts.book.is_regained

@@ -62,10 +62,10 @@ def posted(nodes, number, version, name, at=POSTED):
 def colours(nodes):
     """What a restore would find."""
     gateway = nodes.gateways[1]
-    found = list(Catalog(gateway._conf, gateway._client).walk())
-    assert all(isinstance(one, Held) for one in found), found
-    return {one.name: one.record.metadata.get('X-Object-Meta-Colour')
-            for one in found}
+    entries = list(Catalog(gateway.parts.conf, gateway.parts.client).walk())
+    assert all(isinstance(entry, Held) for entry in entries), entries
+    return {entry.name: entry.record.metadata.get('X-Object-Meta-Colour')
+            for entry in entries}
 
 
 def beside(nodes):
@@ -108,8 +108,8 @@ def test_two_that_say_of_one_bundle_take_nothing_back(nodes):
     posted(nodes, 0, versions[2], 'green')
     nodes.run(1500, 20.0)
     assert len(beside(nodes)) == 2
-    found = colours(nodes)
-    assert [found['/a/c/o%d' % number] for number in range(3)] == [
+    shown = colours(nodes)
+    assert [shown['/a/c/o%d' % number] for number in range(3)] == [
         'blue', 'red', 'green']
 
 
@@ -134,13 +134,15 @@ def test_what_was_said_of_the_old_bundle_is_said_of_the_new_one(nodes):
     versions = packed(nodes)
     for version in versions[3:]:
         nodes.delete(version)
-    say = nodes.gateways[1]._bundler._renewer.run
-    nodes.gateways[1]._bundler._renewer.run = lambda: None
+    say = nodes.gateways[1].parts.bundles.renewer.run
+    nodes.gateways[1].parts.bundles.renewer.run = lambda: None
     posted(nodes, 1, versions[0], 'blue')
     nodes.run(300)
-    nodes.gateways[1]._bundler._book._write(False, [
-        ('DELETE FROM renewals', ())])
-    nodes.gateways[1]._bundler._renewer.run = say
+    book = nodes.gateways[1].parts.book
+    for version, _, not_before in book.due_renewals(nodes.now, 100):
+        book.finish_renewal(version, not_before)
+    assert not book.renewals()
+    nodes.gateways[1].parts.bundles.renewer.run = say
     assert colours(nodes)['/a/c/o0'] is None
     for version in versions[2:3]:
         nodes.delete(version)
@@ -154,18 +156,18 @@ def test_a_collector_tells_at_once_and_takes_nothing_back(nodes):
     versions = moved(nodes)
     key, = nodes.bundles()
     nodes.disks[1].tombstone(versions[0], NEW)
-    assert nodes.gateways[1].collector.run(ALL).members == 1
+    assert nodes.gateways[1].collect(ALL).members == 1
     assert set(colours(nodes)) == {'/a/c/' + name for name in NAMES[1:]}
-    keeper = nodes.gateways[0]._bundler
-    member, where = keeper._book.find(versions[5].key)
+    keeper = nodes.gateways[0].parts
+    member, where = keeper.book.find(versions[5].key)
     nodes.s3.keys[key + '.since'] = since.encode(
-        since.Since({member.number}), keeper._packer.wrap(where)), {}
+        since.Since({member.number}), keeper.bundles.packer.wrap(where)), {}
     nodes.disks[1].tombstone(versions[1], NEW)
-    nodes.gateways[1].collector.run(ALL)
+    nodes.gateways[1].collect(ALL)
     assert len(colours(nodes)) == 3
     for version in versions[2:]:
         nodes.disks[1].tombstone(version, NEW)
-    nodes.gateways[1].collector.run(ALL)
+    nodes.gateways[1].collect(ALL)
     assert not nodes.bundles() and not beside(nodes)
 
 
@@ -202,7 +204,7 @@ def test_a_note_that_s3_spoils_hides_no_bundle(nodes, who, spoilt):
     def work():
         nodes.run(10, 10.0)
         if who == 'collector':
-            nodes.gateways[1].collector.run(ALL)
+            nodes.gateways[1].collect(ALL)
 
     if spoilt == 1:
         change(versions[0], 'red')
@@ -232,10 +234,10 @@ def test_a_note_that_rots_is_written_anew_by_its_writer(nodes, who):
     key, = nodes.bundles()
     number = 0 if who == 'keeper' else 1
     path = since.path_of(key, '' if who == 'keeper' else
-                         nodes.gateways[1]._bundler._book.writer())
+                         nodes.gateways[1].parts.book.writer())
     nodes.s3.keys[path] = b'spoilt', {}
     if who == 'collector':
-        nodes.gateways[1].collector.run(ALL)
+        nodes.gateways[1].collect(ALL)
         assert set(colours(nodes).values()) == {None}
         return
     posted(nodes, number, versions[3], 'blue')
@@ -247,17 +249,17 @@ def test_a_lost_book_has_the_node_look_at_every_bundle(nodes):
     versions = packed(nodes)
     first = nodes.gateways[0]
     nodes.run(200, 20.0)
-    first.rounds.look()
-    assert first.rounds.is_reconciled
+    first.parts.rounds.look()
+    assert first.parts.rounds.is_reconciled
     first.stop()
     (nodes.root / '0' / 'bundles.db').unlink()
     first = nodes.gateway(0)
     for disk in nodes.disks:
         disk.tombstone(versions[0], NEW)
-    assert not first.rounds.is_reconciled
+    assert not first.parts.rounds.is_reconciled
     nodes.run(100)
-    first.rounds.look()
-    assert first.rounds.is_reconciled
+    first.parts.rounds.look()
+    assert first.parts.rounds.is_reconciled
     # It keeps the bundle again, and tells of the member with its others.
     nodes.run(20)
     assert set(colours(nodes)) == {'/a/c/' + name for name in NAMES[1:]}
@@ -271,9 +273,10 @@ def test_records_of_one_version_merge_to_the_newest():
             made['Content-Type-Timestamp'] = at
         return {'v': 1, 'timestamp': OLD, 'metadata': made, 'map': '0-9-1'}
     blue, red = record('blue', POSTED, 'c/d'), record('red', LATER)
-    for some in ((blue, red), (red, blue)):
-        found = since.join(since.Since(records={3: one}) for one in some)
-        said = found.records[3]['metadata']
+    for records in ((blue, red), (red, blue)):
+        joined = since.join(since.Since(records={3: record})
+                            for record in records)
+        said = joined.records[3]['metadata']
         assert said['X-Object-Meta-Colour'] == 'red'
         assert said['Content-Type'] == 'c/d'
         assert said['name'] == '/a/c/o'
@@ -322,8 +325,8 @@ def test_a_keeper_that_missed_a_post_takes_it_from_beside_the_bundle(nodes):
 def test_a_keeper_says_it_at_once_whatever_its_rank(nodes):
     versions = nodes.replicate(NAMES)
     nodes.run(2000, 20.0)
-    shared = next(one for one in versions if nodes.disks[1].residency(
-        one).remote.in_bundle)
+    shared = next(version for version in versions if nodes.disks[1].residency(
+        version).remote.in_bundle)
     posted(nodes, 1, shared, 'blue')
     nodes.run(200)
     assert 'blue' in colours(nodes).values()

@@ -47,7 +47,7 @@ def packed_twice(nodes):
     # Its turn, and none of its rows waits any longer than others.
     nodes.now += 1100
     for version in versions:
-        nodes.gateways[1]._queue.wait([(version, nodes.now)])
+        nodes.gateways[1].parts.queue.wait([(version, nodes.now)])
     nodes.run(20)
     for view in nodes.views:
         view.away = set()
@@ -66,7 +66,7 @@ def test_a_late_first_primary_leans_on_who_took_over(nodes):
     assert nodes.keys(0, versions) == nodes.keys(1, versions)
     assert first.status()['uploads'] == 0
     # It was said to be here, and whoever writes it anew knows of it.
-    assert first._bundler._book.counts()['waiting'] == 0
+    assert first.parts.book.counts()['waiting'] == 0
 
 
 def test_of_two_bundles_the_later_one_is_kept(nodes):
@@ -75,8 +75,10 @@ def test_of_two_bundles_the_later_one_is_kept(nodes):
     nodes.run(4000, 20.0)
     assert nodes.keys(0, versions) == nodes.keys(1, versions) == {later}
     assert nodes.bundles() == [later]
-    assert sum(gateway._metrics.counters.get('gateway.bundle_twins', 0)
-               for gateway in nodes.gateways.values()) == len(NAMES)
+    counters = [gateway.parts.around.metrics.counters
+                for gateway in nodes.gateways.values()]
+    assert sum(counts.get('gateway.bundle_twins', 0)
+               for counts in counters) == len(NAMES)
     for version, name in zip(versions, NAMES):
         nodes.disks[0].drop_local(version)
         nodes.read(0, version, name)
@@ -84,7 +86,7 @@ def test_of_two_bundles_the_later_one_is_kept(nodes):
     for version in versions[3:]:
         for disk in nodes.disks:
             disk.tombstone(version, NEW)
-        nodes.gateways[1].enqueue_delete(version, '7')
+        nodes.gateways[1].enqueue_deletes([(version, '7')])
     nodes.run(1000, 20.0)
     assert later not in nodes.bundles()
     assert nodes.keys(0, versions[:3]) == nodes.keys(
@@ -114,7 +116,7 @@ def test_what_somebody_still_names_is_not_written_off(nodes):
 def test_who_is_in_time_asks_nobody(nodes):
     asked = []
     ask = nodes.views[0].ask
-    nodes.views[0].ask = lambda *some: asked.append(1) or ask(*some)
+    nodes.views[0].ask = lambda *question: asked.append(1) or ask(*question)
     now = '%016.5f' % (nodes.now - 5)
     versions = [nodes.disks[0].put(name, name.encode() * 3000, now,
                                    class_map=SMALL) for name in NAMES]
@@ -139,17 +141,16 @@ def test_who_becomes_late_while_it_sends_looks_too(nodes):
     run_alone(nodes, first, 8)
     del nodes.s3.put_object
     assert nodes.bundles()
-    book = first._bundler._book
-    assert book._read('SELECT count(*) FROM bundles WHERE ask_at > 0',
-                      ()) == [(1,)]
+    (contested, _), = first.parts.book.contested(nodes.now + 1000)
+    assert [contested.key] == nodes.bundles()
 
 
 def test_what_fails_before_it_is_sent_waits_again(nodes, monkeypatch):
     first, versions = late(nodes)
     with monkeypatch.context() as patched:
-        def fails(some):
+        def fails(members):
             raise TierUnavailable('bundle book: disk is full')
-        patched.setattr(first._bundler._follower, 'lean', fails)
+        patched.setattr(first.parts.bundles.follower, 'lean', fails)
         run_alone(nodes, first, 20)
         assert not nodes.bundles()
     run_alone(nodes, first, 300)
@@ -162,4 +163,4 @@ def test_empty_versions_are_asked_about_no_longer_than_others(nodes):
     first.enqueue_uploads([Upload(empty, '7', True, 1)])
     run_alone(nodes, first, 2000)
     assert nodes.keys(0, versions) == set(nodes.bundles())
-    assert not first._bundler._book.contested(nodes.now + 1e9)
+    assert not first.parts.book.contested(nodes.now + 1e9)

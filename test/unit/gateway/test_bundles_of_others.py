@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import logging
-import os
-import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from memory_s3 import MemoryS3
+from support.clocks import WallOf
+from support.edges.memory_s3 import MemoryS3
 
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.spans import ClassMap
 from swift_dss.gateway.bundle import since
 from swift_dss.gateway.link.retry import Backoff
+from swift_dss.gateway.mend.repair import Repaired
 from swift_dss.gateway.peers.primaries import Primaries, looks_at
 from swift_dss.gateway.ports import Upload
+from swift_dss.gateway.parts import Outside
 from swift_dss.gateway.service import Gateway
-from swift_dss.io.workers import inline
+from swift_dss.io.workers import World, inline
 from swift_dss.strategy.agreement import Answer, Verdict, of_member
 from swift_dss.wire.control import FetchRequest
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir,
-                                os.pardir, 'fault'))
-
-from gateway_node import (
+from support.nodes.gateway_node import (
     Collector, CountingMetrics, FixedRanks, FolderVersions, conf_for)
 
 SECRET = SimpleNamespace(url='https://s3', access_key='a', secret_key='s')
@@ -74,9 +72,10 @@ class Nodes:
             conf_for(SECRET, str(self.root / str(number)), **options),
             lambda: TABLE, self.disks[number],
             logging.getLogger('bundles-of-others'), CountingMetrics(),
-            ranks=FixedRanks({'sda': number}), retry=Backoff(10.0, 10.0),
-            now=lambda: self.now, pool=inline, connect=self.s3.connect,
-            primaries=self.views[number])
+            outside=Outside(
+                ranks=FixedRanks({'sda': number}), retry=Backoff(10.0, 10.0),
+                world=World(WallOf(self), inline), connect=self.s3.connect,
+                primaries=self.views[number]))
         return self.gateways[number]
 
     def put(self, names):
@@ -102,7 +101,7 @@ class Nodes:
     def delete(self, version, nodes=(0, 1)):
         for number in nodes:
             self.disks[number].tombstone(version, NEW)
-        self.gateways[0].enqueue_delete(version, '7')
+        self.gateways[0].enqueue_deletes([(version, '7')])
 
     def run(self, seconds, step=2.0):
         until = self.now + seconds
@@ -206,8 +205,8 @@ def test_a_post_to_a_stub_outlives_a_rewrite(nodes):
         nodes.delete(version)
     nodes.run(100)
     gateway = nodes.gateways[0]
-    held = {one.name: one for one in Catalog(
-        gateway._conf, gateway._client).walk()}
+    held = {member.name: member for member in Catalog(
+        gateway.parts.conf, gateway.parts.client).walk()}
     assert held['/a/c/o0'].record.metadata['X-Object-Meta-Colour'] == 'blue'
 
 
@@ -252,7 +251,7 @@ def test_the_newest_version_is_not_dead_whoever_says_so(nodes):
     versions = nodes.put(NAMES)
     key, = nodes.bundles()
     for version in versions:
-        nodes.gateways[0].enqueue_delete(version, '7')
+        nodes.gateways[0].enqueue_deletes([(version, '7')])
     nodes.run(200)
     assert nodes.bundles() == [key]
     assert key + '.since' not in nodes.s3.keys
@@ -273,8 +272,8 @@ def test_another_device_of_the_node_goes_along_with_a_rewrite(nodes):
     nodes.run(100)
     new, = nodes.bundles()
     assert new != old
-    assert {disk.residency(one).remote.key
-            for one in (second, versions[0])} == {new}
+    assert {disk.residency(version).remote.key
+            for version in (second, versions[0])} == {new}
 
 
 def test_rotted_bytes_go_into_no_bundle(nodes):
@@ -328,3 +327,21 @@ def test_wrong_bytes_are_not_written_anew(nodes):
     assert nodes.bundles() == [key]
     assert {nodes.disks[0].residency(version).remote.key
             for version in versions[:3]} == {key}
+
+
+def test_a_stub_whose_bundle_is_lost_names_that_of_another_node(nodes):
+    """This node's book has it in the lost one."""
+    versions = nodes.put(NAMES)
+    lost, = nodes.bundles()
+    del nodes.s3.keys[lost]
+    for name in NAMES:
+        nodes.disks[1].put(name, name.encode() * 3000, OLD, class_map=SMALL)
+    nodes.gateway(1, take_over_seconds=1.0).enqueue_uploads(
+        [Upload(version, '7', True, 1) for version in versions])
+    nodes.run(40)
+    key, = nodes.bundles()
+    assert key != lost
+    assert nodes.gateways[0].repair([(versions[0], '7')]) is Repaired.FOUND
+    assert nodes.disks[0].residency(versions[0]).remote.key == key
+    nodes.read(0, versions[0], NAMES[0])
+    assert nodes.gateways[0].repair([(versions[0], '7')]) is Repaired.RIGHT

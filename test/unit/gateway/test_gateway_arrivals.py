@@ -5,27 +5,36 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import logging
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
+from pathlib import Path
 from threading import Barrier, Event
-from typing import Any, Dict, List, Optional
+from types import SimpleNamespace
+from typing import Any, Dict, Iterator, List, Optional
 
 import pytest
+from support.clocks import StillClock
 
+from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import DssError, RemoteUnavailable, VersionGone
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.around import Around
 from swift_dss.gateway.bundle import proof as bundle_proof
+from swift_dss.gateway.bundle.book import Book, Member
+from swift_dss.gateway.bundle.own import OwnMembers
 from swift_dss.gateway.bundle.pack import seal_of
 from swift_dss.gateway.bundle.proof import BundleProofs
 from swift_dss.gateway.bundle.read import FOLDER
+from swift_dss.gateway.bundle.shelves import Shelves
 from swift_dss.gateway.form import metadata
 from swift_dss.gateway.form.encrypt import KeyFile
 from swift_dss.gateway.form.verify import PART_BYTES_META
 from swift_dss.gateway.link.client import S3Head
-from swift_dss.gateway.mend.arrivals import Arrivals, NotProven
 from swift_dss.gateway.ports import LocalVersion
+from swift_dss.gateway.restore.arrivals import Arrivals, NotProven
 from swift_dss.wire.bundle import Builder, plain
 from swift_dss.wire.records import proof
 
@@ -83,28 +92,21 @@ class Client:
         text = seal.text if seal else ''
         made = Builder({'seal': text} if seal else {}, seal is not None,
                        seal.wrap if seal else plain)
-        found = []
+        remotes = []
         for number, version in enumerate(versions):
             offset, _ = made.add(metadata.record_of(LocalVersion(
                 version, '7', ETAG, {'name': '/a/c/o'},
                 Residency.whole(len(BODY)))), BODY)
-            found.append(RemoteCopy('s3', key, ETAG, 1.0, offset,
-                                    seal_of(text, number)))
+            remotes.append(RemoteCopy('s3', key, ETAG, 1.0, offset,
+                                      seal_of(text, number)))
         self.bundles[key] = made.finish()
         self.heads[key] = S3Head(len(self.bundles[key]), 'e', {})
-        return found
+        return remotes
 
 
 class Counts:
     def count(self, _name: str, _number: int = 1) -> None:
         pass
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
@@ -113,8 +115,8 @@ def s3() -> Client:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> StillClock:
+    return StillClock(1000.0)
 
 
 @pytest.fixture
@@ -123,10 +125,26 @@ def held() -> List[Any]:
 
 
 @pytest.fixture
-def arrivals(s3: Any, clock: Any, held: List[Any]) -> Arrivals:
+def book(tmp_path: Path) -> Iterator[Book]:
+    made = Book(str(tmp_path / 'bundles.db'))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def arrivals(s3: Any, clock: Any, held: List[Any], book: Book) -> Arrivals:
+    return arrivals_by(s3, clock, book, PLAIN, held)
+
+
+def arrivals_by(s3: Any, clock: Any, book: Book, keys: KeyFile,
+                held: List[Any]) -> Arrivals:
     metrics: Any = Counts()
-    return Arrivals(CONF, s3, KeyFile(''), lambda *one: held.append(one),
-                    metrics, BundleProofs(s3, KeyFile(''), clock), clock)
+    told: Any = SimpleNamespace(hold=lambda *arguments: held.append(arguments))
+    proofs = BundleProofs(s3, keys, clock)
+    return Arrivals(
+        Around(CONF, ClassTable, metrics, logging.getLogger('arrivals'),
+               clock=clock),
+        Shelves(told, s3, keys), proofs, OwnMembers(book, s3, keys, proofs))
 
 
 def ask_of(version: VersionId, remote: RemoteCopy, etag: str = ETAG,
@@ -208,7 +226,7 @@ def members(count: int) -> List[VersionId]:
 
 def test_the_index_of_a_bundle_is_read_once_for_all_members(
         arrivals: Arrivals, s3: Client, held: List[Any],
-        clock: Clock) -> None:
+        clock: StillClock) -> None:
     key, versions = 'p/%sone' % FOLDER, members(9)
     for version, remote in zip(versions, s3.has_bundle(key, versions)):
         reply = arrivals.prove(ask_of(version, remote))
@@ -224,8 +242,9 @@ def test_the_index_of_a_bundle_is_read_once_for_all_members(
 
 @pytest.mark.parametrize('is_there', [True, False])
 def test_members_that_come_at_a_time_ask_once(
-        arrivals: Arrivals, s3: Client, is_there: bool) -> None:
-    """One HEAD, one answer for all of them."""
+        arrivals: Arrivals, s3: Client, clock: StillClock,
+        is_there: bool) -> None:
+    """One HEAD, one answer for all of them, and another one later."""
     key = 'p/%sone' % FOLDER
     versions = members(4)
     remotes = s3.has_bundle(key, versions)
@@ -241,22 +260,25 @@ def test_members_that_come_at_a_time_ask_once(
     with ThreadPoolExecutor(len(versions)) as pool:
         first = pool.submit(arrivals.prove, ask_of(versions[0], remotes[0]))
         came.wait(30)
-        rest = [pool.submit(arrivals.prove, ask_of(*one))
-                for one in zip(versions[1:], remotes[1:])]
+        rest = [pool.submit(arrivals.prove, ask_of(*pair))
+                for pair in zip(versions[1:], remotes[1:])]
         assert not wait([first, *rest], 0.2).done
         go.set()
-        for one in (first, *rest):
+        for future in (first, *rest):
             if is_there:
-                assert one.result(30).residency
+                assert future.result(30).residency
             else:
                 with pytest.raises(RemoteUnavailable):
-                    one.result(30)
+                    future.result(30)
     assert s3.asked.count('HEAD ' + key) == is_there
-    assert not arrivals._bundles._asked
+    s3.head = head  # type: ignore[method-assign]
+    clock.now += 5
+    assert arrivals.prove(ask_of(versions[0], remotes[0])).residency
+    assert s3.asked.count('HEAD ' + key) == is_there + 1
 
 
 def test_a_bundle_that_went_is_missed_within_seconds(
-        arrivals: Arrivals, s3: Client, clock: Clock) -> None:
+        arrivals: Arrivals, s3: Client, clock: StillClock) -> None:
     key = 'p/%sone' % FOLDER
     remote, = s3.has_bundle(key, [VERSION])
     arrivals.prove(ask_of(VERSION, remote))
@@ -267,13 +289,13 @@ def test_a_bundle_that_went_is_missed_within_seconds(
 
 
 def test_another_bundle_under_the_key_is_read_again(
-        arrivals: Arrivals, s3: Client, clock: Clock) -> None:
+        arrivals: Arrivals, s3: Client, clock: StillClock) -> None:
     key = 'p/%sone' % FOLDER
     arrivals.prove(ask_of(VERSION, s3.has_bundle(key, [VERSION])[0]))
     other = members(2)
-    found = s3.has_bundle(key, other)
+    remotes_of_other = s3.has_bundle(key, other)
     clock.now += 5
-    arrivals.prove(ask_of(other[1], found[1]))
+    arrivals.prove(ask_of(other[1], remotes_of_other[1]))
 
 
 @pytest.mark.parametrize('changed,remote_changed', [
@@ -295,15 +317,18 @@ def test_a_member_that_the_index_has_not_is_not_believed(
     assert not held
 
 
-def test_members_of_sealed_bundles(s3: Any, tmp_path: Any) -> None:
+def keys_in(tmp_path: Path) -> KeyFile:
     path = tmp_path / 'keys'
     path.write_text('active = k1\nkey k1 = %s\n' % base64.b64encode(
         bytes(32)).decode('ascii'))
     path.chmod(0o600)
-    keys = KeyFile(str(path))
-    metrics: Any = Counts()
-    proves = Arrivals(CONF, s3, keys, lambda *_: None, metrics,
-                      BundleProofs(s3, keys, Clock()), Clock())
+    return KeyFile(str(path))
+
+
+def test_members_of_sealed_bundles(s3: Any, tmp_path: Any,
+                                   book: Book) -> None:
+    keys = keys_in(tmp_path)
+    proves = arrivals_by(s3, StillClock(1000.0), book, keys, [])
     versions = members(2)
     remotes = s3.has_bundle('p/%sone' % FOLDER, versions, keys)
     for version, remote in zip(versions, remotes):
@@ -320,7 +345,7 @@ def test_a_member_whose_bundle_is_gone_has_a_key_of_its_own(
     reply = arrivals.prove(ask(bundle, offset=100))
     assert s3.asked == ['HEAD ' + bundle, 'HEAD ' + own]
     # To follow to where the bundle's members are by now.
-    assert [one[2] for one in held] == [bundle]
+    assert [call[2] for call in held] == [bundle]
     assert reply.residency is not None and reply.residency.remote is not None
     assert reply.residency.remote.key == own
     assert not reply.residency.remote.in_bundle
@@ -342,20 +367,32 @@ def test_a_bundle_that_is_damaged_proves_nothing(
         arrivals.prove(ask_of(VERSION, remote))
 
 
+def remembered(arrivals: Arrivals, s3: Client,
+               asks: List[proof.ProofRequest]) -> int:
+    """Of how many of these, from the last one on, S3 is not asked again."""
+    for number, request in enumerate(reversed(asks)):
+        del s3.asked[:]
+        arrivals.prove(request)
+        if s3.asked:
+            return number
+    return len(asks)
+
+
 def test_bundles_are_not_remembered_without_end(
         arrivals: Arrivals, s3: Client, monkeypatch: Any) -> None:
     monkeypatch.setattr(bundle_proof, '_BUNDLES', 10)
-    for number in range(30):
-        arrivals.prove(ask_of(VERSION, s3.has_bundle(
-            'p/%s%d' % (FOLDER, number), [VERSION])[0]))
-    assert len(arrivals._bundles._known) == arrivals._bundles._members == 10
+    asks = [ask_of(VERSION, s3.has_bundle(
+        'p/%s%d' % (FOLDER, number), [VERSION])[0]) for number in range(30)]
+    for request in asks:
+        arrivals.prove(request)
+    assert remembered(arrivals, s3, asks) == 10
     monkeypatch.setattr(bundle_proof, '_MEMBERS', 25)
-    versions = members(9)
-    for number in range(9):
-        arrivals.prove(ask_of(VERSION, s3.has_bundle(
-            'p/%sm%d' % (FOLDER, number), versions + [VERSION])[9]))
-    assert len(arrivals._bundles._known) == 2
-    assert arrivals._bundles._members == 20
+    asks = [ask_of(VERSION, s3.has_bundle(
+        'p/%sm%d' % (FOLDER, number), members(9) + [VERSION])[9])
+        for number in range(9)]
+    for request in asks:
+        arrivals.prove(request)
+    assert remembered(arrivals, s3, asks) == 2
 
 
 def test_a_version_is_found_by_its_name(arrivals: Arrivals,
@@ -369,6 +406,61 @@ def test_a_version_is_found_by_its_name(arrivals: Arrivals,
     with pytest.raises(VersionGone):
         arrivals.prove(proof.ProofRequest(
             replace(FRAGMENT, frag_index=0), '7'))
+
+
+def fragments(count: int) -> List[VersionId]:
+    return [replace(FRAGMENT, timestamp='17000000%02d.00000' % number)
+            for number in range(count)]
+
+
+@pytest.mark.parametrize('is_sealed', [False, True])
+@pytest.mark.parametrize('is_own', [False, True])
+def test_a_lost_fragment_is_found_in_the_bundle_that_its_record_named(
+        s3: Any, clock: Any, tmp_path: Path, book: Book, held: List[Any],
+        is_sealed: bool, is_own: bool) -> None:
+    """The node's own, or another one's."""
+    keys = keys_in(tmp_path) if is_sealed else PLAIN
+    key, versions = 'p/%sone' % FOLDER, fragments(3)
+    remotes = s3.has_bundle(key, versions, keys)
+    if is_own:
+        seal = remotes[0].seal.rpartition('.')[0]
+        book.adopt(key, 'g', seal, s3.heads[key].size, [Member(
+            version, '7', 'live', 'g', len(BODY), ETAG, 0, number,
+            remote.offset, len(BODY)) for number, (version, remote)
+            in enumerate(zip(versions, remotes))], 1.0)
+    else:
+        book.hold_all([(version, '7') for version in versions], key)
+    arrivals = arrivals_by(s3, clock, book, keys, held)
+    for version, remote in zip(versions, remotes):
+        reply = arrivals.prove(proof.ProofRequest(version, '7', packed=True))
+        assert reply.residency is not None
+        assert reply.residency.remote == replace(
+            remote, verified_at=clock.now)
+        assert reply.residency.tiers == Tier.REMOTE
+        assert (reply.etag, reply.metadata['name']) == (ETAG, '/a/c/o')
+    assert held == [(version, '7', key) for version in versions]
+    # No key of a version is asked for, and the bundle once.
+    assert s3.asked.count('HEAD ' + key) == 1
+    assert set(s3.asked) == {'HEAD ' + key, 'GET ' + key}
+
+
+@pytest.mark.parametrize('packed', [False, True])
+def test_what_no_bundle_has_may_have_a_key_of_its_own(
+        arrivals: Arrivals, s3: Client, book: Book, packed: bool) -> None:
+    """The book is behind: the bundle went, or has other members."""
+    key = s3.has(FRAGMENT)
+    for bundle in ('p/%sgone' % FOLDER, 'p/%sother' % FOLDER):
+        s3.has_bundle('p/%sother' % FOLDER, members(2))
+        book.hold(FRAGMENT, '7', bundle)
+        asked = proof.ProofRequest(FRAGMENT, '7', packed=packed)
+        if packed:
+            with pytest.raises(VersionGone):
+                arrivals.prove(asked)
+        else:
+            reply = arrivals.prove(asked)
+            assert reply.residency and reply.residency.remote
+            assert reply.residency.remote.key == key
+        assert ('HEAD ' + key in s3.asked) is not packed
 
 
 def test_a_key_that_is_not_what_its_name_says(arrivals: Arrivals,

@@ -5,22 +5,15 @@ from __future__ import annotations
 import random
 
 import pytest
+from support.clocks import StillClock
 
 from swift_dss.gateway.link.breaker import Breaker, BreakerState, Trust
 from swift_dss.gateway.link.retry import Backoff
 
 
-class Clock:
-    def __init__(self):
-        self.now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return StillClock()
 
 
 @pytest.fixture

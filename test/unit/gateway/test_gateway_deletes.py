@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import logging
-import os
-import sys
 from email.utils import formatdate
 
 import pytest
 from botocore.exceptions import ClientError
-from memory_s3 import MemoryS3
+from support.clocks import WallOf
+from support.edges.memory_s3 import MemoryS3
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.gateway.link.retry import Backoff
 from swift_dss.gateway.ports import Upload
+from swift_dss.gateway.parts import Outside
 from swift_dss.gateway.service import Gateway
-from swift_dss.io.workers import inline
+from swift_dss.io.workers import World, inline
 from swift_dss.strategy.agreement import Answer
-
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir,
-                                os.pardir, 'fault'))
 
 from types import SimpleNamespace
 
-from gateway_node import (
+from support.nodes.gateway_node import (
     CountingMetrics, FixedRanks, FolderVersions, OnlyHere, conf_for)
 
 SECRET = SimpleNamespace(url='https://s3', access_key='a', secret_key='s')
@@ -61,13 +58,16 @@ class Cluster:
         for number in range(nodes):
             self.gateways.append(self.gateway(root, number))
 
-    def gateway(self, root, number):
+    def gateway(self, root, number, ranks=None, primaries=None):
         return Gateway(
             conf_for(SECRET, str(root / str(number)), **self.conf),
             ClassTable, self.disks[number], logging.getLogger('deletes'),
-            CountingMetrics(), ranks=FixedRanks({'sda': number}),
-            retry=Backoff(10.0, 10.0), now=lambda: self.now, pool=inline,
-            connect=self.s3.connect, primaries=self.primaries)
+            CountingMetrics(),
+            outside=Outside(
+                ranks=ranks or FixedRanks({'sda': number}),
+                primaries=primaries or self.primaries,
+                retry=Backoff(10.0, 10.0), connect=self.s3.connect,
+                world=World(WallOf(self), inline)))
 
     def put(self, name, **options):
         """On all nodes, and in S3."""
@@ -84,7 +84,7 @@ class Cluster:
     def delete(self, version, nodes, timestamp=NEW):
         for number in nodes:
             self.disks[number].tombstone(version, timestamp)
-            self.gateways[number].enqueue_delete(version, '7')
+            self.gateways[number].enqueue_deletes([(version, '7')])
 
     def run(self, seconds, step=10.0):
         until = self.now + seconds
@@ -133,7 +133,7 @@ def test_an_overwrite_that_one_primary_missed_keeps_the_key(trio):
     for number in (0, 1):
         trio.disks[number].put('o', b'newer', NEW)
         trio.disks[number].unlink(version)
-        trio.gateways[number].enqueue_delete(version, '7')
+        trio.gateways[number].enqueue_deletes([(version, '7')])
     trio.run(5000)
     assert trio.has(version)
     trio.disks[2].put('o', b'newer', NEW)
@@ -151,8 +151,8 @@ def test_the_first_primary_deletes_and_the_others_find_it_gone(trio):
     assert trio.deletes() == [0, 1, 1]
     trio.run(2200)
     assert trio.deletes() == [0, 0, 0]
-    assert [one[0] for one in trio.s3.asked].count('DELETE') == 3
-    assert [one[0] for one in trio.s3.asked].count('HEAD') == 3
+    assert [request[0] for request in trio.s3.asked].count('DELETE') == 3
+    assert [request[0] for request in trio.s3.asked].count('HEAD') == 3
 
 
 def test_another_primary_takes_over(trio):
@@ -195,7 +195,7 @@ def test_a_row_outlives_the_tombstones(trio):
     trio.delete(version, [0])
     for number in (1, 2):
         trio.disks[number].unlink(version)
-    os.unlink(os.path.join(trio.disks[0]._folder(version), NEW + '.ts'))
+    trio.disks[0].reclaim(version, NEW)
     trio.run(6 * DAY, 3600.0)
     assert trio.has(version)
     trio.run(2 * DAY, 3600.0)
@@ -221,7 +221,7 @@ def test_rows_survive_a_restart_and_are_asked_about_together(
 
 def test_a_false_order_is_refused(trio):
     version = trio.put('o')
-    trio.gateways[0].enqueue_delete(version, '7')
+    trio.gateways[0].enqueue_deletes([(version, '7')])
     trio.run(5000)
     assert trio.has(version)
     assert trio.deletes() == [0, 0, 0]
@@ -327,7 +327,7 @@ def test_a_delete_that_was_noted_in_1970_is_not_agreed_to_by_age(trio):
     right, trio.now = trio.now, 100.0
     trio.primaries.away = {1, 2}
     trio.disks[0].tombstone(version, NEW)
-    trio.gateways[0].enqueue_delete(version, '7')
+    trio.gateways[0].enqueue_deletes([(version, '7')])
     trio.now = right
     trio.run(300)
     assert trio.has(version)
@@ -339,14 +339,14 @@ def test_one_look_by_a_clock_that_is_ahead_deletes_nothing(
     version = dated.put('o')
     dated.primaries.away = {1, 2}
     dated.disks[0].tombstone(version, NEW)
-    dated.gateways[0].enqueue_delete(version, '7')
+    dated.gateways[0].enqueue_deletes([(version, '7')])
     dated.now += 150
     right, dated.now = dated.now, dated.now + 30 * DAY
     if number:
         # After a boot S3 has not said the time yet.
         dated.gateways[0].stop()
         dated.gateways[0] = dated.gateway(tmp_path, 0)
-    dated.gateways[0]._agreement.look()
+    dated.gateways[0].parts.uploads.agreement.look()
     dated.now = right
     dated.primaries.away = set()
     dated.run(300)
@@ -357,12 +357,12 @@ def test_silence_that_s3_has_seen_the_age_of_still_counts(dated):
     version = dated.put('o')
     dated.primaries.away = {1, 2}
     dated.disks[0].tombstone(version, NEW)
-    dated.gateways[0].enqueue_delete(version, '7')
+    dated.gateways[0].enqueue_deletes([(version, '7')])
     dated.now += 8 * DAY
-    dated.gateways[0]._agreement.look()
+    dated.gateways[0].parts.uploads.agreement.look()
     assert dated.has(version)
     dated.right = dated.now
-    dated.gateways[0]._client.head(
+    dated.gateways[0].parts.client.head(
         next(key for key in dated.s3.keys if version.key in key))
     dated.run(300)
     assert not dated.has(version)

@@ -98,10 +98,10 @@ def test_metadata_records_survive_inline_and_in_a_side_car(
     assert sum(len(name) + len(value) + 11
                for name, value in user.items()) <= 2048
     assert metadata.has_sidecar(user) is (sidecar is not None)
-    found = metadata.decode(user, sidecar)
-    assert found.metadata == fields
-    assert found.version.key == local.version.key
-    assert (found.content_length, found.etag) == (9, 'e' * 32)
+    record = metadata.decode(user, sidecar)
+    assert record.metadata == fields
+    assert record.version.key == local.version.key
+    assert (record.content_length, record.etag) == (9, 'e' * 32)
 
 
 def test_names_that_are_not_utf8_survive():

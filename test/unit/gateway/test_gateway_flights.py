@@ -25,19 +25,19 @@ def leads():
 
 def test_the_second_reader_joins_the_first(leads):
     flights = Flights(2)
-    one = flights.join(KEY, _soon(), leads.append)
-    two = flights.join(KEY, _soon(), leads.append)
-    assert one is two and leads == [one]
-    one.publish(b'abc')
-    one.publish(b'def')
-    flights.land(one, None, False)
-    assert one.read(100, 99, _soon()) == b'abc'
-    assert one.read(102, 99, _soon()) == b'c'
-    assert two.read(103, 2, _soon()) == b'de'
-    assert two.read(106, 1, _soon()) is None, 'past its end: look again'
-    flights.leave(one)
+    first = flights.join(KEY, _soon(), leads.append)
+    second = flights.join(KEY, _soon(), leads.append)
+    assert first is second and leads == [first]
+    first.publish(b'abc')
+    first.publish(b'def')
+    flights.land(first, None, False)
+    assert first.read(100, 99, _soon()) == b'abc'
+    assert first.read(102, 99, _soon()) == b'c'
+    assert second.read(103, 2, _soon()) == b'de'
+    assert second.read(106, 1, _soon()) is None, 'past its end: look again'
+    flights.leave(first)
     assert flights.counts() == (0, 1)
-    flights.leave(two)
+    flights.leave(second)
     assert flights.counts() == (0, 0)
 
 

@@ -7,15 +7,29 @@ import os
 import socket
 
 import pytest
+from support.clocks import StillClock
 from swift.common import storage_policy, utils
 from swift.common.ring import RingBuilder
 
 from swift_dss.core.config import Shard
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.collect.parts import PARTS
 from swift_dss.gateway.peers.here import FRESH_SECONDS, Here
-from swift_dss.gateway.peers.ranks import Ranks, ring_name
+from swift_dss.gateway.peers.ranks import NoRing, Ranks, ring_name
 
 HASH = 'd41d8cd98f00b204e9800998ecf8427e'
+
+
+def builder_of(devices):
+    """Two devices a node, by number."""
+    builder = RingBuilder(4, 3, 0)
+    for number in range(devices):
+        builder.add_dev({
+            'region': 1, 'zone': number, 'weight': 1, 'port': 6200,
+            'ip': '10.0.0.%d' % (number // 2), 'device': 'sd%d' % number,
+            'replication_ip': '10.1.0.%d' % (number // 2),
+            'replication_port': 6200, 'meta': ''})
+    return builder
 
 
 @pytest.fixture
@@ -27,13 +41,7 @@ def swift_dir(tmp_path):
     before = os.path.dirname(utils.SWIFT_CONF_FILE)
     suffix, prefix = utils.HASH_PATH_SUFFIX, utils.HASH_PATH_PREFIX
     logging.getLogger('swift.ring.builder').setLevel(logging.ERROR)
-    builder = RingBuilder(4, 3, 0)
-    for number in range(5):
-        builder.add_dev({
-            'region': 1, 'zone': number, 'weight': 1, 'port': 6200,
-            'ip': '10.0.0.%d' % (number // 2), 'device': 'sd%d' % number,
-            'replication_ip': '10.1.0.%d' % (number // 2),
-            'replication_port': 6200, 'meta': ''})
+    builder = builder_of(5)
     builder.rebalance(seed=3)
     builder.get_ring().save(str(tmp_path / 'object-1.ring.gz'))
     yield str(tmp_path)
@@ -51,8 +59,8 @@ def test_primaries_have_their_place_in_the_ring_and_handoffs_the_next(
         swift_dir):
     ips = {'10.0.0.0', '10.0.0.1', '10.0.0.2'}
     ranks = Ranks(swift_dir, ips)
-    found = sorted(ranks.rank(_version('sd%d' % i)) for i in range(5))
-    assert found == [0, 1, 2, 3, 3]
+    places = sorted(ranks.rank(_version('sd%d' % i)) for i in range(5))
+    assert places == [0, 1, 2, 3, 3]
 
 
 def test_a_device_of_the_same_name_on_another_node_is_not_ours(swift_dir):
@@ -97,6 +105,19 @@ def test_the_partition_comes_from_the_hash(swift_dir):
     assert Ranks(swift_dir).partition(_version('sd0')) == str(0xd)
 
 
+def test_a_swift_conf_without_a_salt_of_hashes_is_no_end(swift_dir):
+    """Swift's own code would end the process, or a thread without a word."""
+    with open(os.path.join(swift_dir, 'swift.conf'), 'w') as out:
+        out.write('[storage-policy:0]\nname = zero\ndefault = yes\n')
+    ranks = Ranks(swift_dir)
+    for _ in range(2):
+        with pytest.raises(NoRing, match='swift.conf cannot be used'):
+            ranks.rank(_version('sd0'))
+    with open(os.path.join(swift_dir, 'swift.conf'), 'a') as out:
+        out.write('[swift-hash]\nswift_hash_path_suffix = test\n')
+    assert ranks.partition(_version('sd0')) == str(0xd)
+
+
 def test_ring_names():
     assert (ring_name(0), ring_name(2)) == ('object', 'object-2')
 
@@ -112,8 +133,8 @@ def names(monkeypatch):
         asked.append(host)
         if host not in known:
             raise socket.gaierror(socket.EAI_NONAME, 'no such name')
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, '', (one, 0))
-                for one in known[host]]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, '', (address, 0))
+                for address in known[host]]
 
     monkeypatch.setattr(socket, 'getaddrinfo', getaddrinfo)
     return known, asked
@@ -153,18 +174,18 @@ def test_the_resolver_is_not_asked_for_each_version(swift_dir, names):
 
 
 def test_a_name_that_moves_is_followed_and_a_silent_resolver_is_not(names):
-    now = [0.0]
-    here = Here({'10.9.0.1'}, lambda: now[0])
+    clock = StillClock()
+    here = Here({'10.9.0.1'}, clock)
     assert not here.is_here('node1')
     names[0]['node1'] = ['10.9.0.1']
     assert not here.is_here('node1')
-    now[0] += FRESH_SECONDS + 1
+    clock.now += FRESH_SECONDS + 1
     assert here.is_here('node1')
     del names[0]['node1']
-    now[0] += FRESH_SECONDS + 1
+    clock.now += FRESH_SECONDS + 1
     assert here.is_here('node1')
     names[0]['node1'] = ['10.9.0.7']
-    now[0] += FRESH_SECONDS + 1
+    clock.now += FRESH_SECONDS + 1
     assert not here.is_here('node1')
 
 
@@ -181,3 +202,20 @@ def test_without_a_sound_ring_no_device_is_named(swift_dir):
     assert Ranks(swift_dir, {'10.0.0.0'}).not_in_rings(['sda']) == []
     os.unlink(ring)
     assert Ranks(swift_dir, {'10.0.0.0'}).not_in_rings(['sda']) == []
+
+
+def test_each_part_of_the_bucket_has_one_node(swift_dir):
+    """Of the nodes of all rings; in one of them a device was removed."""
+    builder = builder_of(8)
+    builder.rebalance(seed=3)
+    builder.remove_dev(1)
+    builder.pretend_min_part_hours_passed()
+    builder.rebalance(seed=3)
+    ring = builder.get_ring()
+    assert None in ring.devs
+    ring.save(os.path.join(swift_dir, 'object.ring.gz'))
+    shares = [set(Ranks(swift_dir, {'10.0.0.%d' % number}).shares(PARTS))
+              for number in range(4)]
+    assert sum(map(len, shares)) == 256
+    assert set.union(*shares) == set(PARTS)
+    assert min(map(len, shares)) > 40

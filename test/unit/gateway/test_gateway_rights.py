@@ -20,16 +20,16 @@ def calls():
 
 
 def test_every_call_has_its_right_and_every_right_its_call():
-    needed = {call for found in (*OBJECT_ACTIONS.values(),
+    needed = {call for calls in (*OBJECT_ACTIONS.values(),
                                  *BUCKET_ACTIONS.values(),
                                  *VERSION_ACTIONS.values())
-              for call in found}
+              for call in calls}
     assert calls() and calls() == needed
 
 
 def test_nothing_outside_the_prefix_and_no_right_on_buckets_themselves():
-    found = policy(CONF)
-    bucket, objects = found['Statement']
+    document = policy(CONF)
+    bucket, objects = document['Statement']
     assert objects['Resource'] == 'arn:aws:s3:::b/p/*'
     assert bucket['Resource'] == 'arn:aws:s3:::b'
     for action in bucket['Action'] + objects['Action']:
@@ -41,14 +41,14 @@ def test_nothing_outside_the_prefix_and_no_right_on_buckets_themselves():
 
 
 def test_a_restore_may_only_read():
-    found = policy(CONF, read_only=True)
-    assert {action for one in found['Statement']
-            for action in one['Action']} == {'s3:GetObject',
-                                             's3:ListBucket'}
+    document = policy(CONF, read_only=True)
+    assert {action for statement in document['Statement']
+            for action in statement['Action']} == {'s3:GetObject',
+                                                   's3:ListBucket'}
 
 
 def test_old_versions_may_be_removed_only_if_asked_for():
     def said(**options):
-        return {action for one in policy(CONF, **options)['Statement']
-                for action in one['Action']}
+        return {action for statement in policy(CONF, **options)['Statement']
+                for action in statement['Action']}
     assert said(versions=True) - said() == set(VERSION_ACTIONS)

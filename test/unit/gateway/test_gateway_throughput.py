@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from support.clocks import StillClock
 
 from swift_dss.gateway.link.throughput import TRAIL, Throughput, price
 
 
-class Clock:
-    """A clock that a test turns."""
-
-    def __init__(self):
-        self.now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return StillClock()
 
 
 @pytest.fixture

@@ -7,10 +7,12 @@ import time
 
 import pytest
 from support import wait_until
+from support.clocks import StillClock
 
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.gateway.link import wan
-from swift_dss.gateway.link.wan import FairPool, Lane, Sent, fill, upload
+from swift_dss.gateway.link.fair_pool import FairPool
+from swift_dss.gateway.link.wan import Lane, Sent, fill, upload
 
 TABLE = ClassTable.of([ClassSpec(0, 'bulk', 0), ClassSpec(9, 'gold', 90)])
 PIECE = 64 * 1024
@@ -39,21 +41,21 @@ def test_a_flood_never_holds_the_reserved_worker(pool):
     assert pool.submit(fill(9), lambda: 'gold').result(10) == 'gold'
     assert pool.counts() == (47, 3)
     hold.set()
-    assert all(one.result(10) for one in flood)
+    assert all(future.result(10) for future in flood)
 
 
 def test_while_the_top_class_reads_others_get_what_is_left():
-    now = [0.0]
-    pool = FairPool(5, 1, lambda: TABLE, 'linger', lambda: now[0])
+    clock = StillClock()
+    pool = FairPool(5, 1, lambda: TABLE, 'linger', clock)
     hold = threading.Event()
     pool.submit(fill(9), lambda: None).result(10)
     wait_until(lambda: pool.counts() == (0, 0))
     flood = [pool.submit(fill(0), hold.wait) for _ in range(20)]
     wait_until(lambda: pool.counts()[1] == 1)
-    now[0] += 2 * wan.LINGER_SECONDS
+    clock.now += 2 * wan.LINGER_SECONDS
     wait_until(lambda: pool.counts()[1] == 4, 30, 'the top class has gone')
     hold.set()
-    assert all(one.result(10) for one in flood)
+    assert all(future.result(10) for future in flood)
     pool.shutdown()
 
 
@@ -67,7 +69,7 @@ def test_without_a_reserve_it_would():
     assert not late.done()
     hold.set()
     assert late.result(10) == 'gold' and all(
-        one.result(10) for one in flood)
+        future.result(10) for future in flood)
     pool.shutdown()
 
 
@@ -127,8 +129,8 @@ def race(lane, wire, flows, pieces):
 
 
 def test_the_top_class_has_its_reserve_of_the_bytes():
-    found = race(Lane(lambda: TABLE), Wire(), [fill(9), fill(0)], 300)
-    assert found[fill(9)] / sum(found.values()) >= 0.6
+    sent = race(Lane(lambda: TABLE), Wire(), [fill(9), fill(0)], 300)
+    assert sent[fill(9)] / sum(sent.values()) >= 0.6
 
 
 def test_a_flow_alone_never_waits():
@@ -175,15 +177,8 @@ def test_what_is_sent_reads_like_a_file():
     assert sent.read(99) == b'789' and sent.seekable()
 
 
-class Clock:
-    now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
 def test_long_answers_give_way_while_the_top_class_is_at_work():
-    clock = Clock()
+    clock = StillClock()
     lane = Lane(lambda: TABLE, clock)
     with wan.working_for(fill(0)):
         assert lane.most_at_once() is None, 'nobody else is there'

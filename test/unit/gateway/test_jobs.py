@@ -6,11 +6,11 @@ import itertools
 import os
 import random
 import shutil
-import sys
 import tempfile
 from types import SimpleNamespace
 
 import pytest
+from support.clocks import StillClock
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -29,12 +29,8 @@ from swift_dss.gateway.up import jobs as life
 from swift_dss.gateway.up.jobs import (
     TRANSITIONS, Cancelled, Jobs, OutOfTurn, State, Step)
 from swift_dss.gateway.up.standing import Standing
-from swift_dss.io.workers import Clock
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir,
-                                os.pardir, 'fault'))
-
-from gateway_node import FixedRanks
+from support.nodes.gateway_node import FixedRanks
 
 NOW = 1700000100.0
 ERROR = RemoteUnavailable('S3 is away', 1)
@@ -49,20 +45,6 @@ PATHS = {State.FREE: (), State.CLAIMED: (Step.CLAIM,),
          State.DELETING: (Step.DELETE,)}
 
 
-class TestClock(Clock):
-    """Both clocks stand still until told."""
-
-    __test__ = False
-
-    def __init__(self):
-        self.now = NOW
-
-    def wall(self):
-        return self.now
-
-    monotonic = wall
-
-
 def version_of(number, device='sda'):
     return VersionId(device, 0, '%032x' % number, '1700000000.00000')
 
@@ -72,7 +54,7 @@ class Bench:
 
     def __init__(self, root, ranks=None):
         self.path = os.path.join(root, 'gateway.db')
-        self.clock = TestClock()
+        self.clock = StillClock(NOW)
         self.ranks = FixedRanks(ranks or {})
         self.open()
 
@@ -123,8 +105,8 @@ def queued(bench, number=0, device='sda'):
     """A version's job, from its row."""
     version = version_of(number, device)
     bench.jobs.enqueue([Upload(version, '7', True)])
-    job, = (one for one in bench.rows(version.key)
-            if one.version == version)
+    job, = (job for job in bench.rows(version.key)
+            if job.version == version)
     return job, DeleteJob('p/' + version.key, version, '7', NOW, NOW)
 
 
@@ -132,7 +114,7 @@ def test_the_docstrings_table_is_the_one_in_force():
     lines = [line.split() for line in life.__doc__.splitlines()]
     begin = next(at for at, line in enumerate(lines)
                  if line[:2] == ['step', 'free'])
-    states = [State(one) for one in lines[begin][1:]]
+    states = [State(name) for name in lines[begin][1:]]
     assert states == list(State)
     said, busy, stop = {}, [], []
     rows = list(itertools.takewhile(
@@ -149,8 +131,8 @@ def test_the_docstrings_table_is_the_one_in_force():
     assert stop == [(State.CANCELLED, Step.SEND)]
 
 
-@pytest.mark.parametrize('step', list(Step), ids=lambda one: one.value)
-@pytest.mark.parametrize('state', list(State), ids=lambda one: one.value)
+@pytest.mark.parametrize('step', list(Step), ids=lambda row: row.value)
+@pytest.mark.parametrize('state', list(State), ids=lambda row: row.value)
 def test_each_step_does_as_the_table_says(bench, state, step):
     job, delete = queued(bench)
     key = job.version.key

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import os
-import sys
 
 import pytest
-
-sys.path.insert(0, os.path.dirname(__file__))
 
 from test_gateway_deletes import Cluster
 
@@ -25,8 +21,8 @@ def trio(tmp_path):
 
 
 def listed(trio):
-    keys = [one.key for one in itertools.islice(
-        trio.gateways[0]._client.listing('p/'), 1000)]
+    keys = [row.key for row in itertools.islice(
+        trio.gateways[0].parts.client.listing('p/'), 1000)]
     return keys
 
 
@@ -84,4 +80,5 @@ def test_versions_that_never_end_are_an_error(trio, markers):
     trio.s3.list_object_versions = lambda **_: dict(
         markers, IsTruncated=True)
     with pytest.raises(RemoteUnavailable):
-        list(itertools.islice(trio.gateways[0]._client.versions('p/'), 1000))
+        list(itertools.islice(
+            trio.gateways[0].parts.client.versions('p/'), 1000))

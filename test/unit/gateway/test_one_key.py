@@ -5,15 +5,11 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-import sys
 import zlib
 from types import SimpleNamespace
 
 import pytest
 from botocore.exceptions import ClientError
-
-sys.path.insert(0, os.path.dirname(__file__))
 
 from test_bundles_of_others import NAMES, Nodes
 from test_gateway_deletes import NEW, OLD, Cluster
@@ -129,17 +125,18 @@ def test_a_good_record_is_read():
     assert not metadata.of_record(dict(GOOD, hash='')).version.object_hash
 
 
-@pytest.mark.parametrize('what', sorted(ODD))
-def test_an_odd_record_is_its_keys_problem(nodes, what):
+@pytest.mark.parametrize('oddity', sorted(ODD))
+def test_an_odd_record_is_its_keys_problem(nodes, oddity):
     nodes.put(NAMES)
-    packed = base64.b64encode(zlib.compress(ODD[what].encode(), 9)).decode()
+    packed = base64.b64encode(zlib.compress(ODD[oddity].encode(), 9)).decode()
     chunks = [packed[at:at + 256] for at in range(0, len(packed), 256)]
     nodes.s3.keys[remote_key('p/', VersionId('', 0, 'a' * 32, OLD))] = b'x', {
         'dss-%d' % number: chunk for number, chunk in enumerate(chunks)}
     gateway = nodes.gateways[0]
-    found = list(Catalog(gateway._conf, gateway._client).walk())
-    assert [isinstance(one, Unreadable) for one in found].count(True) == 1
-    assert len(found) == 7
+    entries = list(Catalog(gateway.parts.conf, gateway.parts.client).walk())
+    assert [isinstance(entry, Unreadable)
+            for entry in entries].count(True) == 1
+    assert len(entries) == 7
 
 
 def test_an_odd_record_beside_a_bundle_is_its_members_problem(nodes):
@@ -149,9 +146,9 @@ def test_an_odd_record_beside_a_bundle_is_its_members_problem(nodes):
         'dead': [], 'records': [[0, dict(GOOD, metadata=[])]]
         }).encode()), {}
     gateway = nodes.gateways[0]
-    found = list(Catalog(gateway._conf, gateway._client).walk())
-    assert [type(one) for one in found].count(Held) == 5
-    assert len(found) == 6
+    entries = list(Catalog(gateway.parts.conf, gateway.parts.client).walk())
+    assert [type(entry) for entry in entries].count(Held) == 5
+    assert len(entries) == 6
 
 
 class Rings(Servers):
@@ -170,11 +167,12 @@ def test_a_place_that_http_cannot_carry_is_its_own_problem(
         Place('/a', {'x-account-meta-odd': value})), {}
     gateway, here = trio.gateways[0], Here()
     work = Restore(
-        gateway._conf, gateway._client, here,
+        gateway.parts.conf, gateway.parts.client, here,
         PlaceWriter(Rings(str(tmp_path))),
         Trust('p/', 'c' * 32, False, trio.now), run.Cluster(
             lambda version: True, trio.primaries), '')
-    work.run(Catalog(gateway._conf, gateway._client), lambda now: None)
+    work.run(Catalog(gateway.parts.conf, gateway.parts.client),
+             lambda now: None)
     assert 'HTTP cannot carry' in work.problems[0]
     assert '/a/c/o' in work.problems[1], 'the walk went on'
 
@@ -204,18 +202,19 @@ def test_an_archived_bundle_is_named_and_the_rest_is_walked(nodes):
     frozen = nodes.bundles()[0]
     freeze(nodes.s3, [frozen])
     gateway = nodes.gateways[0]
-    found = list(Catalog(gateway._conf, gateway._client).walk())
-    assert [one.key for one in found if isinstance(one, Unreadable)] == [
+    entries = list(Catalog(gateway.parts.conf, gateway.parts.client).walk())
+    assert [entry.key for entry in entries
+            if isinstance(entry, Unreadable)] == [
         frozen]
-    assert [type(one) for one in found].count(Held) == 3
+    assert [type(entry) for entry in entries].count(Held) == 3
 
 
 def test_a_pass_looks_past_an_archived_bundle(nodes):
     nodes.put(NAMES)
     freeze(nodes.s3, nodes.bundles())
     # It is not in this node's book.
-    found = nodes.gateway(1).collector.run(ALL)
-    assert found.failed == 1 and 'InvalidObjectState' in found.said[0]
+    counts = nodes.gateway(1).collect(ALL)
+    assert counts.failed == 1 and 'InvalidObjectState' in counts.said[0]
 
 
 @pytest.mark.parametrize('how', ('stays', '500', '403'))
@@ -224,7 +223,7 @@ def test_a_pass_removes_the_other_keys(trio, how):
     for version in versions:
         for disk in trio.disks:
             disk.tombstone(version, NEW)
-    first = min(trio.s3.keys)
+    first = trio.s3.listed_keys()[0]
     inner = trio.s3.delete_object
 
     def delete_object(Bucket, Key):
@@ -234,27 +233,25 @@ def test_a_pass_removes_the_other_keys(trio, how):
             return {}
         raise refused('X', int(how))
     trio.s3.delete_object = delete_object
-    found = trio.gateways[0].collector.run(ALL)
-    assert (found.removed, found.failed) == (19, 1)
-    assert list(trio.s3.keys) == [first]
+    counts = trio.gateways[0].collect(ALL)
+    assert (counts.removed, counts.failed) == (19, 1)
+    assert trio.s3.listed_keys() == [first]
 
 
 # -- policies without a ring -----------------------------------------------
 
-def rings_decide(trio, folder):
+def rings_decide(trio, tmp_path, folder):
     """As in the daemon; the nodes of the rings are all this one."""
     ranks = Ranks(folder, {'10.0.0.0', '10.0.0.1', '10.0.0.2'})
     primaries = RingPrimaries(ranks, looks_at(trio.disks[0]))
-    gateway = trio.gateways[0]
-    gateway.collector._ranks = ranks
-    gateway.collector._primaries = primaries
-    gateway._agreement._primaries = primaries
+    trio.gateways[0].stop()
+    trio.gateways[0] = trio.gateway(tmp_path, 0, ranks, primaries)
     return ranks, primaries
 
 
 def test_nobody_can_say_who_has_an_object_without_a_ring(
-        trio, swift_dir):  # noqa: F811
-    _, primaries = rings_decide(trio, swift_dir)
+        trio, tmp_path, swift_dir):  # noqa: F811
+    _, primaries = rings_decide(trio, tmp_path, swift_dir)
     known = VersionId('sd0', 1, 'b' * 32, OLD)
     unnamed = VersionId('sd0', 1, '', OLD)
     retired, nowhere, other = primaries.ask([
@@ -265,37 +262,39 @@ def test_nobody_can_say_who_has_an_object_without_a_ring(
 
 @pytest.mark.parametrize('mine', (True, False))
 def test_a_pass_leaves_a_key_without_a_ring(
-        trio, swift_dir, mine):  # noqa: F811
+        trio, tmp_path, swift_dir, mine):  # noqa: F811
     trio.s3.keys[remote_key('p/', RETIRED)] = b'x', {}
-    rings_decide(trio, swift_dir)
-    found = trio.gateways[0].collector.run(Wish(everything=True, mine=mine))
+    rings_decide(trio, tmp_path, swift_dir)
+    counts = trio.gateways[0].collect(Wish(everything=True, mine=mine))
     assert trio.has(RETIRED)
-    assert found.failed if mine else found.silent
+    assert counts.failed if mine else counts.silent
 
 
 def test_a_restore_goes_on_behind_a_key_without_a_ring(
-        trio, swift_dir):  # noqa: F811
+        trio, tmp_path, swift_dir):  # noqa: F811
     trio.put('o')
     trio.s3.keys[remote_key('p/', RETIRED)] = b'x', {}
-    ranks, primaries = rings_decide(trio, swift_dir)
+    ranks, primaries = rings_decide(trio, tmp_path, swift_dir)
     gateway, here = trio.gateways[0], Here()
     work = Restore(
-        gateway._conf, gateway._client, here, here,
+        gateway.parts.conf, gateway.parts.client, here, here,
         SimpleNamespace(version=lambda *_: None, place=lambda *_: None),
         run.Cluster(lambda version: version.policy == 0
                         or ranks.belongs_here(version), trio.primaries), '')
-    work.run(Catalog(gateway._conf, gateway._client), lambda now: None)
+    work.run(Catalog(gateway.parts.conf, gateway.parts.client),
+             lambda now: None)
     assert here.written == ['/a/c/o']
     assert 'ring' in work.problems[0] and len(work.problems) == 1
 
 
 def test_a_delete_without_a_ring_holds_no_other_up(
-        trio, swift_dir):  # noqa: F811
+        trio, tmp_path, swift_dir):  # noqa: F811
+    rings_decide(trio, tmp_path, swift_dir)
     gateway = trio.gateways[0]
-    rings_decide(trio, swift_dir)
     for version in (RETIRED, VersionId('sd0', 1, 'b' * 32, OLD)):
-        gateway._queue.add_delete(remote_key('p/', version), version, '7',
-                                  0.0, trio.now)
-    gateway._agreement._try_look()
-    assert 'gateway.agreement_errors' not in gateway._metrics.counters
-    assert gateway._metrics.counters['gateway.deletes_held'] == 2
+        gateway.parts.queue.add_delete(
+            remote_key('p/', version), version, '7', 0.0, trio.now)
+    gateway.parts.uploads.agreement.look()
+    counters = gateway.parts.around.metrics.counters
+    assert 'gateway.agreement_errors' not in counters
+    assert counters['gateway.deletes_held'] == 2

@@ -53,9 +53,9 @@ def renewed(pair, number, version):
 def colour(pair):
     """What a restore would find."""
     gateway = pair.gateways[0]
-    found, = Catalog(gateway._conf, gateway._client).walk()
-    assert isinstance(found, Held), found
-    return found.record.metadata.get('X-Object-Meta-Colour')
+    held, = Catalog(gateway.parts.conf, gateway.parts.client).walk()
+    assert isinstance(held, Held), held
+    return held.record.metadata.get('X-Object-Meta-Colour')
 
 
 def beside(version):
@@ -122,20 +122,20 @@ def test_what_another_node_has_said_is_not_said_again(pair):
     assert puts(pair) == written
 
 
-@pytest.mark.parametrize('what', ['unsealed', 'other bytes', 'nothing'])
-def test_what_is_not_the_version_s_record_is_replaced(pair, what):
+@pytest.mark.parametrize('planting', ['unsealed', 'other bytes', 'nothing'])
+def test_what_is_not_the_version_s_record_is_replaced(pair, planting):
     version = put(pair)
     sent(pair, 0, version)
     posted(pair, 0, version, 'green', LATER)
     planted = metadata.record_of(pair.disks[0].describe(version, '7'))
     planted['metadata'] = dict(planted['metadata'], **{
         'X-Object-Meta-Colour': 'evil', 'X-Timestamp': '1700000099.00000'})
-    if what == 'other bytes':
+    if planting == 'other bytes':
         planted['etag'] = 32 * '0'
-    if what == 'unsealed' and not pair.sealed:
+    if planting == 'unsealed' and not pair.sealed:
         pytest.skip('nothing tells it from one of ours')
     pair.s3.keys[beside(version)] = (
-        b'' if what == 'nothing' else metadata.pack(planted), {})
+        b'' if planting == 'nothing' else metadata.pack(planted), {})
     renewed(pair, 0, version)
     assert colour(pair) == 'green'
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from types import SimpleNamespace
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
-from memory_s3 import MemoryS3
+from support.clocks import ClockOf
+from support.edges.memory_s3 import MemoryS3
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir,
-                                os.pardir, 'fault'))
-
-from gateway_node import conf_for
+from support.nodes.gateway_node import conf_for
 
 from swift_dss.core.errors import RemoteUnavailable
 from swift_dss.gateway.form.owner import (
@@ -31,10 +27,12 @@ class Clusters:
         self.now = 1000.0
         self.s3 = MemoryS3()
         conf = conf_for(SECRET, str(root)).gateway
-        self.first, self.second = (Owner(
-            conf, S3Client(conf, Breaker(), 1, connect=self.s3.connect),
-            name * 32, lambda: self.now, lambda: self.now)
-            for name in 'ab')
+        self.clients = [
+            S3Client(conf, Breaker(), 1, connect=self.s3.connect)
+            for _ in 'ab']
+        self.first, self.second = (
+            Owner(conf, client, name * 32, ClockOf(self))
+            for name, client in zip('ab', self.clients))
 
 
 @pytest.fixture
@@ -71,7 +69,7 @@ def test_writes_ask_once_in_a_while(clusters):
 
 def test_the_client_itself_asks(clusters):
     clusters.first.guard('put_object')
-    client = clusters.second._client
+    client = clusters.clients[1]
     client.guard = clusters.second.guard
     clusters.s3.keys['p/key'] = b'theirs', {}
     for change in (lambda: client.put('p/key', b'x', b''),

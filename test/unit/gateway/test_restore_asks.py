@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from types import SimpleNamespace
 
 import pytest
-
-sys.path.insert(0, os.path.dirname(__file__))
 
 from test_gateway_deletes import DAY, NEW, OLD, Cluster
 
@@ -61,14 +58,14 @@ def restored(trio, belongs_here=lambda version: True, state='', away=()):
     gateway, here = trio.gateways[0], Here()
     del trio.s3.asked[:]
     work = Restore(
-        gateway._conf, gateway._client, here, here,
+        gateway.parts.conf, gateway.parts.client, here, here,
         SimpleNamespace(version=lambda *_: None, place=lambda *_: None),
         run.Cluster(belongs_here, trio.primaries), state)
     here.away.update(away)
-    found = work.run(Catalog(gateway._conf, gateway._client),
-                     lambda now: None)
+    counts = work.run(Catalog(gateway.parts.conf, gateway.parts.client),
+                      lambda now: None)
     assert len(work.problems) == len(away)
-    return sorted(here.written), found
+    return sorted(here.written), counts
 
 
 def test_what_others_have_something_newer_of_does_not_come_back(trio):
@@ -77,9 +74,9 @@ def test_what_others_have_something_newer_of_does_not_come_back(trio):
     trio.disks[0].unlink(versions[0])
     trio.disks[2].tombstone(versions[0], NEW)
     trio.disks[1].put('o1', b'newer', NEW)
-    names, found = restored(trio)
+    names, counts = restored(trio)
     assert names == ['/a/c/o2', '/a/c/o3', '/a/c/o4']
-    assert (found.obsolete, found.versions) == (2, 3)
+    assert (counts.obsolete, counts.versions) == (2, 3)
 
 
 def test_many_are_asked_about_together(trio, monkeypatch):
@@ -102,24 +99,26 @@ def test_a_silent_node_holds_nothing_up(trio):
 def test_s3_is_asked_only_for_what_belongs_here(trio):
     mine = {trio.put('o%d' % number).object_hash for number in range(4)}
     others = {trio.put('x%d' % number).object_hash for number in range(30)}
-    names, found = restored(
+    names, counts = restored(
         trio, lambda version: version.object_hash in mine)
     assert names == ['/a/c/o%d' % number for number in range(4)]
-    assert [one[0] for one in trio.s3.asked].count('HEAD') == 4
-    assert found.keys == len(mine | others)
+    assert [request[0] for request in trio.s3.asked].count('HEAD') == 4
+    assert counts.keys == len(mine | others)
 
 
 def test_that_it_has_begun_can_be_seen_until_it_has_ended(trio, tmp_path):
     trio.put('o')
     state = str(tmp_path / '0' / 'restore.json')
     seen = []
-    belongs = trio.gateways[0].collector._busy
+
+    def has_begun():
+        return os.path.exists(trio.gateways[0].parts.restore_state)
 
     def looks(version):
-        seen.append(belongs())
+        seen.append(has_begun())
         return True
     restored(trio, looks, state)
-    assert seen == [True] and not belongs()
+    assert seen == [True] and not has_begun()
 
 
 @pytest.mark.parametrize('fails', [True, False])
@@ -130,7 +129,7 @@ def test_what_failed_is_tried_again(trio, tmp_path, monkeypatch, fails):
         trio.put('o%d' % number)
     gateway, here = trio.gateways[0], Here()
     state = str(tmp_path / '0' / 'restore.json')
-    catalog = Catalog(gateway._conf, gateway._client)
+    catalog = Catalog(gateway.parts.conf, gateway.parts.client)
     walk = catalog.walk
 
     def broken(after, wanted):
@@ -148,7 +147,8 @@ def test_what_failed_is_tried_again(trio, tmp_path, monkeypatch, fails):
     here.write = write
     catalog.walk = broken
     with pytest.raises(RemoteUnavailable):
-        Restore(gateway._conf, gateway._client, here, here, SimpleNamespace(
+        Restore(gateway.parts.conf, gateway.parts.client, here, here,
+                SimpleNamespace(
             version=lambda *_: None, place=lambda *_: None), run.Cluster(
                 lambda version: True, trio.primaries), state).run(
                     catalog, lambda now: None)
@@ -168,13 +168,13 @@ def test_a_place_that_was_planted_is_not_written(trio):
                 'x-backend-put-timestamp': OLD,
                 'x-container-read': '.r:*'})), {}
     work = Restore(
-        gateway._conf, gateway._client, here, here,
+        gateway.parts.conf, gateway.parts.client, here, here,
         Trust('p/', '', False, float(NEW)),
         run.Cluster(lambda version: True, trio.primaries))
-    found = work.run(Catalog(gateway._conf, gateway._client),
-                     lambda now: None)
+    counts = work.run(Catalog(gateway.parts.conf, gateway.parts.client),
+                      lambda now: None)
     assert here.written == ['/a', '/a/right']
-    assert (found.places, found.refused) == (2, 1)
+    assert (counts.places, counts.refused) == (2, 1)
 
 
 def test_what_could_not_be_restored_is_not_removed_as_absent(trio, tmp_path):
@@ -188,13 +188,13 @@ def test_what_could_not_be_restored_is_not_removed_as_absent(trio, tmp_path):
     assert restored(trio, state=state, away=lost)[1].failed == 3
     absent = Wish(everything=True, absent=True)
     with pytest.raises(BadConfig, match='not brought back all'):
-        trio.gateways[0].collector.run(absent)
+        trio.gateways[0].collect(absent)
     # The drive is there again.
     assert set(lost) <= set(restored(trio, state=state)[0])
     for number in range(3):
         for disk in trio.disks:
             disk.put('o%d' % number, b'body', OLD)
-    assert trio.gateways[0].collector.run(absent).removed == 0
+    assert trio.gateways[0].collect(absent).removed == 0
     assert all(map(trio.has, versions))
 
 
@@ -208,11 +208,11 @@ def test_each_node_gets_its_fragment_of_twelve(tmp_path, index):
         solo.run(0)
         # Its side cars lie before the key of fragment 10.
         key, = (key for key in solo.s3.keys if key.endswith(version.key))
-        solo.gateways[0]._bundler._renewer.write(
+        solo.gateways[0].parts.bundles.renewer.write(
             key, solo.disks[0].describe(version, '7'), '7')
     gateway = solo.gateways[0]
-    held = [one.record.version.frag_index for one in Catalog(
-        gateway._conf, gateway._client).walk(
+    held = [member.record.version.frag_index for member in Catalog(
+        gateway.parts.conf, gateway.parts.client).walk(
             wanted=lambda version: version.frag_index == index)]
     solo.stop()
     assert held == [index]

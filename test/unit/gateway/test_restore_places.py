@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import http.server
-import os
+import logging
 import socket
-import sys
 import threading
 from types import SimpleNamespace
 
 import pytest
-from memory_s3 import MemoryS3
+from support.clocks import StillClock
+from support.edges.memory_s3 import MemoryS3
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir,
-                                os.pardir, 'fault'))
+from support.nodes.gateway_node import CountingMetrics, conf_for
 
-from gateway_node import CountingMetrics, conf_for
-
+from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import DssError
+from swift_dss.gateway.around import Around
 from swift_dss.gateway.bundle.book import Book
+from swift_dss.gateway.bundle.shelves import Shelves
+from swift_dss.gateway.form.encrypt import KeyFile
 from swift_dss.gateway.link.breaker import Breaker
 from swift_dss.gateway.link.client import S3Client, S3Rejected
 from swift_dss.gateway.restore import places
@@ -75,9 +76,10 @@ class Rig:
         self.book = Book(str(root / 'bundles.db'))
         self.notes = []
         self.places = Places(
-            conf, self.client, self.book, Rings(str(root)),
-            CountingMetrics(), lambda: 1000.0, lambda key, raw: raw,
-            self.notes.append)
+            Around(conf, ClassTable, CountingMetrics(),
+                   logging.getLogger('places'), clock=StillClock(1000.0)),
+            Shelves(self.book, self.client, KeyFile('')), Rings(str(root)),
+            SimpleNamespace(note=self.notes.append))
         self.key = places.key_of('p/', '/a/c')
         self.s3.keys[self.key] = b'x-container-read: friends', {}
         self.places.note('/a/c/o')
@@ -107,7 +109,7 @@ def test_a_record_that_s3_refuses_holds_no_other_up(
     monkeypatch.setattr(rig.client, 'put', put)
     rig.places.note('/b/c/o')
     rig.places.run()
-    assert all(isinstance(one, DssError) for one in rig.notes) and rig.notes
+    assert all(isinstance(note, DssError) for note in rig.notes) and rig.notes
     for path in ('/a', '/b', '/b/c'):
         assert places.key_of('p/', path) in rig.s3.keys
     # It is put off, and not forgotten.

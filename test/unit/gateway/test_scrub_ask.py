@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 
 import pytest
+from support.clocks import ClockOf
 
+from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
     RemoteCorrupt, RemoteUnavailable, VersionGone)
 from swift_dss.core.residency import RemoteCopy, Residency
 from swift_dss.core.version import VersionId
+from swift_dss.gateway.around import Around
 from swift_dss.gateway.form.one_key import MAX_TRIES
 from swift_dss.gateway.link.client import S3Down
 from swift_dss.gateway.mend.scrub import Scrubber
@@ -32,10 +35,13 @@ class Bed:
                      for n in range(1, count + 1)]
         self.asked, self.said, self.notes = [], {}, []
         self.metrics = self
-        self.scrubber = AskScrubber(
-            GatewayConf(scrub_days=days), self, self, self.rank, self, LOG,
-            self, lambda: self.now)
+        self.scrubber = AskScrubber(self.around(scrub_days=days), self, self,
+                                    self)
         self.ranks = {}
+
+    def around(self, **conf):
+        return Around(GatewayConf(**conf), ClassTable, self, LOG, self,
+                      ClockOf(self))
 
     # stopping
     def is_set(self):
@@ -67,10 +73,10 @@ class Bed:
         return local.residency.remote
 
     def run(self, begin=BEGINNING):
-        self.scrubber._pass = Pass(begin.at, begin.began or self.now)
-        self.scrubber._run(Rounds(
+        self.scrubber.start(Rounds(
             lambda after: [row for row in self.rows if row[0] > after][:100],
-            lambda: len(self.rows), self.notes.append))
+            lambda: len(self.rows), self.notes.append), begin)
+        self.scrubber.stop()
         return self.scrubber.status()
 
 
@@ -91,8 +97,8 @@ def test_they_are_spread_over_the_whole_time():
 
 def test_few_versions_are_asked_for_once_a_pass_too():
     bed = Bed(3, end_at=61 * DAY)
-    found = bed.run()
-    assert len(bed.asked) <= 9 and found['passes'] == 2
+    counts = bed.run()
+    assert len(bed.asked) <= 9 and counts['passes'] == 2
 
 
 def test_only_the_first_replica_asks():
@@ -100,7 +106,7 @@ def test_only_the_first_replica_asks():
     bed.ranks = {row[1].object_hash: n % 3
                  for n, row in enumerate(bed.rows)}
     bed.run()
-    assert {one for _, one in bed.asked} == {
+    assert {object_hash for _, object_hash in bed.asked} == {
         row[1].object_hash for n, row in enumerate(bed.rows) if not n % 3}
 
 
@@ -109,8 +115,8 @@ def test_a_restart_goes_on_where_it_was():
     bed.run()
     again = Bed(3000, end_at=19 * DAY)
     again.run(bed.notes[-1]._replace(began=again.began - 10 * DAY))
-    first = {one for _, one in bed.asked}
-    second = {one for _, one in again.asked}
+    first = {object_hash for _, object_hash in bed.asked}
+    second = {object_hash for _, object_hash in again.asked}
     assert 990 <= len(first) <= 1010 and not first & second
     assert again.notes[-1].began == again.began - 10 * DAY
 
@@ -121,23 +127,23 @@ def test_what_was_missing_or_lost_is_counted():
     bed.said = {hashes[0]: NotProven('sent again', 1),
                 hashes[1]: RemoteCorrupt('lost'),
                 hashes[2]: VersionGone('gone')}
-    found = bed.run()
-    assert (found['missing'], found['lost']) == (1, 1)
-    assert found['asked'] == 3
+    counts = bed.run()
+    assert (counts['missing'], counts['lost']) == (1, 1)
+    assert counts['asked'] == 3
 
 
 def test_an_outage_is_waited_for_and_says_nothing_of_versions():
     bed = Bed(2, end_at=29 * DAY)
-    one = bed.rows[0][1].object_hash
+    object_hash = bed.rows[0][1].object_hash
     tries = []
 
     def silent():
         tries.append(bed.now)
         return S3Down('hung', 1) if len(tries) < 50 else None
-    bed.said = {one: silent}
-    found = bed.run()
+    bed.said = {object_hash: silent}
+    counts = bed.run()
     assert len(tries) == 50
-    assert (found['missing'], found['lost'], found['asked']) == (0, 0, 2)
+    assert (counts['missing'], counts['lost'], counts['asked']) == (0, 0, 2)
 
 
 def test_a_version_that_s3_never_answers_for_is_passed_over():
@@ -158,9 +164,8 @@ def test_the_reading_scrubber_passes_it_over_too(monkeypatch, down):
             return super().wait(seconds or 1e-9)
     bed = Reading(5, end_at=DAY)
     bad, tries = bed.rows[2][1], []
-    scrubber = Scrubber(
-        GatewayConf(scrub_bytes_per_second=1000), bed, bed, bed, LOG,
-        lambda version, partition: None, bed)
+    scrubber = Scrubber(bed.around(scrub_bytes_per_second=1000), bed, bed,
+                        None)
 
     def look(version, partition):
         tries.append(version)
@@ -169,17 +174,15 @@ def test_the_reading_scrubber_passes_it_over_too(monkeypatch, down):
                 RemoteUnavailable('get_object: 500', 1)
         return 100
     monkeypatch.setattr(scrubber, 'look', look)
-    scrubber._run(lambda after: [
+    scrubber.start(lambda after: [
         row for row in bed.rows if row[0] > after], 0, bed.notes.append)
+    scrubber.stop()
     assert {version.object_hash for version in tries} == {
         row[1].object_hash for row in bed.rows}
     assert tries[:8 + down].count(bad) == MAX_TRIES + down
 
 
-@pytest.mark.parametrize('days', [0.0])
-def test_it_can_be_turned_off(days):
-    bed = Bed(5, days=days)
-    bed.scrubber.start(Rounds(lambda after: bed.rows, lambda: 5,
-                              bed.notes.append), Pass(0, 0.0))
-    assert bed.scrubber._thread is None
-    bed.scrubber.stop()
+def test_it_can_be_turned_off():
+    bed = Bed(5, days=0.0, end_at=DAY)
+    bed.run()
+    assert not bed.asked and bed.now == bed.began

@@ -8,7 +8,7 @@ import os
 from types import SimpleNamespace
 
 import pytest
-from daemon_node import write_policies
+from support.nodes.daemon_node import write_policies
 from swift.common import storage_policy, utils
 from swift.obj.diskfile import read_metadata
 
@@ -25,6 +25,15 @@ OLD, NOW, NEW = ('17000000%d0.00000' % number for number in range(3))
 BODY = b'x' * 5000
 ETAG = hashlib.md5(BODY).hexdigest()
 TARGET = Target('sda', 7, 0)
+#: Policy 3.
+CODED = '''[storage-policy:3]
+name = coded
+policy_type = erasure_coding
+diskfile_module = egg:swift_dss#dss_ec.fs
+ec_type = liberasurecode_rs_vand
+ec_num_data_fragments = 2
+ec_num_parity_fragments = 1
+'''
 
 
 class Node:
@@ -34,14 +43,18 @@ class Node:
         self.device = os.path.join(root, 'devices', 'sda')
         os.makedirs(self.device)
         write_policies(root)
+        with open(os.path.join(root, 'swift.conf'), 'a',
+                  encoding='ascii') as conf:
+            conf.write(CODED)
         self.writer = Writer(
             NodeConf(devices=os.path.join(root, 'devices'), swift_dir=root,
                      run_dir=root, mount_check=False),
             SimpleNamespace(ring=lambda name: None),
             logging.getLogger('stub-writer'), ('127.0.0.1',))
 
-    def restore(self, name='o', policy=0, **posted):
-        version = VersionId('', policy, utils.hash_path('a', 'c', name), NOW)
+    def restore(self, name='o', policy=0, index=None, **posted):
+        version = VersionId('', policy, utils.hash_path('a', 'c', name), NOW,
+                            index)
         return self.writer.write(Held(RemoteRecord(
             version, len(BODY), ETAG, {
                 'name': '/a/c/' + name, 'X-Timestamp': NOW,
@@ -50,9 +63,9 @@ class Node:
                     for key, value in posted.items()}}, ''), RemoteCopy(
                     's3', own_key('p/', version), ETAG, 0.0)), TARGET)
 
-    def folder(self, name='o'):
+    def folder(self, name='o', datadir='objects'):
         object_hash = utils.hash_path('a', 'c', name)
-        return os.path.join(self.device, 'objects', '7', object_hash[-3:],
+        return os.path.join(self.device, datadir, '7', object_hash[-3:],
                             object_hash)
 
 
@@ -73,8 +86,8 @@ def test_it_is_a_stub_from_its_first_instant(node):
     path = os.path.join(node.folder(), name)
     assert os.stat(path).st_size == len(BODY) + 1
     with open(path, 'rb') as source:
-        found = residency_store.judge(source.fileno(), len(BODY))
-    assert found.tiers == Tier.REMOTE and found.remote.etag == ETAG
+        residency = residency_store.judge(source.fileno(), len(BODY))
+    assert residency.tiers == Tier.REMOTE and residency.remote.etag == ETAG
     assert not node.restore(), 'it is there'
 
 
@@ -92,9 +105,9 @@ def test_of_many_records_of_a_version_the_newest_count(node, told):
         node.restore(**posted)
     names = sorted(os.listdir(node.folder()))
     assert [name.rpartition('.')[2] for name in names] == ['data', 'meta']
-    found = read_metadata(os.path.join(node.folder(), names[1]))
-    assert found['X-Object-Meta-Colour'] == 'blue'
-    assert found['Content-Type'] == 'c/d'
+    metadata = read_metadata(os.path.join(node.folder(), names[1]))
+    assert metadata['X-Object-Meta-Colour'] == 'blue'
+    assert metadata['Content-Type'] == 'c/d'
     assert not any(node.restore(**posted) for posted in told)
 
 
@@ -107,6 +120,24 @@ def test_nothing_comes_back_over_what_is_newer(node, there, is_written):
     assert node.restore() is is_written
     assert os.path.exists(os.path.join(
         node.folder(), NOW + '.data')) is is_written
+
+
+@pytest.mark.parametrize('posted', [{}, LATER])
+@pytest.mark.parametrize('there, is_written', [
+    ('#0.data', False), ('#1.data', True)])
+def test_a_fragment_that_is_not_durable_keeps_its_bytes(
+        node, posted, there, is_written):
+    """Nobody has proven those of an upload that may have failed."""
+    folder = node.folder(datadir='objects-3')
+    os.makedirs(folder)
+    path = os.path.join(folder, NOW + there)
+    with open(path, 'wb') as target:
+        target.write(BODY)
+    assert node.restore(policy=3, index=0, **posted) is is_written
+    with open(path, 'rb') as source:
+        assert source.read() == BODY
+    assert os.path.exists(os.path.join(
+        folder, NOW + '#0#d.data')) is is_written
 
 
 def test_no_stub_lies_in_a_policy_of_stock_swift(node):

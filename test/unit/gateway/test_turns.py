@@ -153,3 +153,13 @@ def test_who_had_the_baton_and_failed_gives_it_on():
         raise OSError('broken off')
     runner.end()
     assert order == ['a']
+
+
+def test_one_that_waits_no_longer_is_passed_over():
+    baton = Baton()
+    with baton.hold():
+        assert not baton.take(0.01)
+    assert baton.take(0)
+    baton.give()
+    with baton.hold():
+        pass

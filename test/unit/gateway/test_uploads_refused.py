@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import sys
 
 import pytest
 from botocore.exceptions import ClientError
 
-sys.path.insert(0, os.path.dirname(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir,
-                                os.pardir, 'fault'))
-
-from gateway_node import Collector
+from support.nodes.gateway_node import Collector
 from test_gateway_deletes import NEW, OLD, Cluster
 
 from swift_dss.gateway.ports import Upload
@@ -56,5 +50,5 @@ def test_a_pass_over_the_bucket_makes_room(solo):
     solo.disks[0].tombstone(version, NEW)
     refuse_uploads(solo)
     solo.now += 100
-    solo.gateways[0].rounds.look()
+    solo.gateways[0].parts.rounds.look()
     assert not solo.has(version)

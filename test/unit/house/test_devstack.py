@@ -133,6 +133,18 @@ def test_post_config_puts_classes_into_swift(stack):
         assert not conf.gateway.enabled
 
 
+@pytest.mark.parametrize('has_s3', [True, False])
+def test_storage_classes_come_with_s3api(stack, has_s3):
+    (stack.conf / 'proxy-server.conf').write_text(
+        '[pipeline:main]\npipeline = %s\n[filter:s3api]\n'
+        'use = egg:swift#s3api\nlocation = here\n' % PIPELINE.replace(
+            ' tempauth ', ' s3api tempauth ' if has_s3 else ' tempauth '))
+    stack.run('stack', 'post-config')
+    s3api = stack.ini('proxy-server.conf')['filter:s3api']
+    assert s3api['use'] == 'egg:swift%s#s3api' % ('_dss' if has_s3 else '')
+    assert s3api['location'] == 'here'
+
+
 def test_post_config_twice_is_post_config_once(stack):
     stack.run('stack', 'post-config')
     once = {path: path.read_text() for path in stack.conf.rglob('*.conf')}

@@ -44,25 +44,25 @@ class Function(NamedTuple):
 
 def _plain(text: str) -> str:
     text = re.sub(r'/\*.*?\*/|//[^\n]*',
-                  lambda found: re.sub(r'[^\n]', ' ', found.group(0)), text,
+                  lambda match: re.sub(r'[^\n]', ' ', match.group(0)), text,
                   flags=re.S)
     return re.sub(r'"(\\.|[^"\\\n])*"', '""', text)
 
 
 def functions(sources: Dict[str, str]) -> List[Function]:
     """All that the module's own files define."""
-    found = []
+    listed = []
     for file, text in sorted(sources.items()):
         if not file.endswith('.c'):
             continue
         for head, body in DEFINITION.findall(_plain(text)):
             name = re.search(r'(\w+)\s*\(', head)
             assert name, head
-            found.append(Function(
+            listed.append(Function(
                 file, name.group(1), head.startswith('static '),
                 re.search(r'__must_hold\(&[\w>.-]*->lock\)', head)
                 is not None, tuple(body.split('\n'))))
-    return found
+    return listed
 
 
 class Calls:
@@ -74,22 +74,26 @@ class Calls:
 
     def __init__(self, every: List[Function]) -> None:
         self.every = every
-        self._own = {(one.file, one.name): one for one in every if one.static}
-        self._of_all = {one.name: one for one in every if not one.static}
+        self._own = {(function.file, function.name): function
+                     for function in every if function.static}
+        self._of_all = {function.name: function for function in every
+                        if not function.static}
 
-    def named(self, one: Function, line: str) -> Iterator[Function]:
+    def named(self, caller: Function, line: str) -> Iterator[Function]:
         for word in re.findall(r'\b[a-z]\w+\b', line):
-            other = self._own.get((one.file, word)) or self._of_all.get(word)
-            if other and other is not one:
+            other = self._own.get((caller.file,
+                                   word)) or self._of_all.get(word)
+            if other and other is not caller:
                 yield other
 
     def files(self) -> Dict[str, Set[str]]:
-        graph: Dict[str, Set[str]] = {one.file: set() for one in self.every}
-        for one in self.every:
-            for line in one.body:
-                graph[one.file].update(
-                    other.file for other in self.named(one, line)
-                    if other.file != one.file)
+        graph: Dict[str, Set[str]] = {function.file: set()
+                                      for function in self.every}
+        for function in self.every:
+            for line in function.body:
+                graph[function.file].update(
+                    other.file for other in self.named(function, line)
+                    if other.file != function.file)
         return graph
 
     def closure(self, names: Set[Tuple[str, str]]) -> Set[Tuple[str, str]]:
@@ -97,12 +101,12 @@ class Calls:
         grown = True
         while grown:
             grown = False
-            for one in self.every:
-                key = (one.file, one.name)
+            for function in self.every:
+                key = (function.file, function.name)
                 if key not in names and any(
                         (other.file, other.name) in names
-                        for line in one.body
-                        for other in self.named(one, line)
+                        for line in function.body
+                        for other in self.named(function, line)
                         if _calls(other.name, line)):
                     names.add(key)
                     grown = True
@@ -114,16 +118,16 @@ def _calls(name: str, line: str) -> bool:
     return re.search(r'\b%s\(' % name, line) is not None
 
 
-def locked_lines(one: Function) -> Iterator[Tuple[str, bool]]:
+def locked_lines(function: Function) -> Iterator[Tuple[str, bool]]:
     """Its lines, and whether d->lock is held there, read from top to bottom.
 
     After a block that gives the lock up and leaves, it is held as before.
     """
-    held = one.needs_lock
+    held = function.needs_lock
     taken_in = 0
     left_in = None
     leaves = False
-    for line in one.body:
+    for line in function.body:
         depth = len(line) - len(line.lstrip('\t'))
         if left_in is not None and line.strip() and depth < left_in:
             held, left_in, leaves = held or leaves, None, False
@@ -142,33 +146,33 @@ def wrong_locks(every: List[Function]) -> Set[str]:
     """Calls with the lock where it must not be held, or without it where it
     must."""
     calls = Calls(every)
-    by_key = {(one.file, one.name): one for one in every}
+    by_key = {(function.file, function.name): function for function in every}
     sleeping = calls.closure({
-        key for key, one in by_key.items() if SLEEPS.search('\n'.join(
-            one.body))})
+        key for key, function in by_key.items() if SLEEPS.search('\n'.join(
+            function.body))})
     taking = calls.closure({
-        key for key, one in by_key.items()
-        if not one.needs_lock and LOCK.search('\n'.join(one.body))})
+        key for key, function in by_key.items()
+        if not function.needs_lock and LOCK.search('\n'.join(function.body))})
     wrong = set()
-    for one in every:
-        for line, held in locked_lines(one):
-            if not held and one.name not in ALONE and CORE.search(line):
-                wrong.add('%s asks the core without the lock' % one.name)
+    for function in every:
+        for line, held in locked_lines(function):
+            if not held and function.name not in ALONE and CORE.search(line):
+                wrong.add('%s asks the core without the lock' % function.name)
             if held and SLEEPS.search(line):
-                wrong.add('%s sleeps with the lock' % one.name)
-            for other in calls.named(one, line):
+                wrong.add('%s sleeps with the lock' % function.name)
+            for other in calls.named(function, line):
                 key = (other.file, other.name)
                 if not _calls(other.name, line):
                     continue
                 if other.needs_lock and not held:
                     wrong.add('%s calls %s without the lock'
-                              % (one.name, other.name))
+                              % (function.name, other.name))
                 if held and key in sleeping:
                     wrong.add('%s calls %s, which may sleep, with the lock'
-                              % (one.name, other.name))
+                              % (function.name, other.name))
                 if held and key in taking:
                     wrong.add('%s calls %s, which takes the lock, with it'
-                              % (one.name, other.name))
+                              % (function.name, other.name))
     return wrong
 
 
@@ -198,7 +202,7 @@ def test_a_call_upwards_is_seen(file, before, after):
 
 def test_the_lock_is_held_where_it_must_be_and_nothing_sleeps_under_it():
     every = functions(SOURCES)
-    assert sum(one.needs_lock for one in every) > 100
+    assert sum(function.needs_lock for function in every) > 100
     assert wrong_locks(every) == set()
 
 

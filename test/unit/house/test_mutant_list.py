@@ -17,10 +17,10 @@ PAGE = os.path.join(TEST, os.pardir, 'doc', 'source', 'mutants.rst')
 
 def test_each_is_one_change_of_a_text_that_is_there_once():
     stale = []
-    for one in LIST:
-        with open(mutants.source_of(one), encoding='utf-8') as source:
+    for mutant in LIST:
+        with open(mutants.source_of(mutant), encoding='utf-8') as source:
             try:
-                mutants.changed(one, source.read())
+                mutants.changed(mutant, source.read())
             except mutants.Stale as err:
                 stale.append(str(err))
     assert not stale, '\n'.join(stale)
@@ -28,18 +28,18 @@ def test_each_is_one_change_of_a_text_that_is_there_once():
 
 def test_the_tests_that_notice_them_are_there():
     missing = []
-    for one in LIST:
-        for test in one.tests or ('none',):
+    for mutant in LIST:
+        for test in mutant.tests or ('none',):
             path, _, name = test.partition('::')
             if name not in _functions(path):
-                missing.append('%s: %s' % (one.name, test))
+                missing.append('%s: %s' % (mutant.name, test))
     assert not missing, '\n'.join(missing)
 
 
 def test_there_are_many_and_each_has_a_name():
     assert len(LIST) >= 60
-    assert max(Counter(one.name for one in LIST).values()) == 1
-    assert {one.file.partition('/')[0] for one in LIST} >= {
+    assert max(Counter(mutant.name for mutant in LIST).values()) == 1
+    assert {mutant.file.partition('/')[0] for mutant in LIST} >= {
         'gateway', 'io', 'objserver', 'tier'}
 
 
@@ -50,12 +50,12 @@ def test_the_manuals_page_is_that_of_the_list():
 
 
 def test_a_stale_one_is_named():
-    one = LIST[0]
-    for text in ('', 'x = 1\n' + 2 * one.old):
-        with pytest.raises(mutants.Stale, match=one.name):
-            mutants.changed(one, text)
-    with pytest.raises(mutants.Stale, match=one.name):
-        mutants.changed(one._replace(old='x', new='x ='), 'x')
+    mutant = LIST[0]
+    for text in ('', 'x = 1\n' + 2 * mutant.old):
+        with pytest.raises(mutants.Stale, match=mutant.name):
+            mutants.changed(mutant, text)
+    with pytest.raises(mutants.Stale, match=mutant.name):
+        mutants.changed(mutant._replace(old='x', new='x ='), 'x')
 
 
 def _functions(path):

@@ -164,10 +164,10 @@ def test_spooled_events_are_taken_once_by_many_writers(
     reader = threading.Thread(target=take)
     reader.start()
     writers = [threading.Thread(target=add, args=(i,)) for i in range(3)]
-    for one in writers:
-        one.start()
-    for one in writers:
-        one.join()
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
     done.set()
     reader.join()
     taken.extend(spool.take(tier.path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import types
@@ -42,6 +43,25 @@ def test_the_kernel_has_the_class_of_each_thread_apart() -> None:
     assert carrier.current() == before
 
 
+@pytest.mark.skipif(not _works(), reason='kernel without hint bits')
+def test_what_is_expected_is_asked_for_in_its_class(
+        tmp_path: Any, monkeypatch: Any) -> None:
+    carrier: Any = ioprio.open_carrier()
+    seen: List[Any] = []
+    monkeypatch.setattr(
+        carriers.os, 'posix_fadvise', lambda *args: seen.append(
+            (args[1:], ioprio.class_of(carrier.current()))))
+
+    def work() -> None:
+        carrier.expect(3, 4096, 65536, 7)
+        # A hint of this one would have no class.
+        classified.open_carrier().expect(3, 4096, 65536, 7)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [((65536, 4096, os.POSIX_FADV_WILLNEED), 7)]
+
+
 @pytest.mark.skipif(
     not _works() or classified.open_carrier().probe() is None,
     reason='kernel without hint bits, or a patched one')
@@ -70,8 +90,9 @@ def test_a_carrier_that_cannot_carry_gives_way_and_says_why(
 
 def test_an_ioprio_that_fails_later_still_writes(
         tmp_path: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(ioprio.ctypes, 'PyDLL', lambda *_, **__:
+                        types.SimpleNamespace(syscall=lambda *_: -1))
     carrier: Any = ioprio.open_carrier()
-    monkeypatch.setattr(carrier, '_call', lambda *_: -1)
     with open(str(tmp_path / 'x'), 'wb+') as target:
         assert carrier.pwritev(target.fileno(), [b'ab', b'c'], 0, 5) == 3
         assert carrier.pread(target.fileno(), 3, 0, 5) == b'abc'

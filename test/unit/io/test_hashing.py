@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import random
+import sys
 import threading
 from typing import Any, Iterator, List
 
 import eventlet
 import pytest
-from eventlet import hubs
 
-from swift_dss.io import native
 from swift_dss.io.sums import hashing
 from swift_dss.io.sums.hashing import Hasher
 
@@ -19,12 +19,6 @@ if hashing.md5_lanes is None:
     pytest.skip('md5_lanes was not compiled: no compiler, or no Python.h',
                 allow_module_level=True)
 md5_lanes: Any = hashing.md5_lanes
-
-
-@pytest.fixture
-def green(monkeypatch: Any) -> Iterator[None]:
-    monkeypatch.setattr(native, 'loop', hubs.get_hub)
-    yield
 
 
 @pytest.fixture(params=md5_lanes.KERNELS)
@@ -99,7 +93,7 @@ def test_uploads_side_by_side_share_passes(green: None) -> None:
     hasher = Hasher()
     bodies = [random.randbytes(700000 + 1000 * number)
               for number in range(2 * md5_lanes.LANES)]
-    found = {}
+    digests = {}
 
     def upload(number: int) -> None:
         stream, body = hasher.stream(), bodies[number]
@@ -111,7 +105,7 @@ def test_uploads_side_by_side_share_passes(green: None) -> None:
             stream.wait()
         stream.begin([])
         stream.wait()
-        found[number] = stream.hexdigest()
+        digests[number] = stream.hexdigest()
         stream.close()
         stream.close()
 
@@ -119,37 +113,46 @@ def test_uploads_side_by_side_share_passes(green: None) -> None:
                for number in range(len(bodies))]
     for thread in threads:
         thread.wait()
-    assert found == {number: hashlib.md5(body).hexdigest()
-                     for number, body in enumerate(bodies)}
+    assert digests == {number: hashlib.md5(body).hexdigest()
+                       for number, body in enumerate(bodies)}
     assert hasher.streams > md5_lanes.LANES // 2 * hasher.passes
     _nothing_is_left(hasher)
 
 
 def _nothing_is_left(hasher: Hasher) -> None:
-    assert not hasher._asked and not hasher._under_way
-    assert hasher._open == 0
+    """A stream waits for no other, and no other is hashed with it."""
+    stream = hasher.stream()
+    jobs, passes, streams = hasher.pool.jobs, hasher.passes, hasher.streams
+    body = random.randbytes(3000000)
+    references = sys.getrefcount(body)
+    stream.begin([body])
+    assert hasher.pool.jobs == jobs + 1
+    stream.wait()
+    assert hasher.passes - passes == hasher.streams - streams > 1
+    stream.close()
+    assert sys.getrefcount(body) == references, 'its bytes are kept'
 
 
 def test_it_begins_when_all_are_there_or_one_waits(green: None) -> None:
     hasher = Hasher()
-    one, two = hasher.stream(), hasher.stream()
-    one.begin([b'one'])
+    first, second = hasher.stream(), hasher.stream()
+    first.begin([b'one'])
     assert hasher.pool.jobs == 0
-    two.begin([b'two'])
+    second.begin([b'two'])
     assert hasher.pool.jobs == 1
-    for stream in (one, two):
+    for stream in (first, second):
         stream.wait()
-    one.begin([b' more'])
-    one.wait()
-    assert one.hexdigest() == hashlib.md5(b'one more').hexdigest()
-    assert two.hexdigest() == hashlib.md5(b'two').hexdigest()
-    two.close()
+    first.begin([b' more'])
+    first.wait()
+    assert first.hexdigest() == hashlib.md5(b'one more').hexdigest()
+    assert second.hexdigest() == hashlib.md5(b'two').hexdigest()
+    second.close()
     jobs = hasher.pool.jobs
-    one.begin([b' and more'])
+    first.begin([b' and more'])
     assert hasher.pool.jobs == jobs + 1
-    one.wait()
-    assert one.hexdigest() == hashlib.md5(b'one more and more').hexdigest()
-    one.close()
+    first.wait()
+    assert first.hexdigest() == hashlib.md5(b'one more and more').hexdigest()
+    first.close()
     _nothing_is_left(hasher)
 
 
@@ -161,13 +164,15 @@ def test_without_an_event_loop_the_caller_hashes() -> None:
         stream.wait()
         assert stream.hexdigest() == hashlib.md5(b'abc').hexdigest()
         stream.close()
-    _nothing_is_left(hasher)
+    assert (hasher.passes, hasher.pool.jobs) == (3 * 2, 0)
 
 
 def test_who_cannot_be_hashed_stands_in_nobodys_way(green: None) -> None:
     hasher = Hasher()
     wrong, right, late = (hasher.stream() for _ in range(3))
-    wrong.begin(['text'])  # type: ignore[list-item]
+    text: Any = 'text %d' % random.randrange(1 << 32)
+    references = sys.getrefcount(text)
+    wrong.begin([text])
     right.begin([b'bytes'])
     right.wait()
     late.begin([b'late'])
@@ -178,6 +183,8 @@ def test_who_cannot_be_hashed_stands_in_nobodys_way(green: None) -> None:
     assert late.hexdigest() == hashlib.md5(b'late').hexdigest()
     for stream in (wrong, right, late):
         stream.close()
+    gc.collect()  # its error is in a circle
+    assert sys.getrefcount(text) == references, 'it is kept'
     _nothing_is_left(hasher)
 
 
@@ -186,8 +193,11 @@ def test_who_gives_up_stands_in_nobodys_way(green: None) -> None:
     gate = threading.Event()
     held = hasher.pool.submit(gate.wait)
     gone, stays = hasher.stream(), hasher.stream()
-    gone.begin([b'x' * 1000000])
+    body = random.randbytes(1000000)
+    references = sys.getrefcount(body)
+    gone.begin([body])
     gone.close()
+    assert sys.getrefcount(body) == references, 'its bytes are kept'
     stays.begin([b'stays'])
     gate.set()
     held.wait()

@@ -38,6 +38,11 @@ def _open_umask():
     os.umask(before)
 
 
+def index_file(path):
+    """The database of a new index."""
+    return Index(path).file
+
+
 def _kept_open(path):
     """A database with rows that are only in its log."""
     made = sqlite3.connect(path)
@@ -49,7 +54,7 @@ def _kept_open(path):
     return made
 
 
-@pytest.mark.parametrize('kind', [Index, Queue])
+@pytest.mark.parametrize('kind', [index_file, Queue])
 def test_databases_are_their_owners_alone(tmp_path, kind):
     path = str(tmp_path / 'one.db')
     made = kind(path)
@@ -57,7 +62,7 @@ def test_databases_are_their_owners_alone(tmp_path, kind):
     made.close()
 
 
-@pytest.mark.parametrize('kind', [Index, Queue])
+@pytest.mark.parametrize('kind', [index_file, Queue])
 def test_databases_of_before_are_tightened(tmp_path, kind):
     path = str(tmp_path / 'one.db')
     kind(path).close()
@@ -110,8 +115,8 @@ def test_a_reboot_may_not_forget_the_queue(tmp_path, monkeypatch):
 
 
 def test_the_kernel_says_what_a_file_system_is(tmp_path):
-    found = private.filesystem_of('/proc/self')
-    assert found == 'proc'
+    kind = private.filesystem_of('/proc/self')
+    assert kind == 'proc'
     if os.path.ismount('/dev/shm'):
         assert private.filesystem_of('/dev/shm') == 'tmpfs'
     assert private.filesystem_of(str(tmp_path / 'missing')) == ''
@@ -198,9 +203,9 @@ def test_a_move_that_is_cut_off_is_done_by_the_next_start(
             pass
         monkeypatch.undo()
         private.adopt(str(old), str(new), NAMES)
-        found = sqlite3.connect(str(new / 'index.db'))
-        assert found.execute('SELECT a FROM t').fetchall() == [(7,)], steps
-        found.close()
+        database = sqlite3.connect(str(new / 'index.db'))
+        assert database.execute('SELECT a FROM t').fetchall() == [(7,)], steps
+        database.close()
         if left[0] > 0:
             return
     raise AssertionError('never done')

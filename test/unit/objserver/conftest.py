@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from typing import Any, Iterator
+from typing import Iterator
 
 import pytest
 
 sys.path.insert(0, os.path.dirname(__file__))
 
-from dss_disk import Disk, scratch
+from support.rigs.dss_disk import Disk, scratch
 
 
 @pytest.fixture
@@ -25,12 +25,3 @@ def scratch_folder() -> Iterator[str]:
 def disk(scratch_folder: str) -> Disk:
     """A device with SSD and HDD."""
     return Disk(scratch_folder)
-
-
-@pytest.fixture
-def green(monkeypatch: Any) -> None:
-    """Let pools work as under an event loop: with threads."""
-    from eventlet import hubs
-
-    from swift_dss.io import native
-    monkeypatch.setattr(native, 'loop', hubs.get_hub)

@@ -7,7 +7,7 @@ import time
 from typing import Any, Dict, List
 
 import pytest
-from dss_disk import Disk
+from support.rigs.dss_disk import Disk
 from swift.common.utils import Timestamp
 
 from swift_dss.core.errors import RemoteUnavailable, VersionGone
@@ -16,6 +16,8 @@ from swift_dss.io import residency_store
 from swift_dss.objserver.travel import adopting
 from swift_dss.wire.records import proof
 
+SETTLED, SILENT, ABSENT = (
+    adopting.Answer.SETTLED, adopting.Answer.SILENT, adopting.Answer.ABSENT)
 BODY = os.urandom(100000)
 #: Recent: Swift forgets old tombstones.
 T1, T2, T3 = ('%010d.00000' % (time.time() - 9 + number)
@@ -50,11 +52,12 @@ def s3(monkeypatch: Any) -> S3:
     return made
 
 
-def adopt(disk: Disk, timestamp: str = T2) -> bool:
+def adopt(disk: Disk, timestamp: str = T2,
+          waits: bool = False) -> adopting.Answer:
     disk.ec.logger = disk.logger
     return adopting.adopt(disk.ec, adopting.Wanted(
         'sda', '7', disk.policies[1], disk.open_file(
-            'o', policy=1).dss_hash, Timestamp(timestamp), 1))
+            'o', policy=1).dss_hash, Timestamp(timestamp), 1, waits))
 
 
 def files(disk: Disk) -> List[str]:
@@ -72,8 +75,8 @@ def test_it_is_written_as_a_stub_under_its_own_timestamp(
     with open(disk.data_path('o', 1), 'rb') as source:
         assert residency_store.judge(
             source.fileno(), len(BODY)).tiers == Tier.REMOTE
-    with disk.open_file('o', policy=1).open() as found:
-        metadata = found.get_datafile_metadata()
+    with disk.open_file('o', policy=1).open() as disk_file:
+        metadata = disk_file.get_datafile_metadata()
     assert metadata['X-Timestamp'] == T2
     assert metadata['ETag'] == 'f' * 32
     assert metadata['X-Object-Meta-Color'] == 'red'
@@ -87,8 +90,8 @@ def test_what_a_later_post_set_is_not_of_the_data(
     s3.metadata.update({'X-Timestamp': at, 'X-Delete-At': '1',
                         'Content-Type-Timestamp': at})
     adopt(disk)
-    with disk.open_file('o', policy=1, open_expired=True).open() as found:
-        metadata = found.get_datafile_metadata()
+    with disk.open_file('o', policy=1, open_expired=True).open() as disk_file:
+        metadata = disk_file.get_datafile_metadata()
     assert ('X-Delete-At' in metadata) is stays
     assert ('Content-Type-Timestamp' in metadata) is stays
 
@@ -122,17 +125,28 @@ def test_another_object_is_not_taken_for_it(disk: Disk, s3: S3,
 
 def test_what_s3_has_not_is_rebuilt(disk: Disk, s3: S3) -> None:
     s3.error = VersionGone('no such key')
-    assert adopt(disk)
+    assert adopt(disk) is SETTLED
     assert not files(disk)
+
+
+def test_what_no_bundle_has_is_not_rebuilt_yet(disk: Disk, s3: S3) -> None:
+    """Another node may bring it; S3 is not asked for its own key."""
+    s3.error = VersionGone('no bundle has it')
+    assert adopt(disk, waits=True) is ABSENT
+    assert s3.asked[0].packed and not files(disk)
+    assert 'dss.ssync.not_adopted' not in disk.logger.counts
+    s3.error = None
+    assert adopt(disk, waits=True) is SETTLED
+    assert files(disk) == [T2 + '#1#d.data']
 
 
 def test_what_nobody_can_say_is_not_rebuilt_yet(disk: Disk, s3: S3) -> None:
     s3.error = RemoteUnavailable('the daemon has just begun', 1)
-    assert not adopt(disk)
+    assert adopt(disk) is SILENT
     assert not files(disk)
     assert 'dss.ssync.not_adopted' not in disk.logger.counts
     s3.error = None
-    assert adopt(disk)
+    assert adopt(disk) is SETTLED
     assert files(disk) == [T2 + '#1#d.data']
 
 
@@ -140,14 +154,55 @@ def test_a_rebuild_waits_only_so_long_for_s3(monkeypatch: Any) -> None:
     now = [1000.0]
     monkeypatch.setattr(adopting.time, 'monotonic', lambda: now[0])
     adoptions, place = adopting.Adoptions(), ('sda', '7', 1)
-    assert not adoptions.heard(place, False)
+    assert not adoptions.heard(place, 'a', SILENT)
     now[0] += adopting._PATIENCE_SECONDS - 1
-    assert not adoptions.heard(place, False)
-    assert not adoptions.heard(('sda', '8', 1), False)
+    assert not adoptions.heard(place, 'a', SILENT)
+    assert not adoptions.heard(('sda', '8', 1), 'a', SILENT)
     now[0] += 1
-    assert adoptions.heard(place, False)
-    assert adoptions.heard(place, True)
-    assert not adoptions.heard(place, False)
+    assert adoptions.heard(place, 'a', SILENT)
+    assert adoptions.heard(place, 'a', SETTLED)
+    assert not adoptions.heard(place, 'a', SILENT)
+
+
+def test_a_rebuild_waits_only_so_long_for_another_node(
+        monkeypatch: Any) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(adopting.time, 'monotonic', lambda: now[0])
+    adoptions, place = adopting.Adoptions(), ('sda', '7', 1)
+    assert not adoptions.has_waited(place, 'a')
+    assert not adoptions.heard(place, 'a', ABSENT)
+    now[0] += adopting._PATIENCE_SECONDS - 1
+    assert not adoptions.has_waited(place, 'a')
+    assert not adoptions.heard(place, 'a', ABSENT)
+    now[0] += 1
+    assert adoptions.has_waited(place, 'a')
+    # Another object of the partition has a time of its own.
+    assert not adoptions.has_waited(place, 'b')
+    assert adoptions.heard(place, 'a', SETTLED)
+    assert not adoptions.has_waited(place, 'a')
+
+
+def test_what_came_waits_anew_another_time(monkeypatch: Any) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(adopting.time, 'monotonic', lambda: now[0])
+    adoptions, place = adopting.Adoptions(), ('sda', '7', 1)
+    adoptions.heard(place, 'a', ABSENT)
+    adoptions.came(place, 'a')
+    now[0] += adopting._PATIENCE_SECONDS
+    assert not adoptions.has_waited(place, 'a')
+
+
+def test_more_than_may_wait_are_rebuilt_at_once(monkeypatch: Any) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(adopting.time, 'monotonic', lambda: now[0])
+    monkeypatch.setattr(adopting, '_MAX_WAITING', 2)
+    adoptions, place = adopting.Adoptions(), ('sda', '7', 1)
+    for object_hash in 'ab':
+        adoptions.heard(place, object_hash, ABSENT)
+    assert adoptions.has_waited(place, 'c')
+    now[0] += adopting._PATIENCE_SECONDS
+    # Nobody has asked for the oldest since: it makes room.
+    assert not adoptions.has_waited(place, 'c')
 
 
 @pytest.mark.parametrize('in_s3, asks', [(True, False), (False, True)])
@@ -166,7 +221,7 @@ def test_a_stub_that_was_put_aside_is_rebuilt(
     os.makedirs(aside)
     os.rename(os.path.dirname(path), os.path.join(
         aside, os.path.basename(os.path.dirname(path))))
-    assert adopt(disk)
+    assert adopt(disk) is SETTLED
     assert bool(s3.asked) is asks
     assert bool(files(disk)) is asks
     assert disk.logger.counts['dss.ssync.not_adopted' if in_s3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from dss_disk import Disk
+from support.rigs.dss_disk import Disk
 from swift.common.utils import Timestamp
 
 from swift_dss.core.errors import DamagedRecord
@@ -28,11 +28,11 @@ def test_the_record_is_written_and_takes_no_room(
         disk: Disk, green: None, has_hdd: bool) -> None:
     if not has_hdd:
         os.rename(disk.capacity_path, disk.capacity_path + '.away')
-    found = disk.open_file('o')
-    found.dss_tag(MIXED)
-    found.dss_arriving = Arriving(RECORD, 'f' * 32)
+    disk_file = disk.open_file('o')
+    disk_file.dss_tag(MIXED)
+    disk_file.dss_arriving = Arriving(RECORD, 'f' * 32)
     stamp = Timestamp.now()
-    writer = found.writer(size=SIZE)
+    writer = disk_file.writer(size=SIZE)
     try:
         writer.open()
         length, etag = writer.chunks_finished()
@@ -51,9 +51,9 @@ def test_the_record_is_written_and_takes_no_room(
 
 
 def test_bytes_behind_the_record_are_refused(disk: Disk) -> None:
-    found = disk.open_file('o')
-    found.dss_arriving = Arriving(RECORD, 'e')
-    writer = found.writer(size=SIZE)
+    disk_file = disk.open_file('o')
+    disk_file.dss_arriving = Arriving(RECORD, 'e')
+    writer = disk_file.writer(size=SIZE)
     try:
         writer.open()
         with pytest.raises(DamagedRecord):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import gc
+import glob
 import os
 import weakref
 from typing import Any, List
 
 import pytest
-from dss_disk import Disk
+from support.rigs.dss_disk import Disk
 from swift.common.exceptions import (
     DiskFileNoSpace, DiskFileNotExist, DiskFileQuarantined)
 
@@ -31,9 +32,9 @@ ALL_HDD = ClassMap.uniform(2)
 
 
 def capacity_files(disk: Disk) -> List[str]:
-    return [os.path.join(folder, name) for folder, _, found in
+    return [os.path.join(folder, name) for folder, _, names in
             os.walk(os.path.join(disk.capacity_path, 'data'))
-            for name in found]
+            for name in names]
 
 
 @pytest.mark.parametrize('size', [
@@ -55,36 +56,37 @@ def test_the_first_uploads_have_wider_windows(
     written = disk.carrier.moved
     open_ones = []
     for number in range(WIDE_WINDOW_UPLOADS):
-        one = disk.open_file('o%d' % number).writer(size=None)
-        one.open()
-        open_ones.append(one)
+        upload = disk.open_file('o%d' % number).writer(size=None)
+        upload.open()
+        open_ones.append(upload)
     wide, narrow = open_ones[0], disk.open_file('n').writer(size=None)
     narrow.open()
-    for one, limit in ((wide, WIDE_WINDOW_BYTES), (narrow, IO_WINDOW_BYTES)):
+    for upload, limit in ((wide, WIDE_WINDOW_BYTES),
+                          (narrow, IO_WINDOW_BYTES)):
         for _ in range(limit // 65536 - 1):
-            one.write(BODY[:65536])
-        one.chunks_finished()
+            upload.write(BODY[:65536])
+        upload.chunks_finished()
         assert not written
-        one.write(BODY[:65536])
-        one.chunks_finished()
+        upload.write(BODY[:65536])
+        upload.chunks_finished()
         assert sum(move.length for move in written) == limit
         del written[:]
-    for one in open_ones + [narrow]:
-        one.close()
-        one.close()
+    for upload in open_ones + [narrow]:
+        upload.close()
+        upload.close()
     assert disk.node.uploads == 0
 
 
 def test_the_end_of_an_object_makes_no_trip_of_its_own(
         disk: Disk, green: None) -> None:
-    one = disk.open_file('o').writer(size=WIDE_WINDOW_BYTES)
-    one.open()
+    upload = disk.open_file('o').writer(size=WIDE_WINDOW_BYTES)
+    upload.open()
     for _ in range(WIDE_WINDOW_BYTES // 65536):
-        one.write(BODY[:65536])
-    one.chunks_finished()
+        upload.write(BODY[:65536])
+    upload.chunks_finished()
     assert not disk.carrier.moved
-    assert disk.node.pool_snapshots() == {}
-    one.close()
+    assert disk.pools() == {}
+    upload.close()
 
 
 def test_a_size_not_known_beforehand(disk: Disk) -> None:
@@ -102,8 +104,8 @@ def test_a_stub_is_one_byte_longer_and_whole_files_are_not(
     assert sizes == {'stub': len(BODY) + 1, 'both': len(BODY),
                      'ssd': len(BODY)}
     assert residency_store.load(disk.data_path('ssd')) is None
-    found = residency_store.load(disk.data_path('both'))
-    assert found == Residency.whole(len(BODY), Tier.SSD | Tier.HDD)
+    residency = residency_store.load(disk.data_path('both'))
+    assert residency == Residency.whole(len(BODY), Tier.SSD | Tier.HDD)
 
 
 @pytest.mark.parametrize('class_map', [MIXED, ALL_HDD])
@@ -170,9 +172,9 @@ def test_an_unmounted_hdd_is_unavailable_and_never_quarantined(
         disk: Disk) -> None:
     disk.put('o', BODY, MIXED)
     os.rename(disk.capacity_path, disk.capacity_path + '.away')
-    found = disk.open_file('o')
-    with found.open():
-        reader = found.reader()
+    disk_file = disk.open_file('o')
+    with disk_file.open():
+        reader = disk_file.reader()
     with pytest.raises(TierUnavailable):
         reader.dss_prepare([(0, len(BODY))])
     reader.dss_prepare([(0, 1000)])  # that much is on the SSD
@@ -275,23 +277,23 @@ def test_the_auditor_leaves_alone_what_it_cannot_reach(
 
 def _audit(disk: Disk) -> bytes:
     from swift.obj.diskfile import AuditLocation
-    found = disk.ours.get_diskfile_from_audit_location(AuditLocation(
+    disk_file = disk.ours.get_diskfile_from_audit_location(AuditLocation(
         os.path.dirname(disk.data_path('o')), 'sda', '7',
         disk.policies[0]))
-    with found.open():
-        reader = found.reader()
+    with disk_file.open():
+        reader = disk_file.reader()
     return b''.join(reader)
 
 
 def _make_remote(disk: Disk, name: str) -> None:
     path = disk.data_path(name)
     with open(path, 'rb+') as target:
-        found = residency_store.load(target.fileno())
-        assert found is not None
-        moved = Residency(found.content_length, tuple(
+        residency = residency_store.load(target.fileno())
+        assert residency is not None
+        moved = Residency(residency.content_length, tuple(
             Extent(extent.offset, extent.length,
                    extent.tiers if extent.tiers & Tier.SSD
-                   else Tier.REMOTE) for extent in found.extents),
+                   else Tier.REMOTE) for extent in residency.extents),
             RemoteCopy('s3', 'key', 'etag', 1.0))
         residency_store.store(target.fileno(), moved)
 
@@ -301,9 +303,9 @@ def test_remote_bytes_without_a_daemon_are_unavailable(
     from swift_dss.core.errors import RemoteUnavailable
     disk.put('o', BODY, MIXED)
     _make_remote(disk, 'o')
-    found = disk.open_file('o')
-    with found.open():
-        reader = found.reader()
+    disk_file = disk.open_file('o')
+    with disk_file.open():
+        reader = disk_file.reader()
     with pytest.raises(RemoteUnavailable):
         reader.dss_prepare([(0, len(BODY))])
     reader.close()
@@ -344,28 +346,37 @@ def test_a_full_ssd_is_refused_and_leaves_nothing(
 
 
 def test_the_ssd_reserves_only_what_it_will_hold(disk: Disk) -> None:
-    found = disk.open_file('o')
-    found.dss_tag(MIXED)
-    one = found.writer(size=len(BODY))
-    one.open()
-    blocks = os.fstat(one._fd).st_blocks * 512
-    one.close()
+    disk_file = disk.open_file('o')
+    disk_file.dss_tag(MIXED)
+    upload = disk_file.writer(size=len(BODY))
+    upload.open()
+    blocks = sum(_reserved(disk.device))
+    upload.close()
+    assert not _reserved(disk.device)
     on_ssd = len(BODY) - 1000001
     assert on_ssd <= blocks < on_ssd + 3 * 4096
 
 
+def _reserved(folder: str) -> List[int]:
+    """The room of each file below a folder that this process has open."""
+    return [os.stat(path).st_blocks * 512
+            for path in glob.glob('/proc/self/fd/*')
+            if os.path.isfile(path)
+            and os.readlink(path).startswith(folder)]
+
+
 def test_a_stub_can_be_posted_to_deleted_and_relinked(disk: Disk) -> None:
     disk.put('o', BODY, MIXED, timestamp='1000000000.00000')
-    found = disk.open_file('o')
-    found.open()
-    found.write_metadata({'X-Timestamp': '1000000001.00000',
-                          'X-Object-Meta-A': 'b'})
+    disk_file = disk.open_file('o')
+    disk_file.open()
+    disk_file.write_metadata({'X-Timestamp': '1000000001.00000',
+                              'X-Object-Meta-A': 'b'})
     assert disk.read('o') == BODY
     path = disk.data_path('o')
     os.link(path, path.replace('/7/', '/7/') + '.link')
     os.rename(path + '.link', path)
     assert disk.read('o') == BODY
-    found.delete('1000000002.00000')
+    disk_file.delete('1000000002.00000')
     with pytest.raises(DiskFileNotExist):
         disk.open_file('o').open()
 
@@ -385,9 +396,9 @@ def test_fragments_are_stubs_of_their_own(disk: Disk) -> None:
     versions = {layout.version_of_path('sda', disk.data_path('o', 1))}
     assert None not in versions
     # Class 2 covers segments 1 and half of 2; class 1 ranks above it.
-    found = residency_store.load(disk.data_path('o', 1))
-    assert found is not None
-    assert [(extent.offset, extent.length) for extent in found.extents
+    residency = residency_store.load(disk.data_path('o', 1))
+    assert residency is not None
+    assert [(extent.offset, extent.length) for extent in residency.extents
             if extent.tiers == Tier.HDD] == [
         (policy.fragment_size, policy.fragment_size)]
 
@@ -398,9 +409,9 @@ def test_an_abandoned_read_frees_its_descriptors(
     _settle(disk)
     before = set(os.listdir('/proc/self/fd'))
     for stop in range(3):
-        found = disk.open_file('o')
-        with found.open():
-            reader = found.reader()
+        disk_file = disk.open_file('o')
+        with disk_file.open():
+            reader = disk_file.reader()
         source = iter(reader)
         for _ in range(stop):
             next(source)
@@ -412,7 +423,8 @@ def test_an_abandoned_read_frees_its_descriptors(
 
 
 def _settle(disk: Disk) -> None:
-    for pool in disk.node._pools.values():
+    for pool in (disk.node.pool(Tier.SSD, 'sda'),
+                 disk.node.pool(Tier.HDD, 'sda')):
         # Two rounds through every thread: whatever was begun is done.
         for job in [pool.submit(os.getpid) for _ in range(64)]:
             job.wait()
@@ -422,10 +434,10 @@ def test_an_audit_needs_no_event_loop_and_no_thread(
         disk: Disk, green: None) -> None:
     disk.put('o', BODY, MIXED)
     before = {name: counts['jobs'] for name, counts in
-              disk.node.pool_snapshots().items()}
+              disk.pools().items()}
     assert _audit(disk) == BODY
     _settle(disk)
-    after = disk.node.pool_snapshots()
+    after = disk.pools()
     # The 64 of _settle, and the close of the capacity file.
     assert {name: counts['jobs'] - before[name] for name, counts in
             after.items()} == {'ssd-sda': 64, 'hdd-sda': 65}
@@ -435,15 +447,15 @@ def test_an_audit_needs_no_event_loop_and_no_thread(
 def test_a_read_leaves_nothing_to_the_garbage_collector(
         disk: Disk, green: None, size: int) -> None:
     disk.put('o', BODY[:size])
-    found = disk.open_file('o')
-    with found.open():
-        reader = found.reader()
+    disk_file = disk.open_file('o')
+    with disk_file.open():
+        reader = disk_file.reader()
     assert sum(map(len, reader)) == size
     reader.close()
-    gone = weakref.ref(found), weakref.ref(reader)
+    gone = weakref.ref(disk_file), weakref.ref(reader)
     gc.disable()
     try:
-        del found, reader
+        del disk_file, reader
         assert [each() for each in gone] == [None, None]
     finally:
         gc.enable()
@@ -456,6 +468,6 @@ def test_a_read_leaves_nothing_to_the_garbage_collector(
     ('4000000089.00057+0.meta', '4000000089.00057')])
 def test_the_time_of_a_type_is_the_same_in_all_names(
         disk: Disk, name: str, ctype: str) -> None:
-    found = disk.ours.parse_on_disk_filename(name, disk.policies[0])
-    assert found['ctype_timestamp'].internal == ctype
-    assert found['timestamp'].internal[:16] == name[:16]
+    parts = disk.ours.parse_on_disk_filename(name, disk.policies[0])
+    assert parts['ctype_timestamp'].internal == ctype
+    assert parts['timestamp'].internal[:16] == name[:16]

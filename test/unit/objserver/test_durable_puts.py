@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from types import SimpleNamespace
-from typing import Any, List
+from typing import Any, List, Optional
 
 import pytest
-from dss_disk import Disk, Logger
+from support.rigs.dss_disk import Disk, Logger
 from swift.common.swob import HTTPException, Request
 
+from swift_dss.core.config import NodeConf
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
 from swift_dss.core.spans import ClassMap, Span
 from swift_dss.core.version import VersionId
@@ -17,7 +18,9 @@ from swift_dss.io import moves
 from swift_dss.io.capacity import Capacity
 from swift_dss.io.switch import Place
 from swift_dss.objserver.reader import BytesUnavailable
-from swift_dss.objserver.travel import arriving
+from swift_dss.objserver.settings import Node
+from swift_dss.objserver.travel import adopting, arriving
+from swift_dss.objserver.travel.adopting import Adoptions
 from swift_dss.objserver.travel.newest import Newest
 from swift_dss.wire import layout, names, newest
 from swift_dss.wire.records import proof
@@ -29,9 +32,9 @@ AT = '1700000000.00000'
 
 
 def capacity_file(disk: Disk) -> str:
-    found, = [os.path.join(folder, name) for folder, _, there in os.walk(
+    path, = [os.path.join(folder, name) for folder, _, there in os.walk(
         os.path.join(disk.capacity_path, 'data')) for name in there]
-    return found
+    return path
 
 
 def place_of(disk: Disk, name: str) -> Place:
@@ -74,9 +77,9 @@ def test_a_second_try_of_a_version_takes_no_bytes_of_the_first(
 def test_what_is_moved_while_it_is_read_is_not_quarantined(
         disk: Disk) -> None:
     disk.put('o', BODY, MIXED)
-    found = disk.open_file('o')
-    with found.open():
-        reader = found.reader()
+    disk_file = disk.open_file('o')
+    with disk_file.open():
+        reader = disk_file.reader()
     place = place_of(disk, 'o')
     moves.promote(place)
     moves.drop_capacity(place)
@@ -93,21 +96,36 @@ REMOTE = Residency.whole(len(BODY), Tier.SSD).with_remote(RemoteCopy(
 STUB = REMOTE.drop(0, len(BODY), Tier.SSD)
 
 
-def receive(monkeypatch: Any, residency: Residency) -> Any:
+def receive(monkeypatch: Any, residency: Residency,
+            adoptions: Optional[Adoptions] = None) -> Any:
     """What becomes of a stub that S3 would prove."""
-    monkeypatch.setattr(arriving, '_ask', lambda disk_file, request: proof
-                        .ProofReply(200, '', STUB, 'f' * 32))
+    monkeypatch.setattr(arriving, 'ask_for_proof', lambda *_: proof.ProofReply(
+        200, '', STUB, 'f' * 32))
     request = Request.blank('/sda/7/a/c/o', method='PUT', headers={
         'X-Timestamp': AT, 'Etag': 'f' * 32,
         names.BACKEND_STUB: str(len(BODY))},
         body=proof.encode_stub(residency))
     return arriving.receive(request, SimpleNamespace(
         _logger=Logger(), policy=0, dss_device='sda', dss_hash='a' * 32,
-        dss_partition='7'))
+        dss_partition='7',
+        manager=SimpleNamespace(
+            dss_adoptions=adoptions or Adoptions(),
+            dss_node=Node(NodeConf(), Logger()))))
 
 
 def test_a_stub_that_lies_in_s3_alone_is_taken(monkeypatch: Any) -> None:
     assert receive(monkeypatch, STUB).residency == STUB
+
+
+def test_what_waits_for_a_stub_that_came_waits_anew_once_it_is_lost(
+        monkeypatch: Any) -> None:
+    now, adoptions = [1000.0], Adoptions()
+    monkeypatch.setattr(adopting.time, 'monotonic', lambda: now[0])
+    place = ('sda', '7', 0)
+    adoptions.heard(place, 'a' * 32, adopting.Answer.ABSENT)
+    receive(monkeypatch, STUB, adoptions)
+    now[0] += adopting._PATIENCE_SECONDS
+    assert not adoptions.has_waited(place, 'a' * 32)
 
 
 @pytest.mark.parametrize('residency', [

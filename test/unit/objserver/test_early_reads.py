@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import io
 import os
-from typing import Any, List, Optional, Tuple
+from typing import Any, Iterator, List, Optional, Tuple
 
 import pytest
-from dss_disk import Disk, Full
+from support.rigs.dss_disk import Disk, Full
 from swift.common.swob import Request
 from swift.common.utils import Timestamp
 
 from swift_dss.core.spans import ClassMap, Span
 from swift_dss.io.probe import AHEAD_BYTES, CHUNK_BYTES
+from swift_dss.objserver.extents import VersionBytes
 from swift_dss.objserver.server import DssObjectController, _first_range
 
 BODY = os.urandom(3 * CHUNK_BYTES + 100)
@@ -38,14 +39,14 @@ def begun(disk: Disk, cache: Watched, name: str,
           wanted: Optional[Tuple[int, int]]) -> Any:
     """The reader of a diskfile whose request is about to read a range."""
     disk.node.page_cache = cache
-    found = disk.open_file(name)
-    found.dss_range = wanted
-    with found.open():
-        return found.reader()
+    disk_file = disk.open_file(name)
+    disk_file.dss_range = wanted
+    with disk_file.open():
+        return disk_file.reader()
 
 
 def trips(disk: Disk) -> int:
-    return disk.node.pool_snapshots().get('ssd-sda', {}).get('jobs', 0)
+    return disk.pools().get('ssd-sda', {}).get('jobs', 0)
 
 
 def test_what_is_there_by_then_makes_no_trip(
@@ -68,7 +69,7 @@ def test_what_was_there_at_once_is_not_read_again(
     disk.put('o', body)
     cache = Watched()
     assert b''.join(begun(disk, cache, 'o', (0, -1))) == body
-    assert [one[:2] for one in cache.asked] == [
+    assert [request[:2] for request in cache.asked] == [
         (0, min(size, CHUNK_BYTES))] + [
         (at, min(AHEAD_BYTES, size - at))
         for at in range(CHUNK_BYTES, size, AHEAD_BYTES)]
@@ -126,22 +127,59 @@ def test_what_a_request_will_read(
 def test_only_a_get_begins_to_read(
         disk: Disk, monkeypatch: Any, method: str, headers: Any,
         expected: List[int]) -> None:
-    monkeypatch.setattr(
-        disk.policies[0], 'diskfile_module', 'egg:swift_dss#dss.fs')
-    server = DssObjectController(dict(
-        disk.options, log_level='ERROR', swift_dir=disk.root))
-    put = server(_environ('PUT', BODY[:4096], {
-        'Content-Type': 'a/b', 'Content-Length': '4096',
-        'X-Timestamp': Timestamp.now().internal}), lambda *_: None)
-    b''.join(put)
+    dss_server = _server(disk, monkeypatch)
     cache = disk.node.page_cache = Watched(cold=True)
     said: List[str] = []
-    answer = server(_environ(method, b'', headers),
-                    lambda status, *_: said.append(status))
+    answer = dss_server(_environ(method, b'', headers),
+                        lambda status, *_: said.append(status))
     assert [offset for offset, *_ in cache.asked] == expected
     body = b''.join(answer)
     assert said[0][0] == '2'
     assert len(body) == {'HEAD': 0, 'GET': 10 if headers else 4096}[method]
+
+
+@pytest.mark.parametrize('headers, is_cold, held', [
+    ({}, False, 0), ({}, True, 1),
+    ({'Range': 'bytes=10-19'}, False, 0),
+    ({'Range': 'bytes=10-19'}, True, 1),
+    # Its first bytes are not those that were foretold.
+    ({'Range': 'bytes=-10'}, False, 1),
+    ({'Range': 'bytes=10-19', 'X-Backend-Ignore-Range-If-Metadata-Present':
+      'Content-Type'}, False, 1)])
+def test_only_an_answer_with_nothing_proven_yet_is_held_back(
+        disk: Disk, monkeypatch: Any, headers: Any, is_cold: bool,
+        held: int) -> None:
+    dss_server = _server(disk, monkeypatch)
+    disk.node.page_cache = Watched(cold=is_cold)
+    taken: List[bytes] = []
+
+    def read(self: Any, *args: Any) -> Iterator[bytes]:
+        for chunk in real(self, *args):
+            taken.append(chunk)
+            yield chunk
+
+    real = VersionBytes.read
+    monkeypatch.setattr(VersionBytes, 'read', read)
+    body = dss_server(_environ('GET', b'', headers), lambda *_: None)
+    # An answer that is held back takes bytes before anybody asks for them.
+    assert len(taken) == held
+    answer = b''.join(body)
+    assert len(taken) == 1
+    assert len(answer) == (
+        10 if 'Range' in headers and len(headers) == 1 else 4096)
+
+
+def _server(disk: Disk, monkeypatch: Any) -> DssObjectController:
+    """An object server with an object of 4 KiB."""
+    monkeypatch.setattr(
+        disk.policies[0], 'diskfile_module', 'egg:swift_dss#dss.fs')
+    made = DssObjectController(dict(
+        disk.options, log_level='ERROR', swift_dir=disk.root))
+    put = made(_environ('PUT', BODY[:4096], {
+        'Content-Type': 'a/b', 'Content-Length': '4096',
+        'X-Timestamp': Timestamp.now().internal}), lambda *_: None)
+    b''.join(put)
+    return made
 
 
 def _environ(method: str, body: bytes, headers: Any) -> Any:

@@ -7,7 +7,7 @@ import socket
 from typing import Any, Iterator, List
 
 import pytest
-from dss_disk import Disk
+from support.rigs.dss_disk import Disk
 from swift.common.utils import Timestamp
 from swift.obj.diskfile import DiskFileQuarantined
 
@@ -31,13 +31,13 @@ def heard(disk: Disk) -> Iterator[Any]:
 
 def gone(heard: Any) -> List[control.Event]:
     """What was said to be gone since the last call."""
-    found = []
+    events = []
     while True:
         try:
             raw = heard.recv(2 * MAX_EVENT_BYTES)
         except BlockingIOError:
-            return found
-        found += [event for event in map(
+            return events
+        events += [event for event in map(
             control.decode_event, control.split_events(raw))
             if event.kind is EventKind.GONE]
 
@@ -64,13 +64,13 @@ def test_a_suffix_put_aside_as_a_whole_is_told(
 def test_a_fragment_that_is_handed_over_is_told(
         disk: Disk, heard: Any) -> None:
     disk.put('o', BODY, policy=1, frag_index=2, timestamp='1700000000')
-    found = disk.open_file('o', policy=1).open()
-    version = found.dss_version()
-    assert version.frag_index == 2
-    found.purge(Timestamp('1700000000'), 2)
+    disk_file = disk.open_file('o', policy=1).open()
+    version, path = disk_file.dss_version(), disk.data_path('o', policy=1)
+    assert version.frag_index == 2 and os.path.exists(path)
+    disk_file.purge(Timestamp('1700000000'), 2)
     event, = gone(heard)
     assert (event.version, event.partition) == (version, '7')
-    assert not os.path.exists(found._data_file)
+    assert not os.path.exists(path)
     # A tombstone is in no index.
     disk.open_file('o', policy=1).purge(Timestamp('1700000000'), None)
     assert gone(heard) == []
@@ -86,8 +86,8 @@ def test_what_hashing_clears_away_is_told(disk: Disk, heard: Any) -> None:
     disk.put('o', BODY, timestamp='1700000001')
     os.rename(path + '.kept', path)
     gone(heard)
-    disk.ours._get_hashes('sda', '7', disk.policies[0],
-                          recalculate=[path.split(os.sep)[-3]])
+    disk.ours.get_hashes('sda', '7', [path.split(os.sep)[-3]],
+                         disk.policies[0])
     assert [event.version for event in gone(heard)] == [version]
     assert not os.path.exists(path)
 

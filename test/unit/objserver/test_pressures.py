@@ -33,11 +33,21 @@ class Logger(logging.Logger):
 
 
 @pytest.fixture
-def served(tmp_path, monkeypatch):
-    node = Node(NodeConf(run_dir=str(tmp_path), devices=str(tmp_path)),
-                Logger())
+def logger():
+    return Logger()
+
+
+@pytest.fixture
+def served(tmp_path, monkeypatch, logger):
+    return served_by(monkeypatch, logger, run_dir=str(tmp_path),
+                     devices=str(tmp_path))
+
+
+def served_by(monkeypatch, logger, **options):
+    """The pressures of a node of such a configuration."""
+    node = Node(NodeConf(**options), Logger())
     monkeypatch.setattr(module, 'node_for', lambda conf, logger: node)
-    return module.Pressures({}, Logger())
+    return module.Pressures({}, logger)
 
 
 def ask(served, tally='', method='GET'):
@@ -58,9 +68,9 @@ def test_every_device_is_told_of_with_its_age(served, tmp_path):
     state = write(tmp_path, 'sda')
     write(tmp_path, 'sdb', backlog=None)
     answer = ask(served)
-    found = wire.decode_node(answer.body)
-    assert sorted(found) == ['sda', 'sdb']
-    age, pressure = found['sda']
+    devices = dict(wire.Devices(answer.body))
+    assert sorted(devices) == ['sda', 'sdb']
+    age, pressure = devices['sda']
     assert 3 <= age < 60 and pressure == state
 
 
@@ -88,9 +98,9 @@ def test_a_mounted_device_says_how_much_may_still_be_written(
 
 
 def test_old_and_missing_states_say_nothing(served, tmp_path):
-    assert wire.decode_node(ask(served).body) == {}
+    assert dict(wire.Devices(ask(served).body)) == {}
     write(tmp_path, 'sda', at=time.time() - 1000)
-    assert wire.decode_node(ask(served).body) == {}
+    assert dict(wire.Devices(ask(served).body)) == {}
 
 
 def test_counts_of_proxies_are_added_up_for_the_daemon(served, tmp_path,
@@ -107,9 +117,9 @@ def test_counts_of_proxies_are_added_up_for_the_daemon(served, tmp_path,
     'x', '[]', '{"99": {"accept": 1}}', '{"1": 5}',
     '{"1": {"accept": -1}}', json.dumps({'../x': {'accept': 1}})])
 def test_counts_that_are_none_are_refused_and_the_answer_comes(
-        served, tmp_path, bad):
+        served, logger, tmp_path, bad):
     assert ask(served, bad).status_int == 200
-    assert served._logger.counts == ['dss.errors.admissions']
+    assert logger.counts == ['dss.errors.admissions']
     assert not (tmp_path / 'state' / 'admitted').exists()
 
 
@@ -121,24 +131,24 @@ def test_an_answer_is_made_once_in_a_while_and_says_its_age(
         served, tmp_path, monkeypatch):
     now = [100.0]
     monkeypatch.setattr(module.time, 'monotonic', lambda: now[0])
-    made = []
-    real = served._answer
-    monkeypatch.setattr(served, '_answer',
-                        lambda node: made.append(1) or real(node))
-    bodies = set()
+
+    def told(answer):
+        """The number of devices that an answer tells of."""
+        return len(list(wire.Devices(answer.body)))
     for step in range(4):
+        # A device more each time: only an answer made anew tells of it.
+        write(tmp_path, 'sd%d' % step)
         answer = ask(served)
-        bodies.add(answer.body)
+        assert told(answer) == 1
         assert float(answer.headers[names.BACKEND_AGE]) == \
             pytest.approx(0.1 * step)
         now[0] += 0.1
-    assert len(made) == len(bodies) == 1
     now[0] += module._KEEP_SECONDS
-    ask(served)
-    assert len(made) == 2
-    Request.blank(names.PRESSURE_PATH, headers={
-        'Cache-Control': 'no-cache'}).get_response(served)
-    assert len(made) == 3
+    assert told(ask(served)) == 4
+    write(tmp_path, 'sd4')
+    assert told(ask(served)) == 4
+    assert told(Request.blank(names.PRESSURE_PATH, headers={
+        'Cache-Control': 'no-cache'}).get_response(served)) == 5
 
 
 @pytest.mark.parametrize('workers', [1, 10, 40, 100, 150])
@@ -160,10 +170,12 @@ def test_many_workers_come_as_seldom_as_they_are_asked_to(
         assert len(late) / 50.0 >= 0.9 * workers
 
 
-def test_all_processes_of_a_node_have_one_name(served, tmp_path):
-    name = ask(served).headers[names.BACKEND_NODE]
-    again = Node(NodeConf(run_dir=str(tmp_path) + '/.', devices=str(
-        tmp_path)), Logger())
-    other = Node(NodeConf(run_dir=str(tmp_path / 'x'), devices=str(
-        tmp_path)), Logger())
-    assert module._identity(again) == name != module._identity(other)
+def test_all_processes_of_a_node_have_one_name(
+        served, logger, tmp_path, monkeypatch):
+    def name(of):
+        return ask(of).headers[names.BACKEND_NODE]
+    expected = name(served)
+    again, other = (name(served_by(
+        monkeypatch, logger, run_dir=str(tmp_path) + suffix,
+        devices=str(tmp_path))) for suffix in ('/.', '/x'))
+    assert again == expected != other

@@ -9,12 +9,15 @@ from typing import Any, Iterator, List
 
 import eventlet
 import pytest
-from dss_disk import Disk
+from support.clocks import StillClock
+from support.rigs.dss_disk import Disk
 from swift.obj.diskfile import read_metadata, write_metadata
 
 from swift_dss.core.limits import EVENT_BATCH_SECONDS, MAX_EVENT_BYTES
 from swift_dss.core.spans import ClassMap
 from swift_dss.core.version import VersionId
+from swift_dss.io.place.attributes import VALUE_BYTES
+from swift_dss.objserver import events
 from swift_dss.wire import control
 
 BODY = b'x' * 1000
@@ -31,28 +34,29 @@ def heard(disk: Disk) -> Iterator[Any]:
     listening.close()
 
 
-def line(disk: Disk) -> Any:
-    """The way to the daemon that has the device."""
-    return disk.node.events._line('sda')
+@pytest.fixture
+def still(monkeypatch: Any) -> None:
+    """Time stands still: after its first read, a sender gathers."""
+    monkeypatch.setattr(events, 'time', StillClock())
+    monkeypatch.setattr(events.waiting, 'later', lambda *_: True)
 
 
 def datagrams(heard: Any) -> List[List[control.Event]]:
-    found = []
+    groups = []
     while True:
         try:
             raw = heard.recv(2 * MAX_EVENT_BYTES)
         except BlockingIOError:
-            return found
+            return groups
         assert len(raw) <= MAX_EVENT_BYTES
-        found.append([control.decode_event(line)
-                      for line in control.split_events(raw)])
+        groups.append([control.decode_event(line)
+                       for line in control.split_events(raw)])
 
 
 def test_the_first_read_goes_at_once_and_the_next_together(
         disk: Disk, green: None, heard: Any) -> None:
     disk.put('o', BODY)
     datagrams(heard)
-    line(disk)._reads_due = 0.0
     for _ in range(4):
         disk.read('o')
     (first,), = datagrams(heard)
@@ -67,16 +71,16 @@ def test_the_first_read_goes_at_once_and_the_next_together(
 
 
 def test_many_reads_fill_whole_datagrams(
-        disk: Disk, green: None, heard: Any) -> None:
+        disk: Disk, green: None, still: None, heard: Any) -> None:
     disk.put('o', BODY)
+    disk.read('o')
     datagrams(heard)
-    line(disk)._reads_due = time.monotonic() + 60
     for _ in range(100):
         disk.read('o')
     disk.node.events.send_what_waits('sda')
-    found = datagrams(heard)
-    assert sum(map(len, found)) == 100
-    assert 2 <= len(found) <= 10
+    groups = datagrams(heard)
+    assert sum(map(len, groups)) == 100
+    assert 2 <= len(groups) <= 10
 
 
 def test_without_an_event_loop_a_read_waits_for_no_timer(
@@ -89,17 +93,18 @@ def test_without_an_event_loop_a_read_waits_for_no_timer(
 
 
 def test_a_fork_sends_nothing_of_its_parent(
-        disk: Disk, green: None, heard: Any) -> None:
+        disk: Disk, green: None, still: None, heard: Any,
+        monkeypatch: Any) -> None:
     disk.put('o', BODY)
+    for _ in range(3):
+        disk.read('o')
     datagrams(heard)
-    events = line(disk)
-    events._reads_due = time.monotonic() + 60
+    monkeypatch.setattr(os, 'getpid', lambda: 1)  # as in a child
+    disk.node.events.send_what_waits('sda')
     disk.read('o')
-    assert len(events._reads) == 1
-    events._pid -= 1  # as a child finds it
-    disk.read('o')
-    assert len(events._reads) == 1
     assert datagrams(heard) == []
+    disk.node.events.send_what_waits('sda')
+    (_of_the_child,), = datagrams(heard)
 
 
 def test_a_daemon_that_was_started_anew_hears_the_very_next_read(
@@ -136,7 +141,7 @@ def test_of_empty_objects_only_manifests_are_told(
     metadata = dict(read_metadata(path))
     metadata['X-Object-Manifest'] = 'c/segments'
     with open(path, 'r+b') as target:
-        write_metadata(target, metadata)
+        write_metadata(target, metadata, xattr_size=VALUE_BYTES)
     datagrams(heard)
     assert disk.read('o') == disk.read('m') == b''
     told = [event for batch in datagrams(heard) for event in batch]
@@ -161,5 +166,5 @@ def test_a_name_too_long_for_a_datagram_is_left_out() -> None:
         len(BODY), '1', name='/a/c/' + 'o' * MAX_EVENT_BYTES)
     raw = control.encode_event(event)
     assert len(raw) <= MAX_EVENT_BYTES
-    found = control.decode_event(raw)
-    assert (found.size, found.name, found.map_text) == (len(BODY), '', '')
+    read = control.decode_event(raw)
+    assert (read.size, read.name, read.map_text) == (len(BODY), '', '')

@@ -5,11 +5,15 @@ from __future__ import annotations
 import glob
 import os
 import time
-from typing import List
+from types import SimpleNamespace
+from typing import Any, List, Optional
 
-from dss_disk import Disk
+import pytest
+from support.clocks import StillClock
+from support.rigs.dss_disk import Disk
 
-from swift_dss.bench.traces import native
+from swift_dss.objserver import recorder
+from swift_dss.replay.traces import native
 from swift_dss.wire import tracing
 
 BODY = b'x' * 1000
@@ -21,15 +25,23 @@ def order(disk: Disk, folder: str, seconds: float = 60.0,
     with open(tracing.path_in(disk.node.conf.run_dir), 'wb') as target:
         target.write(tracing.encode(tracing.TraceOrder(
             folder, time.time() + seconds, process_bytes)))
-    disk.node.recorder._next_look = 0.0
+
+
+@pytest.fixture
+def clock(monkeypatch: Any) -> StillClock:
+    """By it the recorder looks for an order once a second."""
+    made = StillClock()
+    monkeypatch.setattr(recorder, 'time', SimpleNamespace(
+        time=time.time, monotonic=made.monotonic))
+    return made
 
 
 def lines(folder: str) -> List[bytes]:
-    found: List[bytes] = []
+    text_lines: List[bytes] = []
     for path in sorted(glob.glob(os.path.join(folder, '*')), reverse=True):
         with open(path, 'rb') as source:
-            found += source.readlines()
-    return found
+            text_lines += source.readlines()
+    return text_lines
 
 
 def test_what_was_done_is_a_trace_that_can_be_read(
@@ -50,21 +62,33 @@ def test_what_was_done_is_a_trace_that_can_be_read(
 
 
 def test_without_an_order_nothing_is_noted(
-        disk: Disk, tmp_path: object) -> None:
+        disk: Disk, tmp_path: object, clock: StillClock,
+        monkeypatch: Any) -> None:
+    # Nor is a note kept until a timer rings.
+    monkeypatch.setattr(recorder.waiting, 'later', lambda *_: True)
     disk.put('o', BODY)
     disk.read('o')
-    assert disk.node.recorder._lines == []
+    order(disk, str(tmp_path))
+    clock.now += 60.0
+    assert disk.node.recorder.is_on()
+    disk.node.recorder.flush()
+    assert lines(str(tmp_path)) == []
 
 
+@pytest.mark.parametrize('damage', [None, b'{"folder": 3}'])
 def test_an_order_that_is_over_or_damaged_ends_it(
-        disk: Disk, tmp_path: object) -> None:
-    order(disk, str(tmp_path), seconds=-1.0)
+        disk: Disk, tmp_path: object, clock: StillClock,
+        damage: Optional[bytes]) -> None:
+    order(disk, str(tmp_path))
+    assert disk.node.recorder.is_on()
+    if damage is None:
+        order(disk, str(tmp_path), seconds=-1.0)
+    else:
+        with open(tracing.path_in(disk.node.conf.run_dir), 'wb') as target:
+            target.write(damage)
+    clock.now += 60.0
     assert not disk.node.recorder.is_on()
-    with open(tracing.path_in(disk.node.conf.run_dir), 'wb') as target:
-        target.write(b'{"folder": 3}')
-    disk.node.recorder._next_look = 0.0
-    assert not disk.node.recorder.is_on()
-    assert any('trace' in line for line in disk.logger.lines)
+    assert any('trace' in line for line in disk.logger.lines) == bool(damage)
 
 
 def test_it_never_writes_more_than_it_may(
@@ -94,7 +118,7 @@ def test_a_disk_that_fails_is_counted_and_hurts_nobody(
 
 def _version(disk: Disk) -> object:
     disk.put('p', BODY)
-    with disk.open_file('p').open() as found:
-        return found.dss_version()
+    with disk.open_file('p').open() as disk_file:
+        return disk_file.dss_version()
 
 

@@ -10,7 +10,7 @@ import shutil
 from typing import Any, List
 
 import pytest
-from dss_disk import Disk, Full, Ragged
+from support.rigs.dss_disk import Disk, Full, Ragged
 from swift.common.swob import Request
 from swift.common.utils import close_if_possible
 
@@ -56,8 +56,8 @@ def flip(path: str, offset: int) -> None:
 
 
 def hdd_path(disk: Disk, name: str) -> str:
-    with disk.open_file(name).open() as found:
-        return disk.node.capacity('sda').file_path(found.dss_version())
+    with disk.open_file(name).open() as disk_file:
+        return disk.node.capacity('sda').file_path(disk_file.dss_version())
 
 
 def read(disk: Disk, start: int, stop: int) -> bytes:
@@ -92,9 +92,9 @@ def test_no_wrong_byte_is_given(either_cache: Disk, green: None,
     if not first <= at // BLOCK_BYTES <= last:
         assert read(disk, start, stop) == BODY[start:stop]
         return
-    found = disk.open_file('o')
-    with found.open():
-        reader = found.reader()
+    disk_file = disk.open_file('o')
+    with disk_file.open():
+        reader = disk_file.reader()
     given = b''
     with pytest.raises(RottenBlock):
         for chunk in (reader if (start, stop) == (0, SIZE) else
@@ -278,8 +278,8 @@ def test_s3_has_it(disk: Disk, green: None, monkeypatch: Any, span: Any,
     assert read(disk, *span) == BODY[slice(*span)]
     assert not disk.quarantined()
     blocks = range(span[0] // BLOCK_BYTES, -(-span[1] // BLOCK_BYTES))
-    assert [one.offset // BLOCK_BYTES for one in asked] == list(blocks)
-    assert not any(one.keep for one in asked)
+    assert [request.offset // BLOCK_BYTES for request in asked] == list(blocks)
+    assert not any(request.keep for request in asked)
     assert disk.logger.counts[
         'dss.rotten.%s' % ('ssd' if tiers is Tier.SSD else 'hdd')] == 1
 
@@ -298,10 +298,10 @@ def test_s3_is_asked_for_clients_alone(disk: Disk, green: None,
                                        purpose: str) -> None:
     asked = put_with_s3(disk, monkeypatch)
     flip(disk.data_path('o'), BLOCK_BYTES)
-    found = disk.open_file('o')
-    found.dss_purpose = purpose
-    with found.open():
-        reader = found.reader()
+    disk_file = disk.open_file('o')
+    disk_file.dss_purpose = purpose
+    with disk_file.open():
+        reader = disk_file.reader()
     if purpose == 'audit':
         assert b''.join(reader) == \
             BODY[:BLOCK_BYTES] + BODY[2 * BLOCK_BYTES:]
@@ -356,10 +356,13 @@ def test_a_wrong_first_block_is_a_409(disk: Disk, green: None,
 
 
 @pytest.mark.parametrize('text', [
-    'bytes=65500-65600', 'bytes=65536-131071', 'bytes=65535-131070'])
+    'bytes=65500-65600', 'bytes=65536-131071', 'bytes=65535-131070',
+    'bytes=61441-131071'])
 def test_so_is_one_that_comes_before_anything_is_sent(
-        disk: Disk, green: None, monkeypatch: Any, text: str) -> None:
+        either_cache: Disk, green: None, monkeypatch: Any,
+        text: str) -> None:
     """The server holds small bodies back, and would say 500."""
+    disk = either_cache
     disk.put('o', BODY)
     flip(disk.data_path('o'), 70000)
     said, _, broke = get(disk, monkeypatch, text)
@@ -407,7 +410,8 @@ def test_a_fragment_is_checked(disk: Disk, green: None) -> None:
 
 
 @pytest.mark.parametrize('headers', [
-    {}, {'X-Backend-Fragment-Preferences': '[]'}])
+    {}, {'X-Backend-Fragment-Preferences': '[]'},
+    {'X-Backend-Fragment-Preferences': 'no JSON'}])
 def test_another_fragment_is_given_for_a_wrong_one(
         disk: Disk, green: None, monkeypatch: Any, headers: Any) -> None:
     headers = dict(headers, **{'X-Backend-Storage-Policy-Index': '1'})

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Dict, Iterator
 
 import pytest
-from dss_disk import Disk
+from support.rigs.dss_disk import Disk
 from swift.common.exceptions import (
     ChunkReadError, DiskFileError, DiskFileNotExist)
 from swift.common.utils import Timestamp
@@ -37,10 +37,10 @@ def offered(disk: Disk, policy: int = 0) -> Dict[str, Any]:
 
 
 def to_send(disk: Disk, object_hash: str, **options: Any) -> Any:
-    found = disk.ours.get_diskfile_from_hash(
+    disk_file = disk.ours.get_diskfile_from_hash(
         'sda', '7', object_hash, disk.policies[0],
         **dict({'open_expired': True, 'frag_prefs': None}, **options))
-    return found.open()
+    return disk_file.open()
 
 
 def test_each_session_fails_once_however_much_it_leaves_out(
@@ -97,8 +97,8 @@ def test_no_byte_of_a_stub_goes_without_a_digest(disk: Disk) -> None:
     assert ready.content_length < 1000
     sent = b''.join(ready.reader())
     assert len(sent) == ready.content_length
-    found = record.decode(sent[proof.HEAD_BYTES:])
-    assert found.extents == (Extent(0, len(BODY), Tier.REMOTE),)
+    residency = record.decode(sent[proof.HEAD_BYTES:])
+    assert residency.extents == (Extent(0, len(BODY), Tier.REMOTE),)
     assert ready.get_datafile_metadata()[names.BACKEND_STUB] == \
         str(len(BODY))
 
@@ -129,18 +129,20 @@ def test_a_fragment_to_be_rebuilt_lends_its_metadata_only(
     os.rename(disk.capacity_path, disk.capacity_path + '.away')
     object_hash, = offered(disk, 1)
     for preferences, is_ready in ((None, True), ([], False)):
-        found = disk.ec.get_diskfile_from_hash(
+        disk_file = disk.ec.get_diskfile_from_hash(
             'sda', '7', object_hash, disk.policies[1], frag_index=1,
             open_expired=True, frag_prefs=preferences).open()
-        assert (found.content_length == len(BODY)) is is_ready
-        assert ('X-Timestamp' in found.get_datafile_metadata()) is is_ready
+        assert (disk_file.content_length == len(BODY)) is is_ready
+        assert ('X-Timestamp' in disk_file.get_datafile_metadata()) is is_ready
 
 
 def test_sessions_are_not_remembered_without_end() -> None:
     sessions = sending.Sessions()
-    for number in range(3 * sending._MAX_SESSIONS):
+    numbers = range(3 * sending._MAX_SESSIONS)
+    for number in numbers:
         assert sessions.leave_out(('sda', str(number), 0, None))
-    assert len(sessions._incomplete) <= sending._MAX_SESSIONS
+    assert sum(not sessions.leave_out(('sda', str(number), 0, None))
+               for number in reversed(numbers)) == sending._MAX_SESSIONS
 
 
 def test_a_session_under_way_is_not_forgotten_for_others() -> None:
@@ -192,15 +194,15 @@ def test_a_body_that_breaks_starves_no_peer(
 def test_a_body_that_broke_is_tried_again_on_a_node_of_many_partitions(
         monkeypatch: Any) -> None:
     monkeypatch.setattr(sending, '_MAX_SESSIONS', 10)
-    sessions, one = sending.Sessions(), ('sda', '7', 0, None)
-    sessions.begin(one)
-    sessions.broke(one, 'f')
+    sessions, session = sending.Sessions(), ('sda', '7', 0, None)
+    sessions.begin(session)
+    sessions.broke(session, 'f')
     tries = []
     for _ in range(3):
         for number in range(20):
             sessions.begin(('sda', str(number + 100), 0, None))
-        sessions.begin(one)
-        tries.append(sessions.may_try(one, 'f'))
+        sessions.begin(session)
+        tries.append(sessions.may_try(session, 'f'))
     assert tries == [False, True, True]
 
 
@@ -226,8 +228,9 @@ def _known(disk: Disk, line: str, **options: Any) -> Any:
         'sda', '7', line, disk.policies[1], open_expired=True, **options)
 
 
+@pytest.mark.parametrize('offset', [0, 4711], ids=['alone', 'packed'])
 def test_a_stub_that_is_to_be_rebuilt_is_offered_with_a_hint(
-        disk: Disk) -> None:
+        disk: Disk, offset: int) -> None:
     """Where fragments go home, the stub itself travels."""
     disk.put('near', BODY, policy=1, frag_index=1)
     disk.put('far', BODY, policy=1, frag_index=1)
@@ -237,19 +240,20 @@ def test_a_stub_that_is_to_be_rebuilt_is_offered_with_a_hint(
         target.truncate(length + 1)
         residency_store.store(
             target.fileno(), Residency.whole(length).with_remote(RemoteCopy(
-                's3', 'k', 'e', 1.0)).drop(0, length, Tier.SSD))
+                's3', 'k', 'e', 1.0, offset)).drop(0, length, Tier.SSD))
     far = path.split(os.sep)[-2]
     for preferences, hints in ((None, 1), ([], 0)):
         lines = [line for line, _ in disk.ec.yield_hashes(
             'sda', '7', disk.policies[1], frag_index=1,
             frag_prefs=preferences)]
         assert len(lines) == 3 + hints
-        found = [sending.read_hint(line) for line in lines]
+        hints_read = [sending.read_hint(line) for line in lines]
         if hints:
             at = lines.index(far) - 1
-            assert found[at] == (far, disk.open_file(
-                'far', policy=1).open().data_timestamp)
-        assert sum(one is not None for one in found) == hints
+            assert hints_read[at] == (
+                sending.PACKED if offset else sending.STUB, far,
+                disk.open_file('far', policy=1).open().data_timestamp)
+        assert sum(hint is not None for hint in hints_read) == hints
 
 
 @pytest.mark.parametrize('line', [
@@ -263,7 +267,8 @@ def test_a_receiver_that_has_asked_for_long_leaves_the_rest(
     """Neither S3 nor other servers are asked for what is put off."""
     asked = []
     monkeypatch.setattr(adopting, 'adopt',
-                        lambda _manager, wanted: asked.append(wanted))
+                        lambda _manager, wanted: asked.append(wanted)
+                        or adopting.Answer.SETTLED)
     hint = 'dss-stub,%s,1700000000.00001' % ('a' * 32)
     for seconds, expected in ((20.0, 1), (0.0, 1)):
         monkeypatch.setattr(adopting, '_ASK_SECONDS', seconds)
@@ -289,6 +294,43 @@ def test_a_peer_that_wants_a_line_of_ours_is_a_stock_server(
         with pytest.raises(DiskFileNotExist):
             to_send(disk, line)
         assert not disk.ours.dss_sessions.takes_stubs(session)
+
+
+def test_a_peer_that_wants_a_hint_of_this_release_takes_stubs(
+        disk: Disk) -> None:
+    """It is one of an earlier release, which takes the line for an object."""
+    session = ('sda', '7', 0, None)
+    offered(disk)
+    with pytest.raises(DiskFileNotExist):
+        to_send(disk, 'dss-packed,%s,1700000000.00001' % ('a' * 32))
+    assert disk.ours.dss_sessions.takes_stubs(session)
+
+
+def test_a_fragment_that_others_may_bring_waits(
+        disk: Disk, monkeypatch: Any) -> None:
+    waits = []
+
+    def adopt(_manager: Any, wanted: Any) -> adopting.Answer:
+        waits.append(wanted.waits)
+        return adopting.Answer.ABSENT if wanted.waits \
+            else adopting.Answer.SETTLED
+    now = [1000.0]
+    monkeypatch.setattr(adopting, 'adopt', adopt)
+    monkeypatch.setattr(adopting.time, 'monotonic', lambda: now[0])
+    for kind, expected in (('dss-stub', [False]),
+                           ('dss-packed', [True, True, False])):
+        del waits[:]
+        for _ in expected:
+            _known(disk, sending.ANNOUNCEMENT, frag_index=1)
+            _known(disk, '%s,%s,1700000000.00001' % (kind, 'a' * 32),
+                   frag_index=1)
+            if waits[-1]:
+                assert _known(disk, 'a' * 32, frag_index=1).data_timestamp
+            else:
+                with pytest.raises(DiskFileNotExist):
+                    _known(disk, 'a' * 32, frag_index=1)
+            now[0] += adopting._PATIENCE_SECONDS * 0.6
+        assert waits == expected
 
 
 def test_a_receiver_without_a_gateway_is_sent_bytes(disk: Disk) -> None:
@@ -341,19 +383,24 @@ def test_a_hint_counts_for_the_very_next_line(
 
 def test_a_fragment_is_looked_for_whatever_was_put_off(
         disk: Disk, monkeypatch: Any) -> None:
+    def silent(*_args: Any) -> None:
+        raise RemoteUnavailable('S3 was asked, so it is not here', 1)
     _put_off(disk, monkeypatch, 'a' * 32)
-    assert not adopting._is_here(disk.ec, adopting.Wanted(
-        'sda', '7', disk.policies[1], 'a' * 32, Timestamp(1), 1))
+    monkeypatch.setattr(adopting, 'ask_for_proof', silent)
+    assert adopting.adopt(disk.ec, adopting.Wanted(
+        'sda', '7', disk.policies[1], 'a' * 32, Timestamp(1), 1)) \
+        is adopting.Answer.SILENT
 
 
 def test_adoptions_are_not_remembered_without_end() -> None:
     adoptions = adopting.Adoptions()
-    for number in range(3 * adopting._MAX_SESSIONS):
-        place = ('sda', str(number), 1)
+    places = [('sda', str(number), 1)
+              for number in range(3 * adopting._MAX_SESSIONS)]
+    for place in places:
         adoptions.begin(place)
         adoptions.put_off(place, 'a')
-    assert len(adoptions._until) == adopting._MAX_SESSIONS
-    assert len(adoptions._put_off) == adopting._MAX_SESSIONS
-    assert adoptions.was_put_off(place, 'a')
+    assert sum(map(adoptions.may_ask, places)) == adopting._MAX_SESSIONS
+    assert [place for place in places if adoptions.was_put_off(place, 'a')
+            ] == places[-adopting._MAX_SESSIONS:]
     adoptions.end(place)
     assert not adoptions.may_ask(place)

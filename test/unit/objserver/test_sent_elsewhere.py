@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from three_replicas import BODY, Replica
+from support.nodes.three_replicas import BODY, Replica
 
 from swift_dss.core.errors import RemoteUnavailable
 from swift_dss.core.pressure import Backlog, Pressure
@@ -22,16 +22,14 @@ AT = '1000000005.00000'
 
 @pytest.fixture
 def stub(scratch_folder: str) -> Replica:
-    found = Replica(os.path.join(scratch_folder, 'r'))
-    found.put(NAME, X_Timestamp=AT)
-    with found.opened(NAME) as disk_file:
-        path = disk_file._data_file
-    with open(path, 'rb+') as target:
+    replica = Replica(os.path.join(scratch_folder, 'r'))
+    replica.put(NAME, X_Timestamp=AT)
+    with open(replica.disk.data_path('o'), 'rb+') as target:
         target.truncate(len(BODY) + STUB_SURPLUS)
         residency_store.store(target.fileno(), Residency(
             len(BODY), (Extent(0, len(BODY), Tier.REMOTE),),
             RemoteCopy('s3', 'key', 'etag', 1.0)))
-    return found
+    return replica
 
 
 def test_a_stub_is_elsewhere_and_older_versions_do_not_count(
@@ -44,9 +42,9 @@ def test_a_stub_is_elsewhere_and_older_versions_do_not_count(
 
 
 def test_local_bytes_are_given(scratch_folder: str) -> None:
-    one = Replica(os.path.join(scratch_folder, 'w'))
-    one.put(NAME, X_Timestamp=AT)
-    answer = one.ask('GET', NAME, {names.BACKEND_IF_LOCAL: '-'})
+    replica = Replica(os.path.join(scratch_folder, 'w'))
+    replica.put(NAME, X_Timestamp=AT)
+    answer = replica.ask('GET', NAME, {names.BACKEND_IF_LOCAL: '-'})
     assert answer.status_int == 200 and answer.body == BODY
 
 

@@ -9,7 +9,7 @@ import time
 from typing import Any, Iterator, List
 
 import pytest
-from dss_disk import Disk
+from support.rigs.dss_disk import Disk
 
 from swift_dss.core.errors import RemoteUnavailable
 from swift_dss.core.version import VersionId
@@ -34,15 +34,15 @@ def disk(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Disk:
 @pytest.fixture
 def ears(disk: Disk) -> Iterator[List[socket.socket]]:
     """Sockets of two shards, and of a daemon without."""
-    found = []
+    sockets = []
     for folder in ('shard-0', 'shard-1', '.'):
-        one = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        one.bind(os.path.join(disk.node.conf.run_dir, folder, 'events.sock'))
-        one.setblocking(False)
-        found.append(one)
-    yield found
-    for one in found:
-        one.close()
+        ear = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        ear.bind(os.path.join(disk.node.conf.run_dir, folder, 'events.sock'))
+        ear.setblocking(False)
+        sockets.append(ear)
+    yield sockets
+    for ear in sockets:
+        ear.close()
 
 
 def divide(disk: Disk, **devices: int) -> None:
@@ -53,12 +53,12 @@ def divide(disk: Disk, **devices: int) -> None:
 
 
 def heard(ear: socket.socket) -> List[str]:
-    found = []
+    devices = []
     while True:
         try:
-            found.append(decode_event(ear.recv(65536)).version.device)
+            devices.append(decode_event(ear.recv(65536)).version.device)
         except BlockingIOError:
-            return found
+            return devices
 
 
 def say(disk: Disk, device: str) -> bool:

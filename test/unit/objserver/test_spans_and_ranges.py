@@ -6,9 +6,9 @@ import itertools
 import os
 from typing import Any, Iterator, List, Tuple
 
-import dss_disk
 import pytest
-from dss_disk import Disk, Full
+from support.rigs import dss_disk
+from support.rigs.dss_disk import Disk, Full
 
 from swift_dss.core.spans import ClassMap, Span
 from swift_dss.io import probe

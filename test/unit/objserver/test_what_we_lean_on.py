@@ -55,8 +55,8 @@ PINNED = [
 @pytest.mark.parametrize('owner,name,expected', PINNED, ids=[
     '%s.%s' % (owner.__name__, name) for owner, name, _ in PINNED])
 def test_signature(owner: Any, name: str, expected: List[str]) -> None:
-    found = inspect.signature(getattr(owner, name))
-    assert list(found.parameters) == expected
+    signature = inspect.signature(getattr(owner, name))
+    assert list(signature.parameters) == expected
 
 
 @pytest.mark.parametrize('ours,stock,below', [
@@ -67,7 +67,7 @@ def test_signature(owner: Any, name: str, expected: List[str]) -> None:
 def test_we_stand_between_swifts_class_and_its_base(
         ours: str, stock: str, below: str) -> None:
     from swift_dss.objserver import reader, writer
-    found = getattr(writer, ours, None) or getattr(reader, ours)
-    names = [one.__name__ for one in found.__mro__]
+    kind = getattr(writer, ours, None) or getattr(reader, ours)
+    names = [base.__name__ for base in kind.__mro__]
     base = 'BaseDiskFile' + below[len('Dss'):-len('Base')]
     assert names.index(stock) < names.index(below) < names.index(base)

@@ -13,7 +13,7 @@ import threading
 from typing import Any, Callable, List
 
 import pytest
-from dss_disk import Disk
+from support.rigs.dss_disk import Disk
 from swift.common.splice import splice
 
 from swift_dss.core.spans import ClassMap, Span
@@ -33,25 +33,25 @@ class _Digester:
         threading.Thread(target=self._serve, args=(theirs,)).start()
         return ours.detach()
 
-    def _serve(self, one: Any) -> None:
+    def _serve(self, connection: Any) -> None:
         digest, left = hashlib.md5(), self._size
-        with one:
+        with connection:
             while left:
-                data = one.recv(65536)
+                data = connection.recv(65536)
                 if not data:
                     return
                 digest.update(data)
                 left -= len(data)
-            one.sendall(digest.digest())
+            connection.sendall(digest.digest())
 
 
 def _send(disk: Disk, monkeypatch: Any) -> bytes:
     monkeypatch.setattr(zero_copy, 'get_md5_socket', _Digester(len(BODY)))
     # What the kernel sends from the file nobody can check before.
     disk.ours.use_splice, disk.ours.pipe_size = True, 65536
-    found = disk.open_file('o')
-    with found.open():
-        reader = found.reader()
+    disk_file = disk.open_file('o')
+    with disk_file.open():
+        reader = disk_file.reader()
     assert reader.can_zero_copy_send()
     mine, client = socket.socketpair()
     got: List[bytes] = []
@@ -100,8 +100,8 @@ def test_stubs_mixed_and_checked_objects_take_the_other_way(
         disk: Disk, class_map: Any) -> None:
     disk.ours.use_splice = True
     disk.put('o', BODY, class_map)
-    found = disk.open_file('o')
-    with found.open():
-        reader: Callable[..., Any] = found.reader()
+    disk_file = disk.open_file('o')
+    with disk_file.open():
+        reader: Callable[..., Any] = disk_file.reader()
     assert not reader.can_zero_copy_send()  # type: ignore[attr-defined]
     assert b''.join(reader) == BODY  # type: ignore[call-overload]

@@ -53,10 +53,10 @@ class Proxy:
 
     def ask(self, server):
         self.asked.append(server[0][-1])
-        found = self.rooms[server[0]]
-        if isinstance(found, Exception):
-            raise found
-        return found
+        answer = self.rooms[server[0]]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     def answer(self, status, size=1000):
         start = self.made.watching({}, TARGET, size, self.start)
@@ -69,8 +69,9 @@ class Proxy:
         return 'write'
 
 
-def rooms(*found):
-    return {'10.0.0.%d' % number: one for number, one in enumerate(found)}
+def rooms(*answers):
+    return {'10.0.0.%d' % number: answer
+            for number, answer in enumerate(answers)}
 
 
 def test_full_devices_are_read_again_and_broken_ones_are_not():
@@ -83,21 +84,21 @@ def test_full_devices_are_read_again_and_broken_ones_are_not():
 @pytest.mark.parametrize('room, left', [
     (1000, []), (1199, []), (1200, []), (1201, ['0', '1', '2'])])
 def test_only_what_has_no_room_counts_as_full(room, left):
-    found = {'sda': (room, 10000)}
-    assert Proxy(rooms(found, found, found)).answer('507 x') == left
+    devices = {'sda': (room, 10000)}
+    assert Proxy(rooms(devices, devices, devices)).answer('507 x') == left
 
 
 def test_a_fragment_is_what_has_to_fit():
-    found = {'sda': (1000, 10000)}
-    proxy = Proxy(rooms(found, found, found), pieces=2)
+    devices = {'sda': (1000, 10000)}
+    proxy = Proxy(rooms(devices, devices, devices), pieces=2)
     assert proxy.answer('503 x', size=1000) == ['0', '1', '2']
     proxy.now += 10
     assert proxy.answer('503 x', size=1700) == []
 
 
 def test_who_was_served_does_not_wait_for_it():
-    found = {'sda': (0, 10000)}
-    proxy = Proxy(rooms(found, found, found))
+    devices = {'sda': (0, 10000)}
+    proxy = Proxy(rooms(devices, devices, devices))
     assert proxy.answer('201 Created') == ['0', '1', '2']
     (work,) = proxy.spawned
     work[0](*work[1:])

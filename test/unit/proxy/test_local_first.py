@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, Dict, List
 
 import pytest
+from support import kept_memory
 from swift.common.swob import Request, Response
 
-from swift_dss.proxy import local_first
-from swift_dss.proxy.local_first import _COLD_SECONDS, LocalFirst
+from swift_dss.proxy.reads import local_first
+from swift_dss.proxy.reads.local_first import _COLD_SECONDS, LocalFirst
 from swift_dss.proxy.replicas import Replicas
 from swift_dss.wire import names
 
@@ -78,7 +79,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def reads(proxy: Proxy, clock: Clock) -> LocalFirst:
-    return LocalFirst(proxy, Replicas(proxy), lambda _what: None, clock)
+    return LocalFirst(proxy, Replicas(proxy), lambda _what: None, clock=clock)
 
 
 def get(reads: Any, method: str = 'GET', **headers: str) -> Any:
@@ -123,17 +124,16 @@ def test_what_is_not_there_takes_one_round(
 
 
 def test_errors_beside_it_do_not_hide_that_s3_has_the_bytes(
-        reads: LocalFirst, proxy: Proxy, monkeypatch: Any) -> None:
+        proxy: Proxy, clock: Clock) -> None:
     proxy.has, proxy.status = 'remote', 200
-    real = proxy.__call__
 
     def call(env: Any, start: Any) -> Any:
         if env.get('HTTP_X_BACKEND_DSS_IF_LOCAL'):
-            list(real(env, lambda *_args: None))
+            list(proxy(env, lambda *_args: None))
             return Response(status=503)(env, start)
-        return real(env, start)
-    reads._app = call
-    assert get(reads).status_int == 200
+        return proxy(env, start)
+    assert get(LocalFirst(call, Replicas(proxy), lambda _what: None,
+                          clock=clock)).status_int == 200
 
 
 @pytest.mark.parametrize('method, headers', [
@@ -153,11 +153,27 @@ def test_the_proxy_still_judges_its_nodes(
 
 def test_it_remembers_no_more_than_it_may(
         reads: LocalFirst, proxy: Proxy, monkeypatch: Any) -> None:
-    monkeypatch.setattr('swift_dss.proxy.local_first._MAX_REMEMBERED', 3)
+    monkeypatch.setattr('swift_dss.proxy.reads.local_first._MAX_REMEMBERED', 3)
     proxy.has = 'remote'
-    for number in range(9):
+
+    def rounds(number: int) -> int:
+        del proxy.asked[:]
         Request.blank('%s%d' % (PATH, number)).get_response(reads)
-    assert len(reads._cold) == 3 and not reads._asking
+        return len(proxy.asked)
+    assert [rounds(number) for number in range(9)] == [2] * 9
+    assert [rounds(number) for number in reversed(range(9))] == \
+        [1] * 3 + [2] * 6
+
+
+@pytest.mark.parametrize('has', ['local', 'remote', 'nothing'])
+def test_a_get_that_has_ended_leaves_nothing(
+        reads: LocalFirst, proxy: Proxy, monkeypatch: Any, has: str) -> None:
+    monkeypatch.setattr(local_first, '_MAX_REMEMBERED', 3)
+    proxy.has = has
+    with kept_memory.pieces_of(local_first) as pieces:
+        for number in range(300):
+            Request.blank('%s%d' % (PATH, number)).get_response(reads)
+        assert pieces() < 50
 
 
 def test_we_hear_what_swifts_getters_tell() -> None:
@@ -172,7 +188,7 @@ def test_we_hear_what_swifts_getters_tell() -> None:
             'body']
     for getter in (base.GetOrHeadHandler, obj.ECFragGetter):
         assert 'self.app.check_response(' in inspect.getsource(
-            getter._make_node_request)
+            getter)
 
 
 def test_other_cold_objects_never_make_one_seem_absent(
@@ -196,4 +212,3 @@ def test_other_cold_objects_never_make_one_seem_absent(
     for _number in range(5):
         clock.now += _COLD_SECONDS + 1
         assert Request.blank(PATH).get_response(reads).status_int == 200
-    assert not reads._asking

@@ -14,6 +14,7 @@ from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.pressure import Backlog, Pressure
 from swift_dss.core.rules import Rules
 from swift_dss.core.spans import ClassMap
+from swift_dss.proxy import filter as filter_module
 from swift_dss.proxy import replicas as module
 from swift_dss.proxy.admit import admission, unavailable
 from swift_dss.proxy.admit.admission import Admission, Refused
@@ -31,6 +32,8 @@ STATE = State(TABLE, Rules())
 EMPTY = Backlog(0, 1000, 100, 10000, 100.0, True, 0.0, 0.75, 2.0)
 MIB = 1 << 20
 TARGET = Target('a', 'c', 'o')
+#: Requests wait in green threads, or in threads.
+pytestmark = pytest.mark.usefixtures('form')
 
 
 class Logger(logging.Logger):
@@ -67,6 +70,7 @@ class Cluster:
         self.slept = []
         self.asked = []
         self.age = 0.0
+        self.spawn = lambda work, *args: work(*args)
         self.backlogs = {'10.0.0.%d' % number: EMPTY
                          for number in range(count)}
         monkeypatch.setattr(module, 'get_container_info',
@@ -75,8 +79,8 @@ class Cluster:
             module.POLICIES, 'get_by_index',
             lambda index: types.SimpleNamespace(ec_ndata=1))
         self.pressures = Pressures(
-            1.0, self.logger, self.ask, lambda work, *args: work(*args),
-            lambda: self.now)
+            1.0, self.logger, self.ask,
+            lambda work, *args: self.spawn(work, *args), lambda: self.now)
         self.admission = Admission(
             Replicas(types.SimpleNamespace(
                 app=None, get_object_ring=lambda index: Ring(count))),
@@ -85,16 +89,21 @@ class Cluster:
 
     def ask(self, server, tally):
         self.asked.append((server, tally))
-        found = self.backlogs[server[0]]
-        if found is None:
+        backlog = self.backlogs[server[0]]
+        if backlog is None:
             raise OSError('gone')
         return Answer({'sda': (self.age, Pressure(
-            1, 1, 1, None, True, 5.0, found))})
+            1, 1, 1, None, True, 5.0, backlog))})
 
     def set(self, **changes):
         self.now += 5
         for name in self.backlogs:
             self.backlogs[name] = dataclasses.replace(EMPTY, **changes)
+
+    def known(self):
+        """(backlog, bytes that come on top of it) of each device."""
+        return [self.pressures.backlog((name, 6200), 'sda')
+                for name in self.backlogs]
 
     def put(self, class_id=0, size=10, env=None):
         environ = Request.blank('/v1/a/c/o').environ if env is None else env
@@ -191,17 +200,18 @@ def test_what_came_is_forgotten_also_where_nobody_answers(servers):
     for _ in range(200):
         servers.put(size=100)
         servers.now += 1
-    held = servers.pressures._coming.values()
-    assert len(held) == 3
-    assert all(len(place.ended) <= STALE_SECONDS for place in held)
-    assert all((place.open_bytes, place.ended_bytes)
-               == (0, 100 * len(place.ended)) for place in held)
+    # Answers from before all uploads: all that is remembered counts.
+    servers.age = 1000.0
+    servers.set()
+    servers.known()
+    assert [coming for _, coming in servers.known()] == [
+        100 * int(STALE_SECONDS)] * 3
 
 
 def test_a_wrong_twin_that_forgets_what_comes_lets_too_much_in(
         servers, monkeypatch):
-    monkeypatch.setattr(servers.pressures, '_uploads',
-                        lambda where, seen_at: (0, 0))
+    monkeypatch.setattr(servers.pressures, 'coming', lambda devices:
+                        types.SimpleNamespace(end=lambda: None))
     assert [servers.put(size=100) for _ in range(30)] == [201] * 30
 
 
@@ -237,8 +247,8 @@ def test_an_upload_that_took_no_room_counts_too(servers):
     with pytest.raises(Refused):
         servers.put(size=401 * MIB)
     held.__exit__(None, None, None)
-    assert not any(place.open_bytes for place
-                   in servers.pressures._coming.values())
+    servers.set()
+    assert servers.known() == [(EMPTY, 0)] * 3
 
 
 def test_an_upload_that_just_began_has_taken_nothing_yet(servers):
@@ -252,13 +262,14 @@ def test_an_upload_that_just_began_has_taken_nothing_yet(servers):
 
 
 def test_what_large_uploads_were_is_forgotten(servers):
-    servers.set(room_bytes=1000 * MIB, budget_bytes=1000 * MIB)
+    servers.set(room_bytes=1000 * MIB, budget_bytes=1000 * MIB,
+                untracked_bytes=1000 * MIB)
     for _ in range(50):
         servers.put(size=20 * MIB)
         servers.now += 2
     servers.put(size=10)
-    assert all(not place.large for place
-               in servers.pressures._coming.values())
+    # Or their bytes would be taken for room.
+    assert servers.known() == [(servers.backlogs['10.0.0.0'], 10)] * 3
 
 
 def test_above_the_soft_limit_a_write_waits_a_little(servers):
@@ -333,17 +344,17 @@ def test_other_answers_are_left_as_they_are():
 
 def test_what_was_long_ago_is_no_reason_to_refuse(servers):
     """A proxy that saw no writes for a while knows old figures only."""
-    at_once = servers.pressures._spawn
+    at_once = servers.spawn
     servers.set(pending_bytes=1000)
     with pytest.raises(Refused):
         servers.put(size=250)
-    servers.pressures._spawn = lambda work, *args: None    # asks too late
+    servers.spawn = lambda work, *args: None    # asks too late
     servers.set(pending_bytes=0)
     asked = len(servers.asked)
     assert servers.put(size=250) == 201
     assert len(servers.asked) == asked + 3
     # What is known well enough is not asked for again.
-    servers.pressures._spawn = at_once
+    servers.spawn = at_once
     servers.set(pending_bytes=1000)
     for _ in range(3):
         with pytest.raises(Refused):
@@ -360,25 +371,28 @@ class Nodes:
         self.ask_after = ask_after
         self.says_node = says_node
         self.dead = set()
+        self.devices = {
+            'd%d' % port: (0.0, Pressure(1, 1, 1, None, True, 5.0, EMPTY))
+            for port in range(36)}
+        self.logger = Logger()
         self.pressures = Pressures(
-            1.0, Logger(), self.ask, lambda work, *args: work(*args),
+            1.0, self.logger, self.ask, lambda work, *args: work(*args),
             lambda: self.now)
 
     def ask(self, server, tally):
         self.asked.append((server, tally))
         if server in self.dead:
             raise OSError('gone')
-        return Answer(
-            {'d%d' % port: (0.0, Pressure(1, 1, 1, None, True, 5.0, EMPTY))
-             for port in range(36)},
-            server[0] if self.says_node else '', self.ask_after)
+        return Answer(self.devices, server[0] if self.says_node else '',
+                      self.ask_after)
 
     def write(self, *ports, ip='10.0.0.1'):
-        found = []
+        backlogs = []
         for port in ports:
-            found.append(self.pressures.backlog((ip, port), 'd%d' % port)[0])
+            backlogs.append(self.pressures.backlog((ip, port),
+                                                   'd%d' % port)[0])
             self.pressures.count((ip, port), 9, 'accept')
-        return found
+        return backlogs
 
     def questions(self, seconds, *ports):
         before = len(self.asked)
@@ -394,7 +408,7 @@ def test_one_port_answers_for_its_node():
     assert nodes.questions(1, *every) == 36, 'each has to say who it is'
     assert nodes.questions(10, *every) == 10
     told = [wire.decode_tally(tally) for _, tally in nodes.asked if tally]
-    assert sum(one[9]['accept'] for one in told if one) == 36 * 10
+    assert sum(call[9]['accept'] for call in told if call) == 36 * 10
     nodes.now += 600
     assert nodes.questions(1, *every) == 36
 
@@ -416,8 +430,8 @@ def test_a_port_that_is_dead_does_not_silence_its_node():
     nodes.dead.add(('10.0.0.1', 1))
     for _ in range(int(STALE_SECONDS) + 5):
         nodes.now += 1.0
-        found = nodes.write(2, 1)
-    assert None not in found
+        backlogs = nodes.write(2, 1)
+    assert None not in backlogs
 
 
 def test_ages_and_patience_come_from_the_answer(monkeypatch):
@@ -426,7 +440,8 @@ def test_ages_and_patience_come_from_the_answer(monkeypatch):
                            {})
     said = {names.BACKEND_NODE: 'n', names.BACKEND_AGE: '0.25',
             names.BACKEND_ASK_AFTER: '4'}
-    monkeypatch.setattr(pressures, '_get', lambda *_args: (raw, said))
+    monkeypatch.setattr(pressures.waiting, 'fetch',
+                        lambda *_args: (200, said, raw))
     answer = pressures.ask_server(('10.0.0.1', 1), '')
     assert answer.devices['sda'][0] == 2.25
     assert (answer.node, answer.ask_after) == ('n', 4.0)
@@ -434,24 +449,28 @@ def test_ages_and_patience_come_from_the_answer(monkeypatch):
     answer = pressures.ask_server(('10.0.0.1', 1), '')
     assert answer.devices['sda'][0] == 2.0
     assert answer.ask_after < STALE_SECONDS
-    monkeypatch.setattr(pressures, '_get', lambda *_args: (b'', {}))
+    monkeypatch.setattr(pressures.waiting, 'fetch',
+                        lambda *_args: (404, said, raw))
     assert pressures.ask_server(('10.0.0.1', 1), '').devices == {}
 
 
 def test_a_device_whose_figures_are_damaged_is_not_known():
-    nodes = Nodes()
-    raw = b'{"devices": {"d1": {"age": 1}}}'
-    nodes.pressures._ask = lambda *_args: Answer(wire.Devices(raw))
+    nodes = Nodes(says_node=False)
+    nodes.devices = wire.Devices(b'{"devices": {"d1": {"age": 1}}}')
     assert nodes.write(1, 2) == [None, None]
-    assert nodes.pressures._logger.counts == ['dss.admission.unknown']
+    assert nodes.logger.counts == ['dss.admission.unknown']
 
 
-@pytest.mark.parametrize('conf, folder', [
-    ({}, '/run/swift-dss/proxy'), ({'run_dir': '/x'}, '/x/proxy'),
-    ({'run_dir': ' '}, None)])
-def test_workers_share_answers_where_the_filter_is_told_to(conf, folder):
-    shared = pressures_of(conf, Logger())._shared
-    assert (shared and shared._folder) == folder
+@pytest.mark.parametrize('conf, folders', [
+    ({}, ['/run/swift-dss']), ({'run_dir': '/x'}, ['/x']),
+    ({'run_dir': ' '}, [])])
+def test_workers_share_answers_where_the_filter_is_told_to(
+        monkeypatch, conf, folders):
+    shared = []
+    monkeypatch.setattr(filter_module, 'Shared', lambda run_dir, logger:
+                        shared.append(run_dir))
+    pressures_of(conf, Logger())
+    assert shared == folders
 
 
 def test_nothing_is_made_before_the_first_question(tmp_path):

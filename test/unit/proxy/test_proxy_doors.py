@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, List
 
 import pytest
-from fake_swift import FakeSwift
+from support.edges.fake_swift import FakeSwift, Logger
 from swift.common import constraints
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.swob import HTTPUnauthorized, Request
@@ -18,19 +18,12 @@ OBJECT, CONTAINER, ACCOUNT = '/v1/a/c/o', '/v1/a/c', '/v1/a'
 SECTION = encode_section(ClassMap.from_spans([Span(0, 4, 25)], 3), 8)
 
 
-class Logger:
-    def increment(self, *_args: Any) -> None:
-        pass
-
-    debug = info = warning = error = increment
-
-
 @pytest.fixture
 def swift() -> FakeSwift:
-    found = FakeSwift()
-    found.containers[CONTAINER] = HeaderKeyDict(
+    fake = FakeSwift()
+    fake.containers[CONTAINER] = HeaderKeyDict(
         {'X-Container-Read': 'r', 'X-Container-Write': 'w'})
-    return found
+    return fake
 
 
 @pytest.fixture
@@ -47,8 +40,8 @@ class Stalled:
 
     def read(self, size: int) -> bytes:
         assert size <= len(self._data), 'waits for the client'
-        found, self._data = self._data[:size], self._data[size:]
-        return found
+        data, self._data = self._data[:size], self._data[size:]
+        return data
 
 
 def ask(app: Any, method: str, path: str, headers: Dict[str, str],

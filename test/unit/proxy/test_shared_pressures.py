@@ -23,6 +23,8 @@ GIB = 1 << 30
 NEAR = Backlog(0, 1000, 100, 10000, 100.0, True, 0.0, 0.75, 2.0)
 FAR = Backlog(0, 1000 * GIB, GIB, 2000 * GIB, 1e8, True, 0.0, 0.75, 2.0)
 SERVER = ('10.0.0.1', 6200)
+#: Requests wait in green threads, or in threads.
+pytestmark = pytest.mark.usefixtures('form')
 HANGS = """\
 import sys
 from swift_dss.proxy.admit.heard import Shared
@@ -57,14 +59,16 @@ class Machine:
         self.dead = set()
         self.stock = set()
         self.ports_name_node = False
-        self.shares = [Shared(str(run_dir), Logger(), lambda: self.now)
-                       for _ in range(workers)]
+        self.loggers = [Logger() for _ in range(workers)]
+        self.shares = [Shared(str(run_dir), logger, lambda: self.now)
+                       for logger in self.loggers]
         self.workers = [Pressures(
             1.0, Logger(), self.ask, lambda work, *args: work(*args),
-            lambda: self.now, shared if shares else None, self.pause)
-            for shared in self.shares]
+            lambda: self.now, shared if shares else None,
+            lambda seconds: self.pause(seconds)) for shared in self.shares]
+        self.pause = self.go_on
 
-    def pause(self, seconds):
+    def go_on(self, seconds):
         self.now += seconds
 
     def ask(self, server, tally):
@@ -81,8 +85,15 @@ class Machine:
     def write(self, worker, server=SERVER):
         pressures = self.workers[worker]
         backlog, _ = pressures.backlog(server, 'sda')
-        pressures.count(server, 9, 'accept')
+        # A class for each worker: what is told says whose it was.
+        pressures.count(server, worker, 'accept')
         return backlog
+
+    def told(self, worker):
+        """The verdicts of a worker that object servers have heard of, by
+        the question that told them."""
+        return [tally[worker]['accept'] for _, _, tally in self.asked
+                if worker in tally]
 
     def run(self, seconds, servers, seed=1):
         """Each worker writes to all servers, ten times a second."""
@@ -167,14 +178,12 @@ def test_all_ports_of_a_node_say_their_name_once_to_all_workers(tmp_path):
 def test_verdicts_of_all_workers_are_told(tmp_path):
     machine = Machine(tmp_path, 4, FAR)
     machine.run(600, [SERVER])
-    told = sum(tally.get(9, {}).get('accept', 0)
-               for _, _, tally in machine.asked)
-    waiting = sum(tally.counts[9]['accept'] for worker in machine.workers
-                  for tally in worker._tally.values())
-    assert told + waiting == 4 * 6000
-    for worker in machine.workers:
-        assert all(machine.now - tally.since < 320
-                   for tally in worker._tally.values())
+    for worker in range(4):
+        assert sum(machine.told(worker)) > 6000 - 320 * 10
+    machine.now += 320
+    for worker, pressures in enumerate(machine.workers):
+        pressures.backlog(SERVER, 'sda')
+        assert sum(machine.told(worker)) == 6000
 
 
 def test_a_worker_that_has_no_turn_tells_its_verdicts_in_the_end(tmp_path):
@@ -183,8 +192,8 @@ def test_a_worker_that_has_no_turn_tells_its_verdicts_in_the_end(tmp_path):
         machine.write(0)
         machine.write(1)
         machine.now += 1
-    assert sum(1 for _, _, tally in machine.asked
-               if tally.get(9, {}).get('accept', 0) > 200) == 1
+    assert [count for worker in (0, 1) for count in machine.told(worker)
+            if count > 200] == [300]
 
 
 def test_a_server_that_does_not_answer_is_tried_by_one_worker(tmp_path):
@@ -267,7 +276,7 @@ def test_a_worker_waits_for_the_answer_that_another_one_gets(tmp_path):
                 machine.now - 0.1, machine.now, Answer(
                     wire.Devices(raw), '', 0.0, raw)))
 
-        machine.workers[0]._pause = answer_comes
+        machine.pause = answer_comes
         assert machine.write(0) == NEAR
         assert not machine.asked
 
@@ -346,7 +355,7 @@ def test_a_file_that_is_not_what_a_worker_wrote_counts_as_none(
     DAMAGE[kind](tmp_path, raw)
     assert path_of(tmp_path).read_bytes() != raw, 'the damage was done'
     assert machine.shares[1].read(SERVER) is None
-    assert machine.shares[1]._logger.counts == [
+    assert machine.loggers[1].counts == [
         'dss.admission.shared_damaged']
     assert machine.write(1) == NEAR
     assert len(machine.asked) == 2
@@ -443,8 +452,8 @@ def test_without_a_folder_of_its_own_each_worker_asks_for_itself(
     machine.run(100, [SERVER])
     assert len(machine.asked) > 180
     assert machine.write(0) == NEAR
-    for shared in machine.shares:
-        (warning,) = shared._logger.warnings
+    for logger in machine.loggers:
+        (warning,) = logger.warnings
         assert why in warning
     assert not list(run_dir.glob('proxy/*'))
 

@@ -145,8 +145,9 @@ def test_budget_and_reserve_fit_what_there_is(configured, pending, free,
 def test_uploads_under_way_are_in_the_room_again():
     seen = backlog(room_bytes=50, pending_bytes=10, untracked_bytes=60,
                    reserve_share=0.25, budget_bytes=48, reserve_bytes=12)
-    found = with_uploads(seen, 40)
-    assert (found.room_bytes, found.budget_bytes, found.reserve_bytes) == (
+    pressure = with_uploads(seen, 40)
+    assert (pressure.room_bytes, pressure.budget_bytes,
+            pressure.reserve_bytes) == (
         90, 80, 20)
     assert with_uploads(seen, 1000).room_bytes == 110, 'no more than is taken'
     assert with_uploads(seen, 0) is seen

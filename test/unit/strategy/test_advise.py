@@ -31,8 +31,8 @@ def test_metadata_grow_with_the_population_and_the_log_with_the_outage():
     (0.99, 'too small'), (1.0, 'fits'), (3.9, 'fits'), (4.1, 'too large')])
 def test_what_there_is_is_judged(share, verdict):
     wants = advise(LOAD, 0.05, {})[0].wants_bytes
-    found = advise(LOAD, 0.05, {'data': int(wants * share)})[0]
-    assert found.verdict == verdict
+    advice = advise(LOAD, 0.05, {'data': int(wants * share)})[0]
+    assert advice.verdict == verdict
 
 
 def test_the_failed_cases_of_the_paper_are_called_too_small():

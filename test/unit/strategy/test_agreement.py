@@ -16,7 +16,7 @@ def verdict(answers, keys=(), needed=1, is_failing=False):
     return may_be_put_aside(OLD, answers, keys, needed, is_failing)
 
 
-@pytest.mark.parametrize('answers, found', [
+@pytest.mark.parametrize('answers, wanted', [
     ([], Aside.NOBODY),
     ([STUB, STUB, STUB], Aside.NOBODY),
     ([STUB, None, Answer()], Aside.NOBODY),
@@ -28,36 +28,36 @@ def verdict(answers, keys=(), needed=1, is_failing=False):
     ([STUB, PROVEN._replace(timestamp=NEW),
       PROVEN._replace(timestamp='1600000000.00000')], Aside.NOBODY),
     ([STUB, PROVEN._replace(timestamp='', quarantined=OLD)], Aside.NOBODY)])
-def test_it_goes_if_another_primary_has_proven_its_bytes(answers, found):
-    assert verdict(answers) is found
+def test_it_goes_if_another_primary_has_proven_its_bytes(answers, wanted):
+    assert verdict(answers) is wanted
 
 
-@pytest.mark.parametrize('proven, found', [
+@pytest.mark.parametrize('proven, wanted', [
     (1, Aside.NOBODY), (3, Aside.NOBODY), (4, Aside.YES), (5, Aside.YES)])
-def test_of_fragments_there_must_be_enough(proven, found):
+def test_of_fragments_there_must_be_enough(proven, wanted):
     answers = [STUB] + [PROVEN] * proven + [CLAIMED] * (5 - proven)
-    assert verdict(answers, needed=4) is found
+    assert verdict(answers, needed=4) is wanted
 
 
-@pytest.mark.parametrize('keys, found', [
+@pytest.mark.parametrize('keys, wanted', [
     ([], Aside.NOBODY), (['p/1'], Aside.NOBODY), (['p/gone'], Aside.NOBODY),
     (['p/1', 'p/2'], Aside.YES)])
-def test_a_fragment_that_s3_has_is_one_of_them(keys, found):
+def test_a_fragment_that_s3_has_is_one_of_them(keys, wanted):
     proven = PROVEN._replace(remote_key='p/3')
     answers = [STUB, proven, Answer(OLD, 'p/1'), Answer(OLD, 'p/2'),
                # The same fragment twice, and one of another version.
                Answer(OLD, 'p/1'), Answer(NEW, 'p/gone')]
     # What was read on a disk is not counted again because S3 has it too.
-    assert verdict(answers, keys + ['p/3'], needed=3) is found
+    assert verdict(answers, keys + ['p/3'], needed=3) is wanted
 
 
-@pytest.mark.parametrize('answer, found', [
+@pytest.mark.parametrize('answer, wanted', [
     (Answer(OLD, 'p/other'), Aside.YES),
     (Answer(OLD, 'p/gone'), Aside.NOBODY),
     (Answer(NEW, 'p/other'), Aside.NOBODY),
     (None, Aside.NOBODY)])
-def test_it_goes_if_another_record_names_a_key_that_s3_has(answer, found):
-    assert verdict([STUB, answer], ['p/other']) is found
+def test_it_goes_if_another_record_names_a_key_that_s3_has(answer, wanted):
+    assert verdict([STUB, answer], ['p/other']) is wanted
 
 
 @pytest.mark.parametrize('answers', [[], [PROVEN] * 3])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 
 import pytest
@@ -21,10 +22,10 @@ def naive_error(samples):
 
 
 def run(samples, *predictors):
-    found = Forecast(predictors)
+    forecast = Forecast(predictors)
     for sample in samples:
-        found.observe(sample)
-    return found
+        forecast.observe(sample)
+    return forecast
 
 
 def noisy(level, count, seed, share=0.1):
@@ -45,17 +46,17 @@ def test_what_is_no_throughput_is_refused(bad):
 
 
 def test_a_steady_link_is_predicted_within_its_noise():
-    found = run(noisy(12.5e6, 60, 1))
-    outlook = found.outlook()
+    forecast = run(noisy(12.5e6, 60, 1))
+    outlook = forecast.outlook()
     assert outlook.shifts == 0
     assert outlook.mape < 0.1
     assert outlook.value == pytest.approx(12.5e6, rel=0.1)
 
 
 def test_the_error_is_the_mean_of_what_was_said_and_what_came():
-    found = run([100.0, 110.0, 100.0], MovingAverage())
+    forecast = run([100.0, 110.0, 100.0], MovingAverage())
     # Said 100 of 110, then 105 of 100.
-    assert found.errors()['moving_average'] == pytest.approx(
+    assert forecast.errors()['moving_average'] == pytest.approx(
         (10 / 110 + 5 / 100) / 2)
 
 
@@ -83,10 +84,10 @@ def test_an_outlier_moves_nothing():
 
 def test_a_trend_is_the_holt_winters_filters():
     samples = [10e6 * 1.02 ** step for step in range(40)]
-    found = run(samples)
-    errors = found.errors()
+    forecast = run(samples)
+    errors = forecast.errors()
     assert errors['holt_winters'] < errors['moving_average']
-    assert found.outlook().method == 'holt_winters'
+    assert forecast.outlook().method == 'holt_winters'
 
 
 def test_a_falling_trend_never_promises_nothing():
@@ -114,10 +115,13 @@ def test_over_many_paths_the_error_stays_small():
 
 
 def test_memory_does_not_grow():
-    found = Forecast()
-    for sample in noisy(10e6, 1000, 5):
-        found.observe(sample)
-    assert len(found._samples) <= HISTORY
+    forecast, sizes = Forecast(), []
+    for number, sample in enumerate(noisy(10e6, 20 * HISTORY, 5)):
+        forecast.observe(sample)
+        if number % HISTORY == 0:
+            sizes.append(len(pickle.dumps(forecast)))
+    # From the first full history on.
+    assert max(sizes) < sizes[1] + 100
 
 
 def test_shifts_need_a_change_of_level_and_not_only_of_order():

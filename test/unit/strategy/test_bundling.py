@@ -10,7 +10,7 @@ MIB = 1 << 20
 BATCH = Batch(1000, 5, 60.0)
 
 
-def always(one):
+def always(waiting):
     """The same size for each group."""
     return BATCH
 
@@ -21,10 +21,10 @@ def test_full_ones_go_first_then_the_longest_waiting():
     older = Waiting('older', 10, 1, 20.0)
     full = Waiting('full', 1000, 2, 109.0)
     many = Waiting('many', 10, 5, 108.0)
-    some = [young, old, older, full, many]
-    assert [one.group for one in due(some, always, 110.0)] == [
+    groups = [young, old, older, full, many]
+    assert [group.group for group in due(groups, always, 110.0)] == [
         'many', 'full', 'older', 'old']
-    assert due(some, always, 110.0) == due(reversed(some), always, 110.0)
+    assert due(groups, always, 110.0) == due(reversed(groups), always, 110.0)
 
 
 def test_who_waits_is_due_by_age_and_nobody_else():
@@ -33,27 +33,27 @@ def test_who_waits_is_due_by_age_and_nobody_else():
     waiting = [Waiting('a', 1, 1, 50.0), Waiting('b', 1, 1, 40.0)]
     assert next_due(waiting, BATCH) == 100.0
     assert not due(waiting, always, 99.9)
-    assert [one.group for one in due(waiting, always, 100.0)] == ['b']
+    assert [group.group for group in due(waiting, always, 100.0)] == ['b']
 
 
 def test_the_emptiest_bundles_are_written_anew():
     kept = [Kept('half', 100, 50), Kept('live', 100, 0),
             Kept('dead', 100, 100), Kept('third', 100, 30),
             Kept('nearly', 100, 29)]
-    assert [one.key for one in rewrite(kept, 0.3, 9)] == [
+    assert [bundle.key for bundle in rewrite(kept, 0.3, 9)] == [
         'dead', 'half', 'third']
-    assert [one.key for one in rewrite(kept, 0.3, 1)] == ['dead']
+    assert [bundle.key for bundle in rewrite(kept, 0.3, 1)] == ['dead']
     assert not rewrite([Kept('empty', 0, 0), Kept('live', 9, 0)], 0.0, 9)
 
 
 def test_a_link_that_has_nothing_gets_a_part_if_more_is_to_come():
     batch = Batch(64 * MIB, 1000, 60.0)
     part = Batch(16 * MIB, 250, 60.0)
-    one = Waiting('g', 64 * MIB, 10, 0.0)
-    assert next_size(one, batch, 0, False) == batch
-    assert next_size(one, batch, 0, True) == part
-    assert next_size(one, batch, 1, True) == part
-    assert next_size(one, batch, 2, True) == batch
+    group = Waiting('g', 64 * MIB, 10, 0.0)
+    assert next_size(group, batch, 0, False) == batch
+    assert next_size(group, batch, 0, True) == part
+    assert next_size(group, batch, 1, True) == part
+    assert next_size(group, batch, 2, True) == batch
     for more in (Waiting('g', 80 * MIB, 10, 0.0),
                  Waiting('g', MIB, 1250, 0.0)):
         assert next_size(more, batch, 1, False) == part
@@ -69,10 +69,10 @@ def test_no_part_is_less_than_eight_mib_or_more_than_all():
 
 
 def test_what_is_full_may_differ_by_group():
-    some = [Waiting('a', 500, 1, 1.0), Waiting('b', 500, 1, 0.0)]
-    found = due(some, lambda one: Batch(
-        400 if one.group == 'a' else 600, 5, 60.0), 2.0)
-    assert [one.group for one in found] == ['a']
+    groups = [Waiting('a', 500, 1, 1.0), Waiting('b', 500, 1, 0.0)]
+    due_now = due(groups, lambda group: Batch(
+        400 if group.group == 'a' else 600, 5, 60.0), 2.0)
+    assert [group.group for group in due_now] == ['a']
 
 
 def test_a_key_of_its_own_is_worth_18_kb_for_a_year():

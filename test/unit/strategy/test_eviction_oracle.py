@@ -54,8 +54,8 @@ class Oracle:
             queue.move_to_end(block)
             return 'hit'
         if sum(map(len, self.queues.values())) >= CHUNKS:
-            victim = next(one for one in sorted(CLASSES)
-                          if self.queues[one])
+            victim = next(queue for queue in sorted(CLASSES)
+                          if self.queues[queue])
             if victim > class_id:
                 return 'bypass'
             self.queues[victim].popitem(last=False)
@@ -76,8 +76,8 @@ class Enforcer:
         if (class_id, block) in self.order:
             self.order.move_to_end((class_id, block))
             return 'hit'
-        occupancies = {one: Occupancy(found, found)
-                       for one, found in self.used.items()}
+        occupancies = {used_class: Occupancy(used, used)
+                       for used_class, used in self.used.items()}
         used = sum(self.used.values())
         entry = admit(self.strategy, occupancies, self.table, CHUNKS, used,
                       CHUNKS, CHUNKS, class_id, size)
@@ -134,8 +134,8 @@ def _with(**options):
     """The table with other options of one class."""
     specs = dict(TABLE.specs)
     for name, values in options.items():
-        found, = (one for one in specs.values() if one.name == name)
-        specs[found.class_id] = replace(found, **values)
+        spec, = (spec for spec in specs.values() if spec.name == name)
+        specs[spec.class_id] = replace(spec, **values)
     return ClassTable.of(list(specs.values()))
 
 
@@ -177,10 +177,10 @@ def test_counts_are_those_written_down():
 
 
 def test_classes_help_the_high_and_a_floor_helps_the_low():
-    found = figures()
+    by_setup = figures()
 
     def ratio(name, class_id):
-        counts = found[name]
+        counts = by_setup[name]
         return counts.get('hit %d' % class_id, 0) / sum(
             count for key, count in counts.items()
             if key.endswith(' %d' % class_id))

@@ -25,13 +25,14 @@ def test_each_fragment_has_the_top_class_of_its_segment() -> None:
                  if dice.random() < 0.8]
         class_map = ClassMap.from_spans(spans, dice.randrange(32))
         segment, fragment = dice.randrange(1, 30), dice.randrange(1, 50)
-        found = fragment_map(class_map, segment, fragment, TABLE)
+        fragments_map = fragment_map(class_map, segment, fragment, TABLE)
         for number in range(size // segment):
             classes = {class_map.class_at(at) for at in range(
                 number * segment, (number + 1) * segment)}
-            top = max(classes, key=lambda one: (TABLE.spec(one).rank, one))
+            top = max(classes, key=lambda class_id: (TABLE.spec(class_id).rank,
+                                                     class_id))
             for at in (number * fragment, (number + 1) * fragment - 1):
-                assert found.class_at(at) == top
+                assert fragments_map.class_at(at) == top
 
 
 def test_a_uniform_map_stays_as_it_is() -> None:

@@ -12,8 +12,8 @@ from swift_dss.strategy.health import (
 
 def read(health, failed, now=0.0, first=0):
     """So many distinct versions, one after the other."""
-    for number, one in enumerate(failed, first):
-        health.read(number, one, now)
+    for number, has_failed in enumerate(failed, first):
+        health.read(number, has_failed, now)
     return health.judge(now)
 
 
@@ -57,6 +57,20 @@ def test_who_reads_well_again_is_not_failing():
     health = Health()
     assert read(health, [True] * 8)
     assert not read(health, [False] * 8)
+
+
+def test_a_disk_with_few_versions_does_not_fail_for_two_bad_ones_for_ever():
+    health = Health()
+    assert read(health, [True] * 4)
+    minutes = [60.0 * minute for minute in range(1, 30)]
+    said = [read(health, [True, True, False], now) for now in minutes]
+    assert said == [True] * 10 + [False] * 19
+
+
+def test_a_disk_of_which_a_quarter_is_bad_fails_for_as_long():
+    health = Health()
+    assert all(read(health, [True] * 4 + [False] * 12, 60.0 * minute)
+               for minute in range(100))
 
 
 def test_what_was_read_long_ago_does_not_count():

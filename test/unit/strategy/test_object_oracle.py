@@ -8,8 +8,8 @@ import json
 import pathlib
 
 import pytest
+from support.chunk_oracle import chunk_traces
 
-from swift_dss.bench import chunk_traces
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.strategy.eviction.objects import orders
 from swift_dss.strategy.eviction.objects.verbs import BYPASS, HIT, MISS
@@ -31,10 +31,10 @@ def table(**changes):
 
 
 def counts(cache, trace):
-    found = bytes(map(cache.access, trace.oblocks,
-                      [1] * len(trace), trace.class_ids))
+    outcomes = bytes(map(cache.access, trace.oblocks,
+                         [1] * len(trace), trace.class_ids))
     by_class = {}
-    for class_id, outcome in zip(trace.class_ids, found):
+    for class_id, outcome in zip(trace.class_ids, outcomes):
         row = by_class.setdefault(str(class_id), {})
         row[outcome] = row.get(outcome, 0) + 1
     return by_class

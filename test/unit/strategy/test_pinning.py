@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from bisect import bisect_left
 
 import pytest
 
 from swift_dss.core.globs import Glob
 from swift_dss.strategy.pinning import (
-    BUCKETS, PinRule, bucket_of, cut_off, depth_of)
+    BUCKETS, PinRule, cut_off, depth_of)
 
 
 def test_the_cut_off_is_the_largest_that_stays_under_the_cap():
@@ -31,8 +32,8 @@ def test_pinned_bytes_never_pass_the_cap():
         largest = dice.choice((4096, 10000, 1 << 20, 1 << 23))
         fits = [size for size in versions if size <= largest]
         cap = dice.randrange(1 << 24)
-        cut = cut_off([(bucket_of(size), size) for size in fits], cap,
-                      largest)
+        cut = cut_off([(bisect_left(BUCKETS, size), size)
+                       for size in fits], cap, largest)
         pinned = sum(size for size in fits if size <= cut)
         assert pinned <= cap, (seed, versions, cap)
         above = [upper for upper in BUCKETS if upper > cut]

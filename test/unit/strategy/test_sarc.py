@@ -2,18 +2,26 @@
 
 import random
 
+import pytest
+
 from swift_dss.core.classes import ClassTable
 from swift_dss.strategy.eviction.objects import orders
+from swift_dss.strategy.eviction.objects.plain import PlainCache
 from swift_dss.strategy.eviction.objects.sarc import SarcOrder
 from swift_dss.strategy.eviction.objects.verbs import HIT
 
 ROOM = 1000
 
 
-def mixed(name, room, streams, seed=1, turns=60000, prefetched=8):
-    """Random hits, misses and late sequential reads, while streams are
-    read: each is fetched ``prefetched`` ahead and read once."""
-    cache = orders.make(name, room, ClassTable())
+def mixed(name, room, streams, turns):
+    """Shares of random hits and of late sequential reads; see
+    :func:`read_into`."""
+    return read_into(orders.make(name, room, ClassTable()), streams, turns)
+
+
+def read_into(cache, streams, turns, seed=1, prefetched=8):
+    """Random reads while streams are read: each stream is fetched
+    ``prefetched`` ahead and read once."""
     dice = random.Random(seed)
     heads = [10 ** 6 * (1 + at) for at in range(streams)]
     random_hits = random_reads = stream_misses = stream_reads = 0
@@ -32,13 +40,13 @@ def mixed(name, room, streams, seed=1, turns=60000, prefetched=8):
             random_hits += cache.access(
                 int(3000 * dice.random() ** 3), 1) == HIT
     return random_hits / random_reads, \
-        stream_misses / max(1, stream_reads), cache
+        stream_misses / max(1, stream_reads)
 
 
 def test_streams_do_not_take_the_room_of_the_rest():
-    alone, _, _ = mixed('lru', ROOM, 0, turns=20000)
-    lru, lru_missed, _ = mixed('lru', ROOM, 4, turns=40000)
-    sarc, missed, _ = mixed('sarc', ROOM, 4, turns=40000)
+    alone, _ = mixed('lru', ROOM, 0, turns=20000)
+    lru, lru_missed = mixed('lru', ROOM, 4, turns=40000)
+    sarc, missed = mixed('sarc', ROOM, 4, turns=40000)
     assert lru < alone - 0.15
     assert sarc > alone - 0.06
     # Half of all reads are of either kind: more hits in all.
@@ -46,17 +54,12 @@ def test_streams_do_not_take_the_room_of_the_rest():
 
 
 def test_what_streams_get_grows_with_their_number():
-    held = [mixed('sarc', ROOM, streams, turns=40000)[2]._order.seq_bytes
-            for streams in (4, 40, 100)]
+    held = []
+    for streams in (4, 40, 100):
+        order = SarcOrder(ROOM)
+        read_into(PlainCache(order, ROOM), streams, turns=40000)
+        held.append(order.seq_bytes)
     assert held[0] < 200 < 350 < held[1] < 650 < held[2]
-
-
-def test_what_is_fetched_ahead_is_no_sequential_miss():
-    order = SarcOrder(100)
-    order.miss(1, 1, True, asked=False)
-    assert order._seq_misses == 0
-    order.miss(2, 1, True)
-    assert order._seq_misses == 1
 
 
 def test_more_room_never_means_more_misses_of_streams():
@@ -76,16 +79,17 @@ def test_what_turns_out_to_be_a_stream_changes_lists():
     assert order.seq_bytes == 10
 
 
-def test_hits_at_the_old_end_of_random_shrink_what_seq_should_have():
+@pytest.mark.parametrize('asked', [False, True])
+def test_hits_at_the_old_end_of_random_are_held_against_stream_misses(asked):
+    """What is fetched ahead is no sequential miss."""
     order = SarcOrder(100)
     for key in range(50):
         order.insert(key, 1)
     for key in range(100, 150):
-        order.miss(key, 1, True)
+        order.miss(key, 1, True, asked)
         order.insert(key, 1, sequential=True)
     order.desired_bytes = 50.0
-    order._seq_misses = 0
     order.touch(0)
     for _ in range(4):
         order.evict()
-    assert order.desired_bytes < 50.0
+    assert order.desired_bytes == (52.0 if asked else 48.0)

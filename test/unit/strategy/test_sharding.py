@@ -13,7 +13,8 @@ from swift_dss.wire import shards
 from swift_dss.wire.settings import nodeconf
 from swift_dss.wire.shards import Layout, parse
 
-NAMES = st.sets(st.sampled_from(['sd%s' % one for one in 'abcdefghijklmn']))
+NAMES = st.sets(st.sampled_from(['sd%s' % letter
+                                 for letter in 'abcdefghijklmn']))
 
 
 @pytest.mark.parametrize('devices,processors,wanted', [
@@ -28,7 +29,7 @@ def test_auto_is_one_for_each_four_devices(devices, processors, wanted):
 def test_every_device_has_one_shard_and_none_has_many_more(names, number):
     made = assign(Division(), number, names, {})
     assert set(made) == names
-    load = [list(made.values()).count(one) for one in range(number)]
+    load = [list(made.values()).count(shard) for shard in range(number)]
     assert max(load) - min(load) <= 1
 
 
@@ -39,8 +40,8 @@ def test_what_comes_and_goes_moves_nothing(names, others, number):
         return  # an empty shard gets its part
     after = assign(Division(), number, others, before)
     if len(set(after.values())) == number and len(others) >= number and all(
-            any(before.get(name) == one for name in others)
-            for one in range(number)):
+            any(before.get(name) == shard for name in others)
+            for shard in range(number)):
         assert all(after[name] == before[name]
                    for name in others & names)
 

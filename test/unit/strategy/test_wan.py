@@ -23,22 +23,22 @@ def test_alone_a_flow_has_all():
 
 
 def test_classes_share_by_their_weight():
-    found = shares([Flow(Work.UPLOAD, 0), Flow(Work.UPLOAD, 5)], TABLE, 0.5)
-    assert found[Flow(Work.UPLOAD, 5)] == pytest.approx(0.8)
+    by_flow = shares([Flow(Work.UPLOAD, 0), Flow(Work.UPLOAD, 5)], TABLE, 0.5)
+    assert by_flow[Flow(Work.UPLOAD, 5)] == pytest.approx(0.8)
 
 
 @pytest.mark.parametrize('count', range(1, 5))
 def test_every_set_of_flows_keeps_every_promise(count):
     for flows in itertools.combinations(ALL, count):
-        found = shares(flows, TABLE, 0.5)
-        assert sum(found.values()) == pytest.approx(1.0)
+        by_flow = shares(flows, TABLE, 0.5)
+        assert sum(by_flow.values()) == pytest.approx(1.0)
         top = top_flow(flows, TABLE)
         scale = 1.0
         if top is not None and len(flows) > 1:
-            assert found[top] >= 0.5 - 1e-9
+            assert by_flow[top] >= 0.5 - 1e-9
             scale = 0.5
         for work in {flow.work for flow in flows}:
-            share = sum(found[flow] for flow in flows
+            share = sum(by_flow[flow] for flow in flows
                         if flow.work is work)
             assert share >= FLOORS[work] * scale - 1e-9, (flows, work)
 

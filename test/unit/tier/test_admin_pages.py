@@ -5,7 +5,7 @@ from __future__ import annotations
 import tracemalloc
 
 import pytest
-from node import Rig
+from support.nodes.tier_node import Rig
 
 from swift_dss.core.errors import TierUnavailable
 from swift_dss.core.version import VersionId
@@ -31,7 +31,7 @@ class FakeNode:
     def relocate(self, rows, seconds, progress):
         self.pages.append(len(rows))
         progress(len(rows), len(rows))
-        return ['%s: no' % row.name for row in rows[:1]]
+        return {row.version: 'no' for row in rows[:1]}
 
 
 @pytest.fixture

@@ -7,13 +7,15 @@ import os
 import threading
 
 import pytest
-from node import KIB, Rig
+from support import kept_memory
+from support.nodes.tier_node import KIB, Rig
 from swift.obj.diskfile import read_metadata, write_metadata
 
 from swift_dss.core.errors import DamagedRecord, VersionGone
 from swift_dss.core.residency import RemoteCopy, Tier
+from swift_dss.core.version import VersionId
 from swift_dss.gateway.ports import Arrival
-from swift_dss.tier.local import metadata
+from swift_dss.tier.local import locks, metadata
 from swift_dss.tier.local.locks import VersionLocks
 
 
@@ -38,9 +40,9 @@ def test_many_arrive_and_the_index_says_what_a_look_would(rig):
     assert rig.local.record_remotes(arrivals) == [None] * 5
     assert told == [(n + 1) * KIB for n in range(5)]
     for n, place in enumerate(places):
-        found = rig.local.describe(place.version, place.partition)
-        assert found.residency.remote == _copy(n)
-        assert found.residency.tiers == Tier.SSD | Tier.REMOTE
+        local_version = rig.local.describe(place.version, place.partition)
+        assert local_version.residency.remote == _copy(n)
+        assert local_version.residency.tiers == Tier.SSD | Tier.REMOTE
         said = rig.index.get(place.version)
         seen = rig.local.mover.row(place.version, place.partition)
         assert said.on_remote and said.spans == seen.spans
@@ -75,9 +77,9 @@ def test_one_that_the_index_does_not_know_is_looked_at(rig):
 
 def test_a_small_version_is_read_with_what_it_says_of_itself(rig):
     place = rig.put('o', b'abc' * 1000)
-    found, data = rig.local.read_whole(place.version, place.partition)
+    local_version, data = rig.local.read_whole(place.version, place.partition)
     assert data == b'abc' * 1000
-    assert found == rig.local.describe(place.version, place.partition)
+    assert local_version == rig.local.describe(place.version, place.partition)
 
 
 def test_what_may_have_changed_since_it_was_parked_is_not_just_read(rig):
@@ -85,8 +87,8 @@ def test_what_may_have_changed_since_it_was_parked_is_not_just_read(rig):
              'marked')
     places = [rig.put(name, b'' if name == 'empty' else name.encode() * 99)
               for name in names]
-    some = [(place.version, place.partition, place.content_length)
-            for place in places]
+    parked = [(place.version, place.partition, place.content_length)
+              for place in places]
     by_name = dict(zip(names, places))
     data = {name: by_name[name].data_file() for name in names}
     with open(data['posted'][:-5] + 'x.meta', 'wb'):
@@ -102,35 +104,48 @@ def test_what_may_have_changed_since_it_was_parked_is_not_just_read(rig):
                      to_hdd=False)
     fragment = dataclasses.replace(places[0].version, frag_index=3)
     elsewhere = dataclasses.replace(places[0].version, device='sdx')
-    found = list(rig.local.read_as_parked(some + [
+    bodies = list(rig.local.read_as_parked(parked + [
         (fragment, places[0].partition, 396),
         (elsewhere, places[0].partition, 396)]))
-    assert dict(zip(names, found)) == {
+    assert dict(zip(names, bodies)) == {
         'same': b'same' * 99, 'posted': None, 'gone': None, 'cut': None,
         'longer': None, 'stub': None, 'empty': b'',
         'marked': b'marked' * 99}
-    assert found[len(names):] == [None, None]
+    assert bodies[len(names):] == [None, None]
 
 
 def test_whoever_holds_all_waits_for_whoever_holds_one(rig):
     versions = [rig.put('o%d' % n, b'x').version for n in range(3)]
-    locks = VersionLocks()
+    held = VersionLocks()
     order = []
 
-    def both(some):
-        with locks.hold_all(some):
+    def both(turn):
+        with held.hold_all(turn):
             order.append(len(order))
 
-    with locks.hold(versions[1]):
+    with held.hold(versions[1]):
         # In opposite orders: they must not wait for each other.
-        threads = [threading.Thread(target=both, args=(some,))
-                   for some in (versions, versions[::-1])]
+        threads = [threading.Thread(target=both, args=(turn,))
+                   for turn in (versions, versions[::-1])]
         for thread in threads:
             thread.start()
         assert order == []
     for thread in threads:
         thread.join(30)
-    assert order == [0, 1] and not locks._held
+    assert order == [0, 1]
+
+
+def test_a_lock_that_nobody_holds_is_forgotten():
+    held = VersionLocks()
+    versions = [VersionId('sda', 0, '%032x' % number, '1.0')
+                for number in range(300)]
+    with kept_memory.pieces_of(locks) as pieces:
+        with held.hold_all(versions):
+            assert pieces() > 300
+        for version in versions:
+            with held.hold(version):
+                pass
+        assert pieces() < 50
 
 
 @pytest.mark.parametrize('said', [

@@ -7,7 +7,7 @@ import json
 import os
 
 import pytest
-from node import KIB, TABLE, Rig
+from support.nodes.tier_node import KIB, TABLE, Rig
 
 from swift_dss.core.classes import ClassSpec, ClassTable, RemoteMode
 from swift_dss.core.config import GatewayConf, NodeConf, TierConf
@@ -41,11 +41,11 @@ def published(rig):
 
 def test_what_s3_lacks_is_pending_until_it_has_it(rig):
     place = rig.put('a', b'x' * 100 * KIB)
-    found = published(rig)
-    assert found.pending_bytes == 100 * KIB
-    assert found.drain_rate == 1000.0 and found.remote_up
-    assert found.budget_bytes == 400 * KIB
-    assert found.reserve_bytes == 40 * KIB
+    pressure = published(rig)
+    assert pressure.pending_bytes == 100 * KIB
+    assert pressure.drain_rate == 1000.0 and pressure.remote_up
+    assert pressure.budget_bytes == 400 * KIB
+    assert pressure.reserve_bytes == 40 * KIB
     rig.local.record_remote(place.version, place.partition, RemoteCopy(
         's3', 'k', 'e', 1.0))
     rig.local.mover.retrack(place.version, place.partition)
@@ -65,8 +65,8 @@ def test_room_counts_what_may_leave_and_not_what_may_not(rig):
 def test_the_budget_never_promises_more_than_there_is_room(rig):
     rig.conf = dataclasses.replace(rig.conf, gateway=GatewayConf(
         dirty_bytes=1 << 40))
-    found = published(rig)
-    assert found.budget_bytes + found.reserve_bytes <= 1000 * KIB
+    pressure = published(rig)
+    assert pressure.budget_bytes + pressure.reserve_bytes <= 1000 * KIB
 
 
 def test_without_a_gateway_or_admission_nothing_is_said(rig):
@@ -176,6 +176,6 @@ def test_what_uploads_have_taken_is_told_apart(rig, monkeypatch):
         return room, used + 200 * KIB, free
 
     monkeypatch.setattr(rig.keeper.duties, 'levels', beside_an_upload)
-    found = published(rig)
-    assert found.untracked_bytes == 200 * KIB
-    assert found.room_bytes == before.room_bytes - 200 * KIB
+    pressure = published(rig)
+    assert pressure.untracked_bytes == 200 * KIB
+    assert pressure.room_bytes == before.room_bytes - 200 * KIB

@@ -13,15 +13,18 @@ import threading
 import time
 
 import pytest
-from daemon_node import CLASSES, write_node, write_policies
-from sample_node import PARTITION, SampleNode, read_version, sample_bytes
 from support import wait_until
+from support.nodes.daemon_node import CLASSES, write_node, write_policies
+from support.nodes.sample_node import (
+    PARTITION, SampleNode, read_version, sample_bytes)
 
 from swift_dss.cli.main import main
 from swift_dss.core.errors import BadConfig, TierUnavailable
 from swift_dss.core.spans import ClassMap
+from swift_dss.core.version import VersionId
 from swift_dss.io import spool
 from swift_dss.tier.daemon import Daemon
+from swift_dss.tier.index.rows import VersionRow
 from swift_dss.tier.inforce import Source
 from swift_dss.tier.local.addresses import object_hash
 from swift_dss.tier.space import index_path
@@ -210,16 +213,16 @@ def test_a_rebuild_takes_over_from_a_sweep_that_is_under_way(
     running.daemon.stop()
     sweeping, pauses = threading.Event(), []
 
-    def slowly(walker, files):
-        # A walk that lasts until it is told to end.
-        sweeping.set()
-        while not walker.is_over:
-            pauses.append(time.sleep(0.01))
+    def device(walker, *rest):
+        if not sweeping.is_set():
+            # A walk that lasts until it is told to end.
+            sweeping.set()
+            while not walker.is_over:
+                pauses.append(time.sleep(0.01))
+        return real(walker, *rest)
 
-    real = Survey._prune
-    monkeypatch.setattr(Survey, '_prune', lambda walker, *rest: (
-        slowly(walker, rest) if not sweeping.is_set()
-        else real(walker, *rest)))
+    real = Survey.device
+    monkeypatch.setattr(Survey, 'device', device)
     running.daemon = Daemon(Source(running.conf_path), LOGGER)
     running.parts.due.unclean = True
     running.daemon.start()
@@ -227,6 +230,64 @@ def test_a_rebuild_takes_over_from_a_sweep_that_is_under_way(
     assert running.json('rebuild')[0]['versions'] == 3
     assert pauses
     assert not running.parts.due.unclean
+
+
+def test_a_walk_reads_devices_side_by_side(running, monkeypatch):
+    """And says of them together how far it is; each begins only when the
+    other has."""
+    other = SampleNode(running.root, device='sdb')
+    for number in range(500):
+        other.put('x%d' % number, b'x')
+    for number in range(300):
+        running.node.put('y%d' % number, b'x')
+    both = threading.Barrier(2)
+    real = Survey.device
+
+    def device(*args):
+        both.wait(60)
+        return real(*args)
+
+    monkeypatch.setattr(Survey, 'device', device)
+    said = []
+    counts = running.parts.sweeper.survey(0, False, said.append)
+    assert [(row['device'], row['versions']) for row in counts] == [
+        ('sda', 300), ('sdb', 500)]
+    assert max(row['versions'] for row in said) == 800
+    assert [row['versions'] for row in said] == sorted(
+        row['versions'] for row in said)
+    index = running.parts.index
+    assert [index.occupancy(name)[0]['objects']
+            for name in ('sda', 'sdb')] == [300, 500]
+
+
+def test_a_walk_that_fails_on_one_device_ends_on_the_others(
+        running, monkeypatch):
+    SampleNode(running.root, device='sdb')
+    begun, ended = threading.Event(), []
+
+    def device(walker, device, *rest):
+        if device.name == 'sda':
+            begun.wait(60)
+            raise ZeroDivisionError
+        begun.set()
+        wait_until(lambda: walker.is_over, 60, 'the walk ends')
+        ended.append(device.name)
+
+    monkeypatch.setattr(Survey, 'device', device)
+    with pytest.raises(ZeroDivisionError):
+        running.parts.sweeper.survey(0, False, lambda said: None)
+    assert ended == ['sdb']
+
+
+def test_an_index_that_shrank_gives_its_room_back(running):
+    index = running.parts.index
+    rows = [VersionRow(VersionId('sda', 0, '%032x' % number, '1.0'), '5', 9)
+            for number in range(5000)]
+    index.add(rows)
+    index.remove_all(row.version for row in rows)
+    before = index.file.free_pages()
+    running.daemon.upkeep.look()
+    assert before[0] > 50 and not index.file.free_pages()[0]
 
 
 def test_a_second_rebuild_that_is_asked_for_is_refused(running):
@@ -276,8 +337,8 @@ def test_a_rebuild_finds_everything_and_forgets_what_left(running):
         running.put(number, 0)
     running.settle()
     os.unlink(running.places[0].data_file())
-    found = running.json('rebuild')
-    assert (found[0]['versions'], found[0]['forgotten']) == (2, 1)
+    report = running.json('rebuild')
+    assert (report[0]['versions'], report[0]['forgotten']) == (2, 1)
     assert len(running.json('ls')) == 2
 
 
@@ -286,8 +347,8 @@ def test_a_rebuild_works_without_a_daemon(running):
     running.settle()
     running.daemon.stop()
     os.unlink(index_path(running.parts.in_force.conf))
-    found = running.json('rebuild')
-    assert found[0]['versions'] == 1
+    report = running.json('rebuild')
+    assert report[0]['versions'] == 1
     running.start()
     assert len(running.json('ls')) == 1
 
@@ -396,8 +457,8 @@ def test_an_orphan_is_swept_and_a_young_or_wanted_file_is_not(running):
         running.parts.index.remove(place.version)
     for path in (paths[0], paths[2]):
         os.utime(path, (1, 1))
-    found = running.json('sweep')
-    assert found[0]['orphans'] == 1
+    report = running.json('sweep')
+    assert report[0]['orphans'] == 1
     assert [os.path.exists(path) for path in paths] == [False, True, True]
 
 
@@ -423,7 +484,7 @@ def test_an_index_that_cannot_be_written_drops_events_and_serves(running):
     running.settle()
     with sqlite3.connect(index_path(running.parts.in_force.conf),
                          isolation_level=None) as other:
-        running.parts.index._db.execute('PRAGMA busy_timeout = 10')
+        running.parts.index.file.db.execute('PRAGMA busy_timeout = 10')
         other.execute('BEGIN IMMEDIATE')
         running.put(2, 0)
         wait_until(lambda: running.parts.metrics.snapshot().get(
@@ -437,8 +498,8 @@ def test_the_recon_file_has_the_numbers(running):
     running.settle()
     running.daemon.upkeep.publish()
     with open(os.path.join(running.root, 'recon', 'dss.recon')) as source:
-        found = json.load(source)['dss_tier']
-    assert found['devices']['sda']['objects'] == 1
+        recon = json.load(source)['dss_tier']
+    assert recon['devices']['sda']['objects'] == 1
 
 
 def test_a_path_has_swifts_own_hash(running, monkeypatch):

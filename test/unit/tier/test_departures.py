@@ -8,8 +8,8 @@ import shutil
 from types import SimpleNamespace
 
 import pytest
-from node import KIB, Rig
-from sample_node import PARTITION, sample_bytes
+from support.nodes.sample_node import PARTITION, sample_bytes
+from support.nodes.tier_node import KIB, Rig
 
 from swift_dss.core.errors import TierUnavailable
 from swift_dss.strategy.watermarks import bytes_to_free, used_bytes
@@ -132,8 +132,8 @@ def test_a_folder_that_did_not_change_is_not_compared_for_ever(
                             monotonic=lambda: now[0]))
     put_in(rig, '5', 'o')
     asked = []
-    real = rig.index.partitions
-    monkeypatch.setattr(rig.index, 'partitions', lambda *key: (
+    real = rig.index.leaving.partitions
+    monkeypatch.setattr(rig.index.leaving, 'partitions', lambda *key: (
         asked.append(key), real(*key))[1])
     for _ in range(3):
         looked.look(device(rig))
@@ -149,13 +149,13 @@ def test_what_came_back_while_its_rows_went_is_known(rig, monkeypatch):
     version = put_in(rig, '5', 'o')
     folder = os.path.join(rig.node.device_path, 'objects')
     os.rename(os.path.join(folder, '5'), os.path.join(folder, 'away'))
-    real = rig.index.remove_departed
+    real = rig.index.leaving.remove_departed
 
     def back_again(rows):
         real(rows)
         os.rename(os.path.join(folder, 'away'), os.path.join(folder, '5'))
 
-    monkeypatch.setattr(rig.index, 'remove_departed', back_again)
+    monkeypatch.setattr(rig.index.leaving, 'remove_departed', back_again)
     rig.ledger.departures.look(device(rig))
     assert rig.index.get(version) is not None
 
@@ -167,7 +167,7 @@ def test_a_partition_that_is_back_before_its_rows_go_keeps_them(
     for partition in '56':
         os.rename(os.path.join(folder, partition),
                   os.path.join(folder, 'away' + partition))
-    real = rig.index.ids_of_partitions
+    real = rig.index.leaving.ids_of_partitions
 
     def back_again(*key):
         if not os.path.exists(os.path.join(folder, '5')):
@@ -175,19 +175,19 @@ def test_a_partition_that_is_back_before_its_rows_go_keeps_them(
                       os.path.join(folder, '5'))
         return real(*key)
 
-    monkeypatch.setattr(rig.index, 'ids_of_partitions', back_again)
+    monkeypatch.setattr(rig.index.leaving, 'ids_of_partitions', back_again)
     removed = []
-    monkeypatch.setattr(rig.index, 'remove_departed', lambda rows: (
-        removed.extend(rows), type(rig.index).remove_departed(
-            rig.index, rows)))
+    leaving = rig.index.leaving
+    monkeypatch.setattr(leaving, 'remove_departed', lambda rows: (
+        removed.extend(rows), type(leaving).remove_departed(leaving, rows)))
     assert rig.ledger.departures.look(device(rig)) == 1
     assert [row.version for row in removed] == [gone]
     assert rig.index.get(back) is not None
 
 
 def test_more_rows_than_are_held_at_once_all_go(rig, monkeypatch):
-    monkeypatch.setattr('swift_dss.tier.local.departures._IDS', 3)
-    monkeypatch.setattr('swift_dss.tier.local.departures.ASKED_AT_ONCE', 2)
+    monkeypatch.setattr('swift_dss.tier.index.leaving._IDS', 3)
+    monkeypatch.setattr('swift_dss.tier.index.leaving.ASKED_AT_ONCE', 2)
     left = [put_in(rig, partition, 'o%d' % number)
             for number in range(4) for partition in '567']
     stays = put_in(rig, '8', 'stays')

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from node import KIB, Rig
+from support.nodes.tier_node import KIB, Rig
 
 from swift_dss.core.errors import TierUnavailable
 from swift_dss.tier.index.due import Due

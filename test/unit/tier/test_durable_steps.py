@@ -10,9 +10,9 @@ import os
 import threading
 
 import pytest
-from node import KIB, Rig
-from sample_node import (
+from support.nodes.sample_node import (
     SampleNode, Vouching, read_version, sample_bytes)
+from support.nodes.tier_node import KIB, Rig
 
 from swift_dss.core.errors import TierUnavailable
 from swift_dss.core.residency import RemoteCopy, Tier
@@ -129,8 +129,8 @@ def test_records_of_what_arrived_are_durable(rig, said):
     places = [rig.put('o%d' % number, b'x' * KIB) for number in range(3)]
     del said[:]
     rig.local.record_remotes([Arrival(
-        one.version, one.partition, RemoteCopy('s3', 'k', 'e', 1.0), KIB)
-        for one in places])
+        place.version, place.partition, RemoteCopy('s3', 'k', 'e', 1.0), KIB)
+        for place in places])
     assert said[-1] == inode(places[-1].data_file())
 
 

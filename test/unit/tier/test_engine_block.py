@@ -3,8 +3,9 @@
 import os
 
 import pytest
-from sample_node import Vouching
+from support.nodes.sample_node import Vouching
 
+from support.nodes.tier_node import KIB, Rig
 from swift_dss.core.classes import ClassSpec, ClassTable, WriteMode
 from swift_dss.core.config import NodeConf, TierConf
 from swift_dss.core.errors import (
@@ -14,7 +15,6 @@ from swift_dss.core.spans import ClassMap
 from swift_dss.gateway.ports import Arrival, NotProven
 from swift_dss.objserver.settings import Node
 from swift_dss.wire.settings import nodeconf
-from unit.tier.node import KIB, Rig
 
 TABLE = ClassTable.of([
     ClassSpec(0, 'plain', 0, cap=0.001), ClassSpec(9, 'gold', 90, floor=0.9),
@@ -32,7 +32,7 @@ def rig(tmp_path):
                clean_after_seconds=0.0, ssd_bytes=4 * KIB)
     yield made
     made.keeper.duties.stop()
-    made.index.close()
+    made.index.file.close()
 
 
 def tiers(rig, version):
@@ -59,7 +59,7 @@ def test_wrong_twin_engine_file_moves_the_same(tmp_path):
     rig.keeper.round()
     assert tiers(rig, version)[0][1] == 64 * KIB
     rig.keeper.duties.stop()
-    rig.index.close()
+    rig.index.file.close()
 
 
 def test_room_is_the_file_system(rig):
@@ -73,30 +73,17 @@ def test_room_is_the_file_system(rig):
 
 def test_room_is_made_by_rank_of_what_s3_has(rig, monkeypatch):
     """A floor of 90 % of the SSD must not keep a full HDD full."""
-    taken = []
+    places = [rig.put('o%d' % number, b'x' * 10 * KIB, class_id)
+              for class_id, count in ((9, 50), (0, 6))
+              for number in range(100 * class_id, 100 * class_id + count)]
+    rig.local.record_remotes([Arrival(
+        place.version, place.partition, RemoteCopy('s3', 'k', 'e', 1.0),
+        place.content_length) for place in places])
     monkeypatch.setattr(rig.keeper.duties, 'levels',
                         lambda conf: (1000 * KIB, 900 * KIB, 100 * KIB))
-    monkeypatch.setattr(rig.keeper.duties, 'occupancies', lambda: {
-        9: rig_occupancy(500 * KIB), 0: rig_occupancy(60 * KIB)})
-    def evict(asked):
-        giver, freed = asked.next(), 0
-        while giver is not None:
-            most = min(asked.most(giver), giver.loose)
-            taken.append((giver.class_ids, most))
-            giver.gave(most)
-            asked.left(giver, most)
-            freed += most
-            giver = asked.next()
-        return freed
-
-    monkeypatch.setattr(rig.keeper.duties, '_evict', evict)
+    rig.keeper.duties.begin()
     rig.keeper.duties.make_room(rig.conf)
-    assert taken == [((0,), 60 * KIB), ((9,), 90 * KIB)]
-
-
-def rig_occupancy(count):
-    from swift_dss.strategy.eviction.bytes.verbs import Occupancy
-    return Occupancy(count, count)
+    assert (rig.ssd(0), rig.ssd(9)) == (0, (500 - 90) * KIB)
 
 
 def test_new_bytes_stay_in_the_file_system(tmp_path):
@@ -128,23 +115,23 @@ class Refusing(Vouching):
 def test_what_s3_does_not_confirm_stays_on_a_full_disk(rig, monkeypatch):
     places = [rig.put('o%d' % n, b'x' * 8 * KIB) for n in range(70)]
     rig.local.record_remotes([Arrival(
-        one.version, one.partition, RemoteCopy('s3', 'k', 'e', 1.0),
-        one.content_length) for one in places])
+        place.version, place.partition, RemoteCopy('s3', 'k', 'e', 1.0),
+        place.content_length) for place in places])
     monkeypatch.setattr(rig.keeper.duties, 'levels',
                         lambda conf: (1000 * KIB, 1000 * KIB, 0))
     before = rig.local.witness
     refusing = rig.local.witness = Refusing()
     rig.keeper.duties.begin()
     rig.keeper.duties.make_room(rig.conf)
-    assert len({one.version for one in refusing.asked}) == 70, \
+    assert len({question.version for question in refusing.asked}) == 70, \
         'those that stay must not hide those behind them'
-    assert all(tiers(rig, one.version) == {0: (8 * KIB, 0)}
-               for one in places)
+    assert all(tiers(rig, place.version) == {0: (8 * KIB, 0)}
+               for place in places)
     assert rig.keeper.state.room_state == 'short'
     rig.local.witness = before
     rig.keeper.duties.begin()
     rig.keeper.duties.make_room(rig.conf)
-    assert any(tiers(rig, one.version) == {0: (0, 0)} for one in places)
+    assert any(tiers(rig, place.version) == {0: (0, 0)} for place in places)
 
 
 def test_a_silent_s3_is_asked_once_a_round(rig, monkeypatch):
@@ -155,8 +142,8 @@ def test_a_silent_s3_is_asked_once_a_round(rig, monkeypatch):
 
     places = [rig.put('o%d' % n, b'x' * 8 * KIB) for n in range(200)]
     rig.local.record_remotes([Arrival(
-        one.version, one.partition, RemoteCopy('s3', 'k', 'e', 1.0),
-        one.content_length) for one in places])
+        place.version, place.partition, RemoteCopy('s3', 'k', 'e', 1.0),
+        place.content_length) for place in places])
     monkeypatch.setattr(rig.keeper.duties, 'levels',
                         lambda conf: (1000 * KIB, 1000 * KIB, 0))
     silent = rig.local.witness = Silent()

@@ -27,12 +27,12 @@ def test_a_segment_s_class_lies_where_its_fragment_lies(data, parity):
     storage_policy = ECStoragePolicy(
         1, 'ec', ec_type='liberasurecode_rs_vand', ec_ndata=data,
         ec_nparity=parity, ec_segment_size=MIB)
-    found = _metadata(
+    file_map = _metadata(
         MAP, X_Object_Sysmeta_Ec_Segment_Size=str(MIB),
         X_Object_Sysmeta_Ec_Scheme=storage_policy.ec_scheme_description
     ).file_map(TABLE)
     fragment = storage_policy.fragment_size
-    assert [found.class_at(offset) for offset in (
+    assert [file_map.class_at(offset) for offset in (
         0, fragment - 1, fragment, 2 * fragment - 1, 2 * fragment)] == [
             9, 9, 5, 5, 9]
 

@@ -20,7 +20,7 @@ def index(tmp_path):
         row(4, '/b/c/4', 'sdb', pin_rule=2),
         row(5, "/a/c'; --/5", 'sdb', pin_rule=3)])
     yield made
-    made.close()
+    made.file.close()
 
 
 def row(number, name, device='sda', **options):
@@ -46,20 +46,20 @@ def row(number, name, device='sda', **options):
             pinned=True), '2'),
     (Filter(container='a/c', class_id=5, place='ssd'), '')])
 def test_a_filter_names_what_meets_all_of_it(index, wanted, expected):
-    found = index.listing(wanted, 99)
-    assert [one.name[-1] for _, one in found] == list(expected)
-    assert index.count(wanted) == (
-        len(expected), max([row_id for row_id, _ in found], default=0))
+    listed = index.pages.listing(wanted, 99)
+    assert [row.name[-1] for _, row in listed] == list(expected)
+    assert index.pages.count(wanted) == (
+        len(expected), max([row_id for row_id, _ in listed], default=0))
     pages, after = [], 0
     while True:
-        page = index.listing(wanted, 1, after)
+        page = index.pages.listing(wanted, 1, after)
         if not page:
             break
         pages += page
         after = page[-1][0]
-    assert pages == found
+    assert pages == listed
 
 
 def test_a_place_that_is_none_never_reaches_the_index(index):
     with pytest.raises(ValueError):
-        index.listing(Filter(place='ssd > 0 OR 1'), 9)
+        index.pages.listing(Filter(place='ssd > 0 OR 1'), 9)

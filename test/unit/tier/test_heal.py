@@ -10,7 +10,7 @@ import uuid
 from dataclasses import replace
 
 import pytest
-from node import Rig
+from support.nodes.tier_node import Rig
 from swift.obj.diskfile import write_metadata
 
 from swift_dss.core.errors import RemoteCorrupt
@@ -168,7 +168,7 @@ def test_quarantines_are_seen_as_they_come(rig):
         _quarantine(rig, place)
         # All within one tick of the file system's clock.
         os.utime(top, (tick, tick))
-        assert [held.holds(one.version) for one in places] == [
+        assert [held.holds(place.version) for place in places] == [
             number <= at for number in range(5)]
     os.utime(top, (tick - 100, tick - 100))
     assert held.holds(places[0].version)
@@ -178,7 +178,7 @@ def test_quarantines_are_seen_as_they_come(rig):
 
 def test_the_newest_of_an_object_in_quarantine_is_known(rig):
     held = rig.local.devices.get('sda').quarantine
-    one, two = _stub(rig, 'one'), _stub(rig, 'two')
+    first, second = _stub(rig, 'one'), _stub(rig, 'two')
 
     def newest(place):
         version = place.version
@@ -186,15 +186,15 @@ def test_the_newest_of_an_object_in_quarantine_is_known(rig):
             version) == held.newest(version.policy, version.object_hash)
         return held.newest(version.policy, version.object_hash)
 
-    assert newest(one) == newest(two) == ''
-    _quarantine(rig, one)
-    assert (newest(one), newest(two)) == (one.version.timestamp, '')
-    _quarantine(rig, two, suffix_wise=True)
-    assert newest(two) == two.version.timestamp
+    assert newest(first) == newest(second) == ''
+    _quarantine(rig, first)
+    assert (newest(first), newest(second)) == (first.version.timestamp, '')
+    _quarantine(rig, second, suffix_wise=True)
+    assert newest(second) == second.version.timestamp
     again = _stub(rig, 'one')
     _quarantine(rig, again)
-    assert newest(one) == max(one.version.timestamp,
-                              again.version.timestamp)
+    assert newest(first) == max(first.version.timestamp,
+                                again.version.timestamp)
 
 
 def test_a_quarantine_is_listed_once_for_many_questions(rig, monkeypatch):
@@ -222,12 +222,13 @@ def test_each_is_named_with_what_is_left_of_it(rig):
                          rig.put('whole', BODY))
     for place in (hdd, cloud, whole):
         _quarantine(rig, place)
-    found = {one.name: one for one in _patients(rig)}
-    assert {name: one.has for name, one in found.items()} == {
+    patients = {patient.name: patient for patient in _patients(rig)}
+    assert {name: patient.has for name, patient in patients.items()} == {
         '/a/c/hdd': ['hdd'], '/a/c/cloud': ['s3'], '/a/c/whole': ['ssd']}
-    assert found['/a/c/cloud'].remote_key == 'key'
+    assert patients['/a/c/cloud'].remote_key == 'key'
     os.unlink(_capacity(hdd))
-    lost, = (one for one in _patients(rig) if one.name == '/a/c/hdd')
+    lost, = (patient for patient in _patients(rig)
+             if patient.name == '/a/c/hdd')
     assert lost.has == [] and 'no file' in lost.why
 
 
@@ -324,18 +325,18 @@ def test_nothing_comes_back_over_a_tombstone(rig):
 
 
 def test_what_is_deleted_while_it_is_proven_stays_so(rig, monkeypatch):
-    place = _stub(rig, 'one')
+    place = _stub(rig, 'one', remote=True)
     _quarantine(rig, place)
-    proven = Healer._proven
+    proven = rig.local.witness.proven
 
-    def and_then_deleted(self, live, found):
-        said = proven(self, live, found)
+    def and_then_deleted(patient):
+        said = proven(patient)
         os.makedirs(place.hash_dir)
         open(os.path.join(place.hash_dir, '%016.5f.ts' % (rig.now + 1)),
              'w').close()
         return said
 
-    monkeypatch.setattr(Healer, '_proven', and_then_deleted)
+    monkeypatch.setattr(rig.local.witness, 'proven', and_then_deleted)
     assert _heal(rig, place) == OBSOLETE
     assert [name for name in os.listdir(place.hash_dir)
             if name.endswith('.data')] == []

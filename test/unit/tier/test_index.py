@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 
@@ -9,8 +10,10 @@ import pytest
 
 from swift_dss.core.version import VersionId
 from swift_dss.tier.index import schema
-from swift_dss.tier.index.index import (
-    ASKED_AT_ONCE, Index, IndexDamaged, IndexUnavailable, open_or_replace)
+from swift_dss.tier.index.file import (
+    ASKED_AT_ONCE, IndexDamaged, IndexUnavailable)
+from swift_dss.tier.index.filters import Filter
+from swift_dss.tier.index.index import Index, open_or_replace
 from swift_dss.tier.index.rows import SpanRow, VersionRow
 
 
@@ -18,7 +21,7 @@ from swift_dss.tier.index.rows import SpanRow, VersionRow
 def index(tmp_path):
     made = Index(str(tmp_path / 'index.db'))
     yield made
-    made.close()
+    made.file.close()
 
 
 def version(number, timestamp='1700000000.00000', frag=None, device='sda'):
@@ -53,7 +56,7 @@ def test_sums_equal_a_full_count_after_many_changes(index):
                       dirty=number % 2 * 100, movable=number % 5 > 0))
         if number % 7 == 0:
             index.remove(version(number % 50))
-    with sqlite3.connect(index.path) as db:
+    with sqlite3.connect(index.file.path) as db:
         for class_id in range(3):
             counted = db.execute(
                 'SELECT count(*), total(ssd), total(dirty), total(movable * '
@@ -67,16 +70,16 @@ def test_dirty_and_pinned_rows_are_no_candidates(index):
     index.put(row(1, dirty=100))
     index.put(row(2, movable=False))
     index.put(row(3))
-    found = index.least_recent('sda', [1], 10)
-    assert [one.version for one in found] == [version(3)]
+    candidates = index.victims.least_recent('sda', [1], 10)
+    assert [candidate.version for candidate in candidates] == [version(3)]
 
 
 def test_candidates_come_least_recent_first_over_classes(index):
     index.put(row(1, class_id=1, read_at=30.0))
     index.put(row(2, class_id=2, read_at=10.0))
     index.put(row(3, class_id=1, read_at=20.0))
-    assert [one.version for one in index.least_recent('sda', [1, 2], 2)] \
-        == [version(2), version(3)]
+    assert [candidate.version for candidate in index.victims.least_recent(
+        'sda', [1, 2], 2)] == [version(2), version(3)]
 
 
 def test_an_access_makes_a_version_recent_but_never_older(index):
@@ -84,7 +87,7 @@ def test_an_access_makes_a_version_recent_but_never_older(index):
     index.put(row(2, read_at=20.0))
     for at in (30.0, 5.0):
         assert index.touch({version(1): (at, None)}) == {version(1): [1]}
-    assert index.least_recent('sda', [1], 1)[0].version == version(2)
+    assert index.victims.least_recent('sda', [1], 1)[0].version == version(2)
     assert index.touch({version(9): (30.0, [1])}) == {}
 
 
@@ -92,9 +95,9 @@ def test_an_update_keeps_when_it_was_put_and_read(index):
     index.put(row(1, read_at=10.0))
     index.touch({version(1): (30.0, [1])})
     index.put(row(1, dirty=50, read_at=99.0))
-    found = index.get(version(1))
-    assert (found.put_at, found.read_at) == (10.0, 30.0)
-    assert found.spans[0].dirty_bytes == 50
+    stored = index.get(version(1))
+    assert (stored.put_at, stored.read_at) == (10.0, 30.0)
+    assert stored.spans[0].dirty_bytes == 50
 
 
 def test_a_class_that_left_a_version_leaves_the_index(index):
@@ -110,14 +113,14 @@ def test_only_older_versions_of_the_same_fragment_are_obsolete(index):
             index.put(VersionRow(
                 version(1, '170000000%d.00000' % second, frag), '7', 1))
     newer = version(1, '1700000002.00000', 1)
-    assert [one.version for one in index.obsolete([newer])] == [
+    assert [old.version for old in index.obsolete([newer])] == [
         version(1, '1700000001.00000', 1)]
     tombstone = version(1, '1700000009.00000', None)
     assert len(index.obsolete([newer, tombstone])) == 4
 
 
 def test_a_batch_is_all_or_nothing(index):
-    with pytest.raises(ZeroDivisionError), index.batch():
+    with pytest.raises(ZeroDivisionError), index.file.batch():
         index.put(row(1))
         raise ZeroDivisionError
     assert index.get(version(1)) is None
@@ -126,28 +129,28 @@ def test_a_batch_is_all_or_nothing(index):
 
 def test_pinning_a_class_takes_its_rows_from_the_candidates(index):
     index.put(row(1))
-    assert index.set_movable(1, False, 0) == 1
-    assert index.least_recent('sda', [1], 10) == []
+    assert index.pin_rows.set_movable(1, False, 0) == 1
+    assert index.victims.least_recent('sda', [1], 10) == []
     assert sums(index, 'evictable') == 0
-    assert index.set_movable(1, True, 0) == 1
+    assert index.pin_rows.set_movable(1, True, 0) == 1
     assert sums(index, 'evictable') == 100
 
 
 def test_unpinning_a_class_leaves_pinned_and_small_versions(index):
     index.put(row(1, movable=False, pinned=True))
     index.put(row(2, movable=False))
-    assert index.set_movable(1, True, min_demote_bytes=100) == 0
+    assert index.pin_rows.set_movable(1, True, min_demote_bytes=100) == 0
 
 
 def test_everything_is_there_after_reopening(tmp_path):
     path = str(tmp_path / 'index.db')
-    one = Index(path)
-    one.put(row(1))
-    one.close()
+    index = Index(path)
+    index.put(row(1))
+    index.file.close()
     two = Index(path)
     assert two.get(version(1)).name == '/a/c/o1'
     assert sums(two, 'ssd') == 100
-    two.close()
+    two.file.close()
 
 
 def test_a_damaged_file_is_moved_aside(tmp_path):
@@ -156,12 +159,12 @@ def test_a_damaged_file_is_moved_aside(tmp_path):
     index, aside = open_or_replace(str(path))
     assert os.path.exists(aside)
     index.put(row(1))
-    index.close()
+    index.file.close()
 
 
 def test_another_schema_is_damage(tmp_path):
     path = str(tmp_path / 'index.db')
-    Index(path).close()
+    Index(path).file.close()
     with sqlite3.connect(path) as db:
         db.execute('PRAGMA user_version = %d' % (schema.VERSION + 1))
     with pytest.raises(IndexDamaged):
@@ -170,10 +173,10 @@ def test_another_schema_is_damage(tmp_path):
 
 def test_a_full_disk_is_unavailable_and_reads_go_on(index):
     index.put(row(1))
-    pages, = index._db.execute('PRAGMA page_count').fetchone()
-    index._db.execute('PRAGMA max_page_count = %d' % pages)
+    pages, = index.file.db.execute('PRAGMA page_count').fetchone()
+    index.file.db.execute('PRAGMA max_page_count = %d' % pages)
     with pytest.raises(IndexUnavailable):
-        with index.batch():
+        with index.file.batch():
             for number in range(10000):
                 index.put(row(number))
     assert index.get(version(1)) is not None
@@ -181,11 +184,16 @@ def test_a_full_disk_is_unavailable_and_reads_go_on(index):
 
 
 def test_no_query_of_a_decision_scans_a_table(index):
-    for where, order in (('movable = 1 AND ssd > dirty', 'read_at'),
+    for where, order in (('movable = 1 AND ssd > dirty AND warmth = 1',
+                          'read_at'),
+                         ('movable = 1 AND ssd > dirty AND warmth != 1',
+                          'read_at'),
+                         ('movable = 1 AND dirty > 0 AND warmth = 1',
+                          'read_at'),
                          ('movable = 1 AND dirty > 0', 'read_at'),
                          ('movable = 1 AND dirty > 0', 'put_at'),
                          ('spare > 0', 'read_at')):
-        plan = ' '.join(str(one[3]) for one in index._db.execute(
+        plan = ' '.join(str(step[3]) for step in index.file.db.execute(
             'EXPLAIN QUERY PLAN SELECT s.%s FROM span s JOIN version v ON '
             'v.id = s.version_id WHERE s.device_id = 1 AND s.class_id = 2 '
             'AND %s ORDER BY s.%s LIMIT 9' % (order, where, order)))
@@ -197,33 +205,135 @@ def test_partitions_are_found_in_steps(index):
         index.put(VersionRow(version(number), str(number % 7), 100))
     index.put(VersionRow(VersionId('sdb', 0, '%032x' % 1, '1.0'), '99', 1))
     index.put(VersionRow(VersionId('sda', 2, '%032x' % 1, '1.0'), '98', 1))
-    assert index.partitions('sda', 0) == {str(one) for one in range(7)}
-    assert index.partitions('sdb', 0) == {'99'}
-    assert index.partitions('sda', 2) == {'98'}
-    assert index.partitions('sdc', 0) == set()
-    page = index.ids_of_partitions('sda', 0, ['3', '4'], 5, 0)
-    rest = index.ids_of_partitions('sda', 0, ['3', '4'], 50, page[-1])
+    assert index.leaving.partitions('sda', 0) == {str(number)
+                                                  for number in range(7)}
+    assert index.leaving.partitions('sdb', 0) == {'99'}
+    assert index.leaving.partitions('sda', 2) == {'98'}
+    assert index.leaving.partitions('sdc', 0) == set()
+    page = index.leaving.ids_of_partitions('sda', 0, ['3', '4'], 5, 0)
+    rest = index.leaving.ids_of_partitions('sda', 0, ['3', '4'], 50, page[-1])
     assert page + rest == sorted(page + rest)
-    rows = index.departing('sda', 0, page + rest)
+    rows = index.leaving.departing('sda', 0, page + rest)
     assert sorted(row.partition for row in rows) == ['3'] * 9 + ['4'] * 8
     assert len({row.version for row in rows}) == 17
-    assert index.departing('sdb', 0, page) == []
-    assert index.departing('sda', 2, page) == []
+    assert index.leaving.departing('sdb', 0, page) == []
+    assert index.leaving.departing('sda', 2, page) == []
+
+
+def test_a_listing_of_a_class_reads_that_class_alone(index):
+    index.add([VersionRow(version(number), '5', 100, spans=[
+        SpanRow(number % 10, 100, 100)]) for number in range(50)])
+    for plan in plans(index, lambda: index.pages.listing(
+            Filter(class_id=3), 9)) + plans(
+                index, lambda: index.pages.listing(
+                    Filter('a/c', class_id=3), 9, 7)):
+        assert 'TEMP B-TREE' not in plan and 'SCAN' not in plan, plan
+        assert 'span_class (class_id=? AND version_id>? AND version_id<?)' \
+            in plan or 'PRIMARY KEY (version_id=?)' in plan, plan
+
+
+def test_a_first_page_comes_after_few_rows(index):
+    """One device of fifty has few rows of the first thousands."""
+    index.add([VersionRow(version(number, device='sd%d' % (number % 50)),
+                          '5', 1) for number in range(5000)])
+    sizes = [len(page) for page in index.pages.soon(
+        Filter(device='sd7'), 500)]
+    assert sizes == [20, 40, 40]
+
+
+@pytest.fixture
+def crowd(index):
+    """Four chunks of rows of many containers; one has two rows."""
+    count = 3 * schema.NAMED_ROWS + 100
+    index.add([VersionRow(
+        version(number), '5', 1, '/a/few/o' if number in (7, count - 200)
+        else '/a/c%d/o%d' % (number % 300, number), spans=[SpanRow(0, 1, 1)])
+        for number in range(count)])
+    while index.pages.note_names():
+        pass
+    return index
+
+
+def names(index, container):
+    return [row.name for page in index.pages.soon(Filter(container), 5000)
+            for row in page]
+
+
+def test_a_small_container_is_found_in_few_looks(crowd, monkeypatch):
+    looks, last = [], crowd.pages.last_id()
+    listing = crowd.pages.listing
+    monkeypatch.setattr(crowd.pages, 'listing', lambda *asked: (
+        looks.append(min(asked[3], last) - asked[2]), listing(*asked))[1])
+    assert names(crowd, 'a/few') == ['/a/few/o'] * 2
+    # All but the chunk between the two.
+    assert sum(looks) == 2 * schema.NAMED_ROWS + 100
+    looks.clear()
+    assert names(crowd, 'a/nobody') == [] and sum(looks) == 100
+    assert len(names(crowd, 'a')) == 3 * schema.NAMED_ROWS + 100
+    assert len(names(crowd, '/a/c5/')) == len(range(
+        5, 3 * schema.NAMED_ROWS + 100, 300))
+
+
+def test_a_row_that_comes_where_another_was_is_found(crowd):
+    last = crowd.pages.last_id()
+    crowd.remove_all(version(number) for number in range(
+        schema.NAMED_ROWS - 1, last))
+    crowd.add([VersionRow(version(last + 1), '5', 1, '/a/late/o')])
+    assert crowd.pages.last_id() == schema.NAMED_ROWS
+    assert names(crowd, 'a/late') == ['/a/late/o']
+    assert crowd.pages.note_names()
+    assert names(crowd, 'a/late') == ['/a/late/o']
+
+
+def test_a_row_that_gets_its_name_later_is_found(crowd):
+    crowd.put(VersionRow(version(9), '5', 1, '/b/late/o'))
+    assert names(crowd, 'b/late') == ['/b/late/o']
+
+
+def test_rows_of_a_scarce_class_are_found_in_few_looks(index, monkeypatch):
+    monkeypatch.setattr('swift_dss.tier.index.pages._SCANNED_ROWS', 10)
+    scarce = {300, 700, 701, 999}
+    index.add([VersionRow(version(number), '5', 1, spans=[
+        SpanRow(number in scarce, 1, 1)]) for number in range(1000)])
+    looks = []
+    listing = index.pages.listing
+    monkeypatch.setattr(index.pages, 'listing', lambda *asked: (
+        looks.append(asked), listing(*asked))[1])
+    assert [row.version for page in index.pages.soon(Filter(class_id=1), 9)
+            for row in page] == [version(number) for number in sorted(scarce)]
+    assert len(looks) == 3
+
+
+def test_a_page_comes_before_all_rows_were_looked_at(index, monkeypatch):
+    """Two rows of a hundred are pinned, each in another part."""
+    monkeypatch.setattr('swift_dss.tier.index.pages._SCANNED_ROWS', 10)
+    index.add([VersionRow(version(number), '5', 1, pinned=number in (13, 77))
+               for number in range(100)])
+    pages = index.pages.soon(Filter(pinned=True), 5)
+    index.remove(version(77))
+    assert [row.version for row in next(pages)] == [version(13)]
+    index.add([VersionRow(version(200), '5', 1, pinned=True)])
+    assert [row.version for row in next(pages)] == [version(200)]
+    assert list(pages) == []
+    # A full page ends where it is full.
+    assert [len(page) for page in index.pages.soon(Filter(), 7)] \
+        == [7] * 14 + [2]
 
 
 def test_departed_versions_go_but_not_what_took_their_row(index):
     index.put(VersionRow(version(1), '5', 100, spans=[
         SpanRow(0, 100, 100), SpanRow(9, 50, 0, 50)]))
     index.put(VersionRow(version(2), '5', 70, spans=[SpanRow(0, 70, 70)]))
-    one, two = index.departing('sda', 0, index.ids_of_partitions(
+    leaving = index.leaving
+    first, second = leaving.departing('sda', 0, leaving.ids_of_partitions(
         'sda', 0, ['5'], 9, 0))
-    assert (one.on_hdd, two.on_hdd) == (True, False)
+    assert (first.on_hdd, second.on_hdd) == (True, False)
     other = version(2, device='sdb')
-    index.remove_departed([two._replace(partition='6'),
-                           two._replace(version=version(1)),
-                           two._replace(version=other)])
+    index.leaving.remove_departed([second._replace(partition='6'),
+                           second._replace(version=version(1)),
+                           second._replace(version=other)])
     assert index.get(version(2)).spans == [SpanRow(0, 70, 70)]
-    index.remove_departed([one, one])
+    index.leaving.remove_departed([first, first])
     assert index.get(version(1)) is None
     assert index.occupancy('sda')[0]['ssd'] == 70
     assert index.occupancy('sda')[9]['hdd'] == 0
@@ -232,18 +342,19 @@ def test_departed_versions_go_but_not_what_took_their_row(index):
 def plans(index, work):
     """How SQLite goes about each statement of ``work``."""
     asked = []
-    index._db.set_trace_callback(asked.append)
-    real = index.reader
+    index.file.db.set_trace_callback(asked.append)
+    real = index.file.reader
 
+    @contextlib.contextmanager
     def reader():
-        made = real()
-        made.set_trace_callback(asked.append)
-        return made
+        with real() as made:
+            made.set_trace_callback(asked.append)
+            yield made
 
-    index.reader = reader
+    index.file.reader = reader
     work()
-    index._db.set_trace_callback(None)
-    return ['; '.join(row[3] for row in index._db.execute(
+    index.file.db.set_trace_callback(None)
+    return ['; '.join(row[3] for row in index.file.db.execute(
         'EXPLAIN QUERY PLAN ' + sql)) for sql in asked
         if sql.startswith(('SELECT', 'DELETE', 'WITH'))]
 
@@ -252,29 +363,65 @@ def test_departures_read_no_more_of_the_index_than_they_have_to(index):
     rows = [VersionRow(version(number), '5', 100, spans=[
         SpanRow(0, 100, 100)]) for number in range(ASKED_AT_ONCE)]
     index.add(rows)
-    ids = index.ids_of_partitions('sda', 0, ['5'], 1000, 0)
-    gone = index.departing('sda', 0, ids)
+    ids = index.leaving.ids_of_partitions('sda', 0, ['5'], 1000, 0)
+    gone = index.leaving.departing('sda', 0, ids)
     assert len(gone) == ASKED_AT_ONCE
-    step, = plans(index, lambda: index.partitions('sda', 0))
+    step, = plans(index, lambda: index.leaving.partitions('sda', 0))
     assert 'SCAN version' not in step and 'version_partition' in step
-    for_ids, = plans(index, lambda: index.ids_of_partitions(
+    for_ids, = plans(index, lambda: index.leaving.ids_of_partitions(
         'sda', 0, ['5', '6'], 9, 0))
     assert 'COVERING INDEX version_partition (device_id=? AND policy=? ' \
         'AND partition=? AND rowid>?)' in for_ids, for_ids
-    for one in plans(index, lambda: index.departing('sda', 0, ids)) + plans(
-            index, lambda: index.remove_departed(gone[:1])):
-        assert 'version_partition' not in one and 'SCAN' not in one, one
-        assert 'INTEGER PRIMARY KEY' in one, one
+    leaving = index.leaving
+    for plan in plans(index, lambda: leaving.departing('sda', 0, ids)) + plans(
+            index, lambda: leaving.remove_departed(gone[:1])):
+        assert 'version_partition' not in plan and 'SCAN' not in plan, plan
+        assert 'INTEGER PRIMARY KEY' in plan, plan
 
 
 def test_a_file_of_an_older_daemon_gets_the_index_it_lacks(index):
     index.put(row(1))
-    index.close()
-    with sqlite3.connect(index.path) as db:
+    index.file.close()
+    with sqlite3.connect(index.file.path) as db:
         db.execute('DROP INDEX version_partition')
-    again = Index(index.path)
+        db.execute('DROP INDEX span_class')
+    again = Index(index.file.path)
     assert again.get(version(1)) is not None
-    again.close()
-    with sqlite3.connect(index.path) as db:
-        assert db.execute("SELECT count(*) FROM sqlite_master WHERE name = "
-                          "'version_partition'").fetchone() == (1,)
+    again.file.close()
+    with sqlite3.connect(index.file.path) as db:
+        assert db.execute(
+            "SELECT count(*) FROM sqlite_master WHERE name IN "
+            "('version_partition', 'span_class')").fetchone() == (2,)
+
+
+def test_the_file_shrinks_in_steps_after_many_left(index):
+    rows = [VersionRow(version(number), '5', 100, '/a/c/%d' % number, spans=[
+        SpanRow(0, 100, 100)]) for number in range(20000)]
+    index.add(rows)
+    full = size(index)
+    assert not index.file.shrink(100), 'there is nothing to give back'
+    index.remove_all(stored.version for stored in rows[:18000])
+    steps = 0
+    while index.file.shrink(100):
+        steps += 1
+    assert full / 4 / 4096 / 100 < steps < full / 4096 / 100
+    assert size(index) < full / 3
+    assert [stored.version for page in index.pages.all(Filter(), 999)
+            for stored in page] == [stored.version for stored in rows[18000:]]
+    assert index.occupancy('sda')[0]['ssd'] == 200000
+
+
+def test_a_file_that_has_little_room_to_give_is_left_alone(index):
+    rows = [VersionRow(version(number), '5', 100, '/a/c/%d' % number, spans=[
+        SpanRow(0, 100, 100)]) for number in range(20000)]
+    index.add(rows)
+    index.remove_all(stored.version for stored in rows[:2000])
+    full = size(index)
+    assert not index.file.shrink(100)
+    assert size(index) == full
+
+
+def size(index):
+    """Bytes of the file itself."""
+    index.file.db.execute('PRAGMA wal_checkpoint(TRUNCATE)')
+    return os.path.getsize(index.file.path)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from types import SimpleNamespace
 
 import pytest
-from node import KIB, TABLE, FakeGateway, Rig
-from sample_node import read_version, sample_bytes
 from support import wait_until
+from support.nodes.sample_node import read_version, sample_bytes
+from support.nodes.tier_node import KIB, TABLE, FakeGateway, Rig
 
 from swift_dss.core.classes import (
     Allocate, ClassSpec, ClassTable, RemoteMode)
@@ -235,11 +236,11 @@ def test_the_pressure_file_says_what_is_so(rig):
     rig.keeper.round()
     with open(os.path.join(rig.conf.run_dir, 'state', 'sda.json'),
               'rb') as source:
-        found = pressure.decode(source.read())
-    assert found.ssd_bytes == 1000 * KIB
-    assert found.ssd_used_bytes == 2 * SIZE
-    assert found.lowest_rank == 0
-    assert found.hdd_ready
+        shown = pressure.decode(source.read())
+    assert shown.ssd_bytes == 1000 * KIB
+    assert shown.ssd_used_bytes == 2 * SIZE
+    assert shown.lowest_rank == 0
+    assert shown.hdd_ready
 
 
 def test_writes_of_a_class_below_its_floor_find_the_ssd(tmp_path):
@@ -308,7 +309,7 @@ def test_a_round_is_near_after_bytes_came_and_at_once_after_many(
     clocked.keeper.came(length)
     wait_until(lambda: clocked.rounds > before, 30)
     clocked.keeper.stop()
-    rig.index.close()
+    rig.index.file.close()
 
 
 def test_nothing_is_looked_at_before_its_time(tmp_path):
@@ -321,7 +322,7 @@ def test_nothing_is_looked_at_before_its_time(tmp_path):
     wait_until(lambda: clocked.rounds > before, 30)
     assert clocked.rounds == before + 1
     clocked.keeper.stop()
-    rig.index.close()
+    rig.index.file.close()
 
 
 def remote(rig, place):
@@ -338,8 +339,8 @@ def test_remote_only_classes_leave_once_verified_and_not_before(tmp_path):
     assert rig.ssd(1) == SIZE
     remote(rig, place)
     rig.keeper.round()
-    found = rig.index.get(place.version).spans[0]
-    assert (found.ssd_bytes, found.hdd_bytes, found.remote_bytes) == (
+    span = rig.index.get(place.version).spans[0]
+    assert (span.ssd_bytes, span.hdd_bytes, span.remote_bytes) == (
         0, 0, SIZE)
     rig.close()
 
@@ -349,8 +350,10 @@ def test_a_full_hdd_is_relieved_by_what_s3_has(rig, monkeypatch):
     for place in places:
         rig.local.demote(place.version, place.partition)
         remote(rig, place)
-    monkeypatch.setattr(rig.keeper.duties, '_hdd_levels',
-                        lambda: (10 * SIZE, SIZE))
+    statvfs = os.statvfs
+    monkeypatch.setattr(os, 'statvfs', lambda path: SimpleNamespace(
+        f_frsize=SIZE, f_blocks=10, f_bavail=1)
+        if path == rig.node.capacity_path else statvfs(path))
     rig.keeper.round()
     assert rig.index.get(places[0].version).spans[0].hdd_bytes == 0
     for place in places:

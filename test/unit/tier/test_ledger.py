@@ -6,8 +6,8 @@ import dataclasses
 import os
 
 import pytest
-from node import KIB, Rig
-from sample_node import sample_bytes
+from support.nodes.sample_node import sample_bytes
+from support.nodes.tier_node import KIB, Rig
 from swift.obj.diskfile import write_metadata
 
 from swift_dss.core.classes import ClassSpec, ClassTable, RemoteMode
@@ -15,7 +15,7 @@ from swift_dss.core.errors import TierUnavailable
 from swift_dss.core.residency import Tier
 from swift_dss.core.spans import ClassMap, Span
 from swift_dss.core.version import VersionId
-from swift_dss.tier.index.index import IndexDamaged, IndexUnavailable
+from swift_dss.tier.index.file import IndexDamaged, IndexUnavailable
 from swift_dss.tier.walk.survey import Survey
 from swift_dss.wire import classmap
 from swift_dss.wire.control import Event, EventKind
@@ -38,7 +38,16 @@ def stored(rig, number, second=0, class_map=None):
 
 def walked(rig):
     Survey(rig.local, rig.ledger, rig.metrics).device(
-        rig.local.devices.get('sda'), 0, False, lambda found: None)
+        rig.local.devices.get('sda'), 0, False, lambda progress: None)
+
+
+def post(place):
+    """What a POST leaves beside a version, without its event."""
+    with open(os.path.join(place.hash_dir, '1700000001.00000.meta'),
+              'wb') as target:
+        write_metadata(target, {
+            'name': '/a/c/o1', 'X-Timestamp': '1700000001.00000',
+            'X-Object-Meta-Colour': 'blue'})
 
 
 def said(place, kind=EventKind.PUT, **options):
@@ -48,9 +57,9 @@ def said(place, kind=EventKind.PUT, **options):
 def put_event(rig, place, **options):
     """As an object server sends it, of a version that is on the SSD."""
     row = rig.local.mover.row(place.version, place.partition)
-    found = rig.local.describe(place.version, place.partition)
+    local_version = rig.local.describe(place.version, place.partition)
     return said(place, name=row.name, at=row.put_at,
-                map_text=classmap.encode(found.class_map), **options)
+                map_text=classmap.encode(local_version.class_map), **options)
 
 
 @pytest.mark.parametrize('class_map', [
@@ -106,7 +115,7 @@ def test_a_batch_is_one_transaction_of_the_index(rig):
         events += [said(new), said(new, EventKind.READ, length=SIZE,
                                    tier_bits=1, at=9e9)]
     begun = []
-    rig.index._db.set_trace_callback(
+    rig.index.file.db.set_trace_callback(
         lambda text: begun.append(text) if 'BEGIN' in text[:6] else None)
     changed = rig.ledger.apply(events)
     assert len(begun) == 1
@@ -156,11 +165,11 @@ def test_what_was_read_of_a_version_that_moved_since_is_read_again(
     stale = []
 
     def slow(*args):
-        found = read(*args)
+        answer = read(*args)
         if not stale:
-            stale.append(found)
+            stale.append(answer)
             rig.local.clean(place.version, place.partition)
-        return found
+        return answer
 
     monkeypatch.setattr(rig.local.mover, 'row', slow)
     rig.ledger.apply([said(place)])
@@ -181,8 +190,22 @@ def test_a_version_that_was_replaced_unseen_leaves_nothing_on_the_hdd(
     assert rig.index.get(old.version) is None
 
 
+@pytest.mark.parametrize('deleted', [False, True])
+def test_a_put_heard_of_after_what_overtook_it_leaves_nothing(rig, deleted):
+    old, new = replaced(rig, 1)
+    rig.index.remove(old.version)
+    if deleted:
+        os.rename(new.data_file(), new.data_file()[:-len('.data')] + '.ts')
+    rig.ledger.apply([said(
+        new, EventKind.DELETE if deleted else EventKind.PUT)])
+    rig.ledger.apply([said(old)])
+    assert not os.path.exists(old.capacity.file_path(old.version))
+    assert rig.index.get(old.version) is None
+
+
 def test_a_version_that_only_went_away_keeps_its_hdd_bytes(rig):
-    old, _ = replaced(rig, 1)
+    old, new = replaced(rig, 1)
+    os.unlink(new.data_file())
     rig.index.remove(old.version)
     rig.ledger.apply([said(old)])
     assert os.path.exists(old.capacity.file_path(old.version))
@@ -223,7 +246,8 @@ def test_a_read_touches_the_classes_that_it_names(rig):
              offset=0, length=10, tier_bits=1, at=8.0),
         said(whole, EventKind.READ, length=7, tier_bits=1, at=6.0),
         said(whole, EventKind.READ, length=SIZE, tier_bits=2, at=7.0)])
-    assert [one.version for one in rig.index.least_recent_dirty(
+    assert [candidate.version
+            for candidate in rig.index.victims.least_recent_dirty(
         'sda', [0], 9)] == [place.version, whole.version]
     assert rig.ledger.hits.snapshot() == {
         0: {'reads': 2, 'hits': 1, 'bytes': SIZE + 7, 'hit_bytes': 7},
@@ -247,10 +271,11 @@ def test_an_hdd_copy_that_differs_is_given_up_and_written_again(rig):
     rig.local.mover.track(place.version, place.partition)
     copy = place.capacity.file_path(place.version)
     assert os.path.exists(copy) and not list(
-        rig.index.least_recent_dirty('sda', [0], 9))
+        rig.index.victims.least_recent_dirty('sda', [0], 9))
     rig.ledger.apply([said(place, EventKind.HDD_DIFFERS)])
     assert not os.path.exists(copy)
-    assert [one.version for one in rig.index.least_recent_dirty(
+    assert [candidate.version
+            for candidate in rig.index.victims.least_recent_dirty(
         'sda', [0], 9)] == [place.version]
     # Said twice, or of a version that is gone: no harm.
     rig.ledger.apply([said(place, EventKind.HDD_DIFFERS)])
@@ -261,15 +286,13 @@ def test_an_hdd_copy_that_differs_is_given_up_and_written_again(rig):
 
 def test_what_comes_beneath_a_post_is_told_of_once(rig):
     """By its event, or by the sweep where that was lost."""
+    rig.due.walked()
     rig.table = ClassTable.of([
         ClassSpec(0, 'plain', 0, remote=RemoteMode.THROUGH)])
-    for number, beside in enumerate(('', '1700000001.00000.meta')):
+    for number, beside in enumerate((False, True)):
         place = stored(rig, number)
         if beside:
-            with open(os.path.join(place.hash_dir, beside), 'wb') as target:
-                write_metadata(target, {
-                    'name': '/a/c/o%d' % number, 'X-Timestamp': beside[:-5],
-                    'X-Object-Meta-Colour': 'blue'})
+            post(place)
         event = said(place)
         for _ in range(2):
             rig.ledger.apply([event])
@@ -278,3 +301,15 @@ def test_what_comes_beneath_a_post_is_told_of_once(rig):
     rig.index.remove(place.version)
     walked(rig)
     assert rig.gateway.renewals == 2 * [place.version]
+
+
+def test_a_walk_after_lost_events_tells_of_posts(rig):
+    """That of the POST was among them, and the version is known."""
+    rig.table = ClassTable.of([
+        ClassSpec(0, 'plain', 0, remote=RemoteMode.THROUGH)])
+    place = stored(rig, 1)
+    rig.ledger.apply([said(place)])
+    post(place)
+    assert rig.due.unclean
+    walked(rig)
+    assert rig.gateway.renewals == [place.version]

@@ -10,18 +10,18 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from node import Rig
-from sample_node import SampleNode, read_version, sample_bytes
-from support import wait_until
+from support.nodes.sample_node import SampleNode, read_version, sample_bytes
+from support.nodes.tier_node import Rig
 
 from swift_dss.core.errors import RottenBytes, TierUnavailable
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
-from swift_dss.gateway.mend.aside import Asides
+from swift_dss.gateway.peers.aside import Asides
 from swift_dss.gateway.peers.primaries import Primaries
 from swift_dss.io import mending, moves, switch
 from swift_dss.io.capacity import Capacity
 from swift_dss.io.carriers import Carrier
 from swift_dss.io.sums import blocks
+from swift_dss.io.workers import inline
 from swift_dss.strategy.agreement import Answer
 from swift_dss.tier.keep import checks, mender
 from swift_dss.wire.control import Event, EventKind
@@ -130,9 +130,10 @@ def test_what_only_s3_can_have_leaves_on_its_proof(place, copies):
     mending.mend(place, rot)
     assert mending.look(place) == rot
     left = mending.mend(place, rot, proven=REMOTE)
-    assert [one.tiers for one in left.split(0, BLOCK_BYTES)] == [Tier.REMOTE]
-    assert all(one.tiers & moves.LOCAL
-               for one in left.split(BLOCK_BYTES, SIZE))
+    assert [extent.tiers
+            for extent in left.split(0, BLOCK_BYTES)] == [Tier.REMOTE]
+    assert all(extent.tiers & moves.LOCAL
+               for extent in left.split(BLOCK_BYTES, SIZE))
     assert read_version(place, {'k': DATA}) == DATA
 
 
@@ -181,7 +182,7 @@ def test_a_wrong_block_is_not_left_alone_on_the_ssd(place, at):
     """The rest leaves the SSD; its new inode would carry the block on."""
     moves.copy_to_capacity(place)
     flip(place.data_file(), at)
-    other = [one for one in PLACES if one != at][0]
+    other = [name for name in PLACES if name != at][0]
     with pytest.raises(RottenBytes):
         moves.evict_ssd(place, [of_block(other)])
     with switch.LiveVersion(place) as live:
@@ -241,7 +242,8 @@ def test_what_only_s3_has_leaves_the_disk_that_cannot_read_it(any_place):
     rot = mending.look(any_place, io)
     assert rot == mending.Rot([], [], [of_block(9)], [])
     left = mending.mend(any_place, rot, io=io, proven=REMOTE)
-    assert [one.tiers for one in left.split(0, BLOCK_BYTES)] == [Tier.REMOTE]
+    assert [extent.tiers
+            for extent in left.split(0, BLOCK_BYTES)] == [Tier.REMOTE]
     assert read_version(any_place, {'k': DATA}) == DATA
 
 
@@ -277,9 +279,9 @@ def test_an_hdd_file_that_is_too_short_is_not_promoted(any_place):
 
 def sums_of(place):
     with switch.LiveVersion(place) as live:
-        found = blocks.load(live.fd, SIZE)
-        return None if found is None else [
-            found.expected(block) for block in range(5)]
+        sums = blocks.load(live.fd, SIZE)
+        return None if sums is None else [
+            sums.expected(block) for block in range(5)]
 
 
 @pytest.fixture
@@ -397,7 +399,8 @@ def test_a_block_whose_tiers_meet_in_it_is_proven_in_a_move(place):
 
 @pytest.fixture
 def rig(tmp_path):
-    made = Rig(tmp_path)
+    # Other nodes are asked within a round.
+    made = Rig(tmp_path, pool=inline)
     yield made
     made.keeper.duties.stop()
 
@@ -445,7 +448,7 @@ def test_what_a_move_meets_is_mended_too(rig):
     assert rig.metrics.snapshot()['tier.rotten_versions_mended'] == 1
     assert rig.witness.asked
     with switch.LiveVersion(place) as live:
-        assert [one.tiers for one in live.residency.split(
+        assert [extent.tiers for extent in live.residency.split(
             0, BLOCK_BYTES)] == [Tier.REMOTE]
 
 
@@ -470,19 +473,13 @@ class Others(Primaries):
 @pytest.fixture
 def others(rig, monkeypatch):
     """Those of the rig, whose clock stands still until ``rig.passed``."""
-    found, rig.passed = Others(), 0.0
-    rig.local.put_aside_if = Asides(rig.local, found,
+    primaries, rig.passed = Others(), 0.0
+    rig.local.put_aside_if = Asides(rig.local, primaries,
                                     rig.metrics).put_aside
     for module in (mender, checks):
         monkeypatch.setattr(module, 'time', SimpleNamespace(
             monotonic=lambda: 1000.0 + rig.passed))
-    return found
-
-
-def settled(rig):
-    """A round, and what it has asked other nodes."""
-    rig.keeper.round()
-    wait_until(lambda: not rig.keeper.duties.mender._asking)
+    return primaries
 
 
 def lost(rig, name='o'):
@@ -504,7 +501,7 @@ def quarantined(rig):
 def test_what_others_have_is_left_to_replication(rig, others):
     others.have = True
     place = lost(rig)
-    settled(rig)
+    rig.keeper.round()
     assert quarantined(rig) == [place.version.timestamp + '.data']
     assert rig.index.get(place.version) is None
     # Nothing is thrown away, and the suffix is hashed anew.
@@ -519,14 +516,14 @@ def test_what_others_have_is_left_to_replication(rig, others):
     assert rig.keeper.duties.mender.lacking == 0
     # What replication has brought may be lost again.
     lost(rig)
-    settled(rig)
+    rig.keeper.round()
     assert len(quarantined(rig)) == 2
 
 
 def test_what_nobody_has_stays_and_is_asked_for_again(rig, others):
     place = lost(rig)
     for _ in range(3):
-        settled(rig)
+        rig.keeper.round()
         told(rig, place)
     assert others.asked == 1, 'readers do not hurry it'
     assert not quarantined(rig)
@@ -535,31 +532,31 @@ def test_what_nobody_has_stays_and_is_asked_for_again(rig, others):
     assert rig.metrics.snapshot()['tier.rotten_versions_kept'] == 1
     for passed, asked in ((59, 1), (60, 2), (179, 2), (180, 3)):
         rig.passed = passed
-        settled(rig)
+        rig.keeper.round()
         assert others.asked == asked
     # Another node is back that has it.
     others.have, rig.passed = True, 420
-    settled(rig)
+    rig.keeper.round()
     assert len(quarantined(rig)) == 1
     assert rig.keeper.duties.mender.lacking == 0
 
 
 def test_what_goes_away_lacks_nothing(rig, others):
     place = lost(rig)
-    settled(rig)
+    rig.keeper.round()
     os.unlink(place.data_file())
     rig.passed = 60
-    settled(rig)
+    rig.keeper.round()
     mender_ = rig.keeper.duties.mender
-    assert (mender_.lacking, others.asked, mender_._waiting) == (0, 1, {})
+    assert (mender_.lacking, others.asked, mender_.waiting) == (0, 1, 0)
 
 
 def test_what_can_be_read_again_lacks_nothing(rig, others):
     place = lost(rig)
-    settled(rig)
+    rig.keeper.round()
     flip(place.data_file(), 5)
     rig.passed = 60
-    settled(rig)
+    rig.keeper.round()
     assert is_whole(place), 'mended from the copy that is right by now'
     assert rig.keeper.duties.mender.lacking == 0
     assert not quarantined(rig)
@@ -582,7 +579,7 @@ def test_an_hdd_that_was_replaced_has_taken_its_versions(
     rig.local.demote(place.version, place.partition)
     replace_hdd(rig)
     rig.keeper.to_mend(place.version, place.partition)
-    settled(rig)
+    rig.keeper.round()
     assert bool(quarantined(rig)) is have
     assert others.asked == 1
     # An upload fails, and does not take the version for gone.
@@ -602,7 +599,7 @@ def test_a_file_of_the_hdd_that_cannot_be_opened_is_wrong(
         raise TierUnavailable('its inode cannot be read')
     monkeypatch.setattr(Capacity, 'open_read', broken)
     rig.keeper.to_mend(place.version, place.partition)
-    settled(rig)
+    rig.keeper.round()
     assert len(quarantined(rig)) == 1
 
 
@@ -612,11 +609,11 @@ def test_an_hdd_that_is_not_mounted_has_lost_nothing(rig, others):
     rig.local.demote(place.version, place.partition)
     os.rename(rig.node.capacity_path, rig.node.capacity_path + '.away')
     rig.keeper.to_mend(place.version, place.partition)
-    settled(rig)
+    rig.keeper.round()
     assert not quarantined(rig) and not others.asked
     os.rename(rig.node.capacity_path + '.away', rig.node.capacity_path)
     rig.passed = 60
-    settled(rig)
+    rig.keeper.round()
     assert not quarantined(rig) and not others.asked
 
 
@@ -663,7 +660,7 @@ def test_a_disk_that_fails_as_a_whole_empties_no_device(rig, others, bad):
         rig.keeper.to_mend(place.version, place.partition)
     for minute in range(5):
         rig.passed = 60.0 * minute
-        settled(rig)
+        rig.keeper.round()
         assert getattr(rig.keeper.state, state) == 'failing'
     assert not quarantined(rig) and not others.asked
     assert rig.local.is_failing('sda')
@@ -672,7 +669,7 @@ def test_a_disk_that_fails_as_a_whole_empties_no_device(rig, others, bad):
     disk.fails = False
     for minute in range(5, 9):
         rig.passed = 60.0 * minute
-        settled(rig)
+        rig.keeper.round()
     assert getattr(rig.keeper.state, state) == 'ready'
     assert not rig.local.is_failing('sda')
     assert not quarantined(rig) and not others.asked
@@ -685,7 +682,7 @@ def test_a_few_bad_versions_are_no_failing_disk(rig, others):
         place.data_file() for place in places[2:]])
     for place in places[:2]:
         rig.keeper.to_mend(place.version, place.partition)
-    settled(rig)
+    rig.keeper.round()
     assert len(quarantined(rig)) == 2
     assert rig.keeper.state.ssd_state == 'ready'
 
@@ -698,7 +695,7 @@ def test_nothing_of_a_failing_disk_is_mended(rig, others):
     before = [os.stat(place.data_file()).st_ino for place in places]
     for place in places:
         rig.keeper.to_mend(place.version, place.partition)
-    settled(rig)
+    rig.keeper.round()
     assert [os.stat(place.data_file()).st_ino
             for place in places] == before
     assert 'tier.rotten_versions_mended' not in rig.metrics.snapshot()
@@ -709,16 +706,32 @@ def test_a_drive_that_was_replaced_is_not_failing(rig, others):
     rig.local.mover.io = FailingDisk(rig.node.capacity_path)
     for place in places:
         rig.keeper.to_mend(place.version, place.partition)
-    settled(rig)
+    rig.keeper.round()
     assert rig.keeper.state.hdd_state == 'failing'
     replace_hdd(rig)
     rig.passed = 60.0
     others.have = True
-    settled(rig)
+    rig.keeper.round()
     assert rig.keeper.state.hdd_state == 'ready'
     rig.passed = 120.0
-    settled(rig)
+    rig.keeper.round()
     assert len(quarantined(rig)) == 8, 'others bring them back'
+
+
+def test_a_sample_looks_once_at_each_version(rig, others, monkeypatch):
+    """However often so few are drawn, and at each partition."""
+    places = many(rig, 3)
+    leaving, looked = rig.local.index.leaving, []
+    ids, departing = leaving.ids_of_partitions, leaving.departing
+    monkeypatch.setattr(leaving, 'ids_of_partitions', lambda *asked: (
+        looked.append(('partition', asked[2][0])), ids(*asked))[1])
+    monkeypatch.setattr(leaving, 'departing', lambda *asked: (
+        looked.append(('version', asked[2][0])), departing(*asked))[1])
+    assert not rig.keeper.duties.checks.look(something_is_wrong=True)
+    # Once for each of two disks.
+    assert set(map(looked.count, looked)) == {2}
+    assert len([kind for kind, _ in looked if kind == 'version']) == \
+        2 * len(places)
 
 
 def test_nothing_is_read_while_nothing_is_wrong(rig, others):
@@ -731,7 +744,7 @@ def test_nothing_is_read_while_nothing_is_wrong(rig, others):
     rig.local.mover.io = Untouched()
     for minute in range(3):
         rig.passed = 60.0 * minute
-        settled(rig)
+        rig.keeper.round()
 
 
 def test_a_move_that_fails_holds_no_other_up(rig, monkeypatch):

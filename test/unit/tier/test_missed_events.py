@@ -5,10 +5,10 @@ from __future__ import annotations
 import operator
 
 import pytest
-from node import KIB, Rig
+from support.nodes.tier_node import KIB, Rig
 
 from swift_dss.core.errors import TierUnavailable
-from swift_dss.tier.index.index import IndexUnavailable
+from swift_dss.tier.index.file import IndexUnavailable
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import dataclasses
 import os
 
 import pytest
-from sample_node import SampleNode, read_version, sample_bytes
+from support.nodes.sample_node import SampleNode, read_version, sample_bytes
 from swift.obj.diskfile import read_metadata
 
 from swift_dss.core.errors import (

@@ -7,8 +7,8 @@ import os
 import time
 
 import pytest
-from daemon_node import write, write_policies
-from node import KIB, Rig
+from support.nodes.daemon_node import write, write_policies
+from support.nodes.tier_node import KIB, Rig
 
 from swift_dss.core.errors import BadConfig
 from swift_dss.tier.policies import NotOurs, Policies
@@ -97,16 +97,15 @@ def test_pressure_takes_nothing_of_a_row_from_before(rig):
 
 
 def test_rows_of_other_policies_are_forgotten_in_pages(rig, monkeypatch):
-    from swift_dss.tier.index import index
-    monkeypatch.setattr(index, '_CHUNK_ROWS', 2)
+    monkeypatch.setattr('swift_dss.tier.index.leaving.CHUNK_ROWS', 2)
     mine = rig.put('mine', b'x' * KIB)
     for number in range(5):
         _row_from_before(rig, rig.put('t%d' % number, b'x' * KIB,
                                       policy=STOCK))
     assert rig.ssd(0) == 6 * KIB
-    assert rig.index.keep_policies({OURS, 1}) == {STOCK}
+    assert rig.index.leaving.keep_policies({OURS, 1}) == {STOCK}
     assert rig.ssd(0) == KIB and rig.index.get(mine.version)
-    assert rig.index.keep_policies(frozenset()) == {OURS}
+    assert rig.index.leaving.keep_policies(frozenset()) == {OURS}
     assert rig.ssd(0) == 0
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from node import KIB, Rig
-from sample_node import sample_bytes
+from support.nodes.sample_node import sample_bytes
+from support.nodes.tier_node import KIB, Rig
 
 from swift_dss.core.errors import BadConfig
 from swift_dss.tier.index.pins import IDLE, PINNED, TOO_LARGE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from node import KIB, Rig
+from support.nodes.tier_node import KIB, Rig
 
 from swift_dss.core.residency import RemoteCopy, Tier
 from swift_dss.gateway.ports import Arrival

@@ -44,13 +44,13 @@ def test_rows_say_for_each_class_what_its_bytes_say(version):
     size = residency.content_length
     seen = {}
     for at in range(size):
-        one = seen.setdefault(class_map.class_at(at), [0] * 6)
+        totals = seen.setdefault(class_map.class_at(at), [0] * 6)
         tiers = next(residency.split(at, 1)).tiers
         for column, is_so in enumerate((
                 True, tiers & Tier.SSD, tiers & Tier.HDD,
                 tiers & Tier.REMOTE, tiers == Tier.SSD,
                 tiers & Tier.HDD and tiers & Tier.REMOTE)):
-            one[column] += bool(is_so)
+            totals[column] += bool(is_so)
     assert {class_id: [row.total_bytes, row.ssd_bytes, row.hdd_bytes,
                        row.remote_bytes, row.dirty_bytes, row.spare_bytes]
             for class_id, row in rows.items()} == seen

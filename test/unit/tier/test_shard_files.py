@@ -7,6 +7,8 @@ import os
 from typing import Any, Dict, List, Set
 
 import pytest
+from support.queues import add_upload
+from support.sqlite_files import rows_of
 
 from swift_dss.core.config import Division, NodeConf, TierConf
 from swift_dss.core.errors import BadConfig, TierUnavailable
@@ -58,34 +60,32 @@ class Node:
         queue = Queue(queue_path(conf))
         book = Book(book_path(conf.state_dir))
         for device in devices:
-            one = version(device)
-            queue.add_upload(one, '7', 1.0, 1.0)
-            queue.add_delete('key-' + device, one, '7', 1.0, 1.0)
-            book.add_renewals([(one, '7', 1.0)])
-            book.park([Parked(one, '7', 'g', 10, 'e')], 1.0)
+            stored = version(device)
+            add_upload(queue, stored, '7', 1.0, 1.0)
+            queue.add_delete('key-' + device, stored, '7', 1.0, 1.0)
+            book.add_renewals([(stored, '7', 1.0)])
+            book.park([Parked(stored, '7', 'g', 10, 'e')], 1.0)
         queue.close()
         book.close()
 
     def work(self) -> Dict[str, List[str]]:
         """Devices of all work that is written down, by its kind."""
-        found: Dict[str, List[str]] = {
+        by_kind: Dict[str, List[str]] = {
             'uploads': [], 'deletes': [], 'renewals': [], 'parked': []}
         for number in range(4):
             conf = self.conf.of_shard(number)
             if not os.path.exists(queue_path(conf)):
                 continue
-            queue = Queue(queue_path(conf))
-            book = Book(book_path(conf.state_dir))
-            for kind, rows in (
-                    ('uploads', queue._read('SELECT device FROM uploads', ())),
-                    ('deletes', queue._read('SELECT device FROM deletes', ())),
-                    ('renewals', book._read('SELECT device FROM renewals',
-                                            ())),
-                    ('parked', book._read('SELECT device FROM members', ()))):
-                found[kind] += ['%d:%s' % (number, row[0]) for row in rows]
-            queue.close()
-            book.close()
-        return {kind: sorted(devices) for kind, devices in found.items()}
+            queue, book = queue_path(conf), book_path(conf.state_dir)
+            for kind, path, table in (
+                    ('uploads', queue, 'uploads'),
+                    ('deletes', queue, 'deletes'),
+                    ('renewals', book, 'renewals'),
+                    ('parked', book, 'members')):
+                by_kind[kind] += ['%d:%s' % (number, row[0])
+                                  for row in rows_of(
+                    path, 'SELECT device FROM ' + table)]
+        return {kind: sorted(devices) for kind, devices in by_kind.items()}
 
 
 def version(device: str) -> VersionId:
@@ -115,7 +115,7 @@ def test_what_one_daemon_had_is_divided(node: Node) -> None:
     # What waited for a bundle there waits no more; its row of the queue
     # has it wait again where it is now.
     assert set(work['parked']) == {
-        one for one in placed(layout) if one.startswith('0:')}
+        entry for entry in placed(layout) if entry.startswith('0:')}
 
 
 def test_a_new_node_has_nothing_to_move(node: Node) -> None:
@@ -127,8 +127,8 @@ def test_a_new_node_has_nothing_to_move(node: Node) -> None:
 def test_a_parent_that_dies_loses_nothing(node: Node, step: str) -> None:
     before = node.arrange(2)
     for number in (0, 1):
-        node.fill(number, [name for name, one in before.devices.items()
-                           if one == number])
+        node.fill(number, [name for name, shard in before.devices.items()
+                           if shard == number])
     lists = (('sdb', 'sdd'), ('sdc',), ('sda',))
     died: List[str] = []
 
@@ -144,7 +144,7 @@ def test_a_parent_that_dies_loses_nothing(node: Node, step: str) -> None:
         steps.listen(None)
     work = node.work()
     for kind in ('uploads', 'deletes', 'renewals'):
-        assert {one[2:] for one in work[kind]} == set(DEVICES), kind
+        assert {entry[2:] for entry in work[kind]} == set(DEVICES), kind
     # The operator changes his mind, and the next parent goes on.
     last = node.arrange(3, (('sda', 'sdb'), ('sdd',), ('sdc',)))
     assert last == Layout({'sda': 0, 'sdb': 0, 'sdd': 1, 'sdc': 2})
@@ -168,8 +168,8 @@ def test_a_device_that_is_away_keeps_its_shard(node: Node) -> None:
 def test_one_daemon_takes_all_back(node: Node) -> None:
     layout = node.arrange(3)
     for number in range(3):
-        node.fill(number, [name for name, one in layout.devices.items()
-                           if one == number])
+        node.fill(number, [name for name, shard in layout.devices.items()
+                           if shard == number])
     files.take_back(node.conf, LOG)
     work = node.work()
     for kind in ('uploads', 'deletes', 'renewals'):

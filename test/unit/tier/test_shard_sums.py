@@ -35,7 +35,8 @@ def test_devices_are_those_of_all_shards_in_order():
     said = status({1: {'devices': [{'name': 'sdb'}], 'pid': 7},
                    0: {'devices': [{'name': 'sdc'}, {'name': 'sda'}],
                        'pid': 8}}, [{'number': 0}], 9)
-    assert [one['name'] for one in said['devices']] == ['sda', 'sdb', 'sdc']
+    assert [device['name'] for device in said['devices']] == ['sda', 'sdb',
+                                                              'sdc']
     assert said['pid'] == 9 and said['shards'] == [{'number': 0}]
 
 

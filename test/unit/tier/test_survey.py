@@ -7,9 +7,10 @@ import os
 import time
 
 import pytest
-from node import KIB, Rig
-from sample_node import PARTITION
+from support.nodes.sample_node import PARTITION
+from support.nodes.tier_node import KIB, Rig
 
+from swift_dss.core.errors import TierUnavailable
 from swift_dss.core.residency import RemoteCopy
 from swift_dss.tier.walk.survey import ORPHAN_SECONDS, Survey
 
@@ -32,13 +33,13 @@ def _upload_after_look(rig, monkeypatch, place, times=1):
     look, left = rig.local.mover.row, [times]
 
     def row(*args, **kwargs):
-        found = look(*args, **kwargs)
+        answer = look(*args, **kwargs)
         if left[0]:
             left[0] -= 1
             rig.local.record_remote(
                 place.version, place.partition,
                 RemoteCopy('s3', 'key', 'e%d' % left[0], 1.0))
-        return found
+        return answer
 
     monkeypatch.setattr(rig.local.mover, 'row', row)
     return left
@@ -55,6 +56,48 @@ def test_a_walk_does_not_undo_what_was_told_meanwhile(
     said = rig.index.get(place.version)
     assert not left[0] and said.on_remote
     assert [span.dirty_bytes for span in said.spans] == [0]
+
+
+def test_an_upload_that_ended_during_a_walk_is_looked_at_now(
+        rig, monkeypatch):
+    """What the walk queues for it would wait for the version's age."""
+    place = rig.put('one', b'x' * KIB)
+    del rig.gateway.uploads[:]
+    _walk(rig)
+    assert rig.gateway.uploads == [(place.version, False)]
+    _upload_after_look(rig, monkeypatch, place)
+    _walk(rig)
+    assert rig.gateway.uploads[1:] == [
+        (place.version, False), (place.version, True)]
+
+
+def test_a_walk_believes_nothing_of_a_device_that_has_gone(
+        rig, monkeypatch):
+    """Under the name of a device that is not mounted may lie anything."""
+    place = rig.put('one', b'x' * KIB)
+    rig.index.remove(place.version)
+    look = rig.local.mover.row
+
+    def row(*args, **kwargs):
+        answer = look(*args, **kwargs)
+        os.rename(rig.node.device_path, rig.node.device_path + '.gone')
+        return answer
+
+    monkeypatch.setattr(rig.local.mover, 'row', row)
+    with pytest.raises(TierUnavailable):
+        _walk(rig)
+    assert rig.index.get(place.version) is None
+
+
+def test_nothing_is_missing_on_a_device_that_has_gone(rig):
+    place = rig.put('one', b'x' * KIB)
+    asked = place.version, place.partition
+    assert rig.local.mover.exists(*asked)
+    os.unlink(place.data_file())
+    assert not rig.local.mover.exists(*asked)
+    os.rename(rig.node.device_path, rig.node.device_path + '.gone')
+    with pytest.raises(TierUnavailable):
+        rig.local.mover.exists(*asked)
 
 
 def test_tracking_does_not_undo_what_was_told_meanwhile(rig, monkeypatch):
@@ -90,9 +133,37 @@ def test_bytes_of_what_cannot_be_read_are_no_orphans(tmp_path):
         old = time.time() - 2 * ORPHAN_SECONDS
         os.utime(path, (old, old))
         survey = Survey(rig.local, rig.ledger, rig.metrics)
-        found = survey.device(rig.local.devices.get('sda'), 0, True,
-                              lambda said: None)
-        assert (found.unreadable, found.orphans) == (1, 0)
+        counts = survey.device(rig.local.devices.get('sda'), 0, True,
+                               lambda said: None)
+        assert (counts.unreadable, counts.orphans) == (1, 0)
         assert os.path.exists(path)
     finally:
         rig.close()
+
+
+@pytest.mark.parametrize('known', [True, False])
+def test_a_walk_keeps_no_row_of_what_left_meanwhile(rig, monkeypatch, known):
+    """The event of the delete was applied before the walk's row came."""
+    place = rig.put('one', b'x' * KIB)
+    if not known:
+        rig.index.remove(place.version)
+    look = rig.local.mover.row
+
+    def row(*args, **kwargs):
+        answer = look(*args, **kwargs)
+        os.unlink(place.data_file())
+        return answer
+
+    monkeypatch.setattr(rig.local.mover, 'row', row)
+    _walk(rig)
+    assert rig.index.get(place.version) is None
+
+
+def test_a_walk_forgets_what_left_and_nothing_else(rig):
+    places = [rig.put('o%d' % number, b'x' * KIB) for number in range(6)]
+    for place in places[::2]:
+        os.unlink(place.data_file())
+    counts = _walk(rig)
+    assert (counts.versions, counts.forgotten) == (3, 3)
+    assert [rig.index.get(place.version) is None for place in places] == [
+        True, False] * 3

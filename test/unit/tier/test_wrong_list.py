@@ -29,7 +29,7 @@ def test_fragments_and_versions_are_apart():
         for frag in (None, 0, 3):
             wrong.add(REMOTE, version(frag=frag), '7')
         (_, page), = wrong.pages()
-        assert [one[4] for one in page] == [None, 0, 3]
+        assert [row[4] for row in page] == [None, 0, 3]
 
 
 def test_pages_are_of_one_kind_and_s3_comes_first():

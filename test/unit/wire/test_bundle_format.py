@@ -45,8 +45,8 @@ def test_members_come_back_from_the_index_and_from_a_scan():
     raw = made(BODIES)
     entries = read(raw)
     assert entries == list(bundle.scan(raw))
-    assert [raw[one.offset:one.offset + one.stored_bytes]
-            for one in entries] == BODIES
+    assert [raw[entry.offset:entry.offset + entry.stored_bytes]
+            for entry in entries] == BODIES
     assert bundle.read_head(raw)[0] == HEAD
 
 
@@ -60,7 +60,8 @@ def test_proofs_lie_where_releases_before_pass_over_them():
     at, length = builder.proofs_at
     proofs = raw[at:at + length]
     assert list(bundle.read_proofs(proofs)) == [
-        (b'%08d' % one.number, one.offset, one.number) for one in read(raw)]
+        (b'%08d' % entry.number, entry.offset, entry.number)
+        for entry in read(raw)]
     for spoilt in (b'', proofs[:-1], proofs[1:], proofs + b'x',
                    bytes((proofs[0] ^ 1,)) + proofs[1:]):
         with pytest.raises(DamagedRecord):
@@ -90,7 +91,8 @@ def test_a_record_that_was_packed_before_makes_the_same_bundle():
         places.append(builder.add_packed(packed, body))
     raw = builder.finish()
     assert raw == made(BODIES)
-    assert places == [(one.offset, one.stored_bytes) for one in read(raw)]
+    assert places == [(entry.offset, entry.stored_bytes)
+                      for entry in read(raw)]
 
 
 def test_the_bytes_are_those_of_the_documentation():
@@ -127,11 +129,12 @@ def test_a_bundle_cut_off_anywhere_gives_whole_members_or_none():
         with pytest.raises(DamagedRecord):
             read(piece)
         try:
-            found = list(bundle.scan(piece))
+            members = list(bundle.scan(piece))
         except DamagedRecord:
             continue
-        assert found == whole[:len(found)]
-        assert all(one.offset + one.stored_bytes <= end for one in found)
+        assert members == whole[:len(members)]
+        assert all(member.offset + member.stored_bytes <= end
+                   for member in members)
 
 
 def test_no_flipped_bit_gives_a_wrong_member():
@@ -144,12 +147,12 @@ def test_no_flipped_bit_gives_a_wrong_member():
         at, bit = dice.randrange(len(raw)), 1 << dice.randrange(8)
         raw[at] ^= bit
         try:
-            found = read(bytes(raw))
+            members = read(bytes(raw))
         except DamagedRecord:
             caught += 1
         else:
             # In a member's own bytes: its MD5 is in the index.
-            assert found == right, (seed, at, bit)
+            assert members == right, (seed, at, bit)
         raw[at] ^= bit
     assert caught > 100
 
@@ -216,9 +219,9 @@ def test_what_is_sealed_is_opened_by_part_and_number():
     assert b'last' not in raw
     entries = read(raw, flip)
     assert entries == list(bundle.scan(raw, flip))
-    assert [flip('data', one.number, raw[
-        one.offset:one.offset + one.stored_bytes])
-        for one in entries] == BODIES
+    assert [flip('data', entry.number, raw[
+        entry.offset:entry.offset + entry.stored_bytes])
+        for entry in entries] == BODIES
     with pytest.raises(DamagedRecord):
         read(raw)
 

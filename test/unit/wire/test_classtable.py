@@ -28,11 +28,15 @@ def test_every_option():
         'remote = never\npin = yes\nbundle = on\nwan_share = 7\n'
         'deadline_ms = 20\ninner = lru\nprefetch = never\nweight = 5\n'
         'cutoff_kib = 512\nevict_on_hit = no\nno_allocate = no\n'
-        'direct = SSD\ndirty_cap = 25%', name='Gold'))
+        'direct = SSD\ndirty_cap = 25%\nwarm_copies = 2\n'
+        's3_storage_class = STANDARD_IA , X-1', name='Gold'))
     assert table.spec(25) == ClassSpec(
         25, 'gold', 10, Allocate.ROOM, 0.1, 0.5, WriteMode.THROUGH,
         RemoteMode.NEVER, True, True, 7, 20, 'lru', PrefetchHint.NEVER, 5,
-        512, False, False, 0.25, Direct.SSD)
+        512, False, False, 0.25, Direct.SSD, 2, ('STANDARD_IA', 'X-1'))
+    assert table.storage_classes == {'STANDARD_IA': 25, 'X-1': 25}
+    assert table.storage_class_of(25) == 'STANDARD_IA'
+    assert table.storage_class_of(3) == ''
 
 
 @pytest.mark.parametrize('options, said', [
@@ -42,6 +46,9 @@ def test_every_option():
     ('pin = yes\nevict_on_hit = yes', r'\[class:25\] pin: .*leave it'),
     ('pin = yes\nno_allocate = yes', r'\[class:25\] pin: .*kept away'),
     ('direct = tape', "direct: 'tape' is not one of none, hdd, ssd"),
+    ('warm_copies = 4', r"warm_copies: '4' is not a whole number of 1\.\.3"),
+    ('s3_storage_class = glacier', "'glacier' is not a storage class of S3"),
+    ('s3_storage_class = A, ' + 'B' * 33, 'is not a storage class of S3'),
     ('weight = 0', r"weight: '0' is not a whole number of 1\.\.1000"),
     ('cutoff_kib = 1048577', r'cutoff_kib: .* of 0\.\.1048576')])
 def test_what_the_kernels_cache_cannot_do_is_refused(options, said):
@@ -138,8 +145,8 @@ def test_the_sample_is_taken_and_has_the_classes_of_the_paper():
 
 
 def test_the_sample_shows_every_option_at_its_default():
-    shown = dict(re.findall(r'^# ([a-z_]+) = (.*)$', SAMPLE.read_text(),
-                            re.M))
+    shown = dict(re.findall(r'^# ([a-z0-9_]+) =(?: (.*))?$',
+                            SAMPLE.read_text(), re.M))
     fields = {field.name: field.default
               for field in dataclasses.fields(ClassSpec)
               if field.default is not dataclasses.MISSING}
@@ -147,3 +154,10 @@ def test_the_sample_shows_every_option_at_its_default():
     text = '[DEFAULT]\n' + ''.join(
         '%s = %s\n' % item for item in shown.items()) + row()
     assert classtable.parse(text).spec(25) == ClassSpec(25, 'gold', 10)
+
+
+def test_two_classes_have_no_storage_class_together():
+    with pytest.raises(BadConfig, match=r'\[class:26\] s3_storage_class: '
+                       r'GLACIER is taken by \[class:25\]'):
+        classtable.parse(row('s3_storage_class = GLACIER') + row(
+            's3_storage_class = X, GLACIER', 26, 'silver', 9))

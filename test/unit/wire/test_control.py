@@ -22,19 +22,19 @@ VALUES = (None, True, 0, 1, -1, 1.5, float('nan'), float('inf'), 1 << 70, '',
 
 def careful(raw):
     try:
-        return control._checked_event(raw)
+        return control.checked_event(raw)
     except DamagedRecord:
         return None
 
 
 def test_an_ordinary_event_is_read_the_fast_way():
-    assert control._plain_event(encode_event(EVENT)) == EVENT
+    assert control.plain_event(encode_event(EVENT)) == EVENT
     for manifest in (False, True):
         raw = control.encode_read(EVENT.version, '37', 8192, 0, 4096, 1, 5.0,
                                   manifest)
-        found = control._plain_event(raw)
-        assert found == control._checked_event(raw)
-        assert found.manifest == manifest
+        event = control.plain_event(raw)
+        assert event == control.checked_event(raw)
+        assert event.manifest == manifest
 
 
 @pytest.mark.parametrize('name', sorted(json.loads(encode_event(EVENT))))
@@ -42,13 +42,13 @@ def test_both_ways_say_the_same_of_any_value(name):
     said = json.loads(encode_event(EVENT))
     for value in VALUES:
         raw = json.dumps(dict(said, **{name: value})).encode()
-        found = control._plain_event(raw)
+        event = control.plain_event(raw)
         # None means that the careful way decides.
-        assert found is None or found == careful(raw), value
+        assert event is None or event == careful(raw), value
     raw = json.dumps({key: value for key, value in said.items()
                       if key != name}).encode()
     # Only of manifests is it said that they are.
-    assert control._plain_event(raw) == (
+    assert control.plain_event(raw) == (
         careful(raw) if name == 'x' else None)
 
 
@@ -56,16 +56,16 @@ def test_both_ways_say_the_same_of_any_value(name):
     b'', b'{', b'[]', b'"k"', b'7', b'null', b'\xff\xfe', b'[' * 100000,
     '{"k": 1}'.encode('utf-16')])
 def test_what_is_no_event_is_left_to_the_careful_way(raw):
-    assert control._plain_event(raw) is None
+    assert control.plain_event(raw) is None
     with pytest.raises(DamagedRecord):
         control.decode_event(raw)
 
 
 def test_no_two_flipped_bytes_make_the_ways_disagree():
     raw = encode_event(EVENT)
-    for one, other in itertools.combinations(range(0, len(raw), 7), 2):
+    for first, second in itertools.combinations(range(0, len(raw), 7), 2):
         torn = bytearray(raw)
-        torn[one] ^= 0x11
-        torn[other] ^= 0x04
-        found = control._plain_event(bytes(torn))
-        assert found is None or found == careful(bytes(torn)), torn
+        torn[first] ^= 0x11
+        torn[second] ^= 0x04
+        event = control.plain_event(bytes(torn))
+        assert event is None or event == careful(bytes(torn)), torn

@@ -29,14 +29,14 @@ def raw_of(cell):
 
 def classes_of(text, size):
     """What a cell like ``0-63: 25, 1024-1055: 26, else 3`` says."""
-    found = [None] * size
+    classes = [None] * size
     for first, last, class_id in re.findall(
             r'(\d+)(?:-(\d+))?: (\d+)', text):
         stop = int(last or first) + 1
-        found[int(first):stop] = [int(class_id)] * (stop - int(first))
+        classes[int(first):stop] = [int(class_id)] * (stop - int(first))
     rest = re.search(r'(?:else|all:) (\d+)', text)
     return [int(rest.group(1)) if class_id is None and rest else class_id
-            for class_id in found]
+            for class_id in classes]
 
 
 @pytest.mark.parametrize('cell, data, classes', list(rows(TAKEN)))
@@ -56,8 +56,8 @@ def test_a_vector_that_is_refused(cell, position, reason):
     if cell.endswith('...``'):
         raw += bytes(16 - len(raw))
     else:
-        found = re.search(r'and (\d+) bytes of data', cell)
-        raw += bytes(int(found.group(1)) if found else 0)
+        match = re.search(r'and (\d+) bytes of data', cell)
+        raw += bytes(int(match.group(1)) if match else 0)
     with pytest.raises(BadClassInput) as caught:
         decoder = Decoder()
         decoder.feed(raw)
@@ -74,12 +74,12 @@ def test_there_are_as_many_vectors_as_the_page_shows():
 def test_the_hex_dumps_are_the_vectors():
     dumps = []
     for line in PAGE.splitlines():
-        found = re.match(r'    ([0-9a-f]{8})  ((?:[0-9a-f]{2} ?\s?)+) *\|',
+        match = re.match(r'    ([0-9a-f]{8})  ((?:[0-9a-f]{2} ?\s?)+) *\|',
                          line)
-        if found:
-            if found.group(1) == '00000000':
+        if match:
+            if match.group(1) == '00000000':
                 dumps.append('')
-            dumps[-1] += found.group(2)
+            dumps[-1] += match.group(2)
     vectors = [raw_of(cell) for cell, _, _ in rows(TAKEN)]
     assert [bytes.fromhex(dump) for dump in dumps] == [
         vectors[0], vectors[4]]

@@ -9,12 +9,12 @@ from swift_dss.wire.settings import nodeconf
 
 
 def test_a_variable_goes_before_the_file():
-    found = nodeconf.parse('[gateway]\nspill_at = 0.5\n', environ={
+    conf = nodeconf.parse('[gateway]\nspill_at = 0.5\n', environ={
         'SWIFT_DSS_GATEWAY_SPILL_AT': '0.7',
         'SWIFT_DSS_TIER_SSD_BYTES': '4g', 'SWIFT_DSS_CONF': '/x',
         'SWIFT_DSS_AIO_ROOT': '/y', 'HOME': '/'})
-    assert found.gateway.spill_at == 0.7
-    assert found.tier.ssd_bytes == 4 << 30
+    assert conf.gateway.spill_at == 0.7
+    assert conf.tier.ssd_bytes == 4 << 30
 
 
 def test_without_one_the_file_counts():

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from support.ranges import parse_range_class
+
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.errors import BadClassInput, TooManySpans
 from swift_dss.core.spans import ClassMap, Span
@@ -45,13 +47,13 @@ def test_an_unknown_name_lists_the_names_there_are():
 
 
 def test_the_example_of_the_paper():
-    assert headers.parse_range_class(
+    assert parse_range_class(
         '0-64-25,1024-32-26', TABLE, 0) == ClassMap((
             Span(0, 64, 25), Span(64, 960, 0), Span(1024, 32, 26)), 0)
 
 
 def test_gaps_and_the_tail_take_the_class_of_the_object():
-    class_map = headers.parse_range_class('10-5-25', TABLE, 3)
+    class_map = parse_range_class('10-5-25', TABLE, 3)
     assert [class_map.class_at(at) for at in (9, 10, 14, 15)] == [
         3, 25, 25, 3]
 
@@ -60,8 +62,8 @@ def test_gaps_and_the_tail_take_the_class_of_the_object():
     ' 1024-32-26 ,\t0-64-gold', '1024-32-extra-fast,0-64-25',
     '0-64-25,1024-32-26', '0-32-25,32-32-25,01024-32-26'])
 def test_spaces_names_order_and_pieces_do_not_matter(text):
-    assert headers.parse_range_class(
-        text, TABLE, 0) == headers.parse_range_class(
+    assert parse_range_class(
+        text, TABLE, 0) == parse_range_class(
             '0-64-25,1024-32-26', TABLE, 0)
 
 
@@ -95,7 +97,7 @@ def test_spaces_names_order_and_pieces_do_not_matter(text):
 ])
 def test_a_bad_range_names_its_entry_and_why(text, entry, reason):
     with pytest.raises(BadClassInput) as caught:
-        headers.parse_range_class(text, TABLE, 0)
+        parse_range_class(text, TABLE, 0)
     assert caught.value.position == entry
     assert str(caught.value).startswith(
         'X-DSS-Range-Class at %d: ' % entry)
@@ -103,25 +105,25 @@ def test_a_bad_range_names_its_entry_and_why(text, entry, reason):
 
 
 def test_a_range_may_reach_the_end_of_the_object_and_no_further():
-    headers.parse_range_class('0-64-25', TABLE, 0, size=64)
+    parse_range_class('0-64-25', TABLE, 0, size=64)
     with pytest.raises(BadClassInput, match='past the object\'s 63 bytes'):
-        headers.parse_range_class('0-64-25', TABLE, 0, size=63)
+        parse_range_class('0-64-25', TABLE, 0, size=63)
 
 
 def test_the_largest_range_there_is():
-    class_map = headers.parse_range_class(
+    class_map = parse_range_class(
         '0-9223372036854775807-25', TABLE, 0)
     assert class_map.end == (1 << 63) - 1
 
 
 def test_more_ranges_than_the_limit_are_413():
     text = ','.join('%d-1-25' % (at * 2) for at in range(5))
-    headers.parse_range_class(text, TABLE, 0, max_spans=9)
+    parse_range_class(text, TABLE, 0, max_spans=9)
     with pytest.raises(TooManySpans, match='gaps included') as caught:
-        headers.parse_range_class(text, TABLE, 0, max_spans=8)
+        parse_range_class(text, TABLE, 0, max_spans=8)
     assert caught.value.http_status == 413
     with pytest.raises(TooManySpans, match='5 ranges are more than 4'):
-        headers.parse_range_class(text, TABLE, 0, max_spans=4)
+        parse_range_class(text, TABLE, 0, max_spans=4)
 
 
 def test_a_value_over_the_limit_is_left_out_whole():
@@ -155,7 +157,7 @@ def test_what_is_printed_reads_back_the_same(class_map, size):
     if text is None:
         assert not clipped.spans
     else:
-        assert headers.parse_range_class(
+        assert parse_range_class(
             text, TABLE, class_map.rest, size) == clipped
 
 

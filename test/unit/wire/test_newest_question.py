@@ -34,11 +34,11 @@ def test_who_does_not_say_that_it_has_proven_it_has_not(last):
 
 
 def test_one_object_at_a_time_is_proven():
-    one = Asked('sda', 0, '7', 'a' * 32)
+    asked = Asked('sda', 0, '7', 'a' * 32)
     assert decode_question(encode_question(Question(
-        [one], True, True))) == ([one], True, True)
-    for wrong in ({'prove': 1}, {'prove': True, 'ask': [list(one)] * 2}):
-        question = json.loads(encode_question(Question([one], True)))
+        [asked], True, True))) == ([asked], True, True)
+    for wrong in ({'prove': 1}, {'prove': True, 'ask': [list(asked)] * 2}):
+        question = json.loads(encode_question(Question([asked], True)))
         with pytest.raises(DamagedRecord):
             decode_question(json.dumps(dict(question, **wrong)).encode())
 

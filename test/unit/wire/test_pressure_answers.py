@@ -35,7 +35,6 @@ def test_a_device_looked_up_by_its_line_is_that_of_the_whole(sizes, others):
     for name in list(sizes) + others:
         assert lines.get(name) == whole.get(name)
         assert (lines.get(name) is None) == (name not in sizes)
-    assert lines._whole is None, 'nothing else was parsed'
     assert dict(lines) == dict(whole) and len(lines) == len(sizes)
     assert wire.decode_rooms(raw) == wire.decode_rooms(earlier(raw))
 
@@ -63,8 +62,8 @@ def test_an_answer_is_one_json_object_to_earlier_releases():
 
 def test_names_of_rooms_and_classes_are_no_devices():
     raw = wire.encode_node({'sda': state(1)}, 7.0, {'sdb': (1, 2)})
-    assert all(wire.Devices(found).get(name) is None
-               for found in (raw, earlier(raw))
+    assert all(wire.Devices(body).get(name) is None
+               for body in (raw, earlier(raw))
                for name in ('sdb', '5', 'rooms', 'age', 'backlog', ''))
 
 
@@ -82,5 +81,6 @@ def test_a_damaged_line_is_damage_of_its_device_only():
     raw = wire.encode_node({'sda': state(1), 'sdb': state(2)}, 7.0, {})
     devices = wire.Devices(raw.replace(b'"ssd_bytes": 1', b'"ssd_bytes": x'))
     assert devices['sdb'][1] == state(2)
+    assert devices.get('sdc') is None
     with pytest.raises(DamagedRecord):
         devices.get('sda')

@@ -33,11 +33,21 @@ def test_what_is_no_stub_is_refused(head: bytes) -> None:
 
 @pytest.mark.parametrize('request_', [
     proof.ProofRequest(VERSION, '7'),
+    proof.ProofRequest(VERSION, '7', packed=True),
+    proof.ProofRequest(VERSION, '7', leaves=True),
     proof.ProofRequest(replace(VERSION, frag_index=None), '7', 'e', STUB)])
 def test_requests_go_there_and_come_back(request_: Any) -> None:
     line = proof.encode_request(request_)
     assert line.startswith(proof.PREFIX) and line.endswith(b'\n')
     assert proof.decode_request(line) == request_
+
+
+def test_an_earlier_release_does_not_say_all() -> None:
+    line = proof.encode_request(proof.ProofRequest(VERSION, '7'))
+    unsaid = b', "packed": false, "leaves": false'
+    assert unsaid in line
+    asked = proof.decode_request(line.replace(unsaid, b''))
+    assert not asked.packed and not asked.leaves
 
 
 @pytest.mark.parametrize('reply', [

@@ -40,8 +40,8 @@ def residencies(draw):
 
 
 @given(residencies())
-def test_a_residency_survives_its_record(found):
-    assert residency.decode(residency.encode(found)) == found
+def test_a_residency_survives_its_record(record):
+    assert residency.decode(residency.encode(record)) == record
 
 
 @given(some.integers(1, 1 << 40), some.builds(
@@ -53,8 +53,8 @@ def test_the_record_of_what_arrived_is_that_of_any_other(length, remote):
 
 
 @given(residencies(), some.data())
-def test_any_flipped_bit_of_a_record_is_noticed(found, data):
-    raw = bytearray(residency.encode(found))
+def test_any_flipped_bit_of_a_record_is_noticed(record, data):
+    raw = bytearray(residency.encode(record))
     at = data.draw(some.integers(0, len(raw) * 8 - 1))
     raw[at // 8] ^= 1 << at % 8
     with pytest.raises(DamagedRecord):
@@ -62,8 +62,8 @@ def test_any_flipped_bit_of_a_record_is_noticed(found, data):
 
 
 @given(residencies(), some.data())
-def test_a_record_cut_off_anywhere_is_noticed(found, data):
-    raw = residency.encode(found)
+def test_a_record_cut_off_anywhere_is_noticed(record, data):
+    raw = residency.encode(record)
     at = data.draw(some.integers(0, len(raw) - 1))
     with pytest.raises(DamagedRecord):
         residency.decode(raw[:at])
@@ -228,11 +228,11 @@ def test_the_longest_run_dir_is_one_that_a_socket_can_be_named_in():
     longest = '/' + 'r' * (RUN_DIR_BYTES - 1)
     assert nodeconf.parse('[dss]\nrun_dir = %s\n' % longest).run_dir == \
         longest
-    with socket.socket(socket.AF_UNIX) as one:
+    with socket.socket(socket.AF_UNIX) as client:
         with pytest.raises(FileNotFoundError):
-            one.connect(longest + '/events.sock')
+            client.connect(longest + '/events.sock')
         with pytest.raises(OSError, match='too long'):
-            one.connect(longest + 'r/events.sock')
+            client.connect(longest + 'r/events.sock')
 
 
 def test_node_options_units_and_devices():

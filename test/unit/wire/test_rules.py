@@ -19,9 +19,9 @@ ETC = pathlib.Path(__file__).resolve().parents[3] / 'etc'
 
 
 def only(options, name='one'):
-    found = rules.parse('[rule:%s]\nclass = gold\n%s' % (name, options),
-                        TABLE)
-    return found.rules[0]
+    parsed = rules.parse('[rule:%s]\nclass = gold\n%s' % (name, options),
+                         TABLE)
+    return parsed.rules[0]
 
 
 def test_rules_keep_the_order_of_the_file():
@@ -105,13 +105,13 @@ def test_every_condition_of_the_sample_works():
     table = classtable.parse(
         (ETC / 'dss-classes.conf-sample').read_text())
     assert rules.parse(sample, table) == Rules()
-    found = rules.parse(switched_on, table)
-    every = found.rules[0]
+    parsed = rules.parse(switched_on, table)
+    every = parsed.rules[0]
     assert every.name == 'every option'
     assert all((every.content_types, every.names, every.name_regex,
                 every.by_size, every.users, every.accounts,
                 every.containers)) and len(every.headers) == 2
-    assert table.name_of(found.rules[-1].class_id) == 'user1'
+    assert table.name_of(parsed.rules[-1].class_id) == 'user1'
 
 
 @pytest.mark.parametrize('name, media, size, wanted', [
@@ -129,8 +129,8 @@ def test_the_distribution_of_the_paper(name, media, size, wanted):
         (ETC / 'dss-classes.conf-sample').read_text())
     sample = (ETC / 'dss-rules.conf-sample').read_text()
     paper = sample[sample.index('# [rule:large]'):]
-    found = rules.parse('\n'.join(
+    parsed = rules.parse('\n'.join(
         line[2:] for line in paper.splitlines()), table)
     facts = RequestFacts(obj=name, content_type=media, size=size)
-    assert first_match(facts, found) is not None
-    assert table.name_of(classify(facts, found).rest) == wanted
+    assert first_match(facts, parsed) is not None
+    assert table.name_of(classify(facts, parsed).rest) == wanted

@@ -46,16 +46,16 @@ BY_DEFAULT = '[DEFAULT]\ndiskfile_module = egg:swift_dss#dss.fs\n' \
 def test_it_is_read_as_swift_reads_it(text):
     parser = ConfigParser(strict=False)
     parser.read_string(text)
-    theirs = {int(one): (one.name, one.diskfile_module)
-              for one in parse_storage_policies(parser)}
-    ours = {index: (one.name, one.diskfile_module)
-            for index, one in policies.parse(text).items()}
+    theirs = {int(theirs_read): (theirs_read.name, theirs_read.diskfile_module)
+              for theirs_read in parse_storage_policies(parser)}
+    ours = {index: (policy.name, policy.diskfile_module)
+            for index, policy in policies.parse(text).items()}
     assert ours == theirs
 
 
 def test_ours_are_those_with_our_diskfiles_and_no_other():
-    assert [index for index, one in policies.parse(MIXED).items()
-            if one.is_ours] == [0, 1]
+    assert [index for index, policy in policies.parse(MIXED).items()
+            if policy.is_ours] == [0, 1]
     # A default section counts for every policy, as it does in Swift.
     assert policies.parse(BY_DEFAULT)[0].is_ours
 
@@ -82,6 +82,8 @@ def test_what_leaves_doubt_is_refused(text):
 
 def test_our_entry_points_are_the_ones_that_are_looked_for():
     import importlib.metadata
-    names = {one.name for one in importlib.metadata.distribution(
-        policies.DISTRIBUTION).entry_points if one.group == 'swift.diskfile'}
+    names = {entry_point.name
+             for entry_point in importlib.metadata.distribution(
+        policies.DISTRIBUTION).entry_points
+             if entry_point.group == 'swift.diskfile'}
     assert names == {policies.REPLICATED, policies.ERASURE_CODED}

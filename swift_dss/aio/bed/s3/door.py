@@ -66,7 +66,7 @@ class Door(ThreadingHTTPServer):
         """A node that went away is no news."""
 
     def name_of(self, address: str) -> str:
-        """Who is at an address."""
+        """The node at an address."""
         return self._names.get(address, address)
 
     def judge(self, request: Request) -> Optional[Fault]:

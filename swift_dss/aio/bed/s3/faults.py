@@ -148,7 +148,7 @@ def without_keys(listing: bytes, patterns: List[str]) -> bytes:
     def judged(match: Any) -> bytes:
         key = _KEY.search(match.group(0))
         name = key.group(1).decode('utf-8') if key else ''
-        if any(fnmatch.fnmatchcase(name, one) for one in patterns):
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
             return b''
         return bytes(match.group(0))
     return _CONTENTS.sub(judged, listing)

@@ -69,7 +69,7 @@ class S3Door:
         return int(self._ask(verb='heal'))
 
     def name(self, address: str, node: str) -> None:
-        """Who is at an address, for a node that came later."""
+        """Name the node at an address, if it came later."""
         self._ask(verb='name', address=address, node=node)
 
     def _ask(self, **order: Any) -> Any:

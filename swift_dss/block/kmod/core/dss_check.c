@@ -91,7 +91,7 @@ static int check_class(const struct dss_core *core, unsigned int class_id)
 
 static int check_slots(const struct dss_core *core)
 {
-	u32 used = 0, dirty = 0, pulled = 0, slot;
+	u32 used = 0, dirty = 0, pulled = 0, staged = 0, slot;
 
 	for (slot = 0; slot < core->nr_slots; slot++) {
 		const struct dss_entry *entry = &core->entries[slot];
@@ -104,6 +104,8 @@ static int check_slots(const struct dss_core *core)
 		used++;
 		dirty += !!(entry->bits & BITS_DIRTY);
 		pulled += !!(entry->bits & BITS_PULLED);
+		staged += (entry->bits & (BITS_DIRTY | BITS_STAGED)) ==
+			(BITS_DIRTY | BITS_STAGED);
 		/* Each chunk is found, and found where it is. */
 		if (dss_core_lookup(core, dss_to_oblock(entry_oblock(entry))) !=
 		    dss_to_slot(slot))
@@ -114,6 +116,8 @@ static int check_slots(const struct dss_core *core)
 	if (core->nr_dirty != dirty)
 		return __LINE__;
 	if (core->nr_pulled != pulled)
+		return __LINE__;
+	if (core->nr_staged != staged)
 		return __LINE__;
 	return 0;
 }

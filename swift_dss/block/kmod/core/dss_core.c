@@ -46,7 +46,7 @@ static void forget(struct dss_core *core, u32 slot, enum dss_evict reason)
 	else
 		leave_list(core, slot);
 	if (entry->bits & BITS_DIRTY)
-		count_dirty(core, class_id, -1);
+		count_dirty(core, entry, -1);
 	vacate(core, slot);
 	core->stats[class_id].evicted[reason]++;
 }
@@ -72,7 +72,8 @@ dss_slot_t dss_core_take(struct dss_core *core,
 	}
 	DSS_FORBID(core->entries[slot].bits & BITS_USED);
 	occupy(core, slot, number, verdict->class_id, 0);
-	core->entries[slot].bits |= BITS_BUSY | BITS_TAKEN;
+	core->entries[slot].bits |= BITS_BUSY | BITS_TAKEN |
+		(verdict->staged ? BITS_STAGED : 0);
 	core->stats[verdict->class_id].busy++;
 	core->stats[verdict->class_id].takes++;
 	return dss_to_slot(slot);
@@ -85,7 +86,7 @@ void dss_core_commit(struct dss_core *core, dss_slot_t slot, bool dirty)
 	end_busy(core, dss_from_slot(slot), BITS_TAKEN);
 	if (dirty && !(entry->bits & BITS_DIRTY)) {
 		entry->bits |= BITS_DIRTY;
-		count_dirty(core, entry_class(entry), 1);
+		count_dirty(core, entry, 1);
 	}
 	entry->bits &= ~BITS_AGAIN;
 	join_list(core, dss_from_slot(slot), false);
@@ -123,7 +124,7 @@ int dss_core_load(struct dss_core *core, u32 slot, u64 oblock,
 		return -EEXIST;
 	occupy(core, slot, oblock, class_id, dirty ? BITS_DIRTY : 0);
 	if (dirty)
-		count_dirty(core, class_id, 1);
+		count_dirty(core, &core->entries[slot], 1);
 	join_list(core, slot, false);
 	return 0;
 }
@@ -222,6 +223,8 @@ unsigned int dss_core_slot_state(const struct dss_core *core, dss_slot_t slot,
 		state |= DSS_SLOT_BUSY;
 	if (entry->bits & BITS_AGAIN)
 		state |= DSS_SLOT_AGAIN;
+	if (entry->bits & BITS_STAGED)
+		state |= DSS_SLOT_STAGED;
 	return state;
 }
 
@@ -271,6 +274,28 @@ dss_slot_t dss_core_oldest(const struct dss_core *core, unsigned int class_id,
 dss_slot_t dss_core_younger(const struct dss_core *core, dss_slot_t slot)
 {
 	return dss_to_slot(used_entry(core, slot)->younger);
+}
+
+u32 dss_core_number(const struct dss_core *core, unsigned int class_id,
+		    bool dirty, u32 *numbers, u32 next)
+{
+	bool sieved = !dirty && is_sieved(core, class_id);
+	const struct dss_list *list;
+	u32 marked, slot, left;
+
+	DSS_FORBID(class_id >= DSS_CLASSES);
+	list = dirty ? &core->dirty[class_id] : &core->clean[class_id];
+	for (marked = 0; marked <= sieved; marked++) {
+		slot = sieved ? under_hand(list) : list->oldest;
+		for (left = list->count; left; left--) {
+			u32 bits = core->entries[slot].bits;
+
+			if (!sieved || marked == !!(bits & BITS_MARKED))
+				numbers[slot] = next++;
+			slot = further(core, list, slot);
+		}
+	}
+	return next;
 }
 
 void dss_core_stats(const struct dss_core *core, unsigned int class_id,

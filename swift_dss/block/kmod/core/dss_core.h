@@ -276,6 +276,7 @@ enum dss_evict {
  * @reason: enum dss_bypass (DSS_VERDICT_BYPASS), else enum dss_evict
  * @class_id: the newcomer's
  * @victim_class: of @victim
+ * @staged: the slot will be dirty by the stage
  * @want_clean: a class that should have given had only dirty or busy
  *	slots; wake the cleaner, whatever @kind says
  */
@@ -287,7 +288,8 @@ struct dss_verdict {
 	u8 class_id;
 	u8 victim_class;
 	u8 want_clean;
-	u8 unused[3];
+	u8 staged;
+	u8 unused[2];
 };
 
 /**
@@ -437,6 +439,24 @@ int dss_core_set_mode(struct dss_core *core, unsigned int mode);
 int dss_core_set_watermarks(struct dss_core *core, u32 high_parts,
 			    u32 low_parts);
 
+/**
+ * dss_core_set_stage() - the share of slots that writes of any class may use
+ * @parts: 0..DSS_PARTS; 0 is no stage
+ *
+ * A write that would make a slot dirty, and that rank, caps or
+ * DSS_ALLOCATE_ROOM send past the SSD, gets a slot of the stage instead. If
+ * none is free, the lowest-ranked clean chunk leaves, whatever its rank; floors
+ * and pins hold. Once it is clean, it is the next of its class to leave: rank
+ * decides who stays. Slots that are dirty by the right of their class are not
+ * counted.
+ *
+ * Return: 0 or -EINVAL.
+ */
+int dss_core_set_stage(struct dss_core *core, u32 parts);
+
+/* How many further slots may become dirty by the stage; 0 without one. */
+u32 dss_core_stage_room(const struct dss_core *core);
+
 /* ---- The way of a request ---- */
 
 /**
@@ -509,7 +529,9 @@ bool dss_core_may_dirty(const struct dss_core *core, unsigned int class_id);
  * dss_core_miss() - judge a miss of @class_id
  * @how: DSS_MISS_*
  *
- * In this order:
+ * A write for which this ends in a bypass gets a slot of the stage, unless that
+ * is full or the class or its run stay out (see dss_core_set_stage()). In this
+ * order:
  *  1. DSS_DIRECT_HDD, DSS_NO_ALLOCATE and DSS_ALLOCATE_NEVER bypass; so does a
  *     sequential run, unless DSS_DIRECT_SSD; so does a write that would be
  *     dirty, unless dss_core_may_dirty().
@@ -535,6 +557,16 @@ void dss_core_miss(struct dss_core *core, unsigned int class_id,
  */
 bool dss_core_passes(const struct dss_core *core, unsigned int class_id,
 		     unsigned int how);
+
+/**
+ * dss_core_must_wait() - whether a write has to wait for room in the stage
+ * @how: DSS_MISS_* of a miss; without DSS_MISS_DIRTY a hit of a clean slot
+ *
+ * There is a stage without room, the class has no right to a dirty slot of its
+ * own, and the write would be staged if there were room.
+ */
+bool dss_core_must_wait(const struct dss_core *core, unsigned int class_id,
+			unsigned int how);
 
 /**
  * dss_core_room() - whether there is room for a prefetched chunk
@@ -580,6 +612,8 @@ void dss_core_abort(struct dss_core *core, dss_slot_t slot);
 #define DSS_SLOT_BUSY		BIT(2)
 /* Dirtied again since dss_core_pull_dirty(). */
 #define DSS_SLOT_AGAIN		BIT(3)
+/* Dirty by the stage. */
+#define DSS_SLOT_STAGED		BIT(4)
 
 /**
  * dss_core_slot_state() - the contents of a slot
@@ -600,6 +634,12 @@ unsigned int dss_core_slot_state(const struct dss_core *core, dss_slot_t slot,
  * is; if it is being cleaned, it will be dirty afterwards.
  */
 void dss_core_set_dirty(struct dss_core *core, dss_slot_t slot);
+
+/*
+ * A used, clean slot is about to become dirty by the stage: a write hit it, and
+ * dss_core_may_dirty() says no. Nothing changes if it is dirty.
+ */
+void dss_core_stage(struct dss_core *core, dss_slot_t slot);
 
 /* A dirty, idle slot equals the origin without the cleaner's work. */
 void dss_core_set_clean(struct dss_core *core, dss_slot_t slot);
@@ -636,9 +676,23 @@ void dss_core_age(struct dss_core *core, dss_slot_t slot);
  * dss_core_cleaning_goal() - how many slots to clean now
  *
  * Above the high watermark, and then until the low one is reached, the slots
- * above the low one; else 0. Slots being cleaned count as clean.
+ * above the low one; else 0. Slots being cleaned count as clean. Over half of
+ * the stage, and then until it is empty, at least the slots that are dirty by
+ * it, those being cleaned among them.
  */
 u32 dss_core_cleaning_goal(struct dss_core *core);
+
+/**
+ * dss_core_wants_clean() - whether to clean a used slot now, if in any order
+ *
+ * It is dirty and idle; and dirty by the stage, or of one of the lowest-ranked
+ * classes, as many as together have what dss_core_cleaning_goal() has last
+ * said about the watermarks. Ask only if there is a stage.
+ */
+bool dss_core_wants_clean(const struct dss_core *core, dss_slot_t slot);
+
+/* Whether there is a stage. */
+bool dss_core_has_stage(const struct dss_core *core);
 
 /**
  * dss_core_pull_dirty() - the next slots to clean, made busy
@@ -669,8 +723,9 @@ dss_slot_t dss_core_pull_beside(struct dss_core *core, dss_oblock_t oblock);
  * dss_core_cleaned() - report the outcome of a pulled slot
  * @written: the origin has its bytes, durably
  *
- * Becomes the youngest clean slot of its class; or the youngest dirty one
- * if it was not written, or was dirtied again.
+ * Becomes the youngest clean slot of its class, or the oldest if it was dirty
+ * by the stage; or the youngest dirty one if it was not written, or was dirtied
+ * again.
  *
  * Return: whether it is clean now.
  */

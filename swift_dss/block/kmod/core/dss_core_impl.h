@@ -22,6 +22,8 @@
 #define BITS_PULLED	BIT(10)
 /* Used since it came, or since the hand passed; see DSS_INNER_SIEVE. */
 #define BITS_MARKED	BIT(11)
+/* It became dirty by the stage, not by the right of its class. */
+#define BITS_STAGED	BIT(12)
 #define BITS_HIGH	16
 
 #define NR_STREAMS 32
@@ -79,9 +81,14 @@ struct dss_core {
 	u32 limit;
 	u32 nr_dirty;
 	u32 nr_pulled;
+	u32 nr_staged;		/* of the dirty ones */
+	u32 unclean;		/* classes that the goal reaches */
+	bool staging;		/* the stage is being cleaned */
 	u32 nr_used;
 	u32 high_parts;
 	u32 low_parts;
+	u32 stage_parts;
+	u32 stage;		/* the same in slots */
 	u32 stream_clock;
 	u32 has;		/* classes that have a row */
 	u32 cutoffs;		/* classes that have a cutoff */
@@ -133,6 +140,20 @@ static inline bool is_sieved(const struct dss_core *core,
 {
 	return core->mode != DSS_MODE_LRU &&
 	       spec_of(core, class_id)->inner == DSS_INNER_SIEVE;
+}
+
+/* The next slot on the way of the hand. */
+static inline u32 further(const struct dss_core *core,
+			  const struct dss_list *list, u32 slot)
+{
+	u32 younger = core->entries[slot].younger;
+
+	return younger == NONE ? list->oldest : younger;
+}
+
+static inline u32 under_hand(const struct dss_list *list)
+{
+	return list->hand == NONE ? list->oldest : list->hand;
 }
 
 /* Compute rows, shares and order from the settings. */

@@ -15,14 +15,22 @@ void dss_core_set_dirty(struct dss_core *core, dss_slot_t slot)
 	}
 	leave_list(core, dss_from_slot(slot));
 	entry->bits |= BITS_DIRTY;
-	count_dirty(core, entry_class(entry), 1);
+	count_dirty(core, entry, 1);
 	join_list(core, dss_from_slot(slot), false);
+}
+
+void dss_core_stage(struct dss_core *core, dss_slot_t slot)
+{
+	struct dss_entry *entry = used_entry(core, slot);
+
+	if (!(entry->bits & BITS_DIRTY))
+		entry->bits |= BITS_STAGED;
 }
 
 static void wipe_dirty(struct dss_core *core, struct dss_entry *entry)
 {
-	entry->bits &= ~(BITS_DIRTY | BITS_AGAIN);
-	count_dirty(core, entry_class(entry), -1);
+	count_dirty(core, entry, -1);
+	entry->bits &= ~(BITS_DIRTY | BITS_AGAIN | BITS_STAGED);
 }
 
 void dss_core_set_clean(struct dss_core *core, dss_slot_t slot)
@@ -71,6 +79,7 @@ bool dss_core_cleaned(struct dss_core *core, dss_slot_t slot, bool written)
 {
 	struct dss_entry *entry = used_entry(core, slot);
 	bool clean = written && !(entry->bits & BITS_AGAIN);
+	bool staged = entry->bits & BITS_STAGED;
 
 	end_busy(core, dss_from_slot(slot), BITS_PULLED);
 	core->nr_pulled--;
@@ -79,6 +88,37 @@ bool dss_core_cleaned(struct dss_core *core, dss_slot_t slot, bool written)
 		wipe_dirty(core, entry);
 		core->stats[entry_class(entry)].cleaned++;
 	}
-	join_list(core, dss_from_slot(slot), false);
+	join_list(core, dss_from_slot(slot), clean && staged);
 	return clean;
+}
+
+bool dss_core_has_stage(const struct dss_core *core)
+{
+	return core->stage;
+}
+
+u32 dss_core_stage_room(const struct dss_core *core)
+{
+	return core->nr_staged < core->stage ?
+		core->stage - core->nr_staged : 0;
+}
+
+bool dss_core_may_dirty(const struct dss_core *core, unsigned int class_id)
+{
+	u32 rank, dirty = 0, cap;
+	unsigned int place;
+
+	DSS_FORBID(class_id >= DSS_CLASSES);
+	rank = spec_of(core, class_id)->rank;
+	cap = core->rows[class_id].dirty_cap;
+	if (cap == NO_CAP || core->mode == DSS_MODE_LRU)
+		return true;
+	for (place = 0; place < DSS_CLASSES; place++) {
+		unsigned int other = core->order[place];
+
+		if (spec_of(core, other)->rank > rank)
+			break;
+		dirty += core->stats[other].dirty;
+	}
+	return dirty < cap;
 }

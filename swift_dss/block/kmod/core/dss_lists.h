@@ -164,11 +164,13 @@ static inline struct dss_entry *used_entry(const struct dss_core *core,
 	return entry;
 }
 
-static inline void count_dirty(struct dss_core *core, unsigned int class_id,
-			       int change)
+static inline void count_dirty(struct dss_core *core,
+			       const struct dss_entry *entry, int change)
 {
 	core->nr_dirty += change;
-	core->stats[class_id].dirty += change;
+	core->stats[entry_class(entry)].dirty += change;
+	if (entry->bits & BITS_STAGED)
+		core->nr_staged += change;
 }
 
 static inline void make_busy(struct dss_core *core, u32 slot, u32 why)

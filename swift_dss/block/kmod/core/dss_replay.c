@@ -32,8 +32,12 @@ static u8 hit(struct dss_core *core, dss_slot_t slot, u8 class_id, bool write,
 
 	/* Write through the writes that must not become dirty. */
 	if (dirty && (dss_core_slot_state(core, slot, NULL, NULL) &
-		      DSS_SLOT_DIRTY || dss_core_may_dirty(core, class_id)))
+		      DSS_SLOT_DIRTY || dss_core_may_dirty(core, class_id))) {
 		dss_core_set_dirty(core, slot);
+	} else if (dirty && dss_core_stage_room(core)) {
+		dss_core_stage(core, slot);
+		dss_core_set_dirty(core, slot);
+	}
 	if (touched == DSS_GIVE_UP &&
 	    !(dss_core_slot_state(core, slot, NULL, NULL) & DSS_SLOT_DIRTY))
 		dss_core_evict(core, slot, DSS_EVICT_HIT);

@@ -2,7 +2,7 @@
 /*
  * The class table of the decision core, its modes and its watermarks.
  */
-#include "dss_core_impl.h"
+#include "dss_lists.h"
 
 static const struct dss_class_spec default_spec = {
 	.cap_parts = DSS_PARTS,
@@ -61,6 +61,7 @@ void dss_table_refresh(struct dss_core *core)
 	unsigned int class_id;
 
 	core->cutoffs = 0;
+	core->stage = share(core, core->stage_parts);
 	for (class_id = 0; class_id < DSS_CLASSES; class_id++) {
 		struct dss_row *row = &core->rows[class_id];
 
@@ -173,7 +174,27 @@ int dss_core_set_watermarks(struct dss_core *core, u32 high_parts,
 	return 0;
 }
 
-u32 dss_core_cleaning_goal(struct dss_core *core)
+int dss_core_set_stage(struct dss_core *core, u32 parts)
+{
+	if (parts > DSS_PARTS)
+		return -EINVAL;
+	core->stage_parts = parts;
+	dss_table_refresh(core);
+	return 0;
+}
+
+/* Over half of the stage, and then until it is empty. */
+static u32 stage_goal(struct dss_core *core)
+{
+	if (core->nr_staged > core->stage / 2)
+		core->staging = true;
+	if (!core->nr_staged)
+		core->staging = false;
+	return core->staging ? core->nr_staged : 0;
+}
+
+/* Dirty slots above the low watermark, once they were above the high one. */
+static u32 marks_goal(struct dss_core *core)
 {
 	u32 waiting = core->nr_dirty - core->nr_pulled;
 	u32 low = share(core, core->low_parts);
@@ -183,4 +204,38 @@ u32 dss_core_cleaning_goal(struct dss_core *core)
 	if (waiting <= low)
 		core->cleaning = false;
 	return core->cleaning ? waiting - low : 0;
+}
+
+/* How many places of the order have @goal dirty slots together. */
+static unsigned int places_of(const struct dss_core *core, u32 goal)
+{
+	unsigned int place;
+	u32 dirty = 0;
+
+	for (place = 0; place < DSS_CLASSES && dirty < goal; place++)
+		dirty += core->stats[core->order[place]].dirty;
+	return place;
+}
+
+u32 dss_core_cleaning_goal(struct dss_core *core)
+{
+	u32 goal = marks_goal(core), staged = stage_goal(core);
+	unsigned int place, places;
+
+	core->unclean = 0;
+	/* Each write that makes a chunk dirty asks for the goal. */
+	places = core->stage ? places_of(core, goal) : 0;
+	for (place = 0; place < places; place++)
+		core->unclean |= 1U << core->order[place];
+	return goal > staged ? goal : staged;
+}
+
+bool dss_core_wants_clean(const struct dss_core *core, dss_slot_t slot)
+{
+	const struct dss_entry *entry = used_entry(core, slot);
+	bool all = core->mode == DSS_MODE_LRU && core->unclean;
+
+	return (entry->bits & (BITS_DIRTY | BITS_BUSY)) == BITS_DIRTY &&
+	       (entry->bits & BITS_STAGED || all ||
+		core->unclean & 1U << entry_class(entry));
 }

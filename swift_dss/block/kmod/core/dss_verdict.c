@@ -97,6 +97,21 @@ static int weighted_giver(const struct dss_core *core, struct search *search)
 	return best;
 }
 
+/* The lowest-ranked class that can give, for a newcomer of any rank. */
+static int stage_giver(const struct dss_core *core, struct search *search)
+{
+	unsigned int place;
+
+	for (place = 0; place < DSS_CLASSES; place++) {
+		unsigned int class_id = core->order[place];
+
+		if (core->stats[class_id].resident &&
+		    can_give(core, class_id, search))
+			return class_id;
+	}
+	return -1;
+}
+
 /* All classes share one list. */
 static int lru_giver(const struct dss_core *core, struct search *search)
 {
@@ -120,20 +135,6 @@ static void bypass(struct dss_core *core, struct dss_verdict *verdict,
 	verdict->kind = DSS_VERDICT_BYPASS;
 	verdict->reason = reason;
 	core->stats[verdict->class_id].bypass[reason]++;
-}
-
-/* The next slot on the way of the hand. */
-static u32 further(const struct dss_core *core, const struct dss_list *list,
-		   u32 slot)
-{
-	u32 younger = core->entries[slot].younger;
-
-	return younger == NONE ? list->oldest : younger;
-}
-
-static u32 under_hand(const struct dss_list *list)
-{
-	return list->hand == NONE ? list->oldest : list->hand;
 }
 
 /* The first victim of a class's clean slots; there is one. */
@@ -210,26 +211,6 @@ static void miss_when_full(struct dss_core *core, struct dss_verdict *verdict,
 		bypass(core, verdict, DSS_BYPASS_RANK);
 }
 
-bool dss_core_may_dirty(const struct dss_core *core, unsigned int class_id)
-{
-	u32 rank, dirty = 0, cap;
-	unsigned int place;
-
-	DSS_FORBID(class_id >= DSS_CLASSES);
-	rank = spec_of(core, class_id)->rank;
-	cap = core->rows[class_id].dirty_cap;
-	if (cap == NO_CAP || core->mode == DSS_MODE_LRU)
-		return true;
-	for (place = 0; place < DSS_CLASSES; place++) {
-		unsigned int other = core->order[place];
-
-		if (spec_of(core, other)->rank > rank)
-			break;
-		dirty += core->stats[other].dirty;
-	}
-	return dirty < cap;
-}
-
 /* Whether the class keeps away from the SSD by itself, and why. */
 static int stays_out(const struct dss_core *core, unsigned int class_id,
 		     unsigned int how)
@@ -248,6 +229,76 @@ static int stays_out(const struct dss_core *core, unsigned int class_id,
 	return -1;
 }
 
+/* Whether a miss has no slot by the right of its class. */
+static bool has_no_right(const struct dss_core *core, unsigned int class_id,
+			 unsigned int how)
+{
+	struct search search = { .newcomer = class_id };
+	const struct dss_class_spec *spec;
+
+	spec = spec_of(core, class_id);
+	if (stays_out(core, class_id, how) >= 0)
+		return true;
+	if (at_cap(core, class_id))
+		return spec->allocate != DSS_ALLOCATE_ALWAYS ||
+		       !core->stats[class_id].resident ||
+		       !can_give(core, class_id, &search);
+	if (core->free.count)
+		return false;
+	return spec->allocate == DSS_ALLOCATE_ROOM ||
+	       givers[core->mode](core, &search) < 0;
+}
+
+/* The class that gives for a write of the stage; -1: none. */
+static int staged_giver(const struct dss_core *core, struct search *search)
+{
+	return core->mode == DSS_MODE_LRU ? lru_giver(core, search) :
+		stage_giver(core, search);
+}
+
+/* Whether a miss without a right goes to the stage, if that has room. */
+static bool is_for_stage(const struct dss_core *core, unsigned int class_id,
+			 unsigned int how)
+{
+	return how & DSS_MISS_DIRTY && core->stage &&
+	       stays_out(core, class_id, how & ~DSS_MISS_DIRTY) < 0 &&
+	       has_no_right(core, class_id, how);
+}
+
+bool dss_core_must_wait(const struct dss_core *core, unsigned int class_id,
+			unsigned int how)
+{
+	DSS_FORBID(class_id >= DSS_CLASSES);
+	if (!core->stage || dss_core_stage_room(core))
+		return false;
+	if (how & DSS_MISS_DIRTY)
+		return is_for_stage(core, class_id, how);
+	return stays_out(core, class_id, how) < 0 &&
+	       !dss_core_may_dirty(core, class_id);
+}
+
+/* A place in the stage, whatever the class: whether there is one. */
+static bool miss_staged(struct dss_core *core, unsigned int class_id,
+			struct dss_verdict *verdict)
+{
+	struct search search = { .newcomer = class_id };
+	int giver = -1;
+
+	if (!dss_core_stage_room(core))
+		return false;
+	if (core->free.count) {
+		verdict->kind = DSS_VERDICT_FREE;
+		verdict->slot = dss_to_slot(core->free.oldest);
+	} else {
+		giver = staged_giver(core, &search);
+		if (giver < 0)
+			return false;
+		give(core, verdict, giver, false);
+	}
+	verdict->staged = true;
+	return true;
+}
+
 void dss_core_miss(struct dss_core *core, unsigned int class_id,
 		   unsigned int how, struct dss_verdict *verdict)
 {
@@ -261,6 +312,9 @@ void dss_core_miss(struct dss_core *core, unsigned int class_id,
 	verdict->class_id = class_id;
 	verdict->slot = DSS_NO_SLOT;
 	core->stats[class_id].misses++;
+	if (is_for_stage(core, class_id, how) &&
+	    miss_staged(core, class_id, verdict))
+		return;
 	reason = stays_out(core, class_id, how);
 	if (reason >= 0) {
 		bypass(core, verdict, reason);
@@ -283,20 +337,13 @@ bool dss_core_passes(const struct dss_core *core, unsigned int class_id,
 		     unsigned int how)
 {
 	struct search search = { .newcomer = class_id };
-	const struct dss_class_spec *spec;
 
 	DSS_FORBID(class_id >= DSS_CLASSES);
-	spec = spec_of(core, class_id);
-	if (stays_out(core, class_id, how) >= 0)
-		return true;
-	if (at_cap(core, class_id))
-		return spec->allocate != DSS_ALLOCATE_ALWAYS ||
-		       !core->stats[class_id].resident ||
-		       !can_give(core, class_id, &search);
-	if (core->free.count)
+	if (!has_no_right(core, class_id, how))
 		return false;
-	return spec->allocate == DSS_ALLOCATE_ROOM ||
-	       givers[core->mode](core, &search) < 0;
+	return !is_for_stage(core, class_id, how) ||
+	       !dss_core_stage_room(core) ||
+	       (!core->free.count && staged_giver(core, &search) < 0);
 }
 
 bool dss_core_room(const struct dss_core *core, unsigned int class_id,
@@ -342,26 +389,4 @@ dss_slot_t dss_core_reclaim(struct dss_core *core)
 			return dss_to_slot(first_out(core, class_id));
 	}
 	return DSS_NO_SLOT;
-}
-
-u32 dss_core_number(const struct dss_core *core, unsigned int class_id,
-		    bool dirty, u32 *numbers, u32 next)
-{
-	bool sieved = !dirty && is_sieved(core, class_id);
-	const struct dss_list *list;
-	u32 marked, slot, left;
-
-	DSS_FORBID(class_id >= DSS_CLASSES);
-	list = dirty ? &core->dirty[class_id] : &core->clean[class_id];
-	for (marked = 0; marked <= sieved; marked++) {
-		slot = sieved ? under_hand(list) : list->oldest;
-		for (left = list->count; left; left--) {
-			u32 bits = core->entries[slot].bits;
-
-			if (!sieved || marked == !!(bits & BITS_MARKED))
-				numbers[slot] = next++;
-			slot = further(core, list, slot);
-		}
-	}
-	return next;
 }

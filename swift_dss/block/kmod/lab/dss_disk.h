@@ -25,6 +25,7 @@ struct dss_disk_request {
 	struct rb_node node;		/* by completion time, then number */
 	u64 number;			/* in order of arrival, from 1 */
 	u64 arrived_ns;
+	u64 entered_ns;			/* the disk was told of it */
 	u64 done_ns;
 	u64 drained_ns;			/* SSD: a flush waits for that much */
 	sector_t sector;
@@ -75,6 +76,8 @@ struct dss_disk_counters {
 	u64 cache_hits;			/* HDD: read from the write cache */
 	u64 cache_full;			/* writes that waited for room */
 	u64 busy_ns;			/* of the medium */
+	u64 small;			/* HDD: its operations of 64 KiB or less */
+	u64 small_ns;			/* HDD: of busy_ns, theirs */
 };
 
 struct dss_disk_model;

@@ -67,6 +67,9 @@ static u64 hdd_seek_ns(const struct hdd *h, u64 from, u64 to)
 
 	if (!distance)
 		return 0;
+	/* Tracks are skewed for that. */
+	if (distance == 1)
+		return h->m.p.switch_ns;
 	/* The share of the whole way, 20 bits after the point. */
 	share = div64_u64(distance << 20, h->tracks);
 	return h->m.p.seek_base_ns +
@@ -74,18 +77,30 @@ static u64 hdd_seek_ns(const struct hdd *h, u64 from, u64 to)
 		((h->m.p.seek_sqrt_ns * int_sqrt64(share << 20)) >> 20);
 }
 
-/* From being told to the first sector under the head. */
-u64 hdd_position_ns(const struct hdd *h, u64 now, sector_t sector,
+/* Whether a write has to wait until the head is still enough. */
+static bool hdd_has_to_settle(const struct hdd *h, u64 from, u64 to)
+{
+	return !h->wrote || from > to + 1 || to > from + 1;
+}
+
+/**
+ * hdd_position_ns() - from @now to the first sector under the head
+ * @ready: the disk has understood the command then, whatever the medium did
+ *	   meanwhile; 0 for what it has in its own memory
+ */
+u64 hdd_position_ns(const struct hdd *h, u64 now, u64 ready, sector_t sector,
 		    bool write)
 {
-	u64 ns = h->m.p.overhead_ns, turn;
+	u64 from = hdd_track(h, h->head), to = hdd_track(h, sector);
+	u64 ns = ready > now ? ready - now : 0, turn;
 
 	/* It goes on where it is, without a pause. */
-	if (write && h->wrote && now == h->busy_until && sector == h->head)
+	if (write && h->wrote && !ns && now == h->busy_until &&
+	    sector == h->head)
 		return sector && hdd_track(h, sector - 1) !=
 			hdd_track(h, sector) ? h->m.p.switch_ns : 0;
-	ns += hdd_seek_ns(h, hdd_track(h, h->head), hdd_track(h, sector));
-	if (write)
+	ns += hdd_seek_ns(h, from, to);
+	if (write && hdd_has_to_settle(h, from, to))
 		ns += h->m.p.write_settle_ns;
 	div64_u64_rem(now + ns, h->m.p.rotation_ns, &turn);
 	turn = hdd_angle(h, sector) + h->m.p.rotation_ns - turn;

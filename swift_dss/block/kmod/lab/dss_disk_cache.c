@@ -151,7 +151,7 @@ struct dirty *hdd_destage_choice(const struct hdd *h, u64 now)
 			d = rb_entry(node, struct dirty, node);
 			node = rb_next(node);
 		}
-		ns = hdd_position_ns(h, now, d->start, true);
+		ns = hdd_position_ns(h, now, 0, d->start, true);
 		if (!best || ns < best_ns) {
 			best = d;
 			best_ns = ns;

@@ -3,11 +3,13 @@
  * A disk with one arm over turning platters.
  *
  * Sectors lie on tracks, tracks in zones that get slower towards the end.
- * A request of the medium costs the command's overhead, the way of the arm
- * (a base, a part by the root of the distance and a linear part), for a
- * write the settling, the wait for its first sector to come round, and the
- * passing of its sectors; each change of track on the way costs a switch,
- * for which the next track is skewed.  The platter's angle is the time.
+ * A request of the medium costs the command's overhead, unless the disk has
+ * understood it while the medium worked or has it in its memory; the way of
+ * the arm (a base, a part by the root of the distance and a linear part), for
+ * a write after that or after a read the settling; the wait for its first
+ * sector to come round; and the passing of its sectors.  Each change to a
+ * neighbouring track costs a switch, for which the next track is skewed.  The
+ * platter's angle is the time.
  *
  * After a read the disk reads on, up to ahead_bytes, until it has other
  * work, and remembers the last two times ahead_bytes of it.  Writes go to a
@@ -36,20 +38,37 @@ static void hdd_done_by_interface(struct hdd *h,
 	dss_disk_done(&h->m, request, h->interface_free);
 }
 
-static void hdd_medium(struct hdd *h, u64 now, sector_t start, sector_t end,
-		       bool write)
+/* The medium worked so long for so many sectors. */
+static void hdd_count(struct hdd *h, sector_t sectors, u64 ns)
+{
+	h->m.counters.busy_ns += ns;
+	if (sectors > SMALL_SECTORS)
+		return;
+	h->m.counters.small++;
+	h->m.counters.small_ns += ns;
+}
+
+/* When the disk has understood a command that it was told of. */
+static u64 hdd_ready_ns(const struct hdd *h,
+			const struct dss_disk_request *request)
+{
+	return request->entered_ns + h->m.p.overhead_ns;
+}
+
+static void hdd_medium(struct hdd *h, u64 now, u64 ready, sector_t start,
+		       sector_t end, bool write)
 {
 	u64 ns;
 
 	hdd_ahead_stop(h, now);
 	if (hdd_track(h, h->head) != hdd_track(h, start))
 		h->m.counters.seeks++;
-	ns = hdd_position_ns(h, now, start, write) +
+	ns = hdd_position_ns(h, now, ready, start, write) +
 		hdd_stream_ns(h, start, end);
 	h->busy = true;
 	h->wrote = write;
 	h->busy_until = now + ns;
-	h->m.counters.busy_ns += ns;
+	hdd_count(h, end - start, ns);
 	h->head = end;
 }
 
@@ -61,7 +80,8 @@ static void hdd_serve(struct hdd *h, struct dss_disk_request *request,
 	list_del(&request->list);
 	h->serving = request;
 	h->destaged = false;
-	hdd_medium(h, now, request->sector, end, request->write);
+	hdd_medium(h, now, hdd_ready_ns(h, request), request->sector, end,
+		   request->write);
 	dss_disk_done(&h->m, request, h->busy_until);
 	if (request->write)
 		hdd_ahead_forget(h, request->sector, end);
@@ -77,7 +97,8 @@ static void hdd_destage(struct hdd *h, u64 now)
 
 	h->serving = NULL;
 	h->destaged = true;
-	hdd_medium(h, now, start, end, true);
+	/* It is in the disk's memory: no command has to be understood. */
+	hdd_medium(h, now, 0, start, end, true);
 	if (end == d->end) {
 		hdd_dirty_drop(h, d);
 	} else {
@@ -111,11 +132,12 @@ static bool hdd_read_ahead_hit(struct hdd *h,
 	} else if (h->ahead_runs && end <= h->ahead_limit && !h->busy) {
 		reached = h->ahead_since +
 			hdd_stream_ns(h, h->ahead_from, end);
-		at = max(reached, now + h->m.p.overhead_ns);
+		at = max(reached, max(now, hdd_ready_ns(h, request)));
 		list_del(&request->list);
 		dss_disk_done(&h->m, request, at);
 		h->m.counters.ahead_hits++;
-		h->m.counters.busy_ns += reached > now ? reached - now : 0;
+		hdd_count(h, request->sectors,
+			  reached > now ? reached - now : 0);
 		/* The arm stays until the last sector of it has passed. */
 		h->busy = true;
 		h->busy_until = reached;
@@ -207,8 +229,8 @@ static void hdd_dispatch(struct hdd *h, u64 now)
 			best = request;
 			break;
 		}
-		ns = hdd_position_ns(h, now, request->sector,
-				     request->write);
+		ns = hdd_position_ns(h, now, hdd_ready_ns(h, request),
+				     request->sector, request->write);
 		if (!best || ns < best_ns) {
 			best = request;
 			best_ns = ns;
@@ -236,7 +258,11 @@ static void hdd_turn(struct hdd *h, u64 now)
 		moved = false;
 		while (h->m.inside < h->m.p.depth &&
 		       !list_empty(&h->m.waiting)) {
-			list_move_tail(h->m.waiting.next, &h->queued);
+			request = list_first_entry(&h->m.waiting,
+						   struct dss_disk_request,
+						   list);
+			request->entered_ns = now;
+			list_move_tail(&request->list, &h->queued);
 			h->m.inside++;
 		}
 		list_for_each_entry_safe(request, next, &h->queued, list)

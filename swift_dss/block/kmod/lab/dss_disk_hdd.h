@@ -15,6 +15,7 @@
 #define DESTAGE_SECTORS	2048		/* of one operation: 1 MiB */
 #define DESTAGE_LOOK	16		/* dirty extents that are compared */
 #define MAX_AGE_NS	NSEC_PER_SEC	/* then it is a request's turn */
+#define SMALL_SECTORS	128		/* operations that are counted apart */
 
 struct hdd_zone {
 	sector_t first;
@@ -66,7 +67,7 @@ struct hdd {
 /* ---- dss_disk_arm.c ---- */
 u64 hdd_track(const struct hdd *h, sector_t sector);
 u64 hdd_stream_ns(const struct hdd *h, sector_t from, sector_t to);
-u64 hdd_position_ns(const struct hdd *h, u64 now, sector_t sector,
+u64 hdd_position_ns(const struct hdd *h, u64 now, u64 ready, sector_t sector,
 		    bool write);
 void hdd_lay_out(struct hdd *h);
 

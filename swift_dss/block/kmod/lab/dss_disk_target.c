@@ -281,7 +281,9 @@ static void dss_disk_status(struct dm_target *ti, status_type_t type,
 		       c.reads, c.writes, c.flushes, c.seeks);
 		DMEMIT("ahead_hits=%llu cache_hits=%llu cache_full=%llu ",
 		       c.ahead_hits, c.cache_hits, c.cache_full);
-		DMEMIT("busy_ns=%llu dirty_bytes=%llu", c.busy_ns, dirty);
+		DMEMIT("busy_ns=%llu small=%llu small_ns=%llu ",
+		       c.busy_ns, c.small, c.small_ns);
+		DMEMIT("dirty_bytes=%llu", dirty);
 		break;
 	case STATUSTYPE_TABLE:
 		DMEMIT("%s %s %s", disk->dev->name, disk->model->type->name,

@@ -31,10 +31,12 @@ class ClassBlind(EvictionStrategy):
         class_ids = tuple(sorted(
             class_id for class_id in {*occupancies, *table.specs}
             if not table.spec(class_id).pin))
-        there = [occupancies[one] for one in class_ids if one in occupancies]
+        there = [occupancies[class_id] for class_id in class_ids
+                 if class_id in occupancies]
         return [Account(class_ids, 0, 0, _NO_CAP, used=sum(
-            one.used_bytes for one in there),
-                        loose=sum(one.evictable_bytes for one in there))]
+            occupancy.used_bytes for occupancy in there),
+                        loose=sum(occupancy.evictable_bytes
+                                  for occupancy in there))]
 
     def entry(self, occupancies: Occupancies, table: ClassTable,
               room_bytes: int, free_bytes: int, class_id: int,
@@ -47,6 +49,6 @@ class ClassBlind(EvictionStrategy):
     def plan(self, occupancies: Occupancies, table: ClassTable,
              room_bytes: int, need_bytes: int) -> List[Take]:
         """See :meth:`EvictionStrategy.plan`."""
-        one, = self.accounts(occupancies, table, room_bytes)
-        length = min(need_bytes, one.loose)
-        return [Take(one.class_ids, length)] if length > 0 else []
+        account, = self.accounts(occupancies, table, room_bytes)
+        length = min(need_bytes, account.loose)
+        return [Take(account.class_ids, length)] if length > 0 else []

@@ -23,23 +23,24 @@ class ClassOrdered(EvictionStrategy):
         """See :meth:`EvictionStrategy.plan`."""
         accounts = self.accounts(occupancies, table, room_bytes)
         takes: List[Take] = []
-        for one in accounts:
-            length = min(need_bytes, one.above_floor, one.used - one.cap)
+        for account in accounts:
+            length = min(need_bytes, account.above_floor,
+                         account.used - account.cap)
             if length > 0:
-                one.gave(length)
+                account.gave(length)
                 need_bytes -= length
-                takes.append(Take(one.class_ids, length))
+                takes.append(Take(account.class_ids, length))
         return takes + self._more(accounts, need_bytes)
 
     def _more(self, accounts: Sequence[Account],
               need_bytes: int) -> List[Take]:
         """Takes beyond the excess over caps."""
         takes = []
-        for one in accounts:
-            length = min(need_bytes, one.above_floor)
+        for account in accounts:
+            length = min(need_bytes, account.above_floor)
             if length > 0:
                 need_bytes -= length
-                takes.append(Take(one.class_ids, length))
+                takes.append(Take(account.class_ids, length))
         return takes
 
     def claims(self, occupancies: Occupancies, table: ClassTable,

@@ -27,15 +27,17 @@ class ClassWeighted(ClassOrdered):
     def _more(self, accounts: Sequence[Account],
               need_bytes: int) -> List[Take]:
         """Takes that leave the classes as level as may be."""
-        some = sorted(accounts, key=lambda one: (
-            -one.used / one.weight, one.class_ids))
+        ordered = sorted(accounts, key=lambda account: (
+            -account.used / account.weight, account.class_ids))
 
         def above(level: float) -> Dict[Account, int]:
-            return {one: max(0, min(one.above_floor, int(
-                one.used - level * one.weight))) for one in some}
+            return {account: max(0, min(account.above_floor, int(
+                account.used - level * account.weight)))
+                for account in ordered}
 
-        low, high = 0.0, max((one.used / one.weight for one in some),
-                             default=0.0)
+        low, high = 0.0, max(
+            (account.used / account.weight for account in ordered),
+            default=0.0)
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
             if sum(above(middle).values()) >= need_bytes:
@@ -47,9 +49,9 @@ class ClassWeighted(ClassOrdered):
         first = above(high)
         missing = need_bytes - sum(first.values())
         rest = above(low)
-        for one in some:
-            more = max(0, min(missing, rest[one] - first[one]))
-            first[one] += more
+        for account in ordered:
+            more = max(0, min(missing, rest[account] - first[account]))
+            first[account] += more
             missing -= more
-        return [Take(one.class_ids, first[one]) for one in some
-                if first[one] > 0]
+        return [Take(account.class_ids, first[account]) for account in ordered
+                if first[account] > 0]

@@ -65,8 +65,8 @@ class EvictionStrategy:
         """
         return in_order(
             account(class_id, table.spec(class_id), room_bytes,
-                    found.used_bytes, found.evictable_bytes)
-            for class_id, found in (
+                    occupancy.used_bytes, occupancy.evictable_bytes)
+            for class_id, occupancy in (
                 (class_id, occupancies.get(class_id, _NOTHING))
                 for class_id in {*occupancies, *table.specs}))
 
@@ -78,7 +78,8 @@ class EvictionStrategy:
         :param free_bytes: unused bytes
         """
         accounts = self.accounts(occupancies, table, room_bytes)
-        own = next((one for one in accounts if class_id in one.class_ids),
+        own = next((account for account in accounts
+                    if class_id in account.class_ids),
                    None)
         if own is None:
             own = account(class_id, table.spec(class_id), room_bytes)
@@ -112,4 +113,5 @@ class EvictionStrategy:
 
 def claimed(accounts: List[Account]) -> Dict[int, int]:
     """See :meth:`EvictionStrategy.claims`."""
-    return {one.class_ids[0]: length for one, length in claims(accounts)}
+    return {account.class_ids[0]: length
+            for account, length in claims(accounts)}

@@ -13,7 +13,8 @@ from swift_dss.core.classes import Allocate, ClassTable
 from swift_dss.core.limits import UNCLASSIFIED
 from swift_dss.strategy.eviction.objects.verbs import (
     BYPASS, HIT, MISS, Held, ObjectCache, Order)
-from swift_dss.strategy.eviction.rule import Account, Entry, Mode, in_order
+from swift_dss.strategy.eviction.rule import (
+    Account, Entry, Mode, in_order, sole_giver)
 
 
 class _Class(Account):
@@ -32,15 +33,6 @@ class _Class(Account):
         self.class_id = class_id
         self.pin = spec.pin
         self.order = order
-
-    @property
-    def loose(self) -> int:
-        """See :class:`Account`."""
-        return self.order.used_bytes
-
-    @loose.setter
-    def loose(self, amount: int) -> None:
-        """The order knows it by itself."""
 
 
 class ClassedCache(ObjectCache):
@@ -74,31 +66,32 @@ class ClassedCache(ObjectCache):
 
     def bytes_of(self, class_id: int) -> int:
         """See :meth:`ObjectCache.bytes_of`."""
-        found = self._classes.get(class_id)
-        return found.used if found else 0
+        part = self._classes.get(class_id)
+        return part.used if part else 0
 
     def access(self, key: int, size: int, class_id: int = 0,
                sequential: bool = False) -> int:
         """See :meth:`ObjectCache.access`."""
-        found = self._where.get(key)
-        if found is not None:
-            if class_id in (found.class_id, UNCLASSIFIED):
-                found.order.touch(key, sequential)
+        part = self._where.get(key)
+        if part is not None:
+            if class_id in (part.class_id, UNCLASSIFIED):
+                part.order.touch(key, sequential)
             else:
-                self._reclass(key, found, class_id, sequential)
+                self._reclass(key, part, class_id, sequential)
             return HIT
         if self._held and key in self._held:
             return HIT
         return self._bring_in(key, size, class_id, sequential)
 
-    def _reclass(self, key: int, found: _Class, class_id: int,
+    def _reclass(self, key: int, old: _Class, class_id: int,
                  sequential: bool) -> None:
-        found.order.touch(key, sequential)
+        old.order.touch(key, sequential)
         wanted = self._class(class_id)
-        size = found.order.remove(key)
+        size = old.order.remove(key)
+        old.loose -= size
         if wanted.used + size > wanted.cap:
-            wanted = found
-        found.used -= size
+            wanted = old
+        old.used -= size
         wanted.used += size
         self._join(key, size, wanted, sequential)
 
@@ -111,6 +104,7 @@ class ClassedCache(ObjectCache):
         self._where[key] = into
         into.order.insert(key, size, self._cost_of(size, into.class_id),
                           sequential)
+        into.loose += size
 
     def _bring_in(self, key: int, size: int, class_id: int,
                   sequential: bool, asked: bool = True) -> int:
@@ -118,18 +112,24 @@ class ClassedCache(ObjectCache):
         wanted = own.order.miss(key, size, sequential, asked)
         if not wanted or own.allocate is Allocate.NEVER:
             return BYPASS
-        free = self.capacity_bytes - self.used_bytes
-        if (size > free or own.used + size > own.cap) and \
-                not self._make_room(Entry(self._ranked, own, size, free,
-                                          self._mode)):
+        over = self.used_bytes + size - self.capacity_bytes
+        if (over > 0 or own.used + size > own.cap) and \
+                not self._make_room(own, size, over):
             return BYPASS
         own.used += size
         self.used_bytes += size
         self._join(key, size, own, sequential)
         return MISS
 
-    def _make_room(self, entry: Entry) -> bool:
+    def _make_room(self, own: _Class, size: int, over: int) -> bool:
         """All that is needed, or nothing."""
+        if over > 0 and self._mode is Mode.STRICT:
+            sole = sole_giver(self._ranked, own, size, over)
+            if sole is not None:
+                while over > 0:
+                    over -= self._take_one(sole)
+                return True
+        entry = Entry(self._ranked, own, size, size - over, self._mode)
         if entry.is_refused:
             return False
         giver = entry.next()
@@ -148,24 +148,27 @@ class ClassedCache(ObjectCache):
             return 0
         del self._where[key]
         giver.used -= size
+        giver.loose -= size
         self.used_bytes -= size
         return size
 
     def _class(self, class_id: int) -> _Class:
-        found = self._classes.get(class_id)
-        if found is None:
-            found = self._classes[class_id] = _Class(
+        part = self._classes.get(class_id)
+        if part is None:
+            part = self._classes[class_id] = _Class(
                 class_id, self._table, self._weights.get(
                     class_id, self._table.spec(class_id).weight),
                 self._make_order(class_id), self.capacity_bytes)
             self._ranked = in_order(self._classes.values())
-        return found
+        return part
 
     def _withdraw(self, key: int) -> Optional[Held]:
-        found = self._where.pop(key, None)
-        if found is None:
+        part = self._where.pop(key, None)
+        if part is None:
             return None
-        return Held(found.order.remove(key), found.class_id)
+        size = part.order.remove(key)
+        part.loose -= size
+        return Held(size, part.class_id)
 
     def _return(self, key: int, held: Held) -> None:
         self._join(key, held.size, self._class(held.class_id), False)

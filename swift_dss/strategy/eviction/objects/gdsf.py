@@ -96,7 +96,7 @@ class GdsfOrder(MappedOrder):
             return 0
         self.used_bytes -= rank.size
         if len(self._heap) > 2 * len(self._ranks) + _STALE_MIN:
-            self._heap = [(one.priority, one.used_at, which)
-                          for which, one in self._ranks.items()]
+            self._heap = [(entry.priority, entry.used_at, which)
+                          for which, entry in self._ranks.items()]
             heapify(self._heap)
         return rank.size

@@ -36,9 +36,9 @@ class LruOrder(MappedOrder):
 
     def evict(self) -> Tuple[int, int]:
         """See :meth:`Order.evict`."""
-        found = self._queue.popitem(last=False)
-        self.used_bytes -= found[1]
-        return found
+        victim = self._queue.popitem(last=False)
+        self.used_bytes -= victim[1]
+        return victim
 
     def remove(self, key: int) -> int:
         """See :meth:`Order.remove`."""

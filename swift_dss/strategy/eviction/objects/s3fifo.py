@@ -96,9 +96,9 @@ class S3FifoOrder(Order):
         while True:
             if not self._small or self._main_is_over():
                 return self._evict_main()
-            found = self._evict_small()
-            if found is not None:
-                return found
+            victim = self._evict_small()
+            if victim is not None:
+                return victim
 
     def _main_is_over(self) -> bool:
         room = self._room or self.used_bytes

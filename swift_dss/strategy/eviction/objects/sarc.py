@@ -115,8 +115,8 @@ class SarcOrder(Order):
         return len(self._seq) + len(self._random)
 
     def __contains__(self, key: int) -> bool:
-        return any(key in part for one in (self._seq, self._random)
-                   for part in (one.young, one.old))
+        return any(key in part for order in (self._seq, self._random)
+                   for part in (order.young, order.old))
 
     @property
     def seq_bytes(self) -> int:

@@ -192,7 +192,7 @@ class ObjectCache:
 
     def held_bytes(self) -> int:
         """Dirty and pinned."""
-        return sum(one.size for one in self._held.values())
+        return sum(held.size for held in self._held.values())
 
     def remove(self, key: int) -> bool:
         """Deleted or overwritten, dirty and pinned or not."""
@@ -200,10 +200,10 @@ class ObjectCache:
         if held is not None:
             self._account(held.class_id, -held.size)
             return True
-        found = self._withdraw(key)
-        if found is None:
+        withdrawn = self._withdraw(key)
+        if withdrawn is None:
             return False
-        self._account(found.class_id, -found.size)
+        self._account(withdrawn.class_id, -withdrawn.size)
         return True
 
     # For caches to fill in.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 
 import pytest
-from prefetch_host import Host, stream
+from support.rigs.prefetch_host import Host, stream
 
 from swift_dss.strategy.prefetch.amp import Amp as WholeAmp
 from swift_dss.strategy.prefetch.base import (

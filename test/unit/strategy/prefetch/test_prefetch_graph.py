@@ -7,7 +7,7 @@ import random
 import tracemalloc
 
 import pytest
-from prefetch_host import Host
+from support.rigs.prefetch_host import Host
 
 from swift_dss.strategy.prefetch.base import Access, Settings
 from swift_dss.strategy.prefetch.graph import Graph
@@ -30,7 +30,7 @@ def read(graph, start, length=UNIT, hit=False, client='c', account='a',
 
 def lose(graph):
     """All that was read leaves the cache."""
-    for node in list(graph._nodes):
+    for node in list(graph.nodes):
         graph.on_evict(*node.place, node.start, node.end - node.start, True,
                        0.0)
 
@@ -45,7 +45,7 @@ def ranges(nodes):
 
 
 def nodes_of(graph):
-    return ranges(graph._nodes)
+    return ranges(graph.nodes)
 
 
 # -- nodes -----------------------------------------------------------------
@@ -129,11 +129,12 @@ def test_nodes_are_found_where_they_are_whatever_is_read():
         nodes.read(PLACE, start, end)
         covered.update(range(start, end))
         cuts.update((start, end))
-    found = ranges(nodes)
-    assert {start for start, _ in found} == {
+    spans = ranges(nodes)
+    assert {start for start, _ in spans} == {
         byte for byte in covered if byte in cuts or byte - 1 not in covered}
-    assert all(one[1] <= two[0] for one, two in zip(found, found[1:]))
-    assert sum(end - start for start, end in found) == len(covered)
+    assert all(span[1] <= next_span[0]
+               for span, next_span in zip(spans, spans[1:]))
+    assert sum(end - start for start, end in spans) == len(covered)
 
 
 # -- what follows what ------------------------------------------------------
@@ -160,7 +161,7 @@ def test_expansion_is_balanced_over_depth_and_breadth():
     """Two steps of 0.9 and 0.9 go before one of 0.5: neither depth nor
     breadth first would."""
     graph = Graph(SETTINGS, window=1)
-    nodes = graph._nodes
+    nodes = graph.nodes
     root, near, far, side = (
         nodes.read(PLACE, n * 100, n * 100 + 10)[0] for n in range(1, 5))
     for node in (root, near, far, side):
@@ -168,10 +169,9 @@ def test_expansion_is_balanced_over_depth_and_breadth():
     root.edges = {near.number: 18, side.number: 10}
     near.edges = {far.number: 18}
     root.degree = 8
-    root.count = 21                           # this very read
-    missed = Access('a', 'c', 'x', 100, 10, END, False, 0.0)
-    assert [(round(weight, 2), node.start) for weight, node
-            in graph._likely(root, missed)] == [
+    assert [(round(want.confidence, 2), want.offset) for want
+            in graph.on_request(Access('a', 'c', 'x', 100, 10, END, False,
+                                       0.0), 1 << 40)] == [
         (0.9, 200), (0.81, 300), (0.5, 400)]
 
 
@@ -185,7 +185,7 @@ def test_a_miss_has_a_lower_threshold_than_a_trigger():
     for after in (600, 700):
         chain(graph, (500, after), client=after)
     lose(graph)
-    node = graph._nodes.overlapping(PLACE, 500, 510)[0]
+    node = graph.nodes.overlapping(PLACE, 500, 510)[0]
     node.tag, node.root = True, node.number
     assert read(graph, 500, hit=True, client='t') == []
     assert len(read(graph, 500, client='m')) == 2
@@ -193,9 +193,9 @@ def test_a_miss_has_a_lower_threshold_than_a_trigger():
 
 def test_reads_of_two_clients_do_not_follow_one_another():
     graph = Graph(SETTINGS)
-    for one, two in ((100, 150), (300, 350), (500, 550)):
-        read(graph, one, client='c')
-        read(graph, two, client='d')
+    for first, second in ((100, 150), (300, 350), (500, 550)):
+        read(graph, first, client='c')
+        read(graph, second, client='d')
     lose(graph)
     assert read(graph, 100, client='e') == [(300, 10), (500, 10)]
 
@@ -296,9 +296,9 @@ def test_a_tagged_hit_brings_the_next_ones():
 def test_the_degree_grows_when_the_last_is_read():
     graph, places = begun()
     arrive(graph, read(graph, places[0]))
-    root = graph._nodes.overlapping(PLACE, places[0], places[0] + 1)[0]
+    root = graph.nodes.overlapping(PLACE, places[0], places[0] + 1)[0]
     assert (root.degree, root.trigger) == (4, 2)
-    node = graph._nodes.overlapping(PLACE, places[4], places[4] + 1)[0]
+    node = graph.nodes.overlapping(PLACE, places[4], places[4] + 1)[0]
     node.tag = False
     read(graph, places[4], hit=True)
     assert root.degree == 5
@@ -308,14 +308,14 @@ def test_a_reader_that_waits_moves_the_trigger():
     graph, places = begun()
     read(graph, places[0])
     read(graph, places[1])                    # it is on its way
-    root = graph._nodes.overlapping(PLACE, places[0], places[0] + 1)[0]
+    root = graph.nodes.overlapping(PLACE, places[0], places[0] + 1)[0]
     assert (root.degree, root.trigger) == (4, 3)
 
 
 def test_what_leaves_unread_is_kept_once_and_lowers_the_degree():
     graph, places = begun()
     arrive(graph, read(graph, places[0]))
-    root = graph._nodes.overlapping(PLACE, places[0], places[0] + 1)[0]
+    root = graph.nodes.overlapping(PLACE, places[0], places[0] + 1)[0]
     where = ('a', 'x', places[1], 10, 0.0)
     assert graph.on_last_chance(*where)
     assert not graph.on_last_chance(*where)

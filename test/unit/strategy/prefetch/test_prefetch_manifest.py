@@ -44,10 +44,11 @@ def test_a_stream_goes_on_from_segment_to_segment():
     for segment, size in SEGMENTS:
         for offset in range(0, size, 50):
             wanted += read(manifests, segment, offset, 50, hit=any(
-                one[0] == segment and one[1] <= offset < one[1] + one[2]
-                for one in wanted))
-            for one in wanted:
-                manifests.on_arrival('a', *one, False, 0.0)
+                piece[0] == segment
+                and piece[1] <= offset < piece[1] + piece[2]
+                for piece in wanted))
+            for piece in wanted:
+                manifests.on_arrival('a', *piece, False, 0.0)
     covered = {(segment, byte) for segment, offset, length in wanted
                for byte in range(offset, offset + length)}
     # Until the degree is over four, each set begins with a miss.

@@ -1,1 +1,0 @@
-"""Replay of traces: strategies compared in virtual time."""

@@ -1,1 +1,0 @@
-"""Traces: readers of published formats, generators, and our own."""

@@ -1,0 +1,85 @@
+"""A guest's processes on the machine: one group, from start to end."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING, List
+
+_POLL_SECONDS = 0.02
+_GRACE_SECONDS = 30.0
+_PR_SET_PDEATHSIG = 1
+_ADDR_NO_RANDOMIZE = 0x0040000
+
+if TYPE_CHECKING:
+    Process = subprocess.Popen[bytes]
+
+
+def start(command: List[str], folder: str) -> Process:
+    """Start a guest's kernel as a group of its own.
+
+    :param folder: where it runs, and writes ``console``
+    """
+    env = {'PATH': os.defpath, 'TMPDIR': os.path.dirname(folder)}
+    parent = os.getpid()
+    libc = ctypes.CDLL(None)
+
+    def prepare() -> None:
+        # A killed parent must not leave a machine running.
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        # The same addresses, so the same memory, at every start.
+        libc.personality(_ADDR_NO_RANDOMIZE)
+        if os.getppid() != parent:
+            os._exit(1)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+    with open(os.path.join(folder, 'console'), 'wb') as console:
+        return subprocess.Popen(
+            command, cwd=folder, env=env, stdin=subprocess.DEVNULL,
+            stdout=console, stderr=console, start_new_session=True,
+            preexec_fn=prepare)
+
+
+def end(process: Process) -> None:
+    """Kill the rest of a guest: each of its processes is a process of the
+    machine, all in one group.
+
+    Blocks until the last of them is gone, for a process that was killed
+    lives on until its memory is given back.
+
+    :raises subprocess.TimeoutExpired: if one stays
+    """
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait(_GRACE_SECONDS)
+    deadline = time.monotonic() + _GRACE_SECONDS
+    while _alive(process.pid):
+        if time.monotonic() > deadline:
+            raise subprocess.TimeoutExpired(process.args, _GRACE_SECONDS)
+        time.sleep(_POLL_SECONDS)
+
+
+def _alive(group: int) -> bool:
+    """Whether a process of the group runs; one that only waits to be asked
+    for its status does not."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    for entry in os.listdir('/proc'):
+        try:
+            with open('/proc/%d/stat' % int(entry), 'rb') as source:
+                # The name before it may hold spaces and parentheses.
+                state, _, its_group = source.read().rpartition(
+                    b')')[2].split()[:3]
+        except (ValueError, FileNotFoundError, ProcessLookupError):
+            continue
+        if int(its_group) == group and state not in (b'Z', b'X'):
+            return True
+    return False

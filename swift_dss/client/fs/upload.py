@@ -1,0 +1,200 @@
+"""Write one object: as it is, or in segments behind a manifest.
+
+Nothing shows under the object's name before :meth:`Upload.finish`, and
+nothing stays of an upload that is aborted. Segments lie in the container
+``<container>_segments`` under ``<object>/dss-<random>/``; each is sent with
+the classes of its bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from typing import Dict, List, Mapping, NamedTuple, Optional, Set
+
+from swift_dss.client.fs.large import Large, segments_container
+from swift_dss.client.fs.manifest import (
+    MAX_HEADER_BYTES, Row, folded, post_section, put_classed,
+    row_of, section_of)
+from swift_dss.client.fs.segments import Segment
+from swift_dss.client.fs.store import Request, Store
+from swift_dss.core.spans import Span
+from swift_dss.wire import names
+from swift_dss.wire.headers import range_text
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class Target(NamedTuple):
+    """What is written.
+
+    :param class_id: of the bytes in no range; None: the cluster decides
+    :param headers: metadata and the like, for the object itself
+    :param exclusive: refuse if the object exists
+    """
+
+    container: str
+    name: str
+    class_id: Optional[int] = None
+    headers: Mapping[str, str] = {}
+    exclusive: bool = False
+
+
+class Upload:
+    """One object on its way.
+
+    :param uploads: segments sent at a time; one more is being filled, so
+        memory holds ``uploads + 1`` of them
+    """
+
+    def __init__(self, store: Store, large: Large, target: Target,
+                 uploads: int = 2, keep_old: bool = False) -> None:
+        self._store = store
+        self._target = target
+        self._large = large
+        self._room = asyncio.Semaphore(uploads)
+        self._keep_old = keep_old
+        self._prefix = '%s/dss-%s' % (target.name, uuid.uuid4().hex[:16])
+        self._rows: Dict[int, Row] = {}
+        self._parts: List[str] = []
+        self._spans: List[Span] = []
+        self._size = self._sent = 0
+        self._tasks: Set[asyncio.Task[None]] = set()
+        self._failure: Optional[BaseException] = None
+        self._is_published = False
+
+    async def add(self, segment: Segment) -> None:
+        """Send a segment; returns when there is room for the next.
+
+        :raises OSError: this or an earlier segment was refused
+        """
+        if not self._size:
+            await self._large.make_room(self._target.container)
+        number = self._sent
+        self._sent += 1
+        self._note(segment)
+        await self._room.acquire()
+        if self._failure is not None:
+            self._room.release()
+            raise self._failure
+        task = asyncio.ensure_future(self._send(number, segment))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def finish(self, last: Segment) -> None:
+        """Send the last segment, and publish the object.
+
+        :raises OSError: it was not published
+        """
+        target = self._target
+        old: List[str] = []
+        if not target.exclusive and not self._keep_old:
+            old = await self._large.own_segments(target.container,
+                                                 target.name)
+        headers = dict(target.headers)
+        if target.exclusive:
+            headers['If-None-Match'] = '*'
+        if not self._size:
+            await put_segment(self._store, target.container, target.name,
+                              last, target.class_id, headers)
+        else:
+            await self.add(last)
+            await self._all_sent()
+            await self._publish(headers)
+        if old:
+            await self._remove_old(old)
+
+    async def _remove_old(self, segments: List[str]) -> None:
+        try:
+            await self._large.remove_segments(self._target.container,
+                                              segments)
+        except OSError as err:
+            # The new object is stored, whatever is left of the old.
+            _LOGGER.warning('dss: segments of the object that dss://%s/%s '
+                            'replaced are left: %s', self._target.container,
+                            self._target.name, err)
+
+    async def abort(self) -> None:
+        """Take back what was sent. May be called twice, and after a
+        failure; does nothing once the object may have been published."""
+        # Not cancelled: Swift might store a segment whose sender is gone.
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if not self._is_published:
+            segments = [self._name(number) for number in range(self._sent)]
+            await self._large.remove_segments(self._target.container,
+                                              segments + self._parts)
+            self._sent = 0
+
+    def _name(self, number: int) -> str:
+        return '%s/%08d' % (self._prefix, number)
+
+    def _note(self, segment: Segment) -> None:
+        self._spans += [Span(segment.offset + span.offset, span.length,
+                             span.class_id) for span in segment.ranges]
+        self._size = segment.offset + len(segment)
+
+    async def _send(self, number: int, segment: Segment) -> None:
+        name = self._name(number)
+        container = segments_container(self._target.container)
+        try:
+            await put_segment(self._store, container, name, segment,
+                              self._target.class_id, {})
+            self._rows[number] = row_of(container, name, segment.etag,
+                                        len(segment))
+        except OSError as err:
+            self._failure = err
+        finally:
+            self._room.release()
+
+    async def _all_sent(self) -> None:
+        await asyncio.gather(*self._tasks)
+        if self._failure is not None:
+            raise self._failure
+
+    async def _publish(self, headers: Dict[str, str]) -> None:
+        rows = [self._rows[number] for number in sorted(self._rows)]
+        rows = await folded(
+            self._store, segments_container(self._target.container),
+            self._prefix, rows, self._parts)
+        # From here on an answer that is lost may have been "stored": the
+        # segments are taken back on a refusal only.
+        self._is_published = True
+        try:
+            await put_classed(
+                self._store, self._target.container, self._target.name,
+                rows, headers, self._target.class_id, self._spans)
+        except (TimeoutError, ConnectionError):
+            raise
+        except OSError:
+            self._is_published = False
+            raise
+
+
+async def put_segment(store: Store, container: str, name: str,
+                      segment: Segment, class_id: Optional[int],
+                      headers: Mapping[str, str]) -> None:
+    """Store bytes with their classes; Swift compares their MD5.
+
+    :param class_id: of the bytes in no range; None: the cluster decides
+    """
+    own = dict(headers, ETag=segment.etag)
+    ranges = segment.ranges
+    if len(ranges) == 1 and ranges[0].length == len(segment):
+        class_id, ranges = ranges[0].class_id, []
+    body = [segment.data]
+    text = range_text(ranges)
+    if class_id is not None:
+        own[names.OBJECT_CLASS] = str(class_id)
+    if text and len(text) <= MAX_HEADER_BYTES:
+        own[names.RANGE_CLASS] = text
+    elif text and class_id is not None:
+        # Too many for a header: the .dss form says them.
+        del own[names.OBJECT_CLASS]
+        own[names.OBJECT_FILE] = 'True'
+        body.insert(0, bytearray(section_of(ranges, class_id,
+                                            len(segment))))
+    await store.send(Request('PUT', container, name, headers=own, body=body))
+    if len(text) > MAX_HEADER_BYTES and class_id is None:
+        await post_section(store, container, name, ranges, None,
+                           len(segment))

@@ -1,0 +1,59 @@
+"""boto3's client, as the configuration of the gateway wants it.
+
+boto3 tries each request once: the callers of ``S3Client`` know what may be
+repeated. A body counts as traffic of the link from when it is read to be sent,
+and not while it is read for its digest.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict
+
+import boto3.session
+import botocore.config
+
+from swift_dss.core.config import GatewayConf
+from swift_dss.gateway.link.direct import direct
+from swift_dss.gateway.link.wan import Sent
+
+#: Gives what has boto3's verbs, by configuration, access key, secret key
+#: and most connections.
+Connect = Callable[[GatewayConf, str, str, int], Any]
+
+
+def connect_to(conf: GatewayConf, access_key: str, secret_key: str,
+               connections: int) -> Any:
+    """boto3's client of an endpoint, with :class:`Direct` before it where
+    that knows the way to the bucket.
+
+    :param connections: most requests that run at once
+    """
+    options: Dict[str, Any] = {
+        'connect_timeout': conf.connect_timeout_seconds,
+        'read_timeout': conf.read_timeout_seconds,
+        'retries': {'total_max_attempts': 1, 'mode': 'standard'},
+        'signature_version': 's3v4',
+        's3': {'addressing_style': conf.addressing_style},
+        'max_pool_connections': connections}
+    if hasattr(botocore.config.Config(), 'request_checksum_calculation'):
+        # Since 1.36 boto3 sends and wants checksums that break ranged
+        # reads on servers that do not know them.
+        options['request_checksum_calculation'] = conf.checksums
+        options['response_checksum_validation'] = conf.checksums
+    session = boto3.session.Session(
+        aws_access_key_id=access_key, aws_secret_access_key=secret_key,
+        region_name=conf.region)
+    client = session.client(
+        's3', endpoint_url=conf.url or None, verify=conf.ca_bundle or True,
+        config=botocore.config.Config(**options))
+    client.meta.events.register('before-send.s3', _sending)
+    return direct(client, conf, access_key, secret_key, connections)
+
+
+def _sending(request: Any, **_: Any) -> None:
+    """Count the bytes read of a body from now on as traffic of the link."""
+    if isinstance(request.body, Sent):
+        request.body.sending = True
+        # boto3 wants to be asked for what is like a file: one more round
+        # trip, or a second where the server does not know how.
+        request.headers.pop('Expect', None)

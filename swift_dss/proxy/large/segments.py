@@ -1,0 +1,204 @@
+"""Segments of large objects, one at a time: what they have, and its change.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Dict, Mapping, NamedTuple, Optional, Tuple
+
+from swift.common.swob import (
+    HTTPException, str_to_wsgi, wsgi_quote, wsgi_unquote)
+from swift.common.utils import Timestamp, close_if_possible
+from swift.common.wsgi import make_pre_authed_request
+
+from swift_dss.core.spans import ClassMap
+from swift_dss.proxy import reclassify
+from swift_dss.proxy.bodies import outgoing, stored
+from swift_dss.proxy.target import Target
+from swift_dss.proxy.trusted import env_key
+from swift_dss.proxy.work.rows import Unreachable
+from swift_dss.proxy.wsgi import App, Env
+from swift_dss.wire import classmap, names
+from swift_dss.wire.large import claims
+
+#: Segments that one worker remembers from the HEADs of Swift's SLO.
+_MAX_SEEN = 20000
+#: As Swift's ``symloop_max``.
+_MAX_LINKS = 2
+_TICK_SECONDS = 0.00001
+_LINK_ACCOUNT = 'X-Object-Sysmeta-Symlink-Target-Account'
+
+
+class Segment(NamedTuple):
+    """An object whose bytes a large object uses.
+
+    :param target: where it is; the end of symbolic links
+    :param size: bytes; of a large object, of all its segments
+    :param class_map: in force; None for an unclassified object
+    :param claimed: the classes that manifests gave it
+    :param data_at: timestamp of its data
+    :param class_at: timestamp of the classes a POST set; '' if none did
+    :param is_elsewhere: a link led to it out of the container that the
+        manifest names, for which alone the client's rights are known
+    """
+
+    target: Target
+    size: int
+    class_map: Optional[ClassMap]
+    claimed: Mapping[str, claims.Spans]
+    data_at: str
+    class_at: str
+    is_elsewhere: bool = False
+
+
+class Segments:
+    """Looks at segments and changes their classes.
+
+    :param app: what is below the filter
+    """
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._seen: OrderedDict[str, Mapping[str, str]] = OrderedDict()
+
+    def notice(self, env: Env, target: Target,
+               headers: Mapping[str, str]) -> None:
+        """Swift's SLO, about to PUT a manifest, got this answer to a HEAD
+        of a segment: the PUT is of the same transaction."""
+        self._seen[_key(env, target)] = headers
+        while len(self._seen) > _MAX_SEEN:
+            self._seen.popitem(last=False)
+
+    def seen(self, env: Env, path: str) -> Optional[Segment]:
+        """What the PUT of this manifest has seen of a segment; None if it
+        did not look."""
+        return self._look(env, path, asks=False)
+
+    def look(self, env: Env, path: str) -> Optional[Segment]:
+        """The segment; None if there is none.
+
+        :param path: ``/<container>/<object>``
+        :raises Unreachable: it cannot be looked at
+        """
+        return self._look(env, path, asks=True)
+
+    def _look(self, env: Env, path: str, asks: bool) -> Optional[Segment]:
+        target = named = target_of(env, path)
+        for _hop in range(_MAX_LINKS + 1):
+            headers = self._seen.get(_key(env, target))
+            if headers is None:
+                if not asks:
+                    return None
+                headers = self._ask(env, target)
+            if headers is None:
+                return None
+            if not stored.is_symlink(headers):
+                return _segment(target, headers)._replace(
+                    is_elsewhere=_home(target) != _home(named))
+            container, _, obj = wsgi_unquote(
+                headers[stored.SYMLINK_TARGET]).partition('/')
+            target = Target(wsgi_unquote(headers.get(_LINK_ACCOUNT) or
+                                         wsgi_quote(target.account)),
+                            container, obj)
+        return None
+
+    def _ask(self, env: Env, target: Target) -> Optional[Mapping[str, str]]:
+        return reclassify.look(_inner(env), self._app, target)
+
+    def give(self, env: Env, segment: Segment, class_map: ClassMap,
+             claimed: claims.Claims, at: str) -> None:
+        """Give a segment classes, unless it has them.
+
+        Idempotent. A change that is newer than ``at`` stays.
+
+        :raises Unreachable: too few of its servers answered
+        :raises TooManySpans: the map does not fit its headers
+        """
+        headers = classmap.to_headers(names.TRANSIENT_MAP, class_map)
+        text = claims.encode(claimed)
+        if text:
+            headers[names.CLAIMS] = text
+        if class_map == (segment.class_map or ClassMap.uniform(0)) and \
+                claims.decode(text) == segment.claimed:
+            return
+        status = post_alone(_inner(env), self._app, segment.target, headers,
+                            at)
+        # 409: a newer one is there. 404: the segment went meanwhile.
+        if status not in (202, 409, 404):
+            raise Unreachable('%s: POST gives %d' % (
+                segment.target.path, status))
+
+
+def post_alone(env: Env, app: App, target: Target,
+               headers: Mapping[str, str], at: str) -> int:
+    """POST classes to an object, and nothing else.
+
+    :param headers: that spell its class map
+    :param at: when they were decided, as a timestamp
+    :returns: the answer's status; 409 if newer classes are there
+    """
+    kept = {name: env[env_key(name)] for name in (
+        'X-Backend-Storage-Policy-Index', 'X-Backend-Allow-Reserved-Names')
+        if env_key(name) in env}
+    request = make_pre_authed_request(
+        env, method='POST', path=wsgi_quote(target.path),
+        headers=dict(headers, **kept), swift_source='DSS')
+    request.environ['QUERY_STRING'] = ''
+    said = [503]
+
+    def start(status: str, *_rest: object) -> None:
+        said.append(int(status[:3]))
+
+    try:
+        close_if_possible(reclassify.classify(
+            request.environ, start, app, target, at))
+    except HTTPException as answer:
+        said.append(answer.status_int)
+    return said[-1]
+
+
+def target_of(env: Env, path: str) -> Target:
+    """The target of a segment of the request's account.
+
+    :param path: ``/<container>/<object>``, as plain text
+    """
+    account = env['PATH_INFO'].split('/', 3)[2]
+    _, container, obj = path.split('/', 2)
+    return Target(account, str_to_wsgi(container), str_to_wsgi(obj))
+
+
+def after(*timestamps: str) -> str:
+    """A timestamp: the newest of these, or just after it if it is not the
+    first."""
+    newest = max(timestamps)
+    if newest == timestamps[0]:
+        return newest
+    return str(Timestamp(float(Timestamp(newest)) + _TICK_SECONDS).internal)
+
+
+def _home(target: Target) -> Tuple[str, str]:
+    """The container that a user knows: versions live in hidden ones."""
+    return target.account, target.user_container(None)
+
+
+def _segment(target: Target, headers: Mapping[str, str]) -> Segment:
+    posted = stored.transient_map(headers) is not None
+    return Segment(
+        target, outgoing.object_size(headers) or 0,
+        stored.effective_map(headers),
+        claims.decode(headers.get(names.CLAIMS) or '') if posted else {},
+        Timestamp(headers.get('X-Backend-Data-Timestamp') or headers.get(
+            'X-Timestamp') or 0).internal,
+        headers.get(names.MAP_AT) or '' if posted else '')
+
+
+def _inner(env: Env) -> Env:
+    """For requests to other containers, hidden ones of versions too."""
+    inner: Dict[str, object] = dict(env)
+    inner['HTTP_X_BACKEND_ALLOW_RESERVED_NAMES'] = 'true'
+    inner.pop('HTTP_X_BACKEND_STORAGE_POLICY_INDEX', None)
+    return inner
+
+
+def _key(env: Env, target: Target) -> str:
+    return '%s %s' % (env.get('swift.trans_id') or '', target.path)

@@ -1,0 +1,171 @@
+"""Give the classes of a large object to its segments."""
+
+from __future__ import annotations
+
+from typing import (
+    Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set)
+
+from swift_dss.core.classes import ClassTable
+from swift_dss.core.errors import TooManySpans
+from swift_dss.core.limits import LARGE_CONCURRENCY
+from swift_dss.core.spans import ClassMap
+from swift_dss.io import waiting
+from swift_dss.proxy import authorize
+from swift_dss.proxy.large.reading import Whole
+from swift_dss.proxy.large.segments import (
+    Segment, Segments, after, target_of)
+from swift_dss.proxy.target import SEGMENTS_SUFFIX, Target
+from swift_dss.proxy.wsgi import App, Env
+from swift_dss.strategy.large import shares
+from swift_dss.wire import classmap, names
+from swift_dss.wire.large import claims
+
+Maps = Dict[str, Optional[ClassMap]]
+
+
+class Work(NamedTuple):
+    """A large object whose classes its segments are to have.
+
+    :param owner: its manifest's name in claims
+    :param at: timestamp of the decision
+    :param is_late: done by another than who decided: segments that were
+        classified since then stay as they are
+    """
+
+    owner: str
+    whole: Whole
+    class_map: ClassMap
+    at: str
+    is_late: bool = False
+
+
+class Spreader:
+    """Does it, several segments at a time.
+
+    :param app: what is below the filter
+    """
+
+    def __init__(self, app: App, segments: Segments, count: Callable[
+            [str], None]) -> None:
+        self._app = app
+        self._segments = segments
+        self._count = count
+
+    def refusal(self, env: Env, target: Target, whole: Whole) -> Any:
+        """Auth's answer to one who may not write the segments; None if all
+        is well.
+
+        Whoever may write the manifest's container was asked for before.
+        """
+        known: Set[str] = {target.container}
+        if env.get('swift.source') == 'S3':
+            # Parts of an upload, that s3api wrote for the same client.
+            known.add(target.container + SEGMENTS_SUFFIX)
+        for use in whole.uses:
+            segment = target_of(env, use.path) if use.path else target
+            if segment.container in known:
+                continue
+            known.add(segment.container)
+            answer = authorize.refusal(
+                dict(env, PATH_INFO=segment.path, REQUEST_METHOD='POST'),
+                self._app, segment)
+            if answer is not None:
+                return answer
+        return None
+
+    def spread(self, env: Env, work: Work, table: ClassTable,
+               done: Callable[[int], None] = lambda count: None) -> Maps:
+        """Give every segment its classes. Idempotent.
+
+        :param done: told how many segments have theirs, now and then
+        :returns: what segments have then, by path
+        :raises Unreachable: one cannot be changed now; others may be
+        """
+        # Shared by all requests to segments: Swift looks at each of their
+        # containers once.
+        env.setdefault('swift.infocache', {})
+        claimed = shares.cut(work.whole.uses, work.class_map, table)
+        maps: Maps = {}
+
+        def give(path: str) -> None:
+            segment = self._segments.look(env, path)
+            if segment is None:
+                # A hole in the large object, whatever its class.
+                self._count('large.missing')
+                return
+            maps[path] = self._give(env, work, segment, claimed[path], table)
+            done(len(maps))
+
+        each(give, claimed)
+        return maps
+
+    def seen(self, env: Env, whole: Whole) -> Optional[Maps]:
+        """What segments have by HEADs of this transaction; None if one was
+        not looked at."""
+        maps: Maps = {}
+        for use in whole.leaves:
+            if use.path and use.path not in maps:
+                segment = self._segments.seen(env, use.path)
+                if segment is None:
+                    return None
+                maps[use.path] = segment.class_map
+        return maps
+
+    def _give(self, env: Env, work: Work, segment: Segment,
+              wanted: claims.Spans, table: ClassTable
+              ) -> Optional[ClassMap]:
+        at = after(work.at, segment.data_at) if work.is_late else \
+            after(work.at, segment.data_at, segment.class_at)
+        if segment.class_at > at or segment.is_elsewhere:
+            return segment.class_map
+        if len(wanted) == 1 and wanted[0].offset == 0 and \
+                wanted[0].end >= segment.size:
+            wanted = claims.everywhere(wanted[0].class_id)
+        claimed = {owner: spans for owner, spans in segment.claimed.items()
+                   if owner != work.owner}
+        claimed[work.owner] = wanted
+        class_map = shares.laid_over(
+            shares.highest(claimed.values(), table), segment.class_map,
+            segment.size)
+        self._segments.give(env, segment, class_map, claimed, at)
+        self._count('large.segments')
+        return class_map
+
+
+def shown(whole: Whole, maps: Optional[Maps], class_map: ClassMap,
+          count: Callable[[str], None]) -> ClassMap:
+    """The classes that a large object's bytes have, or those it was to have
+    where the former are too many for its headers.
+
+    :param maps: of its segments; None if they are not known
+    """
+    if maps is None:
+        return class_map
+    composed = shares.composed(whole.leaves, maps, class_map)
+    try:
+        classmap.to_headers(names.SYSMETA_MAP, composed)
+    except TooManySpans:
+        count('large.too_mixed')
+        return class_map
+    return composed
+
+
+def each(call: Callable[[str], None], paths: Mapping[str, Any]) -> None:
+    """Call for all, some at a time; raises what one raises, without
+    beginning others."""
+    todo = iter(list(paths))
+    failed: List[Exception] = []
+
+    def work(_number: int) -> None:
+        for path in todo:
+            if failed:
+                return
+            try:
+                call(path)
+            except Exception as err:
+                failed.append(err)
+                raise
+
+    workers: Iterable[int] = range(min(LARGE_CONCURRENCY, len(paths)))
+    for _result in waiting.together(work, workers):
+        pass

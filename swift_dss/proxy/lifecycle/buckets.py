@@ -1,0 +1,227 @@
+"""Rounds over the buckets that have lifecycle rules.
+
+The rules are in the container's own metadata, and go with it. A row in the
+hidden account ``.dss_lifecycle`` says when each such container is due, so
+that nobody looks at all accounts. While a round goes on, the row keeps the
+name that it has come to; another proxy goes on there.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any, Callable, Dict, List, Mapping, Optional
+from urllib.parse import parse_qsl
+
+from swift.common.constraints import MAX_META_VALUE_LENGTH
+from swift.common.swob import str_to_wsgi, wsgi_to_str
+from swift.common.utils import Timestamp
+
+from swift_dss.core.errors import DssError
+from swift_dss.core.lifecycle import Lifecycle, Rule
+from swift_dss.core.spans import ClassMap
+from swift_dss.io import waiting
+from swift_dss.proxy import reclassify
+from swift_dss.proxy.lifecycle.asking import guarded, pages
+from swift_dss.proxy.lifecycle.options import Options
+from swift_dss.proxy.lifecycle.parts import Parts, is_versioned
+from swift_dss.proxy.lifecycle.subjects import Subject, Subjects
+from swift_dss.proxy.services import Services
+from swift_dss.proxy.target import Target
+from swift_dss.proxy.work.rows import (
+    Row, Rows, Unreachable, name_of)
+from swift_dss.proxy.wsgi import App, Env
+from swift_dss.strategy.s3 import lifecycle as strategy
+from swift_dss.wire import names
+from swift_dss.wire.s3 import lifecycle as stored
+from swift_dss.wire.s3 import restores
+
+ACCOUNT = '.dss_lifecycle'
+_CONTAINER = 'buckets'
+#: Seconds in which a round notices that its rules have changed.
+_RULES_SECONDS = 5.0
+#: A row without rules may be of a PUT that is going on.
+_GRACE_SECONDS = 3600
+_BY_US = 'lifecycle'
+
+Counts = Dict[str, int]
+
+
+class Buckets:
+    """Knows which containers have rules, and acts on them.
+
+    :param app: what is below the filter
+    """
+
+    def __init__(self, app: App, services: Services, subjects: Subjects,
+                 options: Options) -> None:
+        self._app = app
+        self._services = services
+        self._subjects = subjects
+        self._options = options
+        self._rows = Rows(app, ACCOUNT, _CONTAINER)
+        self._parts = Parts(app, Rows(app, ACCOUNT, 'parts'), services,
+                            options.interval)
+
+    def note(self, env: Env, target: Target) -> None:
+        """A container is about to get rules.
+
+        :raises Unreachable: it could not be noted
+        """
+        target = target._replace(obj='')
+        self._rows.put(env, name_of(target.path), json.dumps(
+            [target.account, target.container]).encode(), 0.0)
+
+    def has_rows(self, env: Env) -> bool:
+        """Whether any container has rules, or parts wait for their end."""
+        return self._rows.has_any(env) or self._parts.has_rows(env)
+
+    def work(self, env: Env, leads: Callable[[], bool]) -> None:
+        """Do the rounds that are due.
+
+        :param leads: whether this process goes on
+        """
+        for row in self._rows.due(env, leads):
+            self._guarded(env, row, leads)
+        self._parts.work(env, leads)
+
+    def _guarded(self, env: Env, row: Row,
+                 leads: Callable[[], bool]) -> None:
+        with guarded(self._services, 'lifecycle', row.name):
+            account, container = json.loads(row.body)
+            self._round(env, row, Target(account, container), leads)
+            return
+        self._rows.touch(env, row.name, time.time() + min(
+            60, self._options.interval), row.beside)
+
+    def _round(self, env: Env, row: Row, bucket: Target,
+               leads: Callable[[], bool]) -> None:
+        started = time.time()
+        lifecycle = self._rules(env, bucket)
+        if lifecycle is None:
+            if started - row.made_at > _GRACE_SECONDS:
+                self._rows.delete(env, row.name, started)
+            else:
+                self._rows.touch(env, row.name, started + min(
+                    600, self._options.interval))
+            return
+        progress = json.loads(row.beside or '{}')
+        counts: Counts = progress.get('counts', {}) \
+            if progress.get('marker') else {}
+        marker = str(progress.get('marker', ''))
+        asked = time.monotonic()
+        for page in pages(env, self._app, bucket, marker):
+            for listed in page:
+                if time.monotonic() > asked + min(
+                        _RULES_SECONDS, self._options.lease_seconds / 4):
+                    asked = time.monotonic()
+                    if not leads() or self._rules(env, bucket) != lifecycle:
+                        return
+                self._count(counts, 'seen')
+                self._object(env, bucket, listed, lifecycle, counts)
+            marker = str(page[-1]['name'])
+            # Due, so that the next leader goes on here if this one dies.
+            self._rows.touch(env, row.name, started,
+                             _progress(marker, counts))
+            if not leads() or self._rules(env, bucket) != lifecycle:
+                # The next look goes on here, by the rules of then.
+                return
+        self._count(counts, 'rounds')
+        self._rows.touch(env, row.name, started + self._options.interval,
+                         json.dumps({'at': int(time.time()),
+                                     'counts': counts}))
+
+    def _rules(self, env: Env, bucket: Target) -> Optional[Lifecycle]:
+        headers = reclassify.look(env, self._app, bucket, newest=True)
+        if headers is None:
+            return None
+        lifecycle = stored.from_headers(names.CONTAINER_SYSMETA_LIFECYCLE,
+                                        headers)
+        if lifecycle is not None and is_versioned(headers):
+            return Lifecycle(())
+        return lifecycle
+
+    def _object(self, env: Env, bucket: Target, listed: Mapping[str, Any],
+                lifecycle: Lifecycle, counts: Counts) -> None:
+        rules = strategy.fitting(lifecycle.rules, listed['name'],
+                                 listed['bytes'])
+        if not self._may_be_due(rules, listed):
+            return
+        waiting.sleep(1.0 / self._options.per_second)
+        try:
+            self._act(env, bucket._replace(obj=str_to_wsgi(
+                listed['name'])), rules, counts)
+        except (Unreachable, DssError) as err:
+            self._count(counts, 'later')
+            self._services.logger.warning('dss: lifecycle: %s', err)
+
+    def _may_be_due(self, rules: List[Rule],
+                    listed: Mapping[str, Any]) -> bool:
+        """Whether a row of a listing is worth a look at its object.
+
+        A change of an object's class makes its row look younger than its
+        data, so rows with a class that rules give are always looked at.
+        """
+        since = float(Timestamp.from_isoformat(listed['last_modified']))
+        now, day = time.time(), self._options.day_seconds
+        whens = [transition.when for rule in rules
+                 for transition in rule.transitions] + [
+            rule.expiration for rule in rules if rule.expiration]
+        if any(strategy.due_at(when, since, day) <= now for when in whens):
+            return True
+        _, _, text = listed['content_type'].rpartition(names.LISTED_CLASS)
+        table = self._services.settings.current().table
+        return text.isdigit() and int(text) in {
+            table.storage_classes.get(transition.storage_class)
+            for rule in rules for transition in rule.transitions}
+
+    def _act(self, env: Env, target: Target, rules: List[Rule],
+             counts: Counts) -> None:
+        subject = self._subjects.look(env, target)
+        if subject is None or restores.of_headers(subject.headers):
+            return
+        tags = dict(parse_qsl(subject.headers.get(names.S3_TAGGING) or '',
+                              keep_blank_values=True))
+        action = strategy.due(rules, _facts(subject), tags, time.time(),
+                              self._options.day_seconds)
+        if action is None:
+            return
+        if action == strategy.DELETE:
+            # First: parts that nobody knows of would stay for ever.
+            noted = self._parts.note(env, subject)
+            is_done, did = self._subjects.expire(env, subject), 'expired'
+            if not is_done:
+                self._parts.forget(env, noted)
+        else:
+            table = self._services.settings.current().table
+            class_id = table.storage_classes.get(action.storage_class)
+            if class_id is None:
+                self._count(counts, 'unknown_class')
+                return
+            wanted = ClassMap.uniform(class_id)
+            if subject.class_map == wanted:
+                return
+            is_done, did = self._subjects.give(env, subject, wanted, {
+                names.GIVEN_BY: _BY_US}), 'transitions'
+        self._count(counts, did if is_done else 'overtaken')
+
+    def _count(self, counts: Counts, event: str) -> None:
+        counts[event] = counts.get(event, 0) + 1
+        self._services.count('lifecycle.' + event)
+
+
+def _progress(marker: str, counts: Counts) -> str:
+    """Where a round stands, within a value of Swift's metadata. A beginning of
+    a name comes before it: some objects are then looked at again."""
+    while True:
+        text = json.dumps({'marker': marker, 'counts': counts})
+        if len(text) <= MAX_META_VALUE_LENGTH or not marker:
+            return text
+        marker = marker[:-8]
+
+
+def _facts(subject: Subject) -> strategy.Facts:
+    given = subject.class_at if subject.given_by != _BY_US else ''
+    return strategy.Facts(
+        wsgi_to_str(subject.target.obj), subject.size,
+        float(Timestamp(subject.data_at)), float(Timestamp(given or 0)))

@@ -1,0 +1,28 @@
+"""Lifecycle rules and restorations, as the filter's handlers use them."""
+
+from __future__ import annotations
+
+from swift_dss.proxy.large.objects import LargeObjects
+from swift_dss.proxy.lifecycle.buckets import Buckets
+from swift_dss.proxy.lifecycle.options import Options
+from swift_dss.proxy.lifecycle.restores import Restores
+from swift_dss.proxy.lifecycle.subjects import Subjects
+from swift_dss.proxy.lifecycle.worker import Worker
+from swift_dss.proxy.services import Services
+from swift_dss.proxy.wsgi import App
+
+
+class Lifecycles:
+    """Built once a filter.
+
+    :param app: what is below the filter
+    :param reads: the way of readers
+    """
+
+    def __init__(self, app: App, reads: App, services: Services,
+                 large: LargeObjects, options: Options) -> None:
+        subjects = Subjects(app, services, large)
+        self.buckets = Buckets(app, services, subjects, options)
+        self.restores = Restores(app, reads, services, subjects, options)
+        self.ensure = Worker(app, services, options, self.buckets,
+                             self.restores).ensure

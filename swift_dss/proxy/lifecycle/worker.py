@@ -1,0 +1,64 @@
+"""Does lifecycle rounds and restorations, in one proxy of the cluster."""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import Any, List, Tuple
+
+from swift_dss.io import waiting
+from swift_dss.proxy.lifecycle.buckets import ACCOUNT, Buckets
+from swift_dss.proxy.lifecycle.options import Options
+from swift_dss.proxy.lifecycle.restores import Restores
+from swift_dss.proxy.services import Services
+from swift_dss.proxy.work.leader import Leader
+from swift_dss.proxy.work.rows import Rows, own_env
+from swift_dss.proxy.wsgi import App
+
+
+class Worker:
+    """One process's; it works where it leads.
+
+    :param app: what is below the filter
+    """
+
+    def __init__(self, app: App, services: Services, options: Options,
+                 buckets: Buckets, restores: Restores) -> None:
+        self._rows = Rows(app, ACCOUNT, 'leaders')
+        self._services = services
+        self._options = options
+        self._buckets = buckets
+        self._restores = restores
+        self._pid = 0
+
+    def ensure(self) -> None:
+        """Look for work from now on, if this process does not yet."""
+        if self._pid == os.getpid() or not waiting.is_green():
+            return
+        self._pid = os.getpid()
+        jobs: List[Tuple[str, Any]] = [('restores', self._restores)]
+        if self._options.interval:
+            jobs.append(('lifecycle', self._buckets))
+        for name, job in jobs:
+            waiting.spawn(self._for_ever, Leader(
+                self._rows, name, self._options.lease_seconds), job)
+
+    def _for_ever(self, leader: Leader, job: Any) -> None:
+        while True:
+            waiting.sleep(self._options.look_seconds * random.uniform(
+                0.5, 1.5))
+            try:
+                look(leader, job)
+            except Exception:
+                self._services.logger.exception('dss: lifecycle')
+
+
+def look(leader: Leader, job: Any) -> None:
+    """Do what is due, if this process leads. Where no row is, nobody leads: a
+    cluster that uses neither rules nor restorations stores nothing for them.
+    """
+    env = own_env()
+    if not job.has_rows(env):
+        leader.resign(env)
+    elif leader.leads(env):
+        job.work(env, lambda: leader.leads(own_env()))

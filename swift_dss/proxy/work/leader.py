@@ -1,0 +1,57 @@
+"""The one proxy of a cluster that does a kind of work.
+
+A row says who leads and until when. Two may lead for a moment, if they ask at
+the same time: all that a leader does may happen twice.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+
+from swift_dss.proxy.work.rows import Rows, Unreachable
+from swift_dss.proxy.wsgi import Env
+
+
+class Leader:
+    """A worker process that may lead.
+
+    :param name: of the work
+    :param lease_seconds: after which another leads in the place of one that
+        died
+    """
+
+    def __init__(self, rows: Rows, name: str, lease_seconds: float) -> None:
+        self._rows = rows
+        self._name = name
+        self._lease_seconds = lease_seconds
+        self._me = uuid.uuid4().hex
+        self._led = False
+
+    def leads(self, env: Env) -> bool:
+        """Whether this process does the work until it is asked again, within
+        the lease."""
+        row = self._rows.read(env, self._name)
+        now = time.time()
+        if row is None:
+            try:
+                self._rows.put(env, self._name, b'{}', 0.0)
+            except Unreachable:
+                return False
+        elif row.until > now:
+            if row.beside != self._me:
+                return False
+            if row.until > now + self._lease_seconds / 2:
+                return True
+        self._rows.touch(env, self._name, now + self._lease_seconds, self._me)
+        self._led = True
+        row = self._rows.read(env, self._name)
+        return row is not None and row.beside == self._me
+
+    def resign(self, env: Env) -> None:
+        """There is nothing to lead: take the row away, if it is our own."""
+        if self._led:
+            self._led = False
+            row = self._rows.read(env, self._name)
+            if row is not None and row.beside == self._me:
+                self._rows.delete(env, self._name)

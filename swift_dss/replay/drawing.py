@@ -1,0 +1,100 @@
+"""Curves of hit ratios over cache sizes, and CDFs of latencies, as PNG."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Tuple
+
+from swift_dss.bench import plots
+from swift_dss.core.classes import ClassTable
+
+_LINES = ('-', '--', ':', '-.')
+
+
+def draw(report: Dict[str, Any], path: str, table: ClassTable) -> None:
+    """Hits and bytes over cache sizes; the CDF of the largest cache; and
+    a curve for each class where there are several."""
+    plt = plots.pyplot()
+    classes = list(report['classes']) \
+        if len(report['classes']) > 1 else []
+    figure, axes = plt.subplots(
+        2 if classes else 1, 3, squeeze=False, layout='constrained',
+        figsize=(14, 8.5 if classes else 4.5))
+    groups = _groups(report['runs'])
+    for axis, (field, title) in zip(axes[0], (
+            ('hit_ratio', 'Reads that hit'),
+            ('byte_hit_ratio', 'Bytes that hit'))):
+        for at, (name, rows) in enumerate(groups.items()):
+            axis.plot([100 * row['cache_share'] for row in rows],
+                      [row[field] for row in rows], **_style(at),
+                      marker='o', markersize=3, label=' '.join(name))
+        axis.set_title(title, loc='left')
+        axis.set_xlabel('cache, % of all different bytes')
+        axis.set_xscale('log')
+        axis.set_ylim(0, 1)
+        _plain_ticks(axis, report['runs'])
+    _cdf(axes[0][2], groups)
+    axes[0][0].legend(fontsize=7)
+    if classes:
+        _by_class(axes[1], groups, classes, table)
+    figure.suptitle('Replay of %s: %d requests' % (
+        report['trace'], report['requests']))
+    plots.save(figure, path)
+
+
+def _groups(runs: List[Dict[str, Any]]
+            ) -> Dict[Tuple[str, ...], List[Dict[str, Any]]]:
+    """Curves by strategy, and by prefetcher where there are several."""
+    several = len({run['prefetch'] for run in runs}) > 1
+    groups: Dict[Tuple[str, ...], List[Dict[str, Any]]] = {}
+    for run in sorted(runs, key=lambda run: float(run['cache_share'])):
+        name = (run['strategy'], run['prefetch']) if several \
+            else (run['strategy'],)
+        groups.setdefault(name, []).append(run)
+    return groups
+
+
+def _style(at: int) -> Dict[str, str]:
+    return {'color': plots.COLOURS[at % len(plots.COLOURS)],
+            'linestyle': _LINES[at // len(plots.COLOURS) % len(_LINES)]}
+
+
+def _plain_ticks(axis: Any, runs: List[Dict[str, Any]]) -> None:
+    places = sorted({round(100 * run['cache_share'], 3) for run in runs})
+    axis.set_xticks(places, ['%.3g' % place for place in places])
+    axis.minorticks_off()
+
+
+def _cdf(axis: Any, groups: Dict[Any, List[Dict[str, Any]]]) -> None:
+    largest = 0.0
+    for at, (name, rows) in enumerate(groups.items()):
+        points = rows[-1]['cdf_ms']
+        largest = 100 * rows[-1]['cache_share']
+        axis.plot([ms for _, ms in points], [share for share, _ in points],
+                  label=' '.join(name), **_style(at))
+    axis.set_xscale('log')
+    axis.set_xlabel('ms')
+    axis.set_ylim(0, 1)
+    axis.set_title('Share of reads done within, cache %.3g %%' % largest,
+                   loc='left')
+
+
+def _by_class(axes: Any, groups: Dict[
+        Any, List[Dict[str, Any]]], classes: List[int],
+        table: ClassTable) -> None:
+    """A panel for each of the first three strategies, a line a class."""
+    for axis, (name, rows) in zip(axes, list(groups.items())[:3]):
+        for at, class_id in enumerate(sorted(
+                classes, key=lambda class_id: -table.spec(class_id).rank)):
+            axis.plot([100 * row['cache_share'] for row in rows],
+                      [row['classes'][str(class_id)]['hit_ratio']
+                       for row in rows], **_style(at), marker='o',
+                      markersize=3, label=table.name_of(class_id))
+        axis.set_title('%s: hits by class, highest rank first'
+                       % ' '.join(name), loc='left')
+        axis.set_xlabel('cache, % of all different bytes')
+        axis.set_xscale('log')
+        axis.set_ylim(0, 1.02)
+        _plain_ticks(axis, rows)
+        axis.legend(fontsize=7)
+    for axis in axes[len(groups):]:
+        axis.set_visible(False)

@@ -1,0 +1,113 @@
+"""A trace prepared for a cache: keys, sizes and classes of its units.
+
+A cache keeps whole objects, or units of ``unit_bytes`` of them. A request
+for several units is a hit only if all of them are there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from swift_dss.replay.traces.model import Trace, Verb, numpy
+
+#: A key is an object's number and a unit's, in one whole number.
+UNIT_BITS = 32
+
+
+@dataclass
+class Plan:
+    """Accesses, one a unit, in columns; ``first[i]`` is the first access
+    of request ``i`` and ``first[i + 1]`` the first of the next.
+
+    :param unit_bytes: 0: whole objects
+    :param footprint_bytes: of all that is ever asked for
+    :param renewed: by request: the object's bytes are others than at the
+        last one (overwritten, deleted, or of another size)
+    """
+
+    trace: Trace
+    unit_bytes: int
+    keys: Any
+    sizes: Any
+    class_ids: Any
+    sequential: Any
+    first: Any
+    footprint_bytes: int
+    renewed: Any
+
+    @property
+    def requests(self) -> int:
+        return len(self.trace)
+
+    @property
+    def accesses(self) -> int:
+        return len(self.keys)
+
+
+def plan(trace: Trace, unit_bytes: int = -1) -> Plan:
+    """Ready for replay.
+
+    :param unit_bytes: 0 keeps whole objects; -1: as the trace wants
+    """
+    np = numpy()
+    unit = trace.unit_bytes if unit_bytes < 0 else unit_bytes
+    objects = trace.objects.astype('int64')
+    if not unit:
+        count = len(trace)
+        first = np.arange(count + 1)
+        keys, sizes = objects, trace.sizes
+        class_ids = trace.class_ids
+    else:
+        low = trace.starts // unit
+        many = (trace.starts + trace.lengths - 1) // unit - low + 1
+        first = np.concatenate(([0], np.cumsum(many)))
+        request = np.repeat(np.arange(len(trace)), many)
+        units = np.arange(first[-1]) - first[request] + low[request]
+        keys = (objects[request] << UNIT_BITS) | units
+        # The last unit of an object ends with it.
+        sizes = np.minimum(unit, np.maximum(
+            1, trace.sizes[request] - units * unit))
+        class_ids = trace.class_ids[request]
+    return Plan(trace, unit, keys, sizes, class_ids, _sequential(trace, first),
+                first, _footprint(keys, sizes), _renewed(trace))
+
+
+def _footprint(keys: Any, sizes: Any) -> int:
+    np = numpy()
+    unique, inverse = np.unique(keys, return_inverse=True)
+    most = np.zeros(len(unique), dtype='int64')
+    np.maximum.at(most, inverse.reshape(-1), sizes)
+    return int(most.sum())
+
+
+def _renewed(trace: Trace) -> Any:
+    """Blocks are written in place; objects are replaced."""
+    np = numpy()
+    if trace.unit_bytes:
+        return np.zeros(len(trace), dtype=bool)
+    order = np.argsort(trace.objects, kind='stable')
+    objects, sizes = trace.objects[order], trace.sizes[order]
+    again = np.concatenate(([False], objects[1:] == objects[:-1]))
+    other = np.concatenate(([False], sizes[1:] != sizes[:-1]))
+    renewed = np.empty(len(trace), dtype=bool)
+    renewed[order] = again & other
+    return renewed | (trace.verbs != int(Verb.READ))
+
+
+def _sequential(trace: Trace, first: Any) -> Any:
+    """By access: its request begins where the one before it on the same
+    object ended, or goes on inside a request of several units."""
+    np = numpy()
+    order = np.argsort(trace.objects, kind='stable')
+    objects, starts = trace.objects[order], trace.starts[order]
+    ends = starts + trace.lengths[order]
+    goes_on = np.concatenate((
+        [False], (objects[1:] == objects[:-1]) & (starts[1:] == ends[:-1])))
+    by_request = np.empty(len(trace), dtype=bool)
+    by_request[order] = goes_on
+    many = np.diff(first)
+    sequential = np.repeat(by_request, many)
+    inside = np.ones(len(sequential), dtype=bool)
+    inside[first[:-1]] = False
+    return sequential | inside

@@ -1,0 +1,126 @@
+"""The figures of a replay: ratios, percentiles, bytes and dollars."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Sequence
+
+from swift_dss.bench import figures
+from swift_dss.core.classes import ClassTable
+from swift_dss.replay.plan import Plan
+from swift_dss.replay.setup import Outcome
+from swift_dss.replay.traces.model import Verb, numpy
+
+PERCENTS = (50, 90, 95, 99)
+#: Points of a CDF, as shares.
+_CDF = tuple(at / 200.0 for at in range(1, 200)) + (0.999,)
+_COUNTS = ('gets', 'get_bytes', 'puts', 'put_bytes', 'bypasses', 'delayed')
+
+
+def summary(plan: Plan, outcome: Outcome) -> Dict[str, Any]:
+    """One run, in plain values."""
+    np = numpy()
+    setup = outcome.setup
+    reads = plan.trace.verbs == int(Verb.READ)
+    row: Dict[str, Any] = {
+        'strategy': setup.strategy, 'prefetch': setup.prefetch,
+        'cache_bytes': setup.cache_bytes,
+        'cache_share': setup.cache_bytes / max(1, plan.footprint_bytes),
+        'cloud': setup.cloud.name}
+    row.update(_ratios(outcome, reads))
+    row['classes'] = {
+        str(class_id): _ratios(outcome, reads & (
+            plan.trace.class_ids == class_id))
+        for class_id in plan.trace.classes()}
+    row.update({name: outcome.counts.get(name, 0.0) for name in _COUNTS})
+    row.update({name: count for name, count in outcome.counts.items()
+                if name not in row and count})
+    row['dollars'] = dollars(outcome)
+    row['accesses_a_second'] = plan.accesses / max(1e-9, outcome.seconds)
+    row['cdf_ms'] = [
+        [share, float(ms)] for share, ms in zip(_CDF, np.quantile(
+            outcome.latency_ms[reads], _CDF))] if reads.any() else []
+    return row
+
+
+def dollars(outcome: Outcome) -> float:
+    """The cloud's price for the whole trace."""
+    cloud, counts = outcome.setup.cloud, outcome.counts
+    return (counts['gets'] * cloud.get_dollars
+            + counts['puts'] * cloud.put_dollars
+            + counts['get_bytes'] * cloud.out_dollars
+            + counts['put_bytes'] * cloud.in_dollars)
+
+
+def _ratios(outcome: Outcome, which: Any) -> Dict[str, Any]:
+    np = numpy()
+    count = int(which.sum())
+    asked = float(outcome.asked_bytes[which].sum())
+    row: Dict[str, Any] = {
+        'reads': count,
+        'hit_ratio': figures.ratio(float(outcome.hits[which].sum()), count),
+        'byte_hit_ratio': figures.ratio(
+            float(outcome.hit_bytes[which].sum()), asked)}
+    percentiles = np.percentile(outcome.latency_ms[which], PERCENTS) \
+        if count else [float('nan')] * len(PERCENTS)
+    row.update(('p%d_ms' % percent, float(ms))
+               for percent, ms in zip(PERCENTS, percentiles))
+    return row
+
+
+def text(report: Dict[str, Any], table: ClassTable) -> str:
+    """The report for people."""
+    parts = ['%s: %d requests for %s, %s; %d accesses of a cache'
+             % (report['trace'], report['requests'],
+                figures.size_text(report['asked_bytes']),
+                figures.size_text(report['footprint_bytes'])
+                + ' of different bytes', report['accesses'])]
+    rows: List[Sequence[str]] = []
+    for run in report['runs']:
+        rows.append(_line(run, run['strategy'], run['prefetch']))
+    parts.append(figures.table(_HEAD, rows))
+    if len(report['classes']) > 1:
+        parts.append('By class:')
+        parts.append(figures.table(_CLASS_HEAD, [
+            ['%s %s' % (run['strategy'], _cache(run)), run['prefetch'],
+             '%s (%s)' % (table.name_of(int(class_id)), class_id),
+             '%d' % row['reads']] + _shared(row)
+            for run in report['runs']
+            for class_id, row in run['classes'].items()]))
+    waste = [run for run in report['runs'] if run.get('prefetches')]
+    if waste:
+        parts.append('Prefetched:')
+        parts.append(figures.table(
+            ('strategy', 'cache', 'prefetch', 'wants', 'bytes', 'useful',
+             'late', 'wasted'), [
+                (run['strategy'], _cache(run), run['prefetch'],
+                 '%d' % run['prefetches'],
+                 figures.size_text(int(run['prefetched_bytes'])),
+                 *(figures.size_text(int(run.get(name, 0))) for name in (
+                     'useful_bytes', 'late_bytes', 'wasted_bytes')))
+                for run in waste]))
+    return '\n'.join(parts)
+
+
+_HEAD = ('strategy', 'cache', 'prefetch', 'hits', 'bytes', 'p50 ms',
+         'p90 ms', 'p95 ms', 'p99 ms', 'GETs', 'from cloud', 'PUTs',
+         'dollars', 'accesses/s')
+_CLASS_HEAD = ('strategy', 'prefetch', 'class', 'reads', 'hits', 'bytes',
+               'p50 ms', 'p90 ms', 'p95 ms', 'p99 ms')
+
+
+def _cache(run: Dict[str, Any]) -> str:
+    return '%.3g %%' % (100.0 * run['cache_share'])
+
+
+def _shared(row: Dict[str, Any]) -> List[str]:
+    return [figures.number(row['hit_ratio'], 4),
+            figures.number(row['byte_hit_ratio'], 4)] + [
+                figures.number(row['p%d_ms' % percent])
+                for percent in PERCENTS]
+
+
+def _line(run: Dict[str, Any], strategy: str, prefetch: str) -> List[str]:
+    return [strategy, _cache(run), prefetch, *_shared(run),
+            '%d' % run['gets'], figures.size_text(int(run['get_bytes'])),
+            '%d' % run['puts'], '%.4f' % run['dollars'],
+            '%d' % run['accesses_a_second']]

@@ -1,0 +1,97 @@
+"""The set-up of a replay, and what comes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Callable, Dict, Optional
+
+from swift_dss.core.classes import ClassTable
+from swift_dss.replay import latency
+from swift_dss.replay.latency import Cloud, Disk, Times
+from swift_dss.strategy.eviction.objects import orders
+from swift_dss.strategy.eviction.objects.verbs import ObjectCache
+
+#: Accesses between two calls for progress.
+PROGRESS_EVERY = 65536
+
+
+@lru_cache(maxsize=64)
+def _middle(times: Times) -> float:
+    return times.middle
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The set-up of a replay.
+
+    :param strategy: see ``strategy.eviction.objects``
+    :param cache_bytes: room on the SSD
+    :param hdd_bytes: room of the HDD below it; 0: there is none
+    :param write: ``back``, ``through`` or ``around``
+    :param upload_seconds: with write-back, from a write to its copy in the
+        cloud
+    :param metadata_entries: objects whose metadata is in memory; 0: all
+    :param prefetch: name of a prefetch strategy
+    :param prefetch_bytes: on their way ahead of demand, at most
+    :param weights: of classes: for weighted order, and for the cost of GDSF
+    """
+
+    strategy: str
+    cache_bytes: int
+    table: ClassTable
+    cloud: Cloud = latency.S3
+    ssd: Disk = latency.SSD
+    hdd: Disk = latency.HDD
+    hdd_bytes: int = 0
+    write: str = 'through'
+    upload_seconds: float = 60.0
+    metadata_entries: int = 0
+    prefetch: str = 'none'
+    prefetch_bytes: int = 64 * 1024 * 1024
+    prefetch_unit_bytes: int = 0
+    weights: Dict[int, float] = field(default_factory=dict)
+    seed: int = 1
+
+    def penalty(self, size: int, class_id: int) -> float:
+        """The cost of a miss for GDSF: class weight times the median latency
+        in microseconds.
+        """
+        return self.weights.get(class_id, 1.0) * (
+            _middle(self.cloud.get) * 1000.0
+            + size / self.cloud.bytes_per_second * 1e6)
+
+    def make_cache(self) -> ObjectCache:
+        """An empty cache."""
+        uses_cost = 'gdsf' in self.strategy or any(
+            spec.inner == 'gdsf' for spec in self.table.specs.values())
+        return orders.make(
+            self.strategy, self.cache_bytes, self.table, self.weights,
+            self.penalty if uses_cost else None)
+
+
+@dataclass
+class Outcome:
+    """The result of a replay; columns have a row a request.
+
+    :param latency_ms: of each request
+    :param hits: True for reads that found all their bytes in the cache; bytes
+        that an earlier miss is still bringing count as found (``delayed``),
+        those of a prefetch do not
+    :param hit_bytes: of the units that were
+    :param counts: the figures that are sums
+    :param seconds: of processor time, for the cache and for all
+    """
+
+    setup: Setup
+    latency_ms: Any
+    hits: Any
+    hit_bytes: Any
+    asked_bytes: Any
+    counts: Dict[str, float]
+    cache_seconds: float
+    seconds: float
+    cache: Optional[ObjectCache] = None
+
+
+Progress = Callable[[int, int], None]

@@ -1,0 +1,222 @@
+"""A trace in memory: one row a request, in columns.
+
+Objects and accounts are numbers in the order of their first request, so
+that a replay needs no names. A volume of a block trace is one object.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import Any, Dict, List, Optional
+
+from swift_dss.core.errors import BadConfig, DssError
+
+
+class BadTrace(DssError):
+    """The trace is missing, damaged, or in the wrong format.
+
+    :param place: ``line 7``, ``record 12``; '' if it is the whole file
+    :param field: the one at fault; '' if no field is
+    """
+
+    exit_code = 65
+    counter = 'bad_traces'
+
+    def __init__(self, source: str, place: str, field: str,
+                 reason: str) -> None:
+        super().__init__(': '.join(
+            part for part in (source, place, field, reason) if part))
+
+
+class Verb(IntEnum):
+    """The verb of a request."""
+
+    READ = 0
+    WRITE = 1
+    DELETE = 2
+
+
+@dataclass
+class Trace:
+    """Requests, one a row of the columns (numpy arrays of one length).
+
+    :param at_ms: never falls
+    :param objects: numbers from 0
+    :param starts: first byte
+    :param lengths: bytes; at least 1
+    :param sizes: bytes of the whole object at that time
+    :param accounts: numbers from 0; no account knows of another
+    :param clients: numbers; requests of one follow one another
+    :param object_names: by number; may be empty if unused
+    :param timed: False if ``at_ms`` is only the order of requests
+    :param unit_bytes: unit of a cache of it; 0: whole objects
+    :param ranked: classes from the lowest to the highest, if the trace's
+        author ranks them otherwise than by number
+    """
+
+    name: str
+    at_ms: Any
+    verbs: Any
+    objects: Any
+    starts: Any
+    lengths: Any
+    sizes: Any
+    class_ids: Any
+    accounts: Any
+    clients: Any
+    object_names: List[str] = field(default_factory=list)
+    account_names: List[str] = field(default_factory=list)
+    timed: bool = True
+    unit_bytes: int = 0
+    ranked: List[int] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.objects)
+
+    def classes(self) -> List[int]:
+        """The class ids that occur, sorted."""
+        return [int(class_id) for class_id in numpy().unique(self.class_ids)]
+
+
+def numpy() -> Any:
+    """The numpy module.
+
+    :raises BadConfig: it is not installed
+    """
+    try:
+        import numpy as found
+    except ImportError as err:
+        raise BadConfig('traces need numpy: pip install '
+                        '"swift-dss[bench]"') from err
+    return found
+
+
+class Builder:
+    """Rows one after another, to a :class:`Trace`.
+
+    :param keep_names: of objects; they take most of the memory
+    """
+
+    def __init__(self, name: str, timed: bool = True, unit_bytes: int = 0,
+                 keep_names: bool = False) -> None:
+        self._name = name
+        self._timed = timed
+        self._unit_bytes = unit_bytes
+        self._keep_names = keep_names
+        self._objects: Dict[Any, int] = {}
+        self._accounts: Dict[str, int] = {}
+        self._columns: Dict[str, Any] = {
+            'at_ms': array('d'), 'verbs': array('B'),
+            'objects': array('I'), 'starts': array('q'),
+            'lengths': array('q'), 'sizes': array('q'),
+            'class_ids': array('B'), 'accounts': array('I')}
+        self._add = [column.append for column in self._columns.values()]
+
+    def __len__(self) -> int:
+        return len(self._columns['verbs'])
+
+    def add(self, at_ms: float, verb: int, object_id: Any, start: int,
+            length: int, size: int, class_id: int = 0,
+            account: str = '') -> None:
+        """One request more."""
+        objects, accounts = self._objects, self._accounts
+        number = objects.get(object_id)
+        if number is None:
+            number = objects[object_id] = len(objects)
+        owner = accounts.get(account)
+        if owner is None:
+            owner = accounts[account] = len(accounts)
+        for append, value in zip(self._add, (
+                at_ms, verb, number, start, length, size, class_id, owner)):
+            append(value)
+
+    def build(self) -> Trace:
+        """The trace; volumes end where their last request ends.
+
+        :raises BadTrace: it has no request
+        """
+        np = numpy()
+        if not len(self):
+            raise BadTrace(self._name, '', '', 'no requests in it')
+        made = {name: np.frombuffer(column, dtype=column.typecode)
+                for name, column in self._columns.items()}
+        at_ms = made['at_ms']
+        if (np.diff(at_ms) < 0).any():
+            # Lines of several writers may be a little out of order.
+            order = np.argsort(at_ms, kind='stable')
+            made = {name: column[order] for name, column in made.items()}
+        names = [str(object_name) for object_name in self._objects] \
+            if self._keep_names else []
+        trace = Trace(name=self._name, clients=made['accounts'],
+                      object_names=names,
+                      account_names=list(self._accounts),
+                      timed=self._timed, unit_bytes=self._unit_bytes,
+                      **made)
+        if self._unit_bytes:
+            trace.sizes = _volume_sizes(trace)
+        return trace
+
+
+def _volume_sizes(trace: Trace) -> Any:
+    np = numpy()
+    ends = np.zeros(int(trace.objects.max()) + 1, dtype='int64')
+    np.maximum.at(ends, trace.objects, trace.starts + trace.lengths)
+    return ends[trace.objects]
+
+
+def spread(trace: Trace, rate: float) -> Trace:
+    """A trace without times gets ``rate`` requests a second."""
+    if not trace.timed:
+        trace.at_ms = numpy().arange(len(trace)) * (1000.0 / rate)
+    return trace
+
+
+def beginning(trace: Trace, count: int) -> Trace:
+    """The first ``count`` requests.
+
+    :raises BadConfig: that is none
+    """
+    if count < 1:
+        raise BadConfig('--limit: %d is not at least 1' % count)
+    return replace(trace, **{
+        column: getattr(trace, column)[:count] for column in (
+            'at_ms', 'verbs', 'objects', 'starts', 'lengths', 'sizes',
+            'class_ids', 'accounts', 'clients')})
+
+
+def joined(traces: List[Trace], name: Optional[str] = None) -> Trace:
+    """Several traces at the same time, each with accounts of its own.
+
+    :raises BadConfig: some keep whole objects and some do not
+    """
+    if len(traces) == 1:
+        return traces[0]
+    np = numpy()
+    if len({bool(trace.unit_bytes) for trace in traces}) > 1:
+        raise BadConfig('traces of objects and traces of blocks cannot be '
+                        'replayed together')
+    columns = {}
+    for column in ('at_ms', 'verbs', 'starts', 'lengths', 'sizes',
+                   'class_ids'):
+        columns[column] = np.concatenate(
+            [getattr(trace, column) for trace in traces])
+    for column in ('objects', 'accounts', 'clients'):
+        shift, parts = 0, []
+        for trace in traces:
+            part = getattr(trace, column).astype('int64')
+            parts.append(part + shift)
+            shift += int(part.max()) + 1
+        columns[column] = np.concatenate(parts)
+    columns['at_ms'] = np.concatenate(
+        [trace.at_ms - trace.at_ms[0] for trace in traces])
+    order = np.argsort(columns['at_ms'], kind='stable')
+    return Trace(
+        name=name or '+'.join(trace.name for trace in traces),
+        object_names=sum((trace.object_names for trace in traces), [])
+        if all(trace.object_names for trace in traces) else [],
+        account_names=sum((trace.account_names for trace in traces), []),
+        timed=all(trace.timed for trace in traces),
+        unit_bytes=max(trace.unit_bytes for trace in traces),
+        **{column: values[order] for column, values in columns.items()})

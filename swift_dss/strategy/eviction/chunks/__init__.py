@@ -1,1 +1,0 @@
-"""Orders of eviction over chunks: the reference of the kernel's core."""

@@ -1,0 +1,204 @@
+"""Uploads and their segments: what is published, removed, and kept."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+
+import pytest
+
+pytest.importorskip('aiohttp')
+pytest.importorskip('tenacity')
+
+from swift_dss.client.fs.errors import error_of
+from swift_dss.client.fs.large import Large
+from swift_dss.client.fs.segments import Cutter, Segment
+from swift_dss.client.fs.store import Answer
+from swift_dss.client.fs.upload import Target, Upload
+
+DSS = {'dss': {'classes': {'gold': 25}}}
+
+
+class Swift:
+    """Objects in a dictionary, behind the verbs of a store.
+
+    :param plan: (method, part of the path) to an error to raise
+    """
+
+    def __init__(self, **containers):
+        self.containers = dict({'c': {}}, **containers)
+        self.objects = {}
+        self.plan = {}
+        self.seen = []
+
+    async def info(self):
+        return DSS
+
+    async def send(self, request):
+        await asyncio.sleep(0)
+        self.seen.append(request)
+        for (method, part), error in list(self.plan.items()):
+            if request.method == method and part in request.path:
+                raise error
+        status, headers, body = getattr(self, request.method)(request)
+        if status > 299 and status not in request.allow:
+            raise error_of(status, request.method, request.path, body)
+        return Answer(status, headers, body)
+
+    def HEAD(self, request):
+        if not request.name:
+            headers = self.containers.get(request.container)
+            return (404, {}, b'') if headers is None else (204, headers, b'')
+        obj = self.objects.get(request.path)
+        return (404, {}, b'') if obj is None else (200, obj[0], b'')
+
+    def GET(self, request):
+        headers, body = self.objects[request.path]
+        rows = [{'name': row['path'], 'hash': row['etag'],
+                 'bytes': row['size_bytes']} for row in json.loads(body)]
+        return 200, headers, json.dumps(rows).encode()
+
+    def PUT(self, request):
+        if not request.name:
+            self.containers[request.container] = dict(request.headers)
+            return 201, {}, b''
+        if request.container not in self.containers:
+            return 404, {}, b''
+        body = b''.join(map(bytes, request.body))
+        headers = dict(request.headers)
+        if request.query:
+            headers['X-Static-Large-Object'] = 'True'
+        self.objects[request.path] = headers, body
+        return 201, {'Etag': hashlib.md5(body).hexdigest()}, b''
+
+    def DELETE(self, request):
+        return (204 if self.objects.pop(request.path, None) else 404), {}, b''
+
+
+def write(swift, body, end=True, **target):
+    """Write ``body`` to ``c/o`` in segments of ten bytes."""
+    async def run():
+        upload = Upload(swift, Large(swift), Target('c', 'o', **target))
+        cutter = Cutter(10, 100)
+        try:
+            for segment in cutter.add(memoryview(body), None):
+                await upload.add(segment)
+            if end:
+                await upload.finish(cutter.last)
+            else:
+                await upload.abort()
+        except OSError:
+            await upload.abort()
+            raise
+    asyncio.run(run())
+
+
+def segments(swift):
+    return sorted(path for path in swift.objects
+                  if path.startswith('c_segments/'))
+
+
+def test_a_small_object_is_one_put():
+    swift = Swift()
+    write(swift, b'0123456789', class_id=25)
+    assert swift.objects['c/o'][1] == b'0123456789'
+    assert swift.objects['c/o'][0]['X-DSS-Object-Class'] == '25'
+    assert segments(swift) == []
+
+
+def test_a_large_one_is_a_manifest_of_its_segments():
+    swift = Swift(c={'X-Storage-Policy': 'p', 'X-DSS-Container-Class': '3'})
+    write(swift, b'0123456789abc')
+    rows = json.loads(swift.objects['c/o'][1])
+    assert [row['path'] for row in rows] == [
+        '/' + path for path in segments(swift)]
+    assert [row['size_bytes'] for row in rows] == [10, 3]
+    assert swift.containers['c_segments'] == swift.containers['c']
+
+
+def test_an_aborted_upload_leaves_nothing():
+    swift = Swift()
+    write(swift, b'x' * 35, end=False)
+    assert swift.objects == {}
+
+
+@pytest.mark.parametrize('where', ['c_segments/o/', 'c/o'])
+def test_a_refused_upload_leaves_nothing(where):
+    swift = Swift()
+    swift.plan['PUT', where] = PermissionError(13, 'refused')
+    with pytest.raises(PermissionError):
+        write(swift, b'x' * 35)
+    assert swift.objects == {}
+
+
+@pytest.mark.parametrize('error', [TimeoutError(), ConnectionError()])
+def test_segments_stay_if_the_object_may_be_stored(error):
+    swift = Swift()
+    swift.plan['PUT', 'c/o'] = error
+    with pytest.raises(type(error)):
+        write(swift, b'x' * 35)
+    assert len(segments(swift)) == 4
+
+
+def test_a_replaced_objects_segments_go_with_it():
+    swift = Swift()
+    write(swift, b'x' * 35)
+    first = segments(swift)
+    write(swift, b'y' * 25)
+    assert len(segments(swift)) == 3
+    assert not set(first) & set(segments(swift))
+    write(swift, b'z')
+    assert segments(swift) == []
+
+
+def test_segments_that_another_tool_made_stay():
+    swift = Swift(c_segments={})
+    swift.objects['c_segments/o/1700000000/00'] = {}, b'x'
+    swift.objects['c_segments/other/dss-%016x/00' % 1] = {}, b'x'
+    swift.objects['c/o'] = {'X-Static-Large-Object': 'True'}, json.dumps([
+        {'path': '/' + path, 'etag': '', 'size_bytes': 1}
+        for path in segments(swift)]).encode()
+    before = segments(swift)
+    write(swift, b'new')
+    assert segments(swift) == before
+
+
+@pytest.mark.parametrize('name', ['X-Versions-Enabled',
+                                  'X-Versions-Location',
+                                  'X-History-Location'])
+def test_segments_of_kept_versions_stay(name):
+    swift = Swift()
+    write(swift, b'x' * 35)
+    swift.containers['c'][name] = 'True'
+    write(swift, b'new')
+    assert len(segments(swift)) == 4
+
+
+def test_removing_old_segments_may_fail():
+    swift = Swift()
+    write(swift, b'x' * 35)
+    swift.plan['DELETE', 'c_segments'] = OSError(5, 'broken')
+    write(swift, b'new')
+    assert swift.objects['c/o'][1] == b'new'
+
+
+def test_ranges_that_older_servers_refuse_are_left_out():
+    swift = Swift()
+
+    async def run():
+        upload = Upload(swift, Large(swift), Target('c', 'o', 3))
+        first, last = Segment(0), Segment(10)
+        first.add(memoryview(b'0123456789'), 25)
+        last.add(memoryview(b'x'), None)
+        await upload.add(first)
+        await upload.finish(last)
+    refusal = swift.PUT
+    swift.PUT = lambda request: (400, {}, b'') if request.query and \
+        'X-DSS-Range-Class' in request.headers else refusal(request)
+    asyncio.run(run())
+    said = [swift.objects[path][0].get('X-DSS-Object-Class')
+            for path in segments(swift) + ['c/o']]
+    assert said == ['25', '3', '3']
+    assert [request.headers.get('X-DSS-Range-Class') for request in swift.seen
+            if request.query] == ['0-10-25', None]
