@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from swift_dss.core.classes import Allocate, ClassSpec, ClassTable
@@ -145,6 +145,8 @@ def test_a_class_gives_only_when_all_below_it_have_given(node, need):
 
 
 @given(nodes(), st.integers(1, 2000), st.integers(0, 31))
+@example((ClassTable.of([ClassSpec(0, 'alone', 0, floor=0.1)]),
+          {0: Occupancy(1, 1)}), 1, 0)
 def test_a_newcomer_displaces_nobody_above_it_but_for_its_floor(
         node, need, class_id):
     table, occupancies = node
@@ -157,8 +159,11 @@ def test_a_newcomer_displaces_nobody_above_it_but_for_its_floor(
         if other != class_id:
             floor = int(table.spec(other).floor * ROOM)
             assert occupancies[other].used_bytes - length >= floor
-        else:
-            assert not claims
+        elif claims:
+            # It exchanges its own only where all others have given.
+            others = sum(gave.values()) - length
+            assert others == ORDERED.claims(
+                occupancies, table, ROOM).get(class_id, 0) < need
 
 
 @STRATEGY
