@@ -37,6 +37,8 @@ class Below:
         self.environs: List[Dict[str, Any]] = []
         self.is_signed: List[bool] = []
         self.listing: List[Dict[str, Any]] = []
+        #: Of the object; set in a versioned container.
+        self.version = ''
 
     def __call__(self, env: Any, start: Any) -> Any:
         request = Request(env)
@@ -48,6 +50,8 @@ class Below:
         self.environs.append(dict(env))
         answer = Response(status=200, request=request, headers={
             'X-Object-Storage-Class': 'STANDARD_IA', 'Etag': 'a' * 32})
+        if self.version:
+            answer.headers['X-Object-Version-Id'] = self.version
         if request.method == 'PUT':
             answer = Response(status=201, request=request, headers={
                 'Last-Modified': 'Thu, 01 Jan 1970 00:00:00 GMT',
@@ -268,6 +272,19 @@ def test_a_restoration_has_a_controller_of_ours(below: Below) -> None:
     stock = s3api.filter_factory({})(below)
     assert ask(stock, 'POST', '/bucket/o?restore', RESTORE).status_int == 501
     assert not below.seen
+
+
+@pytest.mark.usefixtures('_lifecycles')
+def test_a_version_is_not_restored_and_the_error_says_so(
+        below: Below) -> None:
+    below.version = '1700000000.00000'
+    answer = ask(ours(below), 'POST', '/bucket/o?restore', RESTORE)
+    assert answer.status_int == 501
+    assert b'of a versioned bucket' in answer.body
+    assert [method for method, _, _ in below.seen] == ['HEAD']
+    below.version = 'null'
+    answer = ask(ours(below), 'POST', '/bucket/o?restore', RESTORE)
+    assert answer.status_int == 202
 
 
 def test_without_rounds_or_a_class_they_are_not_implemented(

@@ -25,6 +25,8 @@ from swift_dss.proxy.s3.heads import head
 from swift_dss.wire import names
 
 HEADER = 'x-amz-restore'
+#: Set where an object's name is a link to its newest version.
+_VERSION_ID = 'x-object-version-id'
 _TIERS = ('Standard', 'Bulk', 'Expedited')
 _NOT_DONE = ('Type', 'SelectParameters', 'OutputLocation')
 _KNOWN = ('Days', 'GlacierJobParameters', 'Tier', 'Description')
@@ -54,6 +56,9 @@ class RestoreController(Controller):
             # Swift has no POST of an old version.
             raise S3NotImplemented('Old versions cannot be restored.')
         answer = head(self.app, req)
+        if answer.sw_headers.get(_VERSION_ID) not in (None, 'null'):
+            raise S3NotImplemented('Objects of a versioned bucket cannot be '
+                                   'restored.')
         restored = answer.sw_headers.get(names.RESTORE) or ''
         if 'ongoing-request="true"' in restored:
             raise RestoreAlreadyInProgress()
