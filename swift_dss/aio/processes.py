@@ -56,7 +56,10 @@ def spawn(root: str, name: str, log: str, arguments: Sequence[str],
     """
     env = dict(os.environ)
     env.update({ROOT_ENV: root, NAME_ENV: name, LOG_ENV: log,
-                'PYTHONUNBUFFERED': '1'})
+                'PYTHONUNBUFFERED': '1',
+                # Its resolver is half of what a server of Swift imports, and
+                # here every address is a number or a line of /etc/hosts.
+                'EVENTLET_NO_GREENDNS': 'yes'})
     env.update(extra_env or {})
 
     def join() -> None:
